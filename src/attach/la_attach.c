@@ -1,0 +1,253 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_attach.c
+ *	  attaches to the nodes of a plan that is about to run
+ *
+ * This is the only file that installs executor hooks.  After
+ * standard_ExecutorStart() has built the PlanState tree, we walk it and give
+ * each eligible node our ExecProcNode.  The plan itself is never touched, so
+ * EXPLAIN, WHERE CURRENT OF, EvalPlanQual (whose trees are built inside the
+ * executor, without a hook) and parallel query work as before.  The hook runs
+ * in parallel workers too, once they have loaded the library.
+ *
+ * Both the main tree and es_subplanstates are walked: the plan of a
+ * data-modifying WITH that nothing refers to hangs only in the latter.
+ *
+ * A node whose function does not belong to the server's own binary has been
+ * taken by another extension, which we cannot know; it is left alone.  One
+ * that attaches after us keeps our function and calls it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+
+#include "attach/la_attach.h"
+#include "attach/la_registry.h"
+#include "index_scan/la_index_next.h"
+#include "la_guc.h"
+#include "la_stats.h"
+
+typedef struct WalkContext
+{
+	EState	   *estate;
+	int			eflags;
+	LaQuery    *query;			/* NULL until a node is worth registering */
+} WalkContext;
+
+static ExecutorStart_hook_type next_ExecutorStart = NULL;
+static ExecutorRun_hook_type next_ExecutorRun = NULL;
+
+static void attach_executor_start(QueryDesc *queryDesc, int eflags);
+static void attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
+								uint64 count);
+static bool attach_walker(PlanState *planstate, WalkContext *context);
+static LaNode *context_node(WalkContext *context, PlanState *planstate);
+static void note_merge_join(MergeJoinState *join, WalkContext *context);
+static void note_limit(LimitState *limit, WalkContext *context);
+static void classify(PlanState *planstate, WalkContext *context);
+static bool owned_by_server(ExecProcNodeMtd function);
+
+/*
+ * Installs the hooks.
+ */
+void
+la_attach_init(void)
+{
+	next_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = attach_executor_start;
+	next_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = attach_executor_run;
+}
+
+static void
+attach_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	WalkContext context = {0};
+	ListCell   *lc;
+
+	if (next_ExecutorStart)
+		next_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+
+	if (!la_index_prefetch_enabled() || queryDesc->planstate == NULL)
+		return;
+
+	context.estate = queryDesc->estate;
+	context.eflags = eflags;
+	attach_walker(queryDesc->planstate, &context);
+	foreach(lc, queryDesc->estate->es_subplanstates)
+	{
+		if (lfirst(lc) != NULL)
+			attach_walker((PlanState *) lfirst(lc), &context);
+	}
+}
+
+/*
+ * ExecutorRun_hook: learns that the rows are fetched a few at a time (FETCH,
+ * a PL/pgSQL loop, an Execute message with a row limit), before the first of
+ * them is produced.  Such a query may stand idle for hours between two calls,
+ * so its scans keep few pages pinned (see la_tid_ring.c).  Parallel workers
+ * also get a count, from a Limit above Gather, but they never stand idle.
+ */
+static void
+attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
+					uint64 count)
+{
+	if (count > 0 && !IsParallelWorker())
+	{
+		LaQuery    *query = la_registry_find_query(queryDesc->estate);
+
+		if (query != NULL)
+			query->partial_fetch = true;
+	}
+
+	if (next_ExecutorRun)
+		next_ExecutorRun(queryDesc, direction, count);
+	else
+		standard_ExecutorRun(queryDesc, direction, count);
+}
+
+/*
+ * planstate_tree_walker callback.  Parents come before their children, so
+ * what a parent means for a child is noted before the child is classified.
+ */
+static bool
+attach_walker(PlanState *planstate, WalkContext *context)
+{
+	check_stack_depth();
+
+	switch (nodeTag(planstate))
+	{
+		case T_MergeJoinState:
+			note_merge_join(castNode(MergeJoinState, planstate), context);
+			break;
+		case T_LimitState:
+			note_limit(castNode(LimitState, planstate), context);
+			break;
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+			classify(planstate, context);
+			break;
+		default:
+			break;
+	}
+
+	return planstate_tree_walker(planstate, attach_walker, context);
+}
+
+/*
+ * The registered node of a PlanState; registers it and its query first if
+ * need be.
+ */
+static LaNode *
+context_node(WalkContext *context, PlanState *planstate)
+{
+	if (context->query == NULL)
+		context->query = la_registry_add_query(context->estate);
+	return la_registry_add(context->query, planstate);
+}
+
+/*
+ * A merge join marks and restores the position of its inner child, which a
+ * Result passes on (ExecMarkPos in execAmi.c); other nodes below it do not.
+ * The index AM's position runs ahead of the row we return, so such a scan is
+ * left to core.
+ */
+static void
+note_merge_join(MergeJoinState *join, WalkContext *context)
+{
+	PlanState  *inner = innerPlanState(join);
+
+	while (inner != NULL && IsA(inner, ResultState))
+		inner = outerPlanState(inner);
+
+	if (inner != NULL && IsA(inner, IndexScanState))
+		context_node(context, inner)->reason = LA_REASON_MARK_RESTORE;
+}
+
+/*
+ * When every row of an index scan reaches a Limit, the scan knows how many
+ * rows can still be wanted and need not read past them.  That holds below
+ * nodes that pass rows on one for one (LockRows may drop a row, which makes
+ * the number too small, never wrong: it only bounds look-ahead).
+ */
+static void
+note_limit(LimitState *limit, WalkContext *context)
+{
+	PlanState  *child = outerPlanState(limit);
+
+	while (child != NULL && child->qual == NULL)
+	{
+		if (IsA(child, IndexScanState))
+		{
+			context_node(context, child)->limit = limit;
+			return;
+		}
+		if (IsA(child, ResultState) || IsA(child, LockRowsState))
+			child = outerPlanState(child);
+		else if (IsA(child, SubqueryScanState))
+			child = castNode(SubqueryScanState, child)->subplan;
+		else
+			return;
+	}
+}
+
+/*
+ * Decides about an index scan, and attaches to it if it is eligible.  A node
+ * can be reached twice; the first visit decides.  With EXPLAIN alone, nothing
+ * will run: the decision is only kept for EXPLAIN (LOOKAHEAD).
+ */
+static void
+classify(PlanState *planstate, WalkContext *context)
+{
+	LaNode	   *node = context_node(context, planstate);
+
+	if (node->classified)
+		return;
+	node->classified = true;
+
+	if (node->reason == LA_REASON_NONE)
+		node->reason = la_index_scan_reason(planstate, context->eflags);
+	if (node->reason == LA_REASON_NONE &&
+		!owned_by_server(planstate->ExecProcNodeReal))
+		node->reason = LA_REASON_OTHER_EXTENSION;
+
+	if (context->eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		return;
+
+	la_stats_count_node(node->reason);
+	if (node->reason == LA_REASON_NONE)
+		ExecSetExecProcNode(planstate, la_index_scan_exec);
+	else
+		elog(DEBUG1, "pg_lookahead leaves an index scan to core: %s",
+			 la_reason_text(node->reason));
+}
+
+/*
+ * Is this function part of the server's binary?  Its base address is that of
+ * any function which is known to be.
+ */
+static bool
+owned_by_server(ExecProcNodeMtd function)
+{
+	static ExecProcNodeMtd known = NULL;
+	Dl_info		function_info;
+	Dl_info		server_info;
+
+	if (known != NULL && function == known)
+		return true;
+	if (dladdr((void *) function, &function_info) == 0 ||
+		dladdr((void *) standard_ExecutorStart, &server_info) == 0 ||
+		function_info.dli_fbase != server_info.dli_fbase)
+		return false;
+	known = function;
+	return true;
+}

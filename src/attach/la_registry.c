@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_registry.c
+ *	  running queries, and what is known about their plan nodes
+ *
+ * A PlanState has no room for us, so nodes are found by their address in
+ * one hash table of the backend.  The entries of a query disappear by a
+ * reset callback on its memory context: that is reached at a normal end, by
+ * an error, by a cursor that is closed in an aborted subtransaction, and
+ * always before the addresses can be used again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "utils/memutils.h"
+
+#include "attach/la_registry.h"
+
+typedef struct LaNodeEntry
+{
+	PlanState  *planstate;		/* hash key */
+	LaNode	   *node;
+	char		status;
+} LaNodeEntry;
+
+#define SH_PREFIX nodetable
+#define SH_ELEMENT_TYPE LaNodeEntry
+#define SH_KEY_TYPE PlanState *
+#define SH_KEY planstate
+#define SH_HASH_KEY(tb, key) murmurhash64((uint64) (uintptr_t) (key))
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* Initial size of the hash table: arbitrary; it grows. */
+#define NODE_TABLE_SIZE 64
+
+static nodetable_hash *node_table = NULL;
+static dlist_head running_queries = DLIST_STATIC_INIT(running_queries);
+
+static void forget_query(void *arg);
+
+/*
+ * Registers a query that starts.  Allocates in its per-query memory context.
+ */
+LaQuery *
+la_registry_add_query(EState *estate)
+{
+	LaQuery    *query;
+
+	if (node_table == NULL)
+		node_table = nodetable_create(TopMemoryContext, NODE_TABLE_SIZE, NULL);
+
+	query = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaQuery));
+	query->estate = estate;
+	slist_init(&query->nodes);
+	query->on_reset.func = forget_query;
+	query->on_reset.arg = query;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, &query->on_reset);
+	dlist_push_head(&running_queries, &query->link);
+	return query;
+}
+
+/*
+ * The query of this EState, or NULL when none of its nodes is registered.
+ * The list is as long as queries are nested, so it is searched.
+ */
+LaQuery *
+la_registry_find_query(EState *estate)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &running_queries)
+	{
+		LaQuery    *query = dlist_container(LaQuery, link, iter.cur);
+
+		if (query->estate == estate)
+			return query;
+	}
+	return NULL;
+}
+
+/*
+ * Registers a plan node, or returns what is registered for it already.
+ */
+LaNode *
+la_registry_add(LaQuery *query, PlanState *planstate)
+{
+	LaNodeEntry *entry;
+	LaNode	   *node;
+	bool		found;
+
+	node = MemoryContextAllocZero(query->estate->es_query_cxt, sizeof(LaNode));
+	entry = nodetable_insert(node_table, planstate, &found);
+	if (found)
+	{
+		pfree(node);
+		return entry->node;
+	}
+	node->planstate = planstate;
+	node->query = query;
+	node->reason = LA_REASON_NONE;
+	entry->node = node;
+	slist_push_head(&query->nodes, &node->link);
+	return node;
+}
+
+/*
+ * What is registered for a plan node, or NULL.
+ */
+LaNode *
+la_registry_find(PlanState *planstate)
+{
+	LaNodeEntry *entry;
+
+	if (node_table == NULL)
+		return NULL;
+	entry = nodetable_lookup(node_table, planstate);
+	return entry ? entry->node : NULL;
+}
+
+/*
+ * Memory context callback at the end of a query: adds its counters to the
+ * backend's and forgets its nodes.  Must not throw.
+ */
+static void
+forget_query(void *arg)
+{
+	LaQuery    *query = (LaQuery *) arg;
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->nodes)
+	{
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
+
+		la_stats_add_scan(&node->counters);
+		nodetable_delete(node_table, node->planstate);
+	}
+	dlist_delete(&query->link);
+}

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_registry.h
+ *	  running queries, and what is known about their plan nodes
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_REGISTRY_H
+#define LA_REGISTRY_H
+
+#include "lib/ilist.h"
+#include "nodes/execnodes.h"
+
+#include "la_stats.h"
+
+/*
+ * A query between ExecutorStart and the end of its EState.  Lives in the
+ * per-query memory context and goes with it, whether the query ends or fails.
+ */
+typedef struct LaQuery
+{
+	dlist_node	link;			/* in the list of running queries */
+	EState	   *estate;
+	slist_head	nodes;			/* LaNode */
+	bool		partial_fetch;	/* rows are asked for a few at a time */
+	MemoryContextCallback on_reset;
+} LaQuery;
+
+/*
+ * A scan node of a query, attached or left to core.
+ */
+typedef struct LaNode
+{
+	slist_node	link;			/* in LaQuery.nodes */
+	PlanState  *planstate;
+	LaQuery    *query;
+	bool		classified;		/* has the walker decided about it? */
+	LaReason	reason;			/* why it is left to core, if it is */
+
+	/* A Limit that passes every row of this node on, or NULL. */
+	LimitState *limit;
+
+	LaScanCounters counters;
+} LaNode;
+
+extern LaQuery *la_registry_add_query(EState *estate);
+extern LaQuery *la_registry_find_query(EState *estate);
+extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate);
+extern LaNode *la_registry_find(PlanState *planstate);
+
+#endif							/* LA_REGISTRY_H */

@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_btree_kill.h
+ *	  leaf pages of a btree scan that looks ahead, and their dead items
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BTREE_KILL_H
+#define LA_BTREE_KILL_H
+
+#include "access/relscan.h"
+#include "access/sdir.h"
+#include "storage/itemptr.h"
+
+#include "la_stats.h"
+
+/*
+ * Leaf pages that can have unconsumed entries at a time.  Arbitrary; look-
+ * ahead waits when it would need more, which takes entries of 64 leaf pages
+ * in fewer than LA_RING_SIZE_MAX entries.
+ */
+#define LA_LEAVES_MAX 64
+
+/* A leaf page, as the index AM read it. */
+typedef struct LaLeaf
+{
+	BlockNumber page;
+	XLogRecPtr	lsn;			/* at the time of reading */
+	uint32		pending;		/* entries read and not consumed */
+} LaLeaf;
+
+/* An index entry whose rows are dead to everybody. */
+typedef struct LaDeadItem
+{
+	ItemPointerData tid;
+	OffsetNumber offset;		/* of the index tuple on the leaf */
+	uint16		item;			/* in BTScanPosData.items */
+} LaDeadItem;
+
+/* Where an index entry came from: kept with its TID in the ring. */
+typedef struct LaLeafItem
+{
+	uint16		item;			/* in BTScanPosData.items */
+	OffsetNumber offset;
+	uint8		leaf;			/* slot in LaLeafQueue.leaves */
+} LaLeafItem;
+
+/*
+ * The leaf pages between the entry consumed last and the entry read last.
+ * Entries are consumed in the order in which they were read, so only the
+ * oldest leaf can have dead items.
+ */
+typedef struct LaLeafQueue
+{
+	LaLeaf		leaves[LA_LEAVES_MAX];
+	uint32		oldest;			/* number of the leaf being consumed */
+	uint32		newest;			/* number of the leaf read last */
+	bool		left;			/* has the AM left the newest leaf? */
+	LaDeadItem *dead;			/* of the oldest leaf */
+	int			ndead;
+	int			maxdead;
+	MemoryContext context;
+} LaLeafQueue;
+
+extern bool la_btree_layout_as_expected(IndexScanDesc scan, bool has_entry);
+extern void la_leaf_queue_init(LaLeafQueue *queue, MemoryContext context);
+extern void la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan);
+extern bool la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
+									  ScanDirection direction,
+									  bool *leaves_page);
+extern void la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan,
+								   bool found, bool leaves_page,
+								   LaLeafItem *item);
+extern void la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
+								   const LaLeafItem *item, ItemPointer tid,
+								   bool is_dead, LaScanCounters *counters);
+extern void la_leaf_queue_reset(LaLeafQueue *queue, IndexScanDesc scan);
+
+#endif							/* LA_BTREE_KILL_H */

@@ -1,0 +1,169 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_explain.c
+ *	  EXPLAIN (LOOKAHEAD): what was done under each index scan, or why not
+ *
+ * Nothing is printed unless the option is given, so the output of a plain
+ * EXPLAIN is core's to the byte.  Counters are those of the process that
+ * runs EXPLAIN: parallel workers keep their own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/defrem.h"
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+
+#include "attach/la_registry.h"
+#include "la_explain.h"
+#include "la_stats.h"
+
+typedef struct LaExplainOptions
+{
+	bool		lookahead;
+} LaExplainOptions;
+
+static int	extension_id;
+static explain_per_node_hook_type next_explain_per_node = NULL;
+
+static void lookahead_option(ExplainState *es, DefElem *opt,
+							 ParseState *pstate);
+static void explain_per_node(PlanState *planstate, List *ancestors,
+							 const char *relationship, const char *plan_name,
+							 ExplainState *es);
+static const char *node_status(const LaNode *node, const ExplainState *es);
+static void explain_text(const LaNode *node, ExplainState *es);
+static void explain_properties(const LaNode *node, ExplainState *es);
+static double mean_distance(const LaScanCounters *counters);
+
+/*
+ * Registers the option and installs the hook.
+ */
+void
+la_explain_init(void)
+{
+	extension_id = GetExplainExtensionId("pg_lookahead");
+	RegisterExtensionExplainOption("lookahead", lookahead_option);
+	next_explain_per_node = explain_per_node_hook;
+	explain_per_node_hook = explain_per_node;
+}
+
+/*
+ * Parses EXPLAIN (LOOKAHEAD [boolean]).
+ */
+static void
+lookahead_option(ExplainState *es, DefElem *opt, ParseState *pstate)
+{
+	LaExplainOptions *options = GetExplainExtensionState(es, extension_id);
+
+	if (options == NULL)
+	{
+		options = palloc0_object(LaExplainOptions);
+		SetExplainExtensionState(es, extension_id, options);
+	}
+	options->lookahead = defGetBoolean(opt);
+}
+
+/*
+ * explain_per_node_hook.
+ */
+static void
+explain_per_node(PlanState *planstate, List *ancestors,
+				 const char *relationship, const char *plan_name,
+				 ExplainState *es)
+{
+	/* What is shown for a scan of a query that we were told to leave. */
+	static const LaNode disabled = {.reason = LA_REASON_DISABLED};
+	LaExplainOptions *options;
+	const LaNode *node;
+
+	if (next_explain_per_node)
+		next_explain_per_node(planstate, ancestors, relationship, plan_name,
+							  es);
+
+	options = GetExplainExtensionState(es, extension_id);
+	if (options == NULL || !options->lookahead)
+		return;
+	if (!IsA(planstate, IndexScanState) && !IsA(planstate, IndexOnlyScanState))
+		return;
+	node = la_registry_find(planstate);
+	if (node == NULL)
+		node = &disabled;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		explain_text(node, es);
+	else
+		explain_properties(node, es);
+}
+
+/*
+ * "stock", "prefetch" or, when nothing ran, "eligible".
+ */
+static const char *
+node_status(const LaNode *node, const ExplainState *es)
+{
+	if (node->reason != LA_REASON_NONE)
+		return "stock";
+	return es->analyze ? "prefetch" : "eligible";
+}
+
+static void
+explain_text(const LaNode *node, ExplainState *es)
+{
+	const LaScanCounters *c = &node->counters;
+
+	ExplainIndentText(es);
+	if (node->reason != LA_REASON_NONE)
+		appendStringInfo(es->str, "Lookahead: stock (%s)\n",
+						 la_reason_text(node->reason));
+	else if (!es->analyze)
+		appendStringInfoString(es->str, "Lookahead: eligible\n");
+	else
+		appendStringInfo(es->str,
+						 "Lookahead: scans=" UINT64_FORMAT
+						 " prefetched=" UINT64_FORMAT
+						 " direct=" UINT64_FORMAT
+						 " repeated=" UINT64_FORMAT
+						 " distance=%.1f/" UINT64_FORMAT
+						 " kills=" UINT64_FORMAT
+						 " restarts=" UINT64_FORMAT "\n",
+						 c->scans, c->prefetched, c->direct, c->repeated,
+						 mean_distance(c), c->distance_max, c->killed,
+						 c->restarts);
+}
+
+static void
+explain_properties(const LaNode *node, ExplainState *es)
+{
+	const LaScanCounters *c = &node->counters;
+
+	ExplainOpenGroup("Lookahead", "Lookahead", true, es);
+	ExplainPropertyText("Status", node_status(node, es), es);
+	if (node->reason != LA_REASON_NONE)
+		ExplainPropertyText("Reason", la_reason_text(node->reason), es);
+	else if (es->analyze)
+	{
+		ExplainPropertyUInteger("Scans", NULL, c->scans, es);
+		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
+		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
+		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
+		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);
+		ExplainPropertyUInteger("Max Distance", NULL, c->distance_max, es);
+		ExplainPropertyUInteger("Killed Items", NULL, c->killed, es);
+		ExplainPropertyUInteger("Restarts", NULL, c->restarts, es);
+	}
+	ExplainCloseGroup("Lookahead", "Lookahead", true, es);
+}
+
+/*
+ * Mean number of pages queued at the time a prefetched page was used.
+ */
+static double
+mean_distance(const LaScanCounters *counters)
+{
+	if (counters->prefetched == 0)
+		return 0.0;
+	return (double) counters->distance_sum / (double) counters->prefetched;
+}

@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_guc.c
+ *	  settings of pg_lookahead
+ *
+ * Behaviour settings are PGC_USERSET within hard bounds: none of them can
+ * change a result, only which I/O produces it.  pg_lookahead.disable is the
+ * administrator's: it takes effect in every session at the next reload and
+ * no session can override it.
+ *
+ * The test settings exist only in a library built with LA_TEST=1, and only a
+ * superuser may change them.  They force the look-ahead into states that a
+ * small table would never reach; `make lint` proves that the released
+ * library does not contain them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "utils/guc.h"
+
+#include "la_guc.h"
+
+bool		la_enabled = true;
+bool		la_enable_index_prefetch = true;
+bool		la_disable = false;
+int			la_prefetch_distance = 0;
+
+#ifdef LA_TEST
+int			la_test_ring_size = 0;
+int			la_test_start_after = -1;
+int			la_test_depth = 0;
+int			la_test_stop_seed = 0;
+char	   *la_test_counter_file = NULL;
+
+static void define_test_settings(void);
+#endif
+
+/*
+ * Defines every setting and reserves the prefix, so that a misspelt
+ * pg_lookahead.* is an error.
+ */
+void
+la_guc_define(void)
+{
+	DefineCustomBoolVariable("pg_lookahead.disable",
+							 "Disables pg_lookahead in the whole cluster.",
+							 "Overrides the settings of every session as soon as the configuration is reloaded.",
+							 &la_disable,
+							 false,
+							 PGC_SIGHUP,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.enable_index_prefetch",
+							 "Enables prefetching of table pages by index scans.",
+							 NULL,
+							 &la_enable_index_prefetch,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.enabled",
+							 "Enables pg_lookahead.",
+							 "When off, statements run exactly as without the library.",
+							 &la_enabled,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.prefetch_distance",
+							"Sets the number of read requests that a scan keeps in flight.",
+							"0 chooses it automatically.",
+							&la_prefetch_distance,
+							0,
+							0, LA_PREFETCH_DISTANCE_MAX,
+							PGC_USERSET,
+							GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+#ifdef LA_TEST
+	define_test_settings();
+#endif
+
+	MarkGUCPrefixReserved("pg_lookahead");
+}
+
+/*
+ * True when index scans that start now may prefetch.
+ */
+bool
+la_index_prefetch_enabled(void)
+{
+	return la_enabled && la_enable_index_prefetch && !la_disable;
+}
+
+#ifdef LA_TEST
+/*
+ * Settings that only a test build has.
+ */
+static void
+define_test_settings(void)
+{
+	DefineCustomStringVariable("pg_lookahead.test_counter_file",
+							   "Sets the file to which a backend appends its counters at exit.",
+							   "An empty string writes none.",
+							   &la_test_counter_file,
+							   "",
+							   PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.test_depth",
+							"Sets the number of index entries to read ahead at once.",
+							"0 leaves it to the read stream.",
+							&la_test_depth,
+							0,
+							0, LA_RING_SIZE_MAX,
+							PGC_SUSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.test_ring_size",
+							"Sets the capacity of the ring of index entries.",
+							"Rounded up to a power of two; 0 uses the default.",
+							&la_test_ring_size,
+							0,
+							0, LA_RING_SIZE_MAX,
+							PGC_SUSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.test_start_after",
+							"Sets the number of index entries that a scan takes through core before it prefetches.",
+							"-1 uses the default.",
+							&la_test_start_after,
+							-1,
+							-1, 1000,
+							PGC_SUSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.test_stop_seed",
+							"Sets the seed of random stops of the look-ahead.",
+							"0 never stops at random.",
+							&la_test_stop_seed,
+							0,
+							0, INT_MAX,
+							PGC_SUSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+}
+#endif

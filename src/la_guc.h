@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_guc.h
+ *	  settings of pg_lookahead, and what they say taken together
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_GUC_H
+#define LA_GUC_H
+
+/* Bounds of pg_lookahead.prefetch_distance, in read requests. */
+#define LA_PREFETCH_DISTANCE_MAX 1000
+
+/*
+ * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
+ * bytes are 96 kB, well below the 256 kB that one scan may use.
+ */
+#define LA_RING_SIZE_MIN 2
+#define LA_RING_SIZE_MAX 8192
+
+extern bool la_enabled;
+extern bool la_enable_index_prefetch;
+extern bool la_disable;
+extern int	la_prefetch_distance;
+
+#ifdef LA_TEST
+extern int	la_test_ring_size;
+extern int	la_test_start_after;
+extern int	la_test_depth;
+extern int	la_test_stop_seed;
+extern char *la_test_counter_file;
+#endif
+
+extern void la_guc_define(void);
+extern bool la_index_prefetch_enabled(void);
+
+#endif							/* LA_GUC_H */

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_module.c
+ *	  what happens when the library is loaded
+ *
+ * Order matters: settings first, because a hook may run as soon as it is
+ * installed; hooks last, because nothing after them may fail.  The library
+ * can be loaded by session_preload_libraries, shared_preload_libraries,
+ * local_preload_libraries or LOAD, in any order with other libraries.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "attach/la_attach.h"
+#include "la_compat.h"
+#include "la_explain.h"
+#include "la_guc.h"
+
+PG_MODULE_MAGIC_EXT(
+					.name = "pg_lookahead",
+					.version = LA_VERSION
+);
+
+/* What the rendezvous variable points to. */
+static char build_id[] = LA_BUILD_ID;
+
+void		_PG_init(void);
+
+/*
+ * Refuses a second copy of the library in one process: both would replace
+ * the same plan nodes, and settings cannot be defined twice.
+ */
+static void
+claim_process(void)
+{
+	void	  **owner = find_rendezvous_variable("pg_lookahead");
+
+	if (*owner != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("another copy of pg_lookahead is already loaded"),
+				 errdetail("The loaded copy is build \"%s\", this one is build \"%s\".",
+						   (const char *) *owner, build_id),
+				 errhint("Name the library in one place only: session_preload_libraries, shared_preload_libraries or LOAD.")));
+	*owner = build_id;
+}
+
+/*
+ * Says so, once for a process, when the server is a newer minor release
+ * than the headers.  Its private structures are checked before use (see
+ * la_btree_kill.c and la_index_fetch.c), so this is no reason to stay off.
+ */
+static void
+report_newer_server(void)
+{
+	int			server = strtol(GetConfigOption("server_version_num", false, false),
+								NULL, 10);
+
+	if (server > PG_VERSION_NUM && !IsParallelWorker())
+		ereport(LOG,
+				(errmsg("pg_lookahead was built for PostgreSQL %d.%d and runs on %d.%d",
+						PG_VERSION_NUM / 10000, PG_VERSION_NUM % 10000,
+						server / 10000, server % 10000)));
+}
+
+void
+_PG_init(void)
+{
+	claim_process();
+	la_guc_define();
+	report_newer_server();
+	la_explain_init();
+	la_attach_init();
+}

@@ -9,6 +9,7 @@ CREATE FUNCTION pg_lookahead_stats(
     OUT nodes bigint,
     OUT scans bigint,
     OUT prefetched_blocks bigint,
+    OUT advised_blocks bigint,
     OUT direct_blocks bigint,
     OUT repeated_blocks bigint,
     OUT killed_items bigint,
@@ -19,8 +20,8 @@ AS 'MODULE_PATHNAME', 'pg_lookahead_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW pg_stat_lookahead AS
-    SELECT feature, nodes, scans, prefetched_blocks, direct_blocks,
-           repeated_blocks, killed_items, restarts,
+    SELECT feature, nodes, scans, prefetched_blocks, advised_blocks,
+           direct_blocks, repeated_blocks, killed_items, restarts,
            fallbacks::pg_catalog.jsonb AS fallbacks
     FROM pg_lookahead_stats();
 

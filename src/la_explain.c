@@ -124,12 +124,13 @@ explain_text(const LaNode *node, ExplainState *es)
 		appendStringInfo(es->str,
 						 "Lookahead: scans=" UINT64_FORMAT
 						 " prefetched=" UINT64_FORMAT
+						 " advised=" UINT64_FORMAT
 						 " direct=" UINT64_FORMAT
 						 " repeated=" UINT64_FORMAT
 						 " distance=%.1f/" UINT64_FORMAT
 						 " kills=" UINT64_FORMAT
 						 " restarts=" UINT64_FORMAT "\n",
-						 c->scans, c->prefetched, c->direct, c->repeated,
+						 c->scans, c->prefetched, c->advised, c->direct, c->repeated,
 						 mean_distance(c), c->distance_max, c->killed,
 						 c->restarts);
 }
@@ -147,6 +148,7 @@ explain_properties(const LaNode *node, ExplainState *es)
 	{
 		ExplainPropertyUInteger("Scans", NULL, c->scans, es);
 		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
+		ExplainPropertyUInteger("Advised Blocks", NULL, c->advised, es);
 		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
 		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
 		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);

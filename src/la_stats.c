@@ -21,7 +21,7 @@
 #include "la_guc.h"
 #include "la_stats.h"
 
-#define STATS_COLUMNS 9
+#define STATS_COLUMNS 10
 
 static uint64 nodes_seen = 0;
 static uint64 fallbacks[LA_REASON_COUNT];
@@ -84,6 +84,7 @@ la_stats_add_scan(const LaScanCounters *counters)
 {
 	totals.scans += counters->scans;
 	totals.prefetched += counters->prefetched;
+	totals.advised += counters->advised;
 	totals.direct += counters->direct;
 	totals.repeated += counters->repeated;
 	totals.killed += counters->killed;
@@ -133,6 +134,7 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) nodes_seen);
 	values[i++] = Int64GetDatum((int64) totals.scans);
 	values[i++] = Int64GetDatum((int64) totals.prefetched);
+	values[i++] = Int64GetDatum((int64) totals.advised);
 	values[i++] = Int64GetDatum((int64) totals.direct);
 	values[i++] = Int64GetDatum((int64) totals.repeated);
 	values[i++] = Int64GetDatum((int64) totals.killed);
@@ -179,11 +181,12 @@ write_counter_file(int code, Datum arg)
 
 	length = snprintf(line, sizeof(line),
 					  "nodes=" UINT64_FORMAT " scans=" UINT64_FORMAT
-					  " prefetched=" UINT64_FORMAT " direct=" UINT64_FORMAT
+					  " prefetched=" UINT64_FORMAT " advised=" UINT64_FORMAT
+					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
 					  " restarts=" UINT64_FORMAT "\n",
 					  nodes_seen, totals.scans, totals.prefetched,
-					  totals.direct, totals.repeated, totals.killed,
+					  totals.advised, totals.direct, totals.repeated, totals.killed,
 					  totals.restarts);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)

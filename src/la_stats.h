@@ -38,12 +38,13 @@ typedef struct LaScanCounters
 {
 	uint64		scans;			/* scans for which a read stream was built */
 	uint64		prefetched;		/* table pages that came through the stream */
+	uint64		advised;		/* pages for which the kernel was asked */
 	uint64		direct;			/* pages read on their turn: already queued */
 	uint64		repeated;		/* entries on the page of the entry before */
 	uint64		killed;			/* index entries found dead by look-ahead */
 	uint64		restarts;		/* look-ahead stopped and started again */
-	uint64		distance_sum;	/* sum over pages of the pages queued then */
-	uint64		distance_max;	/* most pages queued at once */
+	uint64		distance_sum;	/* sum over pages of the pages asked for then */
+	uint64		distance_max;	/* most pages asked for at once */
 } LaScanCounters;
 
 extern const char *la_reason_text(LaReason reason);

@@ -29,8 +29,13 @@
  * stream delivers is compared with the entry it is for: a mismatch is an
  * error, never a wrong row.
  *
- * The stream's own control decides how far ahead it runs: its distance starts
- * at 1 and doubles with each read it has to wait for.  A stream of PostgreSQL
+ * How far ahead the pages are asked for depends on the transport (see
+ * la_transport.c).  Either the stream's own control decides: its distance
+ * starts at 1 and doubles with each read it has to wait for.  Or the stream
+ * only reads each page on its turn, and the callback gives the kernel advice
+ * for the entries after those routed.
+ *
+ * A stream of PostgreSQL
  * 18 cannot be paused.  When the callback has nothing to give for the moment
  * (the ring is full, a Limit wants no more rows, the leaf of an unlogged index
  * must be finished first), it ends the stream; the rest is consumed, and
@@ -58,6 +63,7 @@
 #include "index_scan/la_btree_kill.h"
 #include "index_scan/la_tid_ring.h"
 #include "la_guc.h"
+#include "prefetch/la_transport.h"
 
 /* First capacity of a ring, in entries: arbitrary; doubled when it is full. */
 #define RING_SIZE_INITIAL 256
@@ -93,7 +99,8 @@ typedef struct LaTidEntry
 	uint16		item;			/* see LaLeafItem */
 	OffsetNumber offset;
 	uint8		leaf;
-	uint8		route;			/* LaRoute, once routed */
+	uint8		route:2;		/* LaRoute, once routed */
+	uint8		opens_page:1;	/* first of its page among those advised */
 } LaTidEntry;
 
 StaticAssertDecl(sizeof(LaTidEntry) == 12, "a ring entry has 12 bytes");
@@ -135,6 +142,11 @@ struct LaTidRing
 
 	ReadStream *stream;
 	bool		stopped;		/* the callback has ended the stream */
+	LaTransport transport;
+	LaAdvice	advice;
+	uint64		advised;		/* entries before this one were advised */
+	uint32		pages_ahead;	/* pages between routed and advised */
+	BlockNumber last_advised;
 	Buffer		delivered;		/* came from the stream for a later entry */
 	BlockNumber last_block;		/* of the entry routed last */
 	blocktable_hash *queued;	/* pages of STREAM and DIRECT entries */
@@ -149,6 +161,8 @@ static ReadStream *begin_stream(LaTidRing *ring);
 static int	reads_in_flight(const LaTidRing *ring);
 static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 							  void *per_buffer_data);
+static void advise_ahead(LaTidRing *ring);
+static void advise_entry(LaTidRing *ring, LaTidEntry *entry);
 static bool must_stop(LaTidRing *ring);
 static bool route_entry(LaTidRing *ring, LaTidEntry *entry);
 static bool fill_one(LaTidRing *ring);
@@ -178,6 +192,7 @@ la_tid_ring_create(LaIndexFetch *fetch)
 	ring->delivered = InvalidBuffer;
 	ring->queued = blocktable_create(fetch->context, BLOCK_TABLE_SIZE, NULL);
 	la_leaf_queue_init(&ring->leaves, fetch->context);
+	ring->transport = la_transport_choose();
 	ring->stream = begin_stream(ring);
 	MemoryContextSwitchTo(old);
 	return ring;
@@ -191,6 +206,10 @@ la_tid_ring_start(LaTidRing *ring, ScanDirection direction)
 {
 	ring->direction = direction;
 	ring->consumed = ring->routed = ring->filled = 0;
+	ring->advised = 0;
+	ring->pages_ahead = 0;
+	ring->last_advised = InvalidBlockNumber;
+	la_advice_start(&ring->advice, reads_in_flight(ring));
 	ring->exhausted = false;
 	ring->stopped = false;
 	ring->last_block = InvalidBlockNumber;
@@ -274,7 +293,8 @@ begin_stream(LaTidRing *ring)
 
 	PG_TRY();
 	{
-		effective_io_concurrency = reads_in_flight(ring);
+		effective_io_concurrency =
+			ring->transport == LA_TRANSPORT_STREAM ? reads_in_flight(ring) : 0;
 		if (ring->fetch->node->query->partial_fetch)
 			io_combine_limit = 1;
 		stream = read_stream_begin_relation(READ_STREAM_DEFAULT, NULL,
@@ -327,8 +347,47 @@ next_block(ReadStream *stream, void *callback_private_data,
 		}
 		entry = entry_at(ring, ring->routed++);
 		if (route_entry(ring, entry))
+		{
+			if (ring->transport == LA_TRANSPORT_ADVICE)
+				advise_ahead(ring);
 			return ring->last_block;
+		}
 	}
+}
+
+/*
+ * Gives advice for the entries that follow those routed, as far as the
+ * distance allows and a Limit wants them.
+ */
+static void
+advise_ahead(LaTidRing *ring)
+{
+	uint64		wanted = la_index_fetch_rows_wanted(ring->fetch);
+
+	la_advice_adapt(&ring->advice);
+	ring->advised = Max(ring->advised, ring->routed);
+	while (ring->pages_ahead < ring->advice.distance &&
+		   ring->advised - ring->consumed < wanted &&
+		   (ring->advised < ring->filled || fill_one(ring)))
+		advise_entry(ring, entry_at(ring, ring->advised++));
+}
+
+/*
+ * Gives advice for the page of one entry, unless it is that of the entry
+ * before.
+ */
+static void
+advise_entry(LaTidRing *ring, LaTidEntry *entry)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
+
+	if (block == ring->last_advised)
+		return;
+	ring->last_advised = block;
+	entry->opens_page = true;
+	ring->pages_ahead++;
+	if (la_advice_give(&ring->advice, ring->fetch->scan->heapRelation, block))
+		ring->fetch->node->counters.advised++;
 }
 
 /*
@@ -364,6 +423,8 @@ route_entry(LaTidRing *ring, LaTidEntry *entry)
 	LaQueuedBlock *queued;
 	bool		found;
 
+	if (entry->opens_page)
+		ring->pages_ahead--;
 	if (block == ring->last_block)
 	{
 		entry->route = LA_ROUTE_REPEATED;
@@ -417,6 +478,7 @@ fill_one(LaTidRing *ring)
 	entry->item = item.item;
 	entry->offset = item.offset;
 	entry->leaf = item.leaf;
+	entry->opens_page = false;
 	return true;
 }
 
@@ -523,6 +585,7 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 	LaScanCounters *counters = &ring->fetch->node->counters;
 	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 	Buffer		buffer = ring->delivered;
+	uint32		distance;
 
 	ring->delivered = InvalidBuffer;
 	if (!BufferIsValid(buffer))
@@ -532,9 +595,10 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 			 BufferIsValid(buffer) ? BufferGetBlockNumber(buffer) : InvalidBlockNumber,
 			 block, RelationGetRelationName(ring->fetch->scan->heapRelation));
 
+	distance = ring->queued_reads + ring->pages_ahead;
 	counters->prefetched++;
-	counters->distance_sum += ring->queued_reads;
-	counters->distance_max = Max(counters->distance_max, ring->queued_reads);
+	counters->distance_sum += distance;
+	counters->distance_max = Max(counters->distance_max, distance);
 	ring->queued_reads--;
 	la_index_fetch_take_pin(ring->fetch, buffer);
 }

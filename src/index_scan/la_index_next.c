@@ -51,6 +51,7 @@ la_index_scan_reason(PlanState *planstate, int eflags)
 	IndexScanState *node;
 	Relation	table;
 	Relation	index;
+	Oid			access_method;
 
 	if (IsA(planstate, IndexOnlyScanState))
 		return LA_REASON_INDEX_ONLY;
@@ -70,10 +71,13 @@ la_index_scan_reason(PlanState *planstate, int eflags)
 		planstate->state->es_snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return LA_REASON_SNAPSHOT;
 
-	if (get_rel_relam(((IndexScan *) planstate->plan)->indexid) != BTREE_AM_OID)
-		return LA_REASON_INDEX_AM;
 	index = node->iss_RelationDesc;
-	if (index != NULL && index->rd_indam->amgettuple != btgettuple)
+	if (index == NULL)
+		access_method = get_rel_relam(((IndexScan *) planstate->plan)->indexid);
+	else
+		access_method = index->rd_rel->relam;
+	if (access_method != BTREE_AM_OID ||
+		(index != NULL && index->rd_indam->amgettuple != btgettuple))
 		return LA_REASON_INDEX_AM;
 	return LA_REASON_NONE;
 }

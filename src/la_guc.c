@@ -33,6 +33,7 @@ int			la_test_ring_size = 0;
 int			la_test_start_after = -1;
 int			la_test_depth = 0;
 int			la_test_stop_seed = 0;
+bool		la_test_fail_self_check = false;
 char	   *la_test_counter_file = NULL;
 
 static void define_test_settings(void);
@@ -123,6 +124,15 @@ define_test_settings(void)
 							PGC_SUSET,
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.test_fail_self_check",
+							 "Makes the check of private structures fail.",
+							 NULL,
+							 &la_test_fail_self_check,
+							 false,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pg_lookahead.test_ring_size",
 							"Sets the capacity of the ring of index entries.",

@@ -46,7 +46,9 @@
 
 static TableAmRoutine shadow_routine;
 static RelationData shadow_relation;
-static bool self_check_failed = false;
+
+/* Has anything been found that cannot be?  Then no scan streams any more. */
+static bool distrusted = false;
 
 static void init_shadow(void);
 static void shadow_fetch_reset(IndexFetchTableData *base);
@@ -156,13 +158,13 @@ next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 static bool
 may_start_stream(LaIndexFetch *fetch, ScanDirection direction)
 {
-	if (!la_index_prefetch_enabled() || self_check_failed)
+	if (!la_index_prefetch_enabled() || distrusted)
 		return false;
 	if (la_index_fetch_rows_wanted(fetch) <= start_after())
 		return false;
 	if (!layout_as_expected(fetch))
 	{
-		self_check_failed = true;
+		la_index_fetch_distrust();
 		fetch->node->reason = LA_REASON_SELF_CHECK;
 		ereport(LOG,
 				(errmsg("pg_lookahead leaves index scans of this session to core"),
@@ -183,6 +185,10 @@ layout_as_expected(LaIndexFetch *fetch)
 {
 	IndexFetchHeapData *heap_fetch = (IndexFetchHeapData *) fetch->inner;
 
+#ifdef LA_TEST
+	if (la_test_fail_self_check)
+		return false;
+#endif
 	if (heap_fetch->xs_base.rel != fetch->scan->heapRelation)
 		return false;
 	if (fetch->entries_taken > 0 && BufferIsValid(heap_fetch->xs_cbuf) &&
@@ -249,6 +255,22 @@ la_index_fetch_rows_wanted(const LaIndexFetch *fetch)
 		return PG_UINT64_MAX;
 	wanted = limit->offset + limit->count - limit->position;
 	return Max(wanted, 1);
+}
+
+/*
+ * An internal inconsistency was found: from now on, index scans of this
+ * backend are left to core.
+ */
+void
+la_index_fetch_distrust(void)
+{
+	distrusted = true;
+}
+
+bool
+la_index_fetch_distrusted(void)
+{
+	return distrusted;
 }
 
 /*

@@ -79,6 +79,8 @@ la_index_scan_reason(PlanState *planstate, int eflags)
 	if (access_method != BTREE_AM_OID ||
 		(index != NULL && index->rd_indam->amgettuple != btgettuple))
 		return LA_REASON_INDEX_AM;
+	if (la_index_fetch_distrusted())
+		return LA_REASON_SELF_CHECK;
 	return LA_REASON_NONE;
 }
 

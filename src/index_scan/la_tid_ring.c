@@ -171,6 +171,8 @@ static LaTidEntry *entry_at(LaTidRing *ring, uint64 position);
 static bool route_next(LaTidRing *ring);
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
 static void take_streamed_page(LaTidRing *ring, const LaTidEntry *entry);
+pg_noreturn static void report_mismatch(LaTidRing *ring, Buffer delivered,
+										BlockNumber wanted);
 static void forget_queued(LaTidRing *ring, const LaTidEntry *entry);
 static void apply_test_settings(LaTidRing *ring);
 static void fill_to_test_depth(LaTidRing *ring);
@@ -534,7 +536,7 @@ route_next(LaTidRing *ring)
 		if (ring->consumed < ring->routed)
 			return true;
 		if (!ring->stopped)
-			elog(ERROR, "read stream delivered a page that was not asked for");
+			report_mismatch(ring, ring->delivered, InvalidBlockNumber);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -591,9 +593,7 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 	if (!BufferIsValid(buffer))
 		buffer = read_stream_next_buffer(ring->stream, NULL);
 	if (!BufferIsValid(buffer) || BufferGetBlockNumber(buffer) != block)
-		elog(ERROR, "read stream delivered block %u instead of block %u of relation \"%s\"",
-			 BufferIsValid(buffer) ? BufferGetBlockNumber(buffer) : InvalidBlockNumber,
-			 block, RelationGetRelationName(ring->fetch->scan->heapRelation));
+		report_mismatch(ring, buffer, block);
 
 	distance = ring->queued_reads + ring->pages_ahead;
 	counters->prefetched++;
@@ -601,6 +601,24 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 	counters->distance_max = Max(counters->distance_max, distance);
 	ring->queued_reads--;
 	la_index_fetch_take_pin(ring->fetch, buffer);
+}
+
+/*
+ * The stream has delivered another page than the one wanted, which cannot
+ * happen.  Better no row than a wrong one; the next statement of this session
+ * is left to core.
+ */
+static void
+report_mismatch(LaTidRing *ring, Buffer delivered, BlockNumber wanted)
+{
+	la_index_fetch_distrust();
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("pg_lookahead was given block %u instead of block %u of relation \"%s\"",
+					BufferIsValid(delivered) ? BufferGetBlockNumber(delivered) : InvalidBlockNumber,
+					wanted,
+					RelationGetRelationName(ring->fetch->scan->heapRelation)),
+			 errhint("Repeat the statement: index scans of this session no longer prefetch.")));
 }
 
 /*

@@ -1,0 +1,85 @@
+"""The command line: the only place that turns exceptions into messages and exit statuses."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+import lookahead
+from lookahead.commands.context import CommandContext
+from lookahead.commands.report import report
+from lookahead.commands.run import run
+from lookahead.errors import ExitStatus, LabError
+from lookahead.render import Terminal
+
+PROGRAM = "lookahead"
+
+
+# A pinned width: the same help on every terminal, narrow enough for all.
+@click.group(context_settings={"terminal_width": 80})
+@click.version_option(lookahead.__version__, prog_name=PROGRAM)
+def cli() -> None:
+    """Measure what pg_lookahead gains on this machine.
+
+    Exit status: 0 done; 1 failed at work; 2 wrong usage; 3 no usable server, library, account or
+    folder; 4 damaged result file or one of another version; 130 interrupted.
+    """
+
+
+cli.add_command(run)
+cli.add_command(report)
+
+
+def main(arguments: Sequence[str] | None = None, terminal: Terminal | None = None) -> None:
+    """The console script: run the command line and exit with its status."""
+    sys.exit(execute(sys.argv[1:] if arguments is None else arguments, terminal or Terminal()))
+
+
+def execute(arguments: Sequence[str], terminal: Terminal) -> ExitStatus:
+    """Run one command line; expected failures are shown, bugs keep their traceback."""
+    command = (PROGRAM, *arguments)
+    context = CommandContext(terminal, command)
+    try:
+        with _terminated_like_interrupted():
+            cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=context)
+    except LabError as error:
+        terminal.error(error)
+        return error.status
+    except click.exceptions.NoArgsIsHelpError as request:
+        terminal.result(request.format_message())
+        return ExitStatus.USAGE
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else PROGRAM
+        hint = f"`{path} --help` lists options and values."
+        terminal.error(LabError(_lower(error.format_message()), hint))
+        return ExitStatus.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        again = shlex.join(command)
+        terminal.error(LabError("interrupted", f"Start again with: {again}"))
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.SUCCESS
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does: servers stop, settings go back."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
+
+
+def _lower(message: str) -> str:
+    """Click's messages in our style: no capital at the beginning, no period at the end."""
+    return (message[:1].lower() + message[1:]).rstrip(".")

@@ -1,0 +1,1 @@
+"""The commands, one file each, in the order of work: run, report."""

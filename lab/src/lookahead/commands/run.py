@@ -1,0 +1,194 @@
+"""`lookahead run EXPERIMENT`: measure, write the result, show the table and where the page is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.controls import run_controls
+from lookahead.experiments.index_scan import IO_METHODS, run_index_scan
+from lookahead.experiments.request import ControlsRequest, IndexScanRequest, RunRequest, Size
+from lookahead.report.page import write_page
+from lookahead.results import read_result
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+_MAX_PAGES = 10_000_000
+_MAX_REPETITIONS = 1000
+_MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
+_DEFAULT_SEED = 1
+
+
+class ExperimentGroup(click.Group):
+    """Names the experiments when an unknown one is asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise LabError(
+                f'there is no experiment "{args[0]}"',
+                f"Experiments: {', '.join(self.list_commands(ctx))}.",
+                status=ExitStatus.USAGE,
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=ExperimentGroup)
+def run() -> None:
+    """Measure stock PostgreSQL against pg_lookahead on a private server.
+
+    Every run writes a result file with all raw samples and a page with its plots.
+    """
+
+
+_SHARED_OPTIONS = (
+    click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
+    click.option("--quick", is_flag=True, help="Middle size: at most 2 min a scenario."),
+    click.option(
+        "--pg-config",
+        type=click.Path(path_type=Path),
+        metavar="PROGRAM",
+        help="pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
+        "else the pinned binaries.",
+    ),
+    click.option(
+        "--library",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Folder with lib/pg_lookahead.so and share/extension/. "
+        "Default: built from the checkout, else the installed one.",
+    ),
+    click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        default=Path("results"),
+        show_default=True,
+        metavar="DIR",
+        help="Folder for the result file and the page.",
+    ),
+    click.option(
+        "--directory",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Where the server's folder is made: the disk to measure. "
+        "Default: the temporary directory.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, _MAX_SEED),
+        default=_DEFAULT_SEED,
+        show_default=True,
+        help="Seed of the data, the keys and the interval.",
+    ),
+    click.option("--keep", is_flag=True, help="Keep the server's folder."),
+)
+
+
+def shared_options(command: CommandT) -> CommandT:
+    """The options of every experiment."""
+    for option in reversed(_SHARED_OPTIONS):
+        command = option(command)
+    return command
+
+
+def repetitions_option(command: CommandT) -> CommandT:
+    """The number of pairs or alternations."""
+    option = click.option(
+        "--repetitions",
+        type=click.IntRange(1, _MAX_REPETITIONS),
+        help="Samples of each arm per scenario. Default: by size.",
+    )
+    return option(command)
+
+
+@run.command("index-scan")
+@shared_options
+@repetitions_option
+@click.option(
+    "--io-method",
+    "io_methods",
+    type=click.Choice(IO_METHODS),
+    multiple=True,
+    help="May be repeated. Default: worker with --demo, else all that the server has.",
+)
+@click.option(
+    "--pages",
+    type=click.IntRange(1, _MAX_PAGES),
+    multiple=True,
+    help="Distinct table pages that a scan touches; may be repeated. Default: 1000 and 10000, "
+    "except with --demo 100000 too.",
+)
+@click.option(
+    "--read-ahead",
+    "read_aheads_kb",
+    type=click.IntRange(0, MAX_READ_AHEAD_KB),
+    multiple=True,
+    metavar="KB",
+    help="Read-ahead of the disk, set during the run; may be repeated. Default: the machine's "
+    "own, in the full size also 128 where permitted.",
+)
+@pass_command_context
+def index_scan(
+    context: CommandContext,
+    /,
+    io_methods: tuple[str, ...],
+    pages: tuple[int, ...],
+    read_aheads_kb: tuple[int, ...],
+    repetitions: int | None,
+    **shared: Any,
+) -> None:
+    """A cold btree index scan over randomly ordered pages.
+
+    Without a size option a table of more than 2 GB is made and the run takes most of an hour.
+    """
+    request = IndexScanRequest(
+        run=_run_request(context, shared),
+        pages=pages or None,
+        io_methods=io_methods or None,
+        repetitions=repetitions,
+        read_aheads_kb=read_aheads_kb or None,
+    )
+    _finish(context, run_index_scan(request, context.terminal))
+
+
+@run.command("controls")
+@shared_options
+@repetitions_option
+@pass_command_context
+def controls(context: CommandContext, /, repetitions: int | None, **shared: Any) -> None:
+    """Short cached statements, which must not become slower.
+
+    pgbench of LIMIT 1, a point lookup and inserts with a foreign key, against backends without
+    the library and with it switched off.
+    """
+    request = ControlsRequest(run=_run_request(context, shared), repetitions=repetitions)
+    _finish(context, run_controls(request, context.terminal))
+
+
+def _run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
+    if shared["demo"] and shared["quick"]:
+        raise LabError(
+            "--demo and --quick exclude each other", "Name one size.", status=ExitStatus.USAGE
+        )
+    size: Size = "demo" if shared["demo"] else "quick" if shared["quick"] else "full"
+    return RunRequest(
+        size=size,
+        pg_config=shared["pg_config"],
+        library=shared["library"],
+        output=shared["output"],
+        directory=shared["directory"],
+        seed=shared["seed"],
+        keep=shared["keep"],
+        command=context.command,
+    )
+
+
+def _finish(context: CommandContext, result: Path) -> None:
+    page = write_page([(result.name, read_result(result))], result.with_suffix(".html"))
+    context.terminal.result(f"result:     {result}")
+    context.terminal.result(f"page:       {page}")

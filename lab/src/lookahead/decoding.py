@@ -1,0 +1,81 @@
+"""Turns parsed JSON back into the frozen dataclasses it was written from, strictly.
+
+Missing, surplus and wrongly typed fields are refused with their place, such as
+`index_scan.samples[3].evidence.rows`; nothing is guessed or converted, except that a JSON integer
+may stand for a float.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_SCALARS = (str, int, float, bool, type(None))
+
+
+class DecodingError(ValueError):
+    """The JSON has another shape; the message begins with the place."""
+
+
+def decode(kind: type[T], value: object, place: str = "") -> T:
+    """An instance of dataclass `kind` from `value`; DecodingError when it does not fit."""
+    return typing.cast(T, _decode(kind, value, place))
+
+
+def _decode(kind: Any, value: object, place: str) -> object:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _decode_dataclass(kind, value, place)
+    if kind in _SCALARS:
+        return _decode_scalar(kind, value, place)
+    if origin is typing.Literal:
+        if value in arguments and type(value) in {type(choice) for choice in arguments}:
+            return value
+        raise DecodingError(f"{place}: {value!r} is none of {', '.join(map(repr, arguments))}")
+    if origin in (types.UnionType, typing.Union):
+        return _decode_optional(arguments, value, place)
+    if origin is tuple:
+        return _decode_tuple(arguments, value, place)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise DecodingError(f"{place}: expected an object")
+        return {key: _decode(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
+    raise TypeError(f"results may not contain {kind!r}")
+
+
+def _decode_dataclass(kind: type, value: object, place: str) -> object:
+    if not isinstance(value, dict):
+        raise DecodingError(f"{place or 'document'}: expected an object")
+    hints = typing.get_type_hints(kind)
+    names = {field.name for field in dataclasses.fields(kind)}
+    for problem, found in (("missing", names - value.keys()), ("unknown", value.keys() - names)):
+        if found:
+            raise DecodingError(f"{place or 'document'}: {problem} field {min(found)!r}")
+    prefix = f"{place}." if place else ""
+    return kind(**{name: _decode(hints[name], value[name], prefix + name) for name in names})
+
+
+def _decode_scalar(kind: Any, value: object, place: str) -> object:
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise DecodingError(f"{place}: expected {kind.__name__}, found {type(value).__name__}")
+    return value
+
+
+def _decode_optional(arguments: tuple[Any, ...], value: object, place: str) -> object:
+    """`X | None` only: of other unions JSON could not tell the members apart."""
+    others = [argument for argument in arguments if argument is not type(None)]
+    if len(others) != 1 or len(others) == len(arguments):
+        raise TypeError(f"results may not contain a union of {arguments!r}")
+    return None if value is None else _decode(others[0], value, place)
+
+
+def _decode_tuple(arguments: tuple[Any, ...], value: object, place: str) -> object:
+    """`tuple[X, ...]` only."""
+    if len(arguments) != 2 or arguments[1] is not Ellipsis:
+        raise TypeError("results may only contain tuples of one type and any length")
+    if not isinstance(value, list):
+        raise DecodingError(f"{place}: expected a list")
+    return tuple(_decode(arguments[0], item, f"{place}[{at}]") for at, item in enumerate(value))

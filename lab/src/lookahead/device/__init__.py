@@ -1,0 +1,1 @@
+"""The block device below the data directory: which it is, its counters, its read-ahead."""

@@ -1,0 +1,183 @@
+"""Setting the operating system's read-ahead of a disk for an experiment, and putting it back.
+
+The setting belongs to the machine, not to us. It is put back when the experiment ends, fails or is
+interrupted. Against a kill -9 a journal is written before the setting is touched: the next run
+finds it, sees that its writer is gone, and restores. The kernel forgets the setting at a reboot,
+so a journal of an earlier boot is void; so is one whose value somebody has changed again since.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lookahead.device.block_device import BlockDevice
+from lookahead.errors import ExitStatus, LabError
+
+# The kernel stores pages in an unsigned long; more than 1 GB is a slip of the finger.
+MAX_READ_AHEAD_KB = 1024 * 1024
+_SYS_BLOCK = Path("/sys/block")
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """What a run changed: sizes in kB; `process` and `started` (clock ticks) identify the run."""
+
+    disk: str
+    original_kb: int
+    changed_kb: int
+    process: int
+    started: int
+    boot_id: str
+
+
+class ReadAhead:
+    """The read-ahead of one disk. `sys_block` and `proc` are replaced in tests."""
+
+    def __init__(
+        self, disk: str, journal: Path, *, sys_block: Path = _SYS_BLOCK, proc: Path = _PROC
+    ) -> None:
+        self._disk = disk
+        self._journal = journal
+        self._file = sys_block / disk / "queue" / "read_ahead_kb"
+        self._proc = proc
+
+    @classmethod
+    def of(cls, device: BlockDevice) -> "ReadAhead":
+        """The read-ahead of a device's disk, with its journal in the user's state folder."""
+        return cls(device.disk, state_folder() / f"read-ahead-{device.disk}.json")
+
+    def read_kb(self) -> int:
+        """The value in effect, in kB."""
+        return int(self._file.read_text())
+
+    def is_permitted(self) -> bool:
+        """Whether this process may change it."""
+        return os.access(self._file, os.W_OK)
+
+    def check_permitted(self, size_kb: int) -> None:
+        """LabError unless `size_kb` is in effect already or may be set by this process."""
+        current_kb = self.read_kb()
+        if size_kb != current_kb and not self.is_permitted():
+            raise LabError(
+                f"the read-ahead of {self._disk} is {current_kb} kB and may not be changed",
+                "Run as root, or leave --read-ahead out.",
+                status=ExitStatus.ENVIRONMENT,
+            )
+
+    @contextmanager
+    def changed_to(self, size_kb: int) -> Iterator[None]:
+        """Have `size_kb` in effect within the block; restored whatever happens in it.
+
+        Raises LabError when it may not be set or another live run has it changed.
+        """
+        original_kb = self.read_kb()
+        if size_kb == original_kb:
+            yield
+            return
+        self.check_permitted(size_kb)
+        self.restore_interrupted()
+        try:
+            self._write_journal(original_kb, size_kb)
+            self._set_kb(size_kb)
+            yield
+        finally:
+            if self.read_kb() != original_kb:
+                self._set_kb(original_kb)
+            self._remove_journal()
+
+    def restore_interrupted(self) -> int | None:
+        """Put back what a killed run left changed; returns the restored value in kB, else None.
+
+        Raises LabError when the run that changed it is alive, or the journal cannot be read.
+        """
+        entry = self._read_journal()
+        if entry is None:
+            return None
+        same_boot = entry.boot_id == self._boot_id()
+        if same_boot and self._start_of(entry.process) == entry.started:
+            if entry.process == os.getpid():
+                raise ValueError("read-ahead is changed already")
+            raise LabError(
+                f"process {entry.process} is measuring with a changed read-ahead of {self._disk}",
+                "Two runs on one disk disturb each other: wait for it to end.",
+                status=ExitStatus.ENVIRONMENT,
+            )
+        restored = None
+        if same_boot and self.read_kb() == entry.changed_kb and self.is_permitted():
+            self._set_kb(entry.original_kb)
+            restored = entry.original_kb
+        self._remove_journal()
+        return restored
+
+    def _set_kb(self, size_kb: int) -> None:
+        try:
+            self._file.write_text(f"{size_kb}\n")
+        except OSError as error:
+            raise LabError(
+                f"cannot set the read-ahead of {self._disk} to {size_kb} kB: {error.strerror}",
+                f"Set it by hand: echo {size_kb} > {self._file}",
+            ) from None
+
+    def _write_journal(self, original_kb: int, changed_kb: int) -> None:
+        entry = JournalEntry(
+            disk=self._disk,
+            original_kb=original_kb,
+            changed_kb=changed_kb,
+            process=os.getpid(),
+            started=self._start_of(os.getpid()) or 0,
+            boot_id=self._boot_id(),
+        )
+        try:
+            self._journal.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self._journal.with_suffix(".new")
+            temporary.write_text(json.dumps(asdict(entry)))
+            temporary.replace(self._journal)
+        except OSError as error:
+            raise LabError(
+                f'cannot write "{self._journal}": {error.strerror}',
+                "Read-ahead is only changed when the old value is kept there; "
+                "leave --read-ahead out or set XDG_STATE_HOME to a writable folder.",
+                status=ExitStatus.ENVIRONMENT,
+            ) from None
+
+    def _read_journal(self) -> JournalEntry | None:
+        try:
+            return JournalEntry(**json.loads(self._journal.read_text()))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError, TypeError):
+            raise LabError(
+                f'the journal "{self._journal}" cannot be read',
+                f"See that {self._file} holds what you want, then remove the journal.",
+                status=ExitStatus.ENVIRONMENT,
+            ) from None
+
+    def _remove_journal(self) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._journal.unlink()
+
+    def _boot_id(self) -> str:
+        return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
+
+    def _start_of(self, process: int) -> int | None:
+        """When a process started, in clock ticks since boot; None when there is none.
+
+        A process id is used again; together with this it is not.
+        """
+        try:
+            text = (self._proc / str(process) / "stat").read_text()
+        except OSError:
+            return None
+        # Field 22; the name in parentheses before it may contain anything.
+        return int(text.rpartition(")")[2].split()[19])
+
+
+def state_folder() -> Path:
+    """Where the lab keeps what must outlive a run: $XDG_STATE_HOME/lookahead."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
+    return home / "lookahead"

@@ -1,0 +1,321 @@
+"""The experiment "index-scan": one btree index scan in random table order, cold, both arms.
+
+For each I/O method, OS read-ahead and number of pages, pairs of samples are taken: the server is
+stopped, its files are dropped from the OS cache, it is started; a plain EXPLAIN loads catalogs and
+the index root but no table page; then the statement runs under EXPLAIN (ANALYZE, TIMING OFF). Each
+pair has its own random keys, the arms of a pair the same ones. That both arms return the same rows
+in the same order is proved apart, over the rows a client receives.
+"""
+
+import random
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lookahead.cold import ColdEvidence
+from lookahead.device.io_sampler import IoSampler
+from lookahead.device.read_ahead import ReadAhead
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.request import IndexScanRequest, Size
+from lookahead.experiments.runner import Run, open_run
+from lookahead.experiments.scan_plan import check_path, parse_scan
+from lookahead.experiments.scan_rows import choose_arm, compare_rows, explain_scan
+from lookahead.experiments.scan_table import (
+    KeyRange,
+    build_table,
+    choose_range,
+    table_bytes,
+    touch_device,
+)
+from lookahead.experiments.schedule import alternate
+from lookahead.machine import backend_cpu_ms
+from lookahead.measurements import (
+    ARMS,
+    Arm,
+    ColdRecord,
+    IndexScanData,
+    ScanSample,
+    Scenario,
+)
+from lookahead.render import ProgressBar, Terminal
+from lookahead.results import Parameters
+
+IO_METHODS = ("worker", "sync", "io_uring")
+# What most distributions set; the other value worth knowing is the machine's own.
+COMMON_READ_AHEAD_KB = 128
+# The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
+_SPACE_FACTOR = 2.5
+# Besides the cache size only what keeps other work away from the scan, and the planner from any
+# other plan. Depths and I/O settings stay at the server's defaults.
+_SETTINGS = {
+    "shared_buffers": "256MB",
+    "max_parallel_workers_per_gather": "0",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+    "autovacuum": "off",
+    # The table is made without WAL, and no checkpoint falls into a sample.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "8GB",
+}
+
+
+@dataclass(frozen=True)
+class SizeDefaults:
+    """What a size measures. `common_read_ahead`: also 128 kB where it may be set."""
+
+    table_pages: int
+    pages: tuple[int, ...]
+    io_methods: tuple[str, ...]
+    pairs: int
+    common_read_ahead: bool
+
+
+# Even numbers of pairs balance the order of the arms. The full table is 2.3 GB, several times
+# shared_buffers; the demo's is made within seconds.
+DEFAULTS: dict[Size, SizeDefaults] = {
+    "demo": SizeDefaults(48_000, (1_000, 10_000), ("worker",), 6, False),
+    "quick": SizeDefaults(125_000, (1_000, 10_000, 100_000), IO_METHODS, 6, False),
+    "full": SizeDefaults(280_000, (1_000, 10_000, 100_000), IO_METHODS, 8, True),
+}
+
+
+def run_index_scan(
+    request: IndexScanRequest, terminal: Terminal, defaults: SizeDefaults | None = None
+) -> Path:
+    """Measure and write the result; returns its path. Raises LabError.
+
+    `defaults` replace those of the size.
+    """
+    defaults = defaults or DEFAULTS[request.run.size]
+    pages = request.pages or defaults.pages
+    if max(pages) > defaults.table_pages:
+        raise LabError(
+            f"--pages {max(pages)} is out of range: the {request.run.size} table has "
+            f"{defaults.table_pages} pages",
+            "Name fewer pages or take a larger size.",
+            status=ExitStatus.USAGE,
+        )
+    parameters = Parameters(
+        size=request.run.size,
+        seed=request.run.seed,
+        repetitions=request.repetitions or defaults.pairs,
+        pages=pages,
+        io_methods=request.io_methods or defaults.io_methods,
+        read_aheads_kb=request.read_aheads_kb or (),
+    )
+    needed = int(_SPACE_FACTOR * table_bytes(defaults.table_pages))
+    with open_run(
+        request.run, "index-scan", parameters, terminal, settings=_SETTINGS, needed_bytes=needed
+    ) as run:
+        _IndexScan(run, defaults, explicit_methods=request.io_methods is not None).measure()
+        path = run.path
+    if run.document.index_scan:
+        _show(run.document.index_scan, terminal)
+    return path
+
+
+class _IndexScan:
+    """One run of the experiment."""
+
+    def __init__(self, run: Run, defaults: SizeDefaults, *, explicit_methods: bool) -> None:
+        self._run = run
+        self._server = run.server
+        self._defaults = defaults
+        self._parameters = run.document.parameters
+        self._generator = random.Random(self._parameters.seed)
+        self._warned_of_warmth = False
+        self._read_ahead = ReadAhead.of(run.device) if run.device else None
+        self._io_methods = self._available_methods(explicit=explicit_methods)
+        self._read_aheads_kb = self._wanted_read_aheads()
+
+    def measure(self) -> None:
+        """Build the table, then take all samples."""
+        self._build()
+        scenarios = [
+            Scenario(pages, io_method, read_ahead_kb)
+            for read_ahead_kb in self._read_aheads_kb
+            for io_method in self._io_methods
+            for pages in self._parameters.pages
+        ]
+        pairs = self._parameters.repetitions
+        with self._run.terminal.progress(len(scenarios) * pairs * len(ARMS)) as bar:
+            for scenario in scenarios:
+                with self._with_read_ahead(scenario.read_ahead_kb):
+                    self._measure_scenario(scenario, bar)
+
+    def _build(self) -> None:
+        pages = self._defaults.table_pages
+        gigabytes = table_bytes(pages) / 1e9
+        self._run.terminal.step(f"making a table of {pages:,} pages ({gigabytes:.1f} GB)")
+        self._server.start({"io_method": self._io_methods[0]})
+        with self._server.connect() as connection:
+            self._run.record_settings(connection)
+            connection.execute("SET work_mem = '256MB'")
+            connection.execute("SET maintenance_work_mem = '256MB'")
+            table = build_table(connection, pages, self._parameters.seed)
+        self._run.record(index_scan=IndexScanData(table, (), (), ()))
+        self._server.cold_restart()
+        with self._server.connect() as connection:
+            touch_device(connection, self._server.data_directory)
+
+    def _measure_scenario(self, scenario: Scenario, bar: ProgressBar) -> None:
+        self._run.terminal.log_only(_describe(scenario))
+        self._server.restart({"io_method": scenario.io_method})
+        with self._server.connect() as connection:
+            ranges = [
+                choose_range(
+                    connection, scenario.pages, self._defaults.table_pages, self._generator
+                )
+                for _ in range(self._parameters.repetitions)
+            ]
+        if not self._has_digest(scenario):
+            bar.describe(f"{_describe(scenario)}, comparing rows")
+            self._add_digest(scenario, ranges[0])
+        for pair, arm in alternate(ARMS, len(ranges)):
+            bar.describe(f"{_describe(scenario)}, {arm}")
+            self._add_sample(self._sample(scenario, ranges[pair], pair, arm))
+            bar.advance()
+
+    def _sample(self, scenario: Scenario, keys: KeyRange, pair: int, arm: Arm) -> ScanSample:
+        cold = _record(self._server.cold_restart({"io_method": scenario.io_method}))
+        self._check_cold(cold)
+        device = self._run.device.name if self._run.device else None
+        with self._server.connect() as connection:
+            connection.execute(f"EXPLAIN {keys.query}")
+            choose_arm(connection, arm)
+            backend = connection.info.backend_pid
+            cpu_before = backend_cpu_ms(backend)
+            with IoSampler(device) as sampler:
+                document = explain_scan(connection, keys)
+            cpu_after = backend_cpu_ms(backend)
+        evidence = parse_scan(document)
+        check_path(evidence, arm)
+        if evidence.rows != scenario.pages:
+            raise LabError(f"the scan returned {evidence.rows} rows instead of {scenario.pages}")
+        return ScanSample(
+            scenario=scenario,
+            pair=pair,
+            sequence=len(self._data.samples),
+            arm=arm,
+            first_key=keys.first,
+            last_key=keys.last,
+            distinct_pages=keys.distinct_pages,
+            evidence=evidence,
+            backend_cpu_ms=_difference(cpu_before, cpu_after),
+            cold=cold,
+            timeline=sampler.timeline(),
+        )
+
+    def _add_digest(self, scenario: Scenario, keys: KeyRange) -> None:
+        digest = compare_rows(self._server, keys, scenario.pages, scenario.io_method)
+        data = replace(self._data, digests=(*self._data.digests, digest))
+        self._run.record(index_scan=data)
+
+    @property
+    def _data(self) -> IndexScanData:
+        data = self._run.document.index_scan
+        assert data is not None
+        return data
+
+    def _has_digest(self, scenario: Scenario) -> bool:
+        known = {(digest.pages, digest.io_method) for digest in self._data.digests}
+        return (scenario.pages, scenario.io_method) in known
+
+    def _add_sample(self, sample: ScanSample) -> None:
+        data = replace(self._data, samples=(*self._data.samples, sample))
+        self._run.record(index_scan=data)
+
+    def _check_cold(self, cold: ColdRecord) -> None:
+        if not cold.is_cold and not self._warned_of_warmth:
+            self._warned_of_warmth = True
+            self._run.find(
+                "warning",
+                f"the data is not cold: {cold.resident_bytes_after / 1e6:.0f} MB stay in memory",
+                "Name a folder on a disk (not tmpfs) with --directory.",
+            )
+
+    def _available_methods(self, *, explicit: bool) -> tuple[str, ...]:
+        """The I/O methods to measure, without io_uring where the server cannot use it."""
+        methods = self._parameters.io_methods
+        obstacle = self._run.installation.io_uring_obstacle
+        if "io_uring" not in methods or not obstacle:
+            return methods
+        if explicit:
+            raise LabError(
+                f"io_method io_uring cannot be used: {obstacle}",
+                "Leave it out, or name a server that can use it with --pg-config.",
+                status=ExitStatus.ENVIRONMENT,
+            )
+        self._run.find("note", f"io_method io_uring is left out: {obstacle}")
+        return tuple(method for method in methods if method != "io_uring")
+
+    def _wanted_read_aheads(self) -> tuple[int | None, ...]:
+        """The read-ahead sizes to measure: those asked for, else the machine's own and 128 kB."""
+        asked = self._parameters.read_aheads_kb
+        if self._read_ahead is None:
+            if asked:
+                raise LabError(
+                    "the read-ahead cannot be set: no block device is visible",
+                    "Leave --read-ahead out or name a folder on a local disk with --directory.",
+                    status=ExitStatus.ENVIRONMENT,
+                )
+            return (None,)
+        restored = self._read_ahead.restore_interrupted()
+        if restored is not None:
+            self._run.find("note", f"read-ahead of an interrupted run put back to {restored} kB")
+        for size_kb in asked:
+            self._read_ahead.check_permitted(size_kb)
+        if asked:
+            return asked
+        own = self._read_ahead.read_kb()
+        if not self._defaults.common_read_ahead or own == COMMON_READ_AHEAD_KB:
+            return (own,)
+        if not self._read_ahead.is_permitted():
+            self._run.find(
+                "note",
+                f"measured at the machine's own read-ahead of {own} kB only",
+                "As root it is also measured at 128 kB.",
+            )
+            return (own,)
+        return (own, COMMON_READ_AHEAD_KB)
+
+    def _with_read_ahead(self, size_kb: int | None) -> AbstractContextManager[None]:
+        """A context with this read-ahead; does nothing where there is none to set."""
+        if self._read_ahead is None or size_kb is None:
+            return nullcontext()
+        return self._read_ahead.changed_to(size_kb)
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _record(evidence: ColdEvidence) -> ColdRecord:
+    return ColdRecord(
+        method=evidence.method,
+        resident_bytes_before=evidence.resident_bytes_before,
+        resident_bytes_after=evidence.resident_bytes_after,
+        files=evidence.files,
+        total_bytes=evidence.total_bytes,
+        is_cold=evidence.is_cold,
+    )
+
+
+def _describe(scenario: Scenario) -> str:
+    read_ahead = scenario.read_ahead_kb
+    suffix = "" if read_ahead is None else f", read-ahead {read_ahead} kB"
+    return f"{scenario.pages:,} pages, {scenario.io_method}{suffix}"
+
+
+def _show(data: IndexScanData, terminal: Terminal) -> None:
+    """The table, and what was proved beside it."""
+    terminal.scan_table(data.comparisons)
+    ours = [sample for sample in data.samples if sample.arm == "lookahead"]
+    prefetched = sum(sample.evidence.lookahead.prefetched_blocks for sample in ours)
+    pages = sum(sample.distinct_pages for sample in ours)
+    rows = sum(digest.rows for digest in data.digests)
+    terminal.result(f"same rows:  {rows:,} rows of both arms received and compared in order: equal")
+    terminal.result(f"path taken: {prefetched:,} of {pages:,} pages came through look-ahead")

@@ -1,0 +1,44 @@
+"""What `lookahead run` was asked for, after the command line was checked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Size = Literal["demo", "quick", "full"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options that all experiments share.
+
+    `directory` is where the server's folder is made (None: the temporary directory), `output` the
+    folder for the result file, `command` the exact command line.
+    """
+
+    size: Size
+    pg_config: Path | None
+    library: Path | None
+    output: Path
+    directory: Path | None
+    seed: int
+    keep: bool
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IndexScanRequest:
+    """Options of `run index-scan`; None stands for the default of the size."""
+
+    run: RunRequest
+    pages: tuple[int, ...] | None
+    io_methods: tuple[str, ...] | None
+    repetitions: int | None
+    read_aheads_kb: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class ControlsRequest:
+    """Options of `run controls`; None stands for the default of the size."""
+
+    run: RunRequest
+    repetitions: int | None

@@ -1,0 +1,261 @@
+"""What all experiments share: a server, a result file that is always valid, and an orderly end.
+
+    with open_run(request, "index-scan", ...) as run:
+        run.server.start()
+        ...
+        run.record(index_scan=data)
+
+The result file is claimed before anything expensive happens. However the block ends, the server is
+gone afterwards and the file holds what was measured; without a single sample it is removed.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+
+import lookahead
+from lookahead.comparisons import compare_controls, compare_scans
+from lookahead.device.block_device import BlockDevice
+from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.experiments.request import RunRequest
+from lookahead.extension import LIBRARY, Stage, find_stage
+from lookahead.installation import Installation, find_installation
+from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
+from lookahead.render import Terminal
+from lookahead.results import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    Finding,
+    Parameters,
+    ResultDocument,
+    ResultFile,
+    Software,
+    now_text,
+)
+from lookahead.server import PrivateServer
+
+# A load average above this share of the processors disturbs the figures; arbitrary.
+_BUSY_SHARE = 0.5
+# File locations say nothing about the server's behaviour; internal ones cannot be set.
+_SETTINGS_QUERY = """
+    SELECT name, current_setting(name) FROM pg_settings
+    WHERE setting IS DISTINCT FROM boot_val AND context <> 'internal'
+      AND category <> 'File Locations' AND name NOT IN
+          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories')
+    ORDER BY name"""
+
+
+class Run:
+    """A run under way: its server, the device below it, its result so far."""
+
+    def __init__(
+        self,
+        server: PrivateServer,
+        document: ResultDocument,
+        file: ResultFile,
+        terminal: Terminal,
+    ) -> None:
+        self.server = server
+        self.installation: Installation = server.installation
+        self.device: BlockDevice | None = block_device_of(server.directory)
+        self.document = document
+        self.terminal = terminal
+        self._file = file
+
+    @property
+    def path(self) -> Path:
+        """The result file."""
+        return self._file.path
+
+    def record(self, **changes: Any) -> None:
+        """Change fields of the document and write the file."""
+        self.document = replace(self.document, **changes)
+        self._file.write(self.document)
+
+    def find(self, level: Literal["note", "warning"], text: str, advice: str = "") -> None:
+        """Add a finding to the result and show it."""
+        self.terminal.finding(level, text, advice)
+        finding = Finding(level, text, advice)
+        self.record(findings=(*self.document.findings, finding))
+
+    def record_settings(self, connection: psycopg.Connection[Any]) -> None:
+        """Keep the settings in effect that differ from their defaults."""
+        rows = connection.execute(_SETTINGS_QUERY).fetchall()
+        self.record(settings={name: str(value) for name, value in rows})
+
+
+@contextmanager
+def open_run(
+    request: RunRequest,
+    experiment: Literal["index-scan", "controls"],
+    parameters: Parameters,
+    terminal: Terminal,
+    *,
+    settings: Mapping[str, str],
+    needed_bytes: int,
+) -> Iterator[Run]:
+    """A run whose server exists and is not started yet; ends as described above.
+
+    Raises LabError when the output folder, the server, the library or disk space is missing, and
+    for errors of the database in the block that a user can meet.
+    """
+    file = ResultFile.claim(request.output, experiment, datetime.now(UTC))
+    run: Run | None = None
+    ending = "interrupted"
+    try:
+        installation = find_installation(request.pg_config)
+        stage = find_stage(installation, library=request.library)
+        with PrivateServer(
+            installation,
+            stage=stage,
+            settings=settings,
+            directory=server_folder(request),
+            keep=request.keep,
+        ) as server:
+            check_space(server.directory, needed_bytes)
+            document = _new_document(request, experiment, parameters, server, stage)
+            run = Run(server, document, file, terminal)
+            _preflight(run, keep=request.keep)
+            with _explained(server):
+                yield run
+        ending = "complete"
+    except Exception as error:
+        ending = f"failed: {error.message if isinstance(error, LabError) else error!r}"
+        raise
+    finally:
+        _finish(run, file, terminal, ending)
+
+
+def server_folder(request: RunRequest) -> Path | None:
+    """The folder to make for the server below the one that was named; None: a temporary one."""
+    if request.directory is None:
+        return None
+    return request.directory / f"lookahead-server-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def check_space(folder: Path, needed_bytes: int) -> None:
+    """LabError unless `needed_bytes` are free where `folder` lies."""
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise LabError(
+            f"the experiment needs {_gigabytes(needed_bytes)} of disk space, "
+            f"{_gigabytes(free)} are free",
+            "Make room, name another place with --directory, or take a smaller size "
+            "(--demo, --quick).",
+            status=ExitStatus.ENVIRONMENT,
+        )
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _new_document(
+    request: RunRequest,
+    experiment: Literal["index-scan", "controls"],
+    parameters: Parameters,
+    server: PrivateServer,
+    stage: Stage,
+) -> ResultDocument:
+    library = stage.library_directory / f"{LIBRARY}.so"
+    software = Software(
+        lab_version=lookahead.__version__,
+        server_version=server.installation.version,
+        server_source=server.installation.source,
+        library_sha256=hashlib.sha256(library.read_bytes()).hexdigest(),
+        source=collect_source_facts(),
+    )
+    return ResultDocument(
+        schema=SCHEMA,
+        schema_version=SCHEMA_VERSION,
+        experiment=experiment,
+        status="incomplete",
+        ending="running",
+        started_at=now_text(),
+        finished_at=None,
+        command=request.command,
+        software=software,
+        machine=collect_machine_facts(server.directory),
+        settings={},
+        parameters=parameters,
+        findings=(),
+        index_scan=None,
+        controls=None,
+    )
+
+
+def _preflight(run: Run, *, keep: bool) -> None:
+    """Say what is measured with, and what about the machine makes figures doubtful."""
+    software = run.document.software
+    run.terminal.step(f"PostgreSQL {software.server_version} ({software.server_source})")
+    if keep:
+        run.terminal.step(f"the server's folder is kept: {run.server.directory}")
+    machine = run.document.machine
+    if machine.load_average > _BUSY_SHARE * machine.cpus:
+        run.find(
+            "warning",
+            f"the machine is busy: load average {machine.load_average} on {machine.cpus} CPUs",
+            "Repeat the run when nothing else is running.",
+        )
+    if run.device is None:
+        run.find(
+            "warning",
+            f"no block device is visible below the data directory ({machine.device.filesystem})",
+            "Name a folder on a local disk with --directory; requests cannot be counted here.",
+        )
+
+
+@contextmanager
+def _explained(server: PrivateServer) -> Iterator[None]:
+    """Turn errors of the database into LabErrors with their cause."""
+    try:
+        yield
+    except psycopg.errors.DiskFull as error:
+        raise LabError(
+            f"the disk is full: {error.diag.message_primary}",
+            "Make room, name another place with --directory, or take a smaller size "
+            "(--demo, --quick).",
+        ) from None
+    except psycopg.OperationalError as error:
+        raise LabError(
+            f"no connection to the server: {str(error).strip()}; its log ends with:\n"
+            f"{last_lines(server.read_log())}",
+            "If it crashed, please report it with this log.",
+        ) from error
+
+
+def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) -> None:
+    """Mark the result complete or not; remove it when nothing was measured."""
+    document = run.document if run else None
+    if run is None or document is None or not _samples(document):
+        file.discard()
+        return
+    seed = document.parameters.seed
+    if document.index_scan:
+        compared = compare_scans(document.index_scan.samples, seed)
+        scans = replace(document.index_scan, comparisons=compared)
+        document = replace(document, index_scan=scans)
+    if document.controls:
+        ratios = compare_controls(document.controls.samples, seed)
+        document = replace(document, controls=replace(document.controls, comparisons=ratios))
+    if ending == "complete":
+        document = replace(document, status="complete", finished_at=now_text())
+    else:
+        terminal.step(
+            f"kept {_samples(document)} samples, marked incomplete: {file.path} "
+            "(`lookahead report` shows them)"
+        )
+    run.document = replace(document, ending=ending)
+    run.record()
+
+
+def _samples(document: ResultDocument) -> int:
+    data = document.index_scan or document.controls
+    return len(data.samples) if data else 0

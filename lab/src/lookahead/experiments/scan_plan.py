@@ -1,0 +1,85 @@
+"""Reads EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON): was it the scan that was meant?"""
+
+from typing import Any, Literal, cast
+
+from lookahead.errors import ExitStatus, LabError
+from lookahead.measurements import Arm, LookaheadEvidence, ScanEvidence
+
+# The share of rows whose page must have come through look-ahead. The first rows of a scan are
+# returned by stock's code, so it is never all of them.
+MIN_PREFETCHED_SHARE = 0.9
+
+
+def parse_scan(document: object) -> ScanEvidence:
+    """The evidence in EXPLAIN's JSON of a plan that is a single scan.
+
+    Raises LabError when the plan is another one, which makes the measurement meaningless.
+    """
+    try:
+        statement = cast(Any, document)[0]
+        plan: dict[str, Any] = statement["Plan"]
+        node_type = str(plan["Node Type"])
+        if node_type != "Index Scan":
+            raise LabError(
+                f'the planner chose "{node_type}" instead of "Index Scan"',
+                "The experiment needs one index scan in both arms; this is a bug, report it.",
+            )
+        return ScanEvidence(
+            node_type=node_type,
+            index_name=str(plan["Index Name"]),
+            rows=round(plan["Actual Rows"]),
+            planning_ms=float(statement["Planning Time"]),
+            execution_ms=float(statement["Execution Time"]),
+            shared_hit_blocks=int(plan["Shared Hit Blocks"]),
+            shared_read_blocks=int(plan["Shared Read Blocks"]),
+            lookahead=parse_lookahead(plan.get("Lookahead")),
+        )
+    except (KeyError, IndexError, TypeError) as error:
+        raise LabError(f"EXPLAIN's output has another shape than expected: {error!r}") from None
+
+
+def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
+    """The group "Lookahead" of a node; None when there is none. KeyError without a status."""
+    if group is None:
+        return LookaheadEvidence("absent", None, 0, 0, 0, 0, 0.0, 0, 0, 0)
+    return LookaheadEvidence(
+        status=cast(Literal["stock", "eligible", "prefetch"], group["Status"]),
+        reason=group.get("Reason"),
+        scans=int(group.get("Scans", 0)),
+        prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
+        direct_blocks=int(group.get("Direct Blocks", 0)),
+        repeated_blocks=int(group.get("Repeated Blocks", 0)),
+        mean_distance=float(group.get("Mean Distance", 0.0)),
+        max_distance=int(group.get("Max Distance", 0)),
+        killed_items=int(group.get("Killed Items", 0)),
+        restarts=int(group.get("Restarts", 0)),
+    )
+
+
+def check_path(evidence: ScanEvidence, arm: Arm) -> None:
+    """LabError unless the arm's own code did the scan: look-ahead in one, none in the other."""
+    ours = evidence.lookahead
+    if arm == "stock":
+        if ours.status == "prefetch":
+            raise LabError(
+                "look-ahead ran in the stock arm although pg_lookahead.enabled is off",
+                "This is a bug of pg_lookahead, report it.",
+            )
+        return
+    if ours.status == "absent":
+        raise LabError(
+            "our path did not run: EXPLAIN (LOOKAHEAD) reports nothing for the scan",
+            "Is pg_lookahead.disable set, or the library of another build?",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    if ours.status != "prefetch":
+        raise LabError(
+            f"our path did not run: the scan was left to stock ({ours.reason})",
+            "docs/explain.md explains each reason.",
+        )
+    if ours.prefetched_blocks <= MIN_PREFETCHED_SHARE * evidence.rows:
+        raise LabError(
+            f"our path did not run: only {ours.prefetched_blocks} of {evidence.rows} pages "
+            "came through look-ahead",
+            "Is pg_lookahead.prefetch_distance or a memory limit set?",
+        )

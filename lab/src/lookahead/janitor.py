@@ -1,0 +1,106 @@
+"""Ends a private server and removes its folder when the process that made it is gone.
+
+One janitor process accompanies each private server. It waits for the end of a pipe that only its
+maker holds open; the kernel closes the pipe however the maker ends, kill -9 included. Then the
+janitor ends what still runs in the server's folder and removes the folder. In the orderly case the
+maker has stopped the server before, and the janitor only removes.
+
+The file is also run as a program, by a bare interpreter: it may import the standard library only.
+
+    janitor.py keep|remove BINDIR FOLDER [SOCKET_FOLDER]
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+# How long a server may take to end by itself, in seconds: SIGQUIT ends it without a checkpoint,
+# after 5 s the postmaster kills its children; twice that is arbitrary.
+_GRACE_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+_SERVER_PROGRAMS = ("postgres", "initdb")
+
+
+def processes_in(folder: Path, bindir: Path) -> list[int]:
+    """The ids of server processes whose working directory is `folder` or lies below it.
+
+    Every process of a server works in its data directory. Only the server's own programs are
+    counted, so that a shell that was moved into the folder to look around is spared.
+    """
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and _belongs(entry, folder, bindir):
+            found.append(int(entry.name))
+    return found
+
+
+def _belongs(entry: Path, folder: Path, bindir: Path) -> bool:
+    try:
+        program = Path(str((entry / "exe").readlink()).removesuffix(" (deleted)"))
+        directory = Path(str((entry / "cwd").readlink()).removesuffix(" (deleted)"))
+    except OSError:  # it has just ended, or is another user's
+        return False
+    if program.parent != bindir or program.name not in _SERVER_PROGRAMS:
+        return False
+    return directory.is_relative_to(folder)
+
+
+def send(process: int, number: signal.Signals) -> None:
+    """Send a signal; a process that is already gone is no error."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+def postmaster_of(data_directory: Path) -> int | None:
+    """The process id that stands in postmaster.pid, else None."""
+    try:
+        return int((data_directory / "postmaster.pid").read_text().splitlines()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def end_processes(folder: Path, bindir: Path, *, grace_seconds: float = _GRACE_SECONDS) -> bool:
+    """End all server processes in `folder`: an immediate shutdown, then by force.
+
+    Returns whether none is left.
+    """
+    postmaster = postmaster_of(folder / "data")
+    if postmaster in processes_in(folder, bindir):
+        send(postmaster, signal.SIGQUIT)
+    if wait_until_none(folder, bindir, grace_seconds):
+        return True
+    for process in processes_in(folder, bindir):
+        send(process, signal.SIGKILL)
+    return wait_until_none(folder, bindir, _GRACE_SECONDS)
+
+
+def wait_until_none(folder: Path, bindir: Path, timeout_seconds: float) -> bool:
+    """Wait until no server process is left in `folder`; False when the time is over."""
+    deadline = time.monotonic() + timeout_seconds
+    while processes_in(folder, bindir):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    """Wait for the end of standard input, then end the processes and remove the folders."""
+    keep, bindir, folder = arguments[0] == "keep", Path(arguments[1]), Path(arguments[2])
+    sys.stdin.buffer.read()
+    # Nothing to wait for in the orderly case, and when initdb was under way no postmaster to ask.
+    grace_seconds = _GRACE_SECONDS if postmaster_of(folder / "data") else 0.0
+    ended = end_processes(folder, bindir, grace_seconds=grace_seconds)
+    for extra in arguments[3:]:
+        shutil.rmtree(extra, ignore_errors=True)
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if ended and (keep or not folder.exists()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""Puts the page together: sections of plots and tables, the style sheet, and the data itself."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from lookahead.comparisons import compare_controls, compare_scans
+from lookahead.measurements import ControlsData, IndexScanData
+from lookahead.render import ratio_text
+from lookahead.report.ratio_plot import RatioRow, ratio_plot
+from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
+from lookahead.report.tables import (
+    TextTable,
+    control_comparison_table,
+    evidence_table,
+    facts_table,
+    io_table,
+    scan_comparison_table,
+    settings_table,
+)
+from lookahead.report.timeline_plots import timeline_plot
+from lookahead.results import Finding, ResultDocument, write_atomically
+
+_TITLES = {
+    "index-scan": "Index scan over randomly ordered pages, cold",
+    "controls": "Short cached statements, which must not become slower",
+}
+
+
+@dataclass(frozen=True)
+class TimelineFigure:
+    """One plot over time and its heading."""
+
+    title: str
+    plot: Markup
+
+
+@dataclass(frozen=True)
+class Section:
+    """One result on the page; `data` is the result itself, for those who want to compute."""
+
+    name: str
+    experiment: str
+    title: str
+    ending: str
+    is_complete: bool
+    findings: tuple[Finding, ...]
+    comparison: TextTable
+    ratio_plot: Markup
+    time_plots: tuple[Markup, ...]
+    timelines: tuple[TimelineFigure, ...]
+    io: TextTable | None
+    evidence: TextTable | None
+    rows_compared: int
+    facts: TextTable
+    settings: TextTable
+    data: Markup
+
+
+def write_page(documents: Sequence[tuple[str, ResultDocument]], path: Path) -> Path:
+    """Write the page of these (name, result) pairs; returns its path. LabError: cannot write."""
+    write_atomically(path, render_page(documents))
+    return path
+
+
+def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=PackageLoader("lookahead.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections = [_section(name, document) for name, document in documents]
+    style = environment.get_template("page.css").render()
+    return environment.get_template("page.html").render(sections=sections, style=Markup(style))
+
+
+def _section(name: str, document: ResultDocument) -> Section:
+    scans = document.index_scan or IndexScanData(None, (), (), ())
+    controls = document.controls or ControlsData(0, 0.0, (), (), ())
+    seed = document.parameters.seed
+    if document.controls:
+        ratios = compare_controls(controls.samples, seed)
+        comparison = control_comparison_table(ratios)
+        rows = [
+            RatioRow(
+                f"{item.workload}, against {item.baseline}",
+                item.estimate,
+                ratio_text(item.estimate),
+            )
+            for item in ratios
+        ]
+        figure = ratio_plot(rows, "tps of pg_lookahead on / tps of the other arm")
+    else:
+        compared = compare_scans(scans.samples, seed)
+        comparison, figure = scan_comparison_table(compared), scan_ratio_plot(compared)
+    return Section(
+        name=name,
+        experiment=document.experiment,
+        title=_TITLES[document.experiment],
+        ending=document.ending,
+        is_complete=document.status == "complete",
+        findings=document.findings,
+        comparison=comparison,
+        ratio_plot=figure,
+        time_plots=tuple(time_plots(scans.samples)) if scans.samples else (),
+        timelines=_timelines(scans),
+        io=io_table(scans.samples) if scans.samples else None,
+        evidence=evidence_table(scans.samples) if scans.samples else None,
+        rows_compared=sum(digest.rows for digest in scans.digests),
+        facts=facts_table(document),
+        settings=settings_table(document),
+        data=_embedded(document),
+    )
+
+
+def _timelines(scans: IndexScanData) -> tuple[TimelineFigure, ...]:
+    """For each I/O method and read-ahead, the scenario with the most pages."""
+    figures = []
+    for panel in panels_of(scans.samples):
+        scenario = panel.scenarios[-1]
+        title = f"{scenario.pages:,} pages, {panel.title}"
+        plot = timeline_plot(scans.samples, scenario, title)
+        if plot is not None:
+            figures.append(TimelineFigure(title, plot))
+    return tuple(figures)
+
+
+def _embedded(document: ResultDocument) -> Markup:
+    """The result as JSON that cannot end the script element it stands in."""
+    text = json.dumps(asdict(document), ensure_ascii=True)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

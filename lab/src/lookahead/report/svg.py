@@ -1,0 +1,141 @@
+"""A small SVG canvas and scales; colours come from the page's style sheet by class names."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup, escape
+
+Anchor = Literal["start", "middle", "end"]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps values low..high to positions start..end in pixels, linearly or by the logarithm."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = self._shape(self.low), self._shape(self.high)
+        share = (self._shape(value) - low) / (high - low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Round values within the range: 1-2-5 steps, or powers of ten with their 2 and 5."""
+        return _log_ticks(self.low, self.high) if self.logarithmic else self._linear_ticks()
+
+    def _shape(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
+    def _linear_ticks(self) -> list[float]:
+        rough = (self.high - self.low) / 5
+        magnitude = 10.0 ** math.floor(math.log10(rough))
+        step = next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= rough)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [number * step for number in range(first, last + 1)]
+
+
+def nice_ceiling(value: float) -> float:
+    """The smallest of 1, 1.5, 2, 3, 5, 8 times a power of ten that is not below `value`."""
+    if value <= 0:
+        return 1.0
+    magnitude = 10.0 ** math.floor(math.log10(value))
+    factors = (1, 1.5, 2, 3, 5, 8, 10)
+    return next(factor * magnitude for factor in factors if factor * magnitude >= value)
+
+
+def number_text(value: float) -> str:
+    """A tick's label: thousands as k, no needless zeros."""
+    if abs(value) >= 1000:
+        return f"{value / 1000:g}k"
+    return f"{value:g}"
+
+
+def time_text(value_ms: float) -> str:
+    """A tick's label on a time axis, in ms or s, without needless zeros."""
+    if value_ms == 0:
+        return "0"
+    return f"{value_ms / 1000:g} s" if value_ms >= 1000 else f"{value_ms:g} ms"
+
+
+class Canvas:
+    """Collects elements; `title` is what a screen reader says. Positions in pixels."""
+
+    def __init__(self, width: float, height: float, title: str) -> None:
+        self._width = width
+        self._height = height
+        self._title = title
+        self._elements: list[Markup] = []
+
+    def line(self, start: Point, end: Point, kind: str) -> None:
+        """A straight line of style class `kind`."""
+        shape = '<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>'
+        self._add(shape, *_round(*start, *end), kind)
+
+    def rectangle(self, corner: Point, width: float, height: float, kind: str) -> None:
+        """A rectangle from its upper left corner."""
+        shape = '<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>'
+        self._add(shape, *_round(*corner, width, height), kind)
+
+    def circle(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
+        """A dot; `tip` is shown when the pointer rests on it."""
+        shape = '<circle cx="{}" cy="{}" r="{}" class="{}"><title>{}</title></circle>'
+        self._add(shape, *_round(*centre, radius), kind, tip)
+
+    def diamond(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
+        """A square on its corner, for the second arm: told apart without colours."""
+        x, y = centre
+        corners = [(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)]
+        shape = '<path d="{}Z" class="{}"><title>{}</title></path>'
+        self._add(shape, _path(corners), kind, tip)
+
+    def polyline(self, points: Sequence[Point], kind: str) -> None:
+        """An open line through all points."""
+        if points:
+            self._add('<path d="{}" class="{}"/>', _path(points), kind)
+
+    def area(self, upper: Sequence[Point], lower: Sequence[Point], kind: str) -> None:
+        """The area between two lines of the same x positions."""
+        if upper:
+            self._add('<path d="{}Z" class="{}"/>', _path([*upper, *reversed(lower)]), kind)
+
+    def text(self, place: Point, text: str, kind: str = "", anchor: Anchor = "start") -> None:
+        """A label; its baseline is at `place`."""
+        shape = '<text x="{}" y="{}" text-anchor="{}" class="{}">{}</text>'
+        self._add(shape, *_round(*place), anchor, kind, text)
+
+    def render(self) -> Markup:
+        """The SVG element; it shrinks with the page."""
+        head = Markup(
+            '<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        ).format(*map(_number, (self._width, self._height)), self._title)
+        return head + Markup("").join(self._elements) + Markup("</svg>")
+
+    def _add(self, shape: str, *values: object) -> None:
+        self._elements.append(Markup(shape).format(*(escape(value) for value in values)))
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if high / low < 300 else (1,)
+    ticks = [factor * 10.0**decade for decade in decades for factor in factors]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def _path(points: Iterable[Point]) -> str:
+    moves = [" ".join(_round(*point)) for point in points]
+    return "M" + "L".join(moves)
+
+
+def _round(*values: float) -> list[str]:
+    return [_number(value) for value in values]
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,203 @@
+"""Result files: versioned JSON that holds everything a figure was made from.
+
+A file is claimed when the run begins (an existing one is never overwritten) and replaced as a
+whole, by rename, after every sample: at any moment it is a valid result, marked "incomplete" until
+the run has ended well. A complete file is never touched again.
+"""
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from lookahead.decoding import DecodingError, decode
+from lookahead.errors import ExitStatus, LabError
+from lookahead.machine import MachineFacts, SourceFacts
+from lookahead.measurements import ControlsData, IndexScanData
+
+SCHEMA = "lookahead-result"
+SCHEMA_VERSION = 1
+# Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
+_MAX_SAME_SECOND = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about the machine or the run that a reader must know, and what to do about it."""
+
+    level: Literal["note", "warning"]
+    text: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Software:
+    """Versions; `server_source` is how the server was found.
+
+    `library_sha256` identifies the very pg_lookahead.so that was loaded.
+    """
+
+    lab_version: str
+    server_version: str
+    server_source: str
+    library_sha256: str
+    source: SourceFacts
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What was asked for; `pairs` repetitions of each comparison, read-ahead sizes in kB.
+
+    `seed` drives the choice of keys and the resampling of the interval.
+    """
+
+    size: str
+    seed: int
+    repetitions: int
+    pages: tuple[int, ...]
+    io_methods: tuple[str, ...]
+    read_aheads_kb: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ResultDocument:
+    """One result file. `settings` are the server's that differ from their defaults.
+
+    Times are UTC in ISO 8601; `finished_at` is None while incomplete and `ending` says why.
+    """
+
+    schema: str
+    schema_version: int
+    experiment: Literal["index-scan", "controls"]
+    status: Literal["incomplete", "complete"]
+    ending: str
+    started_at: str
+    finished_at: str | None
+    command: tuple[str, ...]
+    software: Software
+    machine: MachineFacts
+    settings: dict[str, str]
+    parameters: Parameters
+    findings: tuple[Finding, ...]
+    index_scan: IndexScanData | None
+    controls: ControlsData | None
+
+
+class ResultFile:
+    """The file of one run, claimed on creation and replaced by each `write`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def claim(cls, folder: Path, experiment: str, started: datetime) -> "ResultFile":
+        """Make the folder and a new, empty file in it; LabError when that is not possible."""
+        stem = f"{experiment}-{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for number in range(1, _MAX_SAME_SECOND):
+                path = folder / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
+                try:
+                    path.touch(exist_ok=False)
+                except FileExistsError:
+                    if path.exists():
+                        continue
+                    raise
+                return cls(path)
+        except OSError as error:
+            raise LabError(
+                f'cannot write results to "{folder}": {error.strerror}',
+                "Name a writable folder with --output.",
+                status=ExitStatus.ENVIRONMENT,
+            ) from None
+        raise LabError(f'too many results named "{stem}" in "{folder}"', "Try again.")
+
+    def write(self, document: ResultDocument) -> None:
+        """Replace the file's content; on failure it keeps what it had, and LabError is raised."""
+        write_atomically(self.path, encode(document))
+
+    def discard(self) -> None:
+        """Remove the file: nothing was measured."""
+        self.path.unlink(missing_ok=True)
+
+
+def encode(document: ResultDocument) -> str:
+    """The document as JSON text; NaN and infinity are refused, as JSON has none."""
+    return json.dumps(dataclasses.asdict(document), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that readers see the old or the new content, never a part.
+
+    Raises LabError, and leaves no temporary file, when the disk is full or read-only.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise LabError(
+            f'cannot write "{path}": {error.strerror}',
+            "Make room or name another folder with --output.",
+        ) from None
+
+
+def read_result(path: Path) -> ResultDocument:
+    """Read a result file; LabError with status BAD_FILE when it is not one of this version."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise LabError(
+            f'cannot read "{path}": {reason}',
+            "Name a .json file that `lookahead run` has written.",
+            status=ExitStatus.BAD_FILE,
+        ) from None
+    return parse_result(text, str(path))
+
+
+def parse_result(text: str, name: str) -> ResultDocument:
+    """The document in `text`; `name` is for the error message."""
+    try:
+        value: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LabError(
+            f'"{name}" is empty or cut short: no valid JSON at line {error.lineno}',
+            "Copy the file again from where it was written, or repeat the run.",
+            status=ExitStatus.BAD_FILE,
+        ) from None
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise LabError(
+            f'"{name}" is not a result of lookahead',
+            "Name a .json file that `lookahead run` has written.",
+            status=ExitStatus.BAD_FILE,
+        )
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise LabError(
+            f'"{name}" has schema version {value.get("schema_version")}; '
+            f"this lookahead reads version {SCHEMA_VERSION}",
+            "Read it with the lookahead that wrote it, or repeat the run.",
+            status=ExitStatus.BAD_FILE,
+        )
+    try:
+        return decode(ResultDocument, value)
+    except DecodingError as error:
+        raise LabError(
+            f'"{name}" is damaged: {error}',
+            "Copy the file again from where it was written, or repeat the run.",
+            status=ExitStatus.BAD_FILE,
+        ) from None
+
+
+def now_text() -> str:
+    """The time in UTC, to the second, in ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

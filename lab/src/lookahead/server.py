@@ -1,0 +1,390 @@
+"""A PostgreSQL server of one's own: made, started, crashed, cooled, stopped and removed.
+
+    with PrivateServer(find_installation(None)) as server:
+        server.start()
+        with server.connect() as connection:
+            ...
+
+The server listens on a Unix socket in a folder that only its account enters, and on no network
+address. It ends with the process that made it, whichever way that ends (see janitor.py).
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import psycopg
+
+from lookahead.account import find_account
+from lookahead.cold import ColdEvidence, make_cold
+from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.extension import Stage
+from lookahead.installation import Installation
+from lookahead.janitor import processes_in, send, wait_until_none
+from lookahead.server_folder import ServerFolder
+from lookahead.server_settings import neutral_environment, settings_text
+from lookahead.shared_memory import Leftovers
+
+StopMode = Literal["smart", "fast", "immediate"]
+_STOP_SIGNALS = {
+    "smart": signal.SIGTERM,
+    "fast": signal.SIGINT,
+    "immediate": signal.SIGQUIT,
+}
+_SUPERUSER = "postgres"
+_PORT = 5432  # the socket lies in a folder of its own, so that no two servers meet
+_POLL_SECONDS = 0.02
+_LOCALE_OPTIONS = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+# After kill -9 of the postmaster its children end by themselves as soon as they wait for
+# anything; one that only computes does not notice. Arbitrary.
+_ORPHAN_SECONDS = 5.0
+
+
+class PrivateServer:
+    """One private server and its folder; a context manager that stops and removes both.
+
+    `directory` is the folder to make (default: a new one in the temporary directory); a folder
+    kept by an earlier server is taken over. `stage` is the pg_lookahead that every session loads;
+    without it the server is stock. `settings` apply to every start. The time limits are in
+    seconds. Raises LabError when the folder or the account for the server is missing.
+    """
+
+    def __init__(
+        self,
+        installation: Installation,
+        *,
+        stage: Stage | None = None,
+        settings: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        keep: bool = False,
+        initdb_options: Sequence[str] = (),
+        start_timeout_seconds: float = 120.0,
+        stop_timeout_seconds: float = 300.0,
+    ) -> None:
+        self.installation = installation
+        self.account = find_account()
+        self.start_timeout_seconds = start_timeout_seconds
+        self.stop_timeout_seconds = stop_timeout_seconds
+        self._settings = dict(settings or {})
+        self._run_settings: dict[str, str] = {}
+        self._initdb_options = tuple(initdb_options)
+        self._keep = keep
+        self._process: subprocess.Popen[bytes] | None = None
+        self._leftovers = Leftovers()
+        self._folder = ServerFolder(directory, self.account, installation.bindir, keep=keep)
+        self._closed = False
+        atexit.register(self.close)
+        try:
+            self.bindir, self._variables = self._folder.reachable_programs(installation)
+            self.stage = self._folder.reachable_stage(stage) if stage else None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # After an error nobody looks at the data again, unless it is kept.
+        self.close("immediate" if kind and not self._keep else "fast")
+
+    @property
+    def directory(self) -> Path:
+        """The server's own folder."""
+        return self._folder.path
+
+    @property
+    def data_directory(self) -> Path:
+        return self._folder.data_directory
+
+    @property
+    def socket_directory(self) -> Path:
+        return self._folder.socket_directory
+
+    @property
+    def log_path(self) -> Path:
+        return self._folder.log_path
+
+    @property
+    def port(self) -> int:
+        """The number in the socket's name; there is no network port."""
+        return _PORT
+
+    @property
+    def user(self) -> str:
+        """The operating system account that the server's programs run under."""
+        return self.account.name
+
+    @property
+    def is_initialized(self) -> bool:
+        return (self.data_directory / "PG_VERSION").exists()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id; LabError when the server does not run."""
+        return self._running().pid
+
+    def initdb(self) -> None:
+        """Make the data directory; LabError with initdb's own words when that fails."""
+        chosen = ("--locale", "--builtin-locale", "--icu-", "--no-locale")
+        own_locale = any(option.startswith(chosen) for option in self._initdb_options)
+        options = ["-U", _SUPERUSER, "--auth=trust", "--no-sync", "--no-instructions"]
+        options += ["--encoding=UTF8", *(() if own_locale else _LOCALE_OPTIONS)]
+        options += self._initdb_options  # last, since of a repeated option the last one counts
+        done = self.account.run(
+            [self.bindir / "initdb", "-D", self.data_directory, *options],
+            cwd=self.directory,
+            env=self._environment(),
+        )
+        if done.returncode != 0:
+            raise LabError(
+                f"initdb failed:\n{last_lines(done.stderr)}",
+                "Is there room on the disk, and is the data directory new?",
+                status=ExitStatus.ENVIRONMENT,
+            )
+        # Relative, so that the file of a base backup names the settings of its own server.
+        line = f"\ninclude '../{self._folder.settings_path.name}'\n"
+        self._append(self.data_directory / "postgresql.conf", line)
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Change settings for all later starts.
+
+        They are written at once: a running server takes those up that a reload can change when it
+        is told to (`pg_reload_conf()`).
+        """
+        self._settings.update(settings)
+        self._write_settings()
+
+    def start(self, settings: Mapping[str, str] | None = None) -> None:
+        """Start the server (after initdb where there is no data yet) and wait until it answers.
+
+        `settings` are added to the server's own for this run; without them those of the previous
+        run apply again. Raises LabError with the last lines of the log when it does not start.
+        """
+        if self._closed or self.is_running:
+            state = "removed" if self._closed else "running already"
+            raise LabError(f"the private server is {state}")
+        if not self.is_initialized:
+            self.initdb()
+        if settings is not None:
+            self._run_settings = dict(settings)
+        self._write_settings()
+        log_size = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._process = self._spawn_postmaster()
+        self._await_ready(self._process, log_size)
+        self._leftovers = Leftovers()  # a start takes over, or removes, what a crash left
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        """Stop the server if it runs, and wait for its end.
+
+        Raises LabError when it has not ended after `stop_timeout_seconds`.
+        """
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(_STOP_SIGNALS[mode])
+            try:
+                process.wait(self.stop_timeout_seconds)
+            except subprocess.TimeoutExpired:
+                raise LabError(
+                    f"the server did not stop within {self.stop_timeout_seconds:g} s:\n"
+                    + last_lines(self.read_log()),
+                    f"Its log is {self.log_path}.",
+                ) from None
+        self._process = None
+
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """Stop and start; `settings` as for `start`."""
+        self.stop()
+        self.start(settings)
+
+    def crash(self) -> None:
+        """Kill the postmaster as a power cut would, and wait until all its children are gone."""
+        process = self._running()
+        self._leftovers = Leftovers.of(processes_in(self.directory, self.bindir))
+        process.kill()
+        process.wait()
+        self._process = None
+        if wait_until_none(self.directory, self.bindir, _ORPHAN_SECONDS):
+            return
+        for orphan in processes_in(self.directory, self.bindir):
+            send(orphan, signal.SIGKILL)
+        if not wait_until_none(self.directory, self.bindir, self.stop_timeout_seconds):
+            raise LabError("children of the killed server do not end")
+
+    def cold_restart(self, settings: Mapping[str, str] | None = None) -> ColdEvidence:
+        """Stop, empty the operating system's cache of the data, start; returns the evidence.
+
+        As root this drops the page cache of the whole machine.
+        """
+        self.stop()
+        try:
+            evidence = make_cold(self.data_directory)
+        except OSError as error:
+            raise LabError(f"cannot make the data cold: {error}") from None
+        self.start(settings)
+        return evidence
+
+    def connect(
+        self, dbname: str = "postgres", autocommit: bool = True, **options: Any
+    ) -> psycopg.Connection[Any]:
+        """A new connection as superuser; `options` go to `psycopg.connect`."""
+        place = {"host": str(self.socket_directory), "port": self.port, "user": _SUPERUSER}
+        arguments: dict[str, Any] = {**place, "dbname": dbname, **options}
+        return psycopg.connect(autocommit=autocommit, **arguments)
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which client programs reach the server."""
+        return {
+            "PGHOST": str(self.socket_directory),
+            "PGPORT": str(self.port),
+            "PGUSER": _SUPERUSER,
+            "PGDATABASE": "postgres",
+            **self._variables,
+        }
+
+    def run_client(
+        self,
+        program: str,
+        *arguments: str | Path,
+        check: bool = True,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the installation (psql, pgbench, ...) under the server's account.
+
+        With `check` a non-zero exit is a LabError with the program's last lines. `env` adds
+        variables.
+        """
+        try:
+            done = self.account.run(
+                [self.bindir / program, *arguments],
+                cwd=self.directory,
+                env={**self._environment(), **(env or {})},
+                input=input,
+                timeout_seconds=timeout_seconds,
+            )
+        except OSError as error:
+            raise LabError(f"cannot run {program}: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise LabError(f"{program} did not end within {timeout_seconds:g} s") from None
+        if check and done.returncode != 0:
+            answer = last_lines(done.stdout + done.stderr)
+            raise LabError(f"{program} exits with {done.returncode}:\n{answer}")
+        return done
+
+    def read_log(self) -> str:
+        """The whole log, of all runs; "" before the first."""
+        try:
+            return self.log_path.read_text(encoding="utf-8", errors="backslashreplace")
+        except FileNotFoundError:
+            return ""
+
+    def close(self, mode: StopMode = "fast") -> None:
+        """Stop the server and remove its folder (unless it is kept); once, later calls do nothing.
+
+        A server that does not stop is ended by force.
+        """
+        if self._closed:
+            return
+        try:
+            self.stop(mode)
+        finally:
+            self._process = None
+            self._closed = True
+            atexit.unregister(self.close)
+            self._leftovers.remove()
+            self._folder.close()
+
+    def _spawn_postmaster(self) -> subprocess.Popen[bytes]:
+        try:
+            log = self._folder.open_for_append(self.log_path)
+        except OSError as error:
+            raise LabError(f'cannot open "{self.log_path}": {error.strerror}') from None
+        try:
+            return self.account.spawn(
+                [self.bindir / "postgres", "-D", self.data_directory],
+                cwd=self.directory,
+                env=self._environment(),
+                output=log,
+            )
+        finally:
+            os.close(log)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            raise LabError("the private server is not running")
+        return self._process
+
+    def _environment(self) -> dict[str, str]:
+        return {**neutral_environment(str(self.directory)), **self.environment()}
+
+    def _effective_settings(self) -> dict[str, str]:
+        place = {
+            "listen_addresses": "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.socket_directory),
+        }
+        staged = self.stage.settings() if self.stage else {}
+        return {**place, **staged, **self._settings, **self._run_settings}
+
+    def _write_settings(self) -> None:
+        text = settings_text(self._effective_settings())
+        self._folder.settings_path.unlink(missing_ok=True)
+        self._append(self._folder.settings_path, text)
+
+    def _append(self, path: Path, text: str) -> None:
+        try:
+            with os.fdopen(self._folder.open_for_append(path), "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise LabError(f'cannot write "{path}": {error.strerror}') from None
+
+    def _await_ready(self, process: subprocess.Popen[bytes], log_size: int) -> None:
+        """Wait until postmaster.pid says "ready", as pg_ctl does."""
+        status_file = self.data_directory / "postmaster.pid"
+        polls = int(self.start_timeout_seconds / _POLL_SECONDS)
+        for _ in range(max(polls, 1)):
+            if _is_ready(status_file, process.pid):
+                return
+            try:
+                process.wait(_POLL_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        ended = process.poll() is not None
+        process.kill()
+        process.wait()
+        self._process = None
+        what = "did not start" if ended else f"was not ready in {self.start_timeout_seconds:g} s"
+        log = self.log_path.read_bytes()[log_size:].decode("utf-8", "backslashreplace")
+        raise LabError(
+            f"PostgreSQL {self.installation.version} {what}; its log ends with:\n{last_lines(log)}",
+            "The settings given to the server are the likeliest cause.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+
+
+def _is_ready(status_file: Path, process: int) -> bool:
+    """Whether the file is of this process and its eighth line says that it takes connections."""
+    try:
+        lines = status_file.read_text().splitlines()
+    except OSError:
+        return False
+    return len(lines) >= 8 and lines[0] == str(process) and lines[7].strip() == "ready"

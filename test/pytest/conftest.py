@@ -1,0 +1,136 @@
+"""Servers for the tests, and what holds for every test that uses one.
+
+Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential.
+PG_CONFIG in the environment names the server; else the lab's own discovery decides.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server_log import LogWatch, ServerFactory, WatchedServer
+
+from lookahead.extension import Stage, find_stage
+from lookahead.installation import Installation, find_installation
+from lookahead.server import PrivateServer
+
+_DEFAULT_PAIRS = 2000
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("pg_lookahead")
+    group.addoption("--seed", type=int, help="seed of random tests (default: a new one, printed)")
+    group.addoption(
+        "--pairs",
+        type=int,
+        default=_DEFAULT_PAIRS,
+        help=f"statement pairs of the differential (default: {_DEFAULT_PAIRS})",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.seed is None:
+        given = os.environ.get("LOOKAHEAD_SEED")
+        config.option.seed = int(given) if given else random.SystemRandom().randrange(2**31)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.option.seed} (repeat with --seed {config.option.seed})"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    # The header is not shown by `-q`; whoever reads a failure needs the seed.
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"repeat random tests with --seed {config.option.seed}")
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this run, for `random.Random(seed)`."""
+    return int(request.config.option.seed)
+
+
+@pytest.fixture(scope="session")
+def pairs(request: pytest.FixtureRequest) -> int:
+    """How many statement pairs the differential runs."""
+    return int(request.config.option.pairs)
+
+
+@pytest.fixture(scope="session")
+def installation() -> Installation:
+    """The PostgreSQL under test."""
+    named = os.environ.get("PG_CONFIG")
+    return find_installation(Path(named) if named else None)
+
+
+@pytest.fixture(scope="session")
+def stage(installation: Installation) -> Stage:
+    """The released library, built for the installation."""
+    return find_stage(installation)
+
+
+@pytest.fixture(scope="session")
+def test_stage(installation: Installation) -> Stage:
+    """The library with the test settings."""
+    return find_stage(installation, test=True)
+
+
+@pytest.fixture(scope="session")
+def log_watch() -> LogWatch:
+    return LogWatch()
+
+
+@pytest.fixture(scope="session")
+def data_template(installation: Installation) -> Iterator[PrivateServer]:
+    """A server that is initialised and never started; others copy its data directory."""
+    with PrivateServer(installation) as server:
+        server.initdb()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server_factory(
+    installation: Installation, log_watch: LogWatch, data_template: PrivateServer
+) -> Iterator[ServerFactory]:
+    """Makes started servers: `server_factory(stage=..., settings=..., start=True, ...)`.
+
+    The options are those of `PrivateServer`. A server is closed by the test (`with`) or fixture
+    that made it, at the latest when the session ends.
+    """
+    servers: list[WatchedServer] = []
+
+    def make(*, start: bool = True, **options: Any) -> WatchedServer:
+        chosen = options.pop("installation", installation)
+        server = WatchedServer(log_watch, chosen, template=data_template, **options)
+        servers.append(server)
+        if start:
+            try:
+                server.start()
+            except BaseException:
+                server.close("immediate")
+                raise
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+    _fail_on(log_watch.findings())
+
+
+@pytest.fixture(autouse=True)
+def _clean_server_logs(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterator[None]:
+    """Fail the test during which a server crashed, failed an assertion or leaked."""
+    yield
+    if "server_factory" in request.fixturenames:
+        marks = request.node.iter_markers("expects_in_log")
+        _fail_on(log_watch.findings([text for mark in marks for text in mark.args]))
+
+
+def _fail_on(findings: list[str]) -> None:
+    if findings:
+        pytest.fail("the server's log shows:\n" + "\n".join(findings[:20]), pytrace=False)

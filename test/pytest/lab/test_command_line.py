@@ -1,0 +1,103 @@
+"""Bad input to the command line: message, hint and exit status; and the help as it is printed."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.outcome import run_command
+from lookahead.errors import ExitStatus
+
+_GOLDEN = Path(__file__).parent / "golden"
+_HELPS = {
+    "lookahead": ("--help",),
+    "run": ("run", "--help"),
+    "run-index-scan": ("run", "index-scan", "--help"),
+    "run-controls": ("run", "controls", "--help"),
+    "report": ("report", "--help"),
+}
+
+
+@pytest.mark.parametrize("name", _HELPS)
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run_command(*_HELPS[name])
+    assert outcome.status is ExitStatus.SUCCESS
+    assert capsys.readouterr().out == (_GOLDEN / f"help-{name}.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (
+            ["run", "sorting"],
+            'there is no experiment "sorting"',
+            "Experiments: controls, index-scan.",
+        ),
+        (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
+        (
+            ["run", "index-scan", "--speed", "3"],
+            "no such option '--speed'",
+            "`lookahead run index-scan --help` lists",
+        ),
+        (
+            ["run", "index-scan", "--io-method", "fast"],
+            "'fast' is not one of 'worker', 'sync', 'io_uring'",
+            "`lookahead run index-scan --help` lists",
+        ),
+        (
+            ["run", "index-scan", "--pages", "0"],
+            "0 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--pages", "many"],
+            "'many' is not a valid int",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--repetitions", "0"],
+            "0 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--read-ahead", "-1"],
+            "-1 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--seed", "-1"],
+            "-1 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "controls", "--repetitions", "1001"],
+            "1001 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--demo", "--quick"],
+            "--demo and --quick exclude each other",
+            "Name one size.",
+        ),
+        (
+            ["run", "index-scan", "--demo", "--pages", "100000"],
+            "--pages 100000 is out of range: the demo table has 48000 pages",
+            "take a larger size",
+        ),
+        (["report"], "missing argument 'RESULT...'", "`lookahead report --help` lists"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
+    outcome = run_command(*arguments)
+    error, advice = outcome.stderr.splitlines()
+    assert outcome.status is ExitStatus.USAGE
+    assert error.startswith("error: ")
+    assert message in error
+    assert advice.startswith("hint: ")
+    assert hint in advice
+    assert outcome.stdout == ""
+
+
+def test_nothing_asked_for_shows_the_help() -> None:
+    outcome = run_command()
+    assert outcome.status is ExitStatus.USAGE
+    assert "Commands:" in outcome.stdout

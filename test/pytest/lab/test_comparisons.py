@@ -1,0 +1,79 @@
+"""From samples to ratios, also when a run was interrupted."""
+
+import random
+
+import pytest
+
+from lookahead.comparisons import compare_controls, compare_scans
+from lookahead.experiments.schedule import alternate
+from lookahead.measurements import ScanSample
+from lookahead.results import ResultDocument
+
+
+def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
+    fast, even = compare_scans(scan_samples, seed=7)
+    assert (fast.scenario.pages, fast.stock_median_ms, fast.lookahead_median_ms) == (
+        10_000,
+        425.0,
+        106.25,
+    )
+    assert fast.estimate.ratio == 4.0
+    assert fast.estimate.verdict == "faster"
+    assert even.estimate.ratio == 1.0
+    assert even.estimate.verdict == "no difference"
+
+
+def test_the_order_in_the_file_does_not_matter_within_a_pair(
+    scan_samples: tuple[ScanSample, ...],
+) -> None:
+    swapped = [sample for pair in zip(*[iter(scan_samples)] * 2, strict=True) for sample in pair]
+    turned = [scan_samples[at ^ 1] for at in range(len(scan_samples))]
+    assert compare_scans(swapped, seed=7) == compare_scans(turned, seed=7)
+
+
+def test_half_pairs_are_left_out(scan_samples: tuple[ScanSample, ...]) -> None:
+    whole = compare_scans(scan_samples[:4], seed=7)
+    assert compare_scans(scan_samples[:5], seed=7) == whole
+    assert [item.estimate.pairs for item in whole] == [1, 1]
+    assert compare_scans(scan_samples[:1], seed=7) == ()
+    assert compare_scans((), seed=7) == ()
+
+
+def test_controls(controls_document: ResultDocument) -> None:
+    assert controls_document.controls is not None
+    samples = controls_document.controls.samples
+    found = compare_controls(samples, seed=7)
+    assert [item.baseline for item in found] == ["not loaded", "off"]
+    assert [item.estimate.ratio for item in found] == [0.99, 0.99]
+    assert {item.estimate.verdict for item in found} == {"slower"}
+    assert compare_controls(samples[:-1], seed=7)[0].estimate.pairs == 5
+    assert compare_controls(samples[:2], seed=7) == ()
+
+
+def test_recorded_comparisons_follow_from_the_samples(recorded: ResultDocument) -> None:
+    scans = recorded.index_scan
+    assert scans is not None
+    assert compare_scans(scans.samples, recorded.parameters.seed) == scans.comparisons
+
+
+def test_the_order_of_arms_is_turned_round() -> None:
+    order = list(alternate(("a", "b"), 4))
+    assert [arm for _, arm in order] == ["a", "b", "b", "a", "a", "b", "b", "a"]
+    assert [number for number, _ in order] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 6, 40])
+def test_even_drift_cancels_out(rounds: int) -> None:
+    # A machine that slows down by the same step from sample to sample.
+    places: dict[str, list[int]] = {"a": [], "b": [], "c": []}
+    for place, (_, arm) in enumerate(alternate(("a", "b", "c"), rounds)):
+        places[arm].append(place)
+    assert len({sum(values) for values in places.values()}) == 1
+
+
+def test_seeded_resampling_leaves_the_global_generator_alone(
+    scan_samples: tuple[ScanSample, ...],
+) -> None:
+    state = random.getstate()
+    compare_scans(scan_samples, seed=7)
+    assert random.getstate() == state

@@ -1,0 +1,133 @@
+"""Rates from recorded texts of /proc, worked out by hand beside them."""
+
+import pytest
+
+from lookahead.device.counters import (
+    CpuCounters,
+    DiskCounters,
+    parse_cpu,
+    parse_diskstats,
+    rates,
+)
+from lookahead.device.io_sampler import IoSampler, Reading, to_timeline
+
+# Linux 6.1: 17 fields per device; a partition after its disk.
+_BEFORE = """\
+   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+ 259       0 nvme0n1 9000 10 720000 1000 50 5 800 70 0 900 1100 0 0 0 0 3 4
+ 259       2 nvme0n1p2 1000 20 80000 500 30 40 600 70 3 400 900 0 0 0 0 0 0
+"""
+_AFTER = """\
+   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+ 259       0 nvme0n1 99000 10 1720000 5000 50 5 800 70 9 1900 9100 0 0 0 0 3 4
+ 259       2 nvme0n1p2 11000 25 240000 2500 30 40 600 70 7 1300 6900 0 0 0 0 0 0
+"""
+_OLD_KERNEL = "   8       0 sda 5 1 40 9 2 0 16 3 1 8 12\n"
+_STAT_BEFORE = """\
+cpu  1000 10 500 8000 200 5 15 20 0 0
+cpu0 500 5 250 4000 100 2 8 10 0 0
+intr 433798 0 0
+"""
+_STAT_AFTER = "cpu  1090 20 580 8160 230 10 20 30 40 50\n"
+
+
+def _disk(text: str, name: str) -> DiskCounters:
+    found = parse_diskstats(text, name)
+    assert found is not None
+    return found
+
+
+def test_the_named_device_is_read_not_its_disk() -> None:
+    assert _disk(_BEFORE, "nvme0n1p2") == DiskCounters(1000, 20, 80000, 500, 30, 600, 3, 400, 900)
+    assert parse_diskstats(_BEFORE, "nvme0n1p") is None
+
+
+def test_eleven_fields_are_enough() -> None:
+    assert _disk(_OLD_KERNEL, "sda").weighted_ms == 12
+    with pytest.raises(ValueError, match="too few fields"):
+        parse_diskstats("8 0 sda 5 1 40", "sda")
+
+
+def test_cpu_line_is_the_sum_of_all_processors() -> None:
+    assert parse_cpu(_STAT_BEFORE) == CpuCounters(1010, 520, 8000, 200, 20)
+    with pytest.raises(ValueError):
+        parse_cpu("cpu0 1 2 3 4 5 6 7 8\n")
+
+
+def test_rates() -> None:
+    disk = (_disk(_BEFORE, "nvme0n1p2"), _disk(_AFTER, "nvme0n1p2"))
+    found = rates(disk, (parse_cpu(_STAT_BEFORE), parse_cpu(_STAT_AFTER)), seconds=2.0)
+    assert found.reads == 10_000
+    assert found.reads_per_s == 5_000
+    assert found.read_bytes == 160_000 * 512
+    assert found.read_mb_per_s == pytest.approx(40.96)
+    assert found.request_kb == 8.0
+    assert found.queue_depth == 3.0  # 6000 request-milliseconds in 2000 ms
+    assert found.await_ms == 0.2  # 2000 ms for 10,000 requests
+    assert found.util_percent == 45.0  # busy for 900 of 2000 ms
+    # 100 user and nice, 90 system with interrupts, 160 idle, 30 iowait, 10 stolen: 390 ticks.
+    assert found.cpu_user_percent == pytest.approx(100 * 100 / 390)
+    assert found.cpu_system_percent == pytest.approx(100 * 90 / 390)
+    assert found.cpu_iowait_percent == pytest.approx(100 * 30 / 390)
+    assert found.cpu_steal_percent == pytest.approx(100 * 10 / 390)
+
+
+def test_an_idle_device_has_no_request_size() -> None:
+    disk, cpu = _disk(_BEFORE, "nvme0n1p2"), parse_cpu(_STAT_BEFORE)
+    found = rates((disk, disk), (cpu, cpu), seconds=1.0)
+    assert (found.reads_per_s, found.queue_depth, found.util_percent) == (0, 0, 0)
+    assert (found.request_kb, found.await_ms, found.cpu_user_percent) == (
+        None,
+        None,
+        None,
+    )
+
+
+def test_clock_ticks_never_make_a_device_more_than_busy() -> None:
+    before = DiskCounters(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    after = DiskCounters(1, 0, 8, 12, 0, 0, 0, 12, 12)
+    cpu = parse_cpu(_STAT_BEFORE)
+    assert rates((before, after), (cpu, cpu), seconds=0.010).util_percent == 100.0
+
+
+def test_no_time_between_readings_is_refused() -> None:
+    disk, cpu = _disk(_BEFORE, "nvme0n1p2"), parse_cpu(_STAT_BEFORE)
+    with pytest.raises(ValueError):
+        rates((disk, disk), (cpu, cpu), seconds=0.0)
+
+
+def test_timeline_is_relative_but_for_the_gauge() -> None:
+    readings = [
+        Reading(100.0, _disk(_BEFORE, "nvme0n1p2"), parse_cpu(_STAT_BEFORE)),
+        Reading(102.0, _disk(_AFTER, "nvme0n1p2"), parse_cpu(_STAT_AFTER)),
+    ]
+    timeline = to_timeline("nvme0n1p2", readings)
+    assert timeline.at_ms == (0.0, 2000.0)
+    assert timeline.disk["reads"] == (0, 10_000)
+    assert timeline.disk["in_progress"] == (3, 7)
+    assert timeline.cpu["user"] == (0, 100)
+    assert timeline.overall() == rates(
+        (readings[0].disk, readings[1].disk),  # type: ignore[arg-type]
+        (readings[0].cpu, readings[1].cpu),
+        seconds=2.0,
+    )
+
+
+def test_without_a_device_only_processors_are_sampled() -> None:
+    with IoSampler(None) as sampler:
+        pass
+    timeline = sampler.timeline()
+    assert len(timeline.at_ms) >= 2
+    assert timeline.disk == {}
+    assert timeline.overall().reads == 0
+    assert set(timeline.cpu) == {"user", "system", "idle", "iowait", "steal"}
+
+
+def test_an_unknown_device_is_an_error() -> None:
+    with pytest.raises(ValueError, match="does not list"), IoSampler("no-such-device"):
+        pass
+
+
+def test_the_error_of_the_statement_is_the_one_that_is_seen() -> None:
+    with pytest.raises(ZeroDivisionError), IoSampler(None):
+        raise ZeroDivisionError

@@ -1,0 +1,167 @@
+"""Read-ahead is put back: at the end, after errors, after an interruption, after a kill -9."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lookahead.device.read_ahead import ReadAhead, state_folder
+from lookahead.errors import ExitStatus, LabError
+
+_BOOT = "11111111-aaaa"
+_STAT = "{pid} (a (strange) name) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {started} 1 1\n"
+
+
+@dataclass
+class Machine:
+    """A disk "sda" with a setting, and a process table."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.value = self.root / "sys/sda/queue/read_ahead_kb"
+        self.value.parent.mkdir(parents=True)
+        self.value.write_text("8192\n")
+        self.boot(_BOOT)
+        self.add_process(os.getpid(), 500)
+        self.journal = self.root / "state/read-ahead-sda.json"
+
+    def boot(self, boot_id: str) -> None:
+        path = self.root / "proc/sys/kernel/random/boot_id"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(boot_id + "\n")
+
+    def add_process(self, pid: int, started: int) -> None:
+        folder = self.root / "proc" / str(pid)
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(_STAT.format(pid=pid, started=started))
+
+    def leave_journal(self, pid: int, started: int, changed_kb: int = 128) -> None:
+        self.journal.parent.mkdir()
+        entry = {
+            "disk": "sda",
+            "original_kb": 8192,
+            "changed_kb": changed_kb,
+            "process": pid,
+            "started": started,
+            "boot_id": _BOOT,
+        }
+        self.journal.write_text(json.dumps(entry))
+
+    @property
+    def read_ahead(self) -> ReadAhead:
+        return ReadAhead("sda", self.journal, sys_block=self.root / "sys", proc=self.root / "proc")
+
+    @property
+    def state(self) -> tuple[int, bool]:
+        return int(self.value.read_text()), self.journal.exists()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_changed_within_the_block_only(machine: Machine) -> None:
+    with machine.read_ahead.changed_to(128):
+        assert machine.state == (128, True)
+        entry = json.loads(machine.journal.read_text())
+        assert (entry["original_kb"], entry["process"], entry["started"]) == (
+            8192,
+            os.getpid(),
+            500,
+        )
+    assert machine.state == (8192, False)
+
+
+@pytest.mark.parametrize("error", [LabError("x"), KeyboardInterrupt(), ZeroDivisionError()])
+def test_restored_whatever_happens(machine: Machine, error: BaseException) -> None:
+    with pytest.raises(type(error)), machine.read_ahead.changed_to(128):
+        raise error
+    assert machine.state == (8192, False)
+
+
+def test_the_value_in_effect_needs_no_journal(machine: Machine) -> None:
+    with machine.read_ahead.changed_to(8192):
+        assert machine.state == (8192, False)
+
+
+def test_a_killed_run_is_cleaned_up_by_the_next(machine: Machine) -> None:
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("128\n")
+    assert machine.read_ahead.restore_interrupted() == 8192
+    assert machine.state == (8192, False)
+    assert machine.read_ahead.restore_interrupted() is None
+
+
+def test_a_process_id_that_is_used_again_is_not_the_run(machine: Machine) -> None:
+    machine.add_process(4242, started=900)
+    machine.leave_journal(pid=4242, started=7)
+    machine.value.write_text("128\n")
+    assert machine.read_ahead.restore_interrupted() == 8192
+
+
+def test_a_live_run_keeps_its_setting(machine: Machine) -> None:
+    machine.add_process(4242, started=900)
+    machine.leave_journal(pid=4242, started=900)
+    machine.value.write_text("128\n")
+    with pytest.raises(LabError, match="process 4242 is measuring") as caught:
+        machine.read_ahead.restore_interrupted()
+    assert caught.value.hint
+    assert caught.value.status is ExitStatus.ENVIRONMENT
+    assert machine.state == (128, True)
+
+
+def test_a_reboot_voids_the_journal(machine: Machine) -> None:
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("128\n")
+    machine.boot("22222222-bbbb")
+    assert machine.read_ahead.restore_interrupted() is None
+    assert machine.state == (128, False)
+
+
+def test_a_value_that_somebody_set_since_stays(machine: Machine) -> None:
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("256\n")
+    assert machine.read_ahead.restore_interrupted() is None
+    assert machine.state == (256, False)
+
+
+def test_a_damaged_journal_is_shown_and_kept(machine: Machine) -> None:
+    machine.journal.parent.mkdir()
+    machine.journal.write_text('{"disk": "sda", ')
+    with pytest.raises(LabError, match="cannot be read") as caught:
+        machine.read_ahead.restore_interrupted()
+    assert "remove the journal" in caught.value.hint
+    assert machine.journal.exists()
+
+
+def test_not_permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may write to a read-only file, so the permission itself is what the test replaces.
+    monkeypatch.setattr(ReadAhead, "is_permitted", lambda self: False)
+    with pytest.raises(LabError, match="8192 kB and may not be changed") as caught:
+        machine.read_ahead.changed_to(128).__enter__()
+    assert (caught.value.status, caught.value.hint) == (
+        ExitStatus.ENVIRONMENT,
+        "Run as root, or leave --read-ahead out.",
+    )
+    assert machine.state == (8192, False)
+
+
+def test_without_a_journal_nothing_is_changed(machine: Machine) -> None:
+    machine.journal.parent.write_text("a file where the folder should be")
+    with (
+        pytest.raises(LabError, match="cannot write"),
+        machine.read_ahead.changed_to(128),
+    ):
+        pass
+    assert int(machine.value.read_text()) == 8192
+
+
+def test_state_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/some/state")
+    assert state_folder() == Path("/some/state/lookahead")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative is ignored")
+    assert state_folder() == Path.home() / ".local/state/lookahead"

@@ -1,0 +1,178 @@
+"""Result files: round trip, claims, and what is refused with which words."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lookahead.decoding import DecodingError, decode
+from lookahead.errors import ExitStatus, LabError
+from lookahead.results import (
+    ResultDocument,
+    ResultFile,
+    encode,
+    parse_result,
+    read_result,
+    write_atomically,
+)
+
+_STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_round_trip(document: ResultDocument, controls_document: ResultDocument) -> None:
+    for original in (document, controls_document):
+        assert parse_result(encode(original), "x") == original
+
+
+def test_recorded_result_round_trip(recorded: ResultDocument) -> None:
+    assert parse_result(encode(recorded), "x") == recorded
+    assert recorded.status == "complete"
+
+
+def test_claims_never_take_an_existing_file(tmp_path: Path) -> None:
+    first = ResultFile.claim(tmp_path / "new" / "folder", "index-scan", _STARTED)
+    first.path.write_text("kept")
+    second = ResultFile.claim(tmp_path / "new" / "folder", "index-scan", _STARTED)
+    assert first.path.name == "index-scan-20260102T030405Z.json"
+    assert second.path.name == "index-scan-20260102T030405Z-2.json"
+    assert first.path.read_text() == "kept"
+
+
+def test_claim_in_a_place_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LabError, match="cannot write results to") as caught:
+        ResultFile.claim(tmp_path / "file", "index-scan", _STARTED)
+    assert caught.value.status is ExitStatus.ENVIRONMENT
+    assert caught.value.hint == "Name a writable folder with --output."
+
+
+def test_a_full_disk_keeps_the_old_content(full_disk: Path, document: ResultDocument) -> None:
+    path = full_disk / "result.json"
+    path.touch()
+    with pytest.raises(LabError, match="No space left on device") as caught:
+        ResultFile(path).write(document)
+    assert "Make room" in caught.value.hint
+    assert {entry.name for entry in full_disk.iterdir()} == {"filler", "result.json"}
+    assert path.read_text() == ""
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, document: ResultDocument
+) -> None:
+    file = ResultFile(tmp_path / "result.json")
+    file.write(document)
+    before = file.path.read_bytes()
+    machine = dataclasses.replace(document.machine, load_average=math.nan)
+    with pytest.raises(ValueError, match="JSON"):
+        file.write(dataclasses.replace(document, machine=machine))
+    assert file.path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
+def test_replacing_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_atomically(path, "old")
+    write_atomically(path, "new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+    assert path.read_text() == "new"
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda value: value.update(schema_version=2),
+            "has schema version 2; this lookahead",
+        ),
+        (
+            lambda value: value.update(schema_version="1"),
+            "has schema version 1; this lookahead",
+        ),
+        (lambda value: value.pop("schema_version"), "has schema version None"),
+        (lambda value: value.update(schema="other"), "is not a result of lookahead"),
+        (
+            lambda value: value.pop("machine"),
+            "is damaged: document: missing field 'machine'",
+        ),
+        (
+            lambda value: value.update(extra=1),
+            "is damaged: document: unknown field 'extra'",
+        ),
+        (
+            lambda value: value.update(status="odd"),
+            "is damaged: status: 'odd' is none of",
+        ),
+        (
+            lambda value: value["index_scan"]["samples"][1]["evidence"].update(rows="many"),
+            r"damaged: index_scan.samples\[1\].evidence.rows: expected int, found str",
+        ),
+    ],
+)
+def test_refused(document: ResultDocument, change: Change, words: str) -> None:
+    value = json.loads(encode(document))
+    change(value)
+    with pytest.raises(LabError, match=words) as caught:
+        parse_result(json.dumps(value), "x.json")
+    assert caught.value.status is ExitStatus.BAD_FILE
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
+def test_cut_short(document: ResultDocument, share: float, tmp_path: Path) -> None:
+    text = encode(document)
+    path = tmp_path / "cut.json"
+    path.write_text(text[: int(len(text) * share)])
+    with pytest.raises(LabError, match="empty or cut short") as caught:
+        read_result(path)
+    assert caught.value.status is ExitStatus.BAD_FILE
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{}", '"text"'])
+def test_other_json(text: str) -> None:
+    with pytest.raises(LabError, match="is not a result of lookahead"):
+        parse_result(text, "x.json")
+
+
+def test_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="No such file"):
+        read_result(tmp_path / "absent.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LabError, match="it is not text"):
+        read_result(tmp_path / "binary.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Inner:
+    share: float
+    flag: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outer:
+    items: tuple[_Inner, ...]
+    counts: dict[str, int]
+
+
+def test_decoding_is_strict() -> None:
+    value: dict[str, Any] = {"items": [{"share": 1, "flag": None}], "counts": {"a": 1}}
+    assert decode(_Outer, value) == _Outer((_Inner(1.0, None),), {"a": 1})
+    for place, wrong in (
+        (r"items\[0\]\.flag", {"items": [{"share": 1, "flag": 0}], "counts": {}}),
+        (
+            r"items\[0\]\.share",
+            {"items": [{"share": True, "flag": None}], "counts": {}},
+        ),
+        (r"counts\.a", {"items": [], "counts": {"a": 1.5}}),
+        ("items: expected a list", {"items": {}, "counts": {}}),
+        ("counts: expected an object", {"items": [], "counts": []}),
+    ):
+        with pytest.raises(DecodingError, match=place):
+            decode(_Outer, wrong)

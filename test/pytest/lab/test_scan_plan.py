@@ -1,0 +1,130 @@
+"""What EXPLAIN says is believed only when it is the scan that was meant."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from lookahead.errors import LabError
+from lookahead.experiments.pgbench_output import parse_pgbench
+from lookahead.experiments.scan_plan import check_path, parse_scan
+from lookahead.experiments.scan_rows import check_attached
+
+_PREFETCHED: dict[str, Any] = {
+    "Status": "prefetch",
+    "Scans": 1,
+    "Prefetched Blocks": 9990,
+    "Direct Blocks": 3,
+    "Repeated Blocks": 2,
+    "Mean Distance": 14.2,
+    "Max Distance": 64,
+    "Killed Items": 0,
+    "Restarts": 0,
+}
+_DOCUMENT: list[dict[str, Any]] = [
+    {
+        "Plan": {
+            "Node Type": "Index Scan",
+            "Index Name": "lookahead_scan_k",
+            "Actual Rows": 10000.00,
+            "Shared Hit Blocks": 5,
+            "Shared Read Blocks": 10027,
+            "Lookahead": _PREFETCHED,
+        },
+        "Planning Time": 0.12,
+        "Execution Time": 123.4,
+    }
+]
+
+
+def _with(**changes: Any) -> list[dict[str, Any]]:
+    document = copy.deepcopy(_DOCUMENT)
+    document[0]["Plan"].update(changes)
+    return document
+
+
+def test_parsed() -> None:
+    found = parse_scan(_DOCUMENT)
+    assert (found.rows, found.execution_ms, found.shared_read_blocks) == (
+        10_000,
+        123.4,
+        10_027,
+    )
+    assert found.lookahead.prefetched_blocks == 9990
+    assert found.lookahead.mean_distance == 14.2
+    check_path(found, "lookahead")
+
+
+def test_another_plan_is_refused() -> None:
+    document = _with(**{"Node Type": "Bitmap Heap Scan"})
+    with pytest.raises(LabError, match='chose "Bitmap Heap Scan" instead of "Index Scan"'):
+        parse_scan(document)
+
+
+@pytest.mark.parametrize("document", [None, [], [{}], [{"Plan": {"Node Type": "Index Scan"}}]])
+def test_another_shape_is_refused(document: object) -> None:
+    with pytest.raises(LabError, match="another shape"):
+        parse_scan(document)
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        (None, "reports nothing for the scan"),
+        (
+            {"Status": "stock", "Reason": "the cursor is scrollable"},
+            "the cursor is scrollable",
+        ),
+        ({**_PREFETCHED, "Prefetched Blocks": 9000}, "only 9000 of 10000 pages"),
+    ],
+)
+def test_our_path_did_not_run(group: dict[str, Any] | None, words: str) -> None:
+    evidence = parse_scan(_with(Lookahead=group))
+    with pytest.raises(LabError, match=words) as caught:
+        check_path(evidence, "lookahead")
+    assert caught.value.message.startswith("our path did not run")
+    assert caught.value.hint
+
+
+def test_the_stock_arm_must_be_stock() -> None:
+    with pytest.raises(LabError, match="look-ahead ran in the stock arm"):
+        check_path(parse_scan(_DOCUMENT), "stock")
+    check_path(parse_scan(_with(Lookahead=None)), "stock")
+    check_path(parse_scan(_with(Lookahead={"Status": "stock", "Reason": "disabled"})), "stock")
+
+
+def test_rows_are_compared_between_the_right_arms_only() -> None:
+    check_attached("prefetch", "lookahead")
+    check_attached("stock", "stock")
+    check_attached("absent", "stock")
+    for status, arm in (("prefetch", "stock"), ("stock", "lookahead")):
+        with pytest.raises(LabError, match="cannot be compared"):
+            check_attached(status, arm)  # type: ignore[arg-type]
+
+
+_PGBENCH = """\
+pgbench (18.6)
+transaction type: point-lookup.sql
+number of transactions actually processed: 40321
+number of failed transactions: 0 (0.000%)
+latency average = 0.025 ms
+initial connection time = 2.130 ms
+tps = 40357.123456 (without initial connection time)
+"""
+
+
+def test_pgbench_report() -> None:
+    assert parse_pgbench(_PGBENCH) == (40321, 40357.123456)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("failed transactions: 0", "failed transactions: 2"),
+        ("processed: 40321", "processed: 0"),
+        ("tps = ", "tps: "),
+    ],
+)
+def test_pgbench_without_a_clean_run(old: str, new: str) -> None:
+    with pytest.raises(LabError, match="reports no clean run"):
+        parse_pgbench(_PGBENCH.replace(old, new))

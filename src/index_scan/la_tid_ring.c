@@ -551,7 +551,7 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 	IndexScanDesc scan = ring->fetch->scan;
 	LaScanCounters *counters = &ring->fetch->node->counters;
 	LaTidEntry	entry = *entry_at(ring, ring->consumed);
-	LaLeafItem	item = {.item = entry.item, .offset = entry.offset, .leaf = entry.leaf};
+	LaLeafItem	item;
 	bool		found;
 	bool		is_dead;
 
@@ -573,6 +573,9 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 	if (entry.route != LA_ROUTE_REPEATED)
 		forget_queued(ring, &entry);
 	ring->consumed++;
+	item.item = entry.item;
+	item.offset = entry.offset;
+	item.leaf = entry.leaf;
 	la_leaf_queue_consumed(&ring->leaves, scan, &item, &entry.tid, is_dead,
 						   counters);
 	return found;

@@ -1,0 +1,81 @@
+"""What `make` says when the extension cannot be built: one line that names what is missing."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lookahead.installation import Installation
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def _make(*arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    # An outer make (this test run by `make test`) would hand its own variables down.
+    dropped = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PG_CONFIG", "LA_TEST", "CC")
+    env = {name: value for name, value in os.environ.items() if name not in dropped}
+    env["PATH"] = path or env["PATH"]
+    command = ["/usr/bin/make", "-s", "-C", str(_CHECKOUT), *arguments]
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def _fake_pg_config(folder: Path, answer: str) -> Path:
+    program = folder / "pg_config"
+    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    return program
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of the error; make itself adds which target failed."""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert done.returncode != 0
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_wrong_major(tmp_path: Path) -> None:
+    pg_config = _fake_pg_config(tmp_path, "PostgreSQL 17.2")
+    assert _complaint(_make("all", f"PG_CONFIG={pg_config}")) == (
+        f"error: {pg_config} belongs to PostgreSQL 17.2, pg_lookahead needs PostgreSQL 18 "
+        "(hint: give PG_CONFIG=/path/to/18/bin/pg_config)"
+    )
+
+
+def test_missing_pg_config(tmp_path: Path) -> None:
+    line = _complaint(_make("all", f"PG_CONFIG={tmp_path}/pg_config"))
+    assert line.startswith(f'error: pg_config was not found at "{tmp_path}/pg_config"')
+    assert "postgresql-server-dev-18" in line
+
+
+def test_missing_server_headers(tmp_path: Path) -> None:
+    pg_config = _fake_pg_config(tmp_path, "PostgreSQL 18.6")
+    line = _complaint(_make("all", f"PG_CONFIG={pg_config}"))
+    assert line.startswith(f"error: the server headers of {pg_config} are missing")
+    assert "postgresql-server-dev-18" in line
+
+
+def test_missing_compiler(installation: Installation) -> None:
+    line = _complaint(_make("all", f"PG_CONFIG={installation.pg_config}", "CC=no-such-compiler"))
+    assert line == ("error: no-such-compiler was not found (hint: install the Debian package gcc)")
+
+
+def test_bare_make_lists_the_targets_without_a_server(tmp_path: Path) -> None:
+    done = _make(f"PG_CONFIG={tmp_path}/pg_config")
+    assert done.returncode == 0
+    assert done.stdout.startswith("No PostgreSQL 18 server files were found: build with make ")
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    for target in ("demo", "test", "lint", "format", "bench", "check-core", "soak"):
+        assert target in listed
+
+
+@pytest.mark.parametrize("option", [(), ("LA_TEST=1",)])
+def test_stage_prints_only_its_folder(installation: Installation, option: tuple[str, ...]) -> None:
+    done = _make("stage", f"PG_CONFIG={installation.pg_config}", *option)
+    assert done.returncode == 0, done.stderr
+    stage = Path(done.stdout.rstrip("\n"))
+    assert (stage / "lib" / "pg_lookahead.so").is_file()
+    assert (stage / "share" / "extension" / "pg_lookahead.control").is_file()

@@ -1,0 +1,1 @@
+"""Random statements, run with look-ahead off and on, must give the same answer."""

@@ -1,0 +1,1 @@
+"""What the extension does to a running server, beside giving the same rows."""

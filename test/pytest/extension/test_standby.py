@@ -1,0 +1,135 @@
+"""Streamed scans on a hot standby, and their conflicts with recovery."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from server_log import ServerFactory, WatchedServer
+from waiting import wait_until
+
+from extension.probes import (
+    INDEX_SCANS_ONLY,
+    QUIET,
+    STREAM_ALWAYS,
+    Connection,
+    explain,
+    make_shuffled,
+    need_extension,
+    scalar,
+    streamed_scans,
+)
+from lookahead.extension import Stage
+
+_SCAN = "SELECT count(*), sum(k), min(pad) FROM m WHERE k >= 0"
+
+
+@pytest.fixture(scope="module")
+def primary(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=test_stage, settings=QUIET) as started:
+        with started.connect() as session:
+            make_shuffled(session, "m", 10_000)
+            need_extension(session, "pg_buffercache")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def standby(
+    primary: WatchedServer, server_factory: ServerFactory, test_stage: Stage
+) -> Iterator[WatchedServer]:
+    """A base backup of the primary that follows it."""
+    settings = {
+        **QUIET,
+        "primary_conninfo": f"host={primary.socket_directory} port={primary.port} user=postgres",
+        "max_standby_streaming_delay": "0",
+        "hot_standby_feedback": "off",
+    }
+    with server_factory(stage=test_stage, settings=settings, start=False) as copy:
+        primary.run_client(
+            "pg_basebackup", "-D", copy.data_directory, "--checkpoint=fast", "--no-sync"
+        )
+        (copy.data_directory / "standby.signal").touch()
+        copy.start()
+        yield copy
+
+
+def _caught_up(primary: Connection, standby: Connection) -> None:
+    position = scalar(primary, "SELECT pg_current_wal_insert_lsn()")
+    wait_until(
+        lambda: scalar(standby, f"SELECT pg_last_wal_replay_lsn() >= '{position}'"),
+        "the standby has replayed everything",
+    )
+
+
+def _session(server: WatchedServer) -> Connection:
+    session = server.connect()
+    session.execute(INDEX_SCANS_ONLY)
+    session.execute(STREAM_ALWAYS)
+    return session
+
+
+def test_standby_returns_what_the_primary_does(
+    primary: WatchedServer, standby: WatchedServer
+) -> None:
+    with _session(primary) as source, _session(standby) as copy:
+        source.execute("UPDATE m SET pad = pad WHERE k % 3 = 0")
+        source.execute("DELETE FROM m WHERE k % 11 = 0")
+        _caught_up(source, copy)
+        assert scalar(copy, "SELECT pg_is_in_recovery()")
+        assert streamed_scans(explain(copy, _SCAN)) == 1
+        assert copy.execute(_SCAN).fetchone() == source.execute(_SCAN).fetchone()
+
+
+@pytest.mark.parametrize("advance", ["SELECT 1", "FETCH 100 FROM c"], ids=["idle", "reading"])
+def test_conflict_with_recovery_ends_cleanly(
+    primary: WatchedServer, standby: WatchedServer, advance: str
+) -> None:
+    """VACUUM on the primary removes rows that an old snapshot of the standby needs."""
+    with _session(primary) as source, _session(standby) as copy, standby.connect() as watcher:
+        _caught_up(source, copy)
+        copy.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        copy.execute("DECLARE c NO SCROLL CURSOR FOR SELECT k, pad FROM m WHERE k >= 0 ORDER BY k")
+        copy.execute("FETCH 100 FROM c")
+        source.execute("UPDATE m SET pad = pad || 'x'")
+        source.execute("VACUUM (FREEZE) m")
+
+        def conflict() -> bool:
+            try:
+                copy.execute(advance)
+            except (psycopg.errors.SerializationFailure, psycopg.errors.OperationalError):
+                return True
+            return False
+
+        wait_until(conflict, "the conflict has ended the transaction")
+        _caught_up(source, watcher)
+        pins = "SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0"
+        wait_until(lambda: scalar(watcher, pins) == 0, "no page is pinned")
+        if not copy.closed:
+            copy.execute("ROLLBACK")
+            assert copy.execute(_SCAN).fetchone() == source.execute(_SCAN).fetchone()
+
+
+def test_standby_without_the_library(primary: WatchedServer, standby: WatchedServer) -> None:
+    """Nothing on disk needs it: only the setting that names it must go."""
+    standby.configure({"session_preload_libraries": ""})
+    standby.restart()
+    with primary.connect() as source, standby.connect() as copy:
+        _caught_up(source, copy)
+        assert copy.execute(_SCAN).fetchone() == source.execute(_SCAN).fetchone()
+        assert not scalar(copy, "SELECT count(*) FROM pg_settings WHERE name LIKE 'pg_lookahead.%'")
+    standby.configure({"session_preload_libraries": "pg_lookahead"})
+    standby.restart()
+
+
+def test_promotion(primary: WatchedServer, standby: WatchedServer) -> None:
+    """A cursor that is open during promotion, and writes after it."""
+    with _session(primary) as source, _session(standby) as copy, standby.connect() as other:
+        _caught_up(source, copy)
+        copy.execute("BEGIN")
+        copy.execute("DECLARE c NO SCROLL CURSOR FOR SELECT k, pad FROM m WHERE k >= 0 ORDER BY k")
+        first = copy.execute("FETCH 100 FROM c").fetchall()
+        assert scalar(other, "SELECT pg_promote(true, 60)")
+        rest = copy.execute("FETCH ALL FROM c").fetchall()
+        copy.execute("COMMIT")
+        assert len(first + rest) == scalar(source, "SELECT count(*) FROM m")
+        copy.execute("DELETE FROM m WHERE k < 50")
+        assert scalar(copy, "SELECT count(pad) FROM m WHERE k < 50") == 0

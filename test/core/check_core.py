@@ -9,7 +9,6 @@ build/check-core. The exit status is 1 when any run failed. See README.md.
 """
 
 import argparse
-import os
 import secrets
 import subprocess
 import sys
@@ -29,11 +28,6 @@ _BUILDS: dict[str, tuple[str, ...]] = {
     "sanitize": ("--sanitize",),
     # Six blocks: relations of a few dozen kilobytes cross file boundaries.
     "segments": ("--segsize-blocks", "6"),
-}
-# Programs of the suites leave freeing their memory to the process's end.
-_SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 _FINDINGS_SHOWN = 20  # of each run; the rest is in the kept files
 
@@ -85,8 +79,6 @@ def _prepare(build: str) -> Target:
     done = subprocess.run([script, *_BUILDS[build]], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f"there is no {build} server", "tools/build-postgres says why, above.")
-    if build == "sanitize":
-        os.environ.update(_SANITIZER_OPTIONS)
     pg_config = Path(done.stdout.splitlines()[-1])
     installation = find_installation(pg_config)
     source = pg_config.parents[2] / f"postgresql-{installation.version}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 Row = tuple[bytes | None, ...]
 
@@ -29,7 +29,8 @@ class Case:
     are compared in order). ``limited`` says that a LIMIT without a total order may pick
     other rows when the plan itself is not deterministic; ``walks`` that rows are taken one by one,
     so that nothing can be compared when the arms got different plans. ``commits`` cases end with
-    COMMIT because a step after it still reads a held cursor; they change nothing.
+    COMMIT because a step after it still reads a held cursor; they change nothing. ``settings`` are
+    needed, by both arms, for the plan the case is about.
     """
 
     kind: str
@@ -40,7 +41,8 @@ class Case:
     walks: bool = False
     commits: bool = False
     counters: bool = False
-    epilogue: tuple[Step, ...] = field(default=())
+    epilogue: tuple[Step, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

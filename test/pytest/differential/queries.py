@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from differential.case import Case, Step, statement
@@ -14,9 +15,22 @@ from differential.predicates import (
     output,
     where,
 )
-from differential.schema import Column, Index, Table
+from differential.schema import Column, Index, Key, Table
 
 Tables = Sequence[Table]
+# Without Material the inner index scan itself marks and restores its position.
+MERGE_BY_INDEX = tuple(
+    (f"enable_{plan}", "off")
+    for plan in (
+        "hashjoin",
+        "nestloop",
+        "material",
+        "sort",
+        "seqscan",
+        "bitmapscan",
+        "indexonlyscan",
+    )
+)
 _WITHOUT_MAX = ("bool", "uuid")
 
 
@@ -56,7 +70,7 @@ def plain(rng: Random, tables: Tables) -> Case:
         sql += " " + order_by(rng, index, "a", total=total)
     if limited:
         sql += limit(rng)
-    return statement("plain", sql, limited=limited and not total)
+    return statement("plain", sql, limited=limited and not (ordered and total))
 
 
 def nested_loop(rng: Random, tables: Tables) -> Case:
@@ -73,17 +87,33 @@ def nested_loop(rng: Random, tables: Tables) -> Case:
     return statement("nested_loop", sql)
 
 
+def _plain_leading_keys(table: Table) -> list[Key]:
+    """Leading keys of its indexes that are columns with some, but not too many, duplicates."""
+    leading = [index.keys[0] for index in table.indexes if not index.predicate]
+    return [key for key in leading if key.is_column and key.distinct * 40 > table.rows]
+
+
 def merge_join(rng: Random, tables: Tables) -> Case:
     """A join in key order with duplicates, so that the inner side marks and restores."""
     (outer, first), (inner, second) = pick(rng, tables), pick(rng, tables)
     left, right = joinable(rng, outer, inner)
+    pairs = [
+        (a.sql("a"), b.sql("b"))
+        for a in _plain_leading_keys(outer)
+        for b in _plain_leading_keys(inner)
+        if a.type == b.type
+    ]
+    join = rng.choice(pairs) if pairs and rng.random() < 0.8 else (f"a.{left}", f"b.{right}")
+    conditions = [f"{join[0]} = {join[1]}", narrow(rng, outer, "a", 500)]
+    if rng.random() < 0.4:
+        conditions += [where(rng, outer, first, "a"), where(rng, inner, second, "b")]
     sql = (
-        f"SELECT a.id, b.id FROM {outer.name} a JOIN {inner.name} b ON a.{left} = b.{right} "
-        f"WHERE {where(rng, outer, first, 'a')} AND {where(rng, inner, second, 'b')} "
-        f"AND {narrow(rng, outer, 'a', 500)} ORDER BY a.{left}"
+        f"SELECT a.id, b.id, b.payload FROM {outer.name} a JOIN {inner.name} b "
+        f"ON {' AND '.join(conditions)} ORDER BY {join[0]}"
     )
     limited = rng.random() < 0.3
-    return statement("merge_join", sql + (limit(rng) if limited else ""), limited=limited)
+    case = statement("merge_join", sql + (limit(rng) if limited else ""), limited=limited)
+    return replace(case, settings=MERGE_BY_INDEX) if rng.random() < 0.8 else case
 
 
 def lateral(rng: Random, tables: Tables) -> Case:
@@ -102,7 +132,8 @@ def lateral(rng: Random, tables: Tables) -> Case:
         f"SELECT a.id, l.* FROM {source} {rng.choice(('CROSS JOIN LATERAL', 'LEFT JOIN LATERAL'))} "
         f"(SELECT {output(rng, inner, 'b')} FROM {inner.name} b WHERE {condition} {tail}) l"
     )
-    return statement("lateral", sql + (" ON true" if "LEFT JOIN LATERAL" in sql else ""))
+    sql += " ON true" if "LEFT JOIN LATERAL" in sql else ""
+    return statement("lateral", sql, limited=True)
 
 
 def semi_join(rng: Random, tables: Tables) -> Case:
@@ -248,5 +279,5 @@ def random_query(rng: Random, tables: Tables) -> Case:
     makers, weights = zip(*QUERIES, strict=True)
     case: Case = rng.choices(makers, weights)[0](rng, tables)
     if case.explainable and rng.random() < 0.15:
-        return Case(case.kind, case.steps, case.explainable, case.limited, counters=True)
+        return replace(case, counters=True)
     return case

@@ -16,7 +16,7 @@ def script(case: Case, profile: Profile, build: Sequence[str]) -> str:
     arms = ("on", "off") if profile.on_first else ("off", "on")
     lines = ["\\set ON_ERROR_STOP 0", *(f"{statement};" for statement in build)]
     for arm in arms:
-        settings = {**profile.shared, **(profile.on if arm == "on" else OFF)}
+        settings = {**profile.shared, **dict(case.settings), **(profile.on if arm == "on" else OFF)}
         lines += [f"\\echo arm: {arm}", f"BEGIN ISOLATION LEVEL {profile.isolation};"]
         lines.append(f"{set_local(settings)};")
         if case.explainable:

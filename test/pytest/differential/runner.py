@@ -78,7 +78,7 @@ class Runner:
 
     def run_arm(self, case: Case, profile: Profile, *, enabled: bool) -> ArmResult:
         """One arm from BEGIN to the end of its transaction and the case's epilogue."""
-        settings = {**profile.shared, **(profile.on if enabled else OFF)}
+        settings = {**profile.shared, **dict(case.settings), **(profile.on if enabled else OFF)}
         self.must(f"BEGIN ISOLATION LEVEL {profile.isolation}; {set_local(settings)}")
         plan = ""
         if case.explainable:

@@ -26,8 +26,8 @@ TYPES: dict[str, str] = {
 
 # How k follows from the row number ``i`` (0..rows-1), for a domain of ``{d}`` values.
 ARRANGEMENTS: dict[str, str] = {
-    "correlated": "i * {d} / {n}",
-    "reverse": "({n} - 1 - i) * {d} / {n}",
+    "correlated": "i % {n} * {d} / {n}",
+    "reverse": "({n} - 1 - i % {n}) * {d} / {n}",
     "random": "(hashint4(i + {salt}) & 2147483647) % {d}",
     "runs": "((i / 37) * 7919) % {d}",
     "skewed": "(hashint4(i + {salt}) & 2147483647) "
@@ -77,6 +77,11 @@ class Key:
     distinct: int
     descending: bool = False
     nulls_first: bool = False
+
+    @property
+    def is_column(self) -> bool:
+        """Whether the key is a column and not an expression over one."""
+        return self.expression.startswith("{q}")
 
     def sql(self, alias: str) -> str:
         """The key written for a table known as ``alias``."""

@@ -5,10 +5,12 @@ LOOKAHEAD_ROUND in the environment runs alone, and prints a psql script of the f
 """
 
 import os
-from collections.abc import Sequence
+import tempfile
+from pathlib import Path
 
 import pytest
 from server_log import ServerFactory, WatchedServer
+from transports import usable_transports
 
 from differential.campaign import (
     PAIRS_PER_ROUND,
@@ -39,10 +41,6 @@ def _rounds(pairs: int) -> list[tuple[int, int]]:
     return [*rounds, (full, rest)] if rest else rounds
 
 
-def _methods(installation: Installation) -> Sequence[str]:
-    return ("worker", "sync", "io_uring") if installation.has_io_uring else ("worker", "sync")
-
-
 def _prepare(server: WatchedServer) -> None:
     """Extensions the campaign reads, and a catalog without the last stint's dead rows."""
     with server.connect() as connection:
@@ -60,10 +58,11 @@ def test_look_ahead_changes_no_answer(
     pairs: int,
 ) -> None:
     rounds, tally = _rounds(pairs), Tally()
+    transports = usable_transports(installation, Path(tempfile.gettempdir()))
     with server_factory(stage=test_stage, start=False) as server:
         for stint in sorted({number // ROUNDS_PER_STINT for number, _ in rounds}):
             server.stop()
-            server.start(stint_settings(seed, stint, _methods(installation)))
+            server.start(stint_settings(seed, stint, transports))
             _prepare(server)
             members = [one for one in rounds if one[0] // ROUNDS_PER_STINT == stint]
             run_stint(server.connect, seed, members, test_settings=True, tally=tally)

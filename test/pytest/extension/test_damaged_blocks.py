@@ -8,23 +8,17 @@ from server_log import ServerFactory, WatchedServer
 
 from extension.probes import INDEX_SCANS_ONLY, QUIET, STREAM_ALWAYS, Connection, scalar
 from lookahead.extension import Stage
-from lookahead.installation import Installation
 
 _PAGE = 8192
 _DAMAGED = 50
 
 
-@pytest.fixture(scope="module", params=["worker", "sync", "io_uring"])
+@pytest.fixture(scope="module")
 def server(
-    request: pytest.FixtureRequest,
-    server_factory: ServerFactory,
-    installation: Installation,
-    test_stage: Stage,
+    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
 ) -> Iterator[WatchedServer]:
     """A server on which page 50 of table d fails its checksum. Row k is on page k / 10."""
-    if request.param == "io_uring" and not installation.has_io_uring:
-        pytest.skip("this server is built without io_uring")
-    settings = {**QUIET, "io_method": request.param}
+    settings = {**QUIET, **transport}
     with server_factory(stage=test_stage, settings=settings) as started:
         with started.connect() as session:
             session.execute("CREATE TABLE d (k int, pad text)")

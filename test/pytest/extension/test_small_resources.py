@@ -17,29 +17,23 @@ from extension.probes import (
     streamed_scans,
 )
 from lookahead.extension import Stage
-from lookahead.installation import Installation
 
 _SCAN = "SELECT count(*), sum(k), min(pad) FROM n WHERE k >= 0"
 _BACKENDS = 20
 
 
-@pytest.fixture(params=["worker", "sync", "io_uring"])
+@pytest.fixture
 def tiny(
-    request: pytest.FixtureRequest,
-    server_factory: ServerFactory,
-    installation: Installation,
-    test_stage: Stage,
+    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
 ) -> Iterator[WatchedServer]:
     """16 shared buffers, 100 temporary ones, and one I/O at a time for each process."""
-    if request.param == "io_uring" and not installation.has_io_uring:
-        pytest.skip("this server is built without io_uring")
     settings = {
         **QUIET,
         "shared_buffers": "128kB",
         "temp_buffers": "800kB",
         "io_max_concurrency": "1",
         "io_workers": "1",
-        "io_method": request.param,
+        **transport,
         "max_connections": "40",
     }
     with server_factory(stage=test_stage, settings=settings) as server:

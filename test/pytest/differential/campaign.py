@@ -54,7 +54,12 @@ class DifferenceError(AssertionError):
 def stint_settings(seed: int, stint: int, transports: Sequence[str]) -> dict[str, str]:
     """Server settings of a stint; the transports take turns."""
     rng = Random(f"{seed}:stint:{stint}")
-    return {**server_settings(rng), **TRANSPORTS[transports[(seed + stint) % len(transports)]]}
+    settings = server_settings(rng)
+    transport = transports[(seed + stint) % len(transports)]
+    if transport == "direct":
+        # Every page that is not in shared buffers comes from the device: most of them shall be.
+        settings["shared_buffers"] = "32MB"
+    return {**settings, **TRANSPORTS[transport]}
 
 
 def random_case(rng: Random, tables: Sequence[Table], *, test_settings: bool) -> Case:

@@ -109,7 +109,7 @@ def test_joined_streams_share_a_backends_pins(tiny: WatchedServer) -> None:
         )
         query = (
             "SELECT count(a.pad), count(b.pad), count(c.pad) FROM n a "
-            "JOIN n b ON b.k BETWEEN a.k AND a.k + 2 JOIN n c ON c.k = b.k WHERE a.k < 300"
+            "JOIN n b ON b.k BETWEEN a.k AND a.k + 2 JOIN n c ON c.k = b.k WHERE a.k < 60"
         )
         session.execute("SET pg_lookahead.enabled = off")
         expected = session.execute(query).fetchone()

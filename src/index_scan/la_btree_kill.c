@@ -77,8 +77,13 @@ la_btree_layout_as_expected(IndexScanDesc scan, bool has_entry)
 		so->currPos.itemIndex > so->currPos.lastItem ||
 		so->currPos.lastItem >= MaxTIDsPerBTreePage)
 		return false;
-	return ItemPointerEquals(&so->currPos.items[so->currPos.itemIndex].heapTid,
-							 &scan->xs_heaptid);
+
+	/*
+	 * Core has moved xs_heaptid along the HOT chain to the row that it
+	 * returned, so only the page is that of the entry.
+	 */
+	return ItemPointerGetBlockNumber(&so->currPos.items[so->currPos.itemIndex].heapTid) ==
+		ItemPointerGetBlockNumber(&scan->xs_heaptid);
 }
 
 /*

@@ -6,6 +6,7 @@ PG_CONFIG in the environment names the server; else the lab's own discovery deci
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every
+    # program that they start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.seed is None:
         given = os.environ.get("LOOKAHEAD_SEED")
         config.option.seed = int(given) if given else random.SystemRandom().randrange(2**31)

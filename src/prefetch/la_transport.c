@@ -3,18 +3,15 @@
  * la_transport.c
  *	  ways to have pages read before they are needed
  *
- * Two ways, because neither is best everywhere (docs/benchmarks.md):
- *
- * - Asynchronous reads, by a read stream: pages go straight into shared
- *   buffers.  The only way that works with direct I/O, and as good as any with
- *   io_method = io_uring.  With io_method = worker each single page is handed
- *   to another process and back, which costs more than the read.
  * - Advice: posix_fadvise() tells the kernel which pages are coming, and each
- *   is read on its turn, by the backend itself, from the OS page cache.
- *
- * With io_method = sync a read stream gives advice itself.  Ours is used there
- * too: it does not depend on effective_io_concurrency, which a tablespace may
- * set to 0.
+ *   is read on its turn, by the backend itself, from the OS page cache.  Faster
+ *   than asynchronous reads under every io_method (docs/benchmarks.md): with
+ *   worker, each page would be handed to another process and back; with
+ *   io_uring, completing a buffered read costs more than copying the page; with
+ *   sync, a read stream gives advice itself, but not where a tablespace sets
+ *   effective_io_concurrency to 0.
+ * - Asynchronous reads, by a read stream: the only way with direct I/O, or
+ *   where there is no posix_fadvise().
  *
  * The distance of advice is controlled like that of a read stream
  * (src/backend/storage/aio/read_stream.c): it starts at 1, doubles with each
@@ -39,8 +36,7 @@ LaTransport
 la_transport_choose(void)
 {
 #ifdef USE_PREFETCH
-	if ((io_direct_flags & IO_DIRECT_DATA) == 0 &&
-		(io_method == IOMETHOD_SYNC || io_method == IOMETHOD_WORKER))
+	if ((io_direct_flags & IO_DIRECT_DATA) == 0)
 		return LA_TRANSPORT_ADVICE;
 #endif
 	return LA_TRANSPORT_STREAM;

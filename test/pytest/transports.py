@@ -7,13 +7,14 @@ import pytest
 
 from lookahead.installation import Installation
 
-# With `worker` and `sync` look-ahead gives advice to the kernel; with io_uring and with direct I/O,
-# where advice is useless, its read stream does the reading.
+# Look-ahead gives advice to the kernel, which then reads; with direct I/O, where advice is useless,
+# its read stream does the reading.
 TRANSPORTS = {
     "worker": {"io_method": "worker"},
     "sync": {"io_method": "sync"},
     "io_uring": {"io_method": "io_uring"},
     "direct": {"io_method": "worker", "debug_io_direct": "data"},
+    "direct_io_uring": {"io_method": "io_uring", "debug_io_direct": "data"},
 }
 
 
@@ -21,18 +22,17 @@ def usable_transports(installation: Installation, directory: Path) -> list[str]:
     """Those that the server is built for and the file system of `directory` allows."""
     missing = set()
     if not installation.has_io_uring:
-        missing.add("io_uring")
+        missing.update({"io_uring", "direct_io_uring"})
     if not _allows_direct_io(directory):
-        missing.add("direct")
+        missing.update({"direct", "direct_io_uring"})
     return [name for name in TRANSPORTS if name not in missing]
 
 
 def transport_settings(name: str, installation: Installation, directory: Path) -> dict[str, str]:
     """Settings of one transport, "stream" meaning any by read stream; skips where it cannot be."""
     usable = usable_transports(installation, directory)
-    wanted = (
-        [one for one in ("io_uring", "direct") if one in usable] if name == "stream" else [name]
-    )
+    streams = [one for one in ("direct_io_uring", "direct") if one in usable]
+    wanted = streams if name == "stream" else [name]
     if not wanted or wanted[0] not in usable:
         pytest.skip(f"this server or file system has no {name}")
     return TRANSPORTS[wanted[0]]

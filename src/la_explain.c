@@ -124,13 +124,17 @@ explain_text(const LaNode *node, ExplainState *es)
 		appendStringInfo(es->str,
 						 "Lookahead: scans=" UINT64_FORMAT
 						 " prefetched=" UINT64_FORMAT
+						 " requests=" UINT64_FORMAT
 						 " advised=" UINT64_FORMAT
+						 " bridged=" UINT64_FORMAT
+						 " pauses=" UINT64_FORMAT
 						 " direct=" UINT64_FORMAT
 						 " repeated=" UINT64_FORMAT
 						 " distance=%.1f/" UINT64_FORMAT
 						 " kills=" UINT64_FORMAT
 						 " restarts=" UINT64_FORMAT "\n",
-						 c->scans, c->prefetched, c->advised, c->direct, c->repeated,
+						 c->scans, c->prefetched, c->requests, c->advised,
+						 c->bridged, c->pauses, c->direct, c->repeated,
 						 mean_distance(c), c->distance_max, c->killed,
 						 c->restarts);
 }
@@ -148,7 +152,10 @@ explain_properties(const LaNode *node, ExplainState *es)
 	{
 		ExplainPropertyUInteger("Scans", NULL, c->scans, es);
 		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
+		ExplainPropertyUInteger("Requests", NULL, c->requests, es);
 		ExplainPropertyUInteger("Advised Blocks", NULL, c->advised, es);
+		ExplainPropertyUInteger("Bridged Blocks", NULL, c->bridged, es);
+		ExplainPropertyUInteger("Pauses", NULL, c->pauses, es);
 		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
 		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
 		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);
@@ -160,7 +167,7 @@ explain_properties(const LaNode *node, ExplainState *es)
 }
 
 /*
- * Mean number of pages queued at the time a prefetched page was used.
+ * Mean number of requests ahead at the time a prefetched page was used.
  */
 static double
 mean_distance(const LaScanCounters *counters)

@@ -27,6 +27,7 @@ bool		la_enabled = true;
 bool		la_enable_index_prefetch = true;
 bool		la_disable = false;
 int			la_prefetch_distance = 0;
+int			la_gap_limit = -1;
 
 #ifdef LA_TEST
 int			la_test_ring_size = 0;
@@ -72,6 +73,16 @@ la_guc_define(void)
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.gap_limit",
+							"Sets the longest gap between wanted pages that one request may include.",
+							"-1 chooses it automatically; 0 asks for wanted pages only.",
+							&la_gap_limit,
+							-1,
+							-1, LA_GAP_LIMIT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pg_lookahead.prefetch_distance",
 							"Sets the number of read requests that a scan keeps in flight.",

@@ -11,6 +11,9 @@
 /* Bounds of pg_lookahead.prefetch_distance, in read requests. */
 #define LA_PREFETCH_DISTANCE_MAX 1000
 
+/* Upper bound of pg_lookahead.gap_limit, in blocks. */
+#define LA_GAP_LIMIT_MAX 256
+
 /*
  * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
  * bytes are 96 kB, well below the 256 kB that one scan may use.
@@ -22,6 +25,7 @@ extern bool la_enabled;
 extern bool la_enable_index_prefetch;
 extern bool la_disable;
 extern int	la_prefetch_distance;
+extern int	la_gap_limit;
 
 #ifdef LA_TEST
 extern int	la_test_ring_size;

@@ -84,7 +84,10 @@ la_stats_add_scan(const LaScanCounters *counters)
 {
 	totals.scans += counters->scans;
 	totals.prefetched += counters->prefetched;
+	totals.requests += counters->requests;
 	totals.advised += counters->advised;
+	totals.bridged += counters->bridged;
+	totals.pauses += counters->pauses;
 	totals.direct += counters->direct;
 	totals.repeated += counters->repeated;
 	totals.killed += counters->killed;

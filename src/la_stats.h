@@ -36,15 +36,18 @@ typedef enum LaReason
  */
 typedef struct LaScanCounters
 {
-	uint64		scans;			/* scans for which a read stream was built */
-	uint64		prefetched;		/* table pages that came through the stream */
+	uint64		scans;			/* scans that looked ahead */
+	uint64		prefetched;		/* table pages looked ahead at */
+	uint64		requests;		/* times the kernel was asked */
 	uint64		advised;		/* pages for which the kernel was asked */
-	uint64		direct;			/* pages read on their turn: already queued */
+	uint64		bridged;		/* pages asked for between those, unwanted */
+	uint64		pauses;			/* asking was of no use: all was in memory */
+	uint64		direct;			/* pages read on their turn only */
 	uint64		repeated;		/* entries on the page of the entry before */
 	uint64		killed;			/* index entries found dead by look-ahead */
 	uint64		restarts;		/* look-ahead stopped and started again */
-	uint64		distance_sum;	/* sum over pages of the pages asked for then */
-	uint64		distance_max;	/* most pages asked for at once */
+	uint64		distance_sum;	/* sum over pages of the requests ahead then */
+	uint64		distance_max;	/* most requests ahead at once */
 } LaScanCounters;
 
 extern const char *la_reason_text(LaReason reason);

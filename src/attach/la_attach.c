@@ -31,6 +31,7 @@
 #include "attach/la_attach.h"
 #include "attach/la_registry.h"
 #include "index_scan/la_index_next.h"
+#include "index_scan/la_index_peek.h"
 #include "la_guc.h"
 #include "la_stats.h"
 
@@ -186,7 +187,7 @@ note_limit(LimitState *limit, WalkContext *context)
 
 	while (child != NULL && child->qual == NULL)
 	{
-		if (IsA(child, IndexScanState))
+		if (IsA(child, IndexScanState) || IsA(child, IndexOnlyScanState))
 		{
 			context_node(context, child)->limit = limit;
 			return;
@@ -209,6 +210,7 @@ static void
 classify(PlanState *planstate, WalkContext *context)
 {
 	LaNode	   *node = context_node(context, planstate);
+	bool		peeks;
 
 	if (node->classified)
 		return;
@@ -216,6 +218,9 @@ classify(PlanState *planstate, WalkContext *context)
 
 	if (node->reason == LA_REASON_NONE)
 		node->reason = la_index_scan_reason(planstate, context->eflags);
+	peeks = la_index_peek_possible(planstate, node->reason);
+	if (peeks)
+		node->reason = LA_REASON_NONE;
 	if (node->reason == LA_REASON_NONE &&
 		!owned_by_server(planstate->ExecProcNodeReal))
 		node->reason = LA_REASON_OTHER_EXTENSION;
@@ -224,7 +229,9 @@ classify(PlanState *planstate, WalkContext *context)
 		return;
 
 	la_stats_count_node(node->reason);
-	if (node->reason == LA_REASON_NONE)
+	if (node->reason == LA_REASON_NONE && peeks)
+		la_index_peek_attach(node);
+	else if (node->reason == LA_REASON_NONE)
 		ExecSetExecProcNode(planstate, la_index_scan_exec);
 	else
 		elog(DEBUG1, "pg_lookahead leaves an index scan to core: %s",

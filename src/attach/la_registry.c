@@ -42,6 +42,9 @@ typedef struct LaNodeEntry
 static nodetable_hash *node_table = NULL;
 static dlist_head running_queries = DLIST_STATIC_INIT(running_queries);
 
+/* A node that is executed is looked up with every row. */
+static LaNode *last_found = NULL;
+
 static void forget_query(void *arg);
 
 /*
@@ -117,10 +120,34 @@ la_registry_find(PlanState *planstate)
 {
 	LaNodeEntry *entry;
 
+	if (last_found != NULL && last_found->planstate == planstate)
+		return last_found;
 	if (node_table == NULL)
 		return NULL;
 	entry = nodetable_lookup(node_table, planstate);
-	return entry ? entry->node : NULL;
+	if (entry == NULL)
+		return NULL;
+	last_found = entry->node;
+	return last_found;
+}
+
+/*
+ * How many rows can still be wanted from a node, the next one included.
+ * PG_UINT64_MAX when nothing bounds it.  A Limit computes its bounds before
+ * it asks us for a row, and counts rows as they pass (nodeLimit.c).
+ */
+uint64
+la_registry_rows_wanted(const LaNode *node)
+{
+	const LimitState *limit = node->limit;
+	int64		wanted;
+
+	if (limit == NULL || limit->noCount ||
+		limit->limitOption != LIMIT_OPTION_COUNT ||
+		limit->count > PG_INT64_MAX - limit->offset)
+		return PG_UINT64_MAX;
+	wanted = limit->offset + limit->count - limit->position;
+	return Max(wanted, 1);
 }
 
 /*
@@ -133,6 +160,7 @@ forget_query(void *arg)
 	LaQuery    *query = (LaQuery *) arg;
 	slist_iter	iter;
 
+	last_found = NULL;
 	slist_foreach(iter, &query->nodes)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);

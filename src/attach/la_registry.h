@@ -23,6 +23,7 @@ typedef struct LaQuery
 	EState	   *estate;
 	slist_head	nodes;			/* LaNode */
 	bool		partial_fetch;	/* rows are asked for a few at a time */
+	Size		ring_bytes;		/* of all scans that look ahead */
 	MemoryContextCallback on_reset;
 } LaQuery;
 
@@ -40,6 +41,9 @@ typedef struct LaNode
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;
 
+	/* Used by la_index_peek.c, if it attached. */
+	struct LaIndexPeek *peek;
+
 	LaScanCounters counters;
 } LaNode;
 
@@ -47,5 +51,6 @@ extern LaQuery *la_registry_add_query(EState *estate);
 extern LaQuery *la_registry_find_query(EState *estate);
 extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate);
 extern LaNode *la_registry_find(PlanState *planstate);
+extern uint64 la_registry_rows_wanted(const LaNode *node);
 
 #endif							/* LA_REGISTRY_H */

@@ -45,8 +45,9 @@
 #define DEAD_ITEMS_INITIAL 32
 
 static LaLeaf *leaf_by_number(LaLeafQueue *queue, uint32 number);
-static void add_dead(LaLeafQueue *queue, const LaLeafItem *item,
-					 ItemPointer tid);
+static void describe_item(LaLeafQueue *queue, BTScanOpaque so,
+						  LaTidEntry *entry);
+static void add_dead(LaLeafQueue *queue, const LaTidEntry *entry);
 static void reserve_killed_items(IndexScanDesc scan);
 static void hand_over(LaLeafQueue *queue, IndexScanDesc scan);
 static void flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan);
@@ -87,6 +88,47 @@ la_btree_layout_as_expected(IndexScanDesc scan, bool has_entry)
 }
 
 /*
+ * Describes the leaf on which a scan stands.  Returns false when it stands on
+ * none.
+ */
+bool
+la_btree_window(IndexScanDesc scan, ScanDirection direction,
+				LaLeafWindow *window)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	if (!BTScanPosIsValid(so->currPos))
+		return false;
+	window->page = so->currPos.currPage;
+	window->lsn = so->currPos.lsn;
+	if (ScanDirectionIsForward(direction))
+	{
+		window->current = so->currPos.itemIndex;
+		window->end = so->currPos.lastItem + 1;
+	}
+	else
+	{
+		window->current = MaxTIDsPerBTreePage - so->currPos.itemIndex;
+		window->end = MaxTIDsPerBTreePage - so->currPos.firstItem + 1;
+	}
+	return true;
+}
+
+/*
+ * The table page of an entry after the current one of a window.
+ */
+BlockNumber
+la_btree_block_at(IndexScanDesc scan, ScanDirection direction, int position)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	int			item = ScanDirectionIsForward(direction) ? position :
+		MaxTIDsPerBTreePage - position;
+
+	Assert(item >= so->currPos.firstItem && item <= so->currPos.lastItem);
+	return ItemPointerGetBlockNumber(&so->currPos.items[item].heapTid);
+}
+
+/*
  * Prepares an empty queue.  The context is that of the query.
  */
 void
@@ -104,7 +146,7 @@ void
 la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	LaLeafItem	item = {0};
+	int			current = so->currPos.itemIndex;
 
 	queue->oldest = queue->newest = 0;
 	queue->left = !BTScanPosIsValid(so->currPos);
@@ -117,20 +159,20 @@ la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan)
 	leaf_by_number(queue, 0)->lsn = so->currPos.lsn;
 	for (int i = 0; i < so->numKilled; i++)
 	{
-		BTScanPosItem *killed = &so->currPos.items[so->killedItems[i]];
+		LaTidEntry	entry;
 
-		item.item = so->killedItems[i];
-		item.offset = killed->indexOffset;
-		add_dead(queue, &item, &killed->heapTid);
+		so->currPos.itemIndex = so->killedItems[i];
+		describe_item(queue, so, &entry);
+		add_dead(queue, &entry);
 	}
+	so->currPos.itemIndex = current;
 	so->numKilled = 0;
 	if (scan->kill_prior_tuple)
 	{
-		BTScanPosItem *killed = &so->currPos.items[so->currPos.itemIndex];
+		LaTidEntry	entry;
 
-		item.item = so->currPos.itemIndex;
-		item.offset = killed->indexOffset;
-		add_dead(queue, &item, &killed->heapTid);
+		describe_item(queue, so, &entry);
+		add_dead(queue, &entry);
 		scan->kill_prior_tuple = false;
 	}
 }
@@ -173,7 +215,7 @@ la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
  */
 void
 la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan, bool found,
-					   bool leaves_page, LaLeafItem *item)
+					   bool leaves_page, LaTidEntry *entry)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 	LaLeaf	   *leaf;
@@ -194,11 +236,40 @@ la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan, bool found,
 		leaf->lsn = so->currPos.lsn;
 		leaf->pending = 0;
 	}
-	leaf = leaf_by_number(queue, queue->newest);
-	leaf->pending++;
-	item->leaf = queue->newest % LA_LEAVES_MAX;
-	item->item = so->currPos.itemIndex;
-	item->offset = so->currPos.items[so->currPos.itemIndex].indexOffset;
+	leaf_by_number(queue, queue->newest)->pending++;
+	describe_item(queue, so, entry);
+}
+
+/*
+ * Takes the following entries from the leaf on which the AM stands, as
+ * _bt_next() would one by one: at most max_entries of them, and none where the
+ * next leaf begins.  Returns how many.
+ */
+uint32
+la_leaf_queue_take(LaLeafQueue *queue, IndexScanDesc scan,
+				   ScanDirection direction, LaTidEntry *entries,
+				   uint32 max_entries)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	int			step = ScanDirectionIsForward(direction) ? 1 : -1;
+	int			left;
+	uint32		taken;
+
+	if (queue->left || !BTScanPosIsValid(so->currPos))
+		return 0;
+	if (ScanDirectionIsForward(direction))
+		left = so->currPos.lastItem - so->currPos.itemIndex;
+	else
+		left = so->currPos.itemIndex - so->currPos.firstItem;
+	taken = Min(Max(left, 0), max_entries);
+
+	for (uint32 i = 0; i < taken; i++)
+	{
+		so->currPos.itemIndex += step;
+		describe_item(queue, so, &entries[i]);
+	}
+	leaf_by_number(queue, queue->newest)->pending += taken;
+	return taken;
 }
 
 /*
@@ -207,18 +278,18 @@ la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan, bool found,
  */
 void
 la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
-					   const LaLeafItem *item, ItemPointer tid, bool is_dead,
+					   const LaTidEntry *entry, bool is_dead,
 					   LaScanCounters *counters)
 {
 	LaLeaf	   *leaf;
 
 	leaf = leaf_by_number(queue, queue->oldest);
-	Assert(item->leaf == queue->oldest % LA_LEAVES_MAX);
+	Assert(entry->leaf == queue->oldest % LA_LEAVES_MAX);
 	Assert(leaf->pending > 0);
 
 	if (is_dead)
 	{
-		add_dead(queue, item, tid);
+		add_dead(queue, entry);
 		counters->killed++;
 	}
 	if (--leaf->pending > 0)
@@ -256,10 +327,27 @@ leaf_by_number(LaLeafQueue *queue, uint32 number)
 }
 
 /*
+ * The entry on which the AM stands, for the ring.
+ */
+static void
+describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
+{
+	BTScanPosItem *item = &so->currPos.items[so->currPos.itemIndex];
+
+	entry->tid = item->heapTid;
+	entry->item = so->currPos.itemIndex;
+	entry->offset = item->indexOffset;
+	entry->leaf = queue->newest % LA_LEAVES_MAX;
+	entry->route = LA_ROUTE_DIRECT;
+	entry->recheck = false;
+	entry->seen_in = InvalidBuffer;
+}
+
+/*
  * Notes a dead item of the oldest leaf.
  */
 static void
-add_dead(LaLeafQueue *queue, const LaLeafItem *item, ItemPointer tid)
+add_dead(LaLeafQueue *queue, const LaTidEntry *entry)
 {
 	if (queue->dead == NULL)
 	{
@@ -272,9 +360,9 @@ add_dead(LaLeafQueue *queue, const LaLeafItem *item, ItemPointer tid)
 		queue->maxdead *= 2;
 		queue->dead = repalloc_array(queue->dead, LaDeadItem, queue->maxdead);
 	}
-	queue->dead[queue->ndead].tid = *tid;
-	queue->dead[queue->ndead].offset = item->offset;
-	queue->dead[queue->ndead].item = item->item;
+	queue->dead[queue->ndead].tid = entry->tid;
+	queue->dead[queue->ndead].offset = entry->offset;
+	queue->dead[queue->ndead].item = entry->item;
 	queue->ndead++;
 }
 

@@ -8,10 +8,11 @@
 #ifndef LA_BTREE_KILL_H
 #define LA_BTREE_KILL_H
 
+#include "access/genam.h"
 #include "access/relscan.h"
 #include "access/sdir.h"
-#include "storage/itemptr.h"
 
+#include "index_scan/la_tid_entry.h"
 #include "la_stats.h"
 
 /*
@@ -37,14 +38,6 @@ typedef struct LaDeadItem
 	uint16		item;			/* in BTScanPosData.items */
 } LaDeadItem;
 
-/* Where an index entry came from: kept with its TID in the ring. */
-typedef struct LaLeafItem
-{
-	uint16		item;			/* in BTScanPosData.items */
-	OffsetNumber offset;
-	uint8		leaf;			/* slot in LaLeafQueue.leaves */
-} LaLeafItem;
-
 /*
  * The leaf pages between the entry consumed last and the entry read last.
  * Entries are consumed in the order in which they were read, so only the
@@ -62,6 +55,22 @@ typedef struct LaLeafQueue
 	MemoryContext context;
 } LaLeafQueue;
 
+/*
+ * The entries of the leaf on which a btree scan stands.  Positions ascend in
+ * the direction of the scan.
+ */
+typedef struct LaLeafWindow
+{
+	BlockNumber page;
+	XLogRecPtr	lsn;
+	int			current;		/* position of the entry returned last */
+	int			end;			/* position after the last entry */
+} LaLeafWindow;
+
+extern bool la_btree_window(IndexScanDesc scan, ScanDirection direction,
+							LaLeafWindow *window);
+extern BlockNumber la_btree_block_at(IndexScanDesc scan,
+									 ScanDirection direction, int position);
 extern bool la_btree_layout_as_expected(IndexScanDesc scan, bool has_entry);
 extern void la_leaf_queue_init(LaLeafQueue *queue, MemoryContext context);
 extern void la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan);
@@ -70,10 +79,13 @@ extern bool la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
 									  bool *leaves_page);
 extern void la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan,
 								   bool found, bool leaves_page,
-								   LaLeafItem *item);
+								   LaTidEntry *entry);
+extern uint32 la_leaf_queue_take(LaLeafQueue *queue, IndexScanDesc scan,
+								 ScanDirection direction,
+								 LaTidEntry *entries, uint32 max_entries);
 extern void la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
-								   const LaLeafItem *item, ItemPointer tid,
-								   bool is_dead, LaScanCounters *counters);
+								   const LaTidEntry *entry, bool is_dead,
+								   LaScanCounters *counters);
 extern void la_leaf_queue_reset(LaLeafQueue *queue, IndexScanDesc scan);
 
 #endif							/* LA_BTREE_KILL_H */

@@ -29,6 +29,7 @@
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/tableam.h"
+#include "catalog/pg_am_d.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
@@ -56,6 +57,7 @@ static void shadow_fetch_end(IndexFetchTableData *base);
 static bool shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
 							   Snapshot snapshot, TupleTableSlot *slot,
 							   bool *call_again, bool *all_dead);
+static void give_up_ring(LaIndexFetch *fetch);
 static bool next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 							  TupleTableSlot *slot, bool *more);
 static bool may_start_stream(LaIndexFetch *fetch, ScanDirection direction);
@@ -119,7 +121,25 @@ la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
 		la_tid_ring_start(fetch->ring, direction);
 		fetch->streaming = true;
 	}
-	return la_tid_ring_next(fetch->ring, direction, slot);
+	if (la_tid_ring_next(fetch->ring, direction, slot))
+		return true;
+	if (la_tid_ring_crowded(fetch->node->query))
+		give_up_ring(fetch);
+	return false;
+}
+
+/*
+ * Frees the ring of a scan that has ended, for the sake of others in the same
+ * query.
+ */
+static void
+give_up_ring(LaIndexFetch *fetch)
+{
+	la_tid_ring_reset(fetch->ring);
+	la_tid_ring_free(fetch->ring);
+	fetch->ring = NULL;
+	fetch->streaming = false;
+	fetch->entries_taken = 0;
 }
 
 /*
@@ -160,7 +180,9 @@ may_start_stream(LaIndexFetch *fetch, ScanDirection direction)
 {
 	if (!la_index_prefetch_enabled() || distrusted)
 		return false;
-	if (la_index_fetch_rows_wanted(fetch) <= start_after())
+	if (la_registry_rows_wanted(fetch->node) <= start_after())
+		return false;
+	if (fetch->ring == NULL && !la_tid_ring_affordable(fetch->node->query))
 		return false;
 	if (!layout_as_expected(fetch))
 	{
@@ -195,6 +217,8 @@ layout_as_expected(LaIndexFetch *fetch)
 		BufferGetBlockNumber(heap_fetch->xs_cbuf) !=
 		ItemPointerGetBlockNumber(&fetch->scan->xs_heaptid))
 		return false;
+	if (fetch->scan->indexRelation->rd_rel->relam != BTREE_AM_OID)
+		return true;
 	return la_btree_layout_as_expected(fetch->scan, fetch->entries_taken > 0);
 }
 
@@ -236,25 +260,6 @@ void
 la_index_fetch_release_pin(LaIndexFetch *fetch)
 {
 	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
-}
-
-/*
- * How many rows can still be wanted from this scan, the next one included.
- * PG_UINT64_MAX when nothing bounds it.  A Limit computes its bounds before
- * it asks us for a row, and counts rows as they pass (nodeLimit.c).
- */
-uint64
-la_index_fetch_rows_wanted(const LaIndexFetch *fetch)
-{
-	const LimitState *limit = fetch->node->limit;
-	int64		wanted;
-
-	if (limit == NULL || limit->noCount ||
-		limit->limitOption != LIMIT_OPTION_COUNT ||
-		limit->count > PG_INT64_MAX - limit->offset)
-		return PG_UINT64_MAX;
-	wanted = limit->offset + limit->count - limit->position;
-	return Max(wanted, 1);
 }
 
 /*

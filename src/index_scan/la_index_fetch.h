@@ -38,7 +38,6 @@ extern bool la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
 								TupleTableSlot *slot);
 extern void la_index_fetch_take_pin(LaIndexFetch *fetch, Buffer buffer);
 extern void la_index_fetch_release_pin(LaIndexFetch *fetch);
-extern uint64 la_index_fetch_rows_wanted(const LaIndexFetch *fetch);
 extern void la_index_fetch_distrust(void);
 extern bool la_index_fetch_distrusted(void);
 

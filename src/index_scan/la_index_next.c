@@ -33,6 +33,7 @@
 #include "index_scan/la_index_fetch.h"
 #include "index_scan/la_index_next.h"
 
+static bool is_known_am(Oid access_method);
 static TupleTableSlot *index_next(IndexScanState *node);
 static bool index_recheck(IndexScanState *node, TupleTableSlot *slot);
 static IndexScanDesc begin_scan(IndexScanState *node);
@@ -42,8 +43,6 @@ static IndexScanDesc begin_scan(IndexScanState *node);
  * eflags are those of the whole query: BACKWARD says that a cursor may turn
  * round, which some children of the plan would never see; those are given up
  * too.
- *
- * The index is not open in a query that is only explained.
  */
 LaReason
 la_index_scan_reason(PlanState *planstate, int eflags)
@@ -72,16 +71,50 @@ la_index_scan_reason(PlanState *planstate, int eflags)
 		return LA_REASON_SNAPSHOT;
 
 	index = node->iss_RelationDesc;
-	if (index == NULL)
-		access_method = get_rel_relam(((IndexScan *) planstate->plan)->indexid);
-	else
-		access_method = index->rd_rel->relam;
-	if (access_method != BTREE_AM_OID ||
-		(index != NULL && index->rd_indam->amgettuple != btgettuple))
+	access_method = la_index_scan_am(planstate);
+	if (!is_known_am(access_method) ||
+		(access_method == BTREE_AM_OID &&
+		 index != NULL && index->rd_indam->amgettuple != btgettuple))
 		return LA_REASON_INDEX_AM;
 	if (la_index_fetch_distrusted())
 		return LA_REASON_SELF_CHECK;
 	return LA_REASON_NONE;
+}
+
+/*
+ * The access method of the index of an index scan or index-only scan.  The
+ * index is not open in a query that is only explained.
+ */
+Oid
+la_index_scan_am(PlanState *planstate)
+{
+	Relation	index;
+	Oid			indexid;
+
+	if (IsA(planstate, IndexOnlyScanState))
+	{
+		index = ((IndexOnlyScanState *) planstate)->ioss_RelationDesc;
+		indexid = ((IndexOnlyScan *) planstate->plan)->indexid;
+	}
+	else
+	{
+		index = ((IndexScanState *) planstate)->iss_RelationDesc;
+		indexid = ((IndexScan *) planstate->plan)->indexid;
+	}
+	return index != NULL ? index->rd_rel->relam : get_rel_relam(indexid);
+}
+
+/*
+ * Is this an access method of core with ordered or plain scans?  Others may
+ * expect that a row is fetched before the next entry is asked for.
+ */
+static bool
+is_known_am(Oid access_method)
+{
+	return access_method == BTREE_AM_OID ||
+		access_method == HASH_AM_OID ||
+		access_method == GIST_AM_OID ||
+		access_method == SPGIST_AM_OID;
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "la_stats.h"
 
+extern Oid	la_index_scan_am(PlanState *planstate);
 extern LaReason la_index_scan_reason(PlanState *planstate, int eflags);
 extern TupleTableSlot *la_index_scan_exec(PlanState *pstate);
 

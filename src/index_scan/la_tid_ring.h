@@ -21,5 +21,7 @@ extern bool la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
 							 TupleTableSlot *slot);
 extern void la_tid_ring_reset(LaTidRing *ring);
 extern void la_tid_ring_free(LaTidRing *ring);
+extern bool la_tid_ring_affordable(const LaQuery *query);
+extern bool la_tid_ring_crowded(const LaQuery *query);
 
 #endif							/* LA_TID_RING_H */

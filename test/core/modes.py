@@ -9,11 +9,11 @@ SUITES = ("regress", "isolation")
 
 @dataclass(frozen=True)
 class Floor:
-    """The least that must have been done for a pass to mean anything: index scans for which a
-    stream was built, and blocks that it read ahead."""
+    """The least that must have been done for a pass to mean anything: index scans that looked
+    ahead, and table pages whose rows came through it."""
 
     scans: int
-    prefetched: int
+    pages: int
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ MODES = (
     # One worker: its queue is full most of the time, so both of its paths run.
     Mode("io-worker", {"io_method": "worker", "io_workers": "1"}, floors=_FLOORS),
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
+    # The only mode in which a read stream reads the pages.
+    Mode("direct-io", {"debug_io_direct": "data"}, floors=_FLOORS),
 )
 
 

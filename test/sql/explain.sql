@@ -44,6 +44,12 @@ SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFF
 SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD)
     SELECT * FROM explained ORDER BY k LIMIT 5');
 
+-- other access methods; scans that are executed by core, with advice from us
+EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained WHERE pad = 'x';
+EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained WHERE p <@ box '(1,1),(500,500)';
+EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT k FROM explained WHERE k < 500;
+EXPLAIN (COSTS OFF, LOOKAHEAD) DECLARE c SCROLL CURSOR FOR SELECT * FROM explained ORDER BY k;
+
 -- never executed
 SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD)
     SELECT * FROM explained WHERE false AND id = 1
@@ -53,8 +59,6 @@ SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFF
     WHERE a.id = -1');
 
 -- left to core, and why
-EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT k FROM explained WHERE k < 500;
-EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained WHERE pad = 'x';
 EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained ORDER BY p <-> point(1, 1);
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
@@ -68,7 +72,7 @@ EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained WHERE k < 500;
 RESET pg_lookahead.enabled;
 
 -- the other formats
-SELECT explain_lines('EXPLAIN (COSTS OFF, LOOKAHEAD, FORMAT json) SELECT k FROM explained WHERE k < 500');
+SELECT explain_lines('EXPLAIN (COSTS OFF, LOOKAHEAD, FORMAT json) SELECT * FROM explained ORDER BY p <-> point(1, 1)');
 SELECT regexp_replace(line, '(Distance[">: ]+)[0-9.]+', '\1N', 'g')
 FROM explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD, FORMAT yaml)
     SELECT * FROM explained WHERE k < 500') line;

@@ -62,6 +62,10 @@ def _partitions(table: Table, persistence: str, body: str, options: str) -> list
 def index_definitions(table: Table) -> list[str]:
     """CREATE INDEX for the table and, where they do not follow, for its children."""
     statements = [index.create(table.name) for index in table.indexes]
+    if table.gist:
+        statements.append(
+            f"CREATE INDEX {table.name}_gist ON {table.name} USING gist (point(id, payload))"
+        )
     if table.shape == "inherited":
         for child in ("a", "b"):
             for index in table.indexes:

@@ -82,11 +82,22 @@ def filter_condition(rng: Random, table: Table, alias: str) -> str:
 
 
 def where(rng: Random, table: Table, index: Index, alias: str) -> str:
-    """A full WHERE condition built around ``index``."""
+    """A full WHERE condition built around ``index``, now and then around the GiST index."""
+    if table.gist and rng.random() < 0.15:
+        return inside_box(rng, table, alias)
     parts = [index_condition(rng, index, alias)]
     if rng.random() < 0.3:
         parts.append(filter_condition(rng, table, alias))
     return " AND ".join(parts)
+
+
+def inside_box(rng: Random, table: Table, alias: str) -> str:
+    """A range of ids that the GiST index can answer."""
+    start = rng.randrange(max(table.rows, 1))
+    end = start + rng.choice((3, 40, 1000))
+    low, high = sorted((rng.randrange(7), rng.randrange(7)))
+    box = f"box(point({start}, {low}), point({end}, {high}))"
+    return f"point({alias}.id, {alias}.payload) <@ {box}"
 
 
 def narrow(rng: Random, table: Table, alias: str, width: int) -> str:

@@ -35,7 +35,7 @@ _WITHOUT_MAX = ("bool", "uuid")
 
 
 def pick(rng: Random, tables: Tables) -> tuple[Table, Index]:
-    """A table and one of its btree indexes."""
+    """A table and one of its indexes."""
     table = rng.choice(tables)
     return table, rng.choice(table.indexes)
 

@@ -1,4 +1,4 @@
-"""Random tables and btree indexes.
+"""Random tables and indexes.
 
 Everything is described by frozen values first and turned into SQL at the end, so that
 the query generators know which literals fall inside a column's domain and which
@@ -102,10 +102,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Index:
-    """A btree index; ``predicate`` holds ``{q}`` like a key's expression."""
+    """An index; ``predicate`` holds ``{q}`` like a key's expression.
+
+    A btree, or with one plain column as its key a hash or SP-GiST index.
+    """
 
     name: str
     keys: tuple[Key, ...]
+    method: str = "btree"
     unique: bool = False
     include: tuple[str, ...] = ()
     predicate: str = ""
@@ -113,6 +117,9 @@ class Index:
 
     def create(self, table: str) -> str:
         """The CREATE INDEX statement."""
+        if self.method != "btree":
+            key = self.keys[0].expression.format(q="")
+            return f"CREATE INDEX {self.name} ON {table} USING {self.method} ({key})"
         unique = "UNIQUE " if self.unique else ""
         keys = ", ".join(key.definition() for key in self.keys)
         include = f" INCLUDE ({', '.join(self.include)})" if self.include else ""
@@ -123,7 +130,10 @@ class Index:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its indexes. ``pad_bytes`` widens each row without being TOASTed."""
+    """A table with its indexes. ``pad_bytes`` widens each row without being TOASTed.
+
+    With ``gist`` there is one more index, on ``point(id, payload)``.
+    """
 
     name: str
     rows: int
@@ -134,6 +144,7 @@ class Table:
     pad_bytes: int
     fillfactor: int
     dropped_columns: bool
+    gist: bool
     churn: tuple[str, ...]
 
     @property
@@ -214,7 +225,11 @@ def random_predicate(rng: Random, columns: tuple[Column, ...]) -> str:
 
 
 def random_index(rng: Random, name: str, columns: tuple[Column, ...]) -> Index:
-    """A btree index over one to three columns."""
+    """A btree index over one to three columns, or another one over one column."""
+    if rng.random() < 0.2:
+        column = rng.choice(columns)
+        method = "spgist" if column.type == "text" and rng.random() < 0.7 else "hash"
+        return Index(name, (column_key(column),), method=method)
     chosen = rng.sample(columns, rng.choices((1, 2, 3), (5, 4, 2))[0])
     keys = tuple(random_key(rng, column) for column in chosen)
     options = []
@@ -252,6 +267,7 @@ def random_table(rng: Random, name: str, *, scale: int) -> Table:
         pad_bytes=rng.choice((0, 60, 400, 1200, 1800)),
         fillfactor=rng.choice((100, 100, 90, 50, 20)),
         dropped_columns=rng.random() < 0.25,
+        gist=rng.random() < 0.4,
         churn=tuple(rng.choices(CHURN, k=rng.randint(0, 5))),
     )
 

@@ -39,6 +39,8 @@ class Profile:
 def planner_settings(rng: Random, *, parallel: bool) -> dict[str, str]:
     """Settings that decide the plan, mostly forcing index scans."""
     chosen = dict(FORCED) if rng.random() < 0.85 else {}
+    if rng.random() < 0.4:
+        chosen.pop("enable_indexonlyscan", None)
     chosen.update(rng.choice(JOINS))
     if rng.random() < 0.3:
         chosen["enable_sort"] = "off"
@@ -68,6 +70,7 @@ def lookahead_settings(rng: Random, *, test_settings: bool) -> dict[str, str]:
     chosen = {
         "pg_lookahead.enabled": "on",
         "pg_lookahead.prefetch_distance": str(rng.choice((0, 0, 0, 1, 2, 7, 64, 1000))),
+        "pg_lookahead.gap_limit": str(rng.choice((-1, -1, -1, 0, 1, 7, 256))),
     }
     if test_settings:
         chosen["pg_lookahead.test_depth"] = str(

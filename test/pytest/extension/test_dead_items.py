@@ -168,3 +168,40 @@ def test_pages_are_pruned_as_stock_prunes_them(session: Connection, arm: str) ->
         )
     assert redirects[0] < 19_000  # the scan itself does shorten chains
     assert redirects[1] == pytest.approx(redirects[0], rel=TOLERANCE)
+
+
+# An index type, the column with it, and conditions that find the dead rows and the living ones.
+_OTHER_TYPES = {
+    "hash": ("USING hash (kind)", "kind = 1"),
+    "gist": ("USING gist (place)", "place <@ box '((0,0),(1,1))'"),
+}
+
+
+@pytest.mark.parametrize("method", _OTHER_TYPES)
+def test_other_index_types_are_marked_from_the_first_dead_item_on(
+    session: Connection, method: str
+) -> None:
+    """What the ring holds when the first dead entry turns up stays unmarked, and no more."""
+    definition, condition = _OTHER_TYPES[method]
+    query = f"SELECT count(p) FROM q WHERE {condition}"
+    third_reads = []
+    for arm in (OFF, ARMS["default"]):
+        session.execute("RESET ALL")
+        session.execute("DROP TABLE IF EXISTS q")
+        session.execute("CREATE TABLE q (kind int, place point, p text)")
+        session.execute(
+            "INSERT INTO q SELECT 1, point(i % 2, i % 2), repeat('x', 900) "
+            "FROM generate_series(1, 4000) i"
+        )
+        session.execute(f"CREATE INDEX ON q {definition}")
+        session.execute("VACUUM ANALYZE q")
+        session.execute("DELETE FROM q WHERE ctid > '(20,0)'")
+        session.execute(INDEX_SCANS_ONLY)
+        session.execute(arm)
+        plans = [explain(session, query, "ANALYZE, BUFFERS, LOOKAHEAD") for _ in range(3)]
+        third_reads.append(buffers(plans[2]))
+        if arm != OFF:
+            assert all(streamed_scans(plan) == 1 for plan in plans)
+    stock, ours = third_reads
+    assert stock < 100
+    assert ours - stock <= 2 * 64

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from extension.probes import (
+    STREAM_ALWAYS,
     Connection,
     explain,
     lookahead,
@@ -21,6 +22,10 @@ _SCAN = "SELECT count(pad) FROM x WHERE k < 500"
 _COUNTERS = (
     "Scans",
     "Prefetched Blocks",
+    "Requests",
+    "Advised Blocks",
+    "Bridged Blocks",
+    "Pauses",
     "Direct Blocks",
     "Repeated Blocks",
     "Killed Items",
@@ -47,7 +52,8 @@ def _text(connection: Connection, query: str, options: str) -> str:
 def _from_text(document: str) -> dict[str, int]:
     found = re.search(r"^ +Lookahead: (scans=.*)$", document, re.MULTILINE)
     assert found
-    names = {"kills": "Killed Items", "scans": "Scans", "restarts": "Restarts"}
+    names = {name: name.title() for name in ("scans", "requests", "pauses", "restarts")}
+    names["kills"] = "Killed Items"
     fields = dict(field.split("=") for field in found[1].split())
     return {
         names.get(name, f"{name.title()} Blocks"): int(value)
@@ -124,10 +130,12 @@ def test_node_that_never_ran(connection: Connection) -> None:
 
 
 REASONS = [
-    ("SELECT k FROM x WHERE k < 500", "index-only scan", "SET enable_indexonlyscan = on"),
     ("SELECT * FROM xp ORDER BY p <-> point(3, 3) LIMIT 5", "ordering operator", ""),
-    ("SELECT * FROM xp WHERE p <@ box '((1,1),(9,9))'", "index access method", ""),
-    ("SELECT * FROM xp WHERE k = 7", "index access method", ""),
+    (
+        "SELECT p FROM xp WHERE p <@ box '((1,1),(9,9))'",
+        "index-only scan",
+        "SET enable_indexonlyscan = on",
+    ),
     (_SCAN, "disabled", "SET pg_lookahead.enabled = off"),
 ]
 
@@ -139,7 +147,30 @@ def test_reason_for_stock(connection: Connection, query: str, reason: str, setti
     assert f"Lookahead: stock ({reason})" in _text(connection, query, "ANALYZE, LOOKAHEAD")
 
 
-def test_reason_for_the_inner_side_of_a_merge_join(connection: Connection) -> None:
+@pytest.fixture
+def advises(transport: dict[str, str]) -> bool:
+    """Whether scans that PostgreSQL executes can have advice."""
+    return "debug_io_direct" not in transport
+
+
+def test_index_only_scan(connection: Connection, advises: bool) -> None:
+    connection.execute("SET enable_indexonlyscan = on")
+    (group,) = lookahead(explain(connection, "SELECT k FROM x WHERE k < 500"))
+    assert group["Status"] == ("prefetch" if advises else "stock")
+    assert group.get("Reason") == (None if advises else "index-only scan")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM xp WHERE p <@ box '((1,1),(9,9))'", "SELECT * FROM xp WHERE k = 7"]
+)
+def test_other_access_methods_prefetch(connection: Connection, query: str) -> None:
+    connection.execute(STREAM_ALWAYS)
+    (group,) = lookahead(explain(connection, query))
+    assert group["Status"] == "prefetch"
+    assert group["Scans"] == 1
+
+
+def test_inner_side_of_a_merge_join(connection: Connection, advises: bool) -> None:
     connection.execute(
         "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off"
     )
@@ -148,10 +179,11 @@ def test_reason_for_the_inner_side_of_a_merge_join(connection: Connection) -> No
     )
     outer, inner = lookahead(plan)
     assert outer["Status"] == "prefetch"
-    assert inner == {"Status": "stock", "Reason": "mark and restore"}
+    assert inner["Status"] == ("prefetch" if advises else "stock")
+    assert inner.get("Reason") == (None if advises else "mark and restore")
 
 
-def test_reason_for_a_scrollable_cursor(connection: Connection) -> None:
+def test_reason_for_a_scrollable_cursor(connection: Connection, advises: bool) -> None:
     query = "DECLARE c {} CURSOR FOR SELECT * FROM x WHERE k < 500 ORDER BY k"
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
     counts = []
@@ -165,7 +197,7 @@ def test_reason_for_a_scrollable_cursor(connection: Connection) -> None:
             )
         )
     assert counts[0] is None
-    assert counts[1] == 1
+    assert counts[1] == (None if advises else 1)
 
 
 def test_temporary_tables_prefetch(connection: Connection) -> None:

@@ -5,9 +5,12 @@ row was dead to everyone) and another transaction may put a new row there. The s
 the newcomer, so the scan must pass it over.
 """
 
-from server_log import WatchedServer
+from concurrent.futures import ThreadPoolExecutor
 
-from extension.probes import INDEX_SCANS_ONLY, STREAM_ALWAYS, Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from extension.probes import INDEX_SCANS_ONLY, STREAM_ALWAYS, Connection, need_extension, scalar
 
 # One row to a page, so that the place that was freed is found again by its page number. The index
 # exists before the insertion that fails, or it would have no entries for the failed rows.
@@ -55,3 +58,45 @@ def test_reused_places_ahead_of_a_cursor(server: WatchedServer, connection: Conn
     # New rows do stand where entries read ahead pointed to: pages 80 to 119 held the aborted ones.
     reused = [place for place in places if 80 <= int(place.strip("()").split(",")[0]) < 120]
     assert len(reused) > 20
+
+
+_POINT = "pg-lookahead-before-fetch"
+
+
+def _stopped(session: Connection) -> bool:
+    return bool(
+        scalar(
+            session,
+            f"SELECT count(*) FROM pg_stat_activity WHERE wait_event = '{_POINT}'",
+        )
+    )
+
+
+def test_reused_places_ahead_of_a_statement(server: WatchedServer, connection: Connection) -> None:
+    """The same inside one statement: it is stopped when the entries are queued, none looked at."""
+    with server.connect() as writer:
+        need_extension(writer, "injection_points")
+        for statement in _MAKE:
+            writer.execute(statement)
+        connection.execute(STREAM_ALWAYS)
+        connection.execute("SET pg_lookahead.test_depth = 200")
+        writer.execute(f"SELECT injection_points_attach('{_POINT}', 'wait')")
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                reading = pool.submit(
+                    connection.execute, "SELECT k, note FROM r WHERE k >= 1 ORDER BY k"
+                )
+                wait_until(lambda: _stopped(writer), "the scan stands before its first row")
+                writer.execute("VACUUM r")
+                writer.execute(
+                    "INSERT INTO r SELECT i, 'new', repeat('x', 5000) "
+                    "FROM generate_series(100, 139) i"
+                )
+                writer.execute(f"SELECT injection_points_detach('{_POINT}')")
+                writer.execute(f"SELECT injection_points_wakeup('{_POINT}')")
+                seen = reading.result(60).fetchall()
+        finally:
+            connection.cancel()
+        places = list(scalar(writer, _PLACES))
+    assert seen == [(key, "old") for key in (*range(1, 81), *range(140, 181))]
+    assert len([place for place in places if 80 <= int(place.strip("()").split(",")[0]) < 120]) > 20

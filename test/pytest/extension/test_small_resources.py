@@ -12,6 +12,7 @@ from extension.probes import (
     STREAM_ALWAYS,
     Connection,
     explain,
+    lookahead,
     make_shuffled,
     scalar,
     streamed_scans,
@@ -115,3 +116,34 @@ def test_joined_streams_share_a_backends_pins(tiny: WatchedServer) -> None:
         expected = session.execute(query).fetchone()
         session.execute("SET pg_lookahead.enabled = on")
         assert session.execute(query).fetchone() == expected
+
+
+def test_many_scans_of_one_statement_share_a_bound(connection: Connection) -> None:
+    """Each partition's scan is open at the same time; the later ones are left to core."""
+    parts = 400
+    connection.execute(INDEX_SCANS_ONLY)
+    connection.execute("CREATE TABLE many (k int, part int) PARTITION BY LIST (part)")
+    connection.execute(
+        f"DO $$ BEGIN FOR i IN 1..{parts} LOOP "
+        "EXECUTE format('CREATE TABLE many_%s PARTITION OF many FOR VALUES IN (%s)', i, i); "
+        "END LOOP; END $$"
+    )
+    connection.execute(
+        f"INSERT INTO many SELECT i, p FROM generate_series(1, 20) i, generate_series(1, {parts}) p"
+    )
+    connection.execute("CREATE INDEX ON many (k)")
+    query = "SELECT k, part FROM many ORDER BY k"
+    # Stopped while all scans are under way: one that ends makes room for another.
+    plan = explain(connection, f"{query} LIMIT {parts * 10}")
+    scans = [group["Scans"] for group in lookahead(plan)]
+    assert len(scans) == parts
+    # 4 MB, of which each scan takes 12 kB at least.
+    assert 200 < sum(scans) < parts
+    rows = connection.execute(query).fetchall()
+    assert [key for key, _ in rows] == sorted(key for key, _ in rows)
+    assert len(rows) == 20 * parts
+
+    # One after the other, each finds room again.
+    plan = explain(connection, "SELECT k, part FROM many WHERE k > 0")
+    assert plan["Node Type"] == "Append"
+    assert all(group["Scans"] == 1 for group in lookahead(plan))

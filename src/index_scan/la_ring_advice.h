@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_ring_advice.h
+ *	  has the pages of a ring's entries read by advice to the kernel
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_RING_ADVICE_H
+#define LA_RING_ADVICE_H
+
+#include "index_scan/la_ring_state.h"
+
+typedef struct LaRingAdvice LaRingAdvice;
+
+extern LaRingAdvice *la_ring_advice_create(LaTidRing *ring);
+extern void la_ring_advice_start(LaTidRing *ring, int distance);
+extern bool la_ring_advice_ready(LaTidRing *ring);
+extern void la_ring_advice_before_fetch(LaTidRing *ring,
+										const LaTidEntry *entry);
+extern void la_ring_advice_free(LaTidRing *ring);
+
+#endif							/* LA_RING_ADVICE_H */

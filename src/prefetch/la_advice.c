@@ -1,0 +1,341 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_advice.c
+ *	  tells the kernel which pages of a relation will be read
+ *
+ * The pages are then read by core, each on its turn, out of the kernel's
+ * cache.  Pages in shared buffers are not asked for, near ones are asked for
+ * together (la_range_planner.c), and nothing is asked for while the pages turn
+ * out to be in memory (la_residency.c).
+ *
+ * The distance is controlled like that of a read stream
+ * (src/backend/storage/aio/read_stream.c): it starts at 1, doubles with each
+ * page used while pages ahead are not in shared buffers, and goes by one
+ * towards MEMORY_DISTANCE when as many pages as the distance were used without
+ * that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "storage/smgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "la_guc.h"
+#include "prefetch/la_advice.h"
+
+/*
+ * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks.  See
+ * docs/benchmarks.md.
+ */
+#define AUTOMATIC_GAP_LIMIT 2
+
+/*
+ * Longest request, in blocks.  The kernel splits longer ones (by default at
+ * 128 kB on most devices), and a short one starts sooner.
+ */
+#define MAX_REQUEST_BLOCKS 16
+
+/*
+ * Adjacent pages after which a scan counts as sequential: arbitrary, several of
+ * the longest requests.
+ */
+#define SEQUENTIAL_RUN 64
+
+/*
+ * Pages to look ahead when all are in shared buffers, to have them come to the
+ * processor's caches.
+ */
+#define MEMORY_DISTANCE 8
+
+
+static void adapt_distance(LaAdvice *advice);
+static bool recently_asked(LaAdvice *advice, BlockNumber block);
+static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);
+static pg_attribute_always_inline void prefetch_memory(Buffer buffer);
+static bool in_sequence(LaAdvice *advice, BlockNumber block);
+static bool initiate(Relation relation, const LaRange *range);
+static void ask(LaAdvice *advice, const LaRange *range, uint64 position);
+static void push_in_flight(LaAdvice *advice, uint64 position);
+
+/*
+ * Prepares advice for a relation.
+ */
+LaAdvice *
+la_advice_create(Relation relation, MemoryContext context,
+				 LaScanCounters *counters)
+{
+	LaAdvice   *advice = MemoryContextAllocZero(context, sizeof(LaAdvice));
+
+	advice->relation = relation;
+	advice->counters = counters;
+	advice->context = context;
+	la_residency_init(&advice->residency, relation);
+	return advice;
+}
+
+void
+la_advice_free(LaAdvice *advice)
+{
+	if (advice->in_flight != NULL)
+		pfree(advice->in_flight);
+	pfree(advice);
+}
+
+/*
+ * A scan (re)starts, with at most max_distance requests in flight.  What is
+ * known about residency is kept: a nested loop restarts its inner scan with
+ * every row, long before it would be found out again.
+ */
+void
+la_advice_start(LaAdvice *advice, uint32 max_distance)
+{
+	if (max_distance >= advice->in_flight_size)
+	{
+		if (advice->in_flight != NULL)
+			pfree(advice->in_flight);
+		advice->in_flight = NULL;
+
+		/* One addition can exceed the distance by one. */
+		advice->in_flight_size = max_distance + 1;
+		advice->in_flight = MemoryContextAlloc(advice->context,
+											   advice->in_flight_size * sizeof(uint64));
+	}
+	advice->distance = 1;
+	advice->max_distance = max_distance;
+	advice->hits = 0;
+	advice->missed = false;
+	advice->last_block = InvalidBlockNumber;
+	advice->run_length = 0;
+	la_advice_resume(advice);
+	for (int i = 0; i < LA_RECENT_BLOCKS; i++)
+		advice->recent[i] = InvalidBlockNumber;
+}
+
+/*
+ * Positions begin anew, within the same scan.
+ */
+void
+la_advice_resume(LaAdvice *advice)
+{
+	advice->in_flight_first = 0;
+	advice->in_flight_count = 0;
+	if (RelationUsesLocalBuffers(advice->relation))
+		la_range_planner_start(&advice->planner, 0, 1);
+	else
+		la_range_planner_start(&advice->planner,
+							   la_gap_limit < 0 ? AUTOMATIC_GAP_LIMIT : la_gap_limit,
+							   MAX_REQUEST_BLOCKS);
+}
+
+/*
+ * The page at a position is about to be used.  Returns false when nothing
+ * shall be asked for at present.
+ */
+bool
+la_advice_turn(LaAdvice *advice, uint64 position)
+{
+	while (advice->in_flight_count > 0 &&
+		   advice->in_flight[advice->in_flight_first] <= position)
+	{
+		advice->in_flight_first = (advice->in_flight_first + 1) % advice->in_flight_size;
+		advice->in_flight_count--;
+	}
+	if (advice->residency.resident)
+	{
+		la_residency_not_asked(&advice->residency);
+		return false;
+	}
+	adapt_distance(advice);
+	return true;
+}
+
+/*
+ * Are fewer requests in flight than there should be?
+ */
+bool
+la_advice_wants_more(const LaAdvice *advice)
+{
+	return advice->in_flight_count < advice->distance;
+}
+
+/*
+ * The page used at a position, later than any before, will be this one.
+ * Returns the shared buffer that has it now, or InvalidBuffer.
+ */
+Buffer
+la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
+{
+	Buffer		buffer = find_in_shared_buffers(advice, block);
+	LaRange		range;
+
+	if (in_sequence(advice, block) || BufferIsValid(buffer) ||
+		recently_asked(advice, block))
+	{
+		/* Costs a place in the distance, unless among pages asked for. */
+		if (la_range_planner_is_near(&advice->planner, block))
+			return buffer;
+		la_advice_flush(advice);
+		push_in_flight(advice, position);
+		return buffer;
+	}
+
+	advice->missed = true;
+	if (la_range_planner_add(&advice->planner, block, &range))
+		ask(advice, &range, advice->open_position);
+	if (advice->planner.open.wanted == 1)
+		advice->open_position = position;
+	return InvalidBuffer;
+}
+
+/*
+ * Asks for the open range too: nothing will be added for the moment.
+ */
+void
+la_advice_flush(LaAdvice *advice)
+{
+	LaRange		range;
+
+	if (la_range_planner_finish(&advice->planner, &range))
+		ask(advice, &range, advice->open_position);
+}
+
+/*
+ * Adapts the distance to what has been found since the last page was used.
+ */
+static void
+adapt_distance(LaAdvice *advice)
+{
+	if (advice->missed)
+	{
+		advice->distance = Min(advice->distance * 2, advice->max_distance);
+		advice->missed = false;
+		advice->hits = 0;
+	}
+	else if (++advice->hits >= advice->distance)
+	{
+		if (advice->distance > MEMORY_DISTANCE)
+			advice->distance--;
+		else if (advice->distance < Min(MEMORY_DISTANCE, advice->max_distance))
+			advice->distance++;
+		advice->hits = 0;
+	}
+}
+
+/*
+ * Was this page among the last ones?  Remembers it.  A few pages that collide
+ * are asked for twice, which costs little.
+ */
+static bool
+recently_asked(LaAdvice *advice, BlockNumber block)
+{
+	BlockNumber *slot = &advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS];
+
+	if (*slot == block)
+		return true;
+	*slot = block;
+	return false;
+}
+
+/*
+ * Mirrors the first half of PrefetchSharedBuffer() in bufmgr.c, whose second
+ * half asks for one page at once.
+ */
+static Buffer
+find_in_shared_buffers(LaAdvice *advice, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *partition_lock;
+	int			buffer;
+
+	if (RelationUsesLocalBuffers(advice->relation))
+		return InvalidBuffer;
+	InitBufferTag(&tag, &advice->relation->rd_locator, MAIN_FORKNUM, block);
+	hash = BufTableHashCode(&tag);
+	partition_lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(partition_lock, LW_SHARED);
+	buffer = BufTableLookup(&tag, hash);
+	LWLockRelease(partition_lock);
+	if (buffer < 0)
+		return InvalidBuffer;
+	prefetch_memory(buffer + 1);
+	return buffer + 1;
+}
+
+/*
+ * A page that is in shared buffers is seldom in the processor's caches.  The
+ * buffer is not pinned and may be given to another page meanwhile: nothing is
+ * read from it here.  (Inlined, because gcc takes a function that only
+ * prefetches for one without effect, and drops its calls.)
+ */
+static pg_attribute_always_inline void
+prefetch_memory(Buffer buffer)
+{
+	char	   *page = BufferGetBlock(buffer);
+
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(page);
+	__builtin_prefetch(page + PG_CACHE_LINE_SIZE / 2);
+}
+
+/*
+ * Does this page go on a run of adjacent pages in ascending order, which the
+ * kernel notices by itself and reads in requests larger than ours?
+ */
+static bool
+in_sequence(LaAdvice *advice, BlockNumber block)
+{
+	if (block == advice->last_block + 1)
+		advice->run_length++;
+	else
+		advice->run_length = 0;
+	advice->last_block = block;
+	return advice->run_length >= SEQUENTIAL_RUN;
+}
+
+/*
+ * Tells the kernel.  Returns false when it was not told: the page of a
+ * temporary table is in local buffers, or in recovery the file is gone.  A page
+ * that was not asked for is read on its turn all the same.
+ */
+static bool
+initiate(Relation relation, const LaRange *range)
+{
+#ifdef USE_PREFETCH
+	if (!RelationUsesLocalBuffers(relation))
+		return smgrprefetch(RelationGetSmgr(relation), MAIN_FORKNUM,
+							range->first, range->nblocks);
+#endif
+	return PrefetchBuffer(relation, MAIN_FORKNUM, range->first).initiated_io;
+}
+
+/*
+ * Asks the kernel for a range whose first page is used at a position.
+ */
+static void
+ask(LaAdvice *advice, const LaRange *range, uint64 position)
+{
+	push_in_flight(advice, position);
+	if (!initiate(advice->relation, range))
+		return;
+	advice->counters->requests++;
+	advice->counters->advised += range->wanted;
+	advice->counters->bridged += range->nblocks - range->wanted;
+	la_residency_asked(&advice->residency);
+	if (advice->residency.resident)
+		advice->counters->pauses++;
+}
+
+static void
+push_in_flight(LaAdvice *advice, uint64 position)
+{
+	Assert(advice->in_flight_count < advice->in_flight_size);
+	advice->in_flight[(advice->in_flight_first + advice->in_flight_count) %
+					  advice->in_flight_size] = position;
+	advice->in_flight_count++;
+}

@@ -1,0 +1,133 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_residency.c
+ *	  notices that the pages asked for were in memory all along
+ *
+ * Asking the kernel for a page that lies in its cache costs a system call and
+ * gains nothing.  How long the later read takes does not tell: it is short
+ * when the page was there all along, and short when asking has worked.  But
+ * Linux counts for each process what it has caused to be read from devices
+ * (ru_inblock of getrusage(2), counted when the read is submitted, in
+ * posix_fadvise() too).  When that count stands still while requests go out,
+ * the scan stops to ask, and only looks at the count now and then, until pages
+ * have to be read from the device again.
+ *
+ * Some file systems read in processes of their own, or over a network, and
+ * their reads are not counted.  So the count is believed only on those that
+ * are known to read in the calling process; on others the scan always asks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#include <linux/magic.h>
+#endif
+
+#include "common/relpath.h"
+#include "executor/instrument.h"
+#include "utils/rel.h"
+
+#include "prefetch/la_residency.h"
+
+/* Requests, or pages read, between two looks at the count: arbitrary. */
+#define EVENTS_PER_LOOK 16
+
+/* Looks without a read from a device that make pages count as resident. */
+#define QUIET_LOOKS 2
+
+static bool reads_are_counted(Relation relation);
+static bool count_moved(LaResidency *watch);
+
+/*
+ * Begins to watch; the scan is to ask.
+ */
+void
+la_residency_init(LaResidency *watch, Relation relation)
+{
+	memset(watch, 0, sizeof(LaResidency));
+	watch->relation = relation;
+	(void) count_moved(watch);
+}
+
+/*
+ * A request for pages that are not in shared buffers went out.
+ */
+void
+la_residency_asked(LaResidency *watch)
+{
+	if (watch->blind || ++watch->events < EVENTS_PER_LOOK)
+		return;
+	watch->events = 0;
+
+	if (count_moved(watch))
+		watch->quiet_looks = 0;
+	else if (++watch->quiet_looks >= QUIET_LOOKS)
+	{
+		watch->blind = !reads_are_counted(watch->relation);
+		watch->resident = !watch->blind;
+		watch->quiet_looks = 0;
+		watch->reads = pgBufferUsage.shared_blks_read;
+	}
+}
+
+/*
+ * Another page is about to be used while the scan does not ask.
+ */
+void
+la_residency_not_asked(LaResidency *watch)
+{
+	if (++watch->events < EVENTS_PER_LOOK)
+		return;
+	watch->events = 0;
+	if (pgBufferUsage.shared_blks_read == watch->reads)
+		return;
+	watch->reads = pgBufferUsage.shared_blks_read;
+	watch->resident = !count_moved(watch);
+}
+
+/*
+ * Does the file system of a relation read in the calling process, and the
+ * kernel count that?
+ */
+static bool
+reads_are_counted(Relation relation)
+{
+#ifdef __linux__
+	RelPathStr	path = relpathbackend(relation->rd_locator,
+									  relation->rd_backend, MAIN_FORKNUM);
+	struct statfs file_system;
+
+	/* Present when the kernel was built with CONFIG_TASK_IO_ACCOUNTING. */
+	if (access("/proc/self/io", F_OK) != 0 ||
+		statfs(path.str, &file_system) != 0)
+		return false;
+	switch ((uint32) file_system.f_type)
+	{
+		case EXT4_SUPER_MAGIC:	/* ext2 and ext3 too */
+		case XFS_SUPER_MAGIC:
+		case BTRFS_SUPER_MAGIC:
+		case F2FS_SUPER_MAGIC:
+		case TMPFS_MAGIC:
+			return true;
+	}
+#endif
+	return false;
+}
+
+/*
+ * Has this process caused reads from a device since the last look?
+ */
+static bool
+count_moved(LaResidency *watch)
+{
+	struct rusage usage;
+	long		before = watch->device_blocks;
+
+	getrusage(RUSAGE_SELF, &usage);
+	watch->device_blocks = usage.ru_inblock;
+	return usage.ru_inblock != before;
+}

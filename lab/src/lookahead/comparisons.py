@@ -7,8 +7,11 @@ Pairs of which an interrupted run measured only one arm are left out.
 from collections.abc import Iterable
 from statistics import median
 
+from lookahead.aims import scan_aim
 from lookahead.measurements import (
+    BASELINES,
     CONTROL_ARMS,
+    Arm,
     ControlArm,
     ControlComparison,
     ControlSample,
@@ -16,7 +19,7 @@ from lookahead.measurements import (
     ScanSample,
     Scenario,
 )
-from lookahead.stats import ratio_of_medians
+from lookahead.stats import judge, ratio_of_medians
 
 
 def scenarios_of(samples: Iterable[ScanSample]) -> list[Scenario]:
@@ -25,23 +28,32 @@ def scenarios_of(samples: Iterable[ScanSample]) -> list[Scenario]:
 
 
 def compare_scans(samples: Iterable[ScanSample], seed: int) -> tuple[ScanComparison, ...]:
-    """One comparison per scenario that has a whole pair."""
+    """For each scenario, our arm against each other one that has a whole pair with it."""
     known = list(samples)
     found = []
     for scenario in scenarios_of(known):
-        pairs: dict[int, dict[str, float]] = {}
+        pairs: dict[int, dict[Arm, float]] = {}
         for sample in known:
             if sample.scenario == scenario:
                 arms = pairs.setdefault(sample.pair, {})
                 arms[sample.arm] = sample.evidence.execution_ms
-        whole = [arms for arms in pairs.values() if len(arms) == 2]
-        if not whole:
-            continue
-        stock = [arms["stock"] for arms in whole]
-        ours = [arms["lookahead"] for arms in whole]
-        estimate = ratio_of_medians(stock, ours, seed=seed)
-        found.append(ScanComparison(scenario, median(stock), median(ours), estimate))
+        for baseline in BASELINES:
+            whole = [arms for arms in pairs.values() if {baseline, "lookahead"} <= arms.keys()]
+            if whole:
+                found.append(_compare_scan(scenario, baseline, whole, seed))
     return tuple(found)
+
+
+def _compare_scan(
+    scenario: Scenario, baseline: Arm, pairs: list[dict[Arm, float]], seed: int
+) -> ScanComparison:
+    base = [arms[baseline] for arms in pairs]
+    ours = [arms["lookahead"] for arms in pairs]
+    estimate = ratio_of_medians(base, ours, seed=seed)
+    aim = scan_aim(scenario, baseline, median(base))
+    return ScanComparison(
+        scenario, baseline, median(base), median(ours), estimate, aim, judge(estimate, aim)
+    )
 
 
 def compare_controls(samples: Iterable[ControlSample], seed: int) -> tuple[ControlComparison, ...]:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lookahead.device.io_sampler import Timeline
-from lookahead.stats import RatioEstimate
+from lookahead.stats import Outcome, RatioEstimate
 
-Arm = Literal["stock", "lookahead"]
+Arm = Literal["stock", "lookahead", "bitmap"]
+"""An index scan by stock or by us, or stock's bitmap scan of the same rows and its sort."""
 ARMS: tuple[Arm, Arm] = ("stock", "lookahead")
+BASELINES: tuple[Arm, ...] = ("stock", "bitmap")
+
+Order = Literal["random", "heap"]
 
 ControlArm = Literal["not loaded", "off", "on"]
 CONTROL_ARMS: tuple[ControlArm, ...] = ("not loaded", "off", "on")
@@ -40,6 +44,7 @@ class LookaheadEvidence:
     reason: str | None
     scans: int
     prefetched_blocks: int
+    advised_blocks: int
     direct_blocks: int
     repeated_blocks: int
     mean_distance: float
@@ -64,21 +69,33 @@ class ScanEvidence:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a comparison is made for: nominal distinct pages, I/O method, OS read-ahead in kB.
+    """What a comparison is made for: distinct pages touched, I/O method, OS read-ahead in kB.
 
+    `order` is that of the index in terms of the table. `limit` rows end the statement, if not
+    None; `share_percent` of the table's pages are touched in heap order, None in random order.
     `read_ahead_kb` is None where no block device is known.
     """
 
     pages: int
     io_method: str
     read_ahead_kb: int | None
+    order: Order = "random"
+    limit: int | None = None
+    share_percent: int | None = None
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """A bitmap scan answers for whole ranges in random order only."""
+        has_rival = self.order == "random" and self.limit is None
+        return (*ARMS, "bitmap") if has_rival else ARMS
 
 
 @dataclass(frozen=True)
 class ScanSample:
     """One cold execution. `pair` joins it with the sample of the other arm on the same keys.
 
-    `distinct_pages` was counted from ctid. `backend_cpu_ms` is what the backend's threads spent
+    `distinct_pages` was counted from ctid; `first_key` and `last_key` are of the column that
+    orders the rows. `backend_cpu_ms` is what the backend's threads spent
     during the statement; it leaves out the server's I/O workers. None where the kernel does not
     tell.
     """
@@ -98,20 +115,28 @@ class ScanSample:
 
 @dataclass(frozen=True)
 class ScanComparison:
-    """Both arms of a scenario: medians and the ratio stock / lookahead (above 1: faster)."""
+    """Two arms of a scenario: medians and the ratio `baseline` / lookahead (above 1: faster).
+
+    `aim` is the ratio that the project wants to reach (aims.py), None where it names none.
+    """
 
     scenario: Scenario
-    stock_median_ms: float
+    baseline: Arm
+    baseline_median_ms: float
     lookahead_median_ms: float
     estimate: RatioEstimate
+    aim: float | None
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
 class RowDigest:
-    """SHA-256 over the rows of one range in the order returned, by both arms alike."""
+    """SHA-256 over the rows of one statement in the order returned, by both arms alike.
 
-    pages: int
-    io_method: str
+    `scenario` is the first one measured; the OS read-ahead makes no difference to rows.
+    """
+
+    scenario: Scenario
     first_key: int
     last_key: int
     rows: int

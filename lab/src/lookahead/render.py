@@ -5,7 +5,7 @@ receives results only.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -16,14 +16,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lookahead.errors import LabError
-from lookahead.measurements import ControlComparison, ScanComparison
-from lookahead.stats import RatioEstimate
+from lookahead.measurements import Arm, ControlComparison, ScanComparison, Scenario
+from lookahead.stats import Outcome, RatioEstimate
 
 _VERDICT_STYLES = {
     "faster": "green",
     "slower": "red",
     "no difference": "yellow",
     "too few pairs": "dim",
+}
+
+_MET: dict[Outcome, str] = {"reached": "yes", "missed": "no", "undecided": "open", "no aim": ""}
+_SCAN_TITLES: dict[Arm, str] = {
+    "stock": "index scan, cold: median execution time",
+    "bitmap": "the same rows against stock's bitmap scan and sort",
 }
 
 
@@ -92,30 +98,18 @@ class Terminal:
             yield ProgressBar(progress, total)
 
     def scan_table(self, comparisons: tuple[ScanComparison, ...]) -> None:
-        """The table of `run index-scan`: medians, ratio with interval, verdict."""
-        table = _table("index scan, random order, cold: median execution time")
-        for name in ("pages", "io_\nmethod", "read-\nahead", "stock", "pg_look-\nahead"):
-            table.add_column(name, justify="left" if name.startswith("io") else "right")
-        _add_ratio_columns(table, comparisons[0].estimate if comparisons else None)
-        for item in comparisons:
-            scenario = item.scenario
-            read_ahead = "-" if scenario.read_ahead_kb is None else f"{scenario.read_ahead_kb} kB"
-            table.add_row(
-                f"{scenario.pages:,}",
-                scenario.io_method,
-                read_ahead,
-                milliseconds(item.stock_median_ms),
-                milliseconds(item.lookahead_median_ms),
-                *_ratio_cells(item.estimate),
-            )
-        self._out.print(table)
+        """The tables of `run index-scan`, one per baseline: medians, ratio, verdict, aim."""
+        for baseline, title in _SCAN_TITLES.items():
+            chosen = [item for item in comparisons if item.baseline == baseline]
+            if chosen:
+                self._out.print(_scan_table(title, chosen))
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
         """The table of `run controls`: transactions per second and their ratio."""
         table = _table("cached, pgbench -M prepared: median transactions per second")
         for name in ("workload", "against", "tps", "tps on"):
             table.add_column(name, justify="right" if name.startswith("tps") else "left")
-        _add_ratio_columns(table, comparisons[0].estimate if comparisons else None)
+        _add_ratio_columns(table, [item.estimate for item in comparisons])
         for item in comparisons:
             table.add_row(
                 item.workload,
@@ -128,6 +122,34 @@ class Terminal:
 
     def _plain(self, text: str) -> None:
         self._err.print(text, soft_wrap=True)
+
+
+def pattern_text(scenario: Scenario) -> str:
+    """What a scan reads, such as "10,000 pages", "LIMIT 100" or "25 % in heap order"."""
+    if scenario.limit is not None:
+        return f"LIMIT {scenario.limit:,}"
+    if scenario.share_percent is not None:
+        return f"{scenario.share_percent} % in heap order"
+    return f"{scenario.pages:,} pages"
+
+
+def short_pattern_text(scenario: Scenario) -> str:
+    """The same for narrow places: "10k pages", "LIMIT 100", "25 % heap"."""
+    if scenario.limit is not None:
+        return f"LIMIT {number_text(scenario.limit)}"
+    if scenario.share_percent is not None:
+        return f"{scenario.share_percent} % heap"
+    return f"{number_text(scenario.pages)} pages"
+
+
+def number_text(value: float) -> str:
+    """Thousands as k, no needless zeros."""
+    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+
+
+def aim_text(aim: float | None, outcome: Outcome) -> str:
+    """The ratio aimed at and whether it was met, such as "2.5 no"."""
+    return "-" if aim is None else f"{aim:.2g} {_MET[outcome]}"
 
 
 def milliseconds(value: float) -> str:
@@ -144,21 +166,50 @@ def ratio_text(estimate: RatioEstimate) -> str:
     return f"{estimate.ratio:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
+def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
+    sizes_kb = {item.scenario.read_ahead_kb for item in comparisons}
+    shared = len(sizes_kb) == 1
+    table = _table(f"{title}{_read_ahead_suffix(sizes_kb.pop()) if shared else ''}")
+    names = ["scan", "io_\nmethod", "stock", "look-\nahead"]
+    if not shared:
+        names.insert(2, "read-\nahead")
+    for name in names:
+        table.add_column(name, justify="left" if name in ("scan", "io_\nmethod") else "right")
+    _add_ratio_columns(table, [item.estimate for item in comparisons])
+    for item in comparisons:
+        size_kb = item.scenario.read_ahead_kb
+        table.add_row(
+            short_pattern_text(item.scenario),
+            item.scenario.io_method,
+            *(() if shared else ("-" if size_kb is None else f"{size_kb} kB",)),
+            milliseconds(item.baseline_median_ms),
+            milliseconds(item.lookahead_median_ms),
+            *_ratio_cells(item.estimate),
+            aim_text(item.aim, item.outcome),
+        )
+    return table
+
+
+def _read_ahead_suffix(size_kb: int | None) -> str:
+    return "" if size_kb is None else f", read-ahead {size_kb} kB"
+
+
 def _table(title: str) -> Table:
     """A table that fits into 80 columns."""
-    return Table(
-        title=title, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left"
-    )
+    return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
 
 
-def _add_ratio_columns(table: Table, estimate: RatioEstimate | None) -> None:
-    confidence = f"{estimate.confidence:.0%} " if estimate else ""
+def _add_ratio_columns(table: Table, estimates: Sequence[RatioEstimate]) -> None:
+    confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
     table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
     table.add_column("verdict")
-    if estimate:
-        rough = "; rough: few pairs" if estimate.is_rough else ""
+    table.add_column("aim,\nmet?")
+    if estimates:
+        counts = sorted({estimate.pairs for estimate in estimates})
+        pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        rough = "; rough: few pairs" if any(item.is_rough for item in estimates) else ""
         table.caption_justify = "left"
-        table.caption = f"pairs: {estimate.pairs}, bootstrap seed: {estimate.seed}{rough}"
+        table.caption = f"pairs: {pairs}, bootstrap seed: {estimates[0].seed}{rough}"
 
 
 def _ratio_cells(estimate: RatioEstimate) -> tuple[str, str]:

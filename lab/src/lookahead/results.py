@@ -19,7 +19,7 @@ from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, IndexScanData
 
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -49,7 +49,7 @@ class Software:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What was asked for; `pairs` repetitions of each comparison, read-ahead sizes in kB.
+    """What was asked for; `repetitions` of each comparison, read-ahead sizes in kB.
 
     `seed` drives the choice of keys and the resampling of the interval.
     """
@@ -58,6 +58,8 @@ class Parameters:
     seed: int
     repetitions: int
     pages: tuple[int, ...]
+    limits: tuple[int, ...]
+    heap_shares_percent: tuple[int, ...]
     io_methods: tuple[str, ...]
     read_aheads_kb: tuple[int, ...]
 

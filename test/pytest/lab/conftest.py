@@ -62,11 +62,11 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
         software=Software("0.1.0", "18.6", "system", "ab" * 32, SourceFacts("cd" * 20, False)),
         machine=MACHINE,
         settings={"shared_buffers": "256MB", "jit": "off"},
-        parameters=Parameters("quick", 7, 6, (1_000, 10_000), ("worker", "sync"), ()),
+        parameters=Parameters("quick", 7, 6, (1_000, 10_000), (), (), ("worker", "sync"), ()),
         findings=(Finding("warning", "the machine is <busy>", "Wait & repeat."),),
         index_scan=IndexScanData(
             table=TableFacts(528_000, 48_000, 11, 736, 393_216_000, 12_000_000, 5.0),
-            digests=(RowDigest(10_000, "worker", 0, 9_999, 10_000, "ef" * 32),),
+            digests=(RowDigest(Scenario(10_000, "worker", 128), 0, 9_999, 10_000, "ef" * 32),),
             samples=scan_samples,
             comparisons=(),
         ),

@@ -60,6 +60,7 @@ def make_sample(scenario: Scenario, pair: int, arm: Arm, time_ms: float) -> Scan
         reason=None if ours else "disabled",
         scans=int(ours),
         prefetched_blocks=scenario.pages - 3 if ours else 0,
+        advised_blocks=scenario.pages - 3 if ours else 0,
         direct_blocks=0,
         repeated_blocks=0,
         mean_distance=14.5 if ours else 0.0,

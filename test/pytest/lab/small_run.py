@@ -4,17 +4,21 @@ Run as a program it is the command line itself, in a process of its own that can
 """
 
 from lookahead.cli import main
-from lookahead.experiments import controls, index_scan
+from lookahead.experiments import controls, scan_scenarios
 
-SCAN = index_scan.SizeDefaults(
-    table_pages=2_000, pages=(300,), io_methods=("worker",), pairs=2, common_read_ahead=False
+SCAN = scan_scenarios.SizeDefaults(
+    table_pages=2_000,
+    patterns=scan_scenarios.Patterns(pages=(300,), limits=(), shares_percent=()),
+    io_methods=("worker",),
+    pairs=2,
+    common_read_ahead=False,
 )
 CONTROLS = controls.SizeDefaults(alternations=1, seconds=1)
 
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
-    index_scan.DEFAULTS["demo"] = SCAN
+    scan_scenarios.DEFAULTS["demo"] = SCAN
     controls.DEFAULTS["demo"] = CONTROLS
 
 

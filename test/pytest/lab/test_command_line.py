@@ -64,6 +64,21 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
+            ["run", "index-scan", "--limit", "0"],
+            "0 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--share", "101"],
+            "101 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "index-scan", "--demo", "--limit", "48001"],
+            "--limit 48001 is out of range: the demo table has 48000 pages",
+            "take a larger size",
+        ),
+        (
             ["run", "index-scan", "--seed", "-1"],
             "-1 is not in the range",
             "--help` lists",

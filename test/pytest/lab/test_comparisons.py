@@ -1,6 +1,7 @@
 """From samples to ratios, also when a run was interrupted."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from lookahead.results import ResultDocument
 
 def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
     fast, even = compare_scans(scan_samples, seed=7)
-    assert (fast.scenario.pages, fast.stock_median_ms, fast.lookahead_median_ms) == (
+    assert (fast.scenario.pages, fast.baseline_median_ms, fast.lookahead_median_ms) == (
         10_000,
         425.0,
         106.25,
@@ -21,6 +22,20 @@ def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
     assert fast.estimate.verdict == "faster"
     assert even.estimate.ratio == 1.0
     assert even.estimate.verdict == "no difference"
+    assert [(item.aim, item.outcome) for item in (fast, even)] == [
+        (4.0, "reached"),
+        (2.5, "missed"),
+    ]
+
+
+def test_a_third_arm_is_compared_apart(scan_samples: tuple[ScanSample, ...]) -> None:
+    stock = [sample for sample in scan_samples if sample.arm == "stock"][::2]
+    rivals = [replace(sample, arm="bitmap") for sample in stock[:4]]
+    fast, rival, _ = compare_scans((*scan_samples, *rivals), seed=7)
+    assert (fast.baseline, fast.estimate.pairs) == ("stock", 6)
+    assert (rival.baseline, rival.estimate.pairs, rival.estimate.ratio) == ("bitmap", 4, 4.0)
+    # A rival alone is compared with nothing.
+    assert compare_scans(rivals, seed=7) == ()
 
 
 def test_the_order_in_the_file_does_not_matter_within_a_pair(

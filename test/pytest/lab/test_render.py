@@ -33,13 +33,14 @@ def test_scan_table_is_not_cut(
     widest = Scenario(100_000, "io_uring", 8192)
     comparisons = compare_scans(scan_samples, seed=7)
     shown = tuple(
-        replace(item, scenario=widest, stock_median_ms=12_345.0, lookahead_median_ms=1_234.0)
+        replace(item, scenario=widest, baseline_median_ms=12_345.0, lookahead_median_ms=1_234.0)
         for item in comparisons
     )
     terminal.scan_table(shown)
     lines = [" ".join(line.split()) for line in stdout.getvalue().splitlines()]
-    assert "100,000 io_uring 8192 kB 12.3 s 1.23 s 4.00 [4.00, 4.00] faster" in lines
-    assert any(line.endswith("] no difference") for line in lines)
+    assert "100k pages io_uring 12.3 s 1.23 s 4.00 [4.00, 4.00] faster 4 yes" in lines
+    assert any(line.endswith("] no difference 2.5 no") for line in lines)
+    assert "index scan, cold: median execution time, read-ahead 8192 kB" in lines
     assert "pairs: 6, bootstrap seed: 7" in lines
     assert "rough" not in stdout.getvalue()
 

@@ -1,6 +1,7 @@
 """What EXPLAIN says is believed only when it is the scan that was meant."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,6 +54,29 @@ def test_parsed() -> None:
     assert found.lookahead.prefetched_blocks == 9990
     assert found.lookahead.mean_distance == 14.2
     check_path(found, "lookahead")
+
+
+def test_a_scan_below_limit() -> None:
+    limit = {"Node Type": "Limit", "Plans": [_DOCUMENT[0]["Plan"]], "Actual Rows": 100.0}
+    buffers = {"Shared Hit Blocks": 1, "Shared Read Blocks": 2}
+    found = parse_scan([{**_DOCUMENT[0], "Plan": {**limit, **buffers}}], "lookahead")
+    assert (found.rows, found.shared_read_blocks) == (100, 2)
+    with pytest.raises(LabError, match="only 9990 of"):
+        check_path(replace(found, rows=20_000), "lookahead")
+    check_path(replace(found, rows=20_000), "lookahead", prefetches=False)
+
+
+def test_a_bitmap_scan_below_its_sort() -> None:
+    index = {"Node Type": "Bitmap Index Scan", "Index Name": "lookahead_scan_k"}
+    scan = {"Node Type": "Bitmap Heap Scan", "Plans": [index]}
+    buffers = {"Shared Hit Blocks": 1, "Shared Read Blocks": 2}
+    sort = {"Node Type": "Sort", "Plans": [scan], "Actual Rows": 10.0, **buffers}
+    document = [{**_DOCUMENT[0], "Plan": sort}]
+    found = parse_scan(document, "bitmap")
+    assert (found.node_type, found.index_name) == ("Bitmap Heap Scan", "lookahead_scan_k")
+    check_path(found, "bitmap")
+    with pytest.raises(LabError, match='chose "Sort" instead of "Index Scan"'):
+        parse_scan(document, "stock")
 
 
 def test_another_plan_is_refused() -> None:

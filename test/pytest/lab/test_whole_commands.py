@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.comparisons import compare_scans
 from lookahead.errors import ExitStatus
-from lookahead.experiments import controls, index_scan, runner
+from lookahead.experiments import controls, runner, scan_scenarios
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -34,7 +35,7 @@ def disk() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(index_scan.DEFAULTS, "demo", small_run.SCAN)
+    monkeypatch.setitem(scan_scenarios.DEFAULTS, "demo", small_run.SCAN)
     monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
 
 
@@ -55,8 +56,11 @@ def test_index_scan(tmp_path: Path, disk: Path) -> None:
     found = _result(tmp_path)
     scans = found.index_scan
     assert scans is not None
-    assert (found.status, len(scans.samples)) == ("complete", 4)
-    assert [sample.arm for sample in scans.samples] == ["stock", "lookahead", "lookahead", "stock"]
+    assert found.status == "complete"
+    arms = [sample.arm for sample in scans.samples]
+    assert arms == ["stock", "lookahead", "bitmap", "bitmap", "lookahead", "stock"]
+    node_types = {(sample.arm == "bitmap", sample.evidence.node_type) for sample in scans.samples}
+    assert node_types == {(False, "Index Scan"), (True, "Bitmap Heap Scan")}
     for sample in scans.samples:
         ours = sample.arm == "lookahead"
         assert sample.evidence.rows == sample.distinct_pages == 300
@@ -65,14 +69,39 @@ def test_index_scan(tmp_path: Path, disk: Path) -> None:
         assert sample.evidence.shared_read_blocks >= 300
         assert sample.cold.is_cold
         # Without a visible block device there is nothing to count.
-        assert not sample.timeline.disk or sample.timeline.overall().reads >= 270
+        assert not sample.timeline.disk or sample.timeline.overall().read_bytes >= 270 * 8192
     assert scans.comparisons == compare_scans(scans.samples, found.parameters.seed)
     assert [digest.rows for digest in scans.digests] == [300]
     assert found.settings["shared_buffers"] == "256MB"
+    assert [item.baseline for item in scans.comparisons] == ["stock", "bitmap"]
     page = _only(tmp_path, "*.html")
     assert f"page:       {page}" in outcome.stdout
     assert "same rows:  300 rows of both arms" in outcome.stdout
     assert list(disk.iterdir()) == []
+
+
+def test_index_scan_of_few_rows_and_in_heap_order(tmp_path: Path, disk: Path) -> None:
+    patterns = ("--limit", "1", "--limit", "100", "--share", "25", "--repetitions", "1")
+    outcome = run_command(
+        *("run", "index-scan", "--demo", *patterns, "--directory", disk, "--output", tmp_path),
+        *_PG_CONFIG,
+    )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    scans = _result(tmp_path).index_scan
+    assert scans is not None
+    pages = {}
+    for sample in scans.samples:
+        scenario = sample.scenario
+        pages[scenario.limit, scenario.share_percent] = scenario.pages
+        assert sample.evidence.rows == sample.distinct_pages == scenario.pages
+        assert sample.evidence.shared_read_blocks >= scenario.pages
+        assert (sample.evidence.lookahead.status == "prefetch") is (sample.arm == "lookahead")
+    assert pages.keys() == {(1, None), (100, None), (None, 25)}
+    assert (pages[1, None], pages[100, None]) == (1, 100)
+    assert 400 < pages[None, 25] < 600  # chosen by a hash, of 2,000
+    # More pairs of what takes a millisecond: 4 times.
+    assert [item.estimate.pairs for item in scans.comparisons] == [4, 4, 1]
+    assert [digest.rows for digest in scans.digests] == [1, 100, pages[None, 25]]
 
 
 def test_controls(tmp_path: Path, disk: Path) -> None:
@@ -164,9 +193,9 @@ def test_refuses_a_disk_that_is_too_small(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        index_scan.DEFAULTS,
+        scan_scenarios.DEFAULTS,
         "demo",
-        index_scan.SizeDefaults(10_000, (300,), ("worker",), 2, False),
+        replace(small_run.SCAN, table_pages=10_000),
     )
     outcome = run_command(
         "run", "index-scan", "--demo", "--directory", small_disk, "--output", tmp_path, *_PG_CONFIG

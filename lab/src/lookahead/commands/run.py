@@ -10,8 +10,9 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.controls import run_controls
-from lookahead.experiments.index_scan import IO_METHODS, run_index_scan
+from lookahead.experiments.index_scan import run_index_scan
 from lookahead.experiments.request import ControlsRequest, IndexScanRequest, RunRequest, Size
+from lookahead.experiments.scan_scenarios import IO_METHODS
 from lookahead.report.page import write_page
 from lookahead.results import read_result
 
@@ -120,8 +121,25 @@ def repetitions_option(command: CommandT) -> CommandT:
     "--pages",
     type=click.IntRange(1, _MAX_PAGES),
     multiple=True,
-    help="Distinct table pages that a scan touches; may be repeated. Default: 1000 and 10000, "
-    "except with --demo 100000 too.",
+    help="Distinct table pages that a scan in random order touches; may be repeated. "
+    "Default: 1000 and 10000, except with --demo 100000 too.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    type=click.IntRange(1, _MAX_PAGES),
+    multiple=True,
+    metavar="ROWS",
+    help="LIMIT of a scan in random order; may be repeated. Default: 1 and 100, none with --demo.",
+)
+@click.option(
+    "--share",
+    "shares_percent",
+    type=click.IntRange(1, 100),
+    multiple=True,
+    metavar="PERCENT",
+    help="Share of the table's pages that a scan in heap order touches; may be repeated. "
+    "Default: 10, 25, 50 and 75, none with --demo.",
 )
 @click.option(
     "--read-ahead",
@@ -138,17 +156,23 @@ def index_scan(
     /,
     io_methods: tuple[str, ...],
     pages: tuple[int, ...],
+    limits: tuple[int, ...],
+    shares_percent: tuple[int, ...],
     read_aheads_kb: tuple[int, ...],
     repetitions: int | None,
     **shared: Any,
 ) -> None:
-    """A cold btree index scan over randomly ordered pages.
+    """A cold btree index scan, in random order and in the order of the table.
 
-    Without a size option a table of more than 2 GB is made and the run takes most of an hour.
+    Ranges of keys, LIMIT, and shares of the table's pages; ranges also against stock's bitmap scan
+    and sort of the same rows. Naming one of --pages, --limit and --share leaves out what is not
+    named. Without a size option a table of more than 2 GB is made and the run takes hours.
     """
     request = IndexScanRequest(
         run=_run_request(context, shared),
         pages=pages or None,
+        limits=limits or None,
+        shares_percent=shares_percent or None,
         io_methods=io_methods or None,
         repetitions=repetitions,
         read_aheads_kb=read_aheads_kb or None,

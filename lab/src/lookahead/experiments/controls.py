@@ -112,6 +112,8 @@ def run_controls(request: ControlsRequest, terminal: Terminal) -> Path:
         seed=request.run.seed,
         repetitions=request.repetitions or defaults.alternations,
         pages=(),
+        limits=(),
+        heap_shares_percent=(),
         io_methods=(),
         read_aheads_kb=(),
     )

@@ -1,46 +1,44 @@
-"""The experiment "index-scan": one btree index scan in random table order, cold, both arms.
+"""The experiment "index-scan": one btree index scan, cold, with and without look-ahead.
 
-For each I/O method, OS read-ahead and number of pages, pairs of samples are taken: the server is
-stopped, its files are dropped from the OS cache, it is started; a plain EXPLAIN loads catalogs and
-the index root but no table page; then the statement runs under EXPLAIN (ANALYZE, TIMING OFF). Each
-pair has its own random keys, the arms of a pair the same ones. That both arms return the same rows
-in the same order is proved apart, over the rows a client receives.
+For each I/O method, OS read-ahead and pattern (distinct pages in random order, LIMIT in random
+order, a share of the pages in heap order), pairs of samples are taken: the server is stopped, its
+files are dropped from the OS cache, it is started; a plain EXPLAIN loads catalogs and the index
+root but no table page; then the statement runs under EXPLAIN (ANALYZE, TIMING OFF). In random order
+each pair has its own keys, and the arms of a pair the same ones; ranges have a third arm, stock's
+bitmap scan and sort of the same rows. That both index scans return the same rows in the same order
+is proved apart, over the rows a client receives.
 """
 
 import random
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lookahead.cold import ColdEvidence
 from lookahead.device.io_sampler import IoSampler
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.request import IndexScanRequest, Size
+from lookahead.experiments.request import IndexScanRequest
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_plan import check_path, parse_scan
 from lookahead.experiments.scan_rows import choose_arm, compare_rows, explain_scan
-from lookahead.experiments.scan_table import (
-    KeyRange,
-    build_table,
-    choose_range,
-    table_bytes,
-    touch_device,
+from lookahead.experiments.scan_scenarios import (
+    DEFAULTS,
+    Patterns,
+    SizeDefaults,
+    choose_statements,
+    pairs_of,
+    scenarios_for,
+    wanted_patterns,
 )
+from lookahead.experiments.scan_statement import ScanStatement
+from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
 from lookahead.experiments.schedule import alternate
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import (
-    ARMS,
-    Arm,
-    ColdRecord,
-    IndexScanData,
-    ScanSample,
-    Scenario,
-)
-from lookahead.render import ProgressBar, Terminal
+from lookahead.measurements import Arm, ColdRecord, IndexScanData, ScanSample, Scenario
+from lookahead.render import ProgressBar, Terminal, pattern_text
 from lookahead.results import Parameters
 
-IO_METHODS = ("worker", "sync", "io_uring")
 # What most distributions set; the other value worth knowing is the machine's own.
 COMMON_READ_AHEAD_KB = 128
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
@@ -62,26 +60,6 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures. `common_read_ahead`: also 128 kB where it may be set."""
-
-    table_pages: int
-    pages: tuple[int, ...]
-    io_methods: tuple[str, ...]
-    pairs: int
-    common_read_ahead: bool
-
-
-# Even numbers of pairs balance the order of the arms. The full table is 2.3 GB, several times
-# shared_buffers; the demo's is made within seconds.
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(48_000, (1_000, 10_000), ("worker",), 6, False),
-    "quick": SizeDefaults(125_000, (1_000, 10_000, 100_000), IO_METHODS, 6, False),
-    "full": SizeDefaults(280_000, (1_000, 10_000, 100_000), IO_METHODS, 8, True),
-}
-
-
 def run_index_scan(
     request: IndexScanRequest, terminal: Terminal, defaults: SizeDefaults | None = None
 ) -> Path:
@@ -90,19 +68,14 @@ def run_index_scan(
     `defaults` replace those of the size.
     """
     defaults = defaults or DEFAULTS[request.run.size]
-    pages = request.pages or defaults.pages
-    if max(pages) > defaults.table_pages:
-        raise LabError(
-            f"--pages {max(pages)} is out of range: the {request.run.size} table has "
-            f"{defaults.table_pages} pages",
-            "Name fewer pages or take a larger size.",
-            status=ExitStatus.USAGE,
-        )
+    patterns = wanted_patterns(request, defaults)
     parameters = Parameters(
         size=request.run.size,
         seed=request.run.seed,
         repetitions=request.repetitions or defaults.pairs,
-        pages=pages,
+        pages=patterns.pages,
+        limits=patterns.limits,
+        heap_shares_percent=patterns.shares_percent,
         io_methods=request.io_methods or defaults.io_methods,
         read_aheads_kb=request.read_aheads_kb or (),
     )
@@ -110,7 +83,8 @@ def run_index_scan(
     with open_run(
         request.run, "index-scan", parameters, terminal, settings=_SETTINGS, needed_bytes=needed
     ) as run:
-        _IndexScan(run, defaults, explicit_methods=request.io_methods is not None).measure()
+        explicit = request.io_methods is not None
+        _IndexScan(run, defaults, patterns, explicit_methods=explicit).measure()
         path = run.path
     if run.document.index_scan:
         _show(run.document.index_scan, terminal)
@@ -120,10 +94,13 @@ def run_index_scan(
 class _IndexScan:
     """One run of the experiment."""
 
-    def __init__(self, run: Run, defaults: SizeDefaults, *, explicit_methods: bool) -> None:
+    def __init__(
+        self, run: Run, defaults: SizeDefaults, patterns: Patterns, *, explicit_methods: bool
+    ) -> None:
         self._run = run
         self._server = run.server
         self._defaults = defaults
+        self._patterns = patterns
         self._parameters = run.document.parameters
         self._generator = random.Random(self._parameters.seed)
         self._warned_of_warmth = False
@@ -135,13 +112,16 @@ class _IndexScan:
         """Build the table, then take all samples."""
         self._build()
         scenarios = [
-            Scenario(pages, io_method, read_ahead_kb)
+            scenario
             for read_ahead_kb in self._read_aheads_kb
             for io_method in self._io_methods
-            for pages in self._parameters.pages
+            for scenario in scenarios_for(
+                self._patterns, io_method, read_ahead_kb, self._defaults.table_pages
+            )
         ]
-        pairs = self._parameters.repetitions
-        with self._run.terminal.progress(len(scenarios) * pairs * len(ARMS)) as bar:
+        repetitions = self._parameters.repetitions
+        total = sum(len(item.arms) * pairs_of(item, repetitions) for item in scenarios)
+        with self._run.terminal.progress(total) as bar:
             for scenario in scenarios:
                 with self._with_read_ahead(scenario.read_ahead_kb):
                     self._measure_scenario(scenario, bar)
@@ -165,34 +145,40 @@ class _IndexScan:
         self._run.terminal.log_only(_describe(scenario))
         self._server.restart({"io_method": scenario.io_method})
         with self._server.connect() as connection:
-            ranges = [
-                choose_range(
-                    connection, scenario.pages, self._defaults.table_pages, self._generator
-                )
-                for _ in range(self._parameters.repetitions)
-            ]
+            statements = choose_statements(
+                connection,
+                scenario,
+                pairs_of(scenario, self._parameters.repetitions),
+                self._defaults.table_pages,
+                self._generator,
+                self._parameters.seed,
+            )
+        scenario = replace(scenario, pages=statements[0].pages)
         if not self._has_digest(scenario):
             bar.describe(f"{_describe(scenario)}, comparing rows")
-            self._add_digest(scenario, ranges[0])
-        for pair, arm in alternate(ARMS, len(ranges)):
+            self._add_digest(scenario, statements[0])
+        for pair, arm in alternate(scenario.arms, len(statements)):
             bar.describe(f"{_describe(scenario)}, {arm}")
-            self._add_sample(self._sample(scenario, ranges[pair], pair, arm))
+            self._add_sample(self._sample(scenario, statements[pair], pair, arm))
             bar.advance()
 
-    def _sample(self, scenario: Scenario, keys: KeyRange, pair: int, arm: Arm) -> ScanSample:
+    def _sample(
+        self, scenario: Scenario, statement: ScanStatement, pair: int, arm: Arm
+    ) -> ScanSample:
         cold = _record(self._server.cold_restart({"io_method": scenario.io_method}))
         self._check_cold(cold)
         device = self._run.device.name if self._run.device else None
         with self._server.connect() as connection:
-            connection.execute(f"EXPLAIN {keys.query}")
             choose_arm(connection, arm)
+            connection.execute(f"EXPLAIN {statement.query}")
             backend = connection.info.backend_pid
             cpu_before = backend_cpu_ms(backend)
             with IoSampler(device) as sampler:
-                document = explain_scan(connection, keys)
+                document = explain_scan(connection, statement)
             cpu_after = backend_cpu_ms(backend)
-        evidence = parse_scan(document)
-        check_path(evidence, arm)
+        evidence = parse_scan(document, arm)
+        whole_range = scenario.order == "random" and scenario.limit is None
+        check_path(evidence, arm, prefetches=whole_range)
         if evidence.rows != scenario.pages:
             raise LabError(f"the scan returned {evidence.rows} rows instead of {scenario.pages}")
         return ScanSample(
@@ -200,17 +186,17 @@ class _IndexScan:
             pair=pair,
             sequence=len(self._data.samples),
             arm=arm,
-            first_key=keys.first,
-            last_key=keys.last,
-            distinct_pages=keys.distinct_pages,
+            first_key=statement.first,
+            last_key=statement.last,
+            distinct_pages=statement.pages,
             evidence=evidence,
             backend_cpu_ms=_difference(cpu_before, cpu_after),
             cold=cold,
             timeline=sampler.timeline(),
         )
 
-    def _add_digest(self, scenario: Scenario, keys: KeyRange) -> None:
-        digest = compare_rows(self._server, keys, scenario.pages, scenario.io_method)
+    def _add_digest(self, scenario: Scenario, statement: ScanStatement) -> None:
+        digest = compare_rows(self._server, statement, scenario)
         data = replace(self._data, digests=(*self._data.digests, digest))
         self._run.record(index_scan=data)
 
@@ -221,8 +207,8 @@ class _IndexScan:
         return data
 
     def _has_digest(self, scenario: Scenario) -> bool:
-        known = {(digest.pages, digest.io_method) for digest in self._data.digests}
-        return (scenario.pages, scenario.io_method) in known
+        known = {replace(digest.scenario, read_ahead_kb=None) for digest in self._data.digests}
+        return replace(scenario, read_ahead_kb=None) in known
 
     def _add_sample(self, sample: ScanSample) -> None:
         data = replace(self._data, samples=(*self._data.samples, sample))
@@ -307,15 +293,20 @@ def _record(evidence: ColdEvidence) -> ColdRecord:
 def _describe(scenario: Scenario) -> str:
     read_ahead = scenario.read_ahead_kb
     suffix = "" if read_ahead is None else f", read-ahead {read_ahead} kB"
-    return f"{scenario.pages:,} pages, {scenario.io_method}{suffix}"
+    return f"{pattern_text(scenario)}, {scenario.io_method}{suffix}"
 
 
 def _show(data: IndexScanData, terminal: Terminal) -> None:
     """The table, and what was proved beside it."""
     terminal.scan_table(data.comparisons)
-    ours = [sample for sample in data.samples if sample.arm == "lookahead"]
+    ours = [
+        sample
+        for sample in data.samples
+        if sample.arm == "lookahead" and sample.scenario.order == "random"
+    ]
     prefetched = sum(sample.evidence.lookahead.prefetched_blocks for sample in ours)
     pages = sum(sample.distinct_pages for sample in ours)
     rows = sum(digest.rows for digest in data.digests)
     terminal.result(f"same rows:  {rows:,} rows of both arms received and compared in order: equal")
-    terminal.result(f"path taken: {prefetched:,} of {pages:,} pages came through look-ahead")
+    terminal.result(f"path taken: {prefetched:,} of {pages:,} pages in random order ")
+    terminal.result("            came through look-ahead")

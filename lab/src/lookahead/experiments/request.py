@@ -31,6 +31,8 @@ class IndexScanRequest:
 
     run: RunRequest
     pages: tuple[int, ...] | None
+    limits: tuple[int, ...] | None
+    shares_percent: tuple[int, ...] | None
     io_methods: tuple[str, ...] | None
     repetitions: int | None
     read_aheads_kb: tuple[int, ...] | None

@@ -8,26 +8,39 @@ import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.scan_plan import parse_scan
-from lookahead.experiments.scan_table import KeyRange
-from lookahead.measurements import ARMS, Arm, RowDigest
+from lookahead.experiments.scan_statement import ScanStatement
+from lookahead.measurements import ARMS, Arm, RowDigest, Scenario
 from lookahead.server import PrivateServer
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
 
 
+# A sort in memory: the rival at its best.
+_ARM_SETTINGS: dict[Arm, tuple[str, ...]] = {
+    "stock": ("pg_lookahead.enabled = off",),
+    "lookahead": ("pg_lookahead.enabled = on",),
+    "bitmap": (
+        "pg_lookahead.enabled = off",
+        "enable_indexscan = off",
+        "enable_bitmapscan = on",
+        "work_mem = '256MB'",
+    ),
+}
+
+
 def choose_arm(connection: psycopg.Connection[Any], arm: Arm) -> None:
-    """Let the session run stock's code or ours."""
-    value = "on" if arm == "lookahead" else "off"
-    connection.execute(f"SET pg_lookahead.enabled = {value}")
+    """Let the session run stock's code or ours, or stock's other plan; once in a session."""
+    for setting in _ARM_SETTINGS[arm]:
+        connection.execute(f"SET {setting}")
 
 
-def explain_scan(connection: psycopg.Connection[Any], keys: KeyRange) -> object:
+def explain_scan(connection: psycopg.Connection[Any], statement: ScanStatement) -> object:
     """Execute the scan to its end; returns EXPLAIN's document, see `scan_plan.parse_scan`."""
-    row = connection.execute(f"{_EXPLAIN} {keys.query}").fetchone()
+    row = connection.execute(f"{_EXPLAIN} {statement.query}").fetchone()
     return row[0] if row else None
 
 
-def compare_rows(server: PrivateServer, keys: KeyRange, pages: int, io_method: str) -> RowDigest:
+def compare_rows(server: PrivateServer, statement: ScanStatement, scenario: Scenario) -> RowDigest:
     """Receive the rows in both arms; LabError when they or their order differ.
 
     The scan runs once before under EXPLAIN, which tells that the arm's own code returns the rows.
@@ -36,15 +49,16 @@ def compare_rows(server: PrivateServer, keys: KeyRange, pages: int, io_method: s
     for arm in ARMS:
         with server.connect() as connection:
             choose_arm(connection, arm)
-            check_attached(parse_scan(explain_scan(connection, keys)).lookahead.status, arm)
-            digests[arm] = _digest(connection, keys)
+            check_attached(parse_scan(explain_scan(connection, statement)).lookahead.status, arm)
+            digests[arm] = digest_rows(connection, statement.query)
     if digests["stock"] != digests["lookahead"]:
         raise LabError(
-            f"pg_lookahead returned other rows than stock for keys {keys.first}..{keys.last}",
+            "pg_lookahead returned other rows than stock for keys "
+            f"{statement.first}..{statement.last}",
             "This is a bug of pg_lookahead, report it.",
         )
     rows, sha256 = digests["stock"]
-    return RowDigest(pages, io_method, keys.first, keys.last, rows, sha256)
+    return RowDigest(scenario, statement.first, statement.last, rows, sha256)
 
 
 def check_attached(status: str, arm: Arm) -> None:
@@ -56,18 +70,18 @@ def check_attached(status: str, arm: Arm) -> None:
         )
 
 
-def _digest(connection: psycopg.Connection[Any], keys: KeyRange) -> tuple[int, str]:
+def digest_rows(connection: psycopg.Connection[Any], query: str) -> tuple[int, str]:
     """Number and SHA-256 of the rows in the order the server sends them."""
     digest, rows = hashlib.sha256(), 0
-    for row in _stream(connection, keys):
+    for row in _stream(connection, query):
         digest.update("\x1f".join(map(str, row)).encode())
         digest.update(b"\x1e")
         rows += 1
     return rows, digest.hexdigest()
 
 
-def _stream(connection: psycopg.Connection[Any], keys: KeyRange) -> Iterator[tuple[Any, ...]]:
+def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[Any, ...]]:
     # One execution to the end, not a cursor: a cursor that is fetched from in parts looks less
     # far ahead, and would not compare the path that is measured.
     with connection.cursor() as cursor:
-        yield from cursor.stream(keys.query.encode(), binary=True)
+        yield from cursor.stream(query.encode(), binary=True)

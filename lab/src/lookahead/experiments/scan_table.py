@@ -1,4 +1,4 @@
-"""The table of the index scan experiment, and which keys to ask for.
+"""The table of the scan experiments.
 
 A range of keys hits random pages, one row on each: the table has R rows per page, all of the same
 width, and the keys of the s-th rows of all P pages are s * P ... (s + 1) * P - 1, dealt to the
@@ -6,9 +6,7 @@ pages in a random order of their own. Any range that stays within one such *laye
 distinct pages as it has keys, and neighbours in the index are strangers in the table.
 """
 
-import random
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +24,6 @@ PAD_BYTES = 700
 ROWS_PER_PAGE = 11
 ROW_BYTES = 24 + 4 + 4 + 4 + PAD_BYTES
 _READ_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class KeyRange:
-    """Keys `first`..`last`, both included, and the distinct pages they were counted to lie on."""
-
-    first: int
-    last: int
-    distinct_pages: int
-
-    @property
-    def query(self) -> str:
-        """The measured statement: the rows in the order of the key."""
-        return scan_query(self.first, self.last)
-
-
-def scan_query(first: int, last: int) -> str:
-    """SQL for the rows with keys `first`..`last` in the order of the key."""
-    return f"SELECT id, k, pad FROM {TABLE} WHERE k BETWEEN {first} AND {last} ORDER BY k"
 
 
 def table_bytes(pages: int) -> int:
@@ -105,26 +84,6 @@ def _fill_statement(pages: int, seed: int) -> str:
               FROM (SELECT id, id % {ROWS_PER_PAGE} AS layer
                     FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS dealt
               ORDER BY id) AS keyed"""
-
-
-def choose_range(
-    connection: psycopg.Connection[Any], width: int, pages: int, generator: random.Random
-) -> KeyRange:
-    """A random range of `width` keys within one layer, its pages counted from ctid.
-
-    Raises LabError when the pages are not distinct.
-    """
-    layer = generator.randrange(ROWS_PER_PAGE)
-    first = layer * pages + generator.randrange(pages - width + 1)
-    last = first + width - 1
-    (distinct,) = _query(
-        connection,
-        f"SELECT count(DISTINCT (ctid::text::point)[0]) FROM {TABLE} "
-        f"WHERE k BETWEEN {first} AND {last}",
-    )
-    if distinct != width:
-        raise LabError(f"keys {first}..{last} lie on {distinct} pages instead of {width}")
-    return KeyRange(first, last, distinct)
 
 
 def touch_device(connection: psycopg.Connection[Any], data_directory: Path) -> None:

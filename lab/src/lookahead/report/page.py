@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from lookahead.comparisons import compare_controls, compare_scans
 from lookahead.measurements import ControlsData, IndexScanData
-from lookahead.render import ratio_text
+from lookahead.render import pattern_text, ratio_text
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
 from lookahead.report.tables import (
@@ -26,7 +26,7 @@ from lookahead.report.timeline_plots import timeline_plot
 from lookahead.results import Finding, ResultDocument, write_atomically
 
 _TITLES = {
-    "index-scan": "Index scan over randomly ordered pages, cold",
+    "index-scan": "Index scans, cold",
     "controls": "Short cached statements, which must not become slower",
 }
 
@@ -121,11 +121,18 @@ def _section(name: str, document: ResultDocument) -> Section:
 
 
 def _timelines(scans: IndexScanData) -> tuple[TimelineFigure, ...]:
-    """For each I/O method and read-ahead, the scenario with the most pages."""
+    """For each I/O method, read-ahead and order, the scenario with the most pages.
+
+    A statement with LIMIT is over before there is anything to see.
+    """
     figures = []
     for panel in panels_of(scans.samples):
         scenario = panel.scenarios[-1]
-        title = f"{scenario.pages:,} pages, {panel.title}"
+        if scenario.limit is not None:
+            continue
+        title = f"{pattern_text(scenario)}, {scenario.io_method}"
+        if scenario.read_ahead_kb is not None:
+            title += f", read-ahead {scenario.read_ahead_kb} kB"
         plot = timeline_plot(scans.samples, scenario, title)
         if plot is not None:
             figures.append(TimelineFigure(title, plot))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from lookahead.report.svg import Canvas, Scale, nice_ceiling, number_text
+from lookahead.render import number_text
+from lookahead.report.svg import Canvas, Scale, nice_ceiling
 from lookahead.stats import RatioEstimate
 
 _WIDTH, _ROW_HEIGHT = 760, 24

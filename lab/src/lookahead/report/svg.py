@@ -50,13 +50,6 @@ def nice_ceiling(value: float) -> float:
     return next(factor * magnitude for factor in factors if factor * magnitude >= value)
 
 
-def number_text(value: float) -> str:
-    """A tick's label: thousands as k, no needless zeros."""
-    if abs(value) >= 1000:
-        return f"{value / 1000:g}k"
-    return f"{value:g}"
-
-
 def time_text(value_ms: float) -> str:
     """A tick's label on a time axis, in ms or s, without needless zeros."""
     if value_ms == 0:

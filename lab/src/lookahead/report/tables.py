@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from lookahead.comparisons import scenarios_of
-from lookahead.measurements import ARMS, ControlComparison, ScanComparison, ScanSample
-from lookahead.render import milliseconds, ratio_text
+from lookahead.measurements import ControlComparison, ScanComparison, ScanSample
+from lookahead.render import aim_text, milliseconds, ratio_text
 from lookahead.report.scan_plots import samples_of, scenario_text
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
@@ -22,19 +22,21 @@ class TextTable:
 
 
 def scan_comparison_table(comparisons: Sequence[ScanComparison]) -> TextTable:
-    """Medians, ratio with interval, verdict."""
+    """Medians, ratio with interval, verdict, aim."""
     rows = tuple(
         (
             scenario_text(item.scenario),
-            milliseconds(item.stock_median_ms),
+            item.baseline,
+            milliseconds(item.baseline_median_ms),
             milliseconds(item.lookahead_median_ms),
             _ratio(item.estimate),
             item.estimate.verdict,
+            aim_text(item.aim, item.outcome),
         )
         for item in comparisons
     )
-    heads = ("scenario", "stock", "pg_lookahead", "ratio [interval]", "verdict")
-    return TextTable(heads, rows, 1)
+    heads = ("scenario", "against", "time", "pg_lookahead", "ratio [interval]", "verdict", "aim")
+    return TextTable(heads, rows, 2)
 
 
 def control_comparison_table(comparisons: Sequence[ControlComparison]) -> TextTable:
@@ -71,7 +73,7 @@ def io_table(samples: Sequence[ScanSample]) -> TextTable:
     )
     rows = []
     for scenario in scenarios_of(samples):
-        for arm in ARMS:
+        for arm in scenario.arms:
             chosen = samples_of(samples, scenario, arm)
             cells = (_median_text(chosen, value, form) for _, value, form in columns)
             rows.append((scenario_text(scenario), arm, *cells))
@@ -86,13 +88,14 @@ def evidence_table(samples: Sequence[ScanSample]) -> TextTable:
         ("distinct pages", lambda sample: sample.distinct_pages),
         ("blocks read", lambda sample: sample.evidence.shared_read_blocks),
         ("prefetched", lambda sample: sample.evidence.lookahead.prefetched_blocks),
+        ("advised", lambda sample: sample.evidence.lookahead.advised_blocks),
         ("mean distance", lambda sample: sample.evidence.lookahead.mean_distance),
         ("resident before, MB", lambda sample: sample.cold.resident_bytes_before / 1e6),
         ("resident after, MB", lambda sample: sample.cold.resident_bytes_after / 1e6),
     )
     rows = []
     for scenario in scenarios_of(samples):
-        for arm in ARMS:
+        for arm in scenario.arms:
             chosen = samples_of(samples, scenario, arm)
             status = ", ".join(sorted({sample.evidence.lookahead.status for sample in chosen}))
             cold = ", ".join(sorted({sample.cold.method for sample in chosen}))

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from lookahead.device.counters import Rates
 from lookahead.device.io_sampler import Timeline
 from lookahead.measurements import ARMS, ScanSample, Scenario
-from lookahead.render import milliseconds
+from lookahead.render import milliseconds, number_text
 from lookahead.report.scan_plots import samples_of
-from lookahead.report.svg import Canvas, Point, Scale, nice_ceiling, number_text, time_text
+from lookahead.report.svg import Canvas, Point, Scale, nice_ceiling, time_text
 
 _WIDTH = 760
 _LEFT, _GAP = 60, 30

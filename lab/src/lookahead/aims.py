@@ -1,0 +1,32 @@
+"""What the project wants to reach, as ratios of baseline time to our time.
+
+An aim is shown beside what was measured; it never enters a measurement.
+"""
+
+from lookahead.measurements import Arm, Scenario
+
+# Whole ranges in random order, cold, by the least number of pages; below that, start-up counts.
+_RANDOM_AIMS = ((10_000, 4.0), (1_000, 2.5))
+# Keeping the order may cost a tenth more than a bitmap scan and a sort, which lose it.
+_BITMAP_AIM = 1 / 1.1
+_BITMAP_MIN_PAGES = 1_000
+_LIMIT_AIMS = {100: 2.0}
+# LIMIT 1 gains nothing; this much it may cost, in ms.
+_LIMIT_1_ALLOWANCE_MS = 0.05
+# Up to this share of the pages their requests can overlap; with more of them the kernel's own
+# read-ahead is hard to beat, and must not be lost.
+_SPARSE_PERCENT = 10
+_SPARSE_AIM, _DENSE_AIM = 2.5, 0.95
+
+
+def scan_aim(scenario: Scenario, baseline: Arm, baseline_median_ms: float) -> float | None:
+    """The aim for a cold index scan, None where there is none."""
+    if scenario.order == "heap":
+        return _SPARSE_AIM if (scenario.share_percent or 100) <= _SPARSE_PERCENT else _DENSE_AIM
+    if scenario.limit == 1:
+        return baseline_median_ms / (baseline_median_ms + _LIMIT_1_ALLOWANCE_MS)
+    if scenario.limit is not None:
+        return _LIMIT_AIMS.get(scenario.limit)
+    if baseline == "bitmap":
+        return _BITMAP_AIM if scenario.pages >= _BITMAP_MIN_PAGES else None
+    return next((aim for pages, aim in _RANDOM_AIMS if scenario.pages >= pages), None)

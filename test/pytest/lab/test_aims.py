@@ -1,0 +1,46 @@
+"""Which ratio is aimed at for which scan, and when an aim counts as reached."""
+
+from dataclasses import replace
+
+import pytest
+
+from lookahead.aims import scan_aim
+from lookahead.measurements import Arm, Scenario
+from lookahead.stats import Outcome, judge, ratio_of_medians
+
+_RANDOM = Scenario(10_000, "worker", 128)
+_HEAP = replace(_RANDOM, order="heap")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "baseline", "aim"),
+    [
+        (_RANDOM, "stock", 4.0),
+        (replace(_RANDOM, pages=1_000), "stock", 2.5),
+        (replace(_RANDOM, pages=999), "stock", None),
+        (_RANDOM, "bitmap", 1 / 1.1),
+        (replace(_RANDOM, limit=100), "stock", 2.0),
+        (replace(_RANDOM, limit=7), "stock", None),
+        (replace(_HEAP, share_percent=10), "stock", 2.5),
+        (replace(_HEAP, share_percent=25), "stock", 0.95),
+        # 0.05 ms more than the baseline's 0.45 ms.
+        (replace(_RANDOM, limit=1), "stock", 0.9),
+    ],
+)
+def test_scan_aims(scenario: Scenario, baseline: Arm, aim: float | None) -> None:
+    assert scan_aim(scenario, baseline, 0.45) == (None if aim is None else pytest.approx(aim))
+
+
+@pytest.mark.parametrize(
+    ("ours", "outcome"),
+    [
+        ([10.0, 10.0, 10.0], "reached"),
+        ([30.0, 30.0, 30.0], "missed"),
+        ([10.0, 20.0, 30.0], "undecided"),
+        ([10.0, 10.0], "undecided"),
+    ],
+)
+def test_an_aim_is_judged_by_the_whole_interval(ours: list[float], outcome: Outcome) -> None:
+    estimate = ratio_of_medians([40.0] * len(ours), ours, seed=1)
+    assert judge(estimate, 2.0) == outcome
+    assert judge(estimate, None) == "no aim"

@@ -7,7 +7,7 @@ Pairs of which an interrupted run measured only one arm are left out.
 from collections.abc import Iterable
 from statistics import median
 
-from lookahead.aims import scan_aim
+from lookahead.aims import control_aim, scan_aim
 from lookahead.measurements import (
     BASELINES,
     CONTROL_ARMS,
@@ -57,18 +57,30 @@ def _compare_scan(
 
 
 def compare_controls(samples: Iterable[ControlSample], seed: int) -> tuple[ControlComparison, ...]:
-    """For each workload, "on" against each other arm, from whole alternations."""
+    """For each workload and I/O method, "on" against each other arm, from whole alternations."""
     known = list(samples)
     found = []
-    for workload in dict.fromkeys(sample.workload for sample in known):
+    for workload, io_method in dict.fromkeys((item.workload, item.io_method) for item in known):
         rounds: dict[int, dict[ControlArm, float]] = {}
         for sample in known:
-            if sample.workload == workload:
+            if (sample.workload, sample.io_method) == (workload, io_method):
                 rounds.setdefault(sample.alternation, {})[sample.arm] = sample.tps
         whole = [arms for arms in rounds.values() if len(arms) == len(CONTROL_ARMS)]
         for baseline in CONTROL_ARMS[:-1] if whole else ():
             on = [arms["on"] for arms in whole]
             base = [arms[baseline] for arms in whole]
             estimate = ratio_of_medians(on, base, seed=seed)
-            found.append(ControlComparison(workload, baseline, median(base), median(on), estimate))
+            aim = control_aim(workload)
+            found.append(
+                ControlComparison(
+                    workload=workload,
+                    io_method=io_method,
+                    baseline=baseline,
+                    baseline_median_tps=median(base),
+                    on_median_tps=median(on),
+                    estimate=estimate,
+                    aim=aim,
+                    outcome=judge(estimate, aim),
+                )
+            )
     return tuple(found)

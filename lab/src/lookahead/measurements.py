@@ -174,6 +174,7 @@ class ControlSample:
     """One pgbench run: transactions per second without the time to connect."""
 
     workload: str
+    io_method: str
     alternation: int
     sequence: int
     arm: ControlArm
@@ -183,29 +184,46 @@ class ControlSample:
 
 @dataclass(frozen=True)
 class ControlEvidence:
-    """What was verified once per workload: the plan's node, and in which arms we were attached."""
+    """What was verified before a workload: the plan's node, and in which arms we were attached.
+
+    `shared_read_blocks` came from outside shared buffers in one execution; `resident_share` of the
+    table (0..1) was in the OS cache, None where the table is in shared buffers.
+    """
 
     workload: str
+    io_method: str
     node_type: str
     attached_arms: tuple[str, ...]
+    shared_read_blocks: int
+    resident_share: float | None
 
 
 @dataclass(frozen=True)
 class ControlComparison:
-    """Ratio tps on / tps of `baseline` (above 1: faster) with both medians in tps."""
+    """Ratio tps on / tps of `baseline` (above 1: faster) with both medians in tps.
+
+    `aim` is the ratio that must be kept (aims.py).
+    """
 
     workload: str
+    io_method: str
     baseline: ControlArm
     baseline_median_tps: float
     on_median_tps: float
     estimate: RatioEstimate
+    aim: float
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
 class ControlsData:
-    """The data of the experiment "controls"; grows until the run ends, see `IndexScanData`."""
+    """The data of the experiment "controls"; grows until the run ends, see `IndexScanData`.
+
+    `rows` are those of the table in shared buffers, `os_cached_pages` the pages of the other.
+    """
 
     rows: int
+    os_cached_pages: int
     seconds_per_run: float
     evidence: tuple[ControlEvidence, ...]
     samples: tuple[ControlSample, ...]

@@ -105,18 +105,20 @@ class Terminal:
                 self._out.print(_scan_table(title, chosen))
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
-        """The table of `run controls`: transactions per second and their ratio."""
-        table = _table("cached, pgbench -M prepared: median transactions per second")
-        for name in ("workload", "against", "tps", "tps on"):
+        """The table of `run controls`: transactions per second, their ratio, and the aim."""
+        table = _table("nothing to wait for, pgbench -M prepared: median transactions per second")
+        for name in ("workload", "io_\nmethod", "against", "tps", "tps on"):
             table.add_column(name, justify="right" if name.startswith("tps") else "left")
-        _add_ratio_columns(table, [item.estimate for item in comparisons])
+        _add_ratio_columns(table, [item.estimate for item in comparisons], verdict=False)
         for item in comparisons:
             table.add_row(
                 item.workload,
+                item.io_method,
                 item.baseline,
-                f"{item.baseline_median_tps:,.0f}",
-                f"{item.on_median_tps:,.0f}",
-                *_ratio_cells(item.estimate),
+                rate_text(item.baseline_median_tps),
+                rate_text(item.on_median_tps),
+                escape(ratio_text(item.estimate)),
+                aim_text(item.aim, item.outcome),
             )
         self._out.print(table)
 
@@ -150,6 +152,11 @@ def number_text(value: float) -> str:
 def aim_text(aim: float | None, outcome: Outcome) -> str:
     """The ratio aimed at and whether it was met, such as "2.5 no"."""
     return "-" if aim is None else f"{aim:.2g} {_MET[outcome]}"
+
+
+def rate_text(value: float) -> str:
+    """Transactions per second: no fraction, unless they are few."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def milliseconds(value: float) -> str:
@@ -199,10 +206,13 @@ def _table(title: str) -> Table:
     return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
 
 
-def _add_ratio_columns(table: Table, estimates: Sequence[RatioEstimate]) -> None:
+def _add_ratio_columns(
+    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True
+) -> None:
     confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
     table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
-    table.add_column("verdict")
+    if verdict:
+        table.add_column("verdict")
     table.add_column("aim,\nmet?")
     if estimates:
         counts = sorted({estimate.pairs for estimate in estimates})

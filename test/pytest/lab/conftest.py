@@ -12,6 +12,7 @@ from lab.made_results import MACHINE, make_sample
 from lookahead.machine import SourceFacts
 from lookahead.measurements import (
     ControlArm,
+    ControlEvidence,
     ControlSample,
     ControlsData,
     IndexScanData,
@@ -79,11 +80,14 @@ def controls_document(document: ResultDocument) -> ResultDocument:
     """A complete result of "controls": "on" is 1 % slower than "off" in every alternation."""
     tps: dict[ControlArm, float] = {"not loaded": 1000.0, "off": 1000.0, "on": 990.0}
     samples = tuple(
-        ControlSample("limit-1", alternation, 3 * alternation + position, arm, 1000, value)
+        ControlSample(
+            "limit-1", "worker", alternation, 3 * alternation + position, arm, 1000, value
+        )
         for alternation in range(6)
         for position, (arm, value) in enumerate(tps.items())
     )
-    controls = ControlsData(200_000, 1.0, (), samples, ())
+    evidence = (ControlEvidence("limit-1", "worker", "Index Scan", ("on",), 0, None),)
+    controls = ControlsData(200_000, 50_000, 1.0, evidence, samples, ())
     return replace(document, experiment="controls", index_scan=None, controls=controls)
 
 

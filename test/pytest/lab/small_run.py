@@ -13,7 +13,13 @@ SCAN = scan_scenarios.SizeDefaults(
     pairs=2,
     common_read_ahead=False,
 )
-CONTROLS = controls.SizeDefaults(alternations=1, seconds=1)
+CONTROLS = controls.SizeDefaults(
+    alternations=1,
+    os_cached_alternations=1,
+    seconds=1,
+    os_cached_pages=8_000,  # twice the shared buffers
+    io_methods=("sync",),
+)
 
 
 def shrink() -> None:

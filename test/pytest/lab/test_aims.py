@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lookahead.aims import scan_aim
+from lookahead.aims import control_aim, scan_aim
+from lookahead.experiments.control_workloads import OS_CACHED_NAMES, WORKLOAD_NAMES
 from lookahead.measurements import Arm, Scenario
 from lookahead.stats import Outcome, judge, ratio_of_medians
 
@@ -29,6 +30,12 @@ _HEAP = replace(_RANDOM, order="heap")
 )
 def test_scan_aims(scenario: Scenario, baseline: Arm, aim: float | None) -> None:
     assert scan_aim(scenario, baseline, 0.45) == (None if aim is None else pytest.approx(aim))
+
+
+@pytest.mark.parametrize("name", WORKLOAD_NAMES)
+def test_control_aims(name: str) -> None:
+    expected = {"scan-100k": 1.1, **dict.fromkeys(OS_CACHED_NAMES, 0.95)}
+    assert control_aim(name) == expected.get(name, 0.98)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,11 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
+            ["run", "controls", "--workload", "vacuum"],
+            "'vacuum' is not one of 'limit-1', ",
+            "`lookahead run controls --help` lists",
+        ),
+        (
             ["run", "index-scan", "--demo", "--quick"],
             "--demo and --quick exclude each other",
             "Name one size.",

@@ -61,8 +61,22 @@ def test_controls(controls_document: ResultDocument) -> None:
     assert [item.baseline for item in found] == ["not loaded", "off"]
     assert [item.estimate.ratio for item in found] == [0.99, 0.99]
     assert {item.estimate.verdict for item in found} == {"slower"}
+    assert {(item.aim, item.outcome) for item in found} == {(0.98, "reached")}
     assert compare_controls(samples[:-1], seed=7)[0].estimate.pairs == 5
     assert compare_controls(samples[:2], seed=7) == ()
+
+
+def test_controls_are_compared_for_each_io_method(controls_document: ResultDocument) -> None:
+    assert controls_document.controls is not None
+    samples = controls_document.controls.samples
+    others = [replace(sample, io_method="sync", tps=sample.tps / 2) for sample in samples]
+    found = compare_controls((*samples, *others), seed=7)
+    assert [(item.io_method, item.on_median_tps) for item in found] == [
+        ("worker", 990.0),
+        ("worker", 990.0),
+        ("sync", 495.0),
+        ("sync", 495.0),
+    ]
 
 
 def test_recorded_comparisons_follow_from_the_samples(recorded: ResultDocument) -> None:

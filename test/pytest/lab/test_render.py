@@ -57,9 +57,11 @@ def test_control_table_is_not_cut(
 ) -> None:
     assert controls_document.controls is not None
     found = compare_controls(controls_document.controls.samples, seed=7)
-    terminal.control_table(tuple(replace(item, workload="point-lookup") for item in found))
+    terminal.control_table(
+        tuple(replace(item, workload="os-sequential", io_method="io_uring") for item in found)
+    )
     lines = [" ".join(line.split()) for line in stdout.getvalue().splitlines()]
-    assert "point-lookup not loaded 1,000 990 0.99 [0.99, 0.99] slower" in lines
+    assert "os-sequential io_uring not loaded 1,000 990 0.99 [0.99, 0.99] 0.98 yes" in lines
 
 
 def test_errors_go_to_standard_error_unwrapped(

@@ -148,9 +148,10 @@ def test_nothing_measured_yet(document: ResultDocument) -> None:
 
 def test_controls_page(controls_document: ResultDocument) -> None:
     text = render_page([("controls.json", controls_document)])
-    assert "limit-1, against not loaded</text>" in text
+    assert "limit-1, worker, against not loaded</text>" in text
     assert '<td class="number">0.99 [0.99, 0.99]</td>' in text
     assert "Over time" not in text
+    assert "in the OS cache</th>" in text
 
 
 def test_several_results(document: ResultDocument, controls_document: ResultDocument) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lookahead.errors import LabError
+from lookahead.experiments.control_plan import find_index_scan, read_blocks
 from lookahead.experiments.pgbench_output import parse_pgbench
 from lookahead.experiments.scan_plan import check_path, parse_scan
 from lookahead.experiments.scan_rows import check_attached
@@ -124,6 +125,17 @@ def test_rows_are_compared_between_the_right_arms_only() -> None:
     for status, arm in (("prefetch", "stock"), ("stock", "lookahead")):
         with pytest.raises(LabError, match="cannot be compared"):
             check_attached(status, arm)  # type: ignore[arg-type]
+
+
+def test_the_one_index_scan_of_a_plan() -> None:
+    inner = {"Node Type": "Index Scan", "Index Name": "i", "Shared Read Blocks": 7}
+    join = {"Node Type": "Nested Loop", "Plans": [{"Node Type": "Function Scan"}, inner]}
+    assert find_index_scan({"Node Type": "Aggregate", "Plans": [join]}) is inner
+    assert (read_blocks(inner), read_blocks(join)) == (7, 0)
+    with pytest.raises(LabError, match="0 index scans instead of one: none"):
+        find_index_scan({"Node Type": "Seq Scan"})
+    with pytest.raises(LabError, match="2 index scans instead of one: Index Scan, Index Scan"):
+        find_index_scan({"Node Type": "Append", "Plans": [inner, inner]})
 
 
 _PGBENCH = """\

@@ -18,10 +18,11 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.comparisons import compare_scans
 from lookahead.errors import ExitStatus
-from lookahead.experiments import controls, runner, scan_scenarios
+from lookahead.experiments import control_workloads, controls, runner, scan_scenarios
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
+_INDEX_ONLY = "index-only"
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
 
 
@@ -111,11 +112,39 @@ def test_controls(tmp_path: Path, disk: Path) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     data = _result(tmp_path).controls
     assert data is not None
-    assert len(data.samples) == 9
+    names = list(dict.fromkeys(sample.workload for sample in data.samples))
+    assert names == list(control_workloads.WORKLOAD_NAMES)
+    assert len(data.samples) == 3 * len(names)
     assert all(sample.tps > 0 for sample in data.samples)
-    assert [item.attached_arms for item in data.evidence] == [("on",)] * 3
-    assert len(data.comparisons) == 6
+    evidence = {item.workload: item for item in data.evidence}
+    assert all(
+        item.attached_arms == ("on",) for name, item in evidence.items() if name != _INDEX_ONLY
+    )
+    assert evidence[_INDEX_ONLY].node_type == "Index Only Scan"
+    for name, item in evidence.items():
+        if name in control_workloads.OS_CACHED_NAMES:
+            assert item.io_method == "sync"
+            assert item.shared_read_blocks > 6_000
+            assert item.resident_share is not None
+            assert item.resident_share > 0.99
+        else:
+            assert (item.io_method, item.shared_read_blocks) == ("worker", 0)
+            assert item.resident_share is None
+    assert len(data.comparisons) == 2 * len(names)
     assert list(disk.iterdir()) == []
+
+
+def test_controls_of_one_workload(tmp_path: Path, disk: Path) -> None:
+    outcome = run_command(
+        *("run", "controls", "--demo", "--workload", "os-random", "--io-method", "worker"),
+        *("--directory", disk, "--output", tmp_path, *_PG_CONFIG),
+    )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    found = _result(tmp_path)
+    assert found.controls is not None
+    places = {(sample.workload, sample.io_method) for sample in found.controls.samples}
+    assert places == {("os-random", "worker")}
+    assert found.settings["shared_buffers"] == "32MB"
 
 
 def _children_below(folder: Path) -> list[str]:

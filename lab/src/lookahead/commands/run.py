@@ -9,10 +9,11 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.control_workloads import WORKLOAD_NAMES
 from lookahead.experiments.controls import run_controls
 from lookahead.experiments.index_scan import run_index_scan
+from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.request import ControlsRequest, IndexScanRequest, RunRequest, Size
-from lookahead.experiments.scan_scenarios import IO_METHODS
 from lookahead.report.page import write_page
 from lookahead.results import read_result
 
@@ -107,16 +108,22 @@ def repetitions_option(command: CommandT) -> CommandT:
     return option(command)
 
 
+def io_method_option(command: CommandT) -> CommandT:
+    """The I/O methods to measure under."""
+    option = click.option(
+        "--io-method",
+        "io_methods",
+        type=click.Choice(IO_METHODS),
+        multiple=True,
+        help="May be repeated. Default: worker with --demo, else all that the server has.",
+    )
+    return option(command)
+
+
 @run.command("index-scan")
 @shared_options
 @repetitions_option
-@click.option(
-    "--io-method",
-    "io_methods",
-    type=click.Choice(IO_METHODS),
-    multiple=True,
-    help="May be repeated. Default: worker with --demo, else all that the server has.",
-)
+@io_method_option
 @click.option(
     "--pages",
     type=click.IntRange(1, _MAX_PAGES),
@@ -183,14 +190,35 @@ def index_scan(
 @run.command("controls")
 @shared_options
 @repetitions_option
+@io_method_option
+@click.option(
+    "--workload",
+    "workloads",
+    type=click.Choice(WORKLOAD_NAMES),
+    multiple=True,
+    help="May be repeated. Default: all.",
+)
 @pass_command_context
-def controls(context: CommandContext, /, repetitions: int | None, **shared: Any) -> None:
-    """Short cached statements, which must not become slower.
+def controls(
+    context: CommandContext,
+    /,
+    io_methods: tuple[str, ...],
+    workloads: tuple[str, ...],
+    repetitions: int | None,
+    **shared: Any,
+) -> None:
+    """Cached statements, which must not become slower.
 
-    pgbench of LIMIT 1, a point lookup and inserts with a foreign key, against backends without
-    the library and with it switched off.
+    pgbench of short statements and a long scan in shared buffers, and of scans of a table that is
+    in the cache of the operating system only, the latter under each --io-method; against backends
+    without the library and with it switched off.
     """
-    request = ControlsRequest(run=_run_request(context, shared), repetitions=repetitions)
+    request = ControlsRequest(
+        run=_run_request(context, shared),
+        workloads=workloads or None,
+        io_methods=io_methods or None,
+        repetitions=repetitions,
+    )
     _finish(context, run_controls(request, context.terminal))
 
 

@@ -1,7 +1,8 @@
-"""The experiment "controls": what must not become slower, cached in shared buffers.
+"""The experiment "controls": what must not become slower, because there is nothing to wait for.
 
-Prepared pgbench of three statements that never look ahead: LIMIT 1, a point lookup, an insert
-whose foreign key is checked. Three arms: backends without the library, with it and switched off,
+pgbench with prepared statements, see `control_workloads`: short ones and a long scan on a table in
+shared buffers, and scans of a table that lies in the cache of the operating system only, in three
+orders under each I/O method. Three arms: backends without the library, with it and switched off,
 with it and switched on. The order is turned round from one alternation to the next.
 """
 
@@ -11,11 +12,25 @@ from typing import Any
 
 import psycopg
 
-from lookahead.errors import LabError
+from lookahead.cold import resident_bytes
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.control_plan import find_index_scan, read_blocks
+from lookahead.experiments.control_workloads import (
+    CACHED_WORKLOADS,
+    OS_CACHED_NAMES,
+    ROWS,
+    WORKLOAD_NAMES,
+    Workload,
+    make_cached_tables,
+    os_cached_workloads,
+    warm_up,
+)
+from lookahead.experiments.io_methods import IO_METHODS, available_methods
 from lookahead.experiments.pgbench_output import parse_pgbench
 from lookahead.experiments.request import ControlsRequest, Size
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_plan import parse_lookahead
+from lookahead.experiments.scan_table import TABLE, build_table, table_bytes, touch_device
 from lookahead.experiments.schedule import alternate
 from lookahead.measurements import (
     CONTROL_ARMS,
@@ -24,7 +39,7 @@ from lookahead.measurements import (
     ControlSample,
     ControlsData,
 )
-from lookahead.render import Terminal
+from lookahead.render import ProgressBar, Terminal
 from lookahead.results import Parameters
 
 # What each arm's backends start with. An empty list of libraries leaves ours out of the process
@@ -35,7 +50,6 @@ _ARM_OPTIONS: dict[ControlArm, str] = {
     "on": "-c pg_lookahead.enabled=on",
 }
 _SETTINGS = {
-    "shared_buffers": "256MB",
     "max_parallel_workers_per_gather": "0",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -47,60 +61,32 @@ _SETTINGS = {
     "checkpoint_timeout": "1h",
     "max_wal_size": "4GB",
 }
-ROWS = 200_000
-_NEEDED_BYTES = 2_000_000_000
-# k is id through a permutation (7919 is a prime that does not divide ROWS), so neighbours in k lie
-# pages apart.
-_TABLES = f"""
-    CREATE TABLE control_parent (id int PRIMARY KEY, k int NOT NULL, pad text);
-    INSERT INTO control_parent
-        SELECT id, (id::bigint * 7919 % {ROWS})::int, repeat('x', 100)
-        FROM generate_series(0, {ROWS - 1}) AS id;
-    CREATE INDEX control_parent_k ON control_parent (k);
-    CREATE TABLE control_child (parent int NOT NULL REFERENCES control_parent, value int);
-"""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A pgbench script and the statement whose plan is verified (None: made by the server)."""
-
-    name: str
-    statement: str
-    explained: str
-    reset: str | None = None
-
-
-_FROM_PARENT = "SELECT id, k, pad FROM control_parent WHERE"
-WORKLOADS = (
-    Workload(
-        "limit-1",
-        f"{_FROM_PARENT} k >= :key ORDER BY k LIMIT 1;",
-        f"{_FROM_PARENT} k >= 1000 ORDER BY k LIMIT 1",
-    ),
-    Workload("point-lookup", f"{_FROM_PARENT} id = :key;", f"{_FROM_PARENT} id = 1000"),
-    Workload(
-        "fk-insert",
-        "INSERT INTO control_child VALUES (:key, 0);",
-        # What the foreign key's trigger asks for each row.
-        "SELECT 1 FROM ONLY control_parent x WHERE id = 1000 FOR KEY SHARE OF x",
-        reset="TRUNCATE control_child",
-    ),
-)
+# Under one method only: nothing is read.
+_CACHED_SETTINGS = {"shared_buffers": "256MB", "io_method": "worker"}
+# A small part of the table. Few connections, since a backend may pin about shared_buffers divided
+# by their number: as many pages as look-ahead has requests in flight.
+_OS_CACHED_SETTINGS = {"shared_buffers": "32MB", "max_connections": "10"}
+_OTHER_BYTES = 2_000_000_000
+# Of the table's bytes that must be in the OS cache, and of its pages that must come from there.
+_MIN_RESIDENT_SHARE = 0.99
+_MIN_READ_SHARE = 0.75
 
 
 @dataclass(frozen=True)
 class SizeDefaults:
-    """Alternations per workload and seconds per pgbench run."""
+    """Alternations per workload and seconds per pgbench run; pages of the OS-cached table."""
 
     alternations: int
+    os_cached_alternations: int
     seconds: int
+    os_cached_pages: int
+    io_methods: tuple[str, ...]
 
 
 DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(2, 1),
-    "quick": SizeDefaults(10, 1),
-    "full": SizeDefaults(40, 2),
+    "demo": SizeDefaults(2, 2, 1, 20_000, ("worker",)),
+    "quick": SizeDefaults(10, 6, 1, 50_000, IO_METHODS),
+    "full": SizeDefaults(40, 12, 2, 50_000, IO_METHODS),
 }
 
 
@@ -114,18 +100,14 @@ def run_controls(request: ControlsRequest, terminal: Terminal) -> Path:
         pages=(),
         limits=(),
         heap_shares_percent=(),
-        io_methods=(),
+        io_methods=request.io_methods or defaults.io_methods,
         read_aheads_kb=(),
     )
+    needed = _OTHER_BYTES + 2 * table_bytes(defaults.os_cached_pages)
     with open_run(
-        request.run,
-        "controls",
-        parameters,
-        terminal,
-        settings=_SETTINGS,
-        needed_bytes=_NEEDED_BYTES,
+        request.run, "controls", parameters, terminal, settings=_SETTINGS, needed_bytes=needed
     ) as run:
-        _Controls(run, defaults.seconds).measure()
+        _Controls(run, request, defaults).measure()
         path = run.path
     terminal.control_table(run.document.controls.comparisons if run.document.controls else ())
     return path
@@ -134,80 +116,174 @@ def run_controls(request: ControlsRequest, terminal: Terminal) -> Path:
 class _Controls:
     """One run of the experiment."""
 
-    def __init__(self, run: Run, seconds: int) -> None:
+    def __init__(self, run: Run, request: ControlsRequest, defaults: SizeDefaults) -> None:
         self._run = run
         self._server = run.server
-        self._seconds = seconds
+        self._request = request
+        self._defaults = defaults
+        self._names = request.workloads or WORKLOAD_NAMES
+        explicit = request.io_methods is not None
+        methods = run.document.parameters.io_methods
+        self._io_methods = available_methods(run, methods, explicit=explicit)
 
     def measure(self) -> None:
-        """Make the tables, verify the plans, then take all samples."""
-        self._server.start()
+        """Make the tables, then verify and measure one workload after the other."""
+        cached = [workload for workload in CACHED_WORKLOADS if workload.name in self._names]
+        os_cached = [name for name in OS_CACHED_NAMES if name in self._names]
+        alternations = self._run.document.parameters.repetitions
+        runs = len(cached) * alternations
+        runs += len(os_cached) * len(self._io_methods) * self._os_cached_alternations
+        data = ControlsData(
+            ROWS, self._defaults.os_cached_pages, self._defaults.seconds, (), (), ()
+        )
+        self._run.record(controls=data)
+        with self._run.terminal.progress(runs * len(CONTROL_ARMS)) as bar:
+            if cached:
+                self._measure_cached(cached, alternations, bar)
+            if os_cached:
+                self._measure_os_cached(bar)
+
+    @property
+    def _os_cached_alternations(self) -> int:
+        return self._request.repetitions or self._defaults.os_cached_alternations
+
+    def _measure_cached(
+        self, workloads: list[Workload], alternations: int, bar: ProgressBar
+    ) -> None:
+        self._server.start(_CACHED_SETTINGS)
         with self._server.connect() as connection:
             self._run.record_settings(connection)
-            connection.execute(_TABLES)
-            connection.execute("VACUUM (ANALYZE) control_parent")
-            connection.execute("CHECKPOINT")
-        evidence = tuple(self._verify(workload) for workload in WORKLOADS)
-        self._run.record(controls=ControlsData(ROWS, self._seconds, evidence, (), ()))
-        alternations = self._run.document.parameters.repetitions
-        total = len(WORKLOADS) * len(CONTROL_ARMS) * alternations
-        with self._run.terminal.progress(total) as bar:
-            for workload in WORKLOADS:
-                self._run.terminal.log_only(workload.name)
-                script = self._script(workload)
-                self._pgbench(script, "not loaded")  # fills the shared buffers
-                for alternation, arm in alternate(CONTROL_ARMS, alternations):
-                    bar.describe(f"{workload.name}, {arm}")
-                    self._sample(workload, script, alternation, arm)
-                    bar.advance()
+            make_cached_tables(connection)
+            warm_up(connection)
+        for workload in workloads:
+            evidence = self._verify(workload, _CACHED_SETTINGS["io_method"])
+            self._measure_workload(workload, evidence, alternations, bar)
+        self._server.stop()
+
+    def _measure_os_cached(self, bar: ProgressBar) -> None:
+        pages = self._defaults.os_cached_pages
+        seed = self._run.document.parameters.seed
+        self._server.start({**_CACHED_SETTINGS, "work_mem": "256MB"})
+        with self._server.connect() as connection:
+            # VACUUM finds pages all-visible only when the commit that filled them is on disk.
+            connection.execute("SET synchronous_commit = on")
+            build_table(connection, pages, seed)
+            workloads = os_cached_workloads(connection, pages, seed)
+        for io_method in self._io_methods:
+            self._server.restart({**_OS_CACHED_SETTINGS, "io_method": io_method})
+            with self._server.connect() as connection:
+                if not self._run.document.settings:
+                    self._run.record_settings(connection)
+                touch_device(connection, self._server.data_directory)
+            for workload in workloads:
+                if workload.name in self._names:
+                    evidence = self._verify(workload, io_method)
+                    self._measure_workload(workload, evidence, self._os_cached_alternations, bar)
+                    self._check_resident(workload)
+
+    def _measure_workload(
+        self, workload: Workload, evidence: ControlEvidence, alternations: int, bar: ProgressBar
+    ) -> None:
+        name = f"{workload.name}, {evidence.io_method}"
+        self._run.terminal.log_only(name)
+        self._run.record(controls=replace(self._data, evidence=(*self._data.evidence, evidence)))
+        script = self._script(workload)
+        for alternation, arm in alternate(CONTROL_ARMS, alternations):
+            bar.describe(f"{name}, {arm}")
+            self._sample(workload, evidence.io_method, script, (alternation, arm))
+            bar.advance()
+
+    @property
+    def _data(self) -> ControlsData:
+        data = self._run.document.controls
+        assert data is not None
+        return data
 
     def _script(self, workload: Workload) -> Path:
         path = self._server.directory / f"{workload.name}.sql"
-        path.write_text(f"\\set key random(0, {ROWS - 1})\n{workload.statement}\n")
+        path.write_text(workload.script)
         path.chmod(0o644)  # the server's account reads it
         return path
 
-    def _sample(self, workload: Workload, script: Path, alternation: int, arm: ControlArm) -> None:
+    def _sample(
+        self, workload: Workload, io_method: str, script: Path, place: tuple[int, ControlArm]
+    ) -> None:
+        alternation, arm = place
         if workload.reset:
             with self._server.connect() as connection:
                 connection.execute(workload.reset)
-        data = self._run.document.controls
-        assert data is not None
-        transactions, tps = self._pgbench(script, arm)
+        transactions, tps = self._pgbench(workload, script, arm)
         sample = ControlSample(
-            workload.name, alternation, len(data.samples), arm, transactions, tps
+            workload=workload.name,
+            io_method=io_method,
+            alternation=alternation,
+            sequence=len(self._data.samples),
+            arm=arm,
+            transactions=transactions,
+            tps=tps,
         )
-        self._run.record(controls=replace(data, samples=(*data.samples, sample)))
+        self._run.record(controls=replace(self._data, samples=(*self._data.samples, sample)))
 
-    def _pgbench(self, script: Path, arm: ControlArm) -> tuple[int, float]:
+    def _pgbench(self, workload: Workload, script: Path, arm: ControlArm) -> tuple[int, float]:
         seed = self._run.document.parameters.seed
-        options = ["-n", "-M", "prepared", "-c", "1", "-T", str(self._seconds)]
+        options = ["-n", "-M", "prepared", "-c", "1", "-T", str(self._defaults.seconds)]
         done = self._server.run_client(
             "pgbench",
             *options,
             f"--random-seed={seed}",
             "-f",
             script,
-            env={"PGOPTIONS": _ARM_OPTIONS[arm]},
+            env={"PGOPTIONS": _options(workload, arm)},
         )
         return parse_pgbench(done.stdout)
 
-    def _verify(self, workload: Workload) -> ControlEvidence:
-        """That the plan is an index scan and that only the arm "on" has it attached."""
-        attached, node_types = [], set()
+    def _verify(self, workload: Workload, io_method: str) -> ControlEvidence:
+        """That the plan is the expected scan and that only the arm "on" may have it attached."""
+        attached, scans = [], []
         for arm in CONTROL_ARMS:
-            with self._server.connect(options=_ARM_OPTIONS[arm]) as connection:
-                scan = _find_scan(_explain(connection, workload, arm))
-            node_types.add(str(scan["Node Type"]))
-            if parse_lookahead(scan.get("Lookahead")).status in ("eligible", "prefetch"):
+            with self._server.connect(options=_options(workload, arm)) as connection:
+                scans.append(find_index_scan(_explain(connection, workload, arm)))
+            if parse_lookahead(scans[-1].get("Lookahead")).status in ("eligible", "prefetch"):
                 attached.append(arm)
-        if attached != ["on"] or node_types != {"Index Scan"}:
+        node_types = {str(scan["Node Type"]) for scan in scans}
+        # Whether an index-only scan is worth attaching to is the library's own decision.
+        permitted = ([], ["on"]) if workload.node_type == "Index Only Scan" else (["on"],)
+        if attached not in permitted or node_types != {workload.node_type}:
             raise LabError(
                 f"workload {workload.name} cannot be compared: plans {sorted(node_types)}, "
                 f"attached in arms {attached}",
-                "The experiment needs an index scan, attached in arm on only; report this.",
+                f"The experiment needs {workload.node_type}, attached in arm on only; report this.",
             )
-        return ControlEvidence(workload.name, node_types.pop(), tuple(attached))
+        blocks = max(map(read_blocks, scans))
+        if workload.is_os_cached and blocks < _MIN_READ_SHARE * self._defaults.os_cached_pages:
+            raise LabError(
+                f"workload {workload.name} read only {blocks} pages from outside shared buffers"
+            )
+        share = self._check_resident(workload) if workload.is_os_cached else None
+        return ControlEvidence(
+            workload.name, io_method, workload.node_type, tuple(attached), blocks, share
+        )
+
+    def _check_resident(self, workload: Workload) -> float:
+        """The share of the table in the OS cache; LabError when it does not lie there whole."""
+        with self._server.connect() as connection:
+            row = connection.execute(f"SELECT pg_relation_filepath('{TABLE}')").fetchone()
+        assert row is not None
+        path = self._server.data_directory / str(row[0])
+        size = path.stat().st_size
+        share: float = resident_bytes(path) / size
+        if share < _MIN_RESIDENT_SHARE:
+            raise LabError(
+                f"workload {workload.name}: only {share:.0%} of the table's {size / 1e6:.0f} MB "
+                "are in the cache of the operating system",
+                "Free memory, or take a smaller size.",
+                status=ExitStatus.ENVIRONMENT,
+            )
+        return share
+
+
+def _options(workload: Workload, arm: ControlArm) -> str:
+    return f"{_ARM_OPTIONS[arm]} {workload.options}".strip()
 
 
 def _explain(
@@ -215,15 +291,8 @@ def _explain(
 ) -> dict[str, Any]:
     # Without the library its option of EXPLAIN is unknown.
     option = "" if arm == "not loaded" else "LOOKAHEAD, "
-    statement = f"EXPLAIN ({option}FORMAT JSON) {workload.explained}"
+    statement = f"EXPLAIN ({option}ANALYZE, FORMAT JSON) {workload.explained_statement}"
     row = connection.execute(statement).fetchone()
     assert row is not None
     plan: dict[str, Any] = row[0][0]["Plan"]
-    return plan
-
-
-def _find_scan(plan: dict[str, Any]) -> dict[str, Any]:
-    """The scan below the nodes that only limit or lock rows."""
-    while plan["Node Type"] in ("Limit", "LockRows") and plan.get("Plans"):
-        plan = plan["Plans"][0]
     return plan

@@ -18,6 +18,7 @@ from lookahead.cold import ColdEvidence
 from lookahead.device.io_sampler import IoSampler
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.request import IndexScanRequest
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_plan import check_path, parse_scan
@@ -105,7 +106,9 @@ class _IndexScan:
         self._generator = random.Random(self._parameters.seed)
         self._warned_of_warmth = False
         self._read_ahead = ReadAhead.of(run.device) if run.device else None
-        self._io_methods = self._available_methods(explicit=explicit_methods)
+        self._io_methods = available_methods(
+            run, self._parameters.io_methods, explicit=explicit_methods
+        )
         self._read_aheads_kb = self._wanted_read_aheads()
 
     def measure(self) -> None:
@@ -222,21 +225,6 @@ class _IndexScan:
                 f"the data is not cold: {cold.resident_bytes_after / 1e6:.0f} MB stay in memory",
                 "Name a folder on a disk (not tmpfs) with --directory.",
             )
-
-    def _available_methods(self, *, explicit: bool) -> tuple[str, ...]:
-        """The I/O methods to measure, without io_uring where the server cannot use it."""
-        methods = self._parameters.io_methods
-        obstacle = self._run.installation.io_uring_obstacle
-        if "io_uring" not in methods or not obstacle:
-            return methods
-        if explicit:
-            raise LabError(
-                f"io_method io_uring cannot be used: {obstacle}",
-                "Leave it out, or name a server that can use it with --pg-config.",
-                status=ExitStatus.ENVIRONMENT,
-            )
-        self._run.find("note", f"io_method io_uring is left out: {obstacle}")
-        return tuple(method for method in methods if method != "io_uring")
 
     def _wanted_read_aheads(self) -> tuple[int | None, ...]:
         """The read-ahead sizes to measure: those asked for, else the machine's own and 128 kB."""

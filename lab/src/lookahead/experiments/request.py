@@ -43,4 +43,6 @@ class ControlsRequest:
     """Options of `run controls`; None stands for the default of the size."""
 
     run: RunRequest
+    workloads: tuple[str, ...] | None
+    io_methods: tuple[str, ...] | None
     repetitions: int | None

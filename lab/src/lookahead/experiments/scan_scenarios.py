@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.request import IndexScanRequest, Size
 from lookahead.experiments.scan_statement import (
     ScanStatement,
@@ -15,7 +16,6 @@ from lookahead.experiments.scan_statement import (
 )
 from lookahead.measurements import Scenario
 
-IO_METHODS = ("worker", "sync", "io_uring")
 # A statement with LIMIT takes about a millisecond, of which the first wait is most: it takes more
 # samples to see a difference of a few percent. Arbitrary.
 _LIMIT_PAIRS_FACTOR = 4

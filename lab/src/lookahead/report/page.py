@@ -16,6 +16,7 @@ from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
 from lookahead.report.tables import (
     TextTable,
     control_comparison_table,
+    control_evidence_table,
     evidence_table,
     facts_table,
     io_table,
@@ -27,7 +28,7 @@ from lookahead.results import Finding, ResultDocument, write_atomically
 
 _TITLES = {
     "index-scan": "Index scans, cold",
-    "controls": "Short cached statements, which must not become slower",
+    "controls": "Cached statements, which must not become slower",
 }
 
 
@@ -55,6 +56,7 @@ class Section:
     timelines: tuple[TimelineFigure, ...]
     io: TextTable | None
     evidence: TextTable | None
+    control_evidence: TextTable | None
     rows_compared: int
     facts: TextTable
     settings: TextTable
@@ -83,14 +85,14 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 
 def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
-    controls = document.controls or ControlsData(0, 0.0, (), (), ())
+    controls = document.controls or ControlsData(0, 0, 0.0, (), (), ())
     seed = document.parameters.seed
     if document.controls:
         ratios = compare_controls(controls.samples, seed)
         comparison = control_comparison_table(ratios)
         rows = [
             RatioRow(
-                f"{item.workload}, against {item.baseline}",
+                f"{item.workload}, {item.io_method}, against {item.baseline}",
                 item.estimate,
                 ratio_text(item.estimate),
             )
@@ -113,6 +115,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         timelines=_timelines(scans),
         io=io_table(scans.samples) if scans.samples else None,
         evidence=evidence_table(scans.samples) if scans.samples else None,
+        control_evidence=control_evidence_table(controls.evidence) if controls.evidence else None,
         rows_compared=sum(digest.rows for digest in scans.digests),
         facts=facts_table(document),
         settings=settings_table(document),

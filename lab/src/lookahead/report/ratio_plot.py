@@ -10,7 +10,7 @@ from lookahead.report.svg import Canvas, Scale, nice_ceiling
 from lookahead.stats import RatioEstimate
 
 _WIDTH, _ROW_HEIGHT = 760, 24
-_LABEL_WIDTH, _VALUE_WIDTH = 230, 150
+_LABEL_WIDTH, _VALUE_WIDTH = 280, 140
 # A ratio close to 1 is read on a scale that shows percents, a large one on a scale from 0.
 _CLOSE = 0.25
 

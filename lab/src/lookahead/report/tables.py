@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from lookahead.comparisons import scenarios_of
-from lookahead.measurements import ControlComparison, ScanComparison, ScanSample
-from lookahead.render import aim_text, milliseconds, ratio_text
+from lookahead.measurements import ControlComparison, ControlEvidence, ScanComparison, ScanSample
+from lookahead.render import aim_text, milliseconds, rate_text, ratio_text
 from lookahead.report.scan_plots import samples_of, scenario_text
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
@@ -40,20 +40,39 @@ def scan_comparison_table(comparisons: Sequence[ScanComparison]) -> TextTable:
 
 
 def control_comparison_table(comparisons: Sequence[ControlComparison]) -> TextTable:
-    """Transactions per second, ratio with interval, verdict."""
+    """Transactions per second, ratio with interval, verdict, aim."""
     rows = tuple(
         (
             item.workload,
+            item.io_method,
             item.baseline,
-            f"{item.baseline_median_tps:,.0f}",
-            f"{item.on_median_tps:,.0f}",
+            rate_text(item.baseline_median_tps),
+            rate_text(item.on_median_tps),
             _ratio(item.estimate),
             item.estimate.verdict,
+            aim_text(item.aim, item.outcome),
         )
         for item in comparisons
     )
-    heads = ("workload", "against", "tps", "tps on", "ratio [interval]", "verdict")
-    return TextTable(heads, rows, 2)
+    names = ("workload", "I/O method", "against", "tps", "tps on", "ratio [interval]")
+    return TextTable((*names, "verdict", "aim"), rows, 3)
+
+
+def control_evidence_table(evidence: Sequence[ControlEvidence]) -> TextTable:
+    """What was verified before each workload."""
+    rows = tuple(
+        (
+            item.workload,
+            item.io_method,
+            item.node_type,
+            ", ".join(item.attached_arms) or "none",
+            f"{item.shared_read_blocks:,}",
+            "-" if item.resident_share is None else f"{item.resident_share:.1%}",
+        )
+        for item in evidence
+    )
+    names = ("workload", "I/O method", "plan", "attached in", "blocks read", "in the OS cache")
+    return TextTable(names, rows, 4)
 
 
 def io_table(samples: Sequence[ScanSample]) -> TextTable:

@@ -10,6 +10,7 @@ from types import FrameType
 import click
 
 import lookahead
+from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
 from lookahead.commands.report import report
 from lookahead.commands.run import run
@@ -31,6 +32,7 @@ def cli() -> None:
 
 
 cli.add_command(run)
+cli.add_command(check)
 cli.add_command(report)
 
 

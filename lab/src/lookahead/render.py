@@ -84,6 +84,10 @@ class Terminal:
         """A line on standard output."""
         self._out.print(escape(text), soft_wrap=True)
 
+    def raw(self, text: str) -> None:
+        """A document on standard output, to the byte."""
+        self._out.print(text, soft_wrap=True, markup=False, emoji=False)
+
     @contextmanager
     def progress(self, total: int) -> Iterator[ProgressBar]:
         """A progress bar on standard error; on something that is no terminal it is not drawn."""

@@ -13,6 +13,7 @@ _HELPS = {
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-controls": ("run", "controls", "--help"),
+    "check": ("check", "--help"),
     "report": ("report", "--help"),
 }
 

@@ -1,0 +1,235 @@
+"""`lookahead check` against a server: what it shows, what it refuses, and that nothing changes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from lab.outcome import Outcome, run_command
+from lookahead.errors import ExitStatus
+from lookahead.extension import Stage
+
+_TABLES = """
+    CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
+        FROM generate_series(0, 49999) AS id;
+    CREATE INDEX orders_k ON orders (k);
+    CREATE TABLE odd (day date, number numeric);
+    INSERT INTO odd VALUES ('infinity', 'NaN'), (NULL, 1), ('4000-01-01 BC', 2);
+    CREATE ROLE reader LOGIN;
+    GRANT SELECT ON orders TO reader;
+    ALTER DATABASE postgres SET enable_bitmapscan = off;
+    ALTER DATABASE postgres SET enable_seqscan = off;
+"""
+_QUERY = "SELECT * FROM orders WHERE k BETWEEN 100 AND 3000 ORDER BY k"
+
+
+def _dsn(server: WatchedServer, user: str = "postgres", database: str = "postgres") -> str:
+    place = f"host={server.socket_directory} port={server.port}"
+    return f"{place} user={user} dbname={database}"
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    """A server on which no session has the library unless it loads it."""
+    settings = {"session_preload_libraries": ""}
+    with server_factory(stage=stage, settings=settings) as made:
+        with made.connect() as connection:
+            connection.execute(_TABLES)
+            connection.execute("VACUUM ANALYZE orders")
+        yield made
+
+
+def _check(server: WatchedServer, statement: str, *options: str, user: str = "postgres") -> Outcome:
+    return run_command("check", statement, "--dsn", _dsn(server, user), *options)
+
+
+def _content(server: WatchedServer) -> Any:
+    with server.connect() as connection:
+        return connection.execute(
+            "SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM pg_class)"
+        ).fetchone()
+
+
+def test_shows_each_scan_and_a_conclusion(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    first, second, third, last = outcome.stdout.splitlines()
+    assert first == "Index Scan using orders_k on public.orders"
+    assert second.startswith("  would read ahead: about 1,")
+    assert third.endswith("MB, fits into shared buffers")
+    assert last.startswith("conclusion: it would help while the tables are cold")
+
+
+def test_says_why_a_scan_stays_with_stock(server: WatchedServer) -> None:
+    dsn = f"{_dsn(server)} options='-c pg_lookahead.enabled=off'"
+    outcome = run_command("check", _QUERY, "--dsn", dsn)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "  left to PostgreSQL: disabled; about 1," in outcome.stdout
+    assert "conclusion: it would not help here" in outcome.stdout
+
+
+def test_measures_pairs_and_compares_rows(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY, "--measure", "--repetitions", "2", "--json")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    found = json.loads(outcome.stdout)
+    assert (found["schema"], found["schema_version"]) == ("lookahead-check", 1)
+    assert found["verdict"] == "when cold"
+    assert found["nodes"][0]["attached"] is True
+    measured = found["measurement"]
+    arms = [sample["arm"] for sample in measured["samples"]]
+    assert arms == ["stock", "lookahead", "lookahead", "stock"]
+    assert all(sample["shared_hit_blocks"] > 1000 for sample in measured["samples"])
+    assert (measured["rows"], measured["same_order"]) == (2901, True)
+    text = _check(server, _QUERY, "--measure", "--repetitions", "2").stdout
+    assert "rows:       2,901, the same with the library on and off, in the same order" in text
+
+
+def test_values_without_a_counterpart_in_python(server: WatchedServer) -> None:
+    outcome = _check(server, "SELECT * FROM odd", "--measure", "--repetitions", "1")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "rows:       3, the same" in outcome.stdout
+
+
+def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
+    outcome = _check(server, "SELECT random()", "--measure", "--repetitions", "1")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: the rows differ: 1 with the library off, 1 with it on" in outcome.stderr
+    assert "volatile" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM orders WHERE k = 1", "the statement writes: its plan modifies a table"),
+        (
+            "WITH gone AS (DELETE FROM orders RETURNING k) SELECT * FROM gone",
+            "the statement writes: its plan modifies a table",
+        ),
+        ("CREATE TABLE copied AS SELECT 1", "cannot execute CREATE TABLE AS in a read-only"),
+        ("SELECT k FROM orders FOR UPDATE", "cannot execute SELECT FOR UPDATE in a read-only"),
+        ("SELECT lo_create(0)", "cannot execute lo_create() in a read-only"),
+        ("SELECT 1; DROP TABLE orders", "cannot insert multiple commands"),
+        ("SELECT 1; COMMIT; DROP TABLE orders", "cannot insert multiple commands"),
+        ("ANALYZE SELECT 1", 'syntax error at or near "ANALYZE"'),
+    ],
+)
+def test_nothing_that_writes_is_executed(server: WatchedServer, statement: str, words: str) -> None:
+    before = _content(server)
+    outcome = _check(server, statement, "--measure", "--repetitions", "1")
+    assert outcome.status is ExitStatus.USAGE
+    assert words in outcome.stderr
+    assert "hint: " in outcome.stderr
+    assert _content(server) == before
+
+
+def test_a_write_is_explained_without_being_executed(server: WatchedServer) -> None:
+    before = _content(server)
+    outcome = _check(server, "DELETE FROM orders WHERE k BETWEEN 100 AND 3000")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "Index Scan using orders_k on public.orders" in outcome.stdout
+    assert _content(server) == before
+
+
+def test_the_place_of_an_error_is_shown(server: WatchedServer) -> None:
+    outcome = _check(server, "SELECT k,\n       padd\nFROM orders")
+    assert outcome.status is ExitStatus.USAGE
+    assert outcome.stderr.splitlines() == [
+        'error: the server refuses the statement: column "padd" does not exist',
+        "  LINE 2:        padd",
+        "                 ^",
+        'hint: Perhaps you meant to reference the column "orders.pad".',
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement", ["", "   ", "SELECT $1", "SELECT 1 +", "VACUUM", "SELECT '\N{SNOWMAN}"]
+)
+def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: str) -> None:
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.USAGE
+    assert outcome.stderr.startswith("error: the server refuses the statement: ")
+
+
+@pytest.mark.expects_in_log("statement timeout")
+def test_a_time_limit_ends_the_measurement(server: WatchedServer) -> None:
+    dsn = f"{_dsn(server)} options='-c statement_timeout=200'"
+    outcome = run_command("check", "SELECT pg_sleep(9)", "--dsn", dsn, "--measure")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "canceling statement due to statement timeout" in outcome.stderr
+
+
+def test_a_role_that_may_not_load_the_library(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY, user="reader")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "role reader may not load it" in outcome.stderr
+    assert "session_preload_libraries" in outcome.stderr
+
+
+def test_a_role_whose_sessions_have_the_library(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute("ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'")
+    try:
+        outcome = _check(server, _QUERY, "--measure", "--repetitions", "1", user="reader")
+    finally:
+        with server.connect() as connection:
+            connection.execute("ALTER ROLE reader RESET session_preload_libraries")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "would read ahead" in outcome.stdout
+
+
+def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY, "--measure", "--cold")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "--cold is not possible here" in outcome.stderr
+    assert "CREATE EXTENSION pg_lookahead" in outcome.stderr
+
+
+def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -> None:
+    """With a function of the name and arguments of the extension's, which notes its calls."""
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE evicted (name regclass)")
+        connection.execute(
+            "CREATE FUNCTION pg_lookahead_evict(regclass) RETURNS void LANGUAGE sql "
+            "AS 'INSERT INTO public.evicted VALUES ($1)'"
+        )
+    try:
+        outcome = _check(server, _QUERY, "--measure", "--cold", "--repetitions", "1")
+        with server.connect() as connection:
+            rows = connection.execute(
+                "SELECT name::text, count(*) FROM evicted GROUP BY name ORDER BY 1"
+            ).fetchall()
+    finally:
+        with server.connect() as connection:
+            connection.execute("DROP FUNCTION pg_lookahead_evict; DROP TABLE evicted")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "caches:     cold: 2 relations evicted" in outcome.stdout
+    assert rows == [("orders", 2), ("orders_k", 2)]
+
+
+def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
+    with server_factory() as stock:
+        outcome = _check(stock, "SELECT 1")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: pg_lookahead cannot be loaded: could not access file" in outcome.stderr
+    assert "make install" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["--dsn", "host=/nowhere"], ExitStatus.ENVIRONMENT, "no connection to the server"),
+        (["--dsn", "nonsense"], ExitStatus.USAGE, "--dsn is no connection string"),
+        (["--directory", "/nowhere"], ExitStatus.USAGE, "holds no private server"),
+        (["--cold"], ExitStatus.USAGE, "--cold needs --measure"),
+        (["--dsn", "", "--directory", "."], ExitStatus.USAGE, "exclude each other"),
+        (["--repetitions", "0"], ExitStatus.USAGE, "0 is not in the range"),
+    ],
+)
+def test_bad_options(options: list[str], status: ExitStatus, words: str) -> None:
+    outcome = run_command("check", "SELECT 1", *options)
+    assert outcome.status is status
+    assert words in outcome.stderr
+    assert "hint: " in outcome.stderr
+    assert outcome.stdout == ""

@@ -44,10 +44,8 @@
 /* First size of the array of dead items: arbitrary; doubled as needed. */
 #define DEAD_ITEMS_INITIAL 32
 
-static LaLeaf *leaf_by_number(LaLeafQueue *queue, uint32 number);
 static void describe_item(LaLeafQueue *queue, BTScanOpaque so,
 						  LaTidEntry *entry);
-static void add_dead(LaLeafQueue *queue, const LaTidEntry *entry);
 static void reserve_killed_items(IndexScanDesc scan);
 static void hand_over(LaLeafQueue *queue, IndexScanDesc scan);
 static void flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan);
@@ -151,19 +149,19 @@ la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan)
 	queue->oldest = queue->newest = 0;
 	queue->left = !BTScanPosIsValid(so->currPos);
 	queue->ndead = 0;
-	leaf_by_number(queue, 0)->pending = 0;
+	la_leaf_by_number(queue, 0)->pending = 0;
 	if (queue->left)
 		return;
 
-	leaf_by_number(queue, 0)->page = so->currPos.currPage;
-	leaf_by_number(queue, 0)->lsn = so->currPos.lsn;
+	la_leaf_by_number(queue, 0)->page = so->currPos.currPage;
+	la_leaf_by_number(queue, 0)->lsn = so->currPos.lsn;
 	for (int i = 0; i < so->numKilled; i++)
 	{
 		LaTidEntry	entry;
 
 		so->currPos.itemIndex = so->killedItems[i];
 		describe_item(queue, so, &entry);
-		add_dead(queue, &entry);
+		la_leaf_queue_add_dead(queue, &entry);
 	}
 	so->currPos.itemIndex = current;
 	so->numKilled = 0;
@@ -172,7 +170,7 @@ la_leaf_queue_start(LaLeafQueue *queue, IndexScanDesc scan)
 		LaTidEntry	entry;
 
 		describe_item(queue, so, &entry);
-		add_dead(queue, &entry);
+		la_leaf_queue_add_dead(queue, &entry);
 		scan->kill_prior_tuple = false;
 	}
 }
@@ -187,7 +185,7 @@ la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
 						  ScanDirection direction, bool *leaves_page)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	LaLeaf	   *newest = leaf_by_number(queue, queue->newest);
+	LaLeaf	   *newest = la_leaf_by_number(queue, queue->newest);
 
 	if (!BTScanPosIsValid(so->currPos))
 		*leaves_page = true;
@@ -227,16 +225,16 @@ la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan, bool found,
 	}
 	if (leaves_page)
 	{
-		if (leaf_by_number(queue, queue->newest)->pending == 0)
+		if (la_leaf_by_number(queue, queue->newest)->pending == 0)
 			queue->oldest = queue->newest + 1;
 		queue->newest++;
 		queue->left = false;
-		leaf = leaf_by_number(queue, queue->newest);
+		leaf = la_leaf_by_number(queue, queue->newest);
 		leaf->page = so->currPos.currPage;
 		leaf->lsn = so->currPos.lsn;
 		leaf->pending = 0;
 	}
-	leaf_by_number(queue, queue->newest)->pending++;
+	la_leaf_by_number(queue, queue->newest)->pending++;
 	describe_item(queue, so, entry);
 }
 
@@ -268,32 +266,16 @@ la_leaf_queue_take(LaLeafQueue *queue, IndexScanDesc scan,
 		so->currPos.itemIndex += step;
 		describe_item(queue, so, &entries[i]);
 	}
-	leaf_by_number(queue, queue->newest)->pending += taken;
+	la_leaf_by_number(queue, queue->newest)->pending += taken;
 	return taken;
 }
 
 /*
- * The row of an entry has been examined; is_dead says that no transaction
- * can see any row behind it.
+ * All entries of the oldest leaf have been consumed.
  */
 void
-la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
-					   const LaTidEntry *entry, bool is_dead,
-					   LaScanCounters *counters)
+la_leaf_queue_finish_oldest(LaLeafQueue *queue, IndexScanDesc scan)
 {
-	LaLeaf	   *leaf;
-
-	leaf = leaf_by_number(queue, queue->oldest);
-	Assert(entry->leaf == queue->oldest % LA_LEAVES_MAX);
-	Assert(leaf->pending > 0);
-
-	if (is_dead)
-	{
-		add_dead(queue, entry);
-		counters->killed++;
-	}
-	if (--leaf->pending > 0)
-		return;
 	if (queue->oldest != queue->newest)
 	{
 		flush_left_leaf(queue, scan);
@@ -320,12 +302,6 @@ la_leaf_queue_reset(LaLeafQueue *queue, IndexScanDesc scan)
 	queue->left = true;
 }
 
-static LaLeaf *
-leaf_by_number(LaLeafQueue *queue, uint32 number)
-{
-	return &queue->leaves[number % LA_LEAVES_MAX];
-}
-
 /*
  * The entry on which the AM stands, for the ring.
  */
@@ -346,8 +322,8 @@ describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
 /*
  * Notes a dead item of the oldest leaf.
  */
-static void
-add_dead(LaLeafQueue *queue, const LaTidEntry *entry)
+void
+la_leaf_queue_add_dead(LaLeafQueue *queue, const LaTidEntry *entry)
 {
 	if (queue->dead == NULL)
 	{
@@ -405,7 +381,7 @@ static void
 flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	LaLeaf	   *leaf = leaf_by_number(queue, queue->oldest);
+	LaLeaf	   *leaf = la_leaf_by_number(queue, queue->oldest);
 	BTScanPos	position = &so->currPos;
 	int			nitems = Min(queue->ndead, MaxTIDsPerBTreePage);
 	Size		saved_size = offsetof(BTScanPosData, items) +

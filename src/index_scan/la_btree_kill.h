@@ -83,9 +83,38 @@ extern void la_leaf_queue_advanced(LaLeafQueue *queue, IndexScanDesc scan,
 extern uint32 la_leaf_queue_take(LaLeafQueue *queue, IndexScanDesc scan,
 								 ScanDirection direction,
 								 LaTidEntry *entries, uint32 max_entries);
-extern void la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
-								   const LaTidEntry *entry, bool is_dead,
-								   LaScanCounters *counters);
+extern void la_leaf_queue_add_dead(LaLeafQueue *queue,
+								   const LaTidEntry *entry);
+extern void la_leaf_queue_finish_oldest(LaLeafQueue *queue,
+										IndexScanDesc scan);
 extern void la_leaf_queue_reset(LaLeafQueue *queue, IndexScanDesc scan);
+
+static inline LaLeaf *
+la_leaf_by_number(LaLeafQueue *queue, uint32 number)
+{
+	return &queue->leaves[number % LA_LEAVES_MAX];
+}
+
+/*
+ * The row of an entry has been examined; is_dead says that no transaction can
+ * see any row behind it.
+ */
+static inline void
+la_leaf_queue_consumed(LaLeafQueue *queue, IndexScanDesc scan,
+					   const LaTidEntry *entry, bool is_dead,
+					   LaScanCounters *counters)
+{
+	LaLeaf	   *leaf = la_leaf_by_number(queue, queue->oldest);
+
+	Assert(entry->leaf == queue->oldest % LA_LEAVES_MAX);
+	Assert(leaf->pending > 0);
+	if (is_dead)
+	{
+		la_leaf_queue_add_dead(queue, entry);
+		counters->killed++;
+	}
+	if (--leaf->pending == 0)
+		la_leaf_queue_finish_oldest(queue, scan);
+}
 
 #endif							/* LA_BTREE_KILL_H */

@@ -29,10 +29,9 @@ struct LaRingAdvice
 	LaAdvice   *advice;
 	uint64		advised;		/* entries before this one have been looked at */
 	BlockNumber last_advised;
-	BlockNumber current;		/* page of the entry consumed last */
 };
 
-static void look_ahead(LaTidRing *ring);
+static void look_ahead(LaTidRing *ring, BlockNumber current);
 static pg_attribute_always_inline void prefetch_row(LaTidRing *ring, uint64 position);
 
 /*
@@ -59,35 +58,19 @@ la_ring_advice_start(LaTidRing *ring, int distance)
 
 	state->advised = 0;
 	state->last_advised = InvalidBlockNumber;
-	state->current = InvalidBlockNumber;
 	la_advice_start(state->advice, distance);
 }
 
 /*
- * Is there an entry to consume?
- */
-bool
-la_ring_advice_ready(LaTidRing *ring)
-{
-	return ring->consumed < ring->filled || la_tid_ring_fill(ring);
-}
-
-/*
- * The row of the next entry is about to be fetched.
+ * The row of the next entry, which is on another page than the one before, is
+ * about to be fetched.
  */
 void
-la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
+la_ring_advice_next_page(LaTidRing *ring, const LaTidEntry *entry)
 {
 	LaRingAdvice *state = ring->advice;
 	LaScanCounters *counters = &ring->fetch->node->counters;
-	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 
-	if (block == state->current)
-	{
-		counters->repeated++;
-		return;
-	}
-	state->current = block;
 	if (ring->consumed < state->advised)
 	{
 		uint32		distance = state->advice->in_flight_count;
@@ -100,7 +83,7 @@ la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 		counters->direct++;
 
 	if (la_advice_turn(state->advice, ring->consumed))
-		look_ahead(ring);
+		look_ahead(ring, ItemPointerGetBlockNumber(&entry->tid));
 	prefetch_row(ring, ring->consumed + ROWS_AHEAD);
 }
 
@@ -116,7 +99,7 @@ la_ring_advice_free(LaTidRing *ring)
  * allows and a Limit wants them.
  */
 static void
-look_ahead(LaTidRing *ring)
+look_ahead(LaTidRing *ring, BlockNumber current)
 {
 	LaRingAdvice *state = ring->advice;
 	uint64		wanted = la_registry_rows_wanted(ring->fetch->node);
@@ -124,7 +107,7 @@ look_ahead(LaTidRing *ring)
 	if (state->advised <= ring->consumed)
 	{
 		state->advised = ring->consumed + 1;
-		state->last_advised = state->current;
+		state->last_advised = current;
 	}
 	while (la_advice_wants_more(state->advice))
 	{

@@ -14,9 +14,8 @@ typedef struct LaRingAdvice LaRingAdvice;
 
 extern LaRingAdvice *la_ring_advice_create(LaTidRing *ring);
 extern void la_ring_advice_start(LaTidRing *ring, int distance);
-extern bool la_ring_advice_ready(LaTidRing *ring);
-extern void la_ring_advice_before_fetch(LaTidRing *ring,
-										const LaTidEntry *entry);
+extern void la_ring_advice_next_page(LaTidRing *ring,
+									 const LaTidEntry *entry);
 extern void la_ring_advice_free(LaTidRing *ring);
 
 #endif							/* LA_RING_ADVICE_H */

@@ -33,6 +33,8 @@ struct LaTidRing
 	uint64		consumed;
 	uint64		filled;
 	bool		exhausted;		/* the AM has no more entries */
+	BlockNumber current_block;	/* page of the entry consumed last */
+	const struct TableAmRoutine *heap;
 
 	/* Dead entries of a btree go by leaf, those of others one by one. */
 	bool		is_btree;

@@ -8,8 +8,8 @@
  * had read, in one of two ways (la_transport.c): by la_ring_advice.c or by
  * la_ring_stream.c.
  *
- * The row itself is fetched by core's index_fetch_heap(), so visibility, HOT
- * chains, predicate locks and statistics are core's.
+ * The row itself is fetched by the heap AM, so visibility, HOT chains and
+ * predicate locks are core's.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +17,8 @@
 
 #include "access/amapi.h"
 #include "access/genam.h"
+#include "access/heapam.h"
+#include "access/tableam.h"
 #include "catalog/pg_am_d.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
@@ -61,6 +63,7 @@ static bool make_room(LaTidRing *ring);
 static uint32 adjacent_room(const LaTidRing *ring);
 static bool is_ready(LaTidRing *ring);
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
+static bool fetch_heap(LaTidRing *ring, TupleTableSlot *slot, bool *is_dead);
 static void apply_test_settings(LaTidRing *ring);
 static void fill_to_test_depth(LaTidRing *ring);
 
@@ -74,6 +77,7 @@ la_tid_ring_create(LaIndexFetch *fetch)
 	LaTidRing  *ring = palloc0_object(LaTidRing);
 
 	ring->fetch = fetch;
+	ring->heap = GetHeapamTableAmRoutine();
 	ring->capacity = RING_SIZE_INITIAL;
 	ring->max_capacity = LA_RING_SIZE_MAX;
 	apply_test_settings(ring);
@@ -101,6 +105,7 @@ la_tid_ring_start(LaTidRing *ring, ScanDirection direction)
 	ring->direction = direction;
 	ring->consumed = ring->filled = 0;
 	ring->exhausted = false;
+	ring->current_block = InvalidBlockNumber;
 	if (ring->advice)
 		la_ring_advice_start(ring, la_transport_distance(ring->fetch->node->query->partial_fetch));
 	else
@@ -325,7 +330,9 @@ make_room(LaTidRing *ring)
 static bool
 is_ready(LaTidRing *ring)
 {
-	return ring->advice ? la_ring_advice_ready(ring) : la_ring_stream_ready(ring);
+	if (ring->stream)
+		return la_ring_stream_ready(ring);
+	return ring->consumed < ring->filled || la_tid_ring_fill(ring);
 }
 
 /*
@@ -336,35 +343,58 @@ static bool
 fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 {
 	IndexScanDesc scan = ring->fetch->scan;
+	LaScanCounters *counters = &ring->fetch->node->counters;
 	LaTidEntry	entry = *la_tid_ring_entry(ring, ring->consumed);
 	bool		found;
 	bool		is_dead;
 
 	INJECTION_POINT("pg-lookahead-before-fetch", NULL);
-	if (ring->advice)
-		la_ring_advice_before_fetch(ring, &entry);
-	else
+	if (ring->stream)
 		la_ring_stream_before_fetch(ring, &entry);
+	else if (ItemPointerGetBlockNumber(&entry.tid) == ring->current_block)
+		counters->repeated++;
+	else
+		la_ring_advice_next_page(ring, &entry);
+	ring->current_block = ItemPointerGetBlockNumber(&entry.tid);
 
 	scan->xs_heaptid = entry.tid;
 	scan->xs_recheck = entry.recheck;
 	scan->xs_heap_continue = false;
 	pgstat_count_index_tuples(scan->indexRelation, 1);
-	found = index_fetch_heap(scan, slot);
-	is_dead = scan->kill_prior_tuple;
-	scan->kill_prior_tuple = false;
+	found = fetch_heap(ring, slot, &is_dead);
 
 	if (ring->stream)
 		la_ring_stream_after_fetch(ring, &entry);
 	ring->consumed++;
 	if (ring->is_btree)
-		la_leaf_queue_consumed(&ring->leaves, scan, &entry, is_dead,
-							   &ring->fetch->node->counters);
+		la_leaf_queue_consumed(&ring->leaves, scan, &entry, is_dead, counters);
 	else
 	{
 		ring->prior_dead = is_dead;
 		ring->one_by_one |= is_dead;
 	}
+	return found;
+}
+
+/*
+ * Has the heap AM find the visible row of the current entry.  Mirrors
+ * index_fetch_heap(), without the way through our shadow relation.  *is_dead
+ * says that no transaction can see any row of the entry; never on a standby.
+ */
+static bool
+fetch_heap(LaTidRing *ring, TupleTableSlot *slot, bool *is_dead)
+{
+	IndexScanDesc scan = ring->fetch->scan;
+	bool		all_dead = false;
+	bool		found;
+
+	found = ring->heap->index_fetch_tuple(ring->fetch->inner,
+										  &scan->xs_heaptid,
+										  scan->xs_snapshot, slot,
+										  &scan->xs_heap_continue, &all_dead);
+	if (found)
+		pgstat_count_heap_fetch(scan->indexRelation);
+	*is_dead = all_dead && !scan->xactStartedInRecovery;
 	return found;
 }
 

@@ -5,7 +5,7 @@
  *
  * Nothing is printed unless the option is given, so the output of a plain
  * EXPLAIN is core's to the byte.  Counters are those of the process that
- * runs EXPLAIN: parallel workers keep their own.
+ * runs EXPLAIN and of its parallel workers, summed up.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,7 @@
 #include "attach/la_registry.h"
 #include "la_explain.h"
 #include "la_stats.h"
+#include "statistics/la_worker_counters.h"
 
 typedef struct LaExplainOptions
 {
@@ -34,6 +35,8 @@ static void explain_per_node(PlanState *planstate, List *ancestors,
 							 const char *relationship, const char *plan_name,
 							 ExplainState *es);
 static const char *node_status(const LaNode *node, const ExplainState *es);
+static LaScanCounters summed_counters(const LaNode *node);
+static bool misses_workers(const LaNode *node);
 static void explain_text(const LaNode *node, ExplainState *es);
 static void explain_properties(const LaNode *node, ExplainState *es);
 static double mean_distance(const LaScanCounters *counters);
@@ -75,9 +78,9 @@ explain_per_node(PlanState *planstate, List *ancestors,
 				 ExplainState *es)
 {
 	/* What is shown for a scan of a query that we were told to leave. */
-	static const LaNode disabled = {.reason = LA_REASON_DISABLED};
+	static LaNode disabled = {.reason = LA_REASON_DISABLED};
 	LaExplainOptions *options;
-	const LaNode *node;
+	LaNode	   *node;
 
 	if (next_explain_per_node)
 		next_explain_per_node(planstate, ancestors, relationship, plan_name,
@@ -91,6 +94,8 @@ explain_per_node(PlanState *planstate, List *ancestors,
 	node = la_registry_find(planstate);
 	if (node == NULL)
 		node = &disabled;
+	else
+		la_worker_counters_collect(node->query);
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_text(node, es);
@@ -109,10 +114,32 @@ node_status(const LaNode *node, const ExplainState *es)
 	return es->analyze ? "prefetch" : "eligible";
 }
 
+/*
+ * The counters of all processes that executed the node.
+ */
+static LaScanCounters
+summed_counters(const LaNode *node)
+{
+	LaScanCounters sum = node->counters;
+
+	la_scan_counters_add(&sum, &node->worker_counters);
+	return sum;
+}
+
+/*
+ * Have workers executed the node whose counters did not reach us?
+ */
+static bool
+misses_workers(const LaNode *node)
+{
+	return node->below_gather && node->query->workers_uncounted;
+}
+
 static void
 explain_text(const LaNode *node, ExplainState *es)
 {
-	const LaScanCounters *c = &node->counters;
+	LaScanCounters sum = summed_counters(node);
+	const LaScanCounters *c = &sum;
 
 	ExplainIndentText(es);
 	if (node->reason != LA_REASON_NONE)
@@ -132,17 +159,19 @@ explain_text(const LaNode *node, ExplainState *es)
 						 " repeated=" UINT64_FORMAT
 						 " distance=%.1f/" UINT64_FORMAT
 						 " kills=" UINT64_FORMAT
-						 " restarts=" UINT64_FORMAT "\n",
+						 " restarts=" UINT64_FORMAT "%s\n",
 						 c->scans, c->prefetched, c->requests, c->advised,
 						 c->bridged, c->pauses, c->direct, c->repeated,
 						 mean_distance(c), c->distance_max, c->killed,
-						 c->restarts);
+						 c->restarts,
+						 misses_workers(node) ? " workers=uncounted" : "");
 }
 
 static void
 explain_properties(const LaNode *node, ExplainState *es)
 {
-	const LaScanCounters *c = &node->counters;
+	LaScanCounters sum = summed_counters(node);
+	const LaScanCounters *c = &sum;
 
 	ExplainOpenGroup("Lookahead", "Lookahead", true, es);
 	ExplainPropertyText("Status", node_status(node, es), es);
@@ -162,6 +191,8 @@ explain_properties(const LaNode *node, ExplainState *es)
 		ExplainPropertyUInteger("Max Distance", NULL, c->distance_max, es);
 		ExplainPropertyUInteger("Killed Items", NULL, c->killed, es);
 		ExplainPropertyUInteger("Restarts", NULL, c->restarts, es);
+		if (misses_workers(node))
+			ExplainPropertyText("Workers", "uncounted", es);
 	}
 	ExplainCloseGroup("Lookahead", "Lookahead", true, es);
 }

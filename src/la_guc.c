@@ -35,9 +35,11 @@ int			la_test_start_after = -1;
 int			la_test_depth = 0;
 int			la_test_stop_seed = 0;
 bool		la_test_fail_self_check = false;
+bool		la_test_fail_worker_table = false;
 char	   *la_test_counter_file = NULL;
 
 static void define_test_settings(void);
+static void define_test_failures(void);
 #endif
 
 /*
@@ -96,6 +98,7 @@ la_guc_define(void)
 
 #ifdef LA_TEST
 	define_test_settings();
+	define_test_failures();
 #endif
 
 	MarkGUCPrefixReserved("pg_lookahead");
@@ -136,15 +139,6 @@ define_test_settings(void)
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
 
-	DefineCustomBoolVariable("pg_lookahead.test_fail_self_check",
-							 "Makes the check of private structures fail.",
-							 NULL,
-							 &la_test_fail_self_check,
-							 false,
-							 PGC_SUSET,
-							 GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
-
 	DefineCustomIntVariable("pg_lookahead.test_ring_size",
 							"Sets the capacity of the ring of index entries.",
 							"Rounded up to a power of two; 0 uses the default.",
@@ -174,5 +168,30 @@ define_test_settings(void)
 							PGC_SUSET,
 							GUC_NOT_IN_SAMPLE,
 							NULL, NULL, NULL);
+}
+
+/*
+ * Settings of a test build that make rare failures happen.
+ */
+static void
+define_test_failures(void)
+{
+	DefineCustomBoolVariable("pg_lookahead.test_fail_self_check",
+							 "Makes the check of private structures fail.",
+							 NULL,
+							 &la_test_fail_self_check,
+							 false,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.test_fail_worker_table",
+							 "Makes it fail to share counters with parallel workers.",
+							 NULL,
+							 &la_test_fail_worker_table,
+							 false,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 }
 #endif

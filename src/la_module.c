@@ -21,6 +21,7 @@
 #include "la_compat.h"
 #include "la_explain.h"
 #include "la_guc.h"
+#include "la_stats.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "pg_lookahead",
@@ -75,6 +76,7 @@ _PG_init(void)
 	claim_process();
 	la_guc_define();
 	report_newer_server();
+	la_stats_init();
 	la_explain_init();
 	la_attach_init();
 }

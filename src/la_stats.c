@@ -1,10 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * la_stats.c
- *	  counters of this backend, and the functions that show them
+ *	  what is counted, and the functions that show it
  *
  * Counters are added up when a query ends, so the view never shows a query
  * that is still running, and a query that fails is counted like any other.
+ *
+ * Every process counts for itself.  Where the library came with the server
+ * (shared_preload_libraries), the counts are also handed to core's cumulative
+ * statistics (statistics/la_cluster_stats.c), and the view shows those;
+ * elsewhere it shows the counts of its own session.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,15 +22,20 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "utils/builtins.h"
+#include "utils/timestamp.h"
 
 #include "la_guc.h"
 #include "la_stats.h"
+#include "statistics/la_cluster_stats.h"
 
-#define STATS_COLUMNS 10
+#define STATS_COLUMNS 15
 
-static uint64 nodes_seen = 0;
-static uint64 fallbacks[LA_REASON_COUNT];
-static LaScanCounters totals;
+/* Of this process, and since when (0: since it started). */
+static LaTotals session_totals;
+static TimestampTz session_reset = 0;
+
+/* Of its parallel workers. */
+static LaScanCounters worker_totals;
 
 static const char *const reason_texts[] = {
 	[LA_REASON_NONE] = "none",
@@ -46,6 +56,7 @@ StaticAssertDecl(lengthof(reason_texts) == LA_REASON_COUNT,
 				 "every LaReason needs a text");
 
 PG_FUNCTION_INFO_V1(pg_lookahead_stats);
+PG_FUNCTION_INFO_V1(pg_lookahead_stats_reset);
 
 #ifdef LA_TEST
 static void register_counter_file(void);
@@ -62,45 +73,99 @@ la_reason_text(LaReason reason)
 }
 
 /*
- * Counts a scan node of a query that starts, and why it was left to core if
- * it was.
+ * At load: cumulative statistics, where they are possible.
  */
 void
-la_stats_count_node(LaReason reason)
+la_stats_init(void)
 {
-	nodes_seen++;
-	if (reason != LA_REASON_NONE)
-		fallbacks[reason]++;
-#ifdef LA_TEST
-	register_counter_file();
-#endif
+	la_cluster_stats_init();
 }
 
 /*
- * Adds the counters of a plan node whose query ends.
+ * Adds counters of scans to others.
+ */
+void
+la_scan_counters_add(LaScanCounters *sum, const LaScanCounters *counters)
+{
+	sum->scans += counters->scans;
+	sum->prefetched += counters->prefetched;
+	sum->requests += counters->requests;
+	sum->advised += counters->advised;
+	sum->bridged += counters->bridged;
+	sum->pauses += counters->pauses;
+	sum->direct += counters->direct;
+	sum->repeated += counters->repeated;
+	sum->killed += counters->killed;
+	sum->restarts += counters->restarts;
+	sum->distance_sum += counters->distance_sum;
+	sum->distance_max = Max(sum->distance_max, counters->distance_max);
+}
+
+/*
+ * Adds totals to others.
+ */
+void
+la_totals_add(LaTotals *sum, const LaTotals *totals)
+{
+	sum->nodes += totals->nodes;
+	for (int i = 0; i < LA_REASON_COUNT; i++)
+		sum->fallbacks[i] += totals->fallbacks[i];
+	la_scan_counters_add(&sum->scans, &totals->scans);
+}
+
+/*
+ * Counts a scan node of a query that starts, and why it was left to core if
+ * it was.  A worker's slice is part of a query that its leader counts.
+ */
+void
+la_stats_count_node(LaReason reason, bool in_slice)
+{
+	LaTotals   *pending;
+
+#ifdef LA_TEST
+	register_counter_file();
+#endif
+	if (in_slice)
+		return;
+
+	session_totals.nodes++;
+	session_totals.fallbacks[reason]++;
+	pending = la_cluster_stats_pending();
+	if (pending != NULL)
+	{
+		pending->nodes++;
+		pending->fallbacks[reason]++;
+	}
+}
+
+/*
+ * Adds the counters of a plan node whose query ends.  Must not throw.
  */
 void
 la_stats_add_scan(const LaScanCounters *counters)
 {
-	totals.scans += counters->scans;
-	totals.prefetched += counters->prefetched;
-	totals.requests += counters->requests;
-	totals.advised += counters->advised;
-	totals.bridged += counters->bridged;
-	totals.pauses += counters->pauses;
-	totals.direct += counters->direct;
-	totals.repeated += counters->repeated;
-	totals.killed += counters->killed;
-	totals.restarts += counters->restarts;
-	totals.distance_sum += counters->distance_sum;
-	totals.distance_max = Max(totals.distance_max, counters->distance_max);
+	LaTotals   *pending = la_cluster_stats_pending();
+
+	la_scan_counters_add(&session_totals.scans, counters);
+	if (pending != NULL)
+		la_scan_counters_add(&pending->scans, counters);
+}
+
+/*
+ * Adds what the workers of a leader's plan node have counted.  The cluster
+ * has that from the workers themselves.  Must not throw.
+ */
+void
+la_stats_add_workers(const LaScanCounters *counters)
+{
+	la_scan_counters_add(&worker_totals, counters);
 }
 
 /*
  * The fallbacks by reason, as JSON text.
  */
 static char *
-fallbacks_json(void)
+fallbacks_json(const LaTotals *totals)
 {
 	StringInfoData json;
 	const char *separator = "";
@@ -109,10 +174,10 @@ fallbacks_json(void)
 	appendStringInfoChar(&json, '{');
 	for (int i = LA_REASON_NONE + 1; i < LA_REASON_COUNT; i++)
 	{
-		if (fallbacks[i] == 0)
+		if (totals->fallbacks[i] == 0)
 			continue;
 		appendStringInfo(&json, "%s\"%s\": " UINT64_FORMAT,
-						 separator, reason_texts[i], fallbacks[i]);
+						 separator, reason_texts[i], totals->fallbacks[i]);
 		separator = ", ";
 	}
 	appendStringInfoChar(&json, '}');
@@ -120,13 +185,16 @@ fallbacks_json(void)
 }
 
 /*
- * SQL function pg_lookahead_stats(): one row for each feature, for this
- * backend since it started.
+ * SQL function pg_lookahead_stats(): one row for each feature, for the
+ * cluster or for this session.
  */
 Datum
 pg_lookahead_stats(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	TimestampTz reset = session_reset != 0 ? session_reset : MyStartTimestamp;
+	const LaTotals *cluster = la_cluster_stats_fetch(&reset);
+	LaTotals	totals = cluster ? *cluster : session_totals;
 	Datum		values[STATS_COLUMNS];
 	bool		nulls[STATS_COLUMNS] = {0};
 	int			i = 0;
@@ -140,20 +208,43 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 						   rsinfo->setDesc->natts, STATS_COLUMNS),
 				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
 
+	if (!cluster)
+		la_scan_counters_add(&totals.scans, &worker_totals);
 	values[i++] = CStringGetTextDatum("index_scan");
-	values[i++] = Int64GetDatum((int64) nodes_seen);
-	values[i++] = Int64GetDatum((int64) totals.scans);
-	values[i++] = Int64GetDatum((int64) totals.prefetched);
-	values[i++] = Int64GetDatum((int64) totals.advised);
-	values[i++] = Int64GetDatum((int64) totals.direct);
-	values[i++] = Int64GetDatum((int64) totals.repeated);
-	values[i++] = Int64GetDatum((int64) totals.killed);
-	values[i++] = Int64GetDatum((int64) totals.restarts);
-	values[i++] = CStringGetTextDatum(fallbacks_json());
+	values[i++] = CStringGetTextDatum(cluster ? "cluster" : "backend");
+	values[i++] = Int64GetDatum((int64) totals.nodes);
+	values[i++] = Int64GetDatum((int64) totals.scans.scans);
+	values[i++] = Int64GetDatum((int64) totals.scans.prefetched);
+	values[i++] = Int64GetDatum((int64) totals.scans.requests);
+	values[i++] = Int64GetDatum((int64) totals.scans.advised);
+	values[i++] = Int64GetDatum((int64) totals.scans.bridged);
+	values[i++] = Int64GetDatum((int64) totals.scans.pauses);
+	values[i++] = Int64GetDatum((int64) totals.scans.direct);
+	values[i++] = Int64GetDatum((int64) totals.scans.repeated);
+	values[i++] = Int64GetDatum((int64) totals.scans.killed);
+	values[i++] = Int64GetDatum((int64) totals.scans.restarts);
+	values[i++] = CStringGetTextDatum(fallbacks_json(&totals));
+	values[i++] = TimestampTzGetDatum(reset);
 	Assert(i == STATS_COLUMNS);
 
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
+}
+
+/*
+ * SQL function pg_lookahead_stats_reset(): sets to zero what the view shows.
+ * Who may call it is left to GRANT, as for core's pg_stat_reset_shared().
+ */
+Datum
+pg_lookahead_stats_reset(PG_FUNCTION_ARGS)
+{
+	if (!la_cluster_stats_reset())
+	{
+		memset(&session_totals, 0, sizeof(session_totals));
+		memset(&worker_totals, 0, sizeof(worker_totals));
+		session_reset = GetCurrentTimestamp();
+	}
+	PG_RETURN_VOID();
 }
 
 #ifdef LA_TEST
@@ -182,6 +273,7 @@ register_counter_file(void)
 static void
 write_counter_file(int code, Datum arg)
 {
+	const LaScanCounters *scans = &session_totals.scans;
 	char		line[512];
 	int			length;
 	int			fd;
@@ -191,13 +283,14 @@ write_counter_file(int code, Datum arg)
 
 	length = snprintf(line, sizeof(line),
 					  "nodes=" UINT64_FORMAT " scans=" UINT64_FORMAT
-					  " prefetched=" UINT64_FORMAT " advised=" UINT64_FORMAT
+					  " prefetched=" UINT64_FORMAT " requests=" UINT64_FORMAT
+					  " advised=" UINT64_FORMAT
 					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
 					  " restarts=" UINT64_FORMAT "\n",
-					  nodes_seen, totals.scans, totals.prefetched,
-					  totals.advised, totals.direct, totals.repeated, totals.killed,
-					  totals.restarts);
+					  session_totals.nodes, scans->scans, scans->prefetched,
+					  scans->requests, scans->advised, scans->direct, scans->repeated,
+					  scans->killed, scans->restarts);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)
 		elog(LOG, "could not write counters to \"%s\": %m",

@@ -50,8 +50,23 @@ typedef struct LaScanCounters
 	uint64		distance_max;	/* most requests ahead at once */
 } LaScanCounters;
 
+/*
+ * All that is counted: by a session, or in the whole cluster.
+ */
+typedef struct LaTotals
+{
+	uint64		nodes;			/* scan nodes of queries that started */
+	uint64		fallbacks[LA_REASON_COUNT]; /* of these, left to core */
+	LaScanCounters scans;
+} LaTotals;
+
+extern void la_stats_init(void);
 extern const char *la_reason_text(LaReason reason);
-extern void la_stats_count_node(LaReason reason);
+extern void la_scan_counters_add(LaScanCounters *sum,
+								 const LaScanCounters *counters);
+extern void la_totals_add(LaTotals *sum, const LaTotals *totals);
+extern void la_stats_count_node(LaReason reason, bool in_slice);
 extern void la_stats_add_scan(const LaScanCounters *counters);
+extern void la_stats_add_workers(const LaScanCounters *counters);
 
 #endif							/* LA_STATS_H */

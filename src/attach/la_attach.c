@@ -34,12 +34,16 @@
 #include "index_scan/la_index_peek.h"
 #include "la_guc.h"
 #include "la_stats.h"
+#include "statistics/la_worker_counters.h"
 
 typedef struct WalkContext
 {
 	EState	   *estate;
 	int			eflags;
 	LaQuery    *query;			/* NULL until a node is worth registering */
+	PlanState  *gather;			/* Gather [Merge] above the current node */
+	bool		in_slice;		/* a worker's part of its leader's plan? */
+	bool		attached;		/* to any node? */
 } WalkContext;
 
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
@@ -78,6 +82,7 @@ attach_executor_start(QueryDesc *queryDesc, int eflags)
 	else
 		standard_ExecutorStart(queryDesc, eflags);
 
+	context.in_slice = la_worker_counters_in_slice();
 	if (!la_index_prefetch_enabled() || queryDesc->planstate == NULL)
 		return;
 
@@ -89,6 +94,8 @@ attach_executor_start(QueryDesc *queryDesc, int eflags)
 		if (lfirst(lc) != NULL)
 			attach_walker((PlanState *) lfirst(lc), &context);
 	}
+	if (context.in_slice && context.attached)
+		la_worker_counters_begin_slice(context.query);
 }
 
 /*
@@ -123,6 +130,9 @@ attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 static bool
 attach_walker(PlanState *planstate, WalkContext *context)
 {
+	PlanState  *gather = context->gather;
+	bool		result;
+
 	check_stack_depth();
 
 	switch (nodeTag(planstate))
@@ -137,11 +147,17 @@ attach_walker(PlanState *planstate, WalkContext *context)
 		case T_IndexOnlyScanState:
 			classify(planstate, context);
 			break;
+		case T_GatherState:
+		case T_GatherMergeState:
+			context->gather = planstate;
+			break;
 		default:
 			break;
 	}
 
-	return planstate_tree_walker(planstate, attach_walker, context);
+	result = planstate_tree_walker(planstate, attach_walker, context);
+	context->gather = gather;
+	return result;
 }
 
 /*
@@ -228,11 +244,20 @@ classify(PlanState *planstate, WalkContext *context)
 	if (context->eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 
-	la_stats_count_node(node->reason);
-	if (node->reason == LA_REASON_NONE && peeks)
-		la_index_peek_attach(node);
-	else if (node->reason == LA_REASON_NONE)
-		ExecSetExecProcNode(planstate, la_index_scan_exec);
+	la_stats_count_node(node->reason, context->in_slice);
+	if (node->reason == LA_REASON_NONE)
+	{
+		context->attached = true;
+		if (peeks)
+			la_index_peek_attach(node);
+		else
+			ExecSetExecProcNode(planstate, la_index_scan_exec);
+		if (context->gather != NULL)
+		{
+			node->below_gather = true;
+			la_worker_counters_watch(context->query, context->gather);
+		}
+	}
 	else
 		elog(DEBUG1, "pg_lookahead leaves an index scan to core: %s",
 			 la_reason_text(node->reason));

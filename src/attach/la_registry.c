@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 
 #include "attach/la_registry.h"
+#include "statistics/la_worker_counters.h"
 
 typedef struct LaNodeEntry
 {
@@ -61,6 +62,7 @@ la_registry_add_query(EState *estate)
 	query = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaQuery));
 	query->estate = estate;
 	slist_init(&query->nodes);
+	slist_init(&query->gathers);
 	query->on_reset.func = forget_query;
 	query->on_reset.arg = query;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, &query->on_reset);
@@ -105,6 +107,7 @@ la_registry_add(LaQuery *query, PlanState *planstate)
 		return entry->node;
 	}
 	node->planstate = planstate;
+	node->plan_node_id = planstate->plan->plan_node_id;
 	node->query = query;
 	node->reason = LA_REASON_NONE;
 	entry->node = node;
@@ -151,6 +154,24 @@ la_registry_rows_wanted(const LaNode *node)
 }
 
 /*
+ * The node of a query with this plan_node_id, or NULL.
+ */
+LaNode *
+la_registry_find_id(LaQuery *query, int plan_node_id)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->nodes)
+	{
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
+
+		if (node->plan_node_id == plan_node_id)
+			return node;
+	}
+	return NULL;
+}
+
+/*
  * Memory context callback at the end of a query: adds its counters to the
  * backend's and forgets its nodes.  Must not throw.
  */
@@ -161,11 +182,13 @@ forget_query(void *arg)
 	slist_iter	iter;
 
 	last_found = NULL;
+	la_worker_counters_end(query);
 	slist_foreach(iter, &query->nodes)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
 		la_stats_add_scan(&node->counters);
+		la_stats_add_workers(&node->worker_counters);
 		nodetable_delete(node_table, node->planstate);
 	}
 	dlist_delete(&query->link);

@@ -22,6 +22,10 @@ typedef struct LaQuery
 	dlist_node	link;			/* in the list of running queries */
 	EState	   *estate;
 	slist_head	nodes;			/* LaNode */
+	slist_head	gathers;		/* of statistics/la_worker_counters.c */
+	bool		is_slice;		/* a worker's, for a leader to count */
+	bool		listening;		/* do workers hand counters to us? */
+	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		partial_fetch;	/* rows are asked for a few at a time */
 	Size		ring_bytes;		/* of all scans that look ahead */
 	MemoryContextCallback on_reset;
@@ -34,7 +38,9 @@ typedef struct LaNode
 {
 	slist_node	link;			/* in LaQuery.nodes */
 	PlanState  *planstate;
+	int			plan_node_id;	/* the plan may go before us */
 	LaQuery    *query;
+	bool		below_gather;	/* may workers execute it? */
 	bool		classified;		/* has the walker decided about it? */
 	LaReason	reason;			/* why it is left to core, if it is */
 
@@ -44,7 +50,8 @@ typedef struct LaNode
 	/* Used by la_index_peek.c, if it attached. */
 	struct LaIndexPeek *peek;
 
-	LaScanCounters counters;
+	LaScanCounters counters;	/* of this process */
+	LaScanCounters worker_counters; /* what its workers handed on */
 } LaNode;
 
 extern LaQuery *la_registry_add_query(EState *estate);
@@ -52,5 +59,6 @@ extern LaQuery *la_registry_find_query(EState *estate);
 extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate);
 extern LaNode *la_registry_find(PlanState *planstate);
 extern uint64 la_registry_rows_wanted(const LaNode *node);
+extern LaNode *la_registry_find_id(LaQuery *query, int plan_node_id);
 
 #endif							/* LA_REGISTRY_H */

@@ -6,6 +6,7 @@ CREATE EXTENSION pg_lookahead;
 CREATE TABLE counted (k int, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO counted SELECT i, repeat('x', 1900) FROM generate_series(1, 400) i;
 CREATE INDEX ON counted (k);
+CREATE INDEX ON counted USING gist (point(k, k));
 ANALYZE counted;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -13,11 +14,12 @@ SET enable_bitmapscan = off;
 \c -
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT * FROM pg_stat_lookahead;
+\set counts 'feature, scope, nodes, scans, prefetched_blocks, requests, advised_blocks, bridged_blocks, pauses, direct_blocks, repeated_blocks, killed_items, restarts, fallbacks'
+SELECT :counts FROM pg_stat_lookahead;
 -- four rows a page: 4 entries by core, 396 entries on 99 pages by us
 SELECT count(pad) FROM counted WHERE k > 0;
-SELECT count(*) FROM counted WHERE k > 0;
-SELECT * FROM pg_stat_lookahead;
+SELECT k FROM counted ORDER BY point(k, k) <-> point(1, 1) LIMIT 1;
+SELECT :counts FROM pg_stat_lookahead;
 -- a statement that fails is counted too
 SELECT sum(1 / (k - 300)) FROM counted WHERE k > 0 AND pad > '';
 SELECT scans FROM pg_stat_lookahead;
@@ -26,5 +28,35 @@ SET pg_lookahead.enabled = off;
 SELECT count(pad) FROM counted WHERE k > 0;
 SELECT nodes, scans FROM pg_stat_lookahead;
 
+-- counts go back to zero on request, for whom the administrator allows it
+SELECT stats_reset = backend_start AS since_start
+FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid();
+SELECT pg_lookahead_stats_reset();
+SELECT :counts FROM pg_stat_lookahead;
+SELECT stats_reset > backend_start AS since_reset
+FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid();
+CREATE ROLE regress_lookahead_reader;
+SET ROLE regress_lookahead_reader;
+SELECT count(*) FROM pg_stat_lookahead;
+SELECT pg_lookahead_stats_reset();
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION pg_lookahead_stats_reset() TO regress_lookahead_reader;
+SET ROLE regress_lookahead_reader;
+SELECT pg_lookahead_stats_reset();
+RESET ROLE;
+
+-- monitoring reads the counts even where the administrator restricts the view
+REVOKE SELECT ON pg_stat_lookahead FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION pg_lookahead_stats() FROM PUBLIC;
+SET ROLE regress_lookahead_reader;
+SELECT count(*) FROM pg_stat_lookahead;
+RESET ROLE;
+GRANT pg_monitor TO regress_lookahead_reader;
+SET ROLE regress_lookahead_reader;
+SELECT count(*) FROM pg_stat_lookahead;
+RESET ROLE;
+
+REVOKE EXECUTE ON FUNCTION pg_lookahead_stats_reset() FROM regress_lookahead_reader;
+DROP ROLE regress_lookahead_reader;
 DROP TABLE counted;
 DROP EXTENSION pg_lookahead;

@@ -120,6 +120,18 @@ def test_standby_without_the_library(primary: WatchedServer, standby: WatchedSer
     standby.restart()
 
 
+def test_evicting_on_a_standby(primary: WatchedServer, standby: WatchedServer) -> None:
+    """It writes nothing but pages that replay has made dirty, so it works here too."""
+    with primary.connect() as session:
+        session.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
+        session.execute("UPDATE m SET pad = pad WHERE k < 500")
+        expected = session.execute(_SCAN).fetchone()
+        with standby.connect() as reader:
+            _caught_up(session, reader)
+            assert scalar(reader, "SELECT buffers_evicted FROM pg_lookahead_evict('m')") > 0
+            assert reader.execute(_SCAN).fetchone() == expected
+
+
 def test_promotion(primary: WatchedServer, standby: WatchedServer) -> None:
     """A cursor that is open during promotion, and writes after it."""
     with _session(primary) as source, _session(standby) as copy, standby.connect() as other:

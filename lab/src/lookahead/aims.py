@@ -17,6 +17,8 @@ _LIMIT_1_ALLOWANCE_MS = 0.05
 # read-ahead is hard to beat, and must not be lost.
 _SPARSE_PERCENT = 10
 _SPARSE_AIM, _DENSE_AIM = 2.5, 0.95
+# With latency added to each read, if it is long enough to matter beside the device's own.
+_LATENCY_AIM, _LATENCY_MIN_PAGES = 10.0, 1_000
 # What must not become slower: by how much it may seem to, in tps.
 _CONTROL_AIMS = {"scan-100k": 1.1}
 _OS_CACHED_AIM, _CONTROL_AIM = 0.95, 0.98
@@ -37,6 +39,8 @@ def scan_aim(scenario: Scenario, baseline: Arm, baseline_median_ms: float) -> fl
         return baseline_median_ms / (baseline_median_ms + _LIMIT_1_ALLOWANCE_MS)
     if scenario.limit is not None:
         return _LIMIT_AIMS.get(scenario.limit)
+    if scenario.added_latency_us and baseline == "stock":
+        return _LATENCY_AIM if scenario.pages >= _LATENCY_MIN_PAGES else None
     if baseline == "bitmap":
         return _BITMAP_AIM if scenario.pages >= _BITMAP_MIN_PAGES else None
     return next((aim for pages, aim in _RANDOM_AIMS if scenario.pages >= pages), None)

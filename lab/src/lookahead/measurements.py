@@ -73,7 +73,8 @@ class Scenario:
 
     `order` is that of the index in terms of the table. `limit` rows end the statement, if not
     None; `share_percent` of the table's pages are touched in heap order, None in random order.
-    `read_ahead_kb` is None where no block device is known.
+    `read_ahead_kb` is None where no block device is known. `added_latency_us` is that of a delay
+    device.
     """
 
     pages: int
@@ -82,6 +83,7 @@ class Scenario:
     order: Order = "random"
     limit: int | None = None
     share_percent: int | None = None
+    added_latency_us: int = 0
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -141,6 +143,21 @@ class RowDigest:
     last_key: int
     rows: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class DelayFacts:
+    """The delay device below the server, and the rates of random direct reads measured on it.
+
+    `engine` ("fio" or "threads") read 8 kB each, one at a time and `depth` at a time.
+    """
+
+    latency_us: int
+    size_bytes: int
+    engine: str
+    depth: int
+    single_reads_per_s: float
+    deep_reads_per_s: float
 
 
 @dataclass(frozen=True)

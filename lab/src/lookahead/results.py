@@ -16,7 +16,9 @@ from typing import Any, Literal
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import ControlsData, IndexScanData
+from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
+
+Experiment = Literal["index-scan", "controls", "latency"]
 
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 2
@@ -68,12 +70,15 @@ class Parameters:
 class ResultDocument:
     """One result file. `settings` are the server's that differ from their defaults.
 
+    The data of "latency" is `index_scan`, measured on `delay_device`; of the others it is what
+    their names say.
+
     Times are UTC in ISO 8601; `finished_at` is None while incomplete and `ending` says why.
     """
 
     schema: str
     schema_version: int
-    experiment: Literal["index-scan", "controls"]
+    experiment: Experiment
     status: Literal["incomplete", "complete"]
     ending: str
     started_at: str
@@ -84,6 +89,7 @@ class ResultDocument:
     settings: dict[str, str]
     parameters: Parameters
     findings: tuple[Finding, ...]
+    delay_device: DelayFacts | None
     index_scan: IndexScanData | None
     controls: ControlsData | None
 

@@ -65,6 +65,7 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
         settings={"shared_buffers": "256MB", "jit": "off"},
         parameters=Parameters("quick", 7, 6, (1_000, 10_000), (), (), ("worker", "sync"), ()),
         findings=(Finding("warning", "the machine is <busy>", "Wait & repeat."),),
+        delay_device=None,
         index_scan=IndexScanData(
             table=TableFacts(528_000, 48_000, 11, 736, 393_216_000, 12_000_000, 5.0),
             digests=(RowDigest(Scenario(10_000, "worker", 128), 0, 9_999, 10_000, "ef" * 32),),

@@ -24,6 +24,9 @@ _HEAP = replace(_RANDOM, order="heap")
         (replace(_RANDOM, limit=7), "stock", None),
         (replace(_HEAP, share_percent=10), "stock", 2.5),
         (replace(_HEAP, share_percent=25), "stock", 0.95),
+        (replace(_RANDOM, pages=1_000, added_latency_us=1000), "stock", 10.0),
+        (replace(_RANDOM, pages=300, added_latency_us=1000), "stock", None),
+        (replace(_RANDOM, added_latency_us=1000), "bitmap", 1 / 1.1),
         # 0.05 ms more than the baseline's 0.45 ms.
         (replace(_RANDOM, limit=1), "stock", 0.9),
     ],

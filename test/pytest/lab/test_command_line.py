@@ -12,6 +12,7 @@ _HELPS = {
     "lookahead": ("--help",),
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
+    "run-latency": ("run", "latency", "--help"),
     "run-controls": ("run", "controls", "--help"),
     "check": ("check", "--help"),
     "report": ("report", "--help"),
@@ -31,7 +32,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: controls, index-scan.",
+            "Experiments: controls, index-scan, latency.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
@@ -88,6 +89,11 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "controls", "--repetitions", "1001"],
             "1001 is not in the range",
             "--help` lists",
+        ),
+        (
+            ["run", "latency", "--latency", "0"],
+            "0 is not in the range",
+            "`lookahead run latency --help` lists",
         ),
         (
             ["run", "controls", "--workload", "vacuum"],

@@ -11,7 +11,7 @@ import pytest
 
 from lookahead.decoding import decode
 from lookahead.device.io_sampler import Timeline
-from lookahead.measurements import IndexScanData, ScanSample
+from lookahead.measurements import DelayFacts, IndexScanData, ScanSample
 from lookahead.render import number_text
 from lookahead.report.page import render_page
 from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
@@ -152,6 +152,14 @@ def test_controls_page(controls_document: ResultDocument) -> None:
     assert '<td class="number">0.99 [0.99, 0.99]</td>' in text
     assert "Over time" not in text
     assert "in the OS cache</th>" in text
+
+
+def test_a_delay_device_is_described(document: ResultDocument) -> None:
+    delay = DelayFacts(1000, 10**9, "fio", 64, 900.0, 36_000.0)
+    text = render_page([("x.json", replace(document, experiment="latency", delay_device=delay))])
+    assert "<h2>Index scans, cold, on a device with added latency</h2>" in text
+    assert "1000 us on each read" in text
+    assert "900 reads/s one at a time, 36,000 with 64 in flight (fio)" in text
 
 
 def test_several_results(document: ResultDocument, controls_document: ResultDocument) -> None:

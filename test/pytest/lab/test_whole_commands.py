@@ -17,8 +17,10 @@ from waiting import wait_until
 from lab import small_run
 from lab.outcome import run_command
 from lookahead.comparisons import compare_scans
-from lookahead.errors import ExitStatus
-from lookahead.experiments import control_workloads, controls, runner, scan_scenarios
+from lookahead.device import delay_device
+from lookahead.device.read_probe import Overlap
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments import control_workloads, controls, latency, runner, scan_scenarios
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -38,6 +40,8 @@ def disk() -> Iterator[Path]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(scan_scenarios.DEFAULTS, "demo", small_run.SCAN)
     monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
+    monkeypatch.setitem(latency.DEFAULTS, "demo", small_run.SCAN)
+    monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 2)
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -147,6 +151,54 @@ def test_controls_of_one_workload(tmp_path: Path, disk: Path) -> None:
     assert found.settings["shared_buffers"] == "32MB"
 
 
+@pytest.fixture
+def _delay_device() -> None:
+    try:
+        delay_device.check_permitted(10**9)
+    except LabError as error:
+        pytest.skip(error.message)
+
+
+@pytest.mark.usefixtures("_delay_device")
+def test_latency(tmp_path: Path, disk: Path) -> None:
+    outcome = run_command(
+        *("run", "latency", "--demo", "--latency", "500", "--repetitions", "1"),
+        *("--directory", disk, "--output", tmp_path, *_PG_CONFIG),
+    )
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    found = _result(tmp_path)
+    assert found.experiment == "latency"
+    assert found.delay_device is not None
+    assert found.delay_device.latency_us == 500
+    assert found.delay_device.single_reads_per_s <= 2000
+    assert found.index_scan is not None
+    arms = {sample.arm: sample for sample in found.index_scan.samples}
+    assert {sample.scenario.added_latency_us for sample in arms.values()} == {500}
+    # One page after the other, each late by at least that much.
+    assert arms["stock"].evidence.execution_ms >= 300 * 0.5
+    assert found.machine.device.name is not None
+    assert found.machine.device.name.startswith("loop")
+    assert "with 64 in flight" in outcome.stderr
+    assert "<td>added latency</td>" in _only(tmp_path, "*.html").read_text()
+    assert list(disk.iterdir()) == []
+
+
+@pytest.mark.usefixtures("_delay_device")
+def test_latency_on_a_device_that_serves_few_reads_at_once(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Overlap("fio", 64, 800.0, 4000.0)
+    monkeypatch.setattr(latency, "probe_overlap", lambda device, depth, seconds: slow)
+    monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 32)
+    outcome = run_command(
+        "run", "latency", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
+    )
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "serves 5 reads at once, 32 are needed" in outcome.stderr
+    assert list(disk.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def _children_below(folder: Path) -> list[str]:
     """Processes that work in `folder`."""
     found = []
@@ -166,10 +218,25 @@ def _has_sample(folder: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted(tmp_path: Path, disk: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("experiment", "number"),
+    [
+        ("index-scan", signal.SIGINT),
+        ("index-scan", signal.SIGTERM),
+        ("latency", signal.SIGINT),
+    ],
+)
+def test_interrupted(
+    tmp_path: Path,
+    disk: Path,
+    experiment: str,
+    number: signal.Signals,
+    request: pytest.FixtureRequest,
+) -> None:
+    if experiment == "latency":
+        request.getfixturevalue("_delay_device")
     output = tmp_path / "results"
-    command = [sys.executable, small_run.__file__, "run", "index-scan", "--demo"]
+    command = [sys.executable, small_run.__file__, "run", experiment, "--demo"]
     options = ["--repetitions", "500", "--directory", disk, "--output", output, *_PG_CONFIG]
     with ExitStack() as stack:
         child = stack.enter_context(

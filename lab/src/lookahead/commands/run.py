@@ -13,7 +13,14 @@ from lookahead.experiments.control_workloads import WORKLOAD_NAMES
 from lookahead.experiments.controls import run_controls
 from lookahead.experiments.index_scan import run_index_scan
 from lookahead.experiments.io_methods import IO_METHODS
-from lookahead.experiments.request import ControlsRequest, IndexScanRequest, RunRequest, Size
+from lookahead.experiments.latency import run_latency
+from lookahead.experiments.request import (
+    ControlsRequest,
+    IndexScanRequest,
+    LatencyRequest,
+    RunRequest,
+    Size,
+)
 from lookahead.report.page import write_page
 from lookahead.results import read_result
 
@@ -23,6 +30,8 @@ _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 _DEFAULT_SEED = 1
+_DEFAULT_LATENCY_US = 1000  # a network volume's
+_MAX_LATENCY_US = 1_000_000
 
 
 class ExperimentGroup(click.Group):
@@ -185,6 +194,62 @@ def index_scan(
         read_aheads_kb=read_aheads_kb or None,
     )
     _finish(context, run_index_scan(request, context.terminal))
+
+
+@run.command("latency")
+@shared_options
+@repetitions_option
+@io_method_option
+@click.option(
+    "--pages",
+    type=click.IntRange(1, _MAX_PAGES),
+    multiple=True,
+    help="Distinct table pages that a scan touches; may be repeated. Default: by size.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    type=click.IntRange(1, _MAX_PAGES),
+    multiple=True,
+    metavar="ROWS",
+    help="LIMIT of a scan; may be repeated. Default: by size.",
+)
+@click.option(
+    "--latency",
+    "latency_us",
+    type=click.IntRange(1, _MAX_LATENCY_US),
+    default=_DEFAULT_LATENCY_US,
+    show_default=True,
+    metavar="US",
+    help="Microseconds that each read takes longer.",
+)
+@pass_command_context
+def latency(
+    context: CommandContext,
+    /,
+    io_methods: tuple[str, ...],
+    pages: tuple[int, ...],
+    limits: tuple[int, ...],
+    latency_us: int,
+    repetitions: int | None,
+    **shared: Any,
+) -> None:
+    """A cold btree index scan on a device with added latency.
+
+    The device is made for the run, in memory: a file served with delay through FUSE, a loop device,
+    ext4. Needs root. It must first show that it serves 32 reads at once, measured by fio if that is
+    installed; exit status 3 says that it does not, or cannot be made here.
+    """
+    scans = IndexScanRequest(
+        run=_run_request(context, shared),
+        pages=pages or None,
+        limits=limits or None,
+        shares_percent=None,
+        io_methods=io_methods or None,
+        repetitions=repetitions,
+        read_aheads_kb=None,
+    )
+    _finish(context, run_latency(LatencyRequest(scans, latency_us), context.terminal))
 
 
 @run.command("controls")

@@ -36,14 +36,14 @@ from lookahead.experiments.scan_statement import ScanStatement
 from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
 from lookahead.experiments.schedule import alternate
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import Arm, ColdRecord, IndexScanData, ScanSample, Scenario
+from lookahead.measurements import Arm, ColdRecord, DelayFacts, IndexScanData, ScanSample, Scenario
 from lookahead.render import ProgressBar, Terminal, pattern_text
-from lookahead.results import Parameters
+from lookahead.results import Experiment, Parameters
 
 # What most distributions set; the other value worth knowing is the machine's own.
 COMMON_READ_AHEAD_KB = 128
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
-_SPACE_FACTOR = 2.5
+SPACE_FACTOR = 2.5
 # Besides the cache size only what keeps other work away from the scan, and the planner from any
 # other plan. Depths and I/O settings stay at the server's defaults.
 _SETTINGS = {
@@ -61,15 +61,25 @@ _SETTINGS = {
 }
 
 
-def run_index_scan(
-    request: IndexScanRequest, terminal: Terminal, defaults: SizeDefaults | None = None
-) -> Path:
-    """Measure and write the result; returns its path. Raises LabError.
-
-    `defaults` replace those of the size.
-    """
-    defaults = defaults or DEFAULTS[request.run.size]
+def run_index_scan(request: IndexScanRequest, terminal: Terminal) -> Path:
+    """Measure and write the result; returns its path. Raises LabError."""
+    defaults = DEFAULTS[request.run.size]
     patterns = wanted_patterns(request, defaults)
+    return measure_index_scans(request, "index-scan", defaults, patterns, terminal)
+
+
+def measure_index_scans(
+    request: IndexScanRequest,
+    experiment: Experiment,
+    defaults: SizeDefaults,
+    patterns: Patterns,
+    terminal: Terminal,
+    delay_device: DelayFacts | None = None,
+) -> Path:
+    """The whole experiment under the name `experiment`; returns the path of its result.
+
+    `delay_device` is what the server's folder lies on, None for a disk of the machine.
+    """
     parameters = Parameters(
         size=request.run.size,
         seed=request.run.seed,
@@ -80,10 +90,11 @@ def run_index_scan(
         io_methods=request.io_methods or defaults.io_methods,
         read_aheads_kb=request.read_aheads_kb or (),
     )
-    needed = int(_SPACE_FACTOR * table_bytes(defaults.table_pages))
+    needed = int(SPACE_FACTOR * table_bytes(defaults.table_pages))
     with open_run(
-        request.run, "index-scan", parameters, terminal, settings=_SETTINGS, needed_bytes=needed
+        request.run, experiment, parameters, terminal, settings=_SETTINGS, needed_bytes=needed
     ) as run:
+        run.record(delay_device=delay_device)
         explicit = request.io_methods is not None
         _IndexScan(run, defaults, patterns, explicit_methods=explicit).measure()
         path = run.path
@@ -122,6 +133,9 @@ class _IndexScan:
                 self._patterns, io_method, read_ahead_kb, self._defaults.table_pages
             )
         ]
+        delay = self._run.document.delay_device
+        if delay is not None:
+            scenarios = [replace(item, added_latency_us=delay.latency_us) for item in scenarios]
         repetitions = self._parameters.repetitions
         total = sum(len(item.arms) * pairs_of(item, repetitions) for item in scenarios)
         with self._run.terminal.progress(total) as bar:

@@ -39,6 +39,14 @@ class IndexScanRequest:
 
 
 @dataclass(frozen=True)
+class LatencyRequest:
+    """Options of `run latency`: those of the scans, and the latency to add to each read."""
+
+    scans: IndexScanRequest
+    latency_us: int
+
+
+@dataclass(frozen=True)
 class ControlsRequest:
     """Options of `run controls`; None stands for the default of the size."""
 

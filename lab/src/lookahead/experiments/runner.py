@@ -32,6 +32,7 @@ from lookahead.render import Terminal
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
+    Experiment,
     Finding,
     Parameters,
     ResultDocument,
@@ -94,7 +95,7 @@ class Run:
 @contextmanager
 def open_run(
     request: RunRequest,
-    experiment: Literal["index-scan", "controls"],
+    experiment: Experiment,
     parameters: Parameters,
     terminal: Terminal,
     *,
@@ -159,7 +160,7 @@ def _gigabytes(size: int) -> str:
 
 def _new_document(
     request: RunRequest,
-    experiment: Literal["index-scan", "controls"],
+    experiment: Experiment,
     parameters: Parameters,
     server: PrivateServer,
     stage: Stage,
@@ -186,6 +187,7 @@ def _new_document(
         settings={},
         parameters=parameters,
         findings=(),
+        delay_device=None,
         index_scan=None,
         controls=None,
     )

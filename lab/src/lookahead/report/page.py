@@ -28,6 +28,7 @@ from lookahead.results import Finding, ResultDocument, write_atomically
 
 _TITLES = {
     "index-scan": "Index scans, cold",
+    "latency": "Index scans, cold, on a device with added latency",
     "controls": "Cached statements, which must not become slower",
 }
 

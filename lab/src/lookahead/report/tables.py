@@ -143,11 +143,27 @@ def facts_table(document: ResultDocument) -> TextTable:
         ("load average", f"{machine.load_average} at the start"),
         ("file system", f"{device.filesystem or 'unknown'} on {device.name or 'no device'}"),
         ("disk", f"{device.model or device.disk or 'unknown'}, {rotational}"),
+        *_delay_facts(document),
         ("queue", f"scheduler {device.scheduler}, {device.queue_requests} requests"),
         ("read-ahead", "unknown" if device.read_ahead_kb is None else f"{device.read_ahead_kb} kB"),
         ("seed", str(document.parameters.seed)),
     )
     return TextTable(("fact", "value"), rows, 2)
+
+
+def _delay_facts(document: ResultDocument) -> tuple[tuple[str, str], ...]:
+    """What was measured of the delay device, if there was one."""
+    delay = document.delay_device
+    if delay is None:
+        return ()
+    return (
+        ("added latency", f"{delay.latency_us} us on each read, content in memory"),
+        (
+            "reads at once",
+            f"{delay.single_reads_per_s:,.0f} reads/s one at a time, {delay.deep_reads_per_s:,.0f} "
+            f"with {delay.depth} in flight ({delay.engine})",
+        ),
+    )
 
 
 def settings_table(document: ResultDocument) -> TextTable:

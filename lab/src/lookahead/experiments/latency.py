@@ -1,0 +1,74 @@
+"""The experiment "latency": cold index scans on a device whose reads take a chosen time longer.
+
+The device is our own (device/delay_device.py), since none at hand may have that latency. Before
+anything is measured it must show that it serves many reads at once: one that does not would hide
+what look-ahead gains.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from lookahead.device.delay_device import DelayDevice
+from lookahead.device.read_probe import probe_overlap
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
+from lookahead.experiments.io_methods import IO_METHODS
+from lookahead.experiments.request import LatencyRequest, Size
+from lookahead.experiments.scan_scenarios import Patterns, SizeDefaults, wanted_patterns
+from lookahead.experiments.scan_table import table_bytes
+from lookahead.measurements import DelayFacts
+from lookahead.render import Terminal
+
+# Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
+MIN_READS_AT_ONCE = 32
+_PROBE_DEPTH = 64
+_PROBE_SECONDS = 2
+# A data directory without tables, its WAL, the file system itself.
+_OTHER_BYTES = 400_000_000
+# A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
+DEFAULTS: dict[Size, SizeDefaults] = {
+    "demo": SizeDefaults(12_000, Patterns((1_000,), (), ()), ("worker",), 4, False),
+    "quick": SizeDefaults(48_000, Patterns((1_000, 5_000), (100,), ()), IO_METHODS, 4, False),
+    "full": SizeDefaults(125_000, Patterns((1_000, 10_000), (1, 100), ()), IO_METHODS, 6, False),
+}
+
+
+def run_latency(request: LatencyRequest, terminal: Terminal) -> Path:
+    """Measure and write the result; returns its path. Raises LabError."""
+    scans = request.scans
+    defaults = DEFAULTS[scans.run.size]
+    patterns = wanted_patterns(scans, defaults)
+    size_bytes = int(SPACE_FACTOR * table_bytes(defaults.table_pages)) + _OTHER_BYTES
+    with DelayDevice(size_bytes, request.latency_us, scans.run.directory) as device:
+        facts = _prove_overlap(device, terminal)
+        device.make_file_system()
+        on_device = replace(scans, run=replace(scans.run, directory=device.disk))
+        return measure_index_scans(on_device, "latency", defaults, patterns, terminal, facts)
+
+
+def _prove_overlap(device: DelayDevice, terminal: Terminal) -> DelayFacts:
+    """LabError unless the device serves enough reads at once."""
+    overlap = probe_overlap(device.loop, _PROBE_DEPTH, _PROBE_SECONDS)
+    rates = (
+        f"{overlap.single_reads_per_s:,.0f} reads/s one at a time, "
+        f"{overlap.deep_reads_per_s:,.0f} with {overlap.depth} in flight"
+    )
+    if overlap.engine != "fio":
+        terminal.finding("note", "fio is missing: the lab's own reads are used", "apt install fio")
+    if overlap.reads_at_once < MIN_READS_AT_ONCE:
+        raise LabError(
+            f"the delay device serves {overlap.reads_at_once:.0f} reads at once, "
+            f"{MIN_READS_AT_ONCE} are needed ({overlap.engine}: {rates})",
+            "One process serves it: repeat the run when nothing else is running, on more "
+            "processors, or with a longer --latency.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    terminal.step(f"device with {device.latency_us} us added: {rates} ({overlap.engine})")
+    return DelayFacts(
+        latency_us=device.latency_us,
+        size_bytes=device.size_bytes,
+        engine=overlap.engine,
+        depth=overlap.depth,
+        single_reads_per_s=overlap.single_reads_per_s,
+        deep_reads_per_s=overlap.deep_reads_per_s,
+    )

@@ -160,6 +160,12 @@ def test_a_time_limit_ends_the_measurement(server: WatchedServer) -> None:
     assert "canceling statement due to statement timeout" in outcome.stderr
 
 
+def test_an_end_of_the_session_is_told(server: WatchedServer) -> None:
+    outcome = _check(server, "SELECT pg_terminate_backend(pg_backend_pid())", "--measure")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: the statement was not finished: terminating connection" in outcome.stderr
+
+
 def test_a_role_that_may_not_load_the_library(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY, user="reader")
     assert outcome.status is ExitStatus.ENVIRONMENT
@@ -206,6 +212,21 @@ def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "caches:     cold: 2 relations evicted" in outcome.stdout
     assert rows == [("orders", 2), ("orders_k", 2)]
+
+
+def test_an_eviction_that_is_refused(server: WatchedServer) -> None:
+    with server.connect() as connection:
+        connection.execute(
+            "CREATE FUNCTION pg_lookahead_evict(regclass) RETURNS void LANGUAGE plpgsql "
+            "AS $$ BEGIN RAISE insufficient_privilege; END $$"
+        )
+    try:
+        outcome = _check(server, _QUERY, "--measure", "--cold")
+    finally:
+        with server.connect() as connection:
+            connection.execute("DROP FUNCTION pg_lookahead_evict")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert 'error: cannot evict "public.orders": ' in outcome.stderr
 
 
 def test_a_server_without_the_library(server_factory: ServerFactory) -> None:

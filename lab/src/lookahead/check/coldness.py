@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import psycopg
+
 from lookahead.check.advice import plan_nodes, table_of
 from lookahead.check.target import Target
 from lookahead.errors import ExitStatus, LabError
@@ -30,13 +32,23 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
     def evict() -> str:
         with target.connect() as connection:
             for schema, name in relations:
-                connection.execute(
-                    f"SELECT {function}(format('%%I.%%I', %s::text, %s::text)::regclass)",
-                    (schema, name),
-                )
+                _evict(connection, function, schema, name)
         return f"cold: {len(relations)} relations evicted"
 
     return evict
+
+
+def _evict(connection: psycopg.Connection[Any], function: str, schema: str, name: str) -> None:
+    try:
+        connection.execute(
+            f"SELECT {function}(format('%%I.%%I', %s::text, %s::text)::regclass)", (schema, name)
+        )
+    except psycopg.Error as error:
+        raise LabError(
+            f'cannot evict "{schema}.{name}": {error.diag.message_primary or error}',
+            error.diag.message_hint or "Leave --cold out.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
 
 
 def _relations_of(plan: Mapping[str, Any]) -> set[tuple[str, str]]:

@@ -45,6 +45,8 @@ class Target:
             ) from None
         try:
             _load_library(connection)
+        except psycopg.OperationalError as error:
+            raise connection_lost(error) from None
         except BaseException:
             connection.close()
             raise
@@ -52,6 +54,13 @@ class Target:
 
     def _connect_by_libpq(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self._dsn, autocommit=True, application_name="lookahead check")
+
+
+def connection_lost(error: psycopg.OperationalError) -> LabError:
+    """What to say when the server goes away between two statements."""
+    return LabError(
+        f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."
+    )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psycopg
 
 from lookahead.check.advice import Advice, advise, plan_nodes
 from lookahead.check.coldness import cold_maker
@@ -14,7 +15,7 @@ from lookahead.check.display import advice_lines, measurement_lines
 from lookahead.check.facts import collect_facts
 from lookahead.check.measure import Measurement, measure
 from lookahead.check.statement import explain, read_only
-from lookahead.check.target import Target, open_target
+from lookahead.check.target import Target, connection_lost, open_target
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.errors import ExitStatus, LabError
 
@@ -123,14 +124,22 @@ def check(context: CommandContext, /, **options: Any) -> None:
     text = request.statement
     if text == "-":
         text = sys.stdin.read()
-    with open_target(request.dsn, request.directory, request.pg_config, request.library) as target:
-        plan, advice = _advise(target, text)
-        measurement = None
-        if request.measures:
-            _refuse_to_write(plan)
-            maker = cold_maker(target, plan) if request.cold else None
-            measurement = measure(target, text, request.repetitions, request.seed, maker)
+    try:
+        advice, measurement = _check(request, text)
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
     _show(context, text, advice, measurement, as_json=request.as_json)
+
+
+def _check(request: CheckRequest, statement: str) -> tuple[Advice, Measurement | None]:
+    place = (request.dsn, request.directory, request.pg_config, request.library)
+    with open_target(*place) as target:
+        plan, advice = _advise(target, statement)
+        if not request.measures:
+            return advice, None
+        _refuse_to_write(plan)
+        maker = cold_maker(target, plan) if request.cold else None
+        return advice, measure(target, statement, request.repetitions, request.seed, maker)
 
 
 def _advise(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:

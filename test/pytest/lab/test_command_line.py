@@ -91,6 +91,11 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
+            ["run", "latency", "--keep"],
+            "--keep is not possible: the device is in memory",
+            "Leave it out.",
+        ),
+        (
             ["run", "latency", "--latency", "0"],
             "0 is not in the range",
             "`lookahead run latency --help` lists",

@@ -45,7 +45,8 @@ def test_reads_are_late_and_many_at_once(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("permitted")
 def test_holds_what_is_written_to_it(tmp_path: Path) -> None:
     content = os.urandom(3_000_001)
-    with DelayDevice(_SIZE, 1, tmp_path) as device:
+    place = tmp_path / "with blank and \\ in it"
+    with DelayDevice(_SIZE, 1, place) as device:
         device.make_file_system()
         path = device.disk / "content"
         with path.open("wb") as file:
@@ -58,7 +59,7 @@ def test_holds_what_is_written_to_it(tmp_path: Path) -> None:
         assert loop_devices_of(folder / "served") == [str(loop)]
     assert _is_gone(folder)
     assert loop_devices_of(folder / "served") == []
-    assert list(tmp_path.iterdir()) == []
+    assert list(place.iterdir()) == []
 
 
 _HOLDER = """

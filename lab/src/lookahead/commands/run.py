@@ -240,6 +240,12 @@ def latency(
     ext4. Needs root. It must first show that it serves 32 reads at once, measured by fio if that is
     installed; exit status 3 says that it does not, or cannot be made here.
     """
+    if shared["keep"]:
+        raise LabError(
+            "--keep is not possible: the device is in memory and ends with the run",
+            "Leave it out.",
+            status=ExitStatus.USAGE,
+        )
     scans = IndexScanRequest(
         run=_run_request(context, shared),
         pages=pages or None,

@@ -44,8 +44,12 @@ def loop_devices_of(file: Path) -> list[str]:
 
 def is_mounted(place: Path) -> bool:
     """Whether something is mounted on `place`."""
+    # The kernel writes these four as octal numbers.
+    name = str(place)
+    for character in "\\ \t\n":
+        name = name.replace(character, f"\\{ord(character):03o}")
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-    return any(line.split()[4] == str(place) for line in mounts)
+    return any(line.split()[4] == name for line in mounts)
 
 
 def _unmount(place: Path, deadline: float) -> bool:

@@ -102,11 +102,15 @@ class Terminal:
             yield ProgressBar(progress, total)
 
     def scan_table(self, comparisons: tuple[ScanComparison, ...]) -> None:
-        """The tables of `run index-scan`, one per baseline: medians, ratio, verdict, aim."""
+        """The tables of `run index-scan`, one per baseline and read-ahead."""
         for baseline, title in _SCAN_TITLES.items():
-            chosen = [item for item in comparisons if item.baseline == baseline]
-            if chosen:
-                self._out.print(_scan_table(title, chosen))
+            tables: dict[int | None, list[ScanComparison]] = {}
+            for item in comparisons:
+                if item.baseline == baseline:
+                    tables.setdefault(item.scenario.read_ahead_kb, []).append(item)
+            for size_kb, chosen in tables.items():
+                suffix = "" if size_kb is None else f", read-ahead {size_kb} kB"
+                self._out.print(_scan_table(f"{title}{suffix}", chosen))
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
         """The table of `run controls`: transactions per second, their ratio, and the aim."""
@@ -169,7 +173,9 @@ def milliseconds(value: float) -> str:
         return f"{value / 1000:.1f} s"
     if value >= 1000:
         return f"{value / 1000:.2f} s"
-    return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"
+    if value >= 100:
+        return f"{value:.0f} ms"
+    return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
 
 
 def ratio_text(estimate: RatioEstimate) -> str:
@@ -178,31 +184,23 @@ def ratio_text(estimate: RatioEstimate) -> str:
 
 
 def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
-    sizes_kb = {item.scenario.read_ahead_kb for item in comparisons}
-    shared = len(sizes_kb) == 1
-    table = _table(f"{title}{_read_ahead_suffix(sizes_kb.pop()) if shared else ''}")
-    names = ["scan", "io_\nmethod", "stock", "look-\nahead"]
-    if not shared:
-        names.insert(2, "read-\nahead")
-    for name in names:
-        table.add_column(name, justify="left" if name in ("scan", "io_\nmethod") else "right")
+    """Medians, ratio, verdict, aim."""
+    table = _table(title)
+    for name in ("scan", "io_\nmethod"):
+        table.add_column(name)
+    for name in ("stock", "look-\nahead"):
+        table.add_column(name, justify="right")
     _add_ratio_columns(table, [item.estimate for item in comparisons])
     for item in comparisons:
-        size_kb = item.scenario.read_ahead_kb
         table.add_row(
             short_pattern_text(item.scenario),
             item.scenario.io_method,
-            *(() if shared else ("-" if size_kb is None else f"{size_kb} kB",)),
             milliseconds(item.baseline_median_ms),
             milliseconds(item.lookahead_median_ms),
             *_ratio_cells(item.estimate),
             aim_text(item.aim, item.outcome),
         )
     return table
-
-
-def _read_ahead_suffix(size_kb: int | None) -> str:
-    return "" if size_kb is None else f", read-ahead {size_kb} kB"
 
 
 def _table(title: str) -> Table:

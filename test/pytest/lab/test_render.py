@@ -45,6 +45,17 @@ def test_scan_table_is_not_cut(
     assert "rough" not in stdout.getvalue()
 
 
+def test_scan_tables_are_apart_by_read_ahead(
+    terminal: Terminal, stdout: StringIO, scan_samples: tuple[ScanSample, ...]
+) -> None:
+    first, second = compare_scans(scan_samples, seed=7)
+    other = replace(second, scenario=replace(second.scenario, read_ahead_kb=8192))
+    terminal.scan_table((first, other))
+    shown = stdout.getvalue()
+    assert shown.index("read-ahead 128 kB") < shown.index("10k pages worker")
+    assert shown.index("read-ahead 8192 kB") < shown.index("1k pages sync")
+
+
 def test_few_pairs_are_called_rough(
     terminal: Terminal, stdout: StringIO, scan_samples: tuple[ScanSample, ...]
 ) -> None:
@@ -87,7 +98,13 @@ def test_progress_is_not_drawn_into_a_file(terminal: Terminal, stderr: StringIO)
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.94, "0.9 ms"), (99.94, "99.9 ms"), (150.4, "150 ms"), (1500, "1.50 s"), (12345, "12.3 s")],
+    [
+        (0.312, "0.31 ms"),
+        (99.94, "99.9 ms"),
+        (150.4, "150 ms"),
+        (1500, "1.50 s"),
+        (12345, "12.3 s"),
+    ],
 )
 def test_times(value: float, text: str) -> None:
     assert milliseconds(value) == text

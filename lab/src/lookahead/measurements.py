@@ -44,7 +44,10 @@ class LookaheadEvidence:
     reason: str | None
     scans: int
     prefetched_blocks: int
+    requests: int
     advised_blocks: int
+    bridged_blocks: int
+    pauses: int
     direct_blocks: int
     repeated_blocks: int
     mean_distance: float

@@ -16,6 +16,10 @@ _PREFETCHED: dict[str, Any] = {
     "Status": "prefetch",
     "Scans": 1,
     "Prefetched Blocks": 9990,
+    "Requests": 9000,
+    "Advised Blocks": 9980,
+    "Bridged Blocks": 7,
+    "Pauses": 1,
     "Direct Blocks": 3,
     "Repeated Blocks": 2,
     "Mean Distance": 14.2,
@@ -54,6 +58,13 @@ def test_parsed() -> None:
     )
     assert found.lookahead.prefetched_blocks == 9990
     assert found.lookahead.mean_distance == 14.2
+    ours = found.lookahead
+    assert (ours.requests, ours.advised_blocks, ours.bridged_blocks, ours.pauses) == (
+        9000,
+        9980,
+        7,
+        1,
+    )
     check_path(found, "lookahead")
 
 

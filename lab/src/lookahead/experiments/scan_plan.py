@@ -52,15 +52,18 @@ def _scan_below(plan: dict[str, Any], parent: str) -> dict[str, Any]:
 
 
 def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
-    """The group "Lookahead" of a node; None when there is none. KeyError without a status."""
+    """The group "Lookahead" of a node, None for none: "absent". KeyError without a status."""
     if group is None:
-        return LookaheadEvidence("absent", None, 0, 0, 0, 0, 0, 0.0, 0, 0, 0)
+        group = {"Status": "absent"}
     return LookaheadEvidence(
-        status=cast(Literal["stock", "eligible", "prefetch"], group["Status"]),
+        status=cast(Literal["absent", "stock", "eligible", "prefetch"], group["Status"]),
         reason=group.get("Reason"),
         scans=int(group.get("Scans", 0)),
         prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
+        requests=int(group.get("Requests", 0)),
         advised_blocks=int(group.get("Advised Blocks", 0)),
+        bridged_blocks=int(group.get("Bridged Blocks", 0)),
+        pauses=int(group.get("Pauses", 0)),
         direct_blocks=int(group.get("Direct Blocks", 0)),
         repeated_blocks=int(group.get("Repeated Blocks", 0)),
         mean_distance=float(group.get("Mean Distance", 0.0)),

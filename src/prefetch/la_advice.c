@@ -111,6 +111,7 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	advice->missed = false;
 	advice->last_block = InvalidBlockNumber;
 	advice->run_length = 0;
+	advice->last_found = false;
 	la_advice_resume(advice);
 	for (int i = 0; i < LA_RECENT_BLOCKS; i++)
 		advice->recent[i] = InvalidBlockNumber;
@@ -170,11 +171,17 @@ la_advice_wants_more(const LaAdvice *advice)
 Buffer
 la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 {
-	Buffer		buffer = find_in_shared_buffers(advice, block);
+	bool		sequential = in_sequence(advice, block);
+	Buffer		buffer = InvalidBuffer;
 	LaRange		range;
 
-	if (in_sequence(advice, block) || BufferIsValid(buffer) ||
-		recently_asked(advice, block))
+	/* In a sequence a page is, as a rule, where the one before it was. */
+	if (!sequential || advice->last_found ||
+		advice->run_length % SEQUENTIAL_RUN == 0)
+		buffer = find_in_shared_buffers(advice, block);
+	advice->last_found = BufferIsValid(buffer);
+
+	if (sequential || BufferIsValid(buffer) || recently_asked(advice, block))
 	{
 		/* Costs a place in the distance, unless among pages asked for. */
 		if (la_range_planner_is_near(&advice->planner, block))

@@ -36,6 +36,7 @@ typedef struct LaAdvice
 	bool		missed;			/* asked since la_advice_turn() */
 	BlockNumber last_block;		/* added last */
 	uint32		run_length;		/* adjacent pages before it */
+	bool		last_found;		/* was it in shared buffers? */
 
 	LaRangePlanner planner;
 	uint64		open_position;	/* of the first page of the open range */

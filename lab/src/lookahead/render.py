@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lookahead.build_measurements import BuildComparison
 from lookahead.errors import LabError
 from lookahead.measurements import ControlComparison, ScanComparison
 from lookahead.stats import RatioEstimate
@@ -104,6 +105,25 @@ class Terminal:
                 f"{scenario.pages:,}",
                 scenario.io_method,
                 read_ahead,
+                milliseconds(item.stock_median_ms),
+                milliseconds(item.lookahead_median_ms),
+                *_ratio_cells(item.estimate),
+            )
+        self._out.print(table)
+
+    def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
+        """The table of `run index-build`: medians, ratio with interval, verdict."""
+        table = _table("index builds, table cached: median time")
+        for name in ("key", "work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
+            table.add_column(name, justify="left" if name == "key" else "right")
+        _add_ratio_columns(table, comparisons[0].estimate if comparisons else None)
+        for item in comparisons:
+            scenario = item.scenario
+            table.add_row(
+                scenario.key,
+                str(scenario.workers),
+                str(scenario.memory_mb),
+                str(scenario.extend_kb),
                 milliseconds(item.stock_median_ms),
                 milliseconds(item.lookahead_median_ms),
                 *_ratio_cells(item.estimate),

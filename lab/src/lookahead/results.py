@@ -13,13 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, IndexScanData
 
+Experiment = Literal["index-scan", "index-build", "controls"]
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -71,7 +73,7 @@ class ResultDocument:
 
     schema: str
     schema_version: int
-    experiment: Literal["index-scan", "controls"]
+    experiment: Experiment
     status: Literal["incomplete", "complete"]
     ending: str
     started_at: str
@@ -84,6 +86,7 @@ class ResultDocument:
     findings: tuple[Finding, ...]
     index_scan: IndexScanData | None
     controls: ControlsData | None
+    index_build: IndexBuildData | None
 
 
 class ResultFile:

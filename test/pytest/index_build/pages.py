@@ -1,7 +1,6 @@
 """Files of btree indexes as images, compared byte by byte outside of LSN and checksum.
 
-A build writes its pages past the shared buffers, so that the file holds all of them as soon as the
-statement has ended. The layouts read here to name a place are those of `PageHeaderData` and
+The layouts read here to name a place are those of `PageHeaderData` and
 `ItemIdData` (storage/bufpage.h, storage/itemid.h) and of `BTPageOpaqueData` (access/nbtree.h).
 """
 
@@ -11,11 +10,9 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from lookahead.experiments.index_build_pages import read_blanked
 from lookahead.experiments.scan_table import BLOCK_BYTES
 
-# pd_lsn and pd_checksum, the first two fields: where in the WAL a page was logged differs from
-# build to build.
-_MASKED_BYTES = 10
 _HEADER_BYTES = 24
 # Each with the offset at which it ends.
 _HEADER_FIELDS = (
@@ -56,19 +53,7 @@ class Difference:
 
 def read_image(file: Path) -> bytes:
     """The content of a relation's main fork, all segments, with LSN and checksum blanked."""
-    parts = [file.read_bytes()]
-    while (segment := file.with_name(f"{file.name}.{len(parts)}")).exists():
-        parts.append(segment.read_bytes())
-    return blanked(b"".join(parts))
-
-
-def blanked(content: bytes) -> bytes:
-    """The pages without what legitimately differs; a torn last page is an error."""
-    assert len(content) % BLOCK_BYTES == 0, f"{len(content)} bytes are no whole pages"
-    image = bytearray(content)
-    for start in range(0, len(image), BLOCK_BYTES):
-        image[start : start + _MASKED_BYTES] = bytes(_MASKED_BYTES)
-    return bytes(image)
+    return b"".join(read_blanked(file))
 
 
 def first_difference(stock: bytes, ours: bytes) -> Difference | None:

@@ -71,6 +71,7 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
             comparisons=(),
         ),
         controls=None,
+        index_build=None,
     )
 
 

@@ -102,14 +102,14 @@ def _cut(text: str) -> str:
 
 
 def _version(text: str) -> str:
-    return text.replace('"schema_version": 1', '"schema_version": 99')
+    return text.replace('"schema_version": 2', '"schema_version": 99')
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (_cut, "is empty or cut short"),
-        (_version, "has schema version 99; this lookahead reads version 1"),
+        (_version, "has schema version 99; this lookahead reads version 2"),
         (lambda text: "", "is empty or cut short"),
         (lambda text: "[1, 2]", "is not a result of lookahead"),
     ],

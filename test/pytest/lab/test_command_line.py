@@ -12,6 +12,7 @@ _HELPS = {
     "lookahead": ("--help",),
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
+    "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
     "report": ("report", "--help"),
 }
@@ -30,7 +31,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: controls, index-scan.",
+            "Experiments: controls, index-build, index-scan.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (

@@ -89,12 +89,12 @@ Change = Callable[[dict[str, Any]], object]
     ("change", "words"),
     [
         (
-            lambda value: value.update(schema_version=2),
-            "has schema version 2; this lookahead",
+            lambda value: value.update(schema_version=1),
+            "has schema version 1; this lookahead",
         ),
         (
-            lambda value: value.update(schema_version="1"),
-            "has schema version 1; this lookahead",
+            lambda value: value.update(schema_version="2"),
+            "has schema version 2; this lookahead",
         ),
         (lambda value: value.pop("schema_version"), "has schema version None"),
         (lambda value: value.update(schema="other"), "is not a result of lookahead"),

@@ -29,7 +29,7 @@ EXTENSION_MAKE = $(TOP)/tools/make-extension --pg-config '$(PG_CONFIG)' --build 
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint format bench \
-	check-core differential soak clean distclean
+	check-core differential index-build-fuzz soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
 default:
@@ -75,6 +75,11 @@ differential: setup  ## random statements with and without look-ahead: PAIRS=200
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q \
 	  -c test/pytest/pytest.ini test/pytest/differential --timeout=3600 \
 	  $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
+
+index-build-fuzz: setup  ## random indexes, kills and cancels in mid-build: INDEXES=3000 KILLS=20 SEED=n
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 \
+	  $(if $(INDEXES),--indexes $(INDEXES)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 soak: setup    ## sanitizer and small-segment servers, all modes, long differential
 	@$(TOP)/tools/soak

@@ -1,7 +1,7 @@
 """Servers for the tests, and what holds for every test that uses one.
 
 Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential,
---indexes N the number of generated indexes.
+--indexes N the number of generated indexes, --kills N how often a server is killed in mid-build.
 PG_CONFIG in the environment names the server; else the lab's own discovery decides.
 """
 
@@ -21,6 +21,7 @@ from lookahead.server import PrivateServer
 
 _DEFAULT_PAIRS = 2000
 _DEFAULT_INDEXES = 120
+_DEFAULT_KILLS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=_DEFAULT_INDEXES,
         help=f"indexes that are generated and built in both arms (default: {_DEFAULT_INDEXES})",
+    )
+    group.addoption(
+        "--kills",
+        type=int,
+        default=_DEFAULT_KILLS,
+        help=f"how often a server is killed in the middle of a build (default: {_DEFAULT_KILLS})",
     )
 
 
@@ -77,6 +84,12 @@ def pairs(request: pytest.FixtureRequest) -> int:
 def indexes(request: pytest.FixtureRequest) -> int:
     """How many indexes are generated and built in both arms."""
     return int(request.config.option.indexes)
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often a server is killed in the middle of a build."""
+    return int(request.config.option.kills)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@
 static uint64 nodes_seen = 0;
 static uint64 fallbacks[LA_REASON_COUNT];
 static LaScanCounters totals;
+static uint64 builds_seen = 0;
+static uint64 builds_left[LA_REASON_COUNT];
 
 static const char *const reason_texts[] = {
 	[LA_REASON_NONE] = "none",
@@ -39,6 +41,8 @@ static const char *const reason_texts[] = {
 	[LA_REASON_SNAPSHOT] = "snapshot",
 	[LA_REASON_OTHER_EXTENSION] = "other extension",
 	[LA_REASON_SELF_CHECK] = "self-check",
+	[LA_REASON_SYSTEM_CATALOG] = "system catalog",
+	[LA_REASON_KEY_TYPE] = "key type",
 	[LA_REASON_DISABLED] = "disabled",
 };
 
@@ -77,6 +81,19 @@ la_stats_count_node(LaReason reason)
 }
 
 /*
+ * Counts an index that is built, and why it was left to core if it was.
+ */
+void
+la_stats_count_build(LaReason reason)
+{
+	builds_seen++;
+	builds_left[reason]++;
+#ifdef LA_TEST
+	register_counter_file();
+#endif
+}
+
+/*
  * Adds the counters of a plan node whose query ends.
  */
 void
@@ -94,10 +111,10 @@ la_stats_add_scan(const LaScanCounters *counters)
 }
 
 /*
- * The fallbacks by reason, as JSON text.
+ * Fallbacks by reason, as JSON text.
  */
 static char *
-fallbacks_json(void)
+fallbacks_json(const uint64 *counts)
 {
 	StringInfoData json;
 	const char *separator = "";
@@ -106,10 +123,10 @@ fallbacks_json(void)
 	appendStringInfoChar(&json, '{');
 	for (int i = LA_REASON_NONE + 1; i < LA_REASON_COUNT; i++)
 	{
-		if (fallbacks[i] == 0)
+		if (counts[i] == 0)
 			continue;
 		appendStringInfo(&json, "%s\"%s\": " UINT64_FORMAT,
-						 separator, reason_texts[i], fallbacks[i]);
+						 separator, reason_texts[i], counts[i]);
 		separator = ", ";
 	}
 	appendStringInfoChar(&json, '}');
@@ -146,9 +163,18 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) totals.repeated);
 	values[i++] = Int64GetDatum((int64) totals.killed);
 	values[i++] = Int64GetDatum((int64) totals.restarts);
-	values[i++] = CStringGetTextDatum(fallbacks_json());
+	values[i++] = CStringGetTextDatum(fallbacks_json(fallbacks));
 	Assert(i == STATS_COLUMNS);
 
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+
+	/* index builds have none of the counters of a scan */
+	values[0] = CStringGetTextDatum("index_build");
+	values[1] = Int64GetDatum((int64) builds_seen);
+	values[2] = Int64GetDatum((int64) builds_left[LA_REASON_NONE]);
+	for (i = 3; i < STATS_COLUMNS - 1; i++)
+		nulls[i] = true;
+	values[i] = CStringGetTextDatum(fallbacks_json(builds_left));
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
 }
@@ -191,10 +217,10 @@ write_counter_file(int code, Datum arg)
 					  " prefetched=" UINT64_FORMAT " advised=" UINT64_FORMAT
 					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
-					  " restarts=" UINT64_FORMAT "\n",
+					  " restarts=" UINT64_FORMAT " builds=" UINT64_FORMAT "\n",
 					  nodes_seen, totals.scans, totals.prefetched,
 					  totals.advised, totals.direct, totals.repeated, totals.killed,
-					  totals.restarts);
+					  totals.restarts, builds_left[LA_REASON_NONE]);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)
 		elog(LOG, "could not write counters to \"%s\": %m",

@@ -9,8 +9,8 @@
 #define LA_STATS_H
 
 /*
- * Why an index scan is left to core's own code.  The texts are in
- * la_stats.c; docs/explain.md explains each.
+ * Why an index scan or an index build is left to core's own code.  The texts
+ * are in la_stats.c; docs/explain.md explains each.
  */
 typedef enum LaReason
 {
@@ -25,6 +25,8 @@ typedef enum LaReason
 	LA_REASON_SNAPSHOT,
 	LA_REASON_OTHER_EXTENSION,
 	LA_REASON_SELF_CHECK,
+	LA_REASON_SYSTEM_CATALOG,
+	LA_REASON_KEY_TYPE,
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;
 
@@ -49,6 +51,7 @@ typedef struct LaScanCounters
 
 extern const char *la_reason_text(LaReason reason);
 extern void la_stats_count_node(LaReason reason);
+extern void la_stats_count_build(LaReason reason);
 extern void la_stats_add_scan(const LaScanCounters *counters);
 
 #endif							/* LA_STATS_H */

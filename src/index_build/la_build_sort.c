@@ -1,0 +1,716 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_sort.c
+ *	  collects index entries and hands them over in the index's order
+ *
+ * Entries are kept in the order in which the scan delivers them until it has
+ * ended or memory is full.  If they came in order, there is nothing to sort.
+ * Otherwise they are distributed over buckets, each of which holds a range
+ * of words: a bucket is small enough to be sorted in the processor's cache,
+ * or at least in memory, and the buckets one after the other are the whole.
+ * The bounds of the ranges are quantiles of a sample, so that buckets are of
+ * similar size whatever the distribution; a word that is very frequent gets
+ * a bucket of its own, which is in order as it is.
+ *
+ *	 spool  ->  [ a .. f )  [ f .. f ]  ( f .. p )  [ p .. z ]
+ *				   sort	     in order      sort        sort     ->  load
+ *
+ * When memory is full before the scan has ended, the buckets get files.
+ * Whatever the size, an entry is written and read once: no runs, no merge.
+ * Only what the sample did not foretell, a bucket too large for memory, is
+ * distributed a second time.
+ *
+ * Within a bucket a stable radix sort looks at the words; entries whose
+ * words are equal are sorted by the next word of their keys, and in the end
+ * by core's comparators if the key has columns that have no words.  Equal
+ * keys stay in the order in which they came, which is that of their heap
+ * TIDs; if it is not (the rows of a HOT chain have the TID of its root),
+ * they are sorted by TID.
+ *
+ * A bucket that is too large and cannot be distributed, because all its
+ * entries have equal words and no more words, goes through core's tuplesort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/int.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "index_build/la_build_radix.h"
+#include "index_build/la_build_sort.h"
+
+/*
+ * Words remembered for finding bounds: enough for 16 in each of the most
+ * buckets.  When there are more, every other one is forgotten.
+ */
+#define SAMPLE_SIZE (16 * 1024)
+
+/*
+ * Most buckets: limited by how many memory pages can be written to in turn
+ * without exhausting the processor's TLB, and for buckets with files by the
+ * 8 kB buffer that each file has.  Arbitrary within that.
+ */
+#define MAX_BUCKETS 1024
+#define MAX_FILE_BUCKETS 256
+
+/*
+ * Entries of a bucket when everything fits into memory: 32 bytes for each
+ * (the entry and its copy during the sort) stay within 1 MB, half of the L2
+ * cache of today's server processors.
+ */
+#define BUCKET_ENTRIES (32 * 1024)
+
+/* Tables for finding the bucket of a word, see bucket_of(). */
+#define LOOKUP_BITS 12
+
+typedef struct Buckets
+{
+	int			count;
+	uint64	   *bounds;			/* bounds[i] is the least word of bucket i */
+	LaSpool    *spools;
+
+	uint64		lowest;			/* of the table */
+	int			shift;
+	uint16		table[(1 << LOOKUP_BITS) + 2];
+} Buckets;
+
+struct LaSort
+{
+	Relation	heap;
+	LaBuildKey *key;
+	LaChunkPool pool;
+	int64		sort_bytes;		/* memory for sorting one bucket */
+
+	LaSpool		spool;			/* until there are buckets */
+	LaSpool		nulls;			/* first column is NULL */
+	Buckets    *buckets;		/* once memory was full */
+	MemoryContext tuple_context;	/* for index_form_tuple() */
+
+	int64		count;
+	uint64		last_place;
+	bool		places_disordered;
+
+	uint64	   *sample;
+	int			nsampled;
+	int			sample_every;
+	int			until_sample;
+
+	/* Places of dead rows of a unique index, for sort_by_core(). */
+	uint64	   *dead;
+	int64		ndead;
+	int64		dead_size;
+
+	LaLoad	   *load;
+	bool		loading_nulls;
+};
+
+static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
+					   const ItemPointerData *tid, const Datum *values,
+					   const bool *isnull);
+static void sample_word(LaSort *sort, uint64 word);
+static void remember_dead(LaSort *sort, uint64 place);
+static Buckets *make_buckets(LaSort *sort, uint64 *words, int nwords, int count);
+static Buckets *make_even_buckets(LaSort *sort, uint64 low, uint64 high);
+static int	bucket_of(const Buckets *buckets, uint64 word);
+static void distribute(LaSort *sort, LaSpool *spool, Buckets *buckets);
+static void buckets_to_files(Buckets *buckets);
+static void drain_buckets(LaSort *sort, Buckets *buckets, int word);
+static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
+				  uint64 high);
+static void drain_whole(LaSort *sort);
+static void drain_next_word(LaSort *sort, LaSpool *spool, int word);
+static void load_as_it_is(LaSort *sort, LaSpool *spool);
+static void sort_in_memory(LaSort *sort, LaSpool *spool, int word);
+static void sort_by_core(LaSort *sort, LaSpool *spool);
+
+/*
+ * Starts to collect the entries of an index, using at most `bytes` of memory,
+ * in the current context.
+ */
+LaSort *
+la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
+{
+	LaSort	   *sort = palloc0(sizeof(LaSort));
+
+	sort->heap = heap;
+	sort->key = key;
+	sort->sort_bytes = Max(bytes / 8, 2 * LA_CHUNK_SIZE);
+	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
+	la_spool_init(&sort->spool, &sort->pool, !key->is_word);
+	la_spool_init(&sort->nulls, &sort->pool, !key->is_word);
+	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												"index build tuple",
+												ALLOCSET_DEFAULT_SIZES);
+	sort->sample = palloc(SAMPLE_SIZE * sizeof(uint64));
+	sort->sample_every = sort->until_sample = 1;
+	return sort;
+}
+
+/*
+ * Number of entries added.
+ */
+int64
+la_sort_count(const LaSort *sort)
+{
+	return sort->count;
+}
+
+/*
+ * Adds an entry.  `alive` is false for a row that a unique index must
+ * contain but not check.
+ */
+void
+la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
+			const bool *isnull, bool alive)
+{
+	uint64		place = la_place_make(tid, alive);
+	uint64		word;
+	LaSpool    *spool;
+
+	if (place < sort->last_place)
+		sort->places_disordered = true;
+	sort->last_place = place;
+	sort->count++;
+	if (unlikely(!alive))
+		remember_dead(sort, place);
+
+	if (sort->key->is_word)
+		word = isnull[0] ? 0 : la_key_word_of_value(&sort->key->columns[0],
+													values[0]);
+	else
+		word = la_key_first_word(sort->key, values, isnull);
+
+	if (isnull[0])
+		spool = &sort->nulls;
+	else
+	{
+		if (--sort->until_sample == 0)
+			sample_word(sort, word);
+		if (sort->buckets == NULL)
+			spool = &sort->spool;
+		else
+			spool = &sort->buckets->spools[bucket_of(sort->buckets, word)];
+	}
+
+	if (spool->has_tuples)
+		add_record(sort, spool, word, place, tid, values, isnull);
+	else
+		la_spool_add(spool, word, place, sizeof(LaRecord));
+}
+
+/*
+ * Adds a record with its index tuple.  The size is aligned as core's
+ * _bt_buildadd() wants it; index_form_tuple() has done that.
+ */
+static void
+add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
+		   const ItemPointerData *tid, const Datum *values, const bool *isnull)
+{
+	IndexTuple	tuple = index_form_tuple_context(sort->key->tupdesc,
+												 values, isnull,
+												 sort->tuple_context);
+	Size		size = IndexTupleSize(tuple);
+	LaRecord   *record;
+
+	Assert(size == MAXALIGN(size));
+	record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+	tuple->t_tid = *tid;
+	memcpy(la_record_tuple(record), tuple, size);
+	MemoryContextReset(sort->tuple_context);
+}
+
+static void
+sample_word(LaSort *sort, uint64 word)
+{
+	if (sort->nsampled == SAMPLE_SIZE)
+	{
+		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
+			sort->sample[i] = sort->sample[2 * i];
+		sort->nsampled /= 2;
+		sort->sample_every *= 2;
+	}
+	sort->sample[sort->nsampled++] = word;
+	sort->until_sample = sort->sample_every;
+}
+
+static void
+remember_dead(LaSort *sort, uint64 place)
+{
+	if (sort->ndead == sort->dead_size)
+	{
+		sort->dead_size = Max(2 * sort->dead_size, 64);
+		if (sort->dead == NULL)
+			sort->dead = palloc(sort->dead_size * sizeof(uint64));
+		else
+			sort->dead = repalloc_huge(sort->dead,
+									   sort->dead_size * sizeof(uint64));
+	}
+	sort->dead[sort->ndead++] = place;
+}
+
+/*
+ * Moves entries to files if memory is nearly full; to be called at least
+ * once for each page of the table.  fraction_done tells how much of the
+ * table has been read, for guessing how many entries are to come.
+ */
+void
+la_sort_limit_memory(LaSort *sort, double fraction_done)
+{
+	if (sort->pool.nused < sort->pool.limit)
+		return;
+
+	la_spool_to_file(&sort->nulls);
+	if (sort->buckets == NULL && sort->spool.ordered)
+	{
+		la_spool_to_file(&sort->spool);
+		return;
+	}
+	if (sort->buckets == NULL)
+	{
+		double		total = sort->spool.nbytes / Max(fraction_done, 0.001);
+		double		wanted = total / (sort->sort_bytes / 4);
+		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+
+		sort->buckets = make_buckets(sort, sort->sample, sort->nsampled,
+									 Max((int) Min(wanted, most), 2));
+		distribute(sort, &sort->spool, sort->buckets);
+	}
+	buckets_to_files(sort->buckets);
+}
+
+/*
+ * Hands all entries over to `load` in order.
+ */
+void
+la_sort_load(LaSort *sort, LaLoad *load)
+{
+	bool		nulls_first = sort->key->columns[0].nulls_first;
+
+	sort->load = load;
+	if (sort->buckets != NULL && sort->pool.nused > sort->pool.limit / 2)
+		buckets_to_files(sort->buckets);
+
+	for (int pass = 0; pass < 2; pass++)
+	{
+		sort->loading_nulls = (pass == 0) == nulls_first;
+		if (sort->loading_nulls)
+			drain(sort, &sort->nulls, 0, 0, PG_UINT64_MAX);
+		else if (sort->buckets != NULL)
+			drain_buckets(sort, sort->buckets, 0);
+		else
+			drain_whole(sort);
+	}
+}
+
+static int
+compare_words(const void *a, const void *b)
+{
+	return pg_cmp_u64(*(const uint64 *) a, *(const uint64 *) b);
+}
+
+static Buckets *
+allocate_buckets(LaSort *sort, int count)
+{
+	Buckets    *buckets = palloc(sizeof(Buckets));
+
+	buckets->count = count;
+	buckets->bounds = palloc(count * sizeof(uint64));
+	buckets->spools = palloc(count * sizeof(LaSpool));
+	for (int i = 0; i < count; i++)
+		la_spool_init(&buckets->spools[i], &sort->pool, !sort->key->is_word);
+	return buckets;
+}
+
+/*
+ * Fills the table that bucket_of() uses: for equal intervals between the
+ * first and the last bound, the bucket of the interval's least word.
+ */
+static void
+index_bounds(Buckets *buckets)
+{
+	uint64		width;
+	int			bucket = 0;
+
+	buckets->lowest = buckets->count > 1 ? buckets->bounds[1] : 0;
+	width = buckets->bounds[buckets->count - 1] - buckets->lowest;
+	buckets->shift = width == 0 ? 0 :
+		Max(pg_leftmost_one_pos64(width) + 1 - LOOKUP_BITS, 0);
+
+	for (int i = 0; i < (1 << LOOKUP_BITS) + 2; i++)
+	{
+		uint64		offset = (uint64) i << buckets->shift;
+
+		while (bucket + 1 < buckets->count &&
+			   buckets->bounds[bucket + 1] - buckets->lowest <= offset)
+			bucket++;
+		buckets->table[i] = bucket;
+	}
+}
+
+/*
+ * Buckets whose bounds are quantiles of `words`, which are sorted here.  A
+ * word that is as frequent as a bucket is large gets a bucket of its own.
+ */
+static Buckets *
+make_buckets(LaSort *sort, uint64 *words, int nwords, int count)
+{
+	uint64	   *bounds = palloc((2 * count + 2) * sizeof(uint64));
+	int			nbounds = 0;
+	Buckets    *buckets;
+
+	qsort(words, nwords, sizeof(uint64), compare_words);
+	bounds[nbounds++] = 0;
+	for (int i = 1; i < count; i++)
+	{
+		uint64		word = words[(int64) nwords * i / count];
+		bool		repeated = words[(int64) nwords * (i - 1) / count] == word;
+
+		if (word > bounds[nbounds - 1])
+			bounds[nbounds++] = word;
+		else if (repeated && word == bounds[nbounds - 1] &&
+				 word != PG_UINT64_MAX)
+			bounds[nbounds++] = word + 1;
+	}
+
+	buckets = allocate_buckets(sort, nbounds);
+	memcpy(buckets->bounds, bounds, nbounds * sizeof(uint64));
+	pfree(bounds);
+	index_bounds(buckets);
+	return buckets;
+}
+
+/*
+ * Buckets for equal parts of the range from low to high.
+ */
+static Buckets *
+make_even_buckets(LaSort *sort, uint64 low, uint64 high)
+{
+	int			count = Min(MAX_FILE_BUCKETS, Max(sort->pool.limit / 4, 2));
+	uint64		width = (high - low) / count + 1;
+	Buckets    *buckets;
+
+	count = (high - low) / width + 1;
+	buckets = allocate_buckets(sort, count);
+	for (int i = 0; i < count; i++)
+		buckets->bounds[i] = i == 0 ? 0 : low + width * i;
+	index_bounds(buckets);
+	return buckets;
+}
+
+/*
+ * The bucket that a word belongs to.  The table leaves few candidates, or
+ * one, unless the words are very unevenly spread.
+ */
+static inline int
+bucket_of(const Buckets *buckets, uint64 word)
+{
+	uint64		interval;
+	int			low;
+	int			high;
+
+	if (word < buckets->lowest || buckets->count == 1)
+		return 0;
+	interval = (word - buckets->lowest) >> buckets->shift;
+	if (interval > (1 << LOOKUP_BITS))
+		return buckets->count - 1;
+	low = buckets->table[interval];
+	high = buckets->table[interval + 1];
+	while (low < high)
+	{
+		int			middle = (low + high + 1) / 2;
+
+		if (buckets->bounds[middle] <= word)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/*
+ * Moves the records of a spool into buckets, or to their files if memory
+ * gets full on the way.
+ */
+static void
+distribute(LaSort *sort, LaSpool *spool, Buckets *buckets)
+{
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, false);
+	while (la_spool_next_chunk(&reader))
+	{
+		while (reader.at < reader.end)
+		{
+			LaSpool    *target;
+			Size		size;
+
+			record = (LaRecord *) reader.at;
+			target = &buckets->spools[bucket_of(buckets, record->word)];
+			size = la_record_size(spool, record);
+			memcpy(la_spool_add(target, record->word, record->place, size),
+				   record, size);
+			reader.at += size;
+		}
+		if (sort->pool.nused > sort->pool.limit + buckets->count)
+			buckets_to_files(buckets);
+	}
+}
+
+static void
+buckets_to_files(Buckets *buckets)
+{
+	for (int i = 0; i < buckets->count; i++)
+		la_spool_to_file(&buckets->spools[i]);
+}
+
+static void
+drain_buckets(LaSort *sort, Buckets *buckets, int word)
+{
+	for (int i = 0; i < buckets->count; i++)
+	{
+		uint64		high = i + 1 < buckets->count ?
+			buckets->bounds[i + 1] - 1 : PG_UINT64_MAX;
+
+		drain(sort, &buckets->spools[i], word, buckets->bounds[i], high);
+	}
+	pfree(buckets->bounds);
+	pfree(buckets->spools);
+	pfree(buckets);
+}
+
+/*
+ * Memory for sorting the records of a spool at once: an entry and its copy
+ * for each.
+ */
+static int64
+sort_size(const LaSpool *spool)
+{
+	return spool->nrecords * 2 * sizeof(LaEntry);
+}
+
+/*
+ * Hands over all records whose first column is not NULL, while they are
+ * still in one spool.
+ */
+static void
+drain_whole(LaSort *sort)
+{
+	LaSpool    *spool = &sort->spool;
+	int64		wanted;
+	Buckets    *buckets;
+
+	if ((spool->ordered && !spool->has_tuples) ||
+		spool->nrecords <= 2 * BUCKET_ENTRIES)
+	{
+		drain(sort, spool, 0, 0, PG_UINT64_MAX);
+		return;
+	}
+
+	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
+				 4 * sort_size(spool) / sort->sort_bytes);
+	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
+	buckets = make_buckets(sort, sort->sample, sort->nsampled, Max(wanted, 2));
+	distribute(sort, spool, buckets);
+	drain_buckets(sort, buckets, 0);
+}
+
+/*
+ * Hands over the records of a spool in order.  Their words, all between low
+ * and high, are the word-th of the keys; everything before is equal.
+ */
+static void
+drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
+{
+	bool		keys_are_equal = !spool->has_tuples ||
+		(sort->loading_nulls && sort->key->nkeyatts == 1);
+
+	if (spool->nrecords == 0)
+		return;
+	if (spool->ordered && keys_are_equal)
+		load_as_it_is(sort, spool);
+	else if (sort_size(spool) <= sort->sort_bytes)
+		sort_in_memory(sort, spool, word);
+	else if (low < high)
+	{
+		Buckets    *buckets = make_even_buckets(sort, low, high);
+
+		distribute(sort, spool, buckets);
+		drain_buckets(sort, buckets, word);
+	}
+	else if (spool->has_tuples && sort->key->nencoded > 0)
+		drain_next_word(sort, spool, word + 1);
+	else
+		sort_by_core(sort, spool);
+}
+
+/*
+ * Hands over the records of a spool, too many to be sorted at once, whose
+ * words are all equal: replaces these by the next words of the keys.
+ */
+static void
+drain_next_word(LaSort *sort, LaSpool *spool, int word)
+{
+	LaSpool		next;
+	LaSpoolReader reader;
+	LaRecord   *record;
+	uint64		low = PG_UINT64_MAX;
+	uint64		high = 0;
+	bool		more = false;
+
+	la_spool_init(&next, &sort->pool, true);
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		uint64		bytes;
+		Size		size = la_record_size(spool, record);
+		LaRecord   *copy;
+
+		more |= la_key_next_word(sort->key, la_record_tuple(record), word,
+								 &bytes);
+		low = Min(low, bytes);
+		high = Max(high, bytes);
+		copy = la_spool_add(&next, bytes, record->place, size);
+		memcpy(la_record_tuple(copy), la_record_tuple(record),
+			   size - sizeof(LaRecord));
+		if (sort->pool.nused > sort->pool.limit)
+			la_spool_to_file(&next);
+	}
+
+	if (more)
+		drain(sort, &next, word, low, high);
+	else if (next.ordered && la_key_is_complete(sort->key))
+		load_as_it_is(sort, &next);
+	else
+		sort_by_core(sort, &next);
+}
+
+static inline void
+load_record(LaSort *sort, LaRecord *record, bool has_tuple)
+{
+	if (has_tuple)
+		la_load_tuple(sort->load, la_record_tuple(record), record->place);
+	else
+		la_load_word(sort->load, record->word, record->place,
+					 sort->loading_nulls);
+}
+
+static void
+load_as_it_is(LaSort *sort, LaSpool *spool)
+{
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+		load_record(sort, record, spool->has_tuples);
+}
+
+/*
+ * Sorts a spool in memory and hands its records over.  With index tuples the
+ * chunks stay where they are and pointers are sorted; without, the records
+ * themselves are.
+ */
+static void
+sort_in_memory(LaSort *sort, LaSpool *spool, int word)
+{
+	int64		count = 0;
+	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
+												 sort_size(spool));
+	LaRadix		radix = {sort->key, spool->has_tuples, sort->places_disordered};
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, spool->has_tuples);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		entries[count].word = record->word;
+		if (spool->has_tuples)
+			entries[count].record = record;
+		else
+			entries[count].place = record->place;
+		count++;
+	}
+	Assert(count == spool->nrecords);
+
+	la_radix_sort(&radix, entries, entries + count, count, word);
+
+	if (spool->has_tuples)
+	{
+		for (int64 i = 0; i < count; i++)
+			load_record(sort, entries[i].record, true);
+	}
+	else
+	{
+		for (int64 i = 0; i < count; i++)
+			la_load_word(sort->load, entries[i].word, entries[i].place,
+						 sort->loading_nulls);
+	}
+	la_spool_release(&reader);
+	pfree(entries);
+}
+
+/*
+ * The values of a record, as core's tuplesort wants them.
+ */
+static void
+record_values(LaSort *sort, const LaSpool *spool, LaRecord *record,
+			  Datum *values, bool *isnull)
+{
+	if (spool->has_tuples)
+		index_deform_tuple(la_record_tuple(record), sort->key->tupdesc,
+						   values, isnull);
+	else
+	{
+		isnull[0] = sort->loading_nulls;
+		values[0] = isnull[0] ? (Datum) 0 :
+			la_key_value_of_word(&sort->key->columns[0], record->word);
+	}
+}
+
+/*
+ * Sorts a spool by core's tuplesort and hands its records over.
+ * Uniqueness is checked when they are loaded, so not by the tuplesort.
+ */
+static void
+sort_by_core(LaSort *sort, LaSpool *spool)
+{
+	Tuplesortstate *state;
+	LaSpoolReader reader;
+	LaRecord   *record;
+	IndexTuple	tuple;
+
+	state = tuplesort_begin_index_btree(sort->heap, sort->key->index, false,
+										false, Max(sort->sort_bytes / 1024, 64),
+										NULL, TUPLESORT_NONE);
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+		ItemPointerData tid;
+
+		record_values(sort, spool, record, values, isnull);
+		la_place_get_tid(record->place, &tid);
+		tuplesort_putindextuplevalues(state, sort->key->index, &tid, values,
+									  isnull);
+	}
+	tuplesort_performsort(state);
+
+	qsort(sort->dead, sort->ndead, sizeof(uint64), compare_words);
+	while ((tuple = tuplesort_getindextuple(state, true)) != NULL)
+	{
+		uint64		place = la_place_make(&tuple->t_tid, false);
+
+		if (sort->ndead == 0 ||
+			bsearch(&place, sort->dead, sort->ndead, sizeof(uint64),
+					compare_words) == NULL)
+			place = la_place_make(&tuple->t_tid, true);
+		la_load_tuple(sort->load, tuple, place);
+	}
+	tuplesort_end(state);
+}

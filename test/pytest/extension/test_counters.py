@@ -84,7 +84,10 @@ def test_view_counts_scans_that_fail(connection: Connection) -> None:
     before = scalar(connection, "SELECT scans FROM pg_stat_lookahead WHERE feature = 'index_scan'")
     with pytest.raises(Exception, match="division by zero"):
         connection.execute("SELECT sum(1 / (k - 5001)) FROM c WHERE k > 0 AND pad > ''")
-    assert scalar(connection, "SELECT scans FROM pg_stat_lookahead WHERE feature = 'index_scan'") == before + 1
+    assert (
+        scalar(connection, "SELECT scans FROM pg_stat_lookahead WHERE feature = 'index_scan'")
+        == before + 1
+    )
 
 
 def test_view_is_for_everybody(connection: Connection) -> None:

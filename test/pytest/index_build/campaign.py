@@ -25,6 +25,8 @@ _CONCURRENTLY = 0.1
 _REINDEX = 0.15
 # Our arm mostly comes first: it is the one that shall meet rows without hint bits.
 _OURS_FIRST = 0.7
+# The first ones hold few rows.
+_MEMORIES = ("64kB", "256kB", "1MB", "64MB")
 # Allows two workers: plan_create_index_workers() wants 32 MB for each participant.
 _PARALLEL_MEMORY = "128MB"
 
@@ -103,8 +105,9 @@ class Round:
             self._history(rng.randrange(5))
             for _ in range(indexes):
                 self._index(onlooker)
-        finally:
-            self._sessions.onlooker.rollback()
+        except psycopg.OperationalError as error:
+            self._expect(False, f"the server crashed: {error}")
+        self._sessions.onlooker.rollback()
         self._do(f"DROP TABLE {table.name}")
 
     def _index(self, onlooker: bool) -> None:
@@ -162,7 +165,7 @@ class Round:
     def _settings(self) -> None:
         rng = self._rng
         parallel = rng.random() < 0.25
-        memory = _PARALLEL_MEMORY if parallel else rng.choice(("64kB", "256kB", "1MB", "64MB"))
+        memory = _PARALLEL_MEMORY if parallel else rng.choice(_MEMORIES)
         for name, value in (
             ("maintenance_work_mem", memory),
             ("max_parallel_maintenance_workers", "2" if parallel else "0"),

@@ -12,12 +12,23 @@ from dataclasses import dataclass
 import psycopg
 from extension.probes import Connection
 
-from index_build.twins import Arm, Build, Counters, Failure, Twins, check_tree, choose, complaint
+from index_build.twins import (
+    ARMS,
+    Arm,
+    Build,
+    Counters,
+    Failure,
+    Twins,
+    check_tree,
+    choose,
+    complaint,
+)
 
 # Of the schema and of the session's temporary tables. Those of TOAST tables are core's own.
 _INDEXES = """
     SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am ON pg_am.oid = c.relam
-    WHERE c.relkind = 'i' AND amname = 'btree' AND c.relnamespace IN ('twin'::regnamespace, pg_my_temp_schema())
+    WHERE c.relkind = 'i' AND amname = 'btree'
+      AND c.relnamespace IN ('twin'::regnamespace, pg_my_temp_schema())
     ORDER BY c.relname"""
 
 
@@ -68,7 +79,7 @@ def compare(
     statements that fail, in order. With `exactly` errors may not even differ in which of several
     duplicates they name.
     """
-    stock, ours = (tell(twins, arm, statements) for arm in ("stock", "ours"))
+    stock, ours = (tell(twins, arm, statements) for arm in ARMS)
     for statement, theirs, mine in zip(statements, stock.failures, ours.failures, strict=True):
         found = complaint(Build(failure=theirs), Build(failure=mine)) if theirs or mine else ""
         assert not found, f"{statement}: {found}"

@@ -56,6 +56,15 @@ def read_image(file: Path) -> bytes:
     return b"".join(read_blanked(file))
 
 
+def without_free_space(image: bytes) -> bytes:
+    """The pages with zeros between items and line pointers, which full-page images leave out."""
+    pages = bytearray(image)
+    for start in range(0, len(pages), BLOCK_BYTES):
+        lower, upper = struct.unpack_from("<HH", pages, start + 12)
+        pages[start + lower : start + upper] = bytes(upper - lower)
+    return bytes(pages)
+
+
 def first_difference(stock: bytes, ours: bytes) -> Difference | None:
     """Where two images part, None when they are equal."""
     if stock == ours:

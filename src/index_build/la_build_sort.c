@@ -67,10 +67,20 @@
 /* Tables for finding the bucket of a word, see bucket_of(). */
 #define LOOKUP_BITS 12
 
+/* Words of entries at regular distances. */
+typedef struct Sample
+{
+	uint64	   *words;			/* SAMPLE_SIZE entries */
+	int			count;
+	int64		every;
+	int64		until_next;
+} Sample;
+
 typedef struct Buckets
 {
 	int			count;
 	uint64	   *bounds;			/* bounds[i] is the least word of bucket i */
+	uint64		high;			/* the greatest of the last bucket */
 	LaSpool    *spools;
 
 	uint64		lowest;			/* of the table */
@@ -94,10 +104,7 @@ struct LaSort
 	uint64		last_place;
 	bool		places_disordered;
 
-	uint64	   *sample;
-	int			nsampled;
-	int			sample_every;
-	int			until_sample;
+	Sample		sample;			/* of the words being sorted */
 
 	/* Places of dead rows of a unique index, for sort_by_core(). */
 	uint64	   *dead;
@@ -111,10 +118,12 @@ struct LaSort
 static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 					   const ItemPointerData *tid, const Datum *values,
 					   const bool *isnull);
-static void sample_word(LaSort *sort, uint64 word);
+static void begin_sample(Sample *sample);
+static void sample_word(Sample *sample, uint64 word);
 static void remember_dead(LaSort *sort, uint64 place);
-static Buckets *make_buckets(LaSort *sort, uint64 *words, int nwords, int count);
-static Buckets *make_even_buckets(LaSort *sort, uint64 low, uint64 high);
+static Buckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
+static Buckets *make_even_buckets(LaSort *sort, uint64 low, uint64 high,
+								  int count);
 static int	bucket_of(const Buckets *buckets, uint64 word);
 static void distribute(LaSort *sort, LaSpool *spool, Buckets *buckets);
 static void buckets_to_files(Buckets *buckets);
@@ -145,8 +154,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_DEFAULT_SIZES);
-	sort->sample = palloc(SAMPLE_SIZE * sizeof(uint64));
-	sort->sample_every = sort->until_sample = 1;
+	begin_sample(&sort->sample);
 	return sort;
 }
 
@@ -188,8 +196,8 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 		spool = &sort->nulls;
 	else
 	{
-		if (--sort->until_sample == 0)
-			sample_word(sort, word);
+		if (--sort->sample.until_next == 0)
+			sample_word(&sort->sample, word);
 		if (sort->buckets == NULL)
 			spool = &sort->spool;
 		else
@@ -224,17 +232,25 @@ add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 }
 
 static void
-sample_word(LaSort *sort, uint64 word)
+begin_sample(Sample *sample)
 {
-	if (sort->nsampled == SAMPLE_SIZE)
+	sample->words = palloc(SAMPLE_SIZE * sizeof(uint64));
+	sample->count = 0;
+	sample->every = sample->until_next = 1;
+}
+
+static void
+sample_word(Sample *sample, uint64 word)
+{
+	if (sample->count == SAMPLE_SIZE)
 	{
 		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
-			sort->sample[i] = sort->sample[2 * i];
-		sort->nsampled /= 2;
-		sort->sample_every *= 2;
+			sample->words[i] = sample->words[2 * i];
+		sample->count /= 2;
+		sample->every *= 2;
 	}
-	sort->sample[sort->nsampled++] = word;
-	sort->until_sample = sort->sample_every;
+	sample->words[sample->count++] = word;
+	sample->until_next = sample->every;
 }
 
 static void
@@ -275,7 +291,7 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 		double		wanted = total / (sort->sort_bytes / 4);
 		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
 
-		sort->buckets = make_buckets(sort, sort->sample, sort->nsampled,
+		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
 									 Max((int) Min(wanted, most), 2));
 		distribute(sort, &sort->spool, sort->buckets);
 	}
@@ -352,51 +368,68 @@ index_bounds(Buckets *buckets)
 }
 
 /*
- * Buckets whose bounds are quantiles of `words`, which are sorted here.  A
- * word that is as frequent as a bucket is large gets a bucket of its own.
+ * Buckets for words between low and high, about `count` of them.  Bounds are
+ * quantiles of the sampled words.  A word that is as frequent as a bucket is
+ * large gets a bucket of its own.
  */
 static Buckets *
-make_buckets(LaSort *sort, uint64 *words, int nwords, int count)
+make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
 {
-	uint64	   *bounds = palloc((2 * count + 2) * sizeof(uint64));
+	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
+	uint64	   *words = sort->sample.words;
 	int			nbounds = 0;
+	int			first = 0;
+	int			nwords;
 	Buckets    *buckets;
 
-	qsort(words, nwords, sizeof(uint64), compare_words);
-	bounds[nbounds++] = 0;
-	for (int i = 1; i < count; i++)
+	qsort(words, sort->sample.count, sizeof(uint64), compare_words);
+	while (first < sort->sample.count && words[first] < low)
+		first++;
+	words += first;
+	nwords = sort->sample.count - first;
+	while (nwords > 0 && words[nwords - 1] > high)
+		nwords--;
+
+	bounds[nbounds++] = low;
+	for (int i = 1; i < count && nwords > 0; i++)
 	{
 		uint64		word = words[(int64) nwords * i / count];
 		bool		repeated = words[(int64) nwords * (i - 1) / count] == word;
 
 		if (word > bounds[nbounds - 1])
 			bounds[nbounds++] = word;
-		else if (repeated && word == bounds[nbounds - 1] &&
-				 word != PG_UINT64_MAX)
+		else if (repeated && word == bounds[nbounds - 1] && word < high)
 			bounds[nbounds++] = word + 1;
+	}
+	if (nbounds == 1 && low < high)
+	{
+		pfree(bounds);
+		return make_even_buckets(sort, low, high, count);
 	}
 
 	buckets = allocate_buckets(sort, nbounds);
 	memcpy(buckets->bounds, bounds, nbounds * sizeof(uint64));
+	buckets->high = high;
 	pfree(bounds);
 	index_bounds(buckets);
 	return buckets;
 }
 
 /*
- * Buckets for equal parts of the range from low to high.
+ * Buckets for equal parts of the range from low to high, where the sample
+ * tells nothing.
  */
 static Buckets *
-make_even_buckets(LaSort *sort, uint64 low, uint64 high)
+make_even_buckets(LaSort *sort, uint64 low, uint64 high, int count)
 {
-	int			count = Min(MAX_FILE_BUCKETS, Max(sort->pool.limit / 4, 2));
 	uint64		width = (high - low) / count + 1;
 	Buckets    *buckets;
 
 	count = (high - low) / width + 1;
 	buckets = allocate_buckets(sort, count);
 	for (int i = 0; i < count; i++)
-		buckets->bounds[i] = i == 0 ? 0 : low + width * i;
+		buckets->bounds[i] = low + width * i;
+	buckets->high = high;
 	index_bounds(buckets);
 	return buckets;
 }
@@ -474,7 +507,7 @@ drain_buckets(LaSort *sort, Buckets *buckets, int word)
 	for (int i = 0; i < buckets->count; i++)
 	{
 		uint64		high = i + 1 < buckets->count ?
-			buckets->bounds[i + 1] - 1 : PG_UINT64_MAX;
+			buckets->bounds[i + 1] - 1 : buckets->high;
 
 		drain(sort, &buckets->spools[i], word, buckets->bounds[i], high);
 	}
@@ -491,6 +524,21 @@ static int64
 sort_size(const LaSpool *spool)
 {
 	return spool->nrecords * 2 * sizeof(LaEntry);
+}
+
+/*
+ * Whether a spool can be sorted at once.  Index tuples that are in a file
+ * need memory of the pool, too, which may have been given away.
+ */
+static bool
+fits_in_memory(const LaSort *sort, const LaSpool *spool)
+{
+	int64		free_bytes = (sort->pool.limit - sort->pool.nused) * LA_CHUNK_SIZE;
+	int64		tuple_bytes = 0;
+
+	if (spool->has_tuples && spool->file != NULL)
+		tuple_bytes = Max(spool->nbytes - Max(free_bytes, 0), 0);
+	return sort_size(spool) + tuple_bytes <= sort->sort_bytes;
 }
 
 /*
@@ -514,7 +562,7 @@ drain_whole(LaSort *sort)
 	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
 				 4 * sort_size(spool) / sort->sort_bytes);
 	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
-	buckets = make_buckets(sort, sort->sample, sort->nsampled, Max(wanted, 2));
+	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
 	distribute(sort, spool, buckets);
 	drain_buckets(sort, buckets, 0);
 }
@@ -533,13 +581,18 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 		return;
 	if (spool->ordered && keys_are_equal)
 		load_as_it_is(sort, spool);
-	else if (sort_size(spool) <= sort->sort_bytes)
+	else if (fits_in_memory(sort, spool))
 		sort_in_memory(sort, spool, word);
 	else if (low < high)
 	{
-		Buckets    *buckets = make_even_buckets(sort, low, high);
+		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
+		Buckets    *buckets = make_buckets(sort, low, high,
+										   Max(Min(wanted, most), 2));
 
 		distribute(sort, spool, buckets);
+		if (sort->pool.nused > sort->pool.limit / 2)
+			buckets_to_files(buckets);
 		drain_buckets(sort, buckets, word);
 	}
 	else if (spool->has_tuples && sort->key->nencoded > 0)
@@ -550,7 +603,8 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 
 /*
  * Hands over the records of a spool, too many to be sorted at once, whose
- * words are all equal: replaces these by the next words of the keys.
+ * words are all equal: replaces these by the next words of the keys, of which
+ * it takes a sample.
  */
 static void
 drain_next_word(LaSort *sort, LaSpool *spool, int word)
@@ -561,7 +615,9 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	uint64		low = PG_UINT64_MAX;
 	uint64		high = 0;
 	bool		more = false;
+	Sample		outer = sort->sample;
 
+	begin_sample(&sort->sample);
 	la_spool_init(&next, &sort->pool, true);
 	la_spool_read(spool, &reader, false);
 	while ((record = la_spool_next(&reader)) != NULL)
@@ -574,6 +630,8 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 								 &bytes);
 		low = Min(low, bytes);
 		high = Max(high, bytes);
+		if (--sort->sample.until_next == 0)
+			sample_word(&sort->sample, bytes);
 		copy = la_spool_add(&next, bytes, record->place, size);
 		memcpy(la_record_tuple(copy), la_record_tuple(record),
 			   size - sizeof(LaRecord));
@@ -587,6 +645,8 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 		load_as_it_is(sort, &next);
 	else
 		sort_by_core(sort, &next);
+	pfree(sort->sample.words);
+	sort->sample = outer;
 }
 
 static inline void

@@ -33,6 +33,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "access/tupmacs.h"
 #include "catalog/index.h"
 #include "catalog/pg_collation_d.h"
 #include "port/pg_bswap.h"
@@ -339,15 +340,25 @@ append_text(KeyString *string, Datum value, uint8 inverted)
 	text	   *packed = DatumGetTextPP(value);
 	const char *data = VARDATA_ANY(packed);
 	int			length = VARSIZE_ANY_EXHDR(packed);
-	int			first = Max(string->from - string->length, 0);
-	int			last = Min(length, string->from + 8 - string->length);
+	int			done = Min(Max(string->from - string->length, 0), length);
 
 	/* Bytes outside of the wanted word need only be counted. */
-	first = Min(first, length);
-	string->length += first;
-	for (int i = first; i < last; i++)
-		append_byte(string, (uint8) data[i] ^ inverted);
-	string->length += length - Max(last, first);
+	string->length += done;
+	if (string->length == string->from)
+	{
+		int			count = Min(length - done, 8);
+		uint64		mask = count == 8 ? PG_UINT64_MAX : ~(PG_UINT64_MAX >> (8 * count));
+
+		memcpy(&string->word, data + done, count);
+		string->word = pg_ntoh64(string->word);
+		if (inverted != 0)
+			string->word = ~string->word & mask;
+		string->length += count;
+		done += count;
+	}
+	for (; done < length && string->length < string->from + 8; done++)
+		append_byte(string, (uint8) data[done] ^ inverted);
+	string->length += length - done;
 	append_byte(string, inverted);
 
 	if ((Pointer) packed != DatumGetPointer(value))
@@ -404,6 +415,85 @@ la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
 	}
 	*bytes = string.word;
 	return string.length > string.from;
+}
+
+/*
+ * Bytes of the index tuple of a row without NULLs whose values can be copied
+ * as they are, but for the header of short texts; 0 if this row is not like
+ * that.  The rules are those of heap_compute_data_size().
+ */
+Size
+la_key_tuple_size(const LaBuildKey *key, const Datum *values,
+				  const bool *isnull)
+{
+	Size		size = 0;
+
+	for (int i = 0; i < key->natts; i++)
+	{
+		CompactAttribute *attribute = TupleDescCompactAttr(key->tupdesc, i);
+		Pointer		value = DatumGetPointer(values[i]);
+
+		if (isnull[i])
+			return 0;
+		if (attribute->attlen > 0)
+			size = att_nominal_alignby(size, attribute->attalignby) +
+				attribute->attlen;
+		else if (attribute->attlen != -1 || VARATT_IS_EXTERNAL(value))
+			return 0;
+		else if (VARATT_IS_SHORT(value))
+			size += VARSIZE_SHORT(value);
+		else if (attribute->attispackable && VARATT_CAN_MAKE_SHORT(value))
+			size += VARATT_CONVERTED_SHORT_SIZE(value);
+		else
+			return 0;
+	}
+	return MAXALIGN(sizeof(IndexTupleData) + size);
+}
+
+/*
+ * Makes the index tuple of a row of which la_key_tuple_size() has told the
+ * size, as index_form_tuple() would, without its TID.
+ */
+void
+la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
+				  IndexTuple tuple)
+{
+	char	   *at = (char *) tuple + sizeof(IndexTupleData);
+	char	   *data = at;
+
+	memset(tuple, 0, size);
+	tuple->t_info = size;
+	for (int i = 0; i < key->natts; i++)
+	{
+		CompactAttribute *attribute = TupleDescCompactAttr(key->tupdesc, i);
+		Pointer		value = DatumGetPointer(values[i]);
+
+		if (attribute->attlen > 0)
+		{
+			at = data + att_nominal_alignby(at - data, attribute->attalignby);
+			if (attribute->attbyval)
+				store_att_byval(at, values[i], attribute->attlen);
+			else
+				memcpy(at, value, attribute->attlen);
+			at += attribute->attlen;
+			continue;
+		}
+
+		tuple->t_info |= INDEX_VAR_MASK;
+		if (VARATT_IS_SHORT(value))
+		{
+			memcpy(at, value, VARSIZE_SHORT(value));
+			at += VARSIZE_SHORT(value);
+		}
+		else
+		{
+			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
+
+			SET_VARSIZE_SHORT(at, length);
+			memcpy(at + 1, VARDATA(value), length - 1);
+			at += length;
+		}
+	}
 }
 
 /*

@@ -70,6 +70,10 @@ extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
 								const bool *isnull);
 extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
 							 uint64 *bytes);
+extern Size la_key_tuple_size(const LaBuildKey *key, const Datum *values,
+							  const bool *isnull);
+extern void la_key_form_tuple(const LaBuildKey *key, const Datum *values,
+							  Size size, IndexTuple tuple);
 extern int	la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
 						   bool *has_null);
 extern bool la_key_is_complete(const LaBuildKey *key);

@@ -30,7 +30,6 @@
 
 #include "bulk_write/la_page_writer.h"
 #include "index_build/la_build_load.h"
-#include "index_build/la_build_spool.h"
 
 /* One level of the tree and the page being filled, as core's BTPageState. */
 typedef struct LaLevel
@@ -48,6 +47,9 @@ typedef struct LaLevel
 /* Bytes of the index tuple of a key that is a word, see LaBuildKey.is_word. */
 #define WORD_TUPLE_SIZE MAXALIGN(sizeof(IndexTupleData) + sizeof(uint64))
 
+/* More than an item, its line pointer and what add_item() keeps free take. */
+#define CLOSE_TO_FULL 64
+
 struct LaLoad
 {
 	Relation	heap;
@@ -61,20 +63,18 @@ struct LaLoad
 	int64		done;			/* entries loaded */
 
 	/*
-	 * The group of equal keys that is being collected.  base is an index
-	 * tuple without posting list, tids the heap TIDs from the first on.
+	 * The group of equal keys that is being collected: its heap TIDs, and
+	 * either its word or an index tuple without posting list.
 	 */
 	bool		deduplicate;
-	Size		base_size;		/* 0: there is no group */
-	IndexTuple	base;			/* room for the largest tuple */
-	IndexTuple	posting;		/* likewise */
 	ItemPointer tids;
-	int			ntids;
-	int			max_tids;		/* for this base; 1 without deduplication */
-
-	/* With words, what the group's are; also for the check of uniqueness. */
+	int			ntids;			/* 0: there is no group */
+	int			max_tids;		/* for this group; 1 without deduplication */
 	uint64		word;
 	bool		isnull;
+	Size		base_size;
+	IndexTuple	base;			/* room for the largest tuple */
+	IndexTuple	posting;		/* likewise */
 
 	/* The last live entry of a unique index. */
 	bool		has_live;
@@ -83,8 +83,11 @@ struct LaLoad
 	IndexTuple	live;
 };
 
+static int	most_tids(const LaLoad *load, Size base_size);
 static void begin_group(LaLoad *load, Size size, const ItemPointerData *tid);
 static void finish_group(LaLoad *load);
+static void finish_word_group(LaLoad *load);
+static void add_word_item(LaLoad *load);
 static void form_word_tuple(const LaBuildKey *key, IndexTuple tuple,
 							uint64 word, bool isnull);
 static void check_unique_word(LaLoad *load, uint64 word, bool isnull);
@@ -129,32 +132,37 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 }
 
 /*
- * Adds an entry whose key is a word, or NULL.  The word is meaningless then.
+ * Adds entries whose keys are words.  If they are NULL instead, the words are
+ * zero.
  */
 void
-la_load_word(LaLoad *load, uint64 word, uint64 place, bool isnull)
+la_load_words(LaLoad *load, const LaRecord *records, int64 count,
+			  bool are_null)
 {
-	ItemPointerData tid;
+	int			max_tids = most_tids(load, WORD_TUPLE_SIZE);
 
-	la_place_get_tid(place, &tid);
-	if (load->uniqueness.unique && la_place_is_alive(place))
-		check_unique_word(load, word, isnull);
-
-	load->done++;
-	if (load->ntids > 0)
+	if (load->leaf == NULL)
+		load->leaf = make_level(load, 0);
+	load->done += count;
+	for (int64 i = 0; i < count; i++)
 	{
-		if (load->ntids < load->max_tids && word == load->word &&
-			isnull == load->isnull)
+		uint64		word = records[i].word;
+		ItemPointer tid;
+
+		if (load->uniqueness.unique && la_place_is_alive(records[i].place))
+			check_unique_word(load, word, are_null);
+
+		if (load->ntids == max_tids || word != load->word ||
+			are_null != load->isnull)
 		{
-			load->tids[load->ntids++] = tid;
-			return;
+			if (load->ntids > 0)
+				finish_word_group(load);
+			load->word = word;
+			load->isnull = are_null;
 		}
-		finish_group(load);
+		tid = &load->tids[load->ntids++];
+		la_place_get_tid(records[i].place, tid);
 	}
-	load->word = word;
-	load->isnull = isnull;
-	form_word_tuple(load->key, load->base, word, isnull);
-	begin_group(load, WORD_TUPLE_SIZE, &tid);
 }
 
 /*
@@ -195,27 +203,89 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
 		}
 		finish_group(load);
 	}
+	else if (load->leaf == NULL)
+		load->leaf = make_level(load, 0);
 	memcpy(load->base, tuple, size);
 	begin_group(load, size, &tuple->t_tid);
 }
 
 /*
- * Starts a group with load->base.  The limit of its size is that of
- * _bt_load(): a tenth of a page, less one line pointer, and it is applied as
+ * Most TIDs in a posting list whose base has a given size.  The limit is
+ * that of _bt_load(): a tenth of a page, less one line pointer, applied as
  * in _bt_dedup_save_htid().
+ */
+static int
+most_tids(const LaLoad *load, Size base_size)
+{
+	const Size	largest =
+		MAXALIGN_DOWN(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData));
+
+	if (!load->deduplicate || base_size >= largest)
+		return 1;
+	return Max((largest - base_size) / sizeof(ItemPointerData), 1);
+}
+
+/*
+ * Starts a group with load->base.
  */
 static void
 begin_group(LaLoad *load, Size size, const ItemPointerData *tid)
 {
-	const Size	largest = MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData);
-
 	load->base_size = size;
 	load->tids[0] = *tid;
 	load->ntids = 1;
-	load->max_tids = 1;
-	if (load->deduplicate && MAXALIGN_DOWN(largest) > size)
-		load->max_tids = Max((MAXALIGN_DOWN(largest) - size) /
-							 sizeof(ItemPointerData), 1);
+	load->max_tids = most_tids(load, size);
+}
+
+/*
+ * Adds a group whose key is a word to the leaf level.
+ */
+static void
+finish_word_group(LaLoad *load)
+{
+	if (load->ntids == 1)
+	{
+		add_word_item(load);
+		return;
+	}
+	form_word_tuple(load->key, load->base, load->word, load->isnull);
+	load->base_size = WORD_TUPLE_SIZE;
+	finish_group(load);
+}
+
+/*
+ * Adds a group of one word with one TID: writes the index tuple into the
+ * page, as add_item() would if the page is not full.
+ */
+static inline void
+add_word_item(LaLoad *load)
+{
+	LaLevel    *level = load->leaf;
+	PageHeader	header = (PageHeader) level->page;
+	Size		space = header->pd_upper - header->pd_lower;
+	IndexTuple	tuple;
+
+	/* with room to spare, so that add_item() decides all close cases */
+	if (level->last_offset <= P_FIRSTKEY || load->isnull ||
+		space < 2 * CLOSE_TO_FULL ||
+		space < level->full + CLOSE_TO_FULL)
+	{
+		form_word_tuple(load->key, load->base, load->word, load->isnull);
+		load->base_size = WORD_TUPLE_SIZE;
+		finish_group(load);
+		return;
+	}
+
+	level->last_offset++;
+	level->last_posting_size = 0;
+	header->pd_lower += sizeof(ItemIdData);
+	header->pd_upper -= WORD_TUPLE_SIZE;
+	ItemIdSetNormal(PageGetItemId(level->page, level->last_offset),
+					header->pd_upper, WORD_TUPLE_SIZE);
+	tuple = (IndexTuple) (level->page + header->pd_upper);
+	form_word_tuple(load->key, tuple, load->word, false);
+	tuple->t_tid = load->tids[0];
+	load->ntids = 0;
 }
 
 /*
@@ -227,9 +297,6 @@ finish_group(LaLoad *load)
 {
 	IndexTuple	posting = load->posting;
 	Size		size;
-
-	if (load->leaf == NULL)
-		load->leaf = make_level(load, 0);
 
 	if (load->ntids == 1)
 	{
@@ -256,7 +323,7 @@ finish_group(LaLoad *load)
  * The index tuple that index_form_tuple() makes of one value passed by
  * value, or of NULL; without its TID.
  */
-static void
+static inline void
 form_word_tuple(const LaBuildKey *key, IndexTuple tuple, uint64 word,
 				bool isnull)
 {
@@ -512,7 +579,9 @@ la_load_end(LaLoad *load)
 	BlockNumber root = P_NONE;
 	uint32		root_level = 0;
 
-	if (load->ntids > 0)
+	if (load->ntids > 0 && load->key->is_word)
+		finish_word_group(load);
+	else if (load->ntids > 0)
 		finish_group(load);
 
 	for (LaLevel *level = load->leaf; level != NULL; level = level->parent)

@@ -12,6 +12,7 @@
 #include "utils/rel.h"
 
 #include "index_build/la_build_key.h"
+#include "index_build/la_build_spool.h"
 
 typedef struct LaLoad LaLoad;
 
@@ -25,7 +26,8 @@ typedef struct LaUniqueness
 extern LaLoad *la_load_begin(Relation heap, Relation index,
 							 const LaBuildKey *key, LaUniqueness uniqueness,
 							 int step_blocks, int batch_blocks);
-extern void la_load_word(LaLoad *load, uint64 word, uint64 place, bool isnull);
+extern void la_load_words(LaLoad *load, const LaRecord *records, int64 count,
+						  bool are_null);
 extern void la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place);
 extern void la_load_end(LaLoad *load);
 

@@ -11,7 +11,10 @@
 #include "index_build/la_build_key.h"
 #include "index_build/la_build_spool.h"
 
-/* An entry that is being sorted: a word of its key and what belongs to it. */
+/*
+ * An entry that is being sorted: a word of its key and what belongs to it.
+ * Without index tuples it is the same as a record.
+ */
 typedef struct LaEntry
 {
 	uint64		word;
@@ -21,6 +24,10 @@ typedef struct LaEntry
 		uint64		place;		/* without */
 	};
 } LaEntry;
+
+StaticAssertDecl(sizeof(LaEntry) == sizeof(LaRecord) &&
+				 offsetof(LaEntry, place) == offsetof(LaRecord, place),
+				 "LaEntry must be usable as LaRecord");
 
 typedef struct LaRadix
 {

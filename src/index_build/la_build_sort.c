@@ -34,6 +34,7 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "common/int.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -92,8 +93,9 @@ struct LaSort
 {
 	Relation	heap;
 	LaBuildKey *key;
-	LaChunkPool pool;
-	int64		sort_bytes;		/* memory for sorting one bucket */
+	int64		bytes;			/* memory for everything */
+	int64		sort_bytes;		/* of it, for sorting one bucket */
+	LaChunkPool pool;			/* has the rest */
 
 	LaSpool		spool;			/* until there are buckets */
 	LaSpool		nulls;			/* first column is NULL */
@@ -135,6 +137,8 @@ static void drain_next_word(LaSort *sort, LaSpool *spool, int word);
 static void load_as_it_is(LaSort *sort, LaSpool *spool);
 static void sort_in_memory(LaSort *sort, LaSpool *spool, int word);
 static void sort_by_core(LaSort *sort, LaSpool *spool);
+static void load_from_core(LaSort *sort, const LaSpool *spool,
+						   IndexTuple tuple, uint64 place);
 
 /*
  * Starts to collect the entries of an index, using at most `bytes` of memory,
@@ -147,7 +151,8 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
 
 	sort->heap = heap;
 	sort->key = key;
-	sort->sort_bytes = Max(bytes / 8, 2 * LA_CHUNK_SIZE);
+	sort->bytes = bytes;
+	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
 	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
 	la_spool_init(&sort->spool, &sort->pool, !key->is_word);
 	la_spool_init(&sort->nulls, &sort->pool, !key->is_word);
@@ -218,12 +223,21 @@ static void
 add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 		   const ItemPointerData *tid, const Datum *values, const bool *isnull)
 {
-	IndexTuple	tuple = index_form_tuple_context(sort->key->tupdesc,
-												 values, isnull,
-												 sort->tuple_context);
-	Size		size = IndexTupleSize(tuple);
+	Size		size = la_key_tuple_size(sort->key, values, isnull);
+	IndexTuple	tuple;
 	LaRecord   *record;
 
+	if (size > 0 && size <= BTMaxItemSize)
+	{
+		record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+		la_key_form_tuple(sort->key, values, size, la_record_tuple(record));
+		la_record_tuple(record)->t_tid = *tid;
+		return;
+	}
+
+	tuple = index_form_tuple_context(sort->key->tupdesc, values, isnull,
+									 sort->tuple_context);
+	size = IndexTupleSize(tuple);
 	Assert(size == MAXALIGN(size));
 	record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
 	tuple->t_tid = *tid;
@@ -288,7 +302,7 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 	if (sort->buckets == NULL)
 	{
 		double		total = sort->spool.nbytes / Max(fraction_done, 0.001);
-		double		wanted = total / (sort->sort_bytes / 4);
+		double		wanted = total * 8 / sort->bytes;
 		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
 
 		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
@@ -307,8 +321,14 @@ la_sort_load(LaSort *sort, LaLoad *load)
 	bool		nulls_first = sort->key->columns[0].nulls_first;
 
 	sort->load = load;
-	if (sort->buckets != NULL && sort->pool.nused > sort->pool.limit / 2)
+	if (sort->buckets != NULL)
+	{
+		/* memory for the rest is now needed for sorting what is read back */
 		buckets_to_files(sort->buckets);
+		la_spool_to_file(&sort->nulls);
+		la_pool_reset(&sort->pool, sort->bytes / 2);
+		sort->sort_bytes = sort->bytes / 2;
+	}
 
 	for (int pass = 0; pass < 2; pass++)
 	{
@@ -560,7 +580,7 @@ drain_whole(LaSort *sort)
 	}
 
 	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
-				 4 * sort_size(spool) / sort->sort_bytes);
+				 2 * sort_size(spool) / sort->sort_bytes);
 	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
 	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
 	distribute(sort, spool, buckets);
@@ -649,16 +669,6 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	sort->sample = outer;
 }
 
-static inline void
-load_record(LaSort *sort, LaRecord *record, bool has_tuple)
-{
-	if (has_tuple)
-		la_load_tuple(sort->load, la_record_tuple(record), record->place);
-	else
-		la_load_word(sort->load, record->word, record->place,
-					 sort->loading_nulls);
-}
-
 static void
 load_as_it_is(LaSort *sort, LaSpool *spool)
 {
@@ -666,8 +676,16 @@ load_as_it_is(LaSort *sort, LaSpool *spool)
 	LaRecord   *record;
 
 	la_spool_read(spool, &reader, false);
+	if (!spool->has_tuples)
+	{
+		while (la_spool_next_chunk(&reader))
+			la_load_words(sort->load, (LaRecord *) reader.at,
+						  (reader.end - reader.at) / sizeof(LaRecord),
+						  sort->loading_nulls);
+		return;
+	}
 	while ((record = la_spool_next(&reader)) != NULL)
-		load_record(sort, record, spool->has_tuples);
+		la_load_tuple(sort->load, la_record_tuple(record), record->place);
 }
 
 /*
@@ -702,14 +720,12 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 	if (spool->has_tuples)
 	{
 		for (int64 i = 0; i < count; i++)
-			load_record(sort, entries[i].record, true);
+			la_load_tuple(sort->load, la_record_tuple(entries[i].record),
+						  entries[i].record->place);
 	}
 	else
-	{
-		for (int64 i = 0; i < count; i++)
-			la_load_word(sort->load, entries[i].word, entries[i].place,
-						 sort->loading_nulls);
-	}
+		la_load_words(sort->load, (LaRecord *) entries, count,
+					  sort->loading_nulls);
 	la_spool_release(&reader);
 	pfree(entries);
 }
@@ -770,7 +786,30 @@ sort_by_core(LaSort *sort, LaSpool *spool)
 			bsearch(&place, sort->dead, sort->ndead, sizeof(uint64),
 					compare_words) == NULL)
 			place = la_place_make(&tuple->t_tid, true);
-		la_load_tuple(sort->load, tuple, place);
+		load_from_core(sort, spool, tuple, place);
 	}
 	tuplesort_end(state);
+}
+
+/*
+ * Hands over an index tuple of the tuplesort, in the form that other spools
+ * of this index have.
+ */
+static void
+load_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
+			   uint64 place)
+{
+	LaRecord	record = {0, place};
+	bool		isnull;
+	Datum		value;
+
+	if (spool->has_tuples)
+	{
+		la_load_tuple(sort->load, tuple, place);
+		return;
+	}
+	value = index_getattr(tuple, 1, sort->key->tupdesc, &isnull);
+	if (!isnull)
+		record.word = la_key_word_of_value(&sort->key->columns[0], value);
+	la_load_words(sort->load, &record, 1, isnull);
 }

@@ -18,10 +18,14 @@
 
 #include "commands/tablespace.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
 #include "index_build/la_build_spool.h"
 
-/* Chunks allocated together: 1 MB, so that the allocator is rarely asked. */
+/*
+ * Most chunks allocated together: 1 MB, so that the allocator is rarely
+ * asked.  A small table needs but one.
+ */
 #define CHUNKS_PER_BLOCK 32
 
 static LaChunk *pool_take(LaChunkPool *pool);
@@ -36,7 +40,23 @@ void
 la_pool_init(LaChunkPool *pool, int64 bytes)
 {
 	memset(pool, 0, sizeof(*pool));
-	pool->context = CurrentMemoryContext;
+	pool->context = AllocSetContextCreate(CurrentMemoryContext,
+										  "index build entries",
+										  ALLOCSET_DEFAULT_SIZES);
+	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
+}
+
+/*
+ * Frees the memory of a pool of which no chunk is in use, and sets a new
+ * limit.
+ */
+void
+la_pool_reset(LaChunkPool *pool, int64 bytes)
+{
+	Assert(pool->nused == 0);
+	MemoryContextReset(pool->context);
+	pool->free_chunks = NULL;
+	pool->nallocated = 0;
 	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
 }
 
@@ -47,7 +67,8 @@ pool_take(LaChunkPool *pool)
 
 	if (pool->free_chunks == NULL)
 	{
-		int64		count = Min(CHUNKS_PER_BLOCK,
+		int64		wanted = Min(CHUNKS_PER_BLOCK, pool->nallocated + 1);
+		int64		count = Min(wanted,
 								Max(pool->limit - pool->nallocated, 1));
 		char	   *block = MemoryContextAlloc(pool->context,
 											   count * LA_CHUNK_SIZE);

@@ -120,6 +120,7 @@ la_record_size(const LaSpool *spool, const LaRecord *record)
 }
 
 extern void la_pool_init(LaChunkPool *pool, int64 bytes);
+extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples);
 extern LaRecord *la_spool_grow(LaSpool *spool, Size size);
 extern void la_spool_to_file(LaSpool *spool);

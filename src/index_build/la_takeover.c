@@ -166,7 +166,9 @@ raise_workers(bool raise)
 	}
 	else if (!raise && workers_raised)
 	{
-		max_parallel_maintenance_workers = 0;
+		/* unless set_config() has changed it meanwhile */
+		if (max_parallel_maintenance_workers == 1)
+			max_parallel_maintenance_workers = 0;
 		workers_raised = false;
 	}
 }

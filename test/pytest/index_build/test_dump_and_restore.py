@@ -46,7 +46,7 @@ def dump(server: WatchedServer) -> Path:
 
 
 def _restore(server: WatchedServer, dump: Path, arm: Arm) -> int:
-    """Restore with two jobs; how many indexes we have built, by what sessions write at their end."""
+    """Restore with two jobs; how many indexes we have built, as sessions say when they end."""
     with server.connect() as session:
         session.execute(f"DROP DATABASE IF EXISTS {arm}")
         session.execute(f"CREATE DATABASE {arm}")

@@ -2,9 +2,10 @@
 
 import pytest
 from extension.probes import Connection, need_extension, scalar
+from server_log import WatchedServer
 
 from index_build.stories import check_trees, compare
-from index_build.twins import Twins
+from index_build.twins import Twins, complaint
 
 _TABLE = (
     "CREATE TABLE t (id int NOT NULL, k bigint, s text, few int) "
@@ -223,3 +224,21 @@ def test_key_functions_see_what_they_see_under_stock(connection: Connection, twi
         "CREATE INDEX t_sneaky ON t (sneaky(id))",
     )
     compare(twins, statements, built=2, fails=["42501"])
+
+
+def test_scan_of_another_session_under_way(
+    server: WatchedServer, connection: Connection, twins: Twins
+) -> None:
+    """A synchronised scan may begin in the middle of the table: the order of rows is no order."""
+    connection.execute(
+        "DROP TABLE IF EXISTS y; CREATE TABLE y AS SELECT i % 9 AS few, repeat('x', 200) AS pad "
+        "FROM generate_series(1, 20000) i"
+    )
+    with server.connect() as other:
+        other.execute("BEGIN; DECLARE c CURSOR FOR SELECT * FROM y; FETCH 9000 FROM c")
+        create = "CREATE INDEX y_few ON y (few)"
+        ours = twins.build("ours", create, "y_few")
+        connection.execute("DROP INDEX y_few")
+        stock = twins.build("stock", create, "y_few")
+    assert complaint(stock, ours) == ""
+    assert twins.tally.built == 1

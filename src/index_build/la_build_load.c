@@ -155,6 +155,8 @@ la_load_words(LaLoad *load, const LaRecord *records, int64 count,
 		if (load->ntids == max_tids || word != load->word ||
 			are_null != load->isnull)
 		{
+			if (word < load->word && are_null == load->isnull)
+				elog(ERROR, "index entries are out of order");
 			if (load->ntids > 0)
 				finish_word_group(load);
 			load->word = word;

@@ -7,10 +7,8 @@
  * ended or memory is full.  If they came in order, there is nothing to sort.
  * Otherwise they are distributed over buckets, each of which holds a range
  * of words: a bucket is small enough to be sorted in the processor's cache,
- * or at least in memory, and the buckets one after the other are the whole.
- * The bounds of the ranges are quantiles of a sample, so that buckets are of
- * similar size whatever the distribution; a word that is very frequent gets
- * a bucket of its own, which is in order as it is.
+ * or at least in memory, and the buckets one after the other are the whole
+ * (see la_build_bucket.c).
  *
  *	 spool  ->  [ a .. f )  [ f .. f ]  ( f .. p )  [ p .. z ]
  *				   sort	     in order      sort        sort     ->  load
@@ -37,18 +35,12 @@
 #include "access/nbtree.h"
 #include "common/int.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "index_build/la_build_bucket.h"
 #include "index_build/la_build_radix.h"
 #include "index_build/la_build_sort.h"
-
-/*
- * Words remembered for finding bounds: enough for 16 in each of the most
- * buckets.  When there are more, every other one is forgotten.
- */
-#define SAMPLE_SIZE (16 * 1024)
 
 /*
  * Most buckets: limited by how many memory pages can be written to in turn
@@ -65,30 +57,6 @@
  */
 #define BUCKET_ENTRIES (32 * 1024)
 
-/* Tables for finding the bucket of a word, see bucket_of(). */
-#define LOOKUP_BITS 12
-
-/* Words of entries at regular distances. */
-typedef struct Sample
-{
-	uint64	   *words;			/* SAMPLE_SIZE entries */
-	int			count;
-	int64		every;
-	int64		until_next;
-} Sample;
-
-typedef struct Buckets
-{
-	int			count;
-	uint64	   *bounds;			/* bounds[i] is the least word of bucket i */
-	uint64		high;			/* the greatest of the last bucket */
-	LaSpool    *spools;
-
-	uint64		lowest;			/* of the table */
-	int			shift;
-	uint16		table[(1 << LOOKUP_BITS) + 2];
-} Buckets;
-
 struct LaSort
 {
 	Relation	heap;
@@ -99,14 +67,14 @@ struct LaSort
 
 	LaSpool		spool;			/* until there are buckets */
 	LaSpool		nulls;			/* first column is NULL */
-	Buckets    *buckets;		/* once memory was full */
+	LaBuckets  *buckets;		/* once memory was full */
 	MemoryContext tuple_context;	/* for index_form_tuple() */
 
 	int64		count;
 	uint64		last_place;
 	bool		places_disordered;
 
-	Sample		sample;			/* of the words being sorted */
+	LaSample	sample;			/* of the words being sorted */
 
 	/* Places of dead rows of a unique index, for sort_by_core(). */
 	uint64	   *dead;
@@ -120,16 +88,9 @@ struct LaSort
 static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 					   const ItemPointerData *tid, const Datum *values,
 					   const bool *isnull);
-static void begin_sample(Sample *sample);
-static void sample_word(Sample *sample, uint64 word);
 static void remember_dead(LaSort *sort, uint64 place);
-static Buckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
-static Buckets *make_even_buckets(LaSort *sort, uint64 low, uint64 high,
-								  int count);
-static int	bucket_of(const Buckets *buckets, uint64 word);
-static void distribute(LaSort *sort, LaSpool *spool, Buckets *buckets);
-static void buckets_to_files(Buckets *buckets);
-static void drain_buckets(LaSort *sort, Buckets *buckets, int word);
+static LaBuckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
+static void drain_buckets(LaSort *sort, LaBuckets *buckets, int word);
 static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
 				  uint64 high);
 static void drain_whole(LaSort *sort);
@@ -159,7 +120,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_DEFAULT_SIZES);
-	begin_sample(&sort->sample);
+	la_sample_begin(&sort->sample);
 	return sort;
 }
 
@@ -201,12 +162,11 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 		spool = &sort->nulls;
 	else
 	{
-		if (--sort->sample.until_next == 0)
-			sample_word(&sort->sample, word);
+		la_sample_add(&sort->sample, word);
 		if (sort->buckets == NULL)
 			spool = &sort->spool;
 		else
-			spool = &sort->buckets->spools[bucket_of(sort->buckets, word)];
+			spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
 	}
 
 	if (spool->has_tuples)
@@ -243,28 +203,6 @@ add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 	tuple->t_tid = *tid;
 	memcpy(la_record_tuple(record), tuple, size);
 	MemoryContextReset(sort->tuple_context);
-}
-
-static void
-begin_sample(Sample *sample)
-{
-	sample->words = palloc(SAMPLE_SIZE * sizeof(uint64));
-	sample->count = 0;
-	sample->every = sample->until_next = 1;
-}
-
-static void
-sample_word(Sample *sample, uint64 word)
-{
-	if (sample->count == SAMPLE_SIZE)
-	{
-		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
-			sample->words[i] = sample->words[2 * i];
-		sample->count /= 2;
-		sample->every *= 2;
-	}
-	sample->words[sample->count++] = word;
-	sample->until_next = sample->every;
 }
 
 static void
@@ -307,9 +245,9 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 
 		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
 									 Max((int) Min(wanted, most), 2));
-		distribute(sort, &sort->spool, sort->buckets);
+		la_buckets_distribute(sort->buckets, &sort->spool);
 	}
-	buckets_to_files(sort->buckets);
+	la_buckets_to_files(sort->buckets);
 }
 
 /*
@@ -324,7 +262,7 @@ la_sort_load(LaSort *sort, LaLoad *load)
 	if (sort->buckets != NULL)
 	{
 		/* memory for the rest is now needed for sorting what is read back */
-		buckets_to_files(sort->buckets);
+		la_buckets_to_files(sort->buckets);
 		la_spool_to_file(&sort->nulls);
 		la_pool_reset(&sort->pool, sort->bytes / 2);
 		sort->sort_bytes = sort->bytes / 2;
@@ -342,187 +280,15 @@ la_sort_load(LaSort *sort, LaLoad *load)
 	}
 }
 
-static int
-compare_words(const void *a, const void *b)
-{
-	return pg_cmp_u64(*(const uint64 *) a, *(const uint64 *) b);
-}
-
-static Buckets *
-allocate_buckets(LaSort *sort, int count)
-{
-	Buckets    *buckets = palloc(sizeof(Buckets));
-
-	buckets->count = count;
-	buckets->bounds = palloc(count * sizeof(uint64));
-	buckets->spools = palloc(count * sizeof(LaSpool));
-	for (int i = 0; i < count; i++)
-		la_spool_init(&buckets->spools[i], &sort->pool, !sort->key->is_word);
-	return buckets;
-}
-
-/*
- * Fills the table that bucket_of() uses: for equal intervals between the
- * first and the last bound, the bucket of the interval's least word.
- */
-static void
-index_bounds(Buckets *buckets)
-{
-	uint64		width;
-	int			bucket = 0;
-
-	buckets->lowest = buckets->count > 1 ? buckets->bounds[1] : 0;
-	width = buckets->bounds[buckets->count - 1] - buckets->lowest;
-	buckets->shift = width == 0 ? 0 :
-		Max(pg_leftmost_one_pos64(width) + 1 - LOOKUP_BITS, 0);
-
-	for (int i = 0; i < (1 << LOOKUP_BITS) + 2; i++)
-	{
-		uint64		offset = (uint64) i << buckets->shift;
-
-		while (bucket + 1 < buckets->count &&
-			   buckets->bounds[bucket + 1] - buckets->lowest <= offset)
-			bucket++;
-		buckets->table[i] = bucket;
-	}
-}
-
-/*
- * Buckets for words between low and high, about `count` of them.  Bounds are
- * quantiles of the sampled words.  A word that is as frequent as a bucket is
- * large gets a bucket of its own.
- */
-static Buckets *
+static LaBuckets *
 make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
 {
-	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
-	uint64	   *words = sort->sample.words;
-	int			nbounds = 0;
-	int			first = 0;
-	int			nwords;
-	Buckets    *buckets;
-
-	qsort(words, sort->sample.count, sizeof(uint64), compare_words);
-	while (first < sort->sample.count && words[first] < low)
-		first++;
-	words += first;
-	nwords = sort->sample.count - first;
-	while (nwords > 0 && words[nwords - 1] > high)
-		nwords--;
-
-	bounds[nbounds++] = low;
-	for (int i = 1; i < count && nwords > 0; i++)
-	{
-		uint64		word = words[(int64) nwords * i / count];
-		bool		repeated = words[(int64) nwords * (i - 1) / count] == word;
-
-		if (word > bounds[nbounds - 1])
-			bounds[nbounds++] = word;
-		else if (repeated && word == bounds[nbounds - 1] && word < high)
-			bounds[nbounds++] = word + 1;
-	}
-	if (nbounds == 1 && low < high)
-	{
-		pfree(bounds);
-		return make_even_buckets(sort, low, high, count);
-	}
-
-	buckets = allocate_buckets(sort, nbounds);
-	memcpy(buckets->bounds, bounds, nbounds * sizeof(uint64));
-	buckets->high = high;
-	pfree(bounds);
-	index_bounds(buckets);
-	return buckets;
-}
-
-/*
- * Buckets for equal parts of the range from low to high, where the sample
- * tells nothing.
- */
-static Buckets *
-make_even_buckets(LaSort *sort, uint64 low, uint64 high, int count)
-{
-	uint64		width = (high - low) / count + 1;
-	Buckets    *buckets;
-
-	count = (high - low) / width + 1;
-	buckets = allocate_buckets(sort, count);
-	for (int i = 0; i < count; i++)
-		buckets->bounds[i] = low + width * i;
-	buckets->high = high;
-	index_bounds(buckets);
-	return buckets;
-}
-
-/*
- * The bucket that a word belongs to.  The table leaves few candidates, or
- * one, unless the words are very unevenly spread.
- */
-static inline int
-bucket_of(const Buckets *buckets, uint64 word)
-{
-	uint64		interval;
-	int			low;
-	int			high;
-
-	if (word < buckets->lowest || buckets->count == 1)
-		return 0;
-	interval = (word - buckets->lowest) >> buckets->shift;
-	if (interval > (1 << LOOKUP_BITS))
-		return buckets->count - 1;
-	low = buckets->table[interval];
-	high = buckets->table[interval + 1];
-	while (low < high)
-	{
-		int			middle = (low + high + 1) / 2;
-
-		if (buckets->bounds[middle] <= word)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
-}
-
-/*
- * Moves the records of a spool into buckets, or to their files if memory
- * gets full on the way.
- */
-static void
-distribute(LaSort *sort, LaSpool *spool, Buckets *buckets)
-{
-	LaSpoolReader reader;
-	LaRecord   *record;
-
-	la_spool_read(spool, &reader, false);
-	while (la_spool_next_chunk(&reader))
-	{
-		while (reader.at < reader.end)
-		{
-			LaSpool    *target;
-			Size		size;
-
-			record = (LaRecord *) reader.at;
-			target = &buckets->spools[bucket_of(buckets, record->word)];
-			size = la_record_size(spool, record);
-			memcpy(la_spool_add(target, record->word, record->place, size),
-				   record, size);
-			reader.at += size;
-		}
-		if (sort->pool.nused > sort->pool.limit + buckets->count)
-			buckets_to_files(buckets);
-	}
+	return la_buckets_make(&sort->pool, !sort->key->is_word, &sort->sample,
+						   low, high, count);
 }
 
 static void
-buckets_to_files(Buckets *buckets)
-{
-	for (int i = 0; i < buckets->count; i++)
-		la_spool_to_file(&buckets->spools[i]);
-}
-
-static void
-drain_buckets(LaSort *sort, Buckets *buckets, int word)
+drain_buckets(LaSort *sort, LaBuckets *buckets, int word)
 {
 	for (int i = 0; i < buckets->count; i++)
 	{
@@ -531,9 +297,7 @@ drain_buckets(LaSort *sort, Buckets *buckets, int word)
 
 		drain(sort, &buckets->spools[i], word, buckets->bounds[i], high);
 	}
-	pfree(buckets->bounds);
-	pfree(buckets->spools);
-	pfree(buckets);
+	la_buckets_free(buckets);
 }
 
 /*
@@ -570,7 +334,7 @@ drain_whole(LaSort *sort)
 {
 	LaSpool    *spool = &sort->spool;
 	int64		wanted;
-	Buckets    *buckets;
+	LaBuckets  *buckets;
 
 	if ((spool->ordered && !spool->has_tuples) ||
 		spool->nrecords <= 2 * BUCKET_ENTRIES)
@@ -583,7 +347,7 @@ drain_whole(LaSort *sort)
 				 2 * sort_size(spool) / sort->sort_bytes);
 	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
 	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
-	distribute(sort, spool, buckets);
+	la_buckets_distribute(buckets, spool);
 	drain_buckets(sort, buckets, 0);
 }
 
@@ -607,12 +371,12 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 	{
 		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
 		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
-		Buckets    *buckets = make_buckets(sort, low, high,
+		LaBuckets  *buckets = make_buckets(sort, low, high,
 										   Max(Min(wanted, most), 2));
 
-		distribute(sort, spool, buckets);
+		la_buckets_distribute(buckets, spool);
 		if (sort->pool.nused > sort->pool.limit / 2)
-			buckets_to_files(buckets);
+			la_buckets_to_files(buckets);
 		drain_buckets(sort, buckets, word);
 	}
 	else if (spool->has_tuples && sort->key->nencoded > 0)
@@ -635,9 +399,9 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	uint64		low = PG_UINT64_MAX;
 	uint64		high = 0;
 	bool		more = false;
-	Sample		outer = sort->sample;
+	LaSample	outer = sort->sample;
 
-	begin_sample(&sort->sample);
+	la_sample_begin(&sort->sample);
 	la_spool_init(&next, &sort->pool, true);
 	la_spool_read(spool, &reader, false);
 	while ((record = la_spool_next(&reader)) != NULL)
@@ -650,8 +414,7 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 								 &bytes);
 		low = Min(low, bytes);
 		high = Max(high, bytes);
-		if (--sort->sample.until_next == 0)
-			sample_word(&sort->sample, bytes);
+		la_sample_add(&sort->sample, bytes);
 		copy = la_spool_add(&next, bytes, record->place, size);
 		memcpy(la_record_tuple(copy), la_record_tuple(record),
 			   size - sizeof(LaRecord));
@@ -748,6 +511,12 @@ record_values(LaSort *sort, const LaSpool *spool, LaRecord *record,
 	}
 }
 
+static int
+compare_places(const void *a, const void *b)
+{
+	return pg_cmp_u64(*(const uint64 *) a, *(const uint64 *) b);
+}
+
 /*
  * Sorts a spool by core's tuplesort and hands its records over.
  * Uniqueness is checked when they are loaded, so not by the tuplesort.
@@ -777,14 +546,14 @@ sort_by_core(LaSort *sort, LaSpool *spool)
 	}
 	tuplesort_performsort(state);
 
-	qsort(sort->dead, sort->ndead, sizeof(uint64), compare_words);
+	qsort(sort->dead, sort->ndead, sizeof(uint64), compare_places);
 	while ((tuple = tuplesort_getindextuple(state, true)) != NULL)
 	{
 		uint64		place = la_place_make(&tuple->t_tid, false);
 
 		if (sort->ndead == 0 ||
 			bsearch(&place, sort->dead, sort->ndead, sizeof(uint64),
-					compare_words) == NULL)
+					compare_places) == NULL)
 			place = la_place_make(&tuple->t_tid, true);
 		load_from_core(sort, spool, tuple, place);
 	}

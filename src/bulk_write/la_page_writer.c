@@ -37,6 +37,12 @@
 /* Most pages that one WAL record can carry; core's bulk_write.c uses it too. */
 #define WAL_RECORD_PAGES XLR_MAX_BLOCK_ID
 
+/*
+ * Batches up to this size are written as core does it: to extend a file by a
+ * few blocks, smgrzeroextend() writes zeroes.
+ */
+#define SMALL_BATCH 8
+
 typedef struct PendingPage
 {
 	BlockNumber block;
@@ -148,7 +154,7 @@ flush_batch(LaPageWriter *writer)
 	for (int i = 0; i < writer->npending; i++)
 		PageSetChecksumInplace(writer->pending[i].page,
 							   writer->pending[i].block);
-	if (writer->step_blocks == 0)
+	if (writer->step_blocks == 0 || writer->npending <= SMALL_BATCH)
 		extend_page_by_page(writer);
 	else
 		extend_at_once(writer);

@@ -57,6 +57,10 @@
  */
 #define BUCKET_ENTRIES (32 * 1024)
 
+/* Records asked for ahead of the one being loaded: the time of one cache
+ * miss is about that of loading eight. */
+#define PREFETCH_RECORDS 8
+
 struct LaSort
 {
 	Relation	heap;
@@ -272,7 +276,8 @@ la_sort_load(LaSort *sort, LaLoad *load)
 	{
 		sort->loading_nulls = (pass == 0) == nulls_first;
 		if (sort->loading_nulls)
-			drain(sort, &sort->nulls, 0, 0, PG_UINT64_MAX);
+			drain(sort, &sort->nulls, 0, 0,
+				  sort->key->nencoded > 1 ? PG_UINT64_MAX : 0);
 		else if (sort->buckets != NULL)
 			drain_buckets(sort, sort->buckets, 0);
 		else
@@ -483,8 +488,13 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 	if (spool->has_tuples)
 	{
 		for (int64 i = 0; i < count; i++)
+		{
+			/* records are in the order of arrival: ask for one ahead */
+			if (i + PREFETCH_RECORDS < count)
+				__builtin_prefetch(entries[i + PREFETCH_RECORDS].record);
 			la_load_tuple(sort->load, la_record_tuple(entries[i].record),
 						  entries[i].record->place);
+		}
 	}
 	else
 		la_load_words(sort->load, (LaRecord *) entries, count,

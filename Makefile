@@ -29,7 +29,7 @@ EXTENSION_MAKE = $(TOP)/tools/make-extension --pg-config '$(PG_CONFIG)' --build 
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint format bench \
-	check-core differential soak clean distclean
+	check-core differential index-build-fuzz soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
 default:
@@ -66,7 +66,8 @@ format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
 bench: setup   ## the full experiments (table of 2 GB and more; takes long)
-	@cd $(TOP) && .venv/bin/lookahead run index-scan $(SERVER_OPTION) && .venv/bin/lookahead run controls $(SERVER_OPTION)
+	@cd $(TOP) && .venv/bin/lookahead run index-scan $(SERVER_OPTION) && .venv/bin/lookahead run controls $(SERVER_OPTION) && \
+	  .venv/bin/lookahead run index-build $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))
@@ -75,6 +76,11 @@ differential: setup  ## random statements with and without look-ahead: PAIRS=200
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q \
 	  -c test/pytest/pytest.ini test/pytest/differential --timeout=3600 \
 	  $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
+
+index-build-fuzz: setup  ## random indexes, kills and cancels in mid-build: INDEXES=3000 KILLS=20 SEED=n
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 \
+	  $(if $(INDEXES),--indexes $(INDEXES)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 soak: setup    ## sanitizer and small-segment servers, all modes, long differential
 	@$(TOP)/tools/soak

@@ -24,10 +24,15 @@
 #include "la_guc.h"
 
 bool		la_enabled = true;
+bool		la_enable_index_build = true;
 bool		la_enable_index_prefetch = true;
 bool		la_disable = false;
+int			la_index_build_extend_size = LA_INDEX_BUILD_EXTEND_SIZE;
 int			la_prefetch_distance = 0;
 int			la_gap_limit = -1;
+
+static void define_switches(void);
+static void define_amounts(void);
 
 #ifdef LA_TEST
 int			la_test_ring_size = 0;
@@ -49,12 +54,37 @@ static void define_test_failures(void);
 void
 la_guc_define(void)
 {
+	define_switches();
+	define_amounts();
+#ifdef LA_TEST
+	define_test_settings();
+	define_test_failures();
+#endif
+
+	MarkGUCPrefixReserved("pg_lookahead");
+}
+
+/*
+ * What is done at all.
+ */
+static void
+define_switches(void)
+{
 	DefineCustomBoolVariable("pg_lookahead.disable",
 							 "Disables pg_lookahead in the whole cluster.",
 							 "Overrides the settings of every session as soon as the configuration is reloaded.",
 							 &la_disable,
 							 false,
 							 PGC_SIGHUP,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.enable_index_build",
+							 "Enables building btree indexes by sorting without comparisons.",
+							 NULL,
+							 &la_enable_index_build,
+							 true,
+							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
@@ -75,6 +105,23 @@ la_guc_define(void)
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+}
+
+/*
+ * How much of it.
+ */
+static void
+define_amounts(void)
+{
+	DefineCustomIntVariable("pg_lookahead.index_build_extend_size",
+							"Sets the size by which the file of an index being built grows at once.",
+							"0 writes page by page, as PostgreSQL does.",
+							&la_index_build_extend_size,
+							LA_INDEX_BUILD_EXTEND_SIZE,
+							0, LA_INDEX_BUILD_EXTEND_SIZE_MAX,
+							PGC_USERSET,
+							GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("pg_lookahead.gap_limit",
 							"Sets the longest gap between wanted pages that one request may include.",
@@ -95,13 +142,6 @@ la_guc_define(void)
 							PGC_USERSET,
 							GUC_EXPLAIN,
 							NULL, NULL, NULL);
-
-#ifdef LA_TEST
-	define_test_settings();
-	define_test_failures();
-#endif
-
-	MarkGUCPrefixReserved("pg_lookahead");
 }
 
 /*
@@ -111,6 +151,15 @@ bool
 la_index_prefetch_enabled(void)
 {
 	return la_enabled && la_enable_index_prefetch && !la_disable;
+}
+
+/*
+ * True when an index that is built now may be built by us.
+ */
+bool
+la_index_build_enabled(void)
+{
+	return la_enabled && la_enable_index_build && !la_disable;
 }
 
 #ifdef LA_TEST

@@ -14,6 +14,10 @@
 /* Upper bound of pg_lookahead.gap_limit, in blocks. */
 #define LA_GAP_LIMIT_MAX 256
 
+/* Default and largest pg_lookahead.index_build_extend_size: 4 and 64 MB. */
+#define LA_INDEX_BUILD_EXTEND_SIZE ((4 * 1024 * 1024) / BLCKSZ)
+#define LA_INDEX_BUILD_EXTEND_SIZE_MAX ((64 * 1024 * 1024) / BLCKSZ)
+
 /*
  * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
  * bytes are 96 kB, well below the 256 kB that one scan may use.
@@ -22,8 +26,10 @@
 #define LA_RING_SIZE_MAX 8192
 
 extern bool la_enabled;
+extern bool la_enable_index_build;
 extern bool la_enable_index_prefetch;
 extern bool la_disable;
+extern int	la_index_build_extend_size;
 extern int	la_prefetch_distance;
 extern int	la_gap_limit;
 
@@ -39,5 +45,6 @@ extern char *la_test_counter_file;
 
 extern void la_guc_define(void);
 extern bool la_index_prefetch_enabled(void);
+extern bool la_index_build_enabled(void);
 
 #endif							/* LA_GUC_H */

@@ -18,6 +18,7 @@
 #include "utils/guc.h"
 
 #include "attach/la_attach.h"
+#include "index_build/la_takeover.h"
 #include "la_compat.h"
 #include "la_explain.h"
 #include "la_guc.h"
@@ -79,4 +80,5 @@ _PG_init(void)
 	la_stats_init();
 	la_explain_init();
 	la_attach_init();
+	la_takeover_init();
 }

@@ -49,6 +49,8 @@ static const char *const reason_texts[] = {
 	[LA_REASON_SNAPSHOT] = "snapshot",
 	[LA_REASON_OTHER_EXTENSION] = "other extension",
 	[LA_REASON_SELF_CHECK] = "self-check",
+	[LA_REASON_SYSTEM_CATALOG] = "system catalog",
+	[LA_REASON_KEY_TYPE] = "key type",
 	[LA_REASON_DISABLED] = "disabled",
 };
 
@@ -109,7 +111,10 @@ la_totals_add(LaTotals *sum, const LaTotals *totals)
 {
 	sum->nodes += totals->nodes;
 	for (int i = 0; i < LA_REASON_COUNT; i++)
+	{
 		sum->fallbacks[i] += totals->fallbacks[i];
+		sum->builds[i] += totals->builds[i];
+	}
 	la_scan_counters_add(&sum->scans, &totals->scans);
 }
 
@@ -139,6 +144,22 @@ la_stats_count_node(LaReason reason, bool in_slice)
 }
 
 /*
+ * Counts an index that is built, and why it was left to core if it was.
+ */
+void
+la_stats_count_build(LaReason reason)
+{
+	LaTotals   *pending = la_cluster_stats_pending();
+
+#ifdef LA_TEST
+	register_counter_file();
+#endif
+	session_totals.builds[reason]++;
+	if (pending != NULL)
+		pending->builds[reason]++;
+}
+
+/*
  * Adds the counters of a plan node whose query ends.  Must not throw.
  */
 void
@@ -162,10 +183,10 @@ la_stats_add_workers(const LaScanCounters *counters)
 }
 
 /*
- * The fallbacks by reason, as JSON text.
+ * Fallbacks by reason, as JSON text.
  */
 static char *
-fallbacks_json(const LaTotals *totals)
+fallbacks_json(const uint64 *counts)
 {
 	StringInfoData json;
 	const char *separator = "";
@@ -174,14 +195,27 @@ fallbacks_json(const LaTotals *totals)
 	appendStringInfoChar(&json, '{');
 	for (int i = LA_REASON_NONE + 1; i < LA_REASON_COUNT; i++)
 	{
-		if (totals->fallbacks[i] == 0)
+		if (counts[i] == 0)
 			continue;
 		appendStringInfo(&json, "%s\"%s\": " UINT64_FORMAT,
-						 separator, reason_texts[i], totals->fallbacks[i]);
+						 separator, reason_texts[i], counts[i]);
 		separator = ", ";
 	}
 	appendStringInfoChar(&json, '}');
 	return json.data;
+}
+
+/*
+ * All builds of indexes, ours and those left to core.
+ */
+static uint64
+builds_seen(const LaTotals *totals)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < LA_REASON_COUNT; i++)
+		sum += totals->builds[i];
+	return sum;
 }
 
 /*
@@ -223,10 +257,19 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum((int64) totals.scans.repeated);
 	values[i++] = Int64GetDatum((int64) totals.scans.killed);
 	values[i++] = Int64GetDatum((int64) totals.scans.restarts);
-	values[i++] = CStringGetTextDatum(fallbacks_json(&totals));
+	values[i++] = CStringGetTextDatum(fallbacks_json(totals.fallbacks));
 	values[i++] = TimestampTzGetDatum(reset);
 	Assert(i == STATS_COLUMNS);
 
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+
+	/* index builds have none of the counters of a scan */
+	values[0] = CStringGetTextDatum("index_build");
+	values[2] = Int64GetDatum((int64) builds_seen(&totals));
+	values[3] = Int64GetDatum((int64) totals.builds[LA_REASON_NONE]);
+	for (i = 4; i < STATS_COLUMNS - 2; i++)
+		nulls[i] = true;
+	values[i] = CStringGetTextDatum(fallbacks_json(totals.builds));
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
 }
@@ -287,10 +330,11 @@ write_counter_file(int code, Datum arg)
 					  " advised=" UINT64_FORMAT
 					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
-					  " restarts=" UINT64_FORMAT "\n",
+					  " restarts=" UINT64_FORMAT " builds=" UINT64_FORMAT "\n",
 					  session_totals.nodes, scans->scans, scans->prefetched,
 					  scans->requests, scans->advised, scans->direct, scans->repeated,
-					  scans->killed, scans->restarts);
+					  scans->killed, scans->restarts,
+					  session_totals.builds[LA_REASON_NONE]);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)
 		elog(LOG, "could not write counters to \"%s\": %m",

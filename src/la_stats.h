@@ -9,8 +9,8 @@
 #define LA_STATS_H
 
 /*
- * Why an index scan is left to core's own code.  The texts are in
- * la_stats.c; docs/explain.md explains each.
+ * Why an index scan or an index build is left to core's own code.  The texts
+ * are in la_stats.c; docs/explain.md explains each.
  */
 typedef enum LaReason
 {
@@ -25,6 +25,8 @@ typedef enum LaReason
 	LA_REASON_SNAPSHOT,
 	LA_REASON_OTHER_EXTENSION,
 	LA_REASON_SELF_CHECK,
+	LA_REASON_SYSTEM_CATALOG,
+	LA_REASON_KEY_TYPE,
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;
 
@@ -58,6 +60,8 @@ typedef struct LaTotals
 	uint64		nodes;			/* scan nodes of queries that started */
 	uint64		fallbacks[LA_REASON_COUNT]; /* of these, left to core */
 	LaScanCounters scans;
+	uint64		builds[LA_REASON_COUNT];	/* of indexes: by us, or left to
+											 * core */
 } LaTotals;
 
 extern void la_stats_init(void);
@@ -66,6 +70,7 @@ extern void la_scan_counters_add(LaScanCounters *sum,
 								 const LaScanCounters *counters);
 extern void la_totals_add(LaTotals *sum, const LaTotals *totals);
 extern void la_stats_count_node(LaReason reason, bool in_slice);
+extern void la_stats_count_build(LaReason reason);
 extern void la_stats_add_scan(const LaScanCounters *counters);
 extern void la_stats_add_workers(const LaScanCounters *counters);
 

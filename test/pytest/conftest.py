@@ -1,6 +1,7 @@
 """Servers for the tests, and what holds for every test that uses one.
 
-Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential.
+Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential,
+--indexes N the number of generated indexes, --kills N how often a server is killed in mid-build.
 PG_CONFIG in the environment names the server; else the lab's own discovery decides.
 """
 
@@ -19,6 +20,8 @@ from lookahead.installation import Installation, find_installation
 from lookahead.server import PrivateServer
 
 _DEFAULT_PAIRS = 2000
+_DEFAULT_INDEXES = 120
+_DEFAULT_KILLS = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +32,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=_DEFAULT_PAIRS,
         help=f"statement pairs of the differential (default: {_DEFAULT_PAIRS})",
+    )
+    group.addoption(
+        "--indexes",
+        type=int,
+        default=_DEFAULT_INDEXES,
+        help=f"indexes that are generated and built in both arms (default: {_DEFAULT_INDEXES})",
+    )
+    group.addoption(
+        "--kills",
+        type=int,
+        default=_DEFAULT_KILLS,
+        help=f"how often a server is killed in the middle of a build (default: {_DEFAULT_KILLS})",
     )
 
 
@@ -63,6 +78,18 @@ def seed(request: pytest.FixtureRequest) -> int:
 def pairs(request: pytest.FixtureRequest) -> int:
     """How many statement pairs the differential runs."""
     return int(request.config.option.pairs)
+
+
+@pytest.fixture(scope="session")
+def indexes(request: pytest.FixtureRequest) -> int:
+    """How many indexes are generated and built in both arms."""
+    return int(request.config.option.indexes)
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often a server is killed in the middle of a build."""
+    return int(request.config.option.kills)
 
 
 @pytest.fixture(scope="session")

@@ -15,26 +15,26 @@ SET enable_bitmapscan = off;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 \set counts 'feature, scope, nodes, scans, prefetched_blocks, requests, advised_blocks, bridged_blocks, pauses, direct_blocks, repeated_blocks, killed_items, restarts, fallbacks'
-SELECT :counts FROM pg_stat_lookahead;
+SELECT :counts FROM pg_stat_lookahead WHERE feature = 'index_scan';
 -- four rows a page: 4 entries by core, 396 entries on 99 pages by us
 SELECT count(pad) FROM counted WHERE k > 0;
 SELECT k FROM counted ORDER BY point(k, k) <-> point(1, 1) LIMIT 1;
-SELECT :counts FROM pg_stat_lookahead;
+SELECT :counts FROM pg_stat_lookahead WHERE feature = 'index_scan';
 -- a statement that fails is counted too
 SELECT sum(1 / (k - 300)) FROM counted WHERE k > 0 AND pad > '';
-SELECT scans FROM pg_stat_lookahead;
+SELECT scans FROM pg_stat_lookahead WHERE feature = 'index_scan';
 -- switched off, nothing is counted
 SET pg_lookahead.enabled = off;
 SELECT count(pad) FROM counted WHERE k > 0;
-SELECT nodes, scans FROM pg_stat_lookahead;
+SELECT nodes, scans FROM pg_stat_lookahead WHERE feature = 'index_scan';
 
 -- counts go back to zero on request, for whom the administrator allows it
 SELECT stats_reset = backend_start AS since_start
-FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid();
+FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid() AND feature = 'index_scan';
 SELECT pg_lookahead_stats_reset();
-SELECT :counts FROM pg_stat_lookahead;
+SELECT :counts FROM pg_stat_lookahead WHERE feature = 'index_scan';
 SELECT stats_reset > backend_start AS since_reset
-FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid();
+FROM pg_stat_lookahead, pg_stat_activity WHERE pid = pg_backend_pid() AND feature = 'index_scan';
 CREATE ROLE regress_lookahead_reader;
 SET ROLE regress_lookahead_reader;
 SELECT count(*) FROM pg_stat_lookahead;

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lookahead.build_measurements import BuildComparison
 from lookahead.errors import LabError
 from lookahead.measurements import Arm, ControlComparison, ScanComparison, Scenario
 from lookahead.stats import Outcome, RatioEstimate
@@ -111,6 +112,25 @@ class Terminal:
             for size_kb, chosen in tables.items():
                 suffix = "" if size_kb is None else f", read-ahead {size_kb} kB"
                 self._out.print(_scan_table(f"{title}{suffix}", chosen))
+
+    def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
+        """The table of `run index-build`: medians, ratio with interval, verdict."""
+        table = _table("index builds, table cached: median time")
+        for name in ("key", "work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
+            table.add_column(name, justify="left" if name == "key" else "right")
+        _add_ratio_columns(table, [item.estimate for item in comparisons], aim=False)
+        for item in comparisons:
+            scenario = item.scenario
+            table.add_row(
+                scenario.key,
+                str(scenario.workers),
+                str(scenario.memory_mb),
+                str(scenario.extend_kb),
+                milliseconds(item.stock_median_ms),
+                milliseconds(item.lookahead_median_ms),
+                *_ratio_cells(item.estimate),
+            )
+        self._out.print(table)
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
         """The table of `run controls`: transactions per second, their ratio, and the aim."""
@@ -209,13 +229,14 @@ def _table(title: str) -> Table:
 
 
 def _add_ratio_columns(
-    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True
+    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True, aim: bool = True
 ) -> None:
     confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
     table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
     if verdict:
         table.add_column("verdict")
-    table.add_column("aim,\nmet?")
+    if aim:
+        table.add_column("aim,\nmet?")
     if estimates:
         counts = sorted({estimate.pairs for estimate in estimates})
         pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

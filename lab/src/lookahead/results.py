@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
 
-Experiment = Literal["index-scan", "controls", "latency"]
-
+Experiment = Literal["index-scan", "index-build", "controls", "latency"]
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 2
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
@@ -92,6 +92,7 @@ class ResultDocument:
     delay_device: DelayFacts | None
     index_scan: IndexScanData | None
     controls: ControlsData | None
+    index_build: IndexBuildData | None
 
 
 class ResultFile:

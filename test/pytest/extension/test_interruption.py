@@ -1,12 +1,12 @@
 """Cancels, time limits and ends of sessions in mid-scan leave nothing behind."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 
 import psycopg
 import pytest
+from interrupting import interrupted_after
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -67,26 +67,6 @@ def _nothing_left(watcher: Connection) -> None:
     wait_until(lambda: scalar(watcher, left) == 0, "nothing is pinned and no I/O is in flight")
 
 
-def _interrupted_after(session: Connection, delay: float, interrupt: Callable[[], None]) -> float:
-    """Seconds from the interruption to the end of the scan; 0 when the scan ended before."""
-    at: list[float] = []
-
-    def fire() -> None:
-        at.append(time.monotonic())
-        interrupt()
-
-    timer = threading.Timer(delay, fire)
-    timer.start()
-    try:
-        session.execute(_SCAN)
-        return 0.0
-    except psycopg.Error:
-        return time.monotonic() - at[0] if at else 0.0
-    finally:
-        timer.cancel()
-        timer.join()
-
-
 def _cancel_many(server: WatchedServer, watcher: Connection, seed: int, runs: int) -> list[float]:
     """Cancels a scan of one session ``runs`` times; the latencies in seconds, sorted."""
     rng, latencies = Random(seed), []
@@ -96,7 +76,9 @@ def _cancel_many(server: WatchedServer, watcher: Connection, seed: int, runs: in
         duration = time.monotonic() - started
         for _ in range(runs):
             _evict(watcher, rng)
-            latency = _interrupted_after(session, rng.uniform(0, duration), session.cancel_safe)
+            latency = interrupted_after(
+                session, _SCAN, rng.uniform(0, duration), session.cancel_safe
+            )
             if latency:
                 latencies.append(latency)
         assert scalar(session, "SELECT count(pad) FROM i WHERE k >= 0") == 20_000
@@ -154,7 +136,7 @@ def test_terminated_sessions_leave_nothing(
             with server.connect() as killer:
                 killer.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
-        _interrupted_after(session, rng.uniform(0, 0.05), end)
+        interrupted_after(session, _SCAN, rng.uniform(0, 0.05), end)
         ended += session.closed
         session.close()
     assert ended > 5

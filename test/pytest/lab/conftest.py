@@ -1,12 +1,11 @@
 """Results to test with: a made one with known numbers, and a recorded one."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mounting import mounted
 
 from lab.made_results import MACHINE, make_sample
 from lookahead.machine import SourceFacts
@@ -73,6 +72,7 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
             comparisons=(),
         ),
         controls=None,
+        index_build=None,
     )
 
 
@@ -101,7 +101,7 @@ def recorded() -> ResultDocument:
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of 64 kB that is full; needs the right to mount."""
-    with _mounted(tmp_path / "full", "size=64k") as place:
+    with mounted(tmp_path / "full", "size=64k") as place:
         (place / "filler").write_bytes(bytes(64 * 1024))
         yield place
 
@@ -109,21 +109,5 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     """A folder on a read-only file system, which stops even root; needs the right to mount."""
-    with _mounted(tmp_path / "read-only", "ro") as place:
+    with mounted(tmp_path / "read-only", "ro") as place:
         yield place
-
-
-@contextmanager
-def _mounted(place: Path, options: str) -> Iterator[Path]:
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"mode=0777,{options}", "tmpfs", str(place)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs mount(8)")
-    if done.returncode != 0:
-        pytest.skip(f"needs the right to mount: {done.stderr.strip()}")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)

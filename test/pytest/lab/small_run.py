@@ -4,7 +4,7 @@ Run as a program it is the command line itself, in a process of its own that can
 """
 
 from lookahead.cli import main
-from lookahead.experiments import controls, latency, scan_scenarios
+from lookahead.experiments import controls, index_build, latency, scan_scenarios
 
 SCAN = scan_scenarios.SizeDefaults(
     table_pages=2_000,
@@ -20,11 +20,20 @@ CONTROLS = controls.SizeDefaults(
     os_cached_pages=8_000,  # twice the shared buffers
     io_methods=("sync",),
 )
+BUILD = index_build.SizeDefaults(
+    rows=2_000,
+    keys=("int-sorted", "not-vacuumed"),
+    workers=(0,),
+    memories_mb=(64,),
+    extends_kb=(4096,),
+    pairs=2,
+)
 
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
     scan_scenarios.DEFAULTS["demo"] = SCAN
+    index_build.DEFAULTS["demo"] = BUILD
     controls.DEFAULTS["demo"] = CONTROLS
     latency.DEFAULTS["demo"] = SCAN
     # What a busy machine manages too: the experiment is tested, not the machine.

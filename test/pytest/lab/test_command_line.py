@@ -13,6 +13,7 @@ _HELPS = {
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-latency": ("run", "latency", "--help"),
+    "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
     "check": ("check", "--help"),
     "report": ("report", "--help"),
@@ -32,7 +33,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: controls, index-scan, latency.",
+            "Experiments: controls, index-build, index-scan, latency.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (

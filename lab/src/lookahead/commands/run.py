@@ -11,11 +11,14 @@ from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.control_workloads import WORKLOAD_NAMES
 from lookahead.experiments.controls import run_controls
+from lookahead.experiments.index_build import run_index_build
+from lookahead.experiments.index_build_keys import KEYS
 from lookahead.experiments.index_scan import run_index_scan
 from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.latency import run_latency
 from lookahead.experiments.request import (
     ControlsRequest,
+    IndexBuildRequest,
     IndexScanRequest,
     LatencyRequest,
     RunRequest,
@@ -28,6 +31,10 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
+_MAX_ROWS = 1_000_000_000
+_MAX_WORKERS = 8  # of the default max_worker_processes
+_MAX_MEMORY_MB = 1024 * 1024
+_MAX_EXTEND_KB = 64 * 1024  # the setting's own bound
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 _DEFAULT_SEED = 1
 _DEFAULT_LATENCY_US = 1000  # a network volume's
@@ -256,6 +263,75 @@ def latency(
         read_aheads_kb=None,
     )
     _finish(context, run_latency(LatencyRequest(scans, latency_us), context.terminal))
+
+
+@run.command("index-build")
+@shared_options
+@repetitions_option
+@click.option(
+    "--key",
+    "keys",
+    type=click.Choice(list(KEYS)),
+    multiple=True,
+    metavar="NAME",
+    help="What is indexed, such as bigint-random; may be repeated. A wrong name lists all. "
+    "Default: by size.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(1, _MAX_ROWS),
+    help="Rows of the table. Default: 500000 with --demo, 2000000 with --quick, else 30000000.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(0, _MAX_WORKERS),
+    multiple=True,
+    help="max_parallel_maintenance_workers; may be repeated. Default: 0, in the full size also 2.",
+)
+@click.option(
+    "--memory",
+    "memories_mb",
+    type=click.IntRange(1, _MAX_MEMORY_MB),
+    multiple=True,
+    metavar="MB",
+    help="maintenance_work_mem; may be repeated. Default: 512, in the full size also 64.",
+)
+@click.option(
+    "--extend-size",
+    "extends_kb",
+    type=click.IntRange(0, _MAX_EXTEND_KB),
+    multiple=True,
+    metavar="KB",
+    help="pg_lookahead.index_build_extend_size; may be repeated. Default: 4096, except with "
+    "--demo others too.",
+)
+@pass_command_context
+def index_build(
+    context: CommandContext,
+    /,
+    keys: tuple[str, ...],
+    rows: int | None,
+    workers: tuple[int, ...],
+    memories_mb: tuple[int, ...],
+    extends_kb: tuple[int, ...],
+    repetitions: int | None,
+    **shared: Any,
+) -> None:
+    """CREATE INDEX over a table in the cache.
+
+    Of a setting given several times the first value is measured with every key, the others one at
+    a time. Without a size option tables of 30 million rows are made and the run takes hours.
+    """
+    request = IndexBuildRequest(
+        run=_run_request(context, shared),
+        keys=keys or None,
+        rows=rows,
+        workers=workers or None,
+        memories_mb=memories_mb or None,
+        extends_kb=extends_kb or None,
+        repetitions=repetitions,
+    )
+    _finish(context, run_index_build(request, context.terminal))
 
 
 @run.command("controls")

@@ -47,6 +47,19 @@ class LatencyRequest:
 
 
 @dataclass(frozen=True)
+class IndexBuildRequest:
+    """Options of `run index-build`; None stands for the default of the size."""
+
+    run: RunRequest
+    keys: tuple[str, ...] | None
+    rows: int | None
+    workers: tuple[int, ...] | None
+    memories_mb: tuple[int, ...] | None
+    extends_kb: tuple[int, ...] | None
+    repetitions: int | None
+
+
+@dataclass(frozen=True)
 class ControlsRequest:
     """Options of `run controls`; None stands for the default of the size."""
 

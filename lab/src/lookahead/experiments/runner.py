@@ -21,6 +21,7 @@ from typing import Any, Literal
 import psycopg
 
 import lookahead
+from lookahead.build_comparisons import compare_builds
 from lookahead.comparisons import compare_controls, compare_scans
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import ExitStatus, LabError, last_lines
@@ -190,6 +191,7 @@ def _new_document(
         delay_device=None,
         index_scan=None,
         controls=None,
+        index_build=None,
     )
 
 
@@ -247,6 +249,10 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
     if document.controls:
         ratios = compare_controls(document.controls.samples, seed)
         document = replace(document, controls=replace(document.controls, comparisons=ratios))
+    if document.index_build:
+        builds = document.index_build
+        compared_builds = compare_builds(builds.samples, seed)
+        document = replace(document, index_build=replace(builds, comparisons=compared_builds))
     if ending == "complete":
         document = replace(document, status="complete", finished_at=now_text())
     else:
@@ -259,5 +265,5 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 
 def _samples(document: ResultDocument) -> int:
-    data = document.index_scan or document.controls
+    data = document.index_scan or document.controls or document.index_build
     return len(data.samples) if data else 0

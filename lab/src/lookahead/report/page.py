@@ -8,9 +8,16 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from lookahead.build_comparisons import compare_builds
 from lookahead.comparisons import compare_controls, compare_scans
 from lookahead.measurements import ControlsData, IndexScanData
 from lookahead.render import pattern_text, ratio_text
+from lookahead.report.build_figures import (
+    BuildFigures,
+    build_comparison_table,
+    build_figures,
+    build_ratio_plot,
+)
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
 from lookahead.report.tables import (
@@ -29,6 +36,7 @@ from lookahead.results import Finding, ResultDocument, write_atomically
 _TITLES = {
     "index-scan": "Index scans, cold",
     "latency": "Index scans, cold, on a device with added latency",
+    "index-build": "Index builds over a cached table",
     "controls": "Cached statements, which must not become slower",
 }
 
@@ -55,6 +63,7 @@ class Section:
     ratio_plot: Markup
     time_plots: tuple[Markup, ...]
     timelines: tuple[TimelineFigure, ...]
+    builds: BuildFigures | None
     io: TextTable | None
     evidence: TextTable | None
     control_evidence: TextTable | None
@@ -87,22 +96,7 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
     controls = document.controls or ControlsData(0, 0, 0.0, (), (), ())
-    seed = document.parameters.seed
-    if document.controls:
-        ratios = compare_controls(controls.samples, seed)
-        comparison = control_comparison_table(ratios)
-        rows = [
-            RatioRow(
-                f"{item.workload}, {item.io_method}, against {item.baseline}",
-                item.estimate,
-                ratio_text(item.estimate),
-            )
-            for item in ratios
-        ]
-        figure = ratio_plot(rows, "tps of pg_lookahead on / tps of the other arm")
-    else:
-        compared = compare_scans(scans.samples, seed)
-        comparison, figure = scan_comparison_table(compared), scan_ratio_plot(compared)
+    comparison, figure = _comparison(document)
     return Section(
         name=name,
         experiment=document.experiment,
@@ -114,6 +108,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         ratio_plot=figure,
         time_plots=tuple(time_plots(scans.samples)) if scans.samples else (),
         timelines=_timelines(scans),
+        builds=build_figures(document.index_build) if document.index_build else None,
         io=io_table(scans.samples) if scans.samples else None,
         evidence=evidence_table(scans.samples) if scans.samples else None,
         control_evidence=control_evidence_table(controls.evidence) if controls.evidence else None,
@@ -122,6 +117,28 @@ def _section(name: str, document: ResultDocument) -> Section:
         settings=settings_table(document),
         data=_embedded(document),
     )
+
+
+def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
+    """Table and plot of the ratios."""
+    seed = document.parameters.seed
+    if document.controls:
+        ratios = compare_controls(document.controls.samples, seed)
+        rows = [
+            RatioRow(
+                f"{item.workload}, {item.io_method}, against {item.baseline}",
+                item.estimate,
+                ratio_text(item.estimate),
+            )
+            for item in ratios
+        ]
+        plot = ratio_plot(rows, "tps of pg_lookahead on / tps of the other arm")
+        return control_comparison_table(ratios), plot
+    if document.index_build:
+        built = compare_builds(document.index_build.samples, seed)
+        return build_comparison_table(built), build_ratio_plot(built)
+    compared = compare_scans(document.index_scan.samples if document.index_scan else (), seed)
+    return scan_comparison_table(compared), scan_ratio_plot(compared)
 
 
 def _timelines(scans: IndexScanData) -> tuple[TimelineFigure, ...]:

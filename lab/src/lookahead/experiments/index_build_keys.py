@@ -1,0 +1,132 @@
+"""What is indexed: the keys by name, and the tables that have them.
+
+`lookahead_build` has a column for every key; its values follow from the row's number and the seed,
+so that any order but the table's own is random. `pgbench_accounts` is pgbench's.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from lookahead.build_measurements import BuildTable
+from lookahead.errors import LabError
+from lookahead.server import PrivateServer
+
+TABLE = "lookahead_build"
+PGBENCH_TABLE = "pgbench_accounts"
+_INDEX = "lookahead_built"
+# Row with header, line pointer and alignment, of either table; and the largest index on it.
+ROW_BYTES = 140
+INDEX_ROW_BYTES = 40
+_ROWS_PER_SCALE = 100_000  # pgbench's
+
+
+@dataclass(frozen=True)
+class BuildKey:
+    """`definition` is what CREATE INDEX says in parentheses; `icu` says that it needs ICU.
+
+    A `fresh` key is measured before the table is vacuumed: none of its pages is all-visible.
+    """
+
+    name: str
+    title: str
+    definition: str
+    unique: bool = False
+    table: str = TABLE
+    icu: bool = False
+    fresh: bool = False
+
+    @property
+    def create(self) -> str:
+        """The measured statement."""
+        if self.table == PGBENCH_TABLE:
+            return (
+                f"ALTER TABLE {self.table} ADD CONSTRAINT {_INDEX} PRIMARY KEY ({self.definition})"
+            )
+        unique = "UNIQUE " if self.unique else ""
+        return f"CREATE {unique}INDEX {_INDEX} ON {self.table} ({self.definition})"
+
+    @property
+    def drop(self) -> str:
+        """Removes what `create` made."""
+        if self.table == PGBENCH_TABLE:
+            return f"ALTER TABLE {self.table} DROP CONSTRAINT {_INDEX}"
+        return f"DROP INDEX {_INDEX}"
+
+    @property
+    def index(self) -> str:
+        """The name of the index."""
+        return _INDEX
+
+
+_ALL = (
+    BuildKey("not-vacuumed", "bigint, random, nothing all-visible", "random", fresh=True),
+    BuildKey("int-sorted", "int, sorted", "id"),
+    BuildKey("int-reverse", "int, sorted backward", "id DESC"),
+    BuildKey("bigint-random", "bigint, random", "random"),
+    BuildKey("int-few", "int, 201 values", "few"),
+    BuildKey("int-many", "int, 1 value for 100 rows", "many"),
+    BuildKey("timestamptz", "timestamptz, random", "at"),
+    BuildKey("uuid", "uuid, random", "token"),
+    BuildKey("text-c", 'text of 14 characters, "C"', 'name COLLATE "C"'),
+    BuildKey("text-icu", "text of 14 characters, ICU", 'name COLLATE "und-x-icu"', icu=True),
+    BuildKey("int-text", 'int of 201 values and text, "C"', 'few, name COLLATE "C"'),
+    BuildKey("unique", "int, sorted, unique", "id", unique=True),
+    BuildKey("pgbench", "primary key of pgbench_accounts", "aid", True, PGBENCH_TABLE),
+)
+KEYS = {key.name: key for key in _ALL}
+
+_HASH = "(hashint8extended(i, {seed} + {salt}) & 9223372036854775807)"
+
+
+def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> BuildTable:
+    """Make and fill `lookahead_build`; not vacuumed, hint bits set."""
+    started = time.monotonic()
+    few, many, at, name = (_HASH.format(seed=seed, salt=salt) for salt in range(1, 5))
+    connection.execute(
+        f"CREATE TABLE {TABLE} (id int NOT NULL, few int, random bigint, many int, "
+        "at timestamptz, token uuid, name text)"
+    )
+    connection.execute(
+        f"INSERT INTO {TABLE} SELECT i, {few} % 201, hashint8extended(i, {seed}), "
+        f"{many} % {max(rows // 100, 1)}, "
+        f"timestamptz '2020-01-01 00:00+00' + {at} % 150000000 * interval '1 s', "
+        f"md5({seed} || ' ' || i)::uuid, 'user_' || lpad(({name} % 1000000000)::text, 9, '0') "
+        f"FROM generate_series(1, {rows}) AS i"
+    )
+    return _facts(connection, TABLE, started)
+
+
+def make_pgbench_table(
+    server: PrivateServer, connection: psycopg.Connection[Any], rows: int
+) -> BuildTable:
+    """Let pgbench make its tables without keys, of at least one of its units."""
+    started = time.monotonic()
+    scale = max(rows // _ROWS_PER_SCALE, 1)
+    server.run_client("pgbench", "-i", "-I", "dtG", "-q", "-s", str(scale))
+    vacuum(connection, PGBENCH_TABLE)
+    return _facts(connection, PGBENCH_TABLE, started)
+
+
+def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
+    """Make every page all-visible; LabError when some are not."""
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+    pages, visible = _row(
+        connection, f"SELECT relpages, relallvisible FROM pg_class WHERE relname = '{table}'"
+    )
+    if pages != visible:
+        raise LabError(f'{pages - visible} pages of table "{table}" are not all-visible')
+
+
+def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> BuildTable:
+    # Also brings the table into the cache of the operating system.
+    rows, size = _row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
+    return BuildTable(table, rows, size, round(time.monotonic() - started, 1))
+
+
+def _row(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
+    assert row is not None
+    return row

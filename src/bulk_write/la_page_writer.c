@@ -1,0 +1,298 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_page_writer.c
+ *	  writes the pages of a new relation fork in bulk
+ *
+ * Does what core's storage/smgr/bulk_write.c does, with larger requests.
+ * Finished pages are kept until there is a batch of them.  A batch is
+ * WAL-logged in records of as many pages as a record holds, then the file is
+ * extended to its new end by one request and the pages are written by
+ * vectored writes, where core makes one 8 kB write for each page.
+ *
+ * Only for a fork that nobody else can see: pages go around the buffer
+ * manager.  That is so for the file of an index being built, because the
+ * transaction that created it has not committed and holds the lock.
+ *
+ * Blocks may be put in any order, each once.  A block that is passed by and
+ * written later is a hole of zeroes in between, as with core.
+ *
+ * With a step of 0 the file grows page by page, exactly as core does it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "access/xlogrecord.h"
+#include "common/int.h"
+#include "port/pg_iovec.h"
+#include "storage/proc.h"
+#include "storage/smgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "bulk_write/la_page_writer.h"
+
+/* Most pages that one WAL record can carry; core's bulk_write.c uses it too. */
+#define WAL_RECORD_PAGES XLR_MAX_BLOCK_ID
+
+/*
+ * Batches up to this size are written as core does it: to extend a file by a
+ * few blocks, smgrzeroextend() writes zeroes.
+ */
+#define SMALL_BATCH 8
+
+typedef struct PendingPage
+{
+	BlockNumber block;
+	Page		page;
+} PendingPage;
+
+struct LaPageWriter
+{
+	SMgrRelation smgr;
+	bool		use_wal;
+	int			step_blocks;	/* 0: extend page by page, as core */
+	int			batch_blocks;
+	BlockNumber file_blocks;	/* length of the file */
+	XLogRecPtr	start_redo;		/* redo pointer when we began */
+	MemoryContext context;
+
+	int			npending;
+	PendingPage *pending;		/* batch_blocks entries */
+	int			nfree;
+	Page	   *free_pages;		/* batch_blocks entries */
+};
+
+static void flush_batch(LaPageWriter *writer);
+static void log_batch(LaPageWriter *writer);
+static void extend_page_by_page(LaPageWriter *writer);
+static void extend_at_once(LaPageWriter *writer);
+static void write_run(LaPageWriter *writer, int first, int count);
+static void make_durable(LaPageWriter *writer);
+
+/*
+ * Starts to write the main fork of rel.  step_blocks is the most blocks by
+ * which the file grows at once, batch_blocks how many finished pages are kept
+ * before they are written.  Everything is allocated in the current context.
+ */
+LaPageWriter *
+la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
+{
+	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
+
+	writer->smgr = RelationGetSmgr(rel);
+	writer->use_wal = RelationNeedsWAL(rel);
+	writer->step_blocks = step_blocks;
+	writer->batch_blocks = Max(batch_blocks, WAL_RECORD_PAGES);
+	writer->file_blocks = smgrnblocks(writer->smgr, MAIN_FORKNUM);
+	writer->start_redo = GetRedoRecPtr();
+	writer->context = CurrentMemoryContext;
+	writer->pending = palloc(writer->batch_blocks * sizeof(PendingPage));
+	writer->free_pages = palloc(writer->batch_blocks * sizeof(Page));
+	return writer;
+}
+
+/*
+ * A page to fill.  Its content is undefined; it belongs to the caller until
+ * it is given back by la_page_writer_put().
+ */
+Page
+la_page_writer_get(LaPageWriter *writer)
+{
+	if (writer->nfree > 0)
+		return writer->free_pages[--writer->nfree];
+	return MemoryContextAllocAligned(writer->context, BLCKSZ,
+									 PG_IO_ALIGN_SIZE, 0);
+}
+
+/*
+ * Takes a finished page, of standard layout, and writes it sooner or later.
+ */
+void
+la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
+{
+	PendingPage *pending = &writer->pending[writer->npending++];
+
+	pending->block = block;
+	pending->page = page;
+	if (writer->npending == writer->batch_blocks)
+		flush_batch(writer);
+}
+
+/*
+ * Writes what is left and makes the fork durable as core would.
+ */
+void
+la_page_writer_end(LaPageWriter *writer)
+{
+	flush_batch(writer);
+	make_durable(writer);
+}
+
+static int
+compare_pending(const void *a, const void *b)
+{
+	return pg_cmp_u32(((const PendingPage *) a)->block,
+					  ((const PendingPage *) b)->block);
+}
+
+/*
+ * Logs and writes all pending pages.
+ */
+static void
+flush_batch(LaPageWriter *writer)
+{
+	if (writer->npending == 0)
+		return;
+
+	qsort(writer->pending, writer->npending, sizeof(PendingPage),
+		  compare_pending);
+	if (writer->use_wal)
+		log_batch(writer);
+	for (int i = 0; i < writer->npending; i++)
+		PageSetChecksumInplace(writer->pending[i].page,
+							   writer->pending[i].block);
+	if (writer->step_blocks == 0 || writer->npending <= SMALL_BATCH)
+		extend_page_by_page(writer);
+	else
+		extend_at_once(writer);
+
+	for (int i = 0; i < writer->npending; i++)
+	{
+		if (writer->nfree < writer->batch_blocks)
+			writer->free_pages[writer->nfree++] = writer->pending[i].page;
+		else
+			pfree(writer->pending[i].page);
+	}
+	writer->npending = 0;
+}
+
+static void
+log_batch(LaPageWriter *writer)
+{
+	BlockNumber blocks[WAL_RECORD_PAGES];
+	Page		pages[WAL_RECORD_PAGES];
+
+	for (int done = 0; done < writer->npending;)
+	{
+		int			count = Min(writer->npending - done, WAL_RECORD_PAGES);
+
+		for (int i = 0; i < count; i++)
+		{
+			blocks[i] = writer->pending[done + i].block;
+			pages[i] = writer->pending[done + i].page;
+		}
+		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM,
+					 count, blocks, pages, true);
+		done += count;
+	}
+}
+
+/*
+ * Writes the batch as core's smgr_bulk_flush() does: page by page, a hole
+ * filled with zeroes.
+ */
+static void
+extend_page_by_page(LaPageWriter *writer)
+{
+	static const PGIOAlignedBlock zeroes = {0};
+
+	for (int i = 0; i < writer->npending; i++)
+	{
+		BlockNumber block = writer->pending[i].block;
+
+		while (writer->file_blocks < block)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   zeroes.data, true);
+		if (block == writer->file_blocks)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   writer->pending[i].page, true);
+		else
+			smgrwrite(writer->smgr, MAIN_FORKNUM, block,
+					  writer->pending[i].page, true);
+	}
+}
+
+/*
+ * Extends the file to the end of the batch, in steps of at most step_blocks,
+ * and writes the runs of adjacent blocks.
+ */
+static void
+extend_at_once(LaPageWriter *writer)
+{
+	BlockNumber end = writer->pending[writer->npending - 1].block + 1;
+	int			first = 0;
+
+	while (writer->file_blocks < end)
+	{
+		int			step = Min(end - writer->file_blocks, writer->step_blocks);
+
+		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks, step,
+					   true);
+		writer->file_blocks += step;
+	}
+
+	for (int i = 1; i <= writer->npending; i++)
+	{
+		if (i < writer->npending &&
+			writer->pending[i].block == writer->pending[i - 1].block + 1)
+			continue;
+		write_run(writer, first, i - first);
+		first = i;
+	}
+}
+
+/*
+ * Writes adjacent blocks: `count` pending pages from `first`.
+ */
+static void
+write_run(LaPageWriter *writer, int first, int count)
+{
+	const void *pages[PG_IOV_MAX];
+
+	while (count > 0)
+	{
+		int			n = Min(count, PG_IOV_MAX);
+
+		for (int i = 0; i < n; i++)
+			pages[i] = writer->pending[first + i].page;
+		smgrwritev(writer->smgr, MAIN_FORKNUM, writer->pending[first].block,
+				   pages, n, true);
+		first += n;
+		count -= n;
+	}
+}
+
+/*
+ * Sees to it that the pages reach the disk in time; the rules, and the
+ * reasons for them, are those of core's smgr_bulk_finish().  All writes were
+ * made with skipFsync, so the fork is registered with the checkpointer here,
+ * or, if a checkpoint began since we started and has therefore missed early
+ * writes whose WAL it makes unnecessary to replay, synced at once.
+ */
+static void
+make_durable(LaPageWriter *writer)
+{
+	if (SmgrIsTemp(writer->smgr))
+		return;
+	if (!writer->use_wal)
+	{
+		smgrregistersync(writer->smgr, MAIN_FORKNUM);
+		return;
+	}
+
+	Assert((MyProc->delayChkptFlags & DELAY_CHKPT_START) == 0);
+	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
+	if (writer->start_redo == GetRedoRecPtr())
+	{
+		smgrregistersync(writer->smgr, MAIN_FORKNUM);
+		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
+	}
+	else
+	{
+		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
+		smgrimmedsync(writer->smgr, MAIN_FORKNUM);
+	}
+}

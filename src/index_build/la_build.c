@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build.c
+ *	  builds btree indexes in place of core's btbuild()
+ *
+ * The function that la_takeover.c puts in the place of ambuild.  It looks at
+ * the settings and at the index each time it is called, and calls core's
+ * btbuild() if this index is not for us.
+ *
+ * A build has the phases of core's, and reports them to
+ * pg_stat_progress_create_index in the same way: the table is scanned
+ * (la_build_scan.c), entries are collected (la_build_sort.c), then sorted
+ * and loaded (la_build_load.c) in one phase, because sorting one part
+ * alternates with loading it.
+ *
+ * Memory is that of maintenance_work_mem.  Parallel workers are not used,
+ * whatever the server would allow: a build here is faster alone than core's
+ * with two.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/nbtree.h"
+#include "catalog/catalog.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+
+#include "index_build/la_build.h"
+#include "index_build/la_build_key.h"
+#include "index_build/la_build_load.h"
+#include "index_build/la_build_scan.h"
+#include "index_build/la_build_sort.h"
+#include "la_guc.h"
+#include "la_stats.h"
+
+static LaReason unsuitable_relation(Relation heap, IndexInfo *indexInfo);
+static IndexBuildResult *build_index(Relation heap, Relation index,
+									 IndexInfo *indexInfo, LaBuildKey *key);
+
+/*
+ * The ambuild of btree indexes.
+ */
+IndexBuildResult *
+la_build(Relation heap, Relation index, IndexInfo *indexInfo)
+{
+	LaReason	reason;
+	LaBuildKey	key;
+	IndexBuildResult *result;
+	MemoryContext context;
+	MemoryContext caller;
+
+	if (!la_index_build_enabled())
+		return btbuild(heap, index, indexInfo);
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
+									ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	reason = unsuitable_relation(heap, indexInfo);
+	if (reason == LA_REASON_NONE && !la_key_init(&key, index))
+		reason = LA_REASON_KEY_TYPE;
+	la_stats_count_build(reason);
+
+	if (reason != LA_REASON_NONE)
+	{
+		MemoryContextSwitchTo(caller);
+		MemoryContextDelete(context);
+		ereport(DEBUG1,
+				(errmsg_internal("pg_lookahead leaves the build of index \"%s\" to PostgreSQL: %s",
+								 RelationGetRelationName(index),
+								 la_reason_text(reason))));
+		return btbuild(heap, index, indexInfo);
+	}
+
+	/* as in btbuild() */
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data",
+			 RelationGetRelationName(index));
+
+	result = MemoryContextAlloc(caller, sizeof(IndexBuildResult));
+	*result = *build_index(heap, index, indexInfo, &key);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return result;
+}
+
+/*
+ * Why an index on this table is left to core, whatever its key is.
+ */
+static LaReason
+unsuitable_relation(Relation heap, IndexInfo *indexInfo)
+{
+	if (!IsNormalProcessingMode() || IsSystemRelation(heap))
+		return LA_REASON_SYSTEM_CATALOG;
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+		return LA_REASON_TABLE_AM;
+	if (RELATION_IS_OTHER_TEMP(heap))
+		return LA_REASON_OTHER_TEMP;
+
+	/* core's scan then takes predicate locks, which ours does not */
+	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
+		return LA_REASON_SNAPSHOT;
+	return LA_REASON_NONE;
+}
+
+/*
+ * Builds the index, in the current memory context.
+ */
+static IndexBuildResult *
+build_index(Relation heap, Relation index, IndexInfo *indexInfo,
+			LaBuildKey *key)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	LaUniqueness uniqueness = {indexInfo->ii_Unique,
+	indexInfo->ii_NullsNotDistinct};
+	int64		memory = (int64) maintenance_work_mem * 1024;
+	int			step_blocks = la_index_build_extend_size;
+	int			batch_blocks = Min(step_blocks, memory / 8 / BLCKSZ);
+	LaSort	   *sort;
+	LaLoad	   *load;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	sort = la_sort_begin(heap, key, memory - (int64) batch_blocks * BLCKSZ);
+	result->heap_tuples = la_build_scan(heap, index, indexInfo, sort);
+	result->index_tuples = la_sort_count(sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 la_sort_count(sort));
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, 0);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, 0);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	load = la_load_begin(heap, index, key, uniqueness, step_blocks,
+						 batch_blocks);
+	la_sort_load(sort, load);
+	la_load_end(load);
+	return result;
+}

@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_bucket.c
+ *	  distributes index entries over ranges of words
+ *
+ * A bucket is a spool for the entries whose words are in a range.  The
+ * bounds of the ranges are quantiles of a sample, so that buckets are of
+ * similar size whatever the distribution.  A word that is as frequent as a
+ * bucket is large gets a bucket of its own, whose entries need no sorting.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/int.h"
+#include "port/pg_bitutils.h"
+
+#include "index_build/la_build_bucket.h"
+
+/*
+ * Words remembered for finding bounds: enough for 16 in each of the most
+ * buckets.  When there are more, every other one is forgotten.
+ */
+#define SAMPLE_SIZE (16 * 1024)
+
+static LaBuckets *allocate_buckets(LaChunkPool *pool, bool has_tuples,
+								   int count);
+static LaBuckets *make_even_buckets(LaChunkPool *pool, bool has_tuples,
+									uint64 low, uint64 high, int count);
+static void index_bounds(LaBuckets *buckets);
+
+/*
+ * Starts an empty sample, in the current context.
+ */
+void
+la_sample_begin(LaSample *sample)
+{
+	sample->words = palloc(SAMPLE_SIZE * sizeof(uint64));
+	sample->count = 0;
+	sample->every = sample->until_next = 1;
+}
+
+/*
+ * Keeps a word; see la_sample_add().  When there is no more room, every other
+ * one is forgotten.
+ */
+void
+la_sample_keep(LaSample *sample, uint64 word)
+{
+	if (sample->count == SAMPLE_SIZE)
+	{
+		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
+			sample->words[i] = sample->words[2 * i];
+		sample->count /= 2;
+		sample->every *= 2;
+	}
+	sample->words[sample->count++] = word;
+	sample->until_next = sample->every;
+}
+
+static int
+compare_words(const void *a, const void *b)
+{
+	return pg_cmp_u64(*(const uint64 *) a, *(const uint64 *) b);
+}
+
+static LaBuckets *
+allocate_buckets(LaChunkPool *pool, bool has_tuples, int count)
+{
+	LaBuckets  *buckets = palloc(sizeof(LaBuckets));
+
+	buckets->count = count;
+	buckets->bounds = palloc(count * sizeof(uint64));
+	buckets->spools = palloc(count * sizeof(LaSpool));
+	for (int i = 0; i < count; i++)
+		la_spool_init(&buckets->spools[i], pool, has_tuples);
+	return buckets;
+}
+
+/*
+ * Fills the table that la_bucket_of() uses: for equal intervals between the
+ * first and the last bound, the bucket of the interval's least word.
+ */
+static void
+index_bounds(LaBuckets *buckets)
+{
+	uint64		width;
+	int			bucket = 0;
+
+	buckets->lowest = buckets->count > 1 ? buckets->bounds[1] : 0;
+	width = buckets->bounds[buckets->count - 1] - buckets->lowest;
+	buckets->shift = width == 0 ? 0 :
+		Max(pg_leftmost_one_pos64(width) + 1 - LOOKUP_BITS, 0);
+
+	for (int i = 0; i < (1 << LOOKUP_BITS); i++)
+	{
+		uint64		offset = (uint64) i << buckets->shift;
+
+		while (bucket + 1 < buckets->count &&
+			   buckets->bounds[bucket + 1] - buckets->lowest <= offset)
+			bucket++;
+		buckets->table[i] = bucket;
+	}
+
+	/* beyond the last bound; the least words of these may overflow */
+	buckets->table[1 << LOOKUP_BITS] = buckets->count - 1;
+	buckets->table[(1 << LOOKUP_BITS) + 1] = buckets->count - 1;
+}
+
+/*
+ * LaBuckets for words between low and high, about `count` of them.  Bounds are
+ * quantiles of the sampled words.  A word that is as frequent as a bucket is
+ * large gets a bucket of its own.
+ */
+LaBuckets *
+la_buckets_make(LaChunkPool *pool, bool has_tuples, const LaSample *sample,
+				uint64 low, uint64 high, int count)
+{
+	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
+	uint64	   *words = sample->words;
+	int			nbounds = 0;
+	int			first = 0;
+	int			nwords;
+	LaBuckets  *buckets;
+
+	qsort(words, sample->count, sizeof(uint64), compare_words);
+	while (first < sample->count && words[first] < low)
+		first++;
+	words += first;
+	nwords = sample->count - first;
+	while (nwords > 0 && words[nwords - 1] > high)
+		nwords--;
+
+	bounds[nbounds++] = low;
+	for (int i = 1; i < count && nwords > 0; i++)
+	{
+		uint64		word = words[(int64) nwords * i / count];
+		bool		repeated = words[(int64) nwords * (i - 1) / count] == word;
+
+		if (word > bounds[nbounds - 1])
+			bounds[nbounds++] = word;
+		else if (repeated && word == bounds[nbounds - 1] && word < high)
+			bounds[nbounds++] = word + 1;
+	}
+	if (nbounds == 1 && low < high)
+	{
+		pfree(bounds);
+		return make_even_buckets(pool, has_tuples, low, high, count);
+	}
+
+	buckets = allocate_buckets(pool, has_tuples, nbounds);
+	memcpy(buckets->bounds, bounds, nbounds * sizeof(uint64));
+	buckets->high = high;
+	pfree(bounds);
+	index_bounds(buckets);
+	return buckets;
+}
+
+/*
+ * LaBuckets for equal parts of the range from low to high, where the sample
+ * tells nothing.
+ */
+static LaBuckets *
+make_even_buckets(LaChunkPool *pool, bool has_tuples, uint64 low, uint64 high,
+				  int count)
+{
+	uint64		width = (high - low) / count + 1;
+	LaBuckets  *buckets;
+
+	count = (high - low) / width + 1;
+	buckets = allocate_buckets(pool, has_tuples, count);
+	for (int i = 0; i < count; i++)
+		buckets->bounds[i] = low + width * i;
+	buckets->high = high;
+	index_bounds(buckets);
+	return buckets;
+}
+
+/*
+ * Moves the records of a spool into buckets, or to their files if memory
+ * gets full on the way.
+ */
+void
+la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
+{
+	LaChunkPool *pool = spool->pool;
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, false);
+	while (la_spool_next_chunk(&reader))
+	{
+		while (reader.at < reader.end)
+		{
+			LaSpool    *target;
+			Size		size;
+
+			record = (LaRecord *) reader.at;
+			target = &buckets->spools[la_bucket_of(buckets, record->word)];
+			size = la_record_size(spool, record);
+			memcpy(la_spool_add(target, record->word, record->place, size),
+				   record, size);
+			reader.at += size;
+		}
+		if (pool->nused > pool->limit + buckets->count)
+			la_buckets_to_files(buckets);
+	}
+}
+
+/*
+ * Moves what is in memory to files.
+ */
+void
+la_buckets_to_files(LaBuckets *buckets)
+{
+	for (int i = 0; i < buckets->count; i++)
+		la_spool_to_file(&buckets->spools[i]);
+}
+
+/*
+ * Frees buckets that have been emptied.
+ */
+void
+la_buckets_free(LaBuckets *buckets)
+{
+	pfree(buckets->bounds);
+	pfree(buckets->spools);
+	pfree(buckets);
+}

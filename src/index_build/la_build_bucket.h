@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_bucket.h
+ *	  distributes index entries over ranges of words
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_BUCKET_H
+#define LA_BUILD_BUCKET_H
+
+#include "index_build/la_build_spool.h"
+
+/* Tables for finding the bucket of a word, see la_bucket_of(). */
+#define LOOKUP_BITS 12
+
+/* Words of entries at regular distances. */
+typedef struct LaSample
+{
+	uint64	   *words;			/* SAMPLE_SIZE entries */
+	int			count;
+	int64		every;
+	int64		until_next;
+} LaSample;
+
+typedef struct LaBuckets
+{
+	int			count;
+	uint64	   *bounds;			/* bounds[i] is the least word of bucket i */
+	uint64		high;			/* the greatest of the last bucket */
+	LaSpool    *spools;
+
+	uint64		lowest;			/* of the table */
+	int			shift;
+	uint16		table[(1 << LOOKUP_BITS) + 2];
+} LaBuckets;
+
+extern void la_sample_begin(LaSample *sample);
+extern void la_sample_keep(LaSample *sample, uint64 word);
+extern LaBuckets *la_buckets_make(LaChunkPool *pool, bool has_tuples,
+								  const LaSample *sample, uint64 low,
+								  uint64 high, int count);
+extern void la_buckets_distribute(LaBuckets *buckets, LaSpool *spool);
+extern void la_buckets_to_files(LaBuckets *buckets);
+extern void la_buckets_free(LaBuckets *buckets);
+
+/*
+ * Shows a word to the sample.
+ */
+static inline void
+la_sample_add(LaSample *sample, uint64 word)
+{
+	if (--sample->until_next == 0)
+		la_sample_keep(sample, word);
+}
+
+/*
+ * The bucket that a word belongs to.  The table leaves few candidates, or
+ * one, unless the words are very unevenly spread.
+ */
+static inline int
+la_bucket_of(const LaBuckets *buckets, uint64 word)
+{
+	uint64		interval;
+	int			low;
+	int			high;
+
+	if (word < buckets->lowest || buckets->count == 1)
+		return 0;
+	interval = (word - buckets->lowest) >> buckets->shift;
+	if (interval > (1 << LOOKUP_BITS))
+		return buckets->count - 1;
+	low = buckets->table[interval];
+	high = buckets->table[interval + 1];
+	while (low < high)
+	{
+		int			middle = (low + high + 1) / 2;
+
+		if (buckets->bounds[middle] <= word)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+#endif							/* LA_BUILD_BUCKET_H */

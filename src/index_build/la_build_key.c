@@ -1,0 +1,523 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_key.c
+ *	  index keys as strings of bytes whose order is that of the index
+ *
+ * A key is turned into a string of bytes such that comparing two strings
+ * byte by byte, as unsigned numbers, gives the order of the index.  Sorting
+ * then needs no comparison function: the sort looks at eight bytes (a word)
+ * at a time.
+ *
+ * The string is the concatenation of the key columns:
+ *
+ *	 (2, 'ab') as (int4, text) -> 80 00 00 02 | 01 61 62 00
+ *
+ * Numbers are biased so that they are unsigned, most significant byte first.
+ * Texts end with a zero byte, which no text contains, so a prefix sorts
+ * before what it is a prefix of.  Each column but the first begins with a
+ * byte that tells NULL from a value; the first needs none because rows whose
+ * first column is NULL are kept apart (see la_build_spool.c).  The bytes of
+ * a descending column are inverted.
+ *
+ * Only columns whose comparison function we know take part, and only up to
+ * the first other column.  Rows whose strings are equal so far are then
+ * compared by core's comparators.  Where the first column is not one we
+ * know, core's abbreviated key (see utils/sortsupport.h) serves as the first
+ * word if there is one; it is made for being compared as a number.
+ *
+ * Values that compare as equal must have equal strings, and the other way
+ * round: that is why floats map -0 to 0 and all NaNs to one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "access/tupmacs.h"
+#include "catalog/index.h"
+#include "catalog/pg_collation_d.h"
+#include "port/pg_bswap.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/pg_locale.h"
+#include "utils/uuid.h"
+#include "varatt.h"
+
+#include "index_build/la_build_key.h"
+
+/* A string being made; only bytes in [from, from + 8) are of interest. */
+typedef struct KeyString
+{
+	uint64		word;
+	int			from;
+	int			length;			/* bytes produced so far */
+} KeyString;
+
+static void init_column(LaBuildKey *key, int column);
+static LaColumnKind column_kind(Relation index, int column);
+static void init_abbreviation(LaBuildKey *key);
+static void append_column(KeyString *string, const LaKeyColumn *column,
+						  bool with_null_byte, Datum value, bool isnull);
+static void append_text(KeyString *string, Datum value, uint8 inverted);
+
+/*
+ * Describes the key of an index.  False if nothing is known about the order
+ * of its first column, so that there would be nothing to gain.  Allocates in
+ * the current context.
+ */
+bool
+la_key_init(LaBuildKey *key, Relation index)
+{
+	memset(key, 0, sizeof(*key));
+	key->index = index;
+	key->tupdesc = RelationGetDescr(index);
+	key->natts = IndexRelationGetNumberOfAttributes(index);
+	key->nkeyatts = IndexRelationGetNumberOfKeyAttributes(index);
+	key->sort_keys = palloc0(key->nkeyatts * sizeof(SortSupportData));
+
+	for (int i = 0; i < key->nkeyatts; i++)
+		init_column(key, i);
+	while (key->nencoded < key->nkeyatts &&
+		   key->columns[key->nencoded].kind != LA_COLUMN_OTHER)
+		key->nencoded++;
+
+	key->is_word = key->natts == 1 &&
+		(key->columns[0].kind == LA_COLUMN_SIGNED ||
+		 key->columns[0].kind == LA_COLUMN_UNSIGNED);
+
+	if (key->nencoded == 0)
+		init_abbreviation(key);
+	return key->nencoded > 0 || key->abbreviation != LA_ABBREVIATION_NONE;
+}
+
+/*
+ * True if equal strings mean equal keys, so that core's comparators are
+ * never needed.
+ */
+bool
+la_key_is_complete(const LaBuildKey *key)
+{
+	return key->nencoded == key->nkeyatts;
+}
+
+/*
+ * Same rules as core's tuplesort_begin_index_btree() for the comparator.
+ */
+static void
+init_column(LaBuildKey *key, int column)
+{
+	SortSupport ssup = &key->sort_keys[column];
+	LaKeyColumn *description = &key->columns[column];
+	int16		option = key->index->rd_indoption[column];
+
+	description->kind = column_kind(key->index, column);
+	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
+	description->descending = (option & INDOPTION_DESC) != 0;
+	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+
+	ssup->ssup_cxt = CurrentMemoryContext;
+	ssup->ssup_collation = key->index->rd_indcollation[column];
+	ssup->ssup_nulls_first = description->nulls_first;
+	ssup->ssup_attno = column + 1;
+	ssup->abbreviate = false;
+	PrepareSortSupportFromIndexRel(key->index, description->descending, ssup);
+}
+
+/*
+ * Which kind of column this is, told by the comparison function of its
+ * operator class: that, not the type, defines the order.
+ */
+static LaColumnKind
+column_kind(Relation index, int column)
+{
+	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), column);
+	Oid			collation = index->rd_indcollation[column];
+
+	switch (index_getprocid(index, column + 1, BTORDER_PROC))
+	{
+		case F_BTINT2CMP:
+		case F_BTINT4CMP:
+		case F_BTINT8CMP:
+		case F_DATE_CMP:
+		case F_TIME_CMP:
+		case F_TIMESTAMP_CMP:
+		case F_TIMESTAMPTZ_CMP:
+			return attribute->attbyval ? LA_COLUMN_SIGNED : LA_COLUMN_OTHER;
+		case F_BTOIDCMP:
+		case F_BTBOOLCMP:
+		case F_BTCHARCMP:
+			return attribute->attbyval ? LA_COLUMN_UNSIGNED : LA_COLUMN_OTHER;
+		case F_BTFLOAT4CMP:
+			return LA_COLUMN_FLOAT4;
+		case F_BTFLOAT8CMP:
+			return attribute->attbyval ? LA_COLUMN_FLOAT8 : LA_COLUMN_OTHER;
+		case F_UUID_CMP:
+			return LA_COLUMN_UUID;
+		case F_BTTEXTCMP:
+			if (OidIsValid(collation) &&
+				pg_newlocale_from_collation(collation)->collate_is_c)
+				return LA_COLUMN_TEXT;
+			return LA_COLUMN_OTHER;
+		default:
+			return LA_COLUMN_OTHER;
+	}
+}
+
+/*
+ * Looks whether core has abbreviated keys for the first column whose order
+ * we know: those compared as unsigned numbers (text under ICU, bytea, inet,
+ * macaddr and others) and those of numeric, which are signed numbers in
+ * reverse (numeric_cmp_abbrev() in utils/adt/numeric.c).
+ */
+static void
+init_abbreviation(LaBuildKey *key)
+{
+	SortSupport ssup = &key->abbreviated;
+
+	*ssup = key->sort_keys[0];
+	ssup->comparator = NULL;
+	ssup->ssup_extra = NULL;
+	ssup->abbreviate = true;
+	PrepareSortSupportFromIndexRel(key->index, key->columns[0].descending, ssup);
+
+	if (ssup->abbrev_converter == NULL || sizeof(Datum) != sizeof(uint64))
+		key->abbreviation = LA_ABBREVIATION_NONE;
+	else if (ssup->comparator == ssup_datum_unsigned_cmp)
+		key->abbreviation = LA_ABBREVIATION_UNSIGNED;
+	else if (index_getprocid(key->index, 1, BTORDER_PROC) == F_NUMERIC_CMP)
+		key->abbreviation = LA_ABBREVIATION_NUMERIC;
+}
+
+/*
+ * A fixed-width value as a number that sorts as unsigned.
+ */
+static inline uint64
+number_of_value(const LaKeyColumn *column, Datum value)
+{
+	switch (column->width)
+	{
+		case 1:
+			return DatumGetUInt8(value);
+		case 2:
+			return (uint16) (DatumGetUInt16(value) ^ 0x8000);
+		case 4:
+			if (column->kind == LA_COLUMN_UNSIGNED)
+				return DatumGetUInt32(value);
+			return DatumGetUInt32(value) ^ 0x80000000;
+		default:
+			Assert(column->width == 8);
+			return (uint64) DatumGetInt64(value) ^ UINT64CONST(0x8000000000000000);
+	}
+}
+
+/*
+ * The word of a key that is one (see LaBuildKey.is_word).
+ */
+uint64
+la_key_word_of_value(const LaKeyColumn *column, Datum value)
+{
+	uint64		number = number_of_value(column, value);
+
+	return column->descending ? ~number : number;
+}
+
+/*
+ * The inverse of la_key_word_of_value().
+ */
+Datum
+la_key_value_of_word(const LaKeyColumn *column, uint64 word)
+{
+	uint64		number = column->descending ? ~word : word;
+
+	switch (column->width)
+	{
+		case 1:
+			return UInt8GetDatum((uint8) number);
+		case 2:
+			return Int16GetDatum((int16) (number ^ 0x8000));
+		case 4:
+			if (column->kind == LA_COLUMN_UNSIGNED)
+				return UInt32GetDatum((uint32) number);
+			return Int32GetDatum((int32) (number ^ 0x80000000));
+		default:
+			Assert(column->width == 8);
+			return Int64GetDatum((int64) (number ^ UINT64CONST(0x8000000000000000)));
+	}
+}
+
+/*
+ * A float as a number that sorts as unsigned, in the order of float8_cmp():
+ * NaN last, -0 equal to 0.
+ */
+static inline uint64
+number_of_float(float8 value)
+{
+	uint64		bits;
+
+	if (isnan(value))
+		return PG_UINT64_MAX;
+	if (value == 0)
+		value = 0;				/* also of -0 */
+	memcpy(&bits, &value, sizeof(bits));
+	return (bits >> 63) ? ~bits : bits | UINT64CONST(0x8000000000000000);
+}
+
+static inline void
+append_byte(KeyString *string, uint8 byte)
+{
+	int			at = string->length++ - string->from;
+
+	if (at >= 0 && at < 8)
+		string->word |= (uint64) byte << (56 - 8 * at);
+}
+
+/*
+ * Appends the lowest `width` bytes of a number, most significant first.
+ */
+static inline void
+append_number(KeyString *string, uint64 number, int width)
+{
+	int			at = string->length - string->from;
+
+	if (at == 0)
+	{
+		string->word = number << (64 - 8 * width);
+		string->length += width;
+		return;
+	}
+	for (int shift = 8 * (width - 1); shift >= 0; shift -= 8)
+		append_byte(string, (uint8) (number >> shift));
+}
+
+static void
+append_column(KeyString *string, const LaKeyColumn *column,
+			  bool with_null_byte, Datum value, bool isnull)
+{
+	uint8		inverted = column->descending ? 0xFF : 0;
+	uint64		inversion = column->descending ? PG_UINT64_MAX : 0;
+
+	if (with_null_byte)
+		append_byte(string, isnull ? (column->nulls_first ? 0 : 2) : 1);
+	if (isnull)
+		return;
+
+	switch (column->kind)
+	{
+		case LA_COLUMN_SIGNED:
+		case LA_COLUMN_UNSIGNED:
+			append_number(string, number_of_value(column, value) ^ inversion,
+						  column->width);
+			break;
+		case LA_COLUMN_FLOAT4:
+			append_number(string,
+						  number_of_float(DatumGetFloat4(value)) ^ inversion, 8);
+			break;
+		case LA_COLUMN_FLOAT8:
+			append_number(string,
+						  number_of_float(DatumGetFloat8(value)) ^ inversion, 8);
+			break;
+		case LA_COLUMN_UUID:
+			for (int half = 0; half < 2; half++)
+			{
+				uint64		number;
+
+				memcpy(&number, DatumGetUUIDP(value)->data + 8 * half, 8);
+				append_number(string, pg_ntoh64(number) ^ inversion, 8);
+			}
+			break;
+		case LA_COLUMN_TEXT:
+			append_text(string, value, inverted);
+			break;
+		case LA_COLUMN_OTHER:
+			Assert(false);
+			break;
+	}
+}
+
+static void
+append_text(KeyString *string, Datum value, uint8 inverted)
+{
+	text	   *packed = DatumGetTextPP(value);
+	const char *data = VARDATA_ANY(packed);
+	int			length = VARSIZE_ANY_EXHDR(packed);
+	int			done = Min(Max(string->from - string->length, 0), length);
+
+	/* Bytes outside of the wanted word need only be counted. */
+	string->length += done;
+	if (string->length == string->from)
+	{
+		int			count = Min(length - done, 8);
+		uint64		mask = count == 8 ? PG_UINT64_MAX : ~(PG_UINT64_MAX >> (8 * count));
+
+		memcpy(&string->word, data + done, count);
+		string->word = pg_ntoh64(string->word);
+		if (inverted != 0)
+			string->word = ~string->word & mask;
+		string->length += count;
+		done += count;
+	}
+	for (; done < length && string->length < string->from + 8; done++)
+		append_byte(string, (uint8) data[done] ^ inverted);
+	string->length += length - done;
+	append_byte(string, inverted);
+
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
+/*
+ * The first word of a row's key.  The first column is not NULL, or else it
+ * is left out, so that rows whose first column is NULL can be sorted by the
+ * others.
+ */
+uint64
+la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
+{
+	KeyString	string = {0};
+
+	if (key->abbreviation != LA_ABBREVIATION_NONE)
+	{
+		uint64		word;
+
+		if (isnull[0])
+			return 0;
+		word = (uint64) key->abbreviated.abbrev_converter(values[0],
+														  &key->abbreviated);
+		if (key->abbreviation == LA_ABBREVIATION_NUMERIC)
+			word = ~(word ^ UINT64CONST(0x8000000000000000));
+		return key->columns[0].descending ? ~word : word;
+	}
+
+	for (int i = isnull[0] ? 1 : 0; i < key->nencoded && string.length < 8; i++)
+		append_column(&string, &key->columns[i], i > 0, values[i], isnull[i]);
+	return string.word;
+}
+
+/*
+ * Stores the word-th word (the first is 0) of a row's key.  Returns false if
+ * the string ends before it: rows that agree so far then agree in all
+ * columns that become bytes.
+ */
+bool
+la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
+				 uint64 *bytes)
+{
+	KeyString	string = {.from = 8 * word};
+
+	for (int i = 0; i < key->nencoded && string.length < string.from + 8; i++)
+	{
+		bool		isnull;
+		Datum		value = index_getattr(tuple, i + 1, key->tupdesc, &isnull);
+
+		if (i == 0 && isnull)
+			continue;
+		append_column(&string, &key->columns[i], i > 0, value, isnull);
+	}
+	*bytes = string.word;
+	return string.length > string.from;
+}
+
+/*
+ * Bytes of the index tuple of a row without NULLs whose values can be copied
+ * as they are, but for the header of short texts; 0 if this row is not like
+ * that.  The rules are those of heap_compute_data_size().
+ */
+Size
+la_key_tuple_size(const LaBuildKey *key, const Datum *values,
+				  const bool *isnull)
+{
+	Size		size = 0;
+
+	for (int i = 0; i < key->natts; i++)
+	{
+		CompactAttribute *attribute = TupleDescCompactAttr(key->tupdesc, i);
+		Pointer		value = DatumGetPointer(values[i]);
+
+		if (isnull[i])
+			return 0;
+		if (attribute->attlen > 0)
+			size = att_nominal_alignby(size, attribute->attalignby) +
+				attribute->attlen;
+		else if (attribute->attlen != -1 || VARATT_IS_EXTERNAL(value))
+			return 0;
+		else if (VARATT_IS_SHORT(value))
+			size += VARSIZE_SHORT(value);
+		else if (attribute->attispackable && VARATT_CAN_MAKE_SHORT(value))
+			size += VARATT_CONVERTED_SHORT_SIZE(value);
+		else
+			return 0;
+	}
+	return MAXALIGN(sizeof(IndexTupleData) + size);
+}
+
+/*
+ * Makes the index tuple of a row of which la_key_tuple_size() has told the
+ * size, as index_form_tuple() would, without its TID.
+ */
+void
+la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
+				  IndexTuple tuple)
+{
+	char	   *at = (char *) tuple + sizeof(IndexTupleData);
+	char	   *data = at;
+
+	memset(tuple, 0, size);
+	tuple->t_info = size;
+	for (int i = 0; i < key->natts; i++)
+	{
+		CompactAttribute *attribute = TupleDescCompactAttr(key->tupdesc, i);
+		Pointer		value = DatumGetPointer(values[i]);
+
+		if (attribute->attlen > 0)
+		{
+			at = data + att_nominal_alignby(at - data, attribute->attalignby);
+			if (attribute->attbyval)
+				store_att_byval(at, values[i], attribute->attlen);
+			else
+				memcpy(at, value, attribute->attlen);
+			at += attribute->attlen;
+			continue;
+		}
+
+		tuple->t_info |= INDEX_VAR_MASK;
+		if (VARATT_IS_SHORT(value))
+		{
+			memcpy(at, value, VARSIZE_SHORT(value));
+			at += VARSIZE_SHORT(value);
+		}
+		else
+		{
+			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
+
+			SET_VARSIZE_SHORT(at, length);
+			memcpy(at + 1, VARDATA(value), length - 1);
+			at += length;
+		}
+	}
+}
+
+/*
+ * Compares two keys as core's sort does, heap TIDs not included.  *has_null
+ * is set if they are equal and a column is NULL.
+ */
+int
+la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+			   bool *has_null)
+{
+	*has_null = false;
+	for (int i = 0; i < key->nkeyatts; i++)
+	{
+		bool		isnull_a;
+		bool		isnull_b;
+		Datum		value_a = index_getattr(a, i + 1, key->tupdesc, &isnull_a);
+		Datum		value_b = index_getattr(b, i + 1, key->tupdesc, &isnull_b);
+		int			order = ApplySortComparator(value_a, isnull_a,
+												value_b, isnull_b,
+												&key->sort_keys[i]);
+
+		if (order != 0)
+			return order;
+		*has_null |= isnull_a;
+	}
+	return 0;
+}

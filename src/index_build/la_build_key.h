@@ -1,0 +1,81 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_key.h
+ *	  index keys as strings of bytes whose order is that of the index
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_KEY_H
+#define LA_BUILD_KEY_H
+
+#include "access/itup.h"
+#include "utils/rel.h"
+#include "utils/sortsupport.h"
+
+/* How the values of a key column become bytes. */
+typedef enum LaColumnKind
+{
+	LA_COLUMN_OTHER,			/* not at all: by comparison only */
+	LA_COLUMN_SIGNED,			/* int2, int4, int8, date, time, timestamp */
+	LA_COLUMN_UNSIGNED,			/* oid, bool, "char" */
+	LA_COLUMN_FLOAT4,
+	LA_COLUMN_FLOAT8,
+	LA_COLUMN_UUID,
+	LA_COLUMN_TEXT,				/* text and varchar ordered by their bytes */
+} LaColumnKind;
+
+typedef struct LaKeyColumn
+{
+	LaColumnKind kind;
+	int			width;			/* bytes of a value; 0 if it varies */
+	bool		descending;
+	bool		nulls_first;
+} LaKeyColumn;
+
+/* What an abbreviated key of core's looks like, see la_build_key.c. */
+typedef enum LaAbbreviation
+{
+	LA_ABBREVIATION_NONE,
+	LA_ABBREVIATION_UNSIGNED,
+	LA_ABBREVIATION_NUMERIC,
+} LaAbbreviation;
+
+typedef struct LaBuildKey
+{
+	Relation	index;
+	TupleDesc	tupdesc;
+	int			natts;
+	int			nkeyatts;
+	LaKeyColumn columns[INDEX_MAX_KEYS];
+	SortSupport sort_keys;		/* nkeyatts full comparators */
+
+	/*
+	 * With one column of at most 8 bytes whose word can be turned back into
+	 * the value, the word is the whole key and no index tuple is kept.
+	 */
+	bool		is_word;
+
+	/* Leading columns that become bytes; all of them if == nkeyatts. */
+	int			nencoded;
+
+	/* When none does: abbreviated keys of the first column. */
+	LaAbbreviation abbreviation;
+	SortSupportData abbreviated;
+} LaBuildKey;
+
+extern bool la_key_init(LaBuildKey *key, Relation index);
+extern uint64 la_key_word_of_value(const LaKeyColumn *column, Datum value);
+extern Datum la_key_value_of_word(const LaKeyColumn *column, uint64 word);
+extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
+								const bool *isnull);
+extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
+							 uint64 *bytes);
+extern Size la_key_tuple_size(const LaBuildKey *key, const Datum *values,
+							  const bool *isnull);
+extern void la_key_form_tuple(const LaBuildKey *key, const Datum *values,
+							  Size size, IndexTuple tuple);
+extern int	la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+						   bool *has_null);
+extern bool la_key_is_complete(const LaBuildKey *key);
+
+#endif							/* LA_BUILD_KEY_H */

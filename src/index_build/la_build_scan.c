@@ -1,0 +1,423 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_scan.c
+ *	  reads a table for an index build
+ *
+ * Which rows of a table an index must contain is decided by core's
+ * heapam_index_build_range_scan() (access/heap/heapam_handler.c), row by
+ * row.  Most pages of most tables are simple: every row on them is live, or
+ * dead to everybody.  Those pages are read here, and all the others are left
+ * to core's function, in runs of adjacent pages, so that rows that were
+ * recently deleted, are being inserted, or belong to a broken HOT chain are
+ * entirely core's business.
+ *
+ * A page is simple if, under its content lock,
+ * - it is marked all-visible on the page itself, or
+ * - outside of a concurrent build, HeapTupleSatisfiesVacuum() says LIVE or
+ *   DEAD for each row, which is what core's function would ask as well.  (Its
+ *   other answers are what makes a page not simple.)  Hint bits mostly spare
+ *   the call.
+ * The root of a heap-only row is found by heap_get_root_tuples(), as in
+ * core.
+ *
+ * The lock is held only while that is decided.  The pin then keeps the rows
+ * where they are, as in core, while expressions and predicates are evaluated
+ * and values are detoasted, which may run any code.
+ *
+ * In a concurrent build all parts see the same snapshot, ours.  With a new
+ * one for each run of pages a row that was moved by an update could be seen
+ * twice, and fail a check of uniqueness.
+ *
+ * The scan is never synchronised with others: it starts at block 0, and rows
+ * come in the order of their TIDs except within HOT chains.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/tupmacs.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "storage/read_stream.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "index_build/la_build_scan.h"
+
+/*
+ * Most pages that are left to core at once.  They are read a second time,
+ * so they must still be in shared buffers; starting core's scan costs about
+ * as much as reading one page.
+ */
+#define RUN_BLOCKS 64
+
+typedef struct BuildScan
+{
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	LaSort	   *sort;
+
+	Snapshot	snapshot;		/* SnapshotAny, or that of a concurrent build */
+	TransactionId oldest_xmin;
+	BlockNumber nblocks;
+	double		live_rows;
+
+	/* Run of pages to be left to core: from run_start, run_blocks of them. */
+	BlockNumber run_start;
+	int			run_blocks;
+
+	/* Simple index: one plain column at a fixed offset, or -1. */
+	int			fixed_offset;
+	bool		plain_columns;	/* no expressions, no predicate */
+
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+
+	/* Rows to be indexed on the current page. */
+	int			nrows;
+	OffsetNumber rows[MaxHeapTuplesPerPage];
+	bool		has_heap_only;
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+} BuildScan;
+
+static void prepare_columns(BuildScan *scan);
+static void scan_pages(BuildScan *scan);
+static bool collect_rows(BuildScan *scan, Buffer buffer);
+static bool collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+						bool all_visible);
+static void index_rows(BuildScan *scan, Buffer buffer);
+static bool row_values(BuildScan *scan, HeapTuple row, Buffer buffer,
+					   Datum *values, bool *isnull);
+static void leave_to_core(BuildScan *scan);
+static void add_row(Relation index, ItemPointer tid, Datum *values,
+					bool *isnull, bool alive, void *state);
+
+/*
+ * Adds an entry to `sort` for each row of the table that belongs into the
+ * index.  Returns the number of live rows, as core counts them.
+ */
+double
+la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
+			  LaSort *sort)
+{
+	BuildScan  *scan = palloc0(sizeof(BuildScan));
+
+	scan->heap = heap;
+	scan->index = index;
+	scan->info = indexInfo;
+	scan->sort = sort;
+	scan->nblocks = RelationGetNumberOfBlocks(heap);
+	if (indexInfo->ii_Concurrent)
+		scan->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	else
+	{
+		scan->snapshot = SnapshotAny;
+		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+	}
+	prepare_columns(scan);
+
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->nblocks);
+	pgstat_count_heap_scan(heap);
+	scan_pages(scan);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->nblocks);
+
+	if (indexInfo->ii_Concurrent)
+		UnregisterSnapshot(scan->snapshot);
+	ExecDropSingleTupleTableSlot(scan->slot);
+	FreeExecutorState(scan->estate);
+	/* they pointed into the executor state, as in core */
+	indexInfo->ii_ExpressionsState = NIL;
+	indexInfo->ii_PredicateState = NULL;
+	return scan->live_rows;
+}
+
+/*
+ * Finds out how the values of the index's columns are got from a row.
+ */
+static void
+prepare_columns(BuildScan *scan)
+{
+	IndexInfo  *info = scan->info;
+	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
+	AttrNumber	attnum = info->ii_IndexAttrNumbers[0];
+	int			offset = 0;
+
+	scan->estate = CreateExecutorState();
+	scan->slot = table_slot_create(scan->heap, NULL);
+	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
+	scan->predicate = ExecPrepareQual(info->ii_Predicate, scan->estate);
+
+	scan->plain_columns = info->ii_Expressions == NIL &&
+		info->ii_Predicate == NIL;
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+		scan->plain_columns &= info->ii_IndexAttrNumbers[i] > 0;
+
+	/* the offset is the same in all rows whose columns up to here are set */
+	scan->fixed_offset = -1;
+	if (!scan->plain_columns || info->ii_NumIndexAttrs != 1)
+		return;
+	for (int i = 0; i < attnum; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(tupdesc, i);
+
+		offset = att_align_nominal(offset, attribute->attalign);
+		if (attribute->attlen <= 0)
+			return;
+		if (i < attnum - 1)
+			offset += attribute->attlen;
+	}
+	scan->fixed_offset = offset;
+}
+
+/*
+ * Reads all pages in order.
+ */
+static void
+scan_pages(BuildScan *scan)
+{
+	BlockRangeReadStreamPrivate range = {0, scan->nblocks};
+	BufferAccessStrategy strategy = NULL;
+	ReadStream *stream;
+
+	/* the rule of core's initscan() */
+	if (!RelationUsesLocalBuffers(scan->heap) && scan->nblocks > NBuffers / 4)
+		strategy = GetAccessStrategy(BAS_BULKREAD);
+	stream = read_stream_begin_relation(READ_STREAM_SEQUENTIAL |
+										READ_STREAM_USE_BATCHING,
+										strategy, scan->heap, MAIN_FORKNUM,
+										block_range_read_stream_cb, &range, 0);
+
+	for (BlockNumber block = 0; block < scan->nblocks; block++)
+	{
+		Buffer		buffer = read_stream_next_buffer(stream, NULL);
+
+		CHECK_FOR_INTERRUPTS();
+		if (collect_rows(scan, buffer))
+		{
+			leave_to_core(scan);
+			index_rows(scan, buffer);
+		}
+		else
+		{
+			if (scan->run_blocks++ == 0)
+				scan->run_start = block;
+		}
+		ReleaseBuffer(buffer);
+		if (scan->run_blocks == RUN_BLOCKS)
+			leave_to_core(scan);
+
+		la_sort_limit_memory(scan->sort, (block + 1.0) / scan->nblocks);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
+	}
+	leave_to_core(scan);
+	read_stream_end(stream);
+	if (strategy != NULL)
+		FreeAccessStrategy(strategy);
+}
+
+/*
+ * Decides whether a page is simple (see the head of this file) and collects
+ * the rows that are to be indexed.  The caller has the page pinned.
+ */
+static bool
+collect_rows(BuildScan *scan, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		simple = true;
+	bool		all_visible;
+	OffsetNumber last;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	all_visible = PageIsAllVisible(page);
+	last = PageGetMaxOffsetNumber(page);
+	scan->nrows = 0;
+	scan->has_heap_only = false;
+
+	if (!all_visible && scan->snapshot != SnapshotAny)
+		simple = false;
+	for (OffsetNumber offset = FirstOffsetNumber; simple && offset <= last;
+		 offset++)
+		simple = collect_row(scan, buffer, offset, all_visible);
+
+	if (simple && scan->has_heap_only)
+	{
+		heap_get_root_tuples(page, scan->roots);
+		for (int i = 0; simple && i < scan->nrows; i++)
+		{
+			HeapTupleHeader row = (HeapTupleHeader)
+				PageGetItem(page, PageGetItemId(page, scan->rows[i]));
+
+			/* core's function reports this corruption */
+			if (HeapTupleHeaderIsHeapOnly(row))
+				simple = OffsetNumberIsValid(scan->roots[scan->rows[i] - 1]);
+		}
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return simple;
+}
+
+/*
+ * Takes a row into the collection if it is live.  False if it is for core to
+ * decide what it is.
+ */
+static inline bool
+collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+			bool all_visible)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleHeader row;
+
+	if (!ItemIdIsNormal(item))
+		return true;
+	row = (HeapTupleHeader) PageGetItem(page, item);
+
+	/* Both bits together say committed, as HeapTupleSatisfiesVacuum() has it. */
+	if (!all_visible &&
+		(row->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) !=
+		(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
+	{
+		HeapTupleData tuple;
+
+		tuple.t_data = row;
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(scan->heap);
+		ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
+		switch (HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, buffer))
+		{
+			case HEAPTUPLE_LIVE:
+				break;
+			case HEAPTUPLE_DEAD:
+				return true;
+			default:
+				return false;
+		}
+	}
+
+	scan->has_heap_only |= HeapTupleHeaderIsHeapOnly(row);
+	scan->rows[scan->nrows++] = offset;
+	return true;
+}
+
+/*
+ * Adds the collected rows of a page, which is pinned and not locked.
+ */
+static void
+index_rows(BuildScan *scan, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	HeapTupleData row;
+
+	row.t_tableOid = RelationGetRelid(scan->heap);
+	for (int i = 0; i < scan->nrows; i++)
+	{
+		OffsetNumber offset = scan->rows[i];
+		ItemId		item = PageGetItemId(page, offset);
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		row.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		row.t_len = ItemIdGetLength(item);
+		ItemPointerSet(&row.t_self, block, offset);
+		if (!row_values(scan, &row, buffer, values, isnull))
+			continue;
+		if (HeapTupleIsHeapOnly(&row))
+			ItemPointerSetOffsetNumber(&row.t_self, scan->roots[offset - 1]);
+		la_sort_add(scan->sort, &row.t_self, values, isnull, true);
+	}
+
+	scan->live_rows += scan->nrows;
+	if (pgstat_should_count_relation(scan->heap))
+		scan->heap->pgstat_info->counts.tuples_returned += scan->nrows;
+	if (!scan->plain_columns)
+		ExecClearTuple(scan->slot);
+}
+
+/*
+ * The values of the index's columns for a row.  False if the row does not
+ * satisfy the predicate of a partial index.
+ */
+static inline bool
+row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
+		   bool *isnull)
+{
+	IndexInfo  *info = scan->info;
+	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
+
+	if (scan->fixed_offset >= 0 && !HeapTupleHasNulls(row) &&
+		HeapTupleHeaderGetNatts(row->t_data) >= info->ii_IndexAttrNumbers[0])
+	{
+		CompactAttribute *attribute =
+			TupleDescCompactAttr(tupdesc, info->ii_IndexAttrNumbers[0] - 1);
+
+		values[0] = fetchatt(attribute, (char *) row->t_data +
+							 row->t_data->t_hoff + scan->fixed_offset);
+		isnull[0] = false;
+		return true;
+	}
+
+	if (scan->plain_columns)
+	{
+		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+			values[i] = heap_getattr(row, info->ii_IndexAttrNumbers[i],
+									 tupdesc, &isnull[i]);
+		return true;
+	}
+
+	MemoryContextReset(GetPerTupleMemoryContext(scan->estate));
+	ExecStoreBufferHeapTuple(row, scan->slot, buffer);
+	if (scan->predicate != NULL &&
+		!ExecQual(scan->predicate, GetPerTupleExprContext(scan->estate)))
+		return false;
+	FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
+	return true;
+}
+
+/*
+ * Has core's function scan the run of pages that are not simple.  It is
+ * given a scan that we began, and told that it is a synchronised one so that
+ * it leaves the limits alone: that is the only way to give it our snapshot.
+ * It ends the scan.
+ */
+static void
+leave_to_core(BuildScan *scan)
+{
+	List	   *expressions = scan->info->ii_ExpressionsState;
+	TableScanDesc pages;
+
+	if (scan->run_blocks == 0)
+		return;
+
+	/* core's function prepares expressions of its own, and forgets them */
+	scan->info->ii_ExpressionsState = NIL;
+	pages = table_beginscan_strat(scan->heap, scan->snapshot, 0, NULL, true,
+								  false);
+	heap_setscanlimits(pages, scan->run_start, scan->run_blocks);
+	scan->live_rows +=
+		table_index_build_range_scan(scan->heap, scan->index, scan->info,
+									 true, false, false, 0,
+									 InvalidBlockNumber, add_row, scan->sort,
+									 pages);
+	scan->info->ii_ExpressionsState = expressions;
+	scan->run_blocks = 0;
+}
+
+/*
+ * IndexBuildCallback of core's function.
+ */
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		bool alive, void *state)
+{
+	la_sort_add(state, tid, values, isnull, alive);
+}

@@ -1,0 +1,594 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_sort.c
+ *	  collects index entries and hands them over in the index's order
+ *
+ * Entries are kept in the order in which the scan delivers them until it has
+ * ended or memory is full.  If they came in order, there is nothing to sort.
+ * Otherwise they are distributed over buckets, each of which holds a range
+ * of words: a bucket is small enough to be sorted in the processor's cache,
+ * or at least in memory, and the buckets one after the other are the whole
+ * (see la_build_bucket.c).
+ *
+ *	 spool  ->  [ a .. f )  [ f .. f ]  ( f .. p )  [ p .. z ]
+ *				   sort	     in order      sort        sort     ->  load
+ *
+ * When memory is full before the scan has ended, the buckets get files.
+ * Whatever the size, an entry is written and read once: no runs, no merge.
+ * Only what the sample did not foretell, a bucket too large for memory, is
+ * distributed a second time.
+ *
+ * Within a bucket a stable radix sort looks at the words; entries whose
+ * words are equal are sorted by the next word of their keys, and in the end
+ * by core's comparators if the key has columns that have no words.  Equal
+ * keys stay in the order in which they came, which is that of their heap
+ * TIDs; if it is not (the rows of a HOT chain have the TID of its root),
+ * they are sorted by TID.
+ *
+ * A bucket that is too large and cannot be distributed, because all its
+ * entries have equal words and no more words, goes through core's tuplesort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "common/int.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "index_build/la_build_bucket.h"
+#include "index_build/la_build_radix.h"
+#include "index_build/la_build_sort.h"
+
+/*
+ * Most buckets: limited by how many memory pages can be written to in turn
+ * without exhausting the processor's TLB, and for buckets with files by the
+ * 8 kB buffer that each file has.  Arbitrary within that.
+ */
+#define MAX_BUCKETS 1024
+#define MAX_FILE_BUCKETS 256
+
+/*
+ * Entries of a bucket when everything fits into memory: 32 bytes for each
+ * (the entry and its copy during the sort) stay within 1 MB, half of the L2
+ * cache of today's server processors.
+ */
+#define BUCKET_ENTRIES (32 * 1024)
+
+/* Records asked for ahead of the one being loaded: the time of one cache
+ * miss is about that of loading eight. */
+#define PREFETCH_RECORDS 8
+
+struct LaSort
+{
+	Relation	heap;
+	LaBuildKey *key;
+	int64		bytes;			/* memory for everything */
+	int64		sort_bytes;		/* of it, for sorting one bucket */
+	LaChunkPool pool;			/* has the rest */
+
+	LaSpool		spool;			/* until there are buckets */
+	LaSpool		nulls;			/* first column is NULL */
+	LaBuckets  *buckets;		/* once memory was full */
+	MemoryContext tuple_context;	/* for index_form_tuple() */
+
+	int64		count;
+	uint64		last_place;
+	bool		places_disordered;
+
+	LaSample	sample;			/* of the words being sorted */
+
+	/* Places of dead rows of a unique index, for sort_by_core(). */
+	uint64	   *dead;
+	int64		ndead;
+	int64		dead_size;
+
+	LaLoad	   *load;
+	bool		loading_nulls;
+};
+
+static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
+					   const ItemPointerData *tid, const Datum *values,
+					   const bool *isnull);
+static void remember_dead(LaSort *sort, uint64 place);
+static LaBuckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
+static void drain_buckets(LaSort *sort, LaBuckets *buckets, int word);
+static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
+				  uint64 high);
+static void drain_whole(LaSort *sort);
+static void drain_next_word(LaSort *sort, LaSpool *spool, int word);
+static void load_as_it_is(LaSort *sort, LaSpool *spool);
+static void sort_in_memory(LaSort *sort, LaSpool *spool, int word);
+static void sort_by_core(LaSort *sort, LaSpool *spool);
+static void load_from_core(LaSort *sort, const LaSpool *spool,
+						   IndexTuple tuple, uint64 place);
+
+/*
+ * Starts to collect the entries of an index, using at most `bytes` of memory,
+ * in the current context.
+ */
+LaSort *
+la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
+{
+	LaSort	   *sort = palloc0(sizeof(LaSort));
+
+	sort->heap = heap;
+	sort->key = key;
+	sort->bytes = bytes;
+	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
+	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
+	la_spool_init(&sort->spool, &sort->pool, !key->is_word);
+	la_spool_init(&sort->nulls, &sort->pool, !key->is_word);
+	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												"index build tuple",
+												ALLOCSET_DEFAULT_SIZES);
+	la_sample_begin(&sort->sample);
+	return sort;
+}
+
+/*
+ * Number of entries added.
+ */
+int64
+la_sort_count(const LaSort *sort)
+{
+	return sort->count;
+}
+
+/*
+ * Adds an entry.  `alive` is false for a row that a unique index must
+ * contain but not check.
+ */
+void
+la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
+			const bool *isnull, bool alive)
+{
+	uint64		place = la_place_make(tid, alive);
+	uint64		word;
+	LaSpool    *spool;
+
+	if (place < sort->last_place)
+		sort->places_disordered = true;
+	sort->last_place = place;
+	sort->count++;
+	if (unlikely(!alive))
+		remember_dead(sort, place);
+
+	if (sort->key->is_word)
+		word = isnull[0] ? 0 : la_key_word_of_value(&sort->key->columns[0],
+													values[0]);
+	else
+		word = la_key_first_word(sort->key, values, isnull);
+
+	if (isnull[0])
+		spool = &sort->nulls;
+	else
+	{
+		la_sample_add(&sort->sample, word);
+		if (sort->buckets == NULL)
+			spool = &sort->spool;
+		else
+			spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
+	}
+
+	if (spool->has_tuples)
+		add_record(sort, spool, word, place, tid, values, isnull);
+	else
+		la_spool_add(spool, word, place, sizeof(LaRecord));
+}
+
+/*
+ * Adds a record with its index tuple.  The size is aligned as core's
+ * _bt_buildadd() wants it; index_form_tuple() has done that.
+ */
+static void
+add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
+		   const ItemPointerData *tid, const Datum *values, const bool *isnull)
+{
+	Size		size = la_key_tuple_size(sort->key, values, isnull);
+	IndexTuple	tuple;
+	LaRecord   *record;
+
+	if (size > 0 && size <= BTMaxItemSize)
+	{
+		record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+		la_key_form_tuple(sort->key, values, size, la_record_tuple(record));
+		la_record_tuple(record)->t_tid = *tid;
+		return;
+	}
+
+	tuple = index_form_tuple_context(sort->key->tupdesc, values, isnull,
+									 sort->tuple_context);
+	size = IndexTupleSize(tuple);
+	Assert(size == MAXALIGN(size));
+	record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+	tuple->t_tid = *tid;
+	memcpy(la_record_tuple(record), tuple, size);
+	MemoryContextReset(sort->tuple_context);
+}
+
+static void
+remember_dead(LaSort *sort, uint64 place)
+{
+	if (sort->ndead == sort->dead_size)
+	{
+		sort->dead_size = Max(2 * sort->dead_size, 64);
+		if (sort->dead == NULL)
+			sort->dead = palloc(sort->dead_size * sizeof(uint64));
+		else
+			sort->dead = repalloc_huge(sort->dead,
+									   sort->dead_size * sizeof(uint64));
+	}
+	sort->dead[sort->ndead++] = place;
+}
+
+/*
+ * Moves entries to files if memory is nearly full; to be called at least
+ * once for each page of the table.  fraction_done tells how much of the
+ * table has been read, for guessing how many entries are to come.
+ */
+void
+la_sort_limit_memory(LaSort *sort, double fraction_done)
+{
+	if (sort->pool.nused < sort->pool.limit)
+		return;
+
+	la_spool_to_file(&sort->nulls);
+	if (sort->buckets == NULL && sort->spool.ordered)
+	{
+		la_spool_to_file(&sort->spool);
+		return;
+	}
+	if (sort->buckets == NULL)
+	{
+		double		total = sort->spool.nbytes / Max(fraction_done, 0.001);
+		double		wanted = total * 8 / sort->bytes;
+		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+
+		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
+									 Max((int) Min(wanted, most), 2));
+		la_buckets_distribute(sort->buckets, &sort->spool);
+	}
+	la_buckets_to_files(sort->buckets);
+}
+
+/*
+ * Hands all entries over to `load` in order.
+ */
+void
+la_sort_load(LaSort *sort, LaLoad *load)
+{
+	bool		nulls_first = sort->key->columns[0].nulls_first;
+
+	sort->load = load;
+	if (sort->buckets != NULL)
+	{
+		/* memory for the rest is now needed for sorting what is read back */
+		la_buckets_to_files(sort->buckets);
+		la_spool_to_file(&sort->nulls);
+		la_pool_reset(&sort->pool, sort->bytes / 2);
+		sort->sort_bytes = sort->bytes / 2;
+	}
+
+	for (int pass = 0; pass < 2; pass++)
+	{
+		sort->loading_nulls = (pass == 0) == nulls_first;
+		if (sort->loading_nulls)
+			drain(sort, &sort->nulls, 0, 0,
+				  sort->key->nencoded > 1 ? PG_UINT64_MAX : 0);
+		else if (sort->buckets != NULL)
+			drain_buckets(sort, sort->buckets, 0);
+		else
+			drain_whole(sort);
+	}
+}
+
+static LaBuckets *
+make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
+{
+	return la_buckets_make(&sort->pool, !sort->key->is_word, &sort->sample,
+						   low, high, count);
+}
+
+static void
+drain_buckets(LaSort *sort, LaBuckets *buckets, int word)
+{
+	for (int i = 0; i < buckets->count; i++)
+	{
+		uint64		high = i + 1 < buckets->count ?
+			buckets->bounds[i + 1] - 1 : buckets->high;
+
+		drain(sort, &buckets->spools[i], word, buckets->bounds[i], high);
+	}
+	la_buckets_free(buckets);
+}
+
+/*
+ * Memory for sorting the records of a spool at once: an entry and its copy
+ * for each.
+ */
+static int64
+sort_size(const LaSpool *spool)
+{
+	return spool->nrecords * 2 * sizeof(LaEntry);
+}
+
+/*
+ * Whether a spool can be sorted at once.  Index tuples that are in a file
+ * need memory of the pool, too, which may have been given away.
+ */
+static bool
+fits_in_memory(const LaSort *sort, const LaSpool *spool)
+{
+	int64		free_bytes = (sort->pool.limit - sort->pool.nused) * LA_CHUNK_SIZE;
+	int64		tuple_bytes = 0;
+
+	if (spool->has_tuples && spool->file != NULL)
+		tuple_bytes = Max(spool->nbytes - Max(free_bytes, 0), 0);
+	return sort_size(spool) + tuple_bytes <= sort->sort_bytes;
+}
+
+/*
+ * Hands over all records whose first column is not NULL, while they are
+ * still in one spool.
+ */
+static void
+drain_whole(LaSort *sort)
+{
+	LaSpool    *spool = &sort->spool;
+	int64		wanted;
+	LaBuckets  *buckets;
+
+	if ((spool->ordered && !spool->has_tuples) ||
+		spool->nrecords <= 2 * BUCKET_ENTRIES)
+	{
+		drain(sort, spool, 0, 0, PG_UINT64_MAX);
+		return;
+	}
+
+	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
+				 2 * sort_size(spool) / sort->sort_bytes);
+	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
+	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
+	la_buckets_distribute(buckets, spool);
+	drain_buckets(sort, buckets, 0);
+}
+
+/*
+ * Hands over the records of a spool in order.  Their words, all between low
+ * and high, are the word-th of the keys; everything before is equal.
+ */
+static void
+drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
+{
+	bool		keys_are_equal = !spool->has_tuples ||
+		(sort->loading_nulls && sort->key->nkeyatts == 1);
+
+	if (spool->nrecords == 0)
+		return;
+	if (spool->ordered && keys_are_equal)
+		load_as_it_is(sort, spool);
+	else if (fits_in_memory(sort, spool))
+		sort_in_memory(sort, spool, word);
+	else if (low < high)
+	{
+		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
+		LaBuckets  *buckets = make_buckets(sort, low, high,
+										   Max(Min(wanted, most), 2));
+
+		la_buckets_distribute(buckets, spool);
+		if (sort->pool.nused > sort->pool.limit / 2)
+			la_buckets_to_files(buckets);
+		drain_buckets(sort, buckets, word);
+	}
+	else if (spool->has_tuples && sort->key->nencoded > 0)
+		drain_next_word(sort, spool, word + 1);
+	else
+		sort_by_core(sort, spool);
+}
+
+/*
+ * Hands over the records of a spool, too many to be sorted at once, whose
+ * words are all equal: replaces these by the next words of the keys, of which
+ * it takes a sample.
+ */
+static void
+drain_next_word(LaSort *sort, LaSpool *spool, int word)
+{
+	LaSpool		next;
+	LaSpoolReader reader;
+	LaRecord   *record;
+	uint64		low = PG_UINT64_MAX;
+	uint64		high = 0;
+	bool		more = false;
+	LaSample	outer = sort->sample;
+
+	la_sample_begin(&sort->sample);
+	la_spool_init(&next, &sort->pool, true);
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		uint64		bytes;
+		Size		size = la_record_size(spool, record);
+		LaRecord   *copy;
+
+		more |= la_key_next_word(sort->key, la_record_tuple(record), word,
+								 &bytes);
+		low = Min(low, bytes);
+		high = Max(high, bytes);
+		la_sample_add(&sort->sample, bytes);
+		copy = la_spool_add(&next, bytes, record->place, size);
+		memcpy(la_record_tuple(copy), la_record_tuple(record),
+			   size - sizeof(LaRecord));
+		if (sort->pool.nused > sort->pool.limit)
+			la_spool_to_file(&next);
+	}
+
+	if (more)
+		drain(sort, &next, word, low, high);
+	else if (next.ordered && la_key_is_complete(sort->key))
+		load_as_it_is(sort, &next);
+	else
+		sort_by_core(sort, &next);
+	pfree(sort->sample.words);
+	sort->sample = outer;
+}
+
+static void
+load_as_it_is(LaSort *sort, LaSpool *spool)
+{
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, false);
+	if (!spool->has_tuples)
+	{
+		while (la_spool_next_chunk(&reader))
+			la_load_words(sort->load, (LaRecord *) reader.at,
+						  (reader.end - reader.at) / sizeof(LaRecord),
+						  sort->loading_nulls);
+		return;
+	}
+	while ((record = la_spool_next(&reader)) != NULL)
+		la_load_tuple(sort->load, la_record_tuple(record), record->place);
+}
+
+/*
+ * Sorts a spool in memory and hands its records over.  With index tuples the
+ * chunks stay where they are and pointers are sorted; without, the records
+ * themselves are.
+ */
+static void
+sort_in_memory(LaSort *sort, LaSpool *spool, int word)
+{
+	int64		count = 0;
+	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
+												 sort_size(spool));
+	LaRadix		radix = {sort->key, spool->has_tuples, sort->places_disordered};
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, spool->has_tuples);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		entries[count].word = record->word;
+		if (spool->has_tuples)
+			entries[count].record = record;
+		else
+			entries[count].place = record->place;
+		count++;
+	}
+	Assert(count == spool->nrecords);
+
+	la_radix_sort(&radix, entries, entries + count, count, word);
+
+	if (spool->has_tuples)
+	{
+		for (int64 i = 0; i < count; i++)
+		{
+			/* records are in the order of arrival: ask for one ahead */
+			if (i + PREFETCH_RECORDS < count)
+				__builtin_prefetch(entries[i + PREFETCH_RECORDS].record);
+			la_load_tuple(sort->load, la_record_tuple(entries[i].record),
+						  entries[i].record->place);
+		}
+	}
+	else
+		la_load_words(sort->load, (LaRecord *) entries, count,
+					  sort->loading_nulls);
+	la_spool_release(&reader);
+	pfree(entries);
+}
+
+/*
+ * The values of a record, as core's tuplesort wants them.
+ */
+static void
+record_values(LaSort *sort, const LaSpool *spool, LaRecord *record,
+			  Datum *values, bool *isnull)
+{
+	if (spool->has_tuples)
+		index_deform_tuple(la_record_tuple(record), sort->key->tupdesc,
+						   values, isnull);
+	else
+	{
+		isnull[0] = sort->loading_nulls;
+		values[0] = isnull[0] ? (Datum) 0 :
+			la_key_value_of_word(&sort->key->columns[0], record->word);
+	}
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+	return pg_cmp_u64(*(const uint64 *) a, *(const uint64 *) b);
+}
+
+/*
+ * Sorts a spool by core's tuplesort and hands its records over.
+ * Uniqueness is checked when they are loaded, so not by the tuplesort.
+ */
+static void
+sort_by_core(LaSort *sort, LaSpool *spool)
+{
+	Tuplesortstate *state;
+	LaSpoolReader reader;
+	LaRecord   *record;
+	IndexTuple	tuple;
+
+	state = tuplesort_begin_index_btree(sort->heap, sort->key->index, false,
+										false, Max(sort->sort_bytes / 1024, 64),
+										NULL, TUPLESORT_NONE);
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+		ItemPointerData tid;
+
+		record_values(sort, spool, record, values, isnull);
+		la_place_get_tid(record->place, &tid);
+		tuplesort_putindextuplevalues(state, sort->key->index, &tid, values,
+									  isnull);
+	}
+	tuplesort_performsort(state);
+
+	qsort(sort->dead, sort->ndead, sizeof(uint64), compare_places);
+	while ((tuple = tuplesort_getindextuple(state, true)) != NULL)
+	{
+		uint64		place = la_place_make(&tuple->t_tid, false);
+
+		if (sort->ndead == 0 ||
+			bsearch(&place, sort->dead, sort->ndead, sizeof(uint64),
+					compare_places) == NULL)
+			place = la_place_make(&tuple->t_tid, true);
+		load_from_core(sort, spool, tuple, place);
+	}
+	tuplesort_end(state);
+}
+
+/*
+ * Hands over an index tuple of the tuplesort, in the form that other spools
+ * of this index have.
+ */
+static void
+load_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
+			   uint64 place)
+{
+	LaRecord	record = {0, place};
+	bool		isnull;
+	Datum		value;
+
+	if (spool->has_tuples)
+	{
+		la_load_tuple(sort->load, tuple, place);
+		return;
+	}
+	value = index_getattr(tuple, 1, sort->key->tupdesc, &isnull);
+	if (!isnull)
+		record.word = la_key_word_of_value(&sort->key->columns[0], value);
+	la_load_words(sort->load, &record, 1, isnull);
+}

@@ -1,0 +1,262 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_spool.c
+ *	  index entries in the order in which they came
+ *
+ * A spool is a queue of records, kept in chunks of memory.  It is written
+ * once and then read once, and reading gives chunks back, so that records
+ * can be moved from one spool to others in the memory they already occupy.
+ *
+ * Chunks can be moved to the spool's temporary file, at any time and as
+ * often as wanted; order is kept, because the file always holds what came
+ * before the chunks.  Temporary files are core's: they go to temp_tablespaces,
+ * count for temp_file_limit and vanish with the transaction.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/tablespace.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "index_build/la_build_spool.h"
+
+/*
+ * Most chunks allocated together: 1 MB, so that the allocator is rarely
+ * asked.  A small table needs but one.
+ */
+#define CHUNKS_PER_BLOCK 32
+
+static LaChunk *pool_take(LaChunkPool *pool);
+static void pool_give(LaChunkPool *pool, LaChunk *chunk);
+static LaChunk *read_chunk(LaSpool *spool);
+
+/*
+ * Prepares a pool of at most `bytes` of memory, but at least a few chunks,
+ * in the current context.
+ */
+void
+la_pool_init(LaChunkPool *pool, int64 bytes)
+{
+	memset(pool, 0, sizeof(*pool));
+	pool->context = AllocSetContextCreate(CurrentMemoryContext,
+										  "index build entries",
+										  ALLOCSET_DEFAULT_SIZES);
+	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
+}
+
+/*
+ * Frees the memory of a pool of which no chunk is in use, and sets a new
+ * limit.
+ */
+void
+la_pool_reset(LaChunkPool *pool, int64 bytes)
+{
+	Assert(pool->nused == 0);
+	MemoryContextReset(pool->context);
+	pool->free_chunks = NULL;
+	pool->nallocated = 0;
+	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
+}
+
+static LaChunk *
+pool_take(LaChunkPool *pool)
+{
+	LaChunk    *chunk;
+
+	if (pool->free_chunks == NULL)
+	{
+		int64		wanted = Min(CHUNKS_PER_BLOCK, pool->nallocated + 1);
+		int64		count = Min(wanted,
+								Max(pool->limit - pool->nallocated, 1));
+		char	   *block = MemoryContextAlloc(pool->context,
+											   count * LA_CHUNK_SIZE);
+
+		for (int64 i = 0; i < count; i++)
+		{
+			chunk = (LaChunk *) (block + i * LA_CHUNK_SIZE);
+			chunk->next = pool->free_chunks;
+			pool->free_chunks = chunk;
+		}
+		pool->nallocated += count;
+	}
+
+	chunk = pool->free_chunks;
+	pool->free_chunks = chunk->next;
+	pool->nused++;
+	chunk->next = NULL;
+	chunk->used = 0;
+	return chunk;
+}
+
+static void
+pool_give(LaChunkPool *pool, LaChunk *chunk)
+{
+	chunk->next = pool->free_chunks;
+	pool->free_chunks = chunk;
+	pool->nused--;
+}
+
+/*
+ * Makes an empty spool.  It needs no memory before the first record.
+ */
+void
+la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples)
+{
+	memset(spool, 0, sizeof(*spool));
+	spool->pool = pool;
+	spool->has_tuples = has_tuples;
+	spool->ordered = true;
+}
+
+/*
+ * Begins a chunk with room for `size` bytes, which are taken.
+ */
+LaRecord *
+la_spool_grow(LaSpool *spool, Size size)
+{
+	LaChunk    *chunk = pool_take(spool->pool);
+
+	Assert(size <= LA_CHUNK_CAPACITY);
+	if (spool->last != NULL)
+		spool->last->next = chunk;
+	else
+		spool->first = chunk;
+	spool->last = chunk;
+	chunk->used = size;
+	return (LaRecord *) chunk->data;
+}
+
+/*
+ * Moves all chunks to the file.
+ */
+void
+la_spool_to_file(LaSpool *spool)
+{
+	if (spool->first == NULL)
+		return;
+	if (spool->file == NULL)
+	{
+		PrepareTempTablespaces();
+		spool->file = BufFileCreateTemp(false);
+	}
+
+	while (spool->first != NULL)
+	{
+		LaChunk    *chunk = spool->first;
+
+		CHECK_FOR_INTERRUPTS();
+		BufFileWrite(spool->file, &chunk->used, sizeof(chunk->used));
+		BufFileWrite(spool->file, chunk->data, chunk->used);
+		spool->file_bytes += sizeof(chunk->used) + chunk->used;
+		spool->first = chunk->next;
+		pool_give(spool->pool, chunk);
+	}
+	spool->last = NULL;
+}
+
+/*
+ * Gives up what the spool still holds.
+ */
+void
+la_spool_discard(LaSpool *spool)
+{
+	while (spool->first != NULL)
+	{
+		LaChunk    *chunk = spool->first;
+
+		spool->first = chunk->next;
+		pool_give(spool->pool, chunk);
+	}
+	spool->last = NULL;
+	if (spool->file != NULL)
+		BufFileClose(spool->file);
+	spool->file = NULL;
+}
+
+/*
+ * Begins to empty a spool.  Nothing may be added to it any more.
+ */
+void
+la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
+{
+	memset(reader, 0, sizeof(*reader));
+	reader->spool = spool;
+	reader->keep = keep;
+	if (spool->file != NULL &&
+		BufFileSeek(spool->file, 0, 0, SEEK_SET) != 0)
+		elog(ERROR, "could not rewind a temporary file of an index build");
+}
+
+/*
+ * Goes to the next chunk; the one before is given back or kept.  False at
+ * the end, when the spool holds nothing any more.
+ */
+bool
+la_spool_next_chunk(LaSpoolReader *reader)
+{
+	LaSpool    *spool = reader->spool;
+
+	CHECK_FOR_INTERRUPTS();
+	if (reader->chunk != NULL && reader->keep)
+	{
+		reader->chunk->next = reader->kept;
+		reader->kept = reader->chunk;
+	}
+	else if (reader->chunk != NULL)
+		pool_give(spool->pool, reader->chunk);
+	reader->chunk = NULL;
+
+	if (spool->file != NULL)
+		reader->chunk = read_chunk(spool);
+	if (reader->chunk == NULL && spool->first != NULL)
+	{
+		reader->chunk = spool->first;
+		spool->first = reader->chunk->next;
+		if (spool->first == NULL)
+			spool->last = NULL;
+	}
+	if (reader->chunk == NULL)
+		return false;
+
+	reader->at = reader->chunk->data;
+	reader->end = reader->at + reader->chunk->used;
+	return true;
+}
+
+/*
+ * Gives back the chunks that were kept.
+ */
+void
+la_spool_release(LaSpoolReader *reader)
+{
+	while (reader->kept != NULL)
+	{
+		LaChunk    *chunk = reader->kept;
+
+		reader->kept = chunk->next;
+		pool_give(reader->spool->pool, chunk);
+	}
+}
+
+/*
+ * The next chunk of the file, or NULL at its end, when the file is closed.
+ */
+static LaChunk *
+read_chunk(LaSpool *spool)
+{
+	Size		used;
+	LaChunk    *chunk;
+
+	if (BufFileReadMaybeEOF(spool->file, &used, sizeof(used), true) == 0)
+	{
+		BufFileClose(spool->file);
+		spool->file = NULL;
+		return NULL;
+	}
+	chunk = pool_take(spool->pool);
+	BufFileReadExact(spool->file, chunk->data, used);
+	chunk->used = used;
+	return chunk;
+}

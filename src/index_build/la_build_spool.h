@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_spool.h
+ *	  index entries in the order in which they came
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_SPOOL_H
+#define LA_BUILD_SPOOL_H
+
+#include "access/itup.h"
+#include "storage/buffile.h"
+
+/*
+ * Bytes of a chunk.  Arbitrary, within these bounds: the largest index tuple
+ * must fit several times, and hundreds of spools that each hold one partly
+ * filled chunk must be small beside maintenance_work_mem.
+ */
+#define LA_CHUNK_SIZE (32 * 1024)
+
+/*
+ * One index entry.  Word is the first word of its key (see la_build_key.h).
+ * Place is where the row is: the heap TID as a number, with the lowest bit
+ * set if the row is dead for the purpose of a unique index.  Unless the word
+ * is the whole key, the index tuple follows.
+ */
+typedef struct LaRecord
+{
+	uint64		word;
+	uint64		place;
+} LaRecord;
+
+typedef struct LaChunk
+{
+	struct LaChunk *next;
+	Size		used;			/* bytes of data */
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} LaChunk;
+
+#define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
+
+/* Where chunks come from, for all spools of a build. */
+typedef struct LaChunkPool
+{
+	MemoryContext context;
+	LaChunk    *free_chunks;
+	int64		nallocated;
+	int64		nused;
+	int64		limit;			/* most chunks at a time */
+} LaChunkPool;
+
+typedef struct LaSpool
+{
+	LaChunkPool *pool;
+	bool		has_tuples;		/* records are followed by index tuples */
+
+	/* Records come first from the file, then from the chunks. */
+	BufFile    *file;
+	int64		file_bytes;
+	LaChunk    *first;
+	LaChunk    *last;
+
+	int64		nrecords;
+	int64		nbytes;			/* of records, in file and chunks */
+
+	/*
+	 * Whether the words never went down, and among equal words the places
+	 * neither.  Without further words to compare, that is the index's order.
+	 */
+	bool		ordered;
+	uint64		first_word;
+	uint64		last_word;
+	uint64		last_place;
+} LaSpool;
+
+/* A position in a spool that is being emptied. */
+typedef struct LaSpoolReader
+{
+	LaSpool    *spool;
+	bool		keep;			/* chunks stay until la_spool_release() */
+	LaChunk    *chunk;			/* the current one */
+	LaChunk    *kept;
+	char	   *at;
+	char	   *end;
+} LaSpoolReader;
+
+static inline uint64
+la_place_make(const ItemPointerData *tid, bool alive)
+{
+	return ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 17) |
+		((uint64) ItemPointerGetOffsetNumberNoCheck(tid) << 1) | !alive;
+}
+
+static inline void
+la_place_get_tid(uint64 place, ItemPointerData *tid)
+{
+	ItemPointerSet(tid, (BlockNumber) (place >> 17),
+				   (OffsetNumber) ((place >> 1) & 0xFFFF));
+}
+
+static inline bool
+la_place_is_alive(uint64 place)
+{
+	return (place & 1) == 0;
+}
+
+static inline IndexTuple
+la_record_tuple(const LaRecord *record)
+{
+	return (IndexTuple) (record + 1);
+}
+
+/* Bytes of a record; sizes of index tuples are multiples of MAXALIGN. */
+static inline Size
+la_record_size(const LaSpool *spool, const LaRecord *record)
+{
+	if (!spool->has_tuples)
+		return sizeof(LaRecord);
+	return sizeof(LaRecord) + IndexTupleSize(la_record_tuple(record));
+}
+
+extern void la_pool_init(LaChunkPool *pool, int64 bytes);
+extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
+extern void la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples);
+extern LaRecord *la_spool_grow(LaSpool *spool, Size size);
+extern void la_spool_to_file(LaSpool *spool);
+extern void la_spool_discard(LaSpool *spool);
+extern void la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep);
+extern bool la_spool_next_chunk(LaSpoolReader *reader);
+extern void la_spool_release(LaSpoolReader *reader);
+
+/*
+ * Room for one more record of `size` bytes, to be filled by the caller
+ * before anything else happens to the spool.
+ */
+static inline LaRecord *
+la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
+{
+	LaChunk    *chunk = spool->last;
+	LaRecord   *record;
+
+	if (likely(chunk != NULL && chunk->used + size <= LA_CHUNK_CAPACITY))
+	{
+		record = (LaRecord *) (chunk->data + chunk->used);
+		chunk->used += size;
+	}
+	else
+		record = la_spool_grow(spool, size);
+
+	record->word = word;
+	record->place = place;
+	if (spool->nrecords == 0)
+		spool->first_word = word;
+	else if (word < spool->last_word ||
+			 (word == spool->last_word && place < spool->last_place))
+		spool->ordered = false;
+	spool->last_word = word;
+	spool->last_place = place;
+	spool->nrecords++;
+	spool->nbytes += size;
+	return record;
+}
+
+/*
+ * The next record, or NULL at the end.  It stays valid until the next call,
+ * or until la_spool_release() if the reader keeps chunks.
+ */
+static inline LaRecord *
+la_spool_next(LaSpoolReader *reader)
+{
+	LaRecord   *record;
+
+	if (reader->at == reader->end && !la_spool_next_chunk(reader))
+		return NULL;
+	record = (LaRecord *) reader->at;
+	reader->at += la_record_size(reader->spool, record);
+	return record;
+}
+
+#endif							/* LA_BUILD_SPOOL_H */

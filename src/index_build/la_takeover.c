@@ -1,0 +1,211 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_takeover.c
+ *	  puts our build function in the place of core's
+ *
+ * index_build() (catalog/index.c) is behind every command that builds an
+ * index: CREATE INDEX, REINDEX, constraints, CLUSTER, VACUUM FULL, rewriting
+ * ALTER TABLE, concurrently or not.  It calls the ambuild of the index's
+ * relcache entry, whose routine is a private copy.  Just before that, it
+ * asks plan_create_index_workers() for a number of parallel workers, which
+ * runs get_relation_info_hook for the table.  There we look for btree
+ * indexes of that table on which this backend holds a lock, as it must on
+ * the one it is about to build, and change their ambuild.  The catalog does
+ * not change, and a relcache entry that is rebuilt is core's again.
+ *
+ * The changed entry may live on and be used with other settings: our
+ * function looks at them each time (la_build.c).
+ *
+ * plan_create_index_workers() returns at once if
+ * max_parallel_maintenance_workers is 0.  A ProcessUtility_hook therefore
+ * raises it to 1 while a command runs that can build indexes, and the other
+ * hook sees to it that no build gets a worker by that, whoever does it.
+ * Commands that such a command runs in turn, from event triggers or from
+ * functions of an index, find the user's value.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_am_d.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
+#include "optimizer/paths.h"
+#include "storage/lmgr.h"
+#include "tcop/utility.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#include "index_build/la_build.h"
+#include "index_build/la_takeover.h"
+#include "la_guc.h"
+
+static get_relation_info_hook_type next_get_relation_info = NULL;
+static ProcessUtility_hook_type next_ProcessUtility = NULL;
+
+/* True while max_parallel_maintenance_workers is 1 by our doing. */
+static bool workers_raised = false;
+
+static void takeover_get_relation_info(PlannerInfo *root, Oid relation,
+									   bool inhparent, RelOptInfo *rel);
+static void take_over_indexes(Oid relation);
+static void takeover_process_utility(PlannedStmt *pstmt,
+									 const char *queryString,
+									 bool readOnlyTree,
+									 ProcessUtilityContext context,
+									 ParamListInfo params,
+									 QueryEnvironment *queryEnv,
+									 DestReceiver *dest, QueryCompletion *qc);
+static bool may_build_index(Node *statement);
+static void raise_workers(bool raise);
+
+/*
+ * Installs the hooks.
+ */
+void
+la_takeover_init(void)
+{
+	next_get_relation_info = get_relation_info_hook;
+	get_relation_info_hook = takeover_get_relation_info;
+	next_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = takeover_process_utility;
+}
+
+/*
+ * get_relation_info_hook: a query without a join tree is the dummy that
+ * plan_create_index_workers() makes.
+ */
+static void
+takeover_get_relation_info(PlannerInfo *root, Oid relation, bool inhparent,
+						   RelOptInfo *rel)
+{
+	if (next_get_relation_info)
+		next_get_relation_info(root, relation, inhparent, rel);
+	if (root->parse->jointree != NULL || root->parse->commandType != CMD_SELECT)
+		return;
+	if (workers_raised)
+		rel->rel_parallel_workers = 0;
+	if (la_index_build_enabled())
+		take_over_indexes(relation);
+}
+
+/*
+ * Changes the ambuild of the table's btree indexes that we have locked.
+ */
+static void
+take_over_indexes(Oid relation)
+{
+	Relation	heap = RelationIdGetRelation(relation);
+	List	   *indexes;
+	ListCell   *lc;
+
+	if (!RelationIsValid(heap))
+		return;
+	indexes = RelationGetIndexList(heap);
+	foreach(lc, indexes)
+	{
+		Relation	index;
+
+		if (!CheckRelationOidLockedByMe(lfirst_oid(lc), AccessShareLock, true))
+			continue;
+		index = RelationIdGetRelation(lfirst_oid(lc));
+		if (!RelationIsValid(index))
+			continue;
+		if (index->rd_rel->relam == BTREE_AM_OID &&
+			index->rd_indam->ambuild == btbuild)
+			index->rd_indam->ambuild = la_build;
+		RelationClose(index);
+	}
+	list_free(indexes);
+	RelationClose(heap);
+}
+
+/*
+ * ProcessUtility_hook: see the head of this file.
+ */
+static void
+takeover_process_utility(PlannedStmt *pstmt, const char *queryString,
+						 bool readOnlyTree, ProcessUtilityContext context,
+						 ParamListInfo params, QueryEnvironment *queryEnv,
+						 DestReceiver *dest, QueryCompletion *qc)
+{
+	bool		raised_before = workers_raised;
+
+	raise_workers(la_index_build_enabled() &&
+				  may_build_index(pstmt->utilityStmt));
+	PG_TRY();
+	{
+		if (next_ProcessUtility)
+			next_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+								params, queryEnv, dest, qc);
+		else
+			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+									params, queryEnv, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		raise_workers(raised_before);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Makes the setting 1 if it is 0, or 0 again if that was our doing.  It is
+ * changed by assignment: the transactions that a concurrent build goes
+ * through would each undo a SET LOCAL.
+ */
+static void
+raise_workers(bool raise)
+{
+	if (raise && !workers_raised && max_parallel_maintenance_workers == 0)
+	{
+		max_parallel_maintenance_workers = 1;
+		workers_raised = true;
+	}
+	else if (!raise && workers_raised)
+	{
+		/* unless set_config() has changed it meanwhile */
+		if (max_parallel_maintenance_workers == 1)
+			max_parallel_maintenance_workers = 0;
+		workers_raised = false;
+	}
+}
+
+static bool
+is_vacuum_full(VacuumStmt *statement)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->options)
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, "full") == 0)
+			return defGetBoolean(option);
+	}
+	return false;
+}
+
+/*
+ * Commands that come to index_build() with rows to index.  Plain VACUUM is
+ * not among them, and must not be: it takes workers by the same setting.
+ */
+static bool
+may_build_index(Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_AlterTableStmt:
+		case T_ClusterStmt:
+		case T_IndexStmt:
+		case T_RefreshMatViewStmt:
+		case T_ReindexStmt:
+			return true;
+		case T_VacuumStmt:
+			return is_vacuum_full((VacuumStmt *) statement);
+		default:
+			return false;
+	}
+}

@@ -1,0 +1,1 @@
+"""Index builds by pg_lookahead, held against those of stock PostgreSQL."""

@@ -1,0 +1,32 @@
+"""A quiet server with the released library, and a session that compares builds."""
+
+from collections.abc import Iterator
+
+import pytest
+from extension.probes import QUIET, Connection
+from server_log import ServerFactory, WatchedServer
+
+from index_build.twins import Twins
+from lookahead.extension import Stage
+
+# Small, so that a scan of any but the smallest table is a synchronised one.
+BUILDER = {**QUIET, "shared_buffers": "1MB", "max_wal_size": "4GB", "statement_timeout": "120s"}
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=stage, settings=BUILDER) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+        yield started
+
+
+@pytest.fixture
+def connection(server: WatchedServer) -> Iterator[Connection]:
+    with server.connect() as session:
+        yield session
+
+
+@pytest.fixture
+def twins(server: WatchedServer, connection: Connection) -> Twins:
+    return Twins(connection, server.data_directory)

@@ -1,0 +1,179 @@
+"""CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY, beside writers, cancelled and refused."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+from extension.probes import Connection, need_extension, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from index_build.stories import compare
+from index_build.twins import ARMS, Arm, Counters, Twins, check_tree, choose, count_rows
+
+_ROWS = (
+    "CREATE TABLE c (id int PRIMARY KEY, k int, s text)",
+    "INSERT INTO c SELECT i, i % 500, 's' || i FROM generate_series(1, 5000) i",
+)
+# Of the index that a failed statement leaves behind, and of the table's other ones.
+_LEFT = """
+    SELECT c.relname, indisvalid, indisready, indislive, indcheckxmin, indisunique
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+    WHERE indrelid = 'c'::regclass ORDER BY 1"""
+
+
+def _make(connection: Connection) -> None:
+    connection.execute("DROP TABLE IF EXISTS c")
+    for statement in _ROWS:
+        connection.execute(statement)
+
+
+@contextmanager
+def _writers(server: WatchedServer, seed: int) -> Iterator[None]:
+    """Two sessions that insert, update and delete until the block ends."""
+    stop, failures = threading.Event(), list[Exception]()
+
+    def write(number: int) -> None:
+        rng = Random(f"{seed}:{number}")
+        try:
+            with server.connect() as session:
+                while not stop.is_set():
+                    session.execute(_random_write(rng, number))
+        except psycopg.Error as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+def _random_write(rng: Random, writer: int) -> str:
+    """Of rows of the writer's own, so that writers do not wait for each other's."""
+    row = 2 * rng.randrange(2500) + writer
+    return rng.choice(
+        (
+            f"UPDATE c SET k = k + 1 WHERE id = {row}",
+            f"UPDATE c SET s = s || 'x' WHERE id = {row}",
+            f"DELETE FROM c WHERE id = {row}",
+            f"INSERT INTO c VALUES ({row}, {row % 500}, 'new') ON CONFLICT DO NOTHING",
+            f"BEGIN; UPDATE c SET k = 0 WHERE id = {row}; ROLLBACK",
+        )
+    )
+
+
+@pytest.mark.parametrize("keys", ["k", "k DESC, s", "lower(s)", "(k % 7), id"])
+def test_index_built_beside_writers_is_whole(
+    server: WatchedServer, connection: Connection, seed: int, keys: str
+) -> None:
+    need_extension(connection, "amcheck")
+    _make(connection)
+    with _writers(server, seed):
+        choose(connection, "ours")
+        before = Counters.of(connection).built
+        for _ in range(3):
+            connection.execute(f"CREATE INDEX CONCURRENTLY c_k ON c ({keys})")
+            connection.execute("REINDEX INDEX CONCURRENTLY c_k")
+            check_tree_beside_writers(connection, "c_k")
+            connection.execute("DROP INDEX CONCURRENTLY c_k")
+        connection.execute(f"CREATE INDEX CONCURRENTLY c_k ON c ({keys})")
+    assert Counters.of(connection).built == before + 7
+    check_tree(connection, "c_k")
+    connection.execute("ALTER TABLE c DROP CONSTRAINT c_pkey")
+    assert len(set(count_rows(connection, "c", "", keys))) == 1
+
+
+def check_tree_beside_writers(connection: Connection, index: str) -> None:
+    """The strictest look that does not lock writers out."""
+    connection.execute("SELECT bt_index_check(%s, heapallindexed => true)", (index,))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX CONCURRENTLY d ON c (k)",
+        "CREATE UNIQUE INDEX CONCURRENTLY d ON c (id, k)",
+        "REINDEX INDEX CONCURRENTLY c_pkey",
+    ],
+)
+@pytest.mark.parametrize("lock", ["SHARE UPDATE EXCLUSIVE", "ROW EXCLUSIVE"])
+def test_cancelled_build_leaves_what_stock_leaves(
+    server: WatchedServer, connection: Connection, statement: str, lock: str
+) -> None:
+    """Cancelled while it waits: before it begins, or for a writer between its phases."""
+    left = {arm: _cancelled(server, connection, statement, lock, arm) for arm in ARMS}
+    assert left["ours"] == left["stock"]
+
+
+def _cancelled(
+    server: WatchedServer, connection: Connection, statement: str, lock: str, arm: Arm
+) -> list[tuple[Any, ...]]:
+    _make(connection)
+    choose(connection, arm)
+    with server.connect() as blocker, server.connect() as watcher:
+        blocker.execute(f"BEGIN; LOCK TABLE c IN {lock} MODE; SELECT txid_current()")
+        pid = connection.info.backend_pid
+        waits = f"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}"
+
+        def cancel() -> None:
+            wait_until(lambda: scalar(watcher, waits), "the build waits for a lock")
+            connection.cancel_safe()
+
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(statement)
+        thread.join()
+        blocker.execute("ROLLBACK")
+    left = connection.execute(_LEFT).fetchall()
+    connection.execute("REINDEX TABLE c")  # repairs whatever was left
+    return left
+
+
+def test_refused_build_leaves_what_stock_leaves(connection: Connection, twins: Twins) -> None:
+    """A duplicate that the first phase finds; the invalid index can be dropped or rebuilt."""
+    statements = (
+        *_ROWS,
+        "CREATE UNIQUE INDEX CONCURRENTLY c_k ON c (k)",
+        "DELETE FROM c WHERE id > 500",
+        "REINDEX INDEX c_k",
+        "UPDATE c SET k = 7 WHERE id = 9",
+        "REINDEX INDEX CONCURRENTLY c_k",
+        "DROP INDEX CONCURRENTLY c_k",
+    )
+    # The index is valid when the update comes, which is therefore refused as well.
+    told = compare(twins, statements, built=1, fails=["23505", "23505"])
+    assert list(told.indexes) == ["c_pkey"]
+
+
+def test_deferred_duplicate_in_a_transaction_survives_reindex(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """REINDEX CONCURRENTLY of a deferrable constraint takes no momentary duplicate for an error."""
+    connection.execute(
+        "DROP TABLE IF EXISTS d; CREATE TABLE d (k int, "
+        "CONSTRAINT d_k UNIQUE (k) DEFERRABLE INITIALLY DEFERRED); "
+        "INSERT INTO d SELECT generate_series(1, 1000)"
+    )
+    choose(connection, "ours")
+    with server.connect() as writer:
+        for _ in range(5):
+            writer.execute("BEGIN; UPDATE d SET k = k + 1; SELECT 1")
+            thread = threading.Thread(
+                target=lambda: connection.execute("REINDEX INDEX CONCURRENTLY d_k")
+            )
+            thread.start()
+            writer.execute("UPDATE d SET k = k - 1; COMMIT")
+            thread.join()
+    need_extension(connection, "amcheck")
+    check_tree(connection, "d_k")

@@ -1,0 +1,195 @@
+"""Cancels, ends of sessions and errors in the middle of a build leave nothing behind."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import psycopg
+import pytest
+from extension.probes import Connection, scalar
+from interrupting import interrupted_after
+from server_log import WatchedServer
+from waiting import wait_until
+
+from index_build.twins import Counters, Twins, choose, complaint
+
+_ROWS = 150_000
+_RUNS = 40
+# Seconds. Performance gates no ordinary test: this only tells a hang from an answer.
+_GENEROUS = 1.0
+_STRICT = 0.1
+_PHASES = (
+    "initializing",
+    "building index: scanning table",
+    "building index: sorting live tuples",
+    "building index: loading tuples in tree",
+)
+# Each spends its time elsewhere: in the scan, the sort, comparisons, the load.
+_STATEMENTS = (
+    "CREATE INDEX i_k ON i (k)",
+    "CREATE INDEX i_s ON i (s)",
+    "CREATE INDEX i_few ON i (few, k)",
+    "CREATE UNIQUE INDEX i_id ON i (id)",
+    "CREATE INDEX i_f ON i (lower(s), k)",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _table(server: WatchedServer) -> None:
+    with server.connect() as session:
+        session.execute(
+            "CREATE TABLE i AS SELECT i AS id, hashint8(i) AS k, md5(i::text) AS s, "
+            f"i % 20 AS few FROM generate_series(1, {_ROWS}) i; CHECKPOINT"
+        )
+
+
+@pytest.fixture
+def builder(server: WatchedServer) -> Iterator[Connection]:
+    with server.connect() as session:
+        choose(session, "ours")
+        yield session
+
+
+def _files(server: WatchedServer) -> set[Path]:
+    """Files of relations and temporary files, without those that core makes when it likes."""
+    base = server.data_directory / "base"
+    return {path for path in base.rglob("*") if path.is_file() and "_" not in path.name}
+
+
+def _nothing_left(server: WatchedServer, before: set[Path]) -> None:
+    """The files are those of before, once a checkpoint has removed what transactions dropped."""
+    with server.connect() as session:
+        session.execute("CHECKPOINT")
+        wait_until(lambda: not _files(server) - before, f"no new files: {_files(server) - before}")
+        open_slots = "SELECT count(*) FROM pg_stat_progress_create_index"
+        wait_until(lambda: scalar(session, open_slots) == 0, "no build is reported")
+
+
+def _cancel_many(builder: Connection, seed: int, runs: int) -> list[float]:
+    """Cancels builds at random moments; the latencies in seconds, sorted."""
+    rng, latencies = Random(seed), []
+    durations = {}
+    for statement in _STATEMENTS:
+        started = time.monotonic()
+        builder.execute(f"BEGIN; {statement}; ROLLBACK")
+        durations[statement] = time.monotonic() - started
+    for _ in range(runs):
+        builder.execute(f"SET maintenance_work_mem = '{rng.choice(('1MB', '64MB'))}'")
+        statement = rng.choice(_STATEMENTS)
+        delay = rng.uniform(0, durations[statement])
+        latency = interrupted_after(
+            builder, f"BEGIN; {statement}; ROLLBACK", delay, builder.cancel_safe
+        )
+        builder.rollback()
+        if latency:
+            latencies.append(latency)
+    return sorted(latencies)
+
+
+def _p99(latencies: list[float]) -> float:
+    return latencies[int(len(latencies) * 0.99)]
+
+
+def test_cancelled_builds_leave_nothing(
+    server: WatchedServer, builder: Connection, seed: int
+) -> None:
+    before = _files(server)
+    latencies = _cancel_many(builder, seed, _RUNS)
+    print(f"{len(latencies)} cancels, p99 {1000 * _p99(latencies):.1f} ms")
+    assert len(latencies) > _RUNS // 10  # the rest came too late
+    assert _p99(latencies) < _GENEROUS
+    _nothing_left(server, before)
+    assert Counters.of(builder).built > 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_cancel_is_quick(builder: Connection, seed: int) -> None:
+    """On a machine that does nothing else."""
+    assert _p99(_cancel_many(builder, seed, 10 * _RUNS)) < _STRICT
+
+
+def test_terminated_sessions_leave_nothing(server: WatchedServer, seed: int) -> None:
+    rng, ended, before = Random(seed), 0, _files(server)
+    for _ in range(12):
+        session = server.connect()
+        choose(session, "ours")
+        pid = session.info.backend_pid
+
+        def end(pid: int = pid) -> None:
+            with server.connect() as killer:
+                killer.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+
+        interrupted_after(session, rng.choice(_STATEMENTS[:2]), rng.uniform(0, 0.15), end)
+        ended += session.closed
+        session.close()
+        with server.connect() as other:
+            other.execute("DROP INDEX IF EXISTS i_k, i_s")
+    assert ended > 2
+    _nothing_left(server, before)
+
+
+def test_session_goes_on_after_many_failures(
+    server: WatchedServer, twins: Twins, seed: int
+) -> None:
+    """Failed builds in subtransactions of one transaction, then one that succeeds."""
+    rng, before = Random(seed), _files(server)
+    session = twins.connection
+    choose(session, "ours")
+    session.execute("BEGIN")
+    for _ in range(20):
+        row = rng.randint(1, _ROWS)
+        with pytest.raises(psycopg.errors.DivisionByZero), session.transaction():
+            session.execute(f"CREATE INDEX i_bad ON i ((1 / (id - {row})))")
+    ours = twins.build("ours", "CREATE INDEX i_k ON i (k)", "i_k")
+    session.execute("DROP INDEX i_k")
+    stock = twins.build("stock", "CREATE INDEX i_k ON i (k)", "i_k")
+    assert complaint(stock, ours) == ""
+    session.execute("ROLLBACK")
+    assert twins.tally.built == 1
+    _nothing_left(server, before)
+
+
+def test_temp_file_limit_is_obeyed(server: WatchedServer, builder: Connection) -> None:
+    """Core's error once a build needs more; files of any build that succeeds are below it."""
+    before = _files(server)
+    builder.execute("SET maintenance_work_mem = '1MB'")
+    refused = 0
+    for limit in ("0", "64kB", "1MB", "4MB", "64MB"):
+        builder.execute(f"SET temp_file_limit = '{limit}'")
+        try:
+            builder.execute("CREATE INDEX i_s ON i (s)")
+            builder.execute("DROP INDEX i_s")
+        except psycopg.errors.ConfigurationLimitExceeded:
+            refused += 1
+    assert 1 <= refused <= 4  # md5 of all rows is more than 4 MB, less than 64 MB
+    _nothing_left(server, before)
+
+
+def test_progress_is_reported(server: WatchedServer, builder: Connection) -> None:
+    """While a build runs the view shows it, with the phases that it has under stock."""
+    seen: list[tuple[str, int, int]] = []
+    with server.connect() as watcher:
+        pid = builder.info.backend_pid
+
+        def look() -> None:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                row = watcher.execute(
+                    "SELECT phase, blocks_done, blocks_total FROM pg_stat_progress_create_index "
+                    "WHERE pid = %s",
+                    (pid,),
+                ).fetchone()
+                if row:
+                    seen.append(row)
+                elif seen:
+                    return
+
+        interrupted_after(builder, "CREATE INDEX i_s ON i (s)", 0.0, look)
+    builder.execute("DROP INDEX i_s")
+    phases = [phase for phase, _, _ in seen]
+    assert any(phase == "building index: scanning table" for phase in phases), set(phases)
+    known = [_PHASES.index(phase) for phase in phases]
+    assert known == sorted(known)
+    assert all(done <= total for _, done, total in seen)

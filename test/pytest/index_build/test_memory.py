@@ -1,0 +1,59 @@
+"""Memory stays below maintenance_work_mem, whatever the rows; more goes through temporary files."""
+
+from collections.abc import Iterator
+
+import pytest
+from extension.probes import Connection, need_extension
+from server_log import WatchedServer
+
+from index_build.twins import Counters, Twins, check_tree, choose, complaint
+from lookahead.experiments.index_build_watch import BuildWatch
+
+_ROWS = 100_000
+_MB = 1 << 20
+# What a session needs besides: catalogs, the executor, buffers of pages and of the allocator.
+_BESIDES_BYTES = 3 * _MB
+_KEYS = ("id", "r", "few", "few, s", 's COLLATE "C"', "n", "u", "lower(s), id")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _table(server: WatchedServer) -> Iterator[None]:
+    with server.connect() as session:
+        session.execute(
+            "CREATE TABLE m AS SELECT i AS id, hashint8(i) AS r, i % 20 AS few, "
+            "md5(i::text) AS s, (hashint4(i) * 0.01)::numeric AS n, md5(i::text)::uuid AS u "
+            f"FROM generate_series(1, {_ROWS}) i"
+        )
+        yield
+        session.execute("DROP TABLE m")
+
+
+@pytest.mark.parametrize("keys", _KEYS)
+@pytest.mark.parametrize("memory", ["64kB", "1MB"])
+def test_little_memory_builds_the_same_index(twins: Twins, memory: str, keys: str) -> None:
+    session = twins.connection
+    create = f"CREATE INDEX m_i ON m ({keys})"
+    session.execute("SET maintenance_work_mem = '256MB'")
+    stock = twins.build("stock", create, "m_i")
+    session.execute(f"DROP INDEX m_i; SET maintenance_work_mem = '{memory}'")
+    ours = twins.build("ours", create, "m_i")
+    assert complaint(stock, ours) == ""
+    assert twins.tally.built == 1
+    need_extension(session, "amcheck")
+    check_tree(session, "m_i")
+    session.execute("DROP INDEX m_i")
+
+
+@pytest.mark.parametrize("keys", ["r", "few, s", "s", "n"])
+def test_memory_limit_is_kept(server: WatchedServer, connection: Connection, keys: str) -> None:
+    """Twice to four times the limit has to be sorted."""
+    limit = 4 * _MB
+    choose(connection, "ours")
+    connection.execute(f"SET maintenance_work_mem = '{limit // 1024}kB'")
+    connection.execute("SELECT count(*) FROM pg_class")  # loads the catalogs' caches
+    with server.connect() as watcher, BuildWatch(watcher, connection.info.backend_pid) as watch:
+        connection.execute(f"CREATE INDEX m_i ON m ({keys})")
+    connection.execute("DROP INDEX m_i")
+    assert Counters.of(connection).built == 1
+    assert watch.peak_memory_bytes is not None
+    assert watch.peak_memory_bytes <= limit * 1.02 + _BESIDES_BYTES

@@ -24,7 +24,7 @@
 #include "la_guc.h"
 
 bool		la_enabled = true;
-bool		la_enable_index_build = true;
+bool		la_enable_index_build = false;
 bool		la_enable_index_prefetch = true;
 bool		la_disable = false;
 int			la_index_build_extend_size = LA_INDEX_BUILD_EXTEND_SIZE;
@@ -83,7 +83,7 @@ define_switches(void)
 							 "Enables building btree indexes by sorting without comparisons.",
 							 NULL,
 							 &la_enable_index_build,
-							 true,
+							 false,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);

@@ -65,7 +65,8 @@ def server_settings() -> dict[str, str]:
 
 
 def forced_settings(random: Random, counter_file: str) -> dict[str, str]:
-    """Test settings that make every eligible index scan stream, from its first row on.
+    """Settings that make every eligible index scan stream, from its first row on, and have every
+    eligible index built by us.
 
     Depth, ring size and the seed of the random stops are drawn from `random`.
     """
@@ -75,4 +76,5 @@ def forced_settings(random: Random, counter_file: str) -> dict[str, str]:
         "pg_lookahead.test_ring_size": str(random.choice((0, 0, 16, 128))),
         "pg_lookahead.test_stop_seed": str(random.randint(1, 2**30)),
         "pg_lookahead.test_counter_file": counter_file,
+        "pg_lookahead.enable_index_build": "on",
     }

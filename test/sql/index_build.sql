@@ -3,6 +3,7 @@
 --
 CREATE EXTENSION pg_lookahead;
 SET client_min_messages = warning;
+SET pg_lookahead.enable_index_build = on;
 CREATE FUNCTION built(OUT nodes bigint, OUT ours bigint, OUT left_to_core text) LANGUAGE sql AS
   $$SELECT nodes, scans, fallbacks FROM pg_stat_lookahead WHERE feature = 'index_build'$$;
 CREATE TABLE item (id bigint, code text COLLATE "C", size numeric, kind int, path point)

@@ -10,7 +10,13 @@ from index_build.twins import Twins
 from lookahead.extension import Stage
 
 # Small, so that a scan of any but the smallest table is a synchronised one.
-BUILDER = {**QUIET, "shared_buffers": "1MB", "max_wal_size": "4GB", "statement_timeout": "120s"}
+BUILDER = {
+    **QUIET,
+    "pg_lookahead.enable_index_build": "on",
+    "shared_buffers": "1MB",
+    "max_wal_size": "4GB",
+    "statement_timeout": "120s",
+}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from extension.probes import QUIET, Connection, need_extension, scalar
 from server_log import ServerFactory, WatchedServer
 
 from index_build.pages import first_difference, read_image, without_free_space
-from index_build.twins import Counters, check_tree, choose
+from index_build.twins import SWITCH, Counters, check_tree, choose
 from lookahead.extension import Stage
 
 _WITHOUT_LIBRARY = {"session_preload_libraries": ""}
@@ -27,7 +27,7 @@ _INDEXES = {
 
 @pytest.fixture
 def victim(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
-    with server_factory(stage=stage, settings=QUIET) as server:
+    with server_factory(stage=stage, settings={**QUIET, SWITCH: "on"}) as server:
         with server.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             need_extension(session, "amcheck")

@@ -72,6 +72,8 @@ def test_comparison_that_contradicts_itself(
     server: WatchedServer, connection: Connection, body: str
 ) -> None:
     """Any index or any error is right; a crash, a hang or a damaged table is not."""
+    if "random" in body and scalar(connection, "SHOW debug_assertions") == "on":
+        pytest.skip("PostgreSQL's own build fails an assertion in _bt_truncate()")
     connection.execute("DROP SCHEMA IF EXISTS twin CASCADE; CREATE SCHEMA twin")
     connection.execute("SET search_path = twin, public")
     for statement in (*_ROWS, *_comparison("odd", body)):

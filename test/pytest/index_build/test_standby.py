@@ -8,7 +8,7 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from index_build.pages import first_difference, read_image, without_free_space
-from index_build.twins import Counters, check_tree, choose
+from index_build.twins import SWITCH, Counters, check_tree, choose
 from lookahead.extension import Stage
 
 _INDEXES = ("t_id", "t_k", "t_s", "t_few", "t_part")
@@ -16,7 +16,7 @@ _INDEXES = ("t_id", "t_k", "t_s", "t_few", "t_part")
 
 @pytest.fixture(scope="module")
 def primary(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
-    settings = {**QUIET, "wal_consistency_checking": "all"}
+    settings = {**QUIET, SWITCH: "on", "wal_consistency_checking": "all"}
     with server_factory(stage=stage, settings=settings) as server:
         with server.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")

@@ -18,6 +18,7 @@ from lookahead.shared_memory import Leftovers
 _MAKER = """
 import os, signal, sys
 from pathlib import Path
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 from lookahead.installation import find_installation
 from lookahead.server import PrivateServer
 

@@ -363,13 +363,15 @@ check_unique_tuple(LaLoad *load, IndexTuple tuple)
 	if (load->has_live &&
 		la_key_compare(load->key, load->live, tuple, &has_null) == 0 &&
 		(!has_null || load->uniqueness.nulls_not_distinct))
-		report_duplicate(load, tuple);
+		report_duplicate(load, load->live);
 	load->has_live = true;
 	memcpy(load->live, tuple, IndexTupleSize(tuple));
 }
 
 /*
- * Core's error of comparetup_index_btree_tiebreak() (tuplesortvariants.c).
+ * Core's error of comparetup_index_btree_tiebreak() (tuplesortvariants.c).  Of
+ * keys that are equal without being the same, core names the one that its sort
+ * has on the left when it compares them, as a rule the row that came first.
  */
 static void
 report_duplicate(LaLoad *load, IndexTuple tuple)

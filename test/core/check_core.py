@@ -104,16 +104,17 @@ def _run_suites(target: Target, mode: Mode, options: argparse.Namespace) -> list
 
 
 def _print_table(reports: list[Report]) -> None:
-    print(f"\n{'run':<32} {'passed':>9} {'scans':>9} {'pages':>11} {'seconds':>8}")
+    print(f"\n{'run':<32} {'passed':>9} {'scans':>9} {'pages':>11} {'builds':>7} {'seconds':>8}")
     for report in reports:
         print(_line(report))
 
 
 def _line(report: Report) -> str:
     passed = f"{report.passed}/{report.planned}"
-    scans, pages = report.counters["scans"], report.counters["pages"]
+    scans, pages, builds = (report.counters[name] for name in ("scans", "pages", "builds"))
+    counts = f"{scans:>9} {pages:>11} {builds:>7}"
     verdict = "  FAILED" if report.findings else ""
-    return f"{report.name:<32} {passed:>9} {scans:>9} {pages:>11} {report.seconds:>8.1f}{verdict}"
+    return f"{report.name:<32} {passed:>9} {counts} {report.seconds:>8.1f}{verdict}"
 
 
 if __name__ == "__main__":

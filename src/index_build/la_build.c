@@ -14,8 +14,7 @@
  * alternates with loading it.
  *
  * Memory is that of maintenance_work_mem.  Parallel workers are not used,
- * whatever the server would allow: a build here is faster alone than core's
- * with two.
+ * whatever the server would allow.
  *
  *-------------------------------------------------------------------------
  */

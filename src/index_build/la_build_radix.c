@@ -19,8 +19,7 @@
 
 #include "index_build/la_build_radix.h"
 
-/* Entries up to which insertion is faster than another pass (measured on
- * random words: 16 to 32 are alike, 64 is slower). */
+/* Entries up to which insertion is used instead of another pass: arbitrary. */
 #define INSERTION_ENTRIES 24
 
 /* Bits of a digit: 2^11 counters of 4 bytes fit the L1 cache. */

@@ -91,6 +91,6 @@ def test_promoted_standby_goes_on(primary: WatchedServer, standby: WatchedServer
 
 
 def _caught_up(source: Connection, copy: Connection) -> None:
-    position = scalar(source, "SELECT pg_current_wal_insert_lsn()")
+    position = scalar(source, "SELECT pg_current_wal_flush_lsn()")
     caught_up = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
     wait_until(lambda: scalar(copy, caught_up), "the standby has replayed everything", 120)

@@ -16,6 +16,7 @@
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 
+#include "attach/la_attach.h"
 #include "attach/la_registry.h"
 #include "la_explain.h"
 #include "la_stats.h"
@@ -81,6 +82,7 @@ explain_per_node(PlanState *planstate, List *ancestors,
 	static LaNode disabled = {.reason = LA_REASON_DISABLED};
 	LaExplainOptions *options;
 	LaNode	   *node;
+	LaFeature	feature;
 
 	if (next_explain_per_node)
 		next_explain_per_node(planstate, ancestors, relationship, plan_name,
@@ -89,10 +91,10 @@ explain_per_node(PlanState *planstate, List *ancestors,
 	options = GetExplainExtensionState(es, extension_id);
 	if (options == NULL || !options->lookahead)
 		return;
-	if (!IsA(planstate, IndexScanState) && !IsA(planstate, IndexOnlyScanState))
+	if (!la_attach_feature(planstate, &feature))
 		return;
 	node = la_registry_find(planstate);
-	if (node == NULL)
+	if (node == NULL || !node->classified)
 		node = &disabled;
 	else
 		la_worker_counters_collect(node->query);

@@ -93,7 +93,7 @@ peek_exec(PlanState *planstate)
 	ScanDirection direction;
 	IndexScanDesc scan = scan_of(planstate, &direction);
 
-	if (scan != NULL && scan->opaque != NULL && la_index_prefetch_enabled())
+	if (scan != NULL && scan->opaque != NULL && la_feature_enabled(LA_FEATURE_INDEX_SCAN))
 		peek(node, scan, direction);
 	return node->peek->core(planstate);
 }

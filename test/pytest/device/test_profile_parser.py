@@ -1,101 +1,27 @@
-"""The parser of device profiles, alone: compiled as a library, and fuzzed with sanitizers."""
+"""The parser of device profiles, alone: what it takes, what it refuses, and fuzzed."""
 
-import ctypes
-import os
+import random
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from device.compiled_parser import (
+    HEAD,
+    MACHINE,
+    MAX_SECTIONS,
+    PROFILE,
+    SECTION,
+    CProfile,
+    Parser,
+    compile_parser,
+)
+from lookahead.device.profile import ProfileError, format_profiles, parse_profiles
 from lookahead.installation import Installation
 
-_TOP = Path(__file__).resolve().parents[3]
-_SOURCE = _TOP / "src" / "device" / "la_profile_parse.c"
 _FUZZER = Path(__file__).with_name("fuzz_profile.c")
 _FUZZ_INPUTS = 1_000_000
-_MAX_SECTIONS = 32
-
-MACHINE = "id-" + "0123456789abcdef" * 2
-SECTION = f"""[device 8:1]
-machine = {MACHINE}
-identity = fs=ab12;sectors=1000;serial=XYZ
-measured_at = 2026-01-31T23:59:59Z
-random_read_latency_us = 95.5
-bandwidth_mb = 1500
-depth = 64
-request_blocks = 32
-gap_limit = 3
-iops_at_depth_1 = 10000
-iops_at_depth_64 = 60000.25
-"""
-HEAD = "# a comment\nversion = 1\n\n"
-PROFILE = f"{HEAD}{SECTION}[end]\n"
-
-
-class CValues(ctypes.Structure):
-    _fields_ = (
-        ("depth", ctypes.c_int),
-        ("request_blocks", ctypes.c_int),
-        ("gap_limit", ctypes.c_int),
-        ("random_read_us", ctypes.c_double),
-        ("iops", ctypes.c_double),
-        ("bandwidth_mb", ctypes.c_double),
-    )
-
-
-class CSection(ctypes.Structure):
-    _fields_ = (
-        ("device_major", ctypes.c_uint32),
-        ("device_minor", ctypes.c_uint32),
-        ("machine", ctypes.c_char * 38),
-        ("identity", ctypes.c_char * 128),
-        ("measured_at", ctypes.c_char * 21),
-        ("values", CValues),
-        ("iops_at_depth", ctypes.c_double * 9),
-    )
-
-
-class CProfile(ctypes.Structure):
-    _fields_ = (("nsections", ctypes.c_int), ("sections", CSection * _MAX_SECTIONS))
-
-
-class CError(ctypes.Structure):
-    _fields_ = (("line", ctypes.c_int), ("what", ctypes.c_char_p))
-
-
-@dataclass(frozen=True)
-class Parser:
-    """The compiled parser: a profile, or the line and what is wrong with it."""
-
-    library: ctypes.CDLL
-
-    def parse(self, text: str | bytes) -> CProfile | tuple[int, str]:
-        data = text.encode("latin-1") if isinstance(text, str) else text
-        profile, error = CProfile(), CError()
-        if self.library.la_profile_parse(
-            data, ctypes.c_size_t(len(data)), ctypes.byref(profile), ctypes.byref(error)
-        ):
-            return profile
-        return error.line, error.what.decode()
-
-
-def _compile(installation: Installation, target: Path, *arguments: str) -> None:
-    headers = subprocess.run(
-        [installation.pg_config, "--includedir-server"], check=True, text=True, capture_output=True
-    ).stdout.strip()
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-Wall", "-Werror", "-isystem", headers, f"-I{_TOP / 'src'}"]
-    subprocess.run([*compiler, *flags, *arguments, str(_SOURCE), "-o", str(target)], check=True)
-
-
-@pytest.fixture(scope="module")
-def parser(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Parser:
-    library = tmp_path_factory.mktemp("profile") / "profile.so"
-    _compile(installation, library, "-shared", "-fPIC", "-O1")
-    loaded = ctypes.CDLL(str(library))
-    loaded.la_profile_parse.restype = ctypes.c_bool
-    return Parser(loaded)
+_COMPARED_INPUTS = 5_000
 
 
 def test_whole_profile(parser: Parser) -> None:
@@ -122,10 +48,10 @@ def test_blanks_do_not_matter_and_the_order_neither(parser: Parser) -> None:
 
 
 def test_several_devices(parser: Parser) -> None:
-    sections = "".join(SECTION.replace("8:1", f"8:{n}") for n in range(_MAX_SECTIONS))
+    sections = "".join(SECTION.replace("8:1", f"8:{n}") for n in range(MAX_SECTIONS))
     profile = parser.parse(f"{HEAD}{sections}[end]\n")
     assert isinstance(profile, CProfile)
-    assert profile.nsections == _MAX_SECTIONS
+    assert profile.nsections == MAX_SECTIONS
     assert profile.sections[31].device_minor == 31
     more = f"{HEAD}{sections}{SECTION.replace('8:1', '9:1')}[end]\n"
     assert parser.parse(more) == (3 + 11 * 32 + 1, "there are more than 32 devices")
@@ -232,7 +158,7 @@ def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
     """No crash, and nothing absurd accepted, over a million mutated profiles."""
     program, profile = tmp_path / "fuzz", tmp_path / "profile"
     sanitizers = "-fsanitize=address,undefined"
-    _compile(
+    compile_parser(
         installation, program, "-O2", "-g", sanitizers, "-fno-sanitize-recover", str(_FUZZER), "-lm"
     )
     second = SECTION.replace("8:1", "254:0")
@@ -250,3 +176,36 @@ def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
     # Both sides have to be reached for the figure to mean anything.
     assert accepted > _FUZZ_INPUTS // 100
     assert refused > _FUZZ_INPUTS // 2
+
+
+def _accepted_by_lab(text: str) -> bool:
+    try:
+        parse_profiles(text)
+    except ProfileError:
+        return False
+    return True
+
+
+def test_lab_and_extension_accept_the_same(parser: Parser, seed: int) -> None:
+    rng = random.Random(f"{seed}:profile")
+    second = SECTION.replace("8:1", "254:0").replace("= 64\n", "= 1\n")
+    base = f"{HEAD}{SECTION}\n# comment\n{second}[end]\n"
+    pieces = (*"09.-=#x: ", "\n", "\t", "\0", "[end]\n", "depth = 1\n")
+    accepted = 0
+    for _ in range(_COMPARED_INPUTS):
+        at, size = rng.randrange(len(base)), rng.choice((0, 0, 1, 2, 20))
+        text = base[:at] + rng.choice(pieces) * rng.randint(0, 2) + base[at + size :]
+        taken = isinstance(parser.parse(text), CProfile)
+        assert taken == _accepted_by_lab(text), text
+        accepted += taken
+    assert _COMPARED_INPUTS // 100 < accepted < _COMPARED_INPUTS
+
+
+def test_the_lab_writes_what_the_extension_reads(parser: Parser) -> None:
+    profiles = parse_profiles(PROFILE.replace("60000.25", "60000.5"))
+    text = format_profiles(profiles)
+    assert parse_profiles(text) == profiles
+    read = parser.parse(text)
+    assert isinstance(read, CProfile)
+    assert read.sections[0].machine.decode() == MACHINE
+    assert read.sections[0].values.iops == 60000.5

@@ -19,6 +19,7 @@ MAX_GAP_BLOCKS = 256
 _VERSION = "1"
 _MAX_BYTES = 64 * 1024
 _MAX_SECTIONS = 32
+_MAX_MAJOR, _MAX_MINOR = 4095, 1048575
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
 _INTEGER = re.compile(r"\d{1,9}", re.ASCII)
 _TEXTS = {
@@ -161,8 +162,8 @@ def _assignments(text: str) -> dict[str, str]:
 
 
 def _parse_section(name: str, body: str) -> DeviceProfile:
-    number = re.fullmatch(r"device (\d{1,4}):(\d{1,7})", name, re.ASCII)
-    if number is None:
+    number = re.fullmatch(r"device (\d{1,9}):(\d{1,9})", name, re.ASCII)
+    if number is None or int(number[1]) > _MAX_MAJOR or int(number[2]) > _MAX_MINOR:
         raise ProfileError(f"[{name}] is neither [device MAJOR:MINOR] nor [end]")
     values = _assignments(body)
     known = {*_REQUIRED, *_DEPTH_KEYS}

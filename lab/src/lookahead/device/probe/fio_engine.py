@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lookahead.account import own_account
 from lookahead.device.probe.pattern import Pattern
 from lookahead.device.probe.reading import Reading
 from lookahead.device.probe.test_file import TestFile
@@ -71,13 +72,10 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
 
 def _run(job_file: str, count: int) -> list[dict[str, Any]]:
     try:
-        done = subprocess.run(
+        done = own_account().run(
             [PROGRAM, "--readonly", "--output-format=json", "-"],
             input=job_file,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=_PATIENCE_SECONDS * count,
+            timeout_seconds=_PATIENCE_SECONDS * count,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _not_measured(str(error)) from None

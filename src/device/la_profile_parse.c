@@ -32,6 +32,9 @@
 #define MAX_MAJOR 4095
 #define MAX_MINOR 1048575
 
+/* Nothing was measured before. */
+#define FIRST_YEAR 2000
+
 /* A part of the text. */
 typedef struct LaSpan
 {
@@ -113,6 +116,7 @@ static const char *take_text(LaProfileSection *section,
 static bool is_machine(LaSpan value);
 static bool is_identity(LaSpan value);
 static bool is_time(LaSpan value);
+static int	two_digits(const char *text);
 static bool parse_number(LaSpan text, bool integer, double *number);
 static bool is_printable(LaSpan line);
 static LaSpan part_of(const char *start, const char *end);
@@ -373,10 +377,18 @@ is_identity(LaSpan value)
 		memchr(value.start, '\t', value.length) == NULL;
 }
 
+/*
+ * A time that PostgreSQL takes as well: the view casts it.
+ */
 static bool
 is_time(LaSpan value)
 {
 	static const char shape[] = "dddd-dd-ddTdd:dd:ddZ";
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	int			year;
+	int			month;
+	int			day;
+	bool		is_leap;
 
 	if (value.length != sizeof(shape) - 1)
 		return false;
@@ -387,7 +399,21 @@ is_time(LaSpan value)
 		if (shape[i] == 'd' ? c < '0' || c > '9' : c != shape[i])
 			return false;
 	}
-	return true;
+	year = two_digits(value.start) * 100 + two_digits(value.start + 2);
+	month = two_digits(value.start + 5);
+	day = two_digits(value.start + 8);
+	is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+	return year >= FIRST_YEAR && month >= 1 && month <= 12 && day >= 1 &&
+		day <= days[month - 1] + (month == 2 && is_leap ? 1 : 0) &&
+		two_digits(value.start + 11) < 24 &&
+		two_digits(value.start + 14) < 60 &&
+		two_digits(value.start + 17) < 60;
+}
+
+static int
+two_digits(const char *text)
+{
+	return (text[0] - '0') *10 + (text[1] - '0');
 }
 
 /*

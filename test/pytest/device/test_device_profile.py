@@ -1,7 +1,9 @@
 """The profile as a server takes it: for which tablespaces, from whom, and how often it says no."""
 
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +16,10 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from lookahead.device.identity import DeviceId, device_of, machine_name
-from lookahead.device.profile import DeviceProfile, format_profiles
+from lookahead.device.profile import DepthRate, DeviceProfile, format_profiles
 from lookahead.extension import Stage
 
+_MEMORY = Path("/dev/shm")
 _IGNORED = 'device profile "'
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -31,7 +34,7 @@ def _profile(device: DeviceId, **changes: Any) -> DeviceProfile:
         depth=64,
         request_blocks=32,
         gap_limit=3,
-        iops_at_depth={1: 10_000.0, 64: 60_000.5},
+        rates=(DepthRate(1, 10_000.0), DepthRate(64, 60_000.5)),
     )
     return replace(made, **changes)
 
@@ -152,6 +155,34 @@ def test_each_tablespace_has_the_profile_of_its_device(
         gone = session.execute("SELECT reason FROM pg_lookahead_device_profile(%s)", [oid])
         assert gone.fetchone() == ("the device of the tablespace has no identity",)
     folder.rmdir()
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder on a file system without a block device."""
+    if not _MEMORY.is_dir() or os.major(_MEMORY.stat().st_dev) != 0:
+        pytest.skip(f"{_MEMORY} is not in memory")
+    folder = Path(tempfile.mkdtemp(prefix="lookahead-space-", dir=_MEMORY))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_devices_without_number_are_told_by_their_file_system(
+    server: WatchedServer, configured: Path, memory: Path
+) -> None:
+    """The kernel numbers them anew at each mount, so the minor number does not count."""
+    os.chown(memory, server.account.uid, server.account.gid)
+    there = device_of(memory)
+    profiles = (
+        _profile(_here(server)),
+        _profile(replace(there, minor=there.minor + 1), depth=1),
+    )
+    _write(configured, format_profiles(profiles))
+    with server.connect() as session:
+        session.execute(f"CREATE TABLESPACE memory LOCATION '{memory}'")
+        assert _row(session, "memory")["depth"] == 1
+        assert _row(session)["depth"] == 64
+        session.execute("DROP TABLESPACE memory")
 
 
 def test_another_device_was_not_measured(server: WatchedServer, configured: Path) -> None:

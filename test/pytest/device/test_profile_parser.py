@@ -22,6 +22,7 @@ from lookahead.installation import Installation
 _FUZZER = Path(__file__).with_name("fuzz_profile.c")
 _FUZZ_INPUTS = 1_000_000
 _COMPARED_INPUTS = 5_000
+_NO_TIME = "the value is not a time such as 2026-01-31T23:59:59Z"
 
 
 def test_whole_profile(parser: Parser) -> None:
@@ -45,6 +46,13 @@ def test_blanks_do_not_matter_and_the_order_neither(parser: Parser) -> None:
     profile = parser.parse(f"version=1\n{first}\n{body}\n  # comment\n[end]\n\n# after\n")
     assert isinstance(profile, CProfile)
     assert profile.sections[0].values.iops == 60000.25
+
+
+@pytest.mark.parametrize("day", ["2028-02-29", "2000-02-29", "9999-12-31", "2026-04-30"])
+def test_days_of_the_calendar(parser: Parser, day: str) -> None:
+    text = PROFILE.replace("2026-01-31", day)
+    assert isinstance(parser.parse(text), CProfile)
+    assert parse_profiles(text)[0].measured_at.startswith(day)
 
 
 def test_several_devices(parser: Parser) -> None:
@@ -114,7 +122,14 @@ def test_absurd_numbers_are_refused(parser: Parser, key: str, value: str) -> Non
         ("id-0123", "id-123", 5, "the value is not the name of a machine"),
         ("serial=XYZ", "serial=X Z", 6, "the value is not the identity of a device"),
         ("serial=XYZ", "serial=" + "X" * 128, 6, "the value is not the identity of a device"),
-        ("01-31T", "01-31 ", 7, "the value is not a time such as 2026-01-31T23:59:59Z"),
+        ("01-31T", "01-31 ", 7, _NO_TIME),
+        ("01-31T", "13-01T", 7, _NO_TIME),
+        ("01-31T", "00-01T", 7, _NO_TIME),
+        ("01-31T", "04-31T", 7, _NO_TIME),
+        ("01-31T", "02-29T", 7, _NO_TIME),
+        ("2026", "0026", 7, _NO_TIME),
+        ("T23:", "T24:", 7, _NO_TIME),
+        (":59Z", ":60Z", 7, _NO_TIME),
         ("bandwidth_mb", "bandwith_mb", 9, "the key is unknown"),
         ("bandwidth_mb = 1500", "depth = 8", 10, "the key comes twice"),
         ("depth = 64", "depth = 257", 10, "the value is out of range"),

@@ -4,8 +4,10 @@ The extension's parser (src/device/la_profile_parse.c) decides what is valid; th
 same, and a test has both read the same texts. docs/device-profile.md describes the format.
 """
 
+import errno
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from lookahead.device.identity import DeviceId
@@ -19,6 +21,7 @@ MAX_GAP_BLOCKS = 256
 _VERSION = "1"
 _MAX_BYTES = 64 * 1024
 _MAX_SECTIONS = 32
+_FIRST_YEAR = 2000  # nothing was measured before
 _MAX_MAJOR, _MAX_MINOR = 4095, 1048575
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
 _INTEGER = re.compile(r"\d{1,9}", re.ASCII)
@@ -48,11 +51,19 @@ _COMMENT = """\
 
 
 @dataclass(frozen=True)
+class DepthRate:
+    """Random reads per second with `depth` in flight."""
+
+    depth: int
+    iops: float
+
+
+@dataclass(frozen=True)
 class DeviceProfile:
     """One device: who it is, and what was measured. `bandwidth_mb` is in 10^6 bytes per second.
 
     `depth`, `request_blocks` and `gap_limit` (in blocks of 8 kB) are what the extension works with;
-    `iops_at_depth` holds the random reads per second of each depth measured.
+    `rates` are of each depth measured, in ascending order.
     """
 
     device: DeviceId
@@ -63,7 +74,7 @@ class DeviceProfile:
     depth: int
     request_blocks: int
     gap_limit: int
-    iops_at_depth: dict[int, float]
+    rates: tuple[DepthRate, ...]
 
     def is_of(self, other: "DeviceProfile") -> bool:
         """Whether both are of one device on one machine."""
@@ -101,23 +112,30 @@ def parse_profiles(text: str) -> tuple[DeviceProfile, ...]:
     return profiles
 
 
-def merge_into(path: Path, profile: DeviceProfile) -> None:
-    """Write the profile of one device into a file, keeping those of others in it.
+def read_profiles(path: Path) -> tuple[DeviceProfile, ...]:
+    """What a file says, nothing when it does not exist.
 
-    Raises LabError when the file exists and is no profile: then it is not ours to replace.
+    Raises LabError when it is no profile, or its folder is not there: a profile written to it
+    would be lost, or replace something else.
     """
-    others: tuple[DeviceProfile, ...] = ()
     try:
-        others = parse_profiles(path.read_text(encoding="ascii"))
+        if not path.parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f'there is no folder "{path.parent}"')
+        return parse_profiles(path.read_text(encoding="ascii"))
     except FileNotFoundError:
-        pass
+        return ()
     except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"it is no profile: {error}"
         raise LabError(
-            f'"{path}" is there and is no device profile: {error}',
-            "Name another file with --profile, or remove this one.",
+            f'cannot write a device profile to "{path}": {reason}',
+            "Name another file with --profile.",
             status=ExitStatus.ENVIRONMENT,
         ) from None
-    kept = tuple(other for other in others if not other.is_of(profile))
+
+
+def merge_into(path: Path, profile: DeviceProfile) -> None:
+    """Write the profile of one device into a file, keeping those of others in it."""
+    kept = [other for other in read_profiles(path) if not other.is_of(profile)]
     if len(kept) == _MAX_SECTIONS:
         raise LabError(
             f'"{path}" has {_MAX_SECTIONS} devices already',
@@ -141,9 +159,7 @@ def _format(profile: DeviceProfile) -> str:
         f"request_blocks = {profile.request_blocks}",
         f"gap_limit = {profile.gap_limit}",
     ]
-    lines += [
-        f"iops_at_depth_{depth} = {iops:.1f}" for depth, iops in profile.iops_at_depth.items()
-    ]
+    lines += [f"iops_at_depth_{rate.depth} = {rate.iops:.1f}" for rate in profile.rates]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -172,26 +188,36 @@ def _parse_section(name: str, body: str) -> DeviceProfile:
     for key, shape in _TEXTS.items():
         if not shape.fullmatch(values[key]):
             raise ProfileError(f"[{name}]: {key} has another form")
-    iops = {
-        depth: _number(values[key], _IOPS_BOUNDS, key)
+    _check_time(values["measured_at"])
+    rates = tuple(
+        DepthRate(depth, _number(values[key], _IOPS_BOUNDS, key))
         for key, depth in _DEPTH_KEYS.items()
         if key in values
-    }
+    )
     numbers = {key: _number(values[key], bounds, key) for key, bounds in _NUMBERS.items()}
     integers = {key: _integer(values[key], bounds, key) for key, bounds in _INTEGERS.items()}
-    if integers["depth"] not in iops:
+    if integers["depth"] not in {rate.depth for rate in rates}:
         raise ProfileError(f"[{name}]: the IOPS at its depth are missing")
     return DeviceProfile(
         device=DeviceId(int(number[1]), int(number[2]), values["identity"]),
         machine=values["machine"],
         measured_at=values["measured_at"],
-        iops_at_depth=iops,
+        rates=rates,
         random_read_latency_us=numbers["random_read_latency_us"],
         bandwidth_mb=numbers["bandwidth_mb"],
         depth=integers["depth"],
         request_blocks=integers["request_blocks"],
         gap_limit=integers["gap_limit"],
     )
+
+
+def _check_time(text: str) -> None:
+    try:
+        year = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").year
+    except ValueError:
+        year = 0
+    if year < _FIRST_YEAR:
+        raise ProfileError(f"measured_at = {text} is no time")
 
 
 def _number(text: str, bounds: tuple[float, float], key: str) -> float:

@@ -24,7 +24,7 @@ from lookahead.device.probe.probe_data import (
 )
 from lookahead.device.probe.reading import Engine
 from lookahead.device.probe.test_file import TestFile, choose_size
-from lookahead.device.profile import BLOCK_BYTES, DeviceProfile
+from lookahead.device.profile import BLOCK_BYTES, DepthRate, DeviceProfile
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import collect_machine_facts, collect_source_facts
@@ -227,7 +227,7 @@ def _findings(summary: ProbeSummary, campaign: Campaign) -> list[Finding]:
 
 
 def _profile(summary: ProbeSummary, folder: Path, measured_at: str) -> DeviceProfile:
-    depths = {point.x: point.figure.value for point in summary.curves[0].points}
+    rates = tuple(DepthRate(point.x, point.figure.value) for point in summary.curves[0].points)
     depth_knee, size_knee = summary.curves[0].knee, summary.curves[1].knee
     assert depth_knee is not None and size_knee is not None
     return DeviceProfile(
@@ -239,7 +239,7 @@ def _profile(summary: ProbeSummary, folder: Path, measured_at: str) -> DevicePro
         depth=int(depth_knee.value),
         request_blocks=max(1, int(size_knee.value) * 1024 // BLOCK_BYTES),
         gap_limit=int(summary.gap_limit.value),
-        iops_at_depth=depths,
+        rates=rates,
     )
 
 

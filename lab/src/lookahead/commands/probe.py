@@ -12,7 +12,7 @@ from lookahead.device.probe.place import Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.probe.test_file import MIN_BYTES
-from lookahead.device.profile import merge_into
+from lookahead.device.profile import merge_into, read_profiles
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 
@@ -113,6 +113,8 @@ def probe(context: CommandContext, /, **options: Any) -> None:
     """
     profile: Path | None = options["profile"]
     size_mb: int | None = options["size_mb"]
+    if profile is not None:
+        read_profiles(profile)  # before a minute is spent on measuring
     request = ProbeRequest(
         place=_place(options["folder"], options["tablespace"], options["dsn"]),
         engine=options["engine"],

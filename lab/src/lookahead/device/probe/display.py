@@ -21,10 +21,8 @@ def summary_lines(summary: ProbeSummary) -> Iterator[str]:
     yield f"random read, alone: {_interval(summary.latency_us)} us"
     yield f"bandwidth: {_interval(summary.bandwidth_mb)} MB/s"
     measured = "none" if summary.gap_break_even is None else str(summary.gap_break_even)
-    yield (
-        f"gap limit: {_interval(summary.gap_limit)} blocks by IOPS and bandwidth; "
-        f"longest gap measured that paid: {measured}"
-    )
+    yield f"gap limit: {_interval(summary.gap_limit)} blocks, by IOPS and bandwidth"
+    yield f"longest gap measured that paid: {measured}"
     yield f"medians of {summary.rounds} rounds, intervals of 95 %"
 
 

@@ -10,8 +10,9 @@ from typing import Literal
 
 BLOCK_BYTES = 8192
 KIB = 1024
-# Offsets drawn for one slice; more than a fast device serves in it would be a waste of time.
-_RANDOM_OFFSETS = 16_384
+# Of one slice, after which they are used again; more than a fast device serves in it would only
+# take time to make.
+_MAX_OFFSETS = 16_384
 
 Kind = Literal["random", "sequential", "through", "skip"]
 
@@ -43,17 +44,18 @@ class Pattern:
         if self.kind == "skip":
             span = (self.gap_blocks + 2) * BLOCK_BYTES
         places = (file_bytes - span) // BLOCK_BYTES + 1
-        starts = [int(generator.random() * places) * BLOCK_BYTES for _ in range(_RANDOM_OFFSETS)]
+        starts = [int(generator.random() * places) * BLOCK_BYTES for _ in range(_MAX_OFFSETS)]
         if self.kind != "skip":
             return starts
         distance = (self.gap_blocks + 1) * BLOCK_BYTES
         return [offset for start in starts for offset in (start, start + distance)]
 
     def _ascending(self, file_bytes: int, generator: random.Random) -> list[int]:
-        """The whole file once, from a random place on, and round its end."""
-        count = file_bytes // self.request_bytes
-        first = int(generator.random() * count)
-        return [(first + i) % count * self.request_bytes for i in range(count)]
+        """From a random place on and round the end of the file, at most once through it."""
+        places = file_bytes // self.request_bytes
+        first = int(generator.random() * places)
+        count = min(places, _MAX_OFFSETS)
+        return [(first + i) % places * self.request_bytes for i in range(count)]
 
 
 def random_reads(depth: int) -> Pattern:

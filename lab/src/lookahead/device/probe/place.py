@@ -93,7 +93,7 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
     if in_recovery:
         objections.append("the server is a standby")
     if active:
-        objections.append(f"{active} other sessions are at work on the server")
+        objections.append(f"sessions at work on the server: {active}")
     return Place(folder.resolve(), tuple(objections))
 
 

@@ -7,7 +7,6 @@ Every field is written under its own name; a change of meaning or name is a chan
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.device.probe.pattern import Kind
 from lookahead.device.profile import DeviceProfile
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.results import Finding
@@ -15,6 +14,7 @@ from lookahead.results import Finding
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 1
 
+SampleKind = Literal["random", "sequential", "through", "skip", "buffered"]
 Curve = Literal[
     "random reads", "sequential reads", "sequential reads, one at a time", "buffered reads"
 ]
@@ -42,7 +42,7 @@ class ProbeSample:
     round: int
     sequence: int
     engine: str
-    kind: Kind | Literal["buffered"]
+    kind: SampleKind
     depth: int
     request_bytes: int
     gap_blocks: int

@@ -26,6 +26,7 @@ from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.probe.reading import Engine
 from lookahead.device.probe.test_file import TestFile
 from lookahead.device.profile import parse_profiles
+from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
 from lookahead.stats import ratio_of_medians
@@ -118,6 +119,27 @@ def test_the_rate_is_a_mean(disk: Path) -> None:
     took = float(outcome.stderr.split("round 1 took ")[1].split(" s")[0])
     first_mb = sum(s.requests * s.request_bytes for s in document.samples if s.round == 0) / 1e6
     assert took >= first_mb / 400 - 0.1
+
+
+def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a made folder of the kernel's: the disk keeps its own."""
+    setting = disk / "sys" / "made" / "queue" / "read_ahead_kb"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("256\n")
+    made = ReadAhead("made", disk / "journal", sys_block=disk / "sys")
+    monkeypatch.setattr(ReadAhead, "of", lambda device: made)
+    monkeypatch.setattr(
+        "lookahead.device.probe.probe.find_block_device", lambda folder: BlockDevice("made", "made")
+    )
+    outcome = _probe(disk, "--engine", "own", "--read-ahead", "4096", "--read-ahead", "128")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    document = _document(disk)
+    tried = [s.read_ahead_kb for s in document.samples if s.kind == "buffered" and s.round == 0]
+    assert tried == [4096, 128]
+    assert document.summary is not None
+    assert [point.x for point in document.summary.curves[3].points] == [128, 4096]
+    assert setting.read_text() == "256\n"
+    assert not (disk / "journal").exists()
 
 
 @pytest.mark.parametrize(

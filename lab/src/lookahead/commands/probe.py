@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.device.identity import device_of
 from lookahead.device.probe.display import summary_lines
 from lookahead.device.probe.place import Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
@@ -113,10 +114,13 @@ def probe(context: CommandContext, /, **options: Any) -> None:
     """
     profile: Path | None = options["profile"]
     size_mb: int | None = options["size_mb"]
+    place = _place(options["folder"], options["tablespace"], options["dsn"])
     if profile is not None:
-        read_profiles(profile)  # before a minute is spent on measuring
+        # What would forbid to write it is better said before a minute is spent on measuring.
+        read_profiles(profile)
+        device_of(place.folder)
     request = ProbeRequest(
-        place=_place(options["folder"], options["tablespace"], options["dsn"]),
+        place=place,
         engine=options["engine"],
         size_bytes=size_mb * 2**20 if size_mb is not None else None,
         time_s=float(options["time_s"]),

@@ -1,6 +1,7 @@
 """The probe's engine on fio, the usual program for this: one process for each round."""
 
 import json
+import random
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ PROGRAM = "fio"
 # Between two jobs fio spends about 0.35 s of its own; this is for one that hangs.
 _PATIENCE_SECONDS = 30.0
 _MODES = {"random": "randread", "sequential": "read"}
+_ALIGNMENT_BYTES = 4 * 2**20  # of the largest request
 _MEDIAN = "50.000000"
 
 
@@ -50,7 +52,6 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
     lines = [
         "[global]",
         f"filename={file.path}",
-        f"size={file.size_bytes}",
         f"runtime={max(1, round(slice_s * 1000))}ms",
         "time_based=1",
         "direct=1",
@@ -58,6 +59,7 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
         "norandommap=1",
         "allow_file_create=0",
         "stonewall",
+        f"size={file.size_bytes}",
     ]
     for number, pattern in enumerate(patterns):
         lines += [
@@ -67,7 +69,16 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
             f"iodepth={pattern.depth}",
             f"randseed={seed + number + 1}",
         ]
+        if pattern.kind == "sequential":
+            first = _first_byte(file.size_bytes, seed + number)
+            lines += [f"offset={first}", f"size={file.size_bytes - first}"]
     return "\n".join(lines) + "\n"
+
+
+def _first_byte(file_bytes: int, seed: int) -> int:
+    """Where a job begins, as in our own engine not always at the same place."""
+    places = file_bytes // _ALIGNMENT_BYTES
+    return random.Random(seed).randrange(places * 3 // 4) * _ALIGNMENT_BYTES
 
 
 def _run(job_file: str, count: int) -> list[dict[str, Any]]:

@@ -105,8 +105,8 @@ def _one_at_a_time(
 
 def _by_threads(descriptor: int, pattern: Pattern, offsets: list[int], seconds: float) -> Reading:
     """A thread for each read in flight; they take the offsets in turn."""
-    depth, counts, failures = pattern.depth, [0] * pattern.depth, []
-    deadline = time.perf_counter() + seconds
+    depth, counts = pattern.depth, [0] * pattern.depth
+    failures: list[OSError] = []
 
     def read(number: int) -> None:
         position = number % len(offsets)
@@ -121,6 +121,7 @@ def _by_threads(descriptor: int, pattern: Pattern, offsets: list[int], seconds: 
 
     threads = [threading.Thread(target=read, args=(number,)) for number in range(depth)]
     started = time.perf_counter()
+    deadline = started + seconds
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -14,7 +14,7 @@ from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
-from lookahead.commands.run import run
+from lookahead.commands.run.group import run
 from lookahead.errors import ExitStatus, LabError
 from lookahead.render import Terminal
 

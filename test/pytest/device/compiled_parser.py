@@ -1,15 +1,16 @@
 """The extension's parser of device profiles, compiled alone, and a text for it."""
 
 import ctypes
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from compiling import shared_library
 
 from lookahead.installation import Installation
 
 _TOP = Path(__file__).resolve().parents[3]
-_SOURCE = _TOP / "src" / "device" / "la_profile_parse.c"
+SOURCE = _TOP / "src" / "device" / "la_profile_parse.c"
+INCLUDE = f"-I{_TOP / 'src'}"
 MAX_SECTIONS = 32
 
 MACHINE = "id-" + "0123456789abcdef" * 2
@@ -76,19 +77,8 @@ class Parser:
         return error.line, error.what.decode()
 
 
-def compile_parser(installation: Installation, target: Path, *arguments: str) -> None:
-    headers = subprocess.run(
-        [installation.pg_config, "--includedir-server"], check=True, text=True, capture_output=True
-    ).stdout.strip()
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-Wall", "-Werror", "-isystem", headers, f"-I{_TOP / 'src'}"]
-    subprocess.run([*compiler, *flags, *arguments, str(_SOURCE), "-o", str(target)], check=True)
-
-
 def load_parser(installation: Installation, folder: Path) -> Parser:
     """Compile it as a library in `folder`, and load that."""
-    library = folder / "profile.so"
-    compile_parser(installation, library, "-shared", "-fPIC", "-O1")
-    loaded = ctypes.CDLL(str(library))
+    loaded = ctypes.CDLL(str(shared_library(SOURCE, folder, installation, INCLUDE)))
     loaded.la_profile_parse.restype = ctypes.c_bool
     return Parser(loaded)

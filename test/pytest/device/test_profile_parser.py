@@ -5,16 +5,18 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compiling import program
 
 from device.compiled_parser import (
     HEAD,
+    INCLUDE,
     MACHINE,
     MAX_SECTIONS,
     PROFILE,
     SECTION,
+    SOURCE,
     CProfile,
     Parser,
-    compile_parser,
 )
 from lookahead.device.profile import ProfileError, format_profiles, parse_profiles
 from lookahead.installation import Installation
@@ -171,15 +173,15 @@ def test_large_files_are_refused(parser: Parser) -> None:
 
 def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
     """No crash, and nothing absurd accepted, over a million mutated profiles."""
-    program, profile = tmp_path / "fuzz", tmp_path / "profile"
-    sanitizers = "-fsanitize=address,undefined"
-    compile_parser(
-        installation, program, "-O2", "-g", sanitizers, "-fno-sanitize-recover", str(_FUZZER), "-lm"
+    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover")
+    fuzzer = program(
+        (_FUZZER, SOURCE), tmp_path, installation, INCLUDE, "-O2", "-g", *sanitizers, "-lm"
     )
+    profile = tmp_path / "profile"
     second = SECTION.replace("8:1", "254:0")
     profile.write_text(f"{HEAD}{SECTION}{second}[end]\n")
     done = subprocess.run(
-        [program, profile, str(_FUZZ_INPUTS), str(seed)],
+        [fuzzer, profile, str(_FUZZ_INPUTS), str(seed)],
         text=True,
         capture_output=True,
         check=False,

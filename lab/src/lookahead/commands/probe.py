@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import seed_option
 from lookahead.device.identity import device_of
 from lookahead.device.probe.display import summary_lines
 from lookahead.device.probe.place import Place, named_folder, tablespace_folder
@@ -23,7 +24,6 @@ _MAX_SIZE_MB = 1024 * 1024
 # this unlimited, which cannot be helped: it is the figure that is looked for.
 _DEFAULT_RATE_MB = 500
 _MAX_RATE_MB = 1_000_000
-_MAX_SEED = 2**31 - 1
 
 
 @click.command()
@@ -90,13 +90,7 @@ _MAX_SEED = 2**31 - 1
     metavar="DIR",
     help="Folder for the result file.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, _MAX_SEED),
-    default=1,
-    show_default=True,
-    help="Seed of the places, the order and the intervals.",
-)
+@seed_option("Seed of the places, the order and the intervals.")
 @click.option(
     "--force", "forced", is_flag=True, help="Also on a standby, a busy device or a busy server."
 )

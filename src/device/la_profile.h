@@ -9,7 +9,9 @@
 #define LA_PROFILE_H
 
 /*
- * Of one device.  Blocks are of 8 kB; every value is within the bounds of
+ * Of one device, read from a cache of the process: it stays readable, but a
+ * reload may change it, so whoever needs the values for long copies them.
+ * Blocks are of 8 kB; every value is within the bounds of
  * la_profile_parse.c.
  */
 typedef struct LaDeviceProfile

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "device/la_profile.h"
@@ -30,12 +31,14 @@ static void fill_values(const LaProfileSection *section, Datum *values,
 						bool *nulls);
 
 /*
- * SQL function pg_lookahead_device_profile(tablespace oid).
+ * SQL function pg_lookahead_device_profile(tablespace oid).  Null when there
+ * is no such tablespace; 0 is the database's own.
  */
 Datum
 pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 {
 	const LaTablespaceProfile *found;
+	Oid			tablespace;
 	TupleDesc	descriptor;
 	Datum		values[PROFILE_COLUMNS] = {0};
 	bool		nulls[PROFILE_COLUMNS];
@@ -47,8 +50,14 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 				 errmsg("function pg_lookahead_device_profile belongs to another version of pg_lookahead"),
 				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
 
+	/* a cache entry stays for good, so there is none for made-up numbers */
+	tablespace = PG_GETARG_OID(0);
+	if (OidIsValid(tablespace) &&
+		!SearchSysCacheExists1(TABLESPACEOID, ObjectIdGetDatum(tablespace)))
+		PG_RETURN_NULL();
+
 	memset(nulls, true, sizeof(nulls));
-	found = la_tablespace_profile_find(PG_GETARG_OID(0));
+	found = la_tablespace_profile_find(tablespace);
 	if (found->device[0] != '\0')
 	{
 		values[0] = CStringGetTextDatum(found->device);

@@ -14,8 +14,9 @@ SELECT count(*) >= 2 AS visible FROM pg_lookahead_device;
 RESET ROLE;
 DROP ROLE regress_lookahead_reader;
 
--- a tablespace that does not exist has no device; 0 is the database's own
+-- a tablespace that does not exist has none; 0 is the database's own
 SELECT device, reason FROM pg_lookahead_device_profile(1);
+SELECT pg_lookahead_device_profile(1) IS NULL AS unknown;
 SELECT reason FROM pg_lookahead_device_profile(0);
 SELECT pg_lookahead_device_profile(NULL);
 

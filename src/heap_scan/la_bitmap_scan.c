@@ -147,7 +147,7 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 	else
 	{
 		state->node->mode = "stream";
-		max_ios = la_transport_distance(state->node->query->partial_fetch);
+		max_ios = la_transport_distance(table, state->node->query->partial_fetch);
 	}
 
 	read_stream_end(heap->rs_read_stream);
@@ -173,7 +173,8 @@ begin_bitmap(LaBitmapScan *state)
 	state->node->counters.scans++;
 	if (state->advice != NULL)
 		la_advice_start(state->advice,
-						la_transport_distance(state->node->query->partial_fetch));
+						la_transport_distance(state->advice->relation,
+											  state->node->query->partial_fetch));
 }
 
 /*

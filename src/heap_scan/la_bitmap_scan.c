@@ -199,7 +199,7 @@ must_look_ahead(LaBitmapScan *state)
 
 	if (state->asleep)
 	{
-		if (reads == state->reads)
+		if (reads == state->reads && !la_heap_scan_forced())
 			return false;
 		state->asleep = false;
 		state->last_missed = state->taken;

@@ -317,7 +317,7 @@ must_ask(LaSeqScan *state)
 	}
 	else if (++state->idle > LA_HEAP_SCAN_SLEEP_AFTER)
 		state->asleep = true;
-	return !state->asleep;
+	return !state->asleep || la_heap_scan_forced();
 }
 
 /*

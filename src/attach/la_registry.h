@@ -44,6 +44,8 @@ typedef struct LaNode
 	LaFeature	feature;
 	bool		classified;		/* has the walker decided about it? */
 	LaReason	reason;			/* why it is left to core, if it is */
+	const char *mode;			/* what this process does in a table scan, as
+								 * EXPLAIN shows it; NULL before its first row */
 
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;

@@ -50,7 +50,8 @@ typedef struct LaBitmapScan
 	ExecProcNodeMtd core;		/* executes the node */
 	HeapScanDesc heap;			/* NULL while the stream is core's */
 
-	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads ahead */
+	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads
+								 * ahead */
 	TBMIterateResult *window;	/* a ring */
 	uint32		window_size;
 	uint32		refill_below;	/* blocks in the window */
@@ -141,7 +142,10 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 		state->advice = la_advice_create(table, context, &state->node->counters);
 	}
 	else
+	{
+		state->node->mode = "stream";
 		max_ios = la_transport_distance(state->node->query->partial_fetch);
+	}
 
 	read_stream_end(heap->rs_read_stream);
 	heap->rs_read_stream = NULL;
@@ -203,6 +207,7 @@ must_look_ahead(LaBitmapScan *state)
 			return false;
 		state->asleep = false;
 		state->last_missed = state->taken;
+		state->node->mode = "advice";
 	}
 	else if (state->taken - state->last_missed > LA_HEAP_SCAN_SLEEP_AFTER)
 	{

@@ -71,8 +71,13 @@ la_heap_scan_may_swap(LaNode *node, TableScanDesc scan)
 	if (la_test_start_after >= 0)
 		least = la_test_start_after;
 #endif
-	return ((HeapScanDesc) scan)->rs_nblocks > least &&
-		layout_as_expected(node, scan);
+	if (((HeapScanDesc) scan)->rs_nblocks <= least)
+	{
+		node->mode = "small-table";
+		return false;
+	}
+	node->mode = "cached";
+	return layout_as_expected(node, scan);
 }
 
 /*

@@ -84,6 +84,8 @@ static BlockNumber advance(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
 static void look_ahead(LaSeqScan *state);
 static bool must_ask(LaSeqScan *state);
+static void wake_up(LaSeqScan *state);
+static bool trial_wants_asking(LaSeqScan *state);
 static void ask(LaSeqScan *state);
 
 /*
@@ -286,7 +288,7 @@ look_ahead(LaSeqScan *state)
 	uint64		goal;
 
 	if (!must_ask(state) ||
-		(state->on_trial && !la_seq_trial_page(&state->trial)))
+		(state->on_trial && !trial_wants_asking(state)))
 	{
 		state->ramp = 0;
 		return;
@@ -310,7 +312,7 @@ must_ask(LaSeqScan *state)
 	if (reads != state->reads)
 	{
 		if (state->asleep)
-			la_seq_trial_start(&state->trial);
+			wake_up(state);
 		state->asleep = false;
 		state->reads = reads;
 		state->idle = 0;
@@ -318,6 +320,29 @@ must_ask(LaSeqScan *state)
 	else if (++state->idle > LA_HEAP_SCAN_SLEEP_AFTER)
 		state->asleep = true;
 	return !state->asleep || la_heap_scan_forced();
+}
+
+/*
+ * A page had to be read, after many that had not.
+ */
+static void
+wake_up(LaSeqScan *state)
+{
+	la_seq_trial_start(&state->trial);
+	state->node->mode = state->on_trial ? "trial" : "advice";
+}
+
+/*
+ * Does a trial, or its verdict, say that the scan shall ask?
+ */
+static bool
+trial_wants_asking(LaSeqScan *state)
+{
+	bool		ask = la_seq_trial_page(&state->trial);
+
+	if (state->trial.phase == LA_TRIAL_DECIDED)
+		state->node->mode = ask ? "advice" : "plain";
+	return ask;
 }
 
 /*
@@ -330,6 +355,7 @@ ask(LaSeqScan *state)
 	LaScanCounters *counters = &state->node->counters;
 	BlockNumber block = (state->start + state->asked) % heap->rs_nblocks;
 	uint32		nblocks;
+	bool		was_resident;
 
 	nblocks = Min(state->request, state->run_end - state->asked);
 	nblocks = Min(nblocks, heap->rs_nblocks - block);
@@ -342,5 +368,8 @@ ask(LaSeqScan *state)
 		return;
 	counters->requests++;
 	counters->advised += nblocks;
+	was_resident = state->residency.resident;
 	la_residency_asked(&state->residency);
+	if (state->residency.resident && !was_resident)
+		counters->pauses++;
 }

@@ -82,7 +82,7 @@ def filter_condition(rng: Random, table: Table, alias: str) -> str:
 
 
 def where(rng: Random, table: Table, index: Index, alias: str) -> str:
-    """A full WHERE condition built around ``index``, now and then around other ways to find rows."""
+    """A full WHERE condition built around ``index``, now and then around another way to rows."""
     choice = rng.random()
     if table.gist and choice < 0.12:
         return inside_box(rng, table, alias)

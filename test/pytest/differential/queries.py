@@ -142,7 +142,8 @@ def tid_ranges(rng: Random, tables: Tables) -> Case:
     inner, index = pick(rng, tables)
     step = rng.choice((1, 7, 50))
     page = f"(abs(a.id) % {max(inner.rows // 4, 1)})"
-    condition = f"b.ctid >= ('(' || {page} || ',1)')::tid AND b.ctid < ('(' || {page} + {step} || ',2)')::tid"
+    low, high = f"('(' || {page} || ',1)')::tid", f"('(' || {page} + {step} || ',2)')::tid"
+    condition = f"b.ctid >= {low} AND b.ctid < {high}"
     if rng.random() < 0.3:
         condition += f" AND {index_condition(rng, index, 'b')}"
     sql = (

@@ -5,7 +5,16 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from heap_scan.probes import BITMAP_SCANS, FORCED, OFF, PINNED, SEQ_SCANS, make_cold, make_pages
+from heap_scan.probes import (
+    BITMAP_SCANS,
+    FORCED,
+    OFF,
+    PINNED,
+    SEQ_SCANS,
+    TID_RANGES,
+    make_cold,
+    make_pages,
+)
 
 pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
 
@@ -14,7 +23,7 @@ _SCANS = {
     "bitmap": (BITMAP_SCANS, "SELECT k, pad FROM c WHERE r < 1200"),
     "dense_bitmap": (BITMAP_SCANS, "SELECT k, pad FROM c WHERE k BETWEEN 5 AND 1590"),
     "seq": (SEQ_SCANS, "SELECT k, pad FROM c"),
-    "tid_range": (SEQ_SCANS, "SELECT k, pad FROM c WHERE ctid >= '(3,1)'"),
+    "tid_range": (TID_RANGES, "SELECT k, pad FROM c WHERE ctid >= '(3,1)'"),
 }
 _FETCHES = [1, 1, 2, 5, 1, 40, 1]
 

@@ -12,6 +12,7 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
+    TID_RANGES,
     make_cold,
     make_pages,
     only_scan,
@@ -84,7 +85,7 @@ def test_gap_is_read_through_without_an_error(session: Connection) -> None:
         (BITMAP_SCANS, "k BETWEEN 80 AND 120"),
         (BITMAP_SCANS, "r >= 0"),
         (SEQ_SCANS, "true"),
-        (SEQ_SCANS, "ctid BETWEEN '(40,1)' AND '(60,1)'"),
+        (TID_RANGES, "ctid BETWEEN '(40,1)' AND '(60,1)'"),
     ],
     ids=["bitmap", "whole_bitmap", "seq", "tid_range"],
 )
@@ -101,7 +102,7 @@ def test_wanted_page_gives_stocks_error(session: Connection, settings: str, cond
 
 
 def test_ranges_beside_it_are_read(session: Connection) -> None:
-    session.execute(SEQ_SCANS)
+    session.execute(TID_RANGES)
     make_cold(session, "d")
     for condition, first, last in (
         (f"ctid < '({_DAMAGED},0)'", 0, 99),

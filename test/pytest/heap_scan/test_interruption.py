@@ -11,7 +11,7 @@ from interrupting import interrupted_after, p99
 from server_log import WatchedServer
 from waiting import wait_until
 
-from heap_scan.probes import BITMAP_SCANS, FORCED, PARALLEL, SEQ_SCANS, make_pages
+from heap_scan.probes import BITMAP_SCANS, FORCED, PARALLEL, SEQ_SCANS, TID_RANGES, make_pages
 
 pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
 
@@ -24,7 +24,7 @@ _SCANS = {
         "SELECT count(md5(pad)) FROM i WHERE k = ANY (ARRAY(SELECT generate_series(0, 7999, 6)))",
     ),
     "seq": (SEQ_SCANS, "SELECT count(md5(pad)) FROM i"),
-    "tid_range": (SEQ_SCANS, "SELECT count(md5(pad)) FROM i WHERE ctid >= '(9,1)'"),
+    "tid_range": (TID_RANGES, "SELECT count(md5(pad)) FROM i WHERE ctid >= '(9,1)'"),
     "parallel_bitmap": (
         f"{BITMAP_SCANS}; {PARALLEL}",
         "SELECT count(md5(pad)) FROM i WHERE r < 6000",

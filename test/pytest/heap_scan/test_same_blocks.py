@@ -10,6 +10,7 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
+    TID_RANGES,
     make_pages,
     only_scan,
     scans,
@@ -115,7 +116,7 @@ def test_tables_of_few_pages(connection: Connection, pages: int, transport: dict
     queries = {
         "Bitmap Heap Scan": (BITMAP_SCANS, "k >= 0"),
         "Seq Scan": (SEQ_SCANS, "k >= 0"),
-        "Tid Range Scan": (SEQ_SCANS, "ctid < '(4294967294,1)'"),
+        "Tid Range Scan": (TID_RANGES, "ctid < '(4294967294,1)'"),
     }
     for kind, (settings, condition) in queries.items():
         sql = f"SELECT k, r, ctid FROM few WHERE {condition}"

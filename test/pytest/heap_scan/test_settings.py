@@ -9,6 +9,7 @@ from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
     SEQ_SCANS,
+    TID_RANGES,
     make_cold,
     make_pages,
     only_scan,
@@ -78,7 +79,7 @@ def test_each_switch_stops_its_own_scans(
 ) -> None:
     connection.execute(f"SET pg_lookahead.{switch}")
     found = set()
-    for settings, sql in ((BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (SEQ_SCANS, _RANGE)):
+    for settings, sql in ((BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (TID_RANGES, _RANGE)):
         connection.execute(f"RESET enable_seqscan; RESET enable_bitmapscan; {settings}")
         scan = only_scan(connection, sql)
         if scan["Status"] == "stock":
@@ -90,7 +91,7 @@ def test_each_switch_stops_its_own_scans(
 @pytest.mark.expects_in_log("leaves table scans of this session to core")
 @pytest.mark.parametrize(
     ("settings", "sql"),
-    [(BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (SEQ_SCANS, _RANGE)],
+    [(BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (TID_RANGES, _RANGE)],
     ids=["bitmap", "seq", "tid_range"],
 )
 def test_failed_self_check_leaves_a_session_to_core(

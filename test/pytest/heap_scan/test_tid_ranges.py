@@ -3,7 +3,7 @@
 import pytest
 from extension.probes import Connection, explain, scalar
 
-from heap_scan.probes import FORCED, OFF, SEQ_SCANS, both_ways, make_pages, only_scan, scans
+from heap_scan.probes import FORCED, OFF, TID_RANGES, both_ways, make_pages, only_scan, scans
 
 _PAGES = 300
 
@@ -13,7 +13,7 @@ def _table(connection: Connection) -> None:
     if scalar(connection, "SELECT to_regclass('t') IS NULL"):
         make_pages(connection, "t", _PAGES)
         connection.execute("DELETE FROM t WHERE k BETWEEN 250 AND 300")
-    connection.execute(SEQ_SCANS)
+    connection.execute(TID_RANGES)
 
 
 def _between(first: str, last: str) -> str:

@@ -22,7 +22,8 @@ from lookahead.extension import Stage
 _PAGE = 8192
 _PAGES = 200
 _DAMAGED = 50  # of rows 100 and 101
-_UNHURT = "SELECT k, ctid FROM d WHERE k = ANY (SELECT array_agg(n) FROM wanted)"
+# Of every other page one row: of all pages but the damaged one and its like.
+_UNHURT = "SELECT k, ctid FROM d WHERE k = ANY (ARRAY(SELECT generate_series(3, 399, 4)))"
 
 
 @pytest.fixture(scope="module", params=["--data-checksums", "--no-data-checksums"])
@@ -42,10 +43,6 @@ def server(
             need_extension(session, "pg_buffercache")
             make_pages(session, "d", _PAGES)
             path = started.data_directory / scalar(session, "SELECT pg_relation_filepath('d')")
-            # Every other page from the second half of a request on either side of the damage.
-            session.execute(
-                "CREATE TABLE wanted AS SELECT 2 * p + 1 AS n FROM generate_series(1, 199, 2) p"
-            )
             session.execute("CHECKPOINT")
         started.stop()
         with path.open("r+b") as file:

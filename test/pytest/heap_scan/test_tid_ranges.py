@@ -77,20 +77,20 @@ def test_range_that_is_null(connection: Connection) -> None:
 
 
 def test_cursor_that_may_turn_is_left_to_core(connection: Connection) -> None:
-    connection.execute(FORCED)
-    for sql in (_between("10,0", "20,0"), "SELECT k, ctid FROM t"):
-        with connection.transaction():
-            connection.execute(f"DECLARE c SCROLL CURSOR FOR {sql}")
-            forth = connection.execute("FETCH 15 FROM c").fetchall()
-            back = connection.execute("FETCH BACKWARD ALL FROM c").fetchall()
-            assert back == forth[-2::-1]
-            assert connection.execute("FETCH 3 FROM c").fetchall() == forth[:3]
-            left = scalar(
-                connection,
-                "SELECT sum((fallbacks ->> 'scrollable cursor')::int) FROM pg_stat_lookahead",
-            )
-            assert left > 0
-            connection.execute("CLOSE c")
+    """Compared with stock: going back in a range, 18.6 loses rows of pages it has read ahead."""
+    for sql in (_between("10,0", "20,0"), "SELECT k, ctid FROM t WHERE k >= 0"):
+        connection.execute("SET enable_seqscan = on")
+        walks = []
+        for settings in (OFF, f"SET pg_lookahead.enabled = on; {FORCED}"):
+            connection.execute(settings)
+            with connection.transaction():
+                connection.execute(f"DECLARE c SCROLL CURSOR FOR {sql}")
+                steps = ("FETCH 15", "FETCH BACKWARD ALL", "FETCH 3", "FETCH LAST", "FETCH -2")
+                walks.append([connection.execute(f"{step} FROM c").fetchall() for step in steps])
+                connection.execute("CLOSE c")
+        assert walks[0] == walks[1]
+    left = "SELECT sum((fallbacks ->> 'scrollable cursor')::int) FROM pg_stat_lookahead"
+    assert scalar(connection, left) == 2
 
 
 def test_cursor_that_only_goes_on(connection: Connection) -> None:
@@ -101,7 +101,7 @@ def test_cursor_that_only_goes_on(connection: Connection) -> None:
     with connection.transaction():
         connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
         seen = []
-        for count in (1, 2, 3, 50, 0, 100):
+        for count in (1, 2, 3, 50, 4, 100):
             seen += connection.execute(f"FETCH {count} FROM c").fetchall()
             connection.execute(f"SET pg_lookahead.bulk_read_size = {count % 4}")
         seen += connection.execute("FETCH ALL FROM c").fetchall()

@@ -29,6 +29,7 @@ int			la_index_build_extend_size = LA_INDEX_BUILD_EXTEND_SIZE;
 int			la_prefetch_distance = 0;
 int			la_gap_limit = -1;
 int			la_bulk_read_size = -1;
+char	   *la_device_profile = NULL;
 
 static bool enable_bitmap_prefetch = true;
 static bool enable_index_build = false;
@@ -37,6 +38,8 @@ static bool enable_seq_prefetch = true;
 
 static void define_switches(void);
 static void define_amounts(void);
+static void define_device_profile(void);
+static bool check_device_profile(char **newval, void **extra, GucSource source);
 
 #ifdef LA_TEST
 int			la_test_ring_size = 0;
@@ -60,6 +63,7 @@ la_guc_define(void)
 {
 	define_switches();
 	define_amounts();
+	define_device_profile();
 #ifdef LA_TEST
 	define_test_settings();
 	define_test_failures();
@@ -174,6 +178,37 @@ define_amounts(void)
 							PGC_USERSET,
 							GUC_EXPLAIN,
 							NULL, NULL, NULL);
+}
+
+/*
+ * Where it is written what the devices can do.  The path tells of the
+ * machine's layout, so it is hidden as core hides those of its files.
+ */
+static void
+define_device_profile(void)
+{
+	DefineCustomStringVariable("pg_lookahead.device_profile",
+							   "Sets the file with the measurements of this machine's devices.",
+							   "An empty string uses none.",
+							   &la_device_profile,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   check_device_profile, NULL, NULL);
+}
+
+/*
+ * Check hook.  Whether the file is any good is not seen before it is needed:
+ * it may be written after the setting.
+ */
+static bool
+check_device_profile(char **newval, void **extra, GucSource source)
+{
+	if (**newval == '\0' || is_absolute_path(*newval))
+		return true;
+	GUC_check_errdetail("\"%s\" is not an absolute path.", *newval);
+	GUC_check_errhint("Name a file outside of the data directory, as \"lookahead probe --profile\" writes it.");
+	return false;
 }
 
 /*

@@ -36,6 +36,7 @@ extern int	la_index_build_extend_size;
 extern int	la_prefetch_distance;
 extern int	la_gap_limit;
 extern int	la_bulk_read_size;
+extern char *la_device_profile;
 
 #ifdef LA_TEST
 extern int	la_test_ring_size;

@@ -39,10 +39,14 @@
 
 /*
  * The same for a process of a parallel scan: what it takes, the others cannot.
- * Taken by halves, so that each process asks for runs of neighbours.  Less than
- * the pages that core's stream would keep pinned.
+ * So the window is small at first and never more than a share of what the
+ * process has taken so far, which bounds how long the others can have to wait
+ * for it at the end.  It is refilled when half empty, so that each process asks
+ * for runs of neighbours.
  */
-#define PARALLEL_WINDOW_SIZE 64
+#define PARALLEL_WINDOW_MIN 32
+#define PARALLEL_WINDOW_MAX 512
+#define PARALLEL_WINDOW_SHARE 8
 
 typedef struct LaBitmapScan
 {
@@ -53,8 +57,7 @@ typedef struct LaBitmapScan
 	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads
 								 * ahead */
 	TBMIterateResult *window;	/* a ring */
-	uint32		window_size;
-	uint32		refill_below;	/* blocks in the window */
+	bool		parallel;
 	uint64		taken;
 	uint64		given;
 	bool		exhausted;		/* the iterator has no more */
@@ -71,6 +74,7 @@ static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 							  void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
 static void look_ahead(LaBitmapScan *state);
+static uint64 window_now(LaBitmapScan *state);
 static bool take_block(LaBitmapScan *state, TBMIterateResult *result);
 
 /*
@@ -133,18 +137,17 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 
 	heap = (HeapScanDesc) scan;
 	state->heap = heap;
-	state->window_size = node->pstate ? PARALLEL_WINDOW_SIZE : WINDOW_SIZE;
-	state->refill_below = node->pstate ? PARALLEL_WINDOW_SIZE / 2 : WINDOW_SIZE;
+	state->parallel = node->pstate != NULL;
 	if (la_transport_choose() == LA_TRANSPORT_ADVICE)
 	{
 		state->window = MemoryContextAlloc(context,
-										   state->window_size * sizeof(TBMIterateResult));
+										   WINDOW_SIZE * sizeof(TBMIterateResult));
 		state->advice = la_advice_create(table, context, &state->node->counters);
 	}
 	else
 	{
 		state->node->mode = "stream";
-		max_ios = la_transport_distance(state->node->query->partial_fetch);
+		max_ios = la_transport_distance(table, state->node->query->partial_fetch);
 	}
 
 	read_stream_end(heap->rs_read_stream);
@@ -170,7 +173,8 @@ begin_bitmap(LaBitmapScan *state)
 	state->node->counters.scans++;
 	if (state->advice != NULL)
 		la_advice_start(state->advice,
-						la_transport_distance(state->node->query->partial_fetch));
+						la_transport_distance(state->advice->relation,
+											  state->node->query->partial_fetch));
 }
 
 /*
@@ -187,7 +191,7 @@ next_block(ReadStream *stream, void *callback_private_data,
 		look_ahead(state);
 
 	if (state->given < state->taken)
-		*result = state->window[state->given++ % state->window_size];
+		*result = state->window[state->given++ % WINDOW_SIZE];
 	else if (!take_block(state, result))
 		return InvalidBlockNumber;
 	return result->blockno;
@@ -225,6 +229,7 @@ look_ahead(LaBitmapScan *state)
 {
 	LaAdvice   *advice = state->advice;
 	LaScanCounters *counters = &state->node->counters;
+	uint64		window;
 
 	if (!la_advice_turn(advice, state->given))
 		return;
@@ -234,14 +239,15 @@ look_ahead(LaBitmapScan *state)
 		counters->distance_max = Max(counters->distance_max, advice->in_flight_count);
 		counters->prefetched++;
 	}
-	if (state->taken - state->given >= state->refill_below)
+	window = window_now(state);
+	if (state->parallel && state->taken - state->given >= window / 2)
 		return;
 
 	while (la_advice_wants_more(advice))
 	{
-		TBMIterateResult *result = &state->window[state->taken % state->window_size];
+		TBMIterateResult *result = &state->window[state->taken % WINDOW_SIZE];
 
-		if (state->taken - state->given >= state->window_size ||
+		if (state->taken - state->given >= window ||
 			!take_block(state, result))
 		{
 			la_advice_flush(advice);
@@ -251,6 +257,18 @@ look_ahead(LaBitmapScan *state)
 			state->last_missed = state->taken;
 		state->taken++;
 	}
+}
+
+/*
+ * How many blocks the window may hold at present.
+ */
+static uint64
+window_now(LaBitmapScan *state)
+{
+	if (!state->parallel)
+		return WINDOW_SIZE;
+	return Min(Max(state->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
+			   PARALLEL_WINDOW_MAX);
 }
 
 /*

@@ -169,7 +169,8 @@ begin_leaf(LaNode *node, const LaLeafWindow *window)
 										 &node->counters);
 		node->counters.scans++;
 		la_advice_start(state->advice,
-						la_transport_distance(node->query->partial_fetch));
+						la_transport_distance(state->advice->relation,
+											  node->query->partial_fetch));
 	}
 	else
 		la_advice_resume(state->advice);

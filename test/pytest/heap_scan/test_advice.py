@@ -65,8 +65,10 @@ def _in_system_cache(server: WatchedServer, session: Connection) -> None:
 def test_each_page_of_a_sparse_bitmap_is_asked_for(connection: Connection) -> None:
     connection.execute(BITMAP_SCANS)
     scan = _cold_scan(connection, _every(8))
-    # The first page is read on its turn.
-    assert scan["Advised Blocks"] == scan["Requests"] == _PAGES // 8 - 1
+    # The first page is read on its turn, unless a page of the index had to be read before.
+    assert scan["Advised Blocks"] == scan["Requests"]
+    assert _PAGES // 8 - 1 <= scan["Requests"] <= _PAGES // 8
+    assert scan["Prefetched Blocks"] == scan["Requests"]
     assert (scan["Bridged Blocks"], scan["Pauses"], scan["Max Distance"]) == (0, 0, 64)
 
 
@@ -75,7 +77,8 @@ def test_gaps_are_bridged_up_to_the_limit(connection: Connection) -> None:
     for gap_limit, step, bridged in ((-1, 3, True), (-1, 4, False), (3, 4, True), (2, 4, False)):
         connection.execute(f"SET pg_lookahead.gap_limit = {gap_limit}")
         scan = _cold_scan(connection, _every(step))
-        assert scan["Advised Blocks"] == _PAGES // step + (_PAGES % step > 0) - 1
+        wanted = _PAGES // step + (_PAGES % step > 0)
+        assert wanted - 1 <= scan["Advised Blocks"] <= wanted
         if bridged:
             assert scan["Bridged Blocks"] > 0.7 * (step - 1) * scan["Advised Blocks"]
             assert scan["Requests"] < scan["Advised Blocks"] / 3
@@ -107,7 +110,7 @@ def test_a_few_rows_cost_no_reads_of_others(connection: Connection) -> None:
     """A scan that LIMIT ends has asked for a few pages more, not for all."""
     connection.execute(BITMAP_SCANS)
     scan = _cold_scan(connection, f"{_every(8)} LIMIT 3")
-    assert scan["Advised Blocks"] <= 16
+    assert scan["Advised Blocks"] <= 32
 
 
 @pytest.mark.parametrize("size", [1, 2, 16, 64, 8192])
@@ -120,7 +123,8 @@ def test_sequential_scans_ask_in_requests_of_the_size_set(
     # brought a page that counts as resident for a while.
     assert scan["Advised Blocks"] <= _PAGES
     if scan["Pauses"] == 0:
-        assert scan["Advised Blocks"] > 0.9 * _PAGES
+        # A request must not be longer than the scan has come so far.
+        assert scan["Advised Blocks"] > (0.9 if size < 100 else 0.4) * _PAGES
         assert scan["Requests"] <= _PAGES // size + 2
     assert scan["Mode"] == "advice"
 

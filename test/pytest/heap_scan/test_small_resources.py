@@ -76,7 +76,9 @@ def test_many_cursors_share_few_buffers(tiny: WatchedServer) -> None:
             assert len(results) == 1
 
 
-def test_scans_of_temporary_tables_leave_buffers_free(tiny: WatchedServer) -> None:
+def test_scans_of_temporary_tables_leave_buffers_free(
+    tiny: WatchedServer, transport: dict[str, str]
+) -> None:
     """Three scans open at once over temporary tables, and writes between them."""
     with _greedy(tiny) as session:
         for name in ("one", "two", "three"):
@@ -94,7 +96,8 @@ def test_scans_of_temporary_tables_leave_buffers_free(tiny: WatchedServer) -> No
         for name, (settings, condition) in queries.items():
             session.execute(f"RESET enable_seqscan; RESET enable_bitmapscan; {settings}")
             sql = f"SELECT k, pad FROM {name} WHERE {condition}"
-            assert only_scan(session, sql)["Status"] == "prefetch"
+            ours = "debug_io_direct" not in transport or settings == BITMAP_SCANS
+            assert only_scan(session, sql)["Status"] == ("prefetch" if ours else "stock")
             expected[name] = session.execute(sql).fetchall()
         session.execute("BEGIN")
         seen: dict[str, list[tuple[int, str]]] = {name: [] for name in queries}

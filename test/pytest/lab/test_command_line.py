@@ -16,6 +16,7 @@ _HELPS = {
     "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
     "check": ("check", "--help"),
+    "probe": ("probe", "--help"),
     "report": ("report", "--help"),
 }
 

@@ -44,8 +44,8 @@ class Mode:
 # About half of the smallest value seen over builds, modes and seeds; README.md says how to measure
 # them anew.
 _FLOORS = {
-    "regress": Floor(15_000, 45_000, 1, 1, 1, 1, 700),
-    "isolation": Floor(1_200, 1_200, 1, 1, 1, 1, 800),
+    "regress": Floor(15_000, 45_000, 700, 20_000, 8_500, 10_000, 700),
+    "isolation": Floor(1_200, 1_200, 45, 10, 1_400, 600, 800),
 }
 # Without sequential scans most tables are read through an index, whole.
 _SEQSCAN_OFF_FLOORS = {

@@ -68,7 +68,7 @@ def test_each_page_of_a_sparse_bitmap_is_asked_for(connection: Connection) -> No
     # The first page is read on its turn, unless a page of the index had to be read before.
     assert scan["Advised Blocks"] == scan["Requests"]
     assert _PAGES // 8 - 1 <= scan["Requests"] <= _PAGES // 8
-    assert scan["Prefetched Blocks"] == scan["Requests"]
+    assert scan["Prefetched Blocks"] >= scan["Requests"] - 1
     assert (scan["Bridged Blocks"], scan["Pauses"], scan["Max Distance"]) == (0, 0, 64)
 
 

@@ -1,6 +1,7 @@
 """A damaged page that nobody wants fails no statement, also when it lies within a request."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -43,10 +44,12 @@ def server(
             need_extension(session, "pg_buffercache")
             make_pages(session, "d", _PAGES)
             path = started.data_directory / scalar(session, "SELECT pg_relation_filepath('d')")
+            segment_bytes = scalar(session, "SELECT pg_size_bytes(current_setting('segment_size'))")
             session.execute("CHECKPOINT")
         started.stop()
-        with path.open("r+b") as file:
-            file.seek(_DAMAGED * _PAGE)
+        segment, position = divmod(_DAMAGED * _PAGE, segment_bytes)
+        with Path(f"{path}.{segment}" if segment else path).open("r+b") as file:
+            file.seek(position)
             file.write(b"oops" * 8)
         started.start()
         yield started

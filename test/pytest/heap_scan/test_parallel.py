@@ -1,4 +1,4 @@
-"""Parallel bitmap scans: rescans of a Gather, errors while the bitmap is built, few processes."""
+"""Parallel scans: rescans of a Gather, errors while a bitmap is built, few processes."""
 
 import psycopg
 import pytest
@@ -118,3 +118,42 @@ def test_rows_of_an_outer_scan_choose_the_bitmap(connection: Connection) -> None
     limited = limited.replace("- 1) x", "- 1 LIMIT 3) q) x")
     stock, ours = both_ways(connection, [limited])
     assert ours == stock
+
+
+def test_workers_say_what_they_did(connection: Connection, transport: dict[str, str]) -> None:
+    """With the leader left out they do everything; EXPLAIN shows it, and the view does."""
+    connection.execute("SET parallel_leader_participation = off")
+    view = "SELECT scans, requests FROM pg_stat_lookahead WHERE feature = 'bitmap_scan'"
+    before = connection.execute(view).fetchone()
+    make_cold(connection, "p")
+    (scan,) = scans(explain(connection, "SELECT count(pad) FROM p WHERE r < 900"))
+    after = connection.execute(view).fetchone()
+    assert before is not None
+    assert after is not None
+    grown = [new - old for old, new in zip(before, after, strict=True)]
+    assert grown == [scan["Scans"], scan["Requests"]]
+    assert scan["Scans"] >= 1
+    if "debug_io_direct" not in transport:
+        assert scan["Advised Blocks"] > 300
+        assert scan["Prefetched Blocks"] > 500
+
+
+def test_each_process_asks_for_pages_of_its_own_chunk(
+    connection: Connection, transport: dict[str, str]
+) -> None:
+    """Of a table so large that processes get several pages at a time."""
+    if "debug_io_direct" in transport:
+        pytest.skip("sequential scans are core's")
+    pages = 8_200
+    make_pages(connection, "large", pages)
+    connection.execute(f"SET enable_seqscan = on; {SEQ_SCANS}")
+    query = "SELECT count(*), sum(k), sum(r), count(DISTINCT ctid) FROM large"
+    stock, ours = both_ways(connection, [query])
+    assert ours == stock
+    make_cold(connection, "large")
+    (scan,) = scans(explain(connection, "SELECT count(pad) FROM large"))
+    # The first page of each chunk is read on its turn, and hardly any is asked for while the
+    # kernel reads ahead by itself. No page is asked for by two processes.
+    assert 100 < scan["Advised Blocks"] < pages
+    assert scan["Advised Blocks"] <= 2 * scan["Requests"]
+    connection.execute("DROP TABLE large")

@@ -44,3 +44,18 @@ def scan_aim(scenario: Scenario, baseline: Arm, baseline_median_ms: float) -> fl
     if baseline == "bitmap":
         return _BITMAP_AIM if scenario.pages >= _BITMAP_MIN_PAGES else None
     return next((aim for pages, aim in _RANDOM_AIMS if scenario.pages >= pages), None)
+
+
+# Bitmap scans, cold, against stock at its default setting: up to a share of the pages.
+_BITMAP_SHARE_AIMS = ((0.42, 1.6), (0.75, 1.2))
+_BITMAP_MIN_SHARE = 0.01
+# By how much of its time we may be slower: than the best stock plan of any kind at its best
+# setting, and with a setting of effective_io_concurrency that stock suffers from than without.
+BEST_STOCK_AIM, ANY_SETTING_AIM = 1 / 1.05, 1 / 1.1
+
+
+def bitmap_aim(share: float) -> float | None:
+    """The aim for a cold bitmap scan that hits this share (0..1) of the table's pages."""
+    if share < _BITMAP_MIN_SHARE:
+        return None
+    return next((aim for limit, aim in _BITMAP_SHARE_AIMS if share <= limit), None)

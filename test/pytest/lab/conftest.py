@@ -73,6 +73,7 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
         ),
         controls=None,
         index_build=None,
+        trials=None,
     )
 
 

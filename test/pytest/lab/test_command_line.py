@@ -15,6 +15,7 @@ _HELPS = {
     "run-latency": ("run", "latency", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
+    "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "check": ("check", "--help"),
     "report": ("report", "--help"),
 }
@@ -33,7 +34,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: controls, index-build, index-scan, latency.",
+            "Experiments: article-1, bitmap-scan, controls, index-build, index-scan, latency.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (

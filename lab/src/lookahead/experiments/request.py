@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+Layout = Literal["uniform", "clustered", "periodic"]
+Plan = Literal["seq", "index", "index-random", "bitmap"]
+
 Size = Literal["demo", "quick", "full"]
 
 
@@ -66,4 +69,24 @@ class ControlsRequest:
     run: RunRequest
     workloads: tuple[str, ...] | None
     io_methods: tuple[str, ...] | None
+    repetitions: int | None
+
+
+@dataclass(frozen=True)
+class BitmapScanRequest:
+    """Options of `run bitmap-scan`; None stands for the default of the size.
+
+    `shares` of the pages are 0..1, `work_mems` as PostgreSQL writes them, `settings` values of
+    effective_io_concurrency.
+    """
+
+    run: RunRequest
+    shares: tuple[float, ...] | None
+    layouts: tuple[Layout, ...] | None
+    work_mems: tuple[str, ...] | None
+    plans: tuple[Plan, ...] | None
+    settings: tuple[int, ...] | None
+    io_methods: tuple[str, ...] | None
+    read_aheads_kb: tuple[int, ...] | None
+    table_pages: int | None
     repetitions: int | None

@@ -42,6 +42,7 @@ from lookahead.results import (
     now_text,
 )
 from lookahead.server import PrivateServer
+from lookahead.trial_comparisons import compare_trials
 
 # A load average above this share of the processors disturbs the figures; arbitrary.
 _BUSY_SHARE = 0.5
@@ -192,6 +193,7 @@ def _new_document(
         index_scan=None,
         controls=None,
         index_build=None,
+        trials=None,
     )
 
 
@@ -253,6 +255,9 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
         builds = document.index_build
         compared_builds = compare_builds(builds.samples, seed)
         document = replace(document, index_build=replace(builds, comparisons=compared_builds))
+    if document.trials:
+        answers = compare_trials(document.trials, seed)
+        document = replace(document, trials=replace(document.trials, comparisons=answers))
     if ending == "complete":
         document = replace(document, status="complete", finished_at=now_text())
     else:
@@ -265,5 +270,7 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 
 def _samples(document: ResultDocument) -> int:
+    if document.trials:
+        return len(document.trials.samples) + len(document.trials.lookups)
     data = document.index_scan or document.controls or document.index_build
     return len(data.samples) if data else 0

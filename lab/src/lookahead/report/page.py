@@ -31,13 +31,26 @@ from lookahead.report.tables import (
     settings_table,
 )
 from lookahead.report.timeline_plots import timeline_plot
+from lookahead.report.trial_figures import (
+    TrialFigures,
+    trial_comparison_table,
+    trial_figures,
+    trial_ratio_plot,
+)
 from lookahead.results import Finding, ResultDocument, write_atomically
+from lookahead.trial_comparisons import compare_trials
 
 _TITLES = {
     "index-scan": "Index scans, cold",
     "latency": "Index scans, cold, on a device with added latency",
     "index-build": "Index builds over a cached table",
     "controls": "Cached statements, which must not become slower",
+    "bitmap-scan": "Bitmap heap scans, cold",
+    "seq-scan": "Sequential scans and single rows, by read-ahead",
+    "cached-scan": "Bitmap heap scans with everything cached, and in parallel",
+    "range-query": "A sum over a range of dates, cold",
+    "throttled": "Bitmap heap scans, cold, on a throttled volume",
+    "concurrent-scans": "Bitmap heap scans of several sessions at once, cold",
 }
 
 
@@ -64,6 +77,7 @@ class Section:
     time_plots: tuple[Markup, ...]
     timelines: tuple[TimelineFigure, ...]
     builds: BuildFigures | None
+    trials: TrialFigures | None
     io: TextTable | None
     evidence: TextTable | None
     control_evidence: TextTable | None
@@ -109,6 +123,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         time_plots=tuple(time_plots(scans.samples)) if scans.samples else (),
         timelines=_timelines(scans),
         builds=build_figures(document.index_build) if document.index_build else None,
+        trials=trial_figures(document.trials) if document.trials else None,
         io=io_table(scans.samples) if scans.samples else None,
         evidence=evidence_table(scans.samples) if scans.samples else None,
         control_evidence=control_evidence_table(controls.evidence) if controls.evidence else None,
@@ -137,6 +152,9 @@ def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
     if document.index_build:
         built = compare_builds(document.index_build.samples, seed)
         return build_comparison_table(built), build_ratio_plot(built)
+    if document.trials:
+        answers = compare_trials(document.trials, seed)
+        return trial_comparison_table(answers), trial_ratio_plot(answers)
     compared = compare_scans(document.index_scan.samples if document.index_scan else (), seed)
     return scan_comparison_table(compared), scan_ratio_plot(compared)
 

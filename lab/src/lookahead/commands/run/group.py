@@ -2,6 +2,7 @@
 
 import click
 
+from lookahead.commands.run.bitmap_scan import bitmap_scan
 from lookahead.commands.run.controls import controls
 from lookahead.commands.run.index_build import index_build
 from lookahead.commands.run.index_scan import index_scan
@@ -36,3 +37,6 @@ run.add_command(index_scan)
 run.add_command(latency)
 run.add_command(index_build)
 run.add_command(controls)
+run.add_command(bitmap_scan)
+# Chapters of the source articles.
+run.add_command(bitmap_scan, "article-1")

@@ -13,6 +13,7 @@ from lookahead.commands.options import (
     pg_config_option,
     seed_option,
 )
+from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.request import RunRequest, Size
@@ -97,6 +98,31 @@ def limit_option(help_text: str) -> Callable[[CommandT], CommandT]:
         metavar="ROWS",
         help=help_text,
     )
+
+
+def table_pages_option(command: CommandT) -> CommandT:
+    """The size of the table in pages."""
+    option = click.option(
+        "--table-pages",
+        type=click.IntRange(1, _MAX_PAGES),
+        metavar="N",
+        help="Pages of 8 kB that the table has. Default: by size.",
+    )
+    return option(command)
+
+
+def read_ahead_option(command: CommandT) -> CommandT:
+    """The read-ahead of the disk to measure at."""
+    option = click.option(
+        "--read-ahead",
+        "read_aheads_kb",
+        type=click.IntRange(0, MAX_READ_AHEAD_KB),
+        multiple=True,
+        metavar="KB",
+        help="Read-ahead of the disk, set during the run; may be repeated. Default: the machine's "
+        "own, in the full size also 128 where permitted.",
+    )
+    return option(command)
 
 
 def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:

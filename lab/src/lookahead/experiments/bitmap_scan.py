@@ -1,0 +1,239 @@
+"""The experiment "bitmap-scan", the question of the first source article.
+
+Rows on a chosen share of a table's pages, cold: by a sequential scan, an index scan in the order of
+the table and in random order, and bitmap scans at several effective_io_concurrency, all by stock;
+and by our bitmap scan, also at the settings that stock suffers from. The rows of stock's bitmap
+scan and of ours are received and compared, and the pages hit are counted from the rows' own places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.arms import BITMAP_SCAN
+from lookahead.experiments.bitmap_arms import (
+    DEFAULT_ARM,
+    OURS,
+    PLANS,
+    RELATIONS,
+    Conditions,
+    arms_for,
+    percent,
+    trial_of,
+)
+from lookahead.experiments.io_methods import IO_METHODS, available_methods
+from lookahead.experiments.page_table import (
+    LAYOUTS,
+    Selection,
+    build_page_table,
+    page_table_bytes,
+    pages_hit,
+    selections_for,
+)
+from lookahead.experiments.read_aheads import ReadAheads
+from lookahead.experiments.request import BitmapScanRequest, Layout, Plan, Size
+from lookahead.experiments.runner import Run, open_run
+from lookahead.experiments.scan_table import touch_device
+from lookahead.experiments.trials import Trial, Trials, explain_trial
+from lookahead.render import ProgressBar, Terminal
+from lookahead.render_trials import trial_tables
+from lookahead.results import Parameters
+from lookahead.trial_measurements import NodeEvidence, TrialArm
+
+# The table, its pages once more in the WAL when they are frozen, the sort of the index.
+_SPACE_FACTOR = 2.5
+# As for index scans: nothing but what keeps other work away, see index_scan.py.
+SCAN_SETTINGS = {
+    "shared_buffers": "256MB",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+    "autovacuum": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "8GB",
+}
+
+
+@dataclass(frozen=True)
+class SizeDefaults:
+    """What a size measures; all shares and memories under the first layout and read-ahead only."""
+
+    table_pages: int
+    shares: tuple[float, ...]
+    layouts: tuple[Layout, ...]
+    work_mems: tuple[str, ...]
+    plans: tuple[Plan, ...]
+    settings: tuple[int, ...]
+    io_methods: tuple[str, ...]
+    rounds: int
+    common_read_ahead: bool
+
+
+_ALL_SHARES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.42, 0.5, 0.75, 1.0)
+_ALL_SETTINGS = (0, 1, 16, 64, 256)
+# Bitmaps of the full table are lossy at 4 MB, as in the article; of the smaller ones at less.
+DEFAULTS: dict[Size, SizeDefaults] = {
+    "demo": SizeDefaults(
+        40_000, (0.1, 0.42), ("uniform",), ("64MB",), PLANS[:2], (), ("worker",), 4, False
+    ),
+    "quick": SizeDefaults(
+        70_000,
+        (0.01, 0.1, 0.42),
+        ("uniform",),
+        ("1MB", "64MB"),
+        PLANS,
+        _ALL_SETTINGS,
+        ("worker",),
+        4,
+        False,
+    ),
+    "full": SizeDefaults(
+        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 6, True
+    ),
+}
+
+
+def run_bitmap_scan(request: BitmapScanRequest, terminal: Terminal) -> Path:
+    """Measure and write the result; returns its path. Raises LabError."""
+    wanted = _wanted(request, DEFAULTS[request.run.size])
+    parameters = Parameters(
+        size=request.run.size,
+        seed=request.run.seed,
+        repetitions=wanted.rounds,
+        pages=(),
+        limits=(),
+        heap_shares_percent=(),
+        io_methods=wanted.io_methods,
+        read_aheads_kb=request.read_aheads_kb or (),
+    )
+    needed = int(_SPACE_FACTOR * page_table_bytes(wanted.table_pages))
+    with open_run(
+        request.run,
+        "bitmap-scan",
+        parameters,
+        terminal,
+        settings=SCAN_SETTINGS,
+        needed_bytes=needed,
+    ) as run:
+        _BitmapScan(run, request, wanted).measure()
+        path = run.path
+    terminal.tables(trial_tables(run.document.trials))
+    return path
+
+
+def _wanted(request: BitmapScanRequest, defaults: SizeDefaults) -> SizeDefaults:
+    """The defaults with what was asked for in their place."""
+    return SizeDefaults(
+        table_pages=request.table_pages or defaults.table_pages,
+        shares=request.shares or defaults.shares,
+        layouts=request.layouts or defaults.layouts,
+        work_mems=request.work_mems or defaults.work_mems,
+        plans=request.plans or defaults.plans,
+        settings=defaults.settings if request.settings is None else request.settings,
+        io_methods=request.io_methods or defaults.io_methods,
+        rounds=request.repetitions or defaults.rounds,
+        common_read_ahead=defaults.common_read_ahead,
+    )
+
+
+class _BitmapScan:
+    """One run of the experiment."""
+
+    def __init__(self, run: Run, request: BitmapScanRequest, wanted: SizeDefaults) -> None:
+        self._run = run
+        self._wanted = wanted
+        self._trials = Trials(run)
+        self._io_methods = available_methods(
+            run, wanted.io_methods, explicit=request.io_methods is not None
+        )
+        self._read_aheads = ReadAheads(
+            run, request.read_aheads_kb or (), common=wanted.common_read_ahead
+        )
+        self._selections = selections_for(wanted.shares, wanted.layouts)
+        self._pages: dict[int, int] = {}
+
+    def measure(self) -> None:
+        """Build the table, then take all samples."""
+        self._build()
+        conditions = list(self._conditions())
+        arms = {
+            memory: arms_for(self._wanted.plans, self._wanted.settings, memory)
+            for memory in self._wanted.work_mems
+        }
+        total = sum(len(arms[item.work_mem]) for item in conditions) * self._wanted.rounds
+        with self._run.terminal.progress(total) as bar:
+            for item in conditions:
+                with self._read_aheads.with_size(item.read_ahead_kb):
+                    self._measure(item, arms[item.work_mem], bar)
+
+    def _build(self) -> None:
+        pages, seed = self._wanted.table_pages, self._run.document.parameters.seed
+        gigabytes = page_table_bytes(pages) / 1e9
+        self._run.terminal.step(f"making a table of {pages:,} pages ({gigabytes:.1f} GB)")
+        server = self._run.server
+        server.start({"io_method": self._io_methods[0]})
+        with server.connect() as connection:
+            self._run.record_settings(connection)
+            connection.execute("SET maintenance_work_mem = '256MB'")
+            self._trials.add_table(build_page_table(connection, pages, self._selections, seed))
+            self._pages = {one.value: self._count(connection, one) for one in self._selections}
+        server.cold_restart()
+        with server.connect() as connection:
+            touch_device(connection, server.data_directory, RELATIONS)
+
+    def _count(self, connection: psycopg.Connection[Any], selection: Selection) -> int:
+        """How many pages a selection hits; LabError for none."""
+        found = pages_hit(connection, selection.value)
+        if not found:
+            raise LabError(
+                f"{percent(selection.share)} of {self._wanted.table_pages} pages in the layout "
+                f'"{selection.layout}" are none',
+                "Take a larger size or more of the pages.",
+                status=ExitStatus.USAGE,
+            )
+        return len(found)
+
+    def _conditions(self) -> Iterator[Conditions]:
+        """Everything in the first layout and at the first read-ahead; then the others.
+
+        The other layouts and sizes of read-ahead are measured under the first I/O method only.
+        """
+        memories, first = self._wanted.work_mems, self._wanted.layouts[0]
+        for number, read_ahead_kb in enumerate(self._read_aheads.sizes_kb):
+            for method in self._io_methods if number == 0 else self._io_methods[:1]:
+                for memory, selection in product(memories, self._selections):
+                    main = number == 0 and method == self._io_methods[0]
+                    if selection.layout == first or main:
+                        yield Conditions(selection, memory, method, read_ahead_kb)
+
+    def _measure(
+        self, conditions: Conditions, arms: tuple[TrialArm, ...], bar: ProgressBar
+    ) -> None:
+        pages = self._pages[conditions.selection.value]
+        article = conditions.selection.layout == "uniform"
+        trial = trial_of(conditions, arms, pages, article=article)
+        self._run.server.restart(trial.server)
+        compared = [arm for arm in arms if arm.name in (DEFAULT_ARM, OURS)]
+        bar.describe(f"{trial.scenario.label}: comparing rows")
+        self._trials.compare_rows(trial, compared)
+        self._trials.measure(trial, self._wanted.rounds, bar, explain_bitmap)
+
+
+def explain_bitmap(
+    connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm
+) -> tuple[float, NodeEvidence]:
+    """As `explain_trial`; LabError also when a bitmap has other pages than its rows are on."""
+    time_ms, evidence = explain_trial(connection, trial, arm)
+    found = evidence.exact_blocks + evidence.lossy_blocks
+    if arm.plan == BITMAP_SCAN and found != trial.rows:
+        raise LabError(
+            f'the bitmap of arm "{arm.name}" has {found} pages instead of {trial.rows}',
+            "This is a bug, report it.",
+        )
+    return time_ms, evidence

@@ -59,3 +59,26 @@ def bitmap_aim(share: float) -> float | None:
     if share < _BITMAP_MIN_SHARE:
         return None
     return next((aim for limit, aim in _BITMAP_SHARE_AIMS if share <= limit), None)
+
+
+# On a volume that is throttled to few requests a second, against stock's default.
+_THROTTLED_AIMS = {0.1: 1.5, 0.42: 1.8}
+# Against the time that the volume needs at least for these pages, by gap limits alone.
+OPTIMUM_AIM = 1 / 1.15
+
+
+def throttled_aim(share: float) -> float | None:
+    """The aim for a cold bitmap scan of this share (0..1) of the pages on a throttled volume."""
+    return _THROTTLED_AIMS.get(share)
+
+
+# Bitmap scans of cached data, and cold ones with so many parallel workers.
+CACHED_AIM = 0.98
+_PARALLEL_AIMS = {2: 1.3}
+# A sum over a range of dates, cold: against effective_io_concurrency 1, and stock's default.
+RANGE_QUERY_SETTING_1_AIM, RANGE_QUERY_DEFAULT_AIM = 3.0, 1.5
+
+
+def parallel_aim(workers: int) -> float | None:
+    """The aim for a cold bitmap scan with parallel workers, against stock's with as many."""
+    return _PARALLEL_AIMS.get(workers)

@@ -53,15 +53,17 @@ def _median_table(data: TrialData, panel: TrialPanel) -> Table:
             cells.append(milliseconds(median(times)) if times else "-")
         table.add_row(escape(arm), *cells)
     known = [one for one in data.references if one.scenario in panel.scenarios]
-    for name, source in dict.fromkeys((one.name, one.source) for one in known):
-        beside = {
-            one.scenario: one.time_ms for one in known if (one.name, one.source) == (name, source)
-        }
+    for name in dict.fromkeys(one.name for one in known):
+        beside = {one.scenario: one.time_ms for one in known if one.name == name}
         cells = [
             milliseconds(beside[scenario]) if scenario in beside else "-"
             for scenario in panel.scenarios
         ]
-        table.add_row(f"[dim]{escape(f'{name} ({source})')}[/]", *cells)
+        table.add_row(f"[dim]{escape(name)}[/]", *cells)
+    if known:
+        sources = dict.fromkeys(one.source for one in known)
+        table.caption_justify = "left"
+        table.caption = escape("; ".join(sources))
     return table
 
 

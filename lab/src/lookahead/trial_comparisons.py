@@ -13,6 +13,7 @@ from lookahead.trial_measurements import (
     Factor,
     LookupSample,
     Question,
+    Reference,
     TrialComparison,
     TrialData,
     TrialSample,
@@ -44,21 +45,25 @@ def trials_of(
 
 def compare_trials(data: TrialData, seed: int) -> tuple[TrialComparison, ...]:
     """One comparison for each question to which at least one whole pair was measured."""
-    answers = (_answer(question, data.samples, seed) for question in data.questions)
+    answers = (_answer(question, data, seed) for question in data.questions)
     return tuple(answer for answer in answers if answer is not None)
 
 
-def _answer(
-    question: Question, samples: Sequence[TrialSample], seed: int
-) -> TrialComparison | None:
-    baseline = _fastest(question.baselines, question.scenario, samples)
-    challenger = _fastest(question.challengers, question.scenario, samples)
-    if baseline is None or challenger is None:
+def _answer(question: Question, data: TrialData, seed: int) -> TrialComparison | None:
+    scenario, samples = question.scenario, data.samples
+    challenger = _fastest(question.challengers, scenario, samples)
+    if challenger is None:
         return None
-    base, ours = (
-        {item.round: item.time_ms for item in trials_of(samples, question.scenario, arm)}
-        for arm in (baseline, challenger)
-    )
+    ours = {item.round: item.time_ms for item in trials_of(samples, scenario, challenger)}
+    reference = _reference(question, data.references)
+    if reference is not None:
+        baseline, base = reference.name, dict.fromkeys(ours, reference.time_ms)
+    else:
+        fastest = _fastest(question.baselines, scenario, samples)
+        if fastest is None:
+            return None
+        baseline = fastest
+        base = {item.round: item.time_ms for item in trials_of(samples, scenario, baseline)}
     whole = sorted(base.keys() & ours.keys())
     if not whole:
         return None
@@ -72,6 +77,18 @@ def _answer(
         challenger_median_ms=median(challengers),
         estimate=estimate,
         outcome=judge(estimate, question.aim),
+    )
+
+
+def _reference(question: Question, references: Iterable[Reference]) -> Reference | None:
+    """The reference that a question names instead of arms, None for arms."""
+    return next(
+        (
+            one
+            for one in references
+            if one.scenario == question.scenario and one.name in question.baselines
+        ),
+        None,
     )
 
 

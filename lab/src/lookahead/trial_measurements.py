@@ -56,7 +56,8 @@ class TrialArm:
 class Question:
     """Which arms of a scenario are compared; `aim` is a ratio (aims.py), None where there is none.
 
-    Of several baselines, and of several challengers, the fastest by its median counts.
+    Of several baselines, and of several challengers, the fastest by its median counts. The name of
+    a reference of the scenario stands for its time, as baseline of each round.
     """
 
     scenario: TrialScenario

@@ -16,6 +16,7 @@ from lookahead.report.page import render_page
 from lookahead.report.trial_plot import trial_plot
 from lookahead.results import ResultDocument, encode, parse_result
 from lookahead.trial_comparisons import compare_trials, trial_panels, trial_scenarios_of
+from lookahead.trial_measurements import Question
 
 _PLAN: dict[str, Any] = {
     "Node Type": "Aggregate",
@@ -72,6 +73,18 @@ def test_arms_that_an_interrupted_run_did_not_reach() -> None:
     assert {one.estimate.pairs for one in answers} == {4}
     stock_only = [one for one in data.samples if one.arm == STOCK]
     assert compare_trials(replace(data, samples=tuple(stock_only)), seed=1) == ()
+
+
+def test_reference_as_baseline() -> None:
+    data = make_trials()
+    (reference,) = data.references
+    question = Question(reference.scenario, "optimum", (reference.name,), (OURS,), 1 / 1.15)
+    (answer,) = compare_trials(replace(data, questions=(question,)), seed=1)
+    assert answer.baseline == reference.name
+    assert answer.baseline_median_ms == 145_000.0
+    assert answer.estimate.pairs == 6
+    elsewhere = replace(question, scenario=data.questions[0].scenario)
+    assert compare_trials(replace(data, questions=(elsewhere,)), seed=1) == ()
 
 
 def test_panels_share_all_factors_but_the_first() -> None:

@@ -14,50 +14,33 @@ from typing import Any
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN
 from lookahead.experiments.bitmap_arms import (
     DEFAULT_ARM,
     OURS,
     PLANS,
-    RELATIONS,
     Conditions,
     arms_for,
-    percent,
     trial_of,
 )
 from lookahead.experiments.io_methods import IO_METHODS, available_methods
 from lookahead.experiments.page_table import (
     LAYOUTS,
-    Selection,
-    build_page_table,
-    page_table_bytes,
-    pages_hit,
     selections_for,
+)
+from lookahead.experiments.page_table_setup import (
+    SCAN_SETTINGS,
+    needed_bytes,
+    prepare_page_table,
 )
 from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import BitmapScanRequest, Layout, Plan, Size
-from lookahead.experiments.runner import Run, open_run
-from lookahead.experiments.scan_table import touch_device
+from lookahead.experiments.runner import Run
+from lookahead.experiments.trial_run import run_trials
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.render import ProgressBar, Terminal
-from lookahead.render_trials import trial_tables
-from lookahead.results import Parameters
 from lookahead.trial_measurements import NodeEvidence, TrialArm
-
-# The table, its pages once more in the WAL when they are frozen, the sort of the index.
-_SPACE_FACTOR = 2.5
-# As for index scans: nothing but what keeps other work away, see index_scan.py.
-SCAN_SETTINGS = {
-    "shared_buffers": "256MB",
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
-    "autovacuum": "off",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-    "checkpoint_timeout": "1h",
-    "max_wal_size": "8GB",
-}
 
 
 @dataclass(frozen=True)
@@ -102,29 +85,17 @@ DEFAULTS: dict[Size, SizeDefaults] = {
 def run_bitmap_scan(request: BitmapScanRequest, terminal: Terminal) -> Path:
     """Measure and write the result; returns its path. Raises LabError."""
     wanted = _wanted(request, DEFAULTS[request.run.size])
-    parameters = Parameters(
-        size=request.run.size,
-        seed=request.run.seed,
-        repetitions=wanted.rounds,
-        pages=(),
-        limits=(),
-        heap_shares_percent=(),
+    return run_trials(
+        request.run,
+        "bitmap-scan",
+        terminal,
+        lambda run: _BitmapScan(run, request, wanted).measure(),
+        rounds=wanted.rounds,
+        settings=SCAN_SETTINGS,
+        needed_bytes=needed_bytes(wanted.table_pages),
         io_methods=wanted.io_methods,
         read_aheads_kb=request.read_aheads_kb or (),
     )
-    needed = int(_SPACE_FACTOR * page_table_bytes(wanted.table_pages))
-    with open_run(
-        request.run,
-        "bitmap-scan",
-        parameters,
-        terminal,
-        settings=SCAN_SETTINGS,
-        needed_bytes=needed,
-    ) as run:
-        _BitmapScan(run, request, wanted).measure()
-        path = run.path
-    terminal.tables(trial_tables(run.document.trials))
-    return path
 
 
 def _wanted(request: BitmapScanRequest, defaults: SizeDefaults) -> SizeDefaults:
@@ -156,11 +127,17 @@ class _BitmapScan:
             run, request.read_aheads_kb or (), common=wanted.common_read_ahead
         )
         self._selections = selections_for(wanted.shares, wanted.layouts)
-        self._pages: dict[int, int] = {}
+        self._pages: dict[int, list[int]] = {}
 
     def measure(self) -> None:
         """Build the table, then take all samples."""
-        self._build()
+        self._pages = prepare_page_table(
+            self._run,
+            self._trials,
+            self._wanted.table_pages,
+            self._selections,
+            {"io_method": self._io_methods[0]},
+        )
         conditions = list(self._conditions())
         arms = {
             memory: arms_for(self._wanted.plans, self._wanted.settings, memory)
@@ -171,33 +148,6 @@ class _BitmapScan:
             for item in conditions:
                 with self._read_aheads.with_size(item.read_ahead_kb):
                     self._measure(item, arms[item.work_mem], bar)
-
-    def _build(self) -> None:
-        pages, seed = self._wanted.table_pages, self._run.document.parameters.seed
-        gigabytes = page_table_bytes(pages) / 1e9
-        self._run.terminal.step(f"making a table of {pages:,} pages ({gigabytes:.1f} GB)")
-        server = self._run.server
-        server.start({"io_method": self._io_methods[0]})
-        with server.connect() as connection:
-            self._run.record_settings(connection)
-            connection.execute("SET maintenance_work_mem = '256MB'")
-            self._trials.add_table(build_page_table(connection, pages, self._selections, seed))
-            self._pages = {one.value: self._count(connection, one) for one in self._selections}
-        server.cold_restart()
-        with server.connect() as connection:
-            touch_device(connection, server.data_directory, RELATIONS)
-
-    def _count(self, connection: psycopg.Connection[Any], selection: Selection) -> int:
-        """How many pages a selection hits; LabError for none."""
-        found = pages_hit(connection, selection.value)
-        if not found:
-            raise LabError(
-                f"{percent(selection.share)} of {self._wanted.table_pages} pages in the layout "
-                f'"{selection.layout}" are none',
-                "Take a larger size or more of the pages.",
-                status=ExitStatus.USAGE,
-            )
-        return len(found)
 
     def _conditions(self) -> Iterator[Conditions]:
         """Everything in the first layout and at the first read-ahead; then the others.
@@ -215,7 +165,7 @@ class _BitmapScan:
     def _measure(
         self, conditions: Conditions, arms: tuple[TrialArm, ...], bar: ProgressBar
     ) -> None:
-        pages = self._pages[conditions.selection.value]
+        pages = len(self._pages[conditions.selection.value])
         article = conditions.selection.layout == "uniform"
         trial = trial_of(conditions, arms, pages, article=article)
         self._run.server.restart(trial.server)

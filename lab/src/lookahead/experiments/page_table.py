@@ -132,9 +132,9 @@ def _is_chosen(selection: Selection, seed: int) -> str:
     return f"(hashint8extended({unit}, {own}) & 2147483647) % {_SHARE_STEPS} < {limit}"
 
 
-def select_value(value: int, column: str = "c1") -> str:
+def select_value(value: int, column: str = "c1", what: str = "id, c1, pad") -> str:
     """The statement of the experiments: the rows of one value."""
-    return f"SELECT id, c1, pad FROM {TABLE} WHERE {column} = {value}"
+    return f"SELECT {what} FROM {TABLE} WHERE {column} = {value}"
 
 
 def pages_hit(connection: psycopg.Connection[Any], value: int) -> list[int]:

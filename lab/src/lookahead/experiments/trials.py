@@ -24,6 +24,7 @@ from lookahead.experiments.scan_rows import digest_rows
 from lookahead.experiments.schedule import alternate
 from lookahead.experiments.trial_plan import check_trial, parse_trial
 from lookahead.machine import backend_cpu_ms
+from lookahead.measurements import ColdRecord
 from lookahead.render import ProgressBar
 from lookahead.trial_measurements import (
     EMPTY_TRIALS,
@@ -51,8 +52,8 @@ class Trial:
     """A scenario with its statement and arms.
 
     `statements` replace the statement in the arms that they name. `server` are settings of the
-    server's start. `prepare` runs in each session before the statement. `rows` is what each arm's
-    scan must return, None where that is not known.
+    server's start. `rows` is what each arm's scan must return, None where that is not known. Not
+    `cold`: the server runs already, and its data is cached.
     """
 
     scenario: TrialScenario
@@ -63,6 +64,7 @@ class Trial:
     rows: int | None = None
     statements: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
+    cold: bool = True
 
     def statement_of(self, arm: TrialArm) -> str:
         """What the arm executes."""
@@ -70,11 +72,16 @@ class Trial:
 
 
 class Trials:
-    """The trials of one run; results are recorded as they come."""
+    """The trials of one run; results are recorded as they come.
 
-    def __init__(self, run: Run, *, cold: bool = True) -> None:
+    `on_start` is called after each cold restart.
+    """
+
+    def __init__(self, run: Run, *, on_start: Callable[[], None] | None = None) -> None:
+
         self._run = run
-        self._cold = ColdRestarts(run) if cold else None
+        self._cold = ColdRestarts(run)
+        self._on_start = on_start
         self._device = run.device.name if run.device else None
         if run.document.trials is None:
             run.record(trials=EMPTY_TRIALS)
@@ -127,13 +134,20 @@ class Trials:
         digest = TrialDigest(trial.scenario, tuple(found), ordered, rows, sha256)
         self._record(digests=(*self.data.digests, digest))
 
+    def cool(self, trial: Trial) -> ColdRecord:
+        """Restart the server as the trial wants it, with an empty cache."""
+        record = self._cold.restart(trial.server)
+        if self._on_start:
+            self._on_start()
+        return record
+
     def add_sample(self, sample: TrialSample) -> None:
         """Keep a sample, numbered."""
         numbered = replace(sample, sequence=len(self.data.samples))
         self._record(samples=(*self.data.samples, numbered))
 
     def _sample(self, trial: Trial, arm: TrialArm, number: int, execute: Execute) -> None:
-        cold = self._cold.restart(trial.server) if self._cold else None
+        cold = self.cool(trial) if trial.cold else None
         with connect_arm(self._run.server, arm) as connection:
             warm_up(connection, trial, arm)
             backend = connection.info.backend_pid

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.run.lists import CommaList, MemorySize, Percent, joined, list_option
+from lookahead.commands.run.lists import CommaList, MemorySize, joined, list_option
 from lookahead.commands.run.options import (
     io_method_option,
+    pages_share_option,
     read_ahead_option,
     repetitions_option,
     run_request,
@@ -38,13 +39,7 @@ class _Settings(CommaList):
 @repetitions_option
 @io_method_option
 @table_pages_option
-@list_option(
-    "--pages-share",
-    "shares",
-    Percent(),
-    "PERCENT,...",
-    "Shares of the table's pages that a scan hits. Default: by size.",
-)
+@pages_share_option
 @list_option(
     "--layout",
     "layouts",

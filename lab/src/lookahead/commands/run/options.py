@@ -13,6 +13,7 @@ from lookahead.commands.options import (
     pg_config_option,
     seed_option,
 )
+from lookahead.commands.run.lists import Percent, list_option
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.io_methods import IO_METHODS
@@ -107,6 +108,18 @@ def table_pages_option(command: CommandT) -> CommandT:
         type=click.IntRange(1, _MAX_PAGES),
         metavar="N",
         help="Pages of 8 kB that the table has. Default: by size.",
+    )
+    return option(command)
+
+
+def pages_share_option(command: CommandT) -> CommandT:
+    """The shares of a table's pages that a scan hits."""
+    option = list_option(
+        "--pages-share",
+        "shares",
+        Percent(),
+        "PERCENT,...",
+        "Shares of the table's pages that a scan hits. Default: by size.",
     )
     return option(command)
 

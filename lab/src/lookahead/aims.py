@@ -82,3 +82,9 @@ RANGE_QUERY_SETTING_1_AIM, RANGE_QUERY_DEFAULT_AIM = 3.0, 1.5
 def parallel_aim(workers: int) -> float | None:
     """The aim for a cold bitmap scan with parallel workers, against stock's with as many."""
     return _PARALLEL_AIMS.get(workers)
+
+
+# Sequential scans, cold: against stock's, and the disk's own time for the file.
+SEQ_SCAN_AIM, RAW_DEVICE_AIM = 1.0, 1 / 1.25
+# Several sessions at once, against stock's time of each.
+CONCURRENT_AIM = 0.95

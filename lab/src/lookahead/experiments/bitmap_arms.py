@@ -117,7 +117,7 @@ def questions_for(
 
 
 def trial_of(
-    conditions: Conditions, arms: tuple[TrialArm, ...], rows: int, *, article: bool
+    conditions: Conditions, arms: tuple[TrialArm, ...], pages: int, *, article: bool
 ) -> Trial:
     """The trial under these conditions; with `article` its figures stand beside it."""
     selection, scenario = conditions.selection, scenario_of(conditions)
@@ -128,7 +128,8 @@ def trial_of(
         arms=arms,
         questions=questions_for(scenario, selection.share, arms),
         server={"io_method": conditions.io_method},
-        rows=rows,
+        rows=pages,
+        pages=pages,
         statements={
             # The condition that the partial index in random order needs.
             RANDOM_INDEX_ARM: f"{select_value(selection.value, 'c2')} AND c2 < {FILLER}"

@@ -10,12 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-import psycopg
-
-from lookahead.errors import LabError
-from lookahead.experiments.arms import BITMAP_SCAN
 from lookahead.experiments.bitmap_arms import (
     DEFAULT_ARM,
     OURS,
@@ -38,9 +33,9 @@ from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import BitmapScanRequest, Layout, Plan, Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials, explain_trial
+from lookahead.experiments.trials import Trials
 from lookahead.render import ProgressBar, Terminal
-from lookahead.trial_measurements import NodeEvidence, TrialArm
+from lookahead.trial_measurements import TrialArm
 
 
 @dataclass(frozen=True)
@@ -172,18 +167,4 @@ class _BitmapScan:
         compared = [arm for arm in arms if arm.name in (DEFAULT_ARM, OURS)]
         bar.describe(f"{trial.scenario.label}: comparing rows")
         self._trials.compare_rows(trial, compared)
-        self._trials.measure(trial, self._wanted.rounds, bar, explain_bitmap)
-
-
-def explain_bitmap(
-    connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm
-) -> tuple[float, NodeEvidence]:
-    """As `explain_trial`; LabError also when a bitmap has other pages than its rows are on."""
-    time_ms, evidence = explain_trial(connection, trial, arm)
-    found = evidence.exact_blocks + evidence.lossy_blocks
-    if arm.plan == BITMAP_SCAN and found != trial.rows:
-        raise LabError(
-            f'the bitmap of arm "{arm.name}" has {found} pages instead of {trial.rows}',
-            "This is a bug, report it.",
-        )
-    return time_ms, evidence
+        self._trials.measure(trial, self._wanted.rounds, bar)

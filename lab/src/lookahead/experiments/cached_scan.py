@@ -41,8 +41,11 @@ from lookahead.trial_measurements import (
     TrialScenario,
 )
 
-# What the planner needs to take as many workers as it is given, and no more.
+# What the planner needs to take as many workers as it is given, and no more: pages cost it nothing,
+# since workers share the rows only by its reckoning.
 _PARALLEL = {
+    "seq_page_cost": "0",
+    "random_page_cost": "0",
     "parallel_setup_cost": "0",
     "parallel_tuple_cost": "0",
     "min_parallel_table_scan_size": "0",
@@ -132,7 +135,7 @@ def warm(run: Run, trial: Trial) -> None:
     """Bring the table into shared buffers: by stock's bitmap scan, which leaves it there."""
     arm = next(arm for arm in trial.arms if arm.library == "off")
     with connect_arm(run.server, arm) as connection:
-        explain_trial(connection, trial, arm)
+        explain_trial(connection, trial.statement, arm)
 
 
 def cached_trial(workers: int, work_mem: str) -> Trial:
@@ -162,7 +165,7 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
     )
 
 
-def cold_trial(workers: int, value: int, rows: int) -> Trial:
+def cold_trial(workers: int, value: int, pages: int) -> Trial:
     """The pages of one value, which are on the disk only."""
     scenario = _scenario(workers, "cold", "64MB")
     chosen = _settings(workers, "64MB")
@@ -178,19 +181,20 @@ def cold_trial(workers: int, value: int, rows: int) -> Trial:
             ),
         ),
         server={},
-        rows=rows,
+        rows=pages,
+        pages=pages,
     )
 
 
 def explain_cached(
-    connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
 ) -> tuple[float, NodeEvidence | None]:
     """The second of two executions, in which the session knows its shared buffers already.
 
     LabError when it read anything.
     """
-    explain_parallel(connection, trial, arm)
-    time_ms, evidence = explain_parallel(connection, trial, arm)
+    explain_parallel(connection, statement, arm)
+    time_ms, evidence = explain_parallel(connection, statement, arm)
     if evidence.shared_read_blocks:
         raise LabError(
             f"{evidence.shared_read_blocks} blocks were read although all should be cached",
@@ -200,10 +204,10 @@ def explain_cached(
 
 
 def explain_parallel(
-    connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
 ) -> tuple[float, NodeEvidence]:
     """As `explain_trial`; LabError also when other than the wanted workers came."""
-    time_ms, evidence = explain_trial(connection, trial, arm)
+    time_ms, evidence = explain_trial(connection, statement, arm)
     wanted = int(arm.settings["max_parallel_workers_per_gather"])
     if evidence.workers != wanted:
         raise LabError(

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from lookahead.experiments.request import DateRange
+from lookahead.experiments.wide_table import table_facts
 from lookahead.trial_measurements import TrialTable
 
 LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
@@ -42,13 +43,7 @@ def build_lineitem(connection: psycopg.Connection[Any], scale: float, seed: int)
     connection.execute(f"CREATE INDEX {SHIP_DATE_INDEX} ON {LINEITEM} (shipdate)")
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {LINEITEM}")
     connection.execute("CHECKPOINT")
-    row = connection.execute(
-        "SELECT reltuples::bigint, relpages, pg_table_size(oid), pg_indexes_size(oid) "
-        f"FROM pg_class WHERE oid = '{LINEITEM}'::regclass"
-    ).fetchone()
-    assert row is not None
-    seconds = round(time.monotonic() - started, 1)
-    return TrialTable(LINEITEM, row[0], row[1], row[2], row[3], seconds)
+    return table_facts(connection, LINEITEM, started)
 
 
 def fill_lineitem(orders: int, seed: int) -> str:

@@ -141,5 +141,6 @@ def _trial(
         ),
         server={"io_method": method},
         rows=len(pages),
+        pages=len(pages),
         references=(optimum,),
     )

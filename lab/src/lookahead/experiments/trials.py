@@ -17,7 +17,7 @@ import psycopg
 
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
-from lookahead.experiments.arms import connect_arm
+from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
 from lookahead.experiments.cold_restarts import ColdRestarts
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_rows import digest_rows
@@ -28,6 +28,7 @@ from lookahead.measurements import ColdRecord
 from lookahead.render import ProgressBar
 from lookahead.trial_measurements import (
     EMPTY_TRIALS,
+    LookupSample,
     NodeEvidence,
     Question,
     Reference,
@@ -43,8 +44,8 @@ EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON
 # The option is the library's: without the library EXPLAIN refuses it.
 _STOCK_EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
 
-Execute = Callable[[psycopg.Connection[Any], "Trial", TrialArm], tuple[float, NodeEvidence | None]]
-"""Runs a trial's statement in an arm; the time in ms, and the evidence where there is a plan."""
+Execute = Callable[[psycopg.Connection[Any], str, TrialArm], tuple[float, NodeEvidence | None]]
+"""Runs a statement in an arm; the time in ms, and the evidence where there is a plan."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Trial:
     """A scenario with its statement and arms.
 
     `statements` replace the statement in the arms that they name. `server` are settings of the
-    server's start. `rows` is what each arm's scan must return, None where that is not known. Not
-    `cold`: the server runs already, and its data is cached.
+    server's start. `rows` are what each arm's scan must return and `pages` what a bitmap must have,
+    None where that is not known. Not `cold`: the server runs already, and its data is cached.
     """
 
     scenario: TrialScenario
@@ -62,6 +63,7 @@ class Trial:
     questions: tuple[Question, ...]
     server: Mapping[str, str]
     rows: int | None = None
+    pages: int | None = None
     statements: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
     cold: bool = True
@@ -134,9 +136,9 @@ class Trials:
         digest = TrialDigest(trial.scenario, tuple(found), ordered, rows, sha256)
         self._record(digests=(*self.data.digests, digest))
 
-    def cool(self, trial: Trial) -> ColdRecord:
-        """Restart the server as the trial wants it, with an empty cache."""
-        record = self._cold.restart(trial.server)
+    def cool(self, settings: Mapping[str, str]) -> ColdRecord:
+        """Restart the server with these settings and an empty cache."""
+        record = self._cold.restart(settings)
         if self._on_start:
             self._on_start()
         return record
@@ -146,21 +148,22 @@ class Trials:
         numbered = replace(sample, sequence=len(self.data.samples))
         self._record(samples=(*self.data.samples, numbered))
 
+    def add_lookups(self, sample: LookupSample) -> None:
+        """Keep a sample of lookups, numbered."""
+        numbered = replace(sample, sequence=len(self.data.lookups))
+        self._record(lookups=(*self.data.lookups, numbered))
+
     def _sample(self, trial: Trial, arm: TrialArm, number: int, execute: Execute) -> None:
-        cold = self.cool(trial) if trial.cold else None
+        cold = self.cool(trial.server) if trial.cold else None
         with connect_arm(self._run.server, arm) as connection:
             warm_up(connection, trial, arm)
             backend = connection.info.backend_pid
             cpu_before = backend_cpu_ms(backend)
             with IoSampler(self._device) as sampler:
-                time_ms, evidence = execute(connection, trial, arm)
+                time_ms, evidence = execute(connection, trial.statement_of(arm), arm)
             cpu_after = backend_cpu_ms(backend)
-        if trial.rows is not None and evidence is not None and evidence.rows != trial.rows:
-            raise LabError(
-                f'arm "{arm.name}" returned {evidence.rows} rows instead of {trial.rows} '
-                f"for {trial.scenario.label}",
-                "This is a bug, report it.",
-            )
+        if evidence is not None:
+            _check_counts(trial, arm, evidence)
         spent = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
         self.add_sample(
             TrialSample(
@@ -188,11 +191,25 @@ def warm_up(connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm) ->
 
 
 def explain_trial(
-    connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
 ) -> tuple[float, NodeEvidence]:
     """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
     explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
-    row = connection.execute(f"{explain} {trial.statement_of(arm)}").fetchone()
+    row = connection.execute(f"{explain} {statement}").fetchone()
     time_ms, evidence = parse_trial(row[0] if row else None, arm.plan)
     check_trial(evidence, arm)
     return time_ms, evidence
+
+
+def _check_counts(trial: Trial, arm: TrialArm, evidence: NodeEvidence) -> None:
+    """LabError when the arm returned other rows than there are, or its bitmap had other pages."""
+    found = {"rows": (evidence.rows, trial.rows)}
+    if arm.plan == BITMAP_SCAN:
+        found["pages"] = (evidence.exact_blocks + evidence.lossy_blocks, trial.pages)
+    for what, (number, expected) in found.items():
+        if expected is not None and number != expected:
+            raise LabError(
+                f'arm "{arm.name}" had {number} {what} instead of {expected} '
+                f"for {trial.scenario.label}",
+                "This is a bug, report it.",
+            )

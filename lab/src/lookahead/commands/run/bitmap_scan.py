@@ -7,6 +7,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import CommaList, MemorySize, joined, list_option
 from lookahead.commands.run.options import (
+    COMMON_READ_AHEAD_HELP,
     io_method_option,
     pages_share_option,
     read_ahead_option,
@@ -70,7 +71,7 @@ class _Settings(CommaList):
     help="effective_io_concurrency beside the default; none for no other. Default: 0,1,16,64,256, "
     "none with --demo. Our arm is measured at 0 and 1 of them too.",
 )
-@read_ahead_option
+@read_ahead_option(COMMON_READ_AHEAD_HELP)
 @pass_command_context
 def bitmap_scan(
     context: CommandContext,

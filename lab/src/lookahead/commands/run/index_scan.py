@@ -6,6 +6,7 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.options import (
+    COMMON_READ_AHEAD_HELP,
     io_method_option,
     limit_option,
     pages_option,
@@ -39,7 +40,7 @@ from lookahead.experiments.request import IndexScanRequest
     help="Share of the table's pages that a scan in heap order touches; may be repeated. "
     "Default: 10, 25, 50 and 75, none with --demo.",
 )
-@read_ahead_option
+@read_ahead_option(COMMON_READ_AHEAD_HELP)
 @pass_command_context
 def index_scan(
     context: CommandContext,

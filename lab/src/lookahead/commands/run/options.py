@@ -22,6 +22,10 @@ from lookahead.experiments.request import RunRequest, Size
 _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 
+COMMON_READ_AHEAD_HELP = (
+    "Read-ahead of the disk, set during the run; may be repeated. Default: the machine's own, in "
+    "the full size also 128 where permitted."
+)
 _SHARED_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
     click.option("--quick", is_flag=True, help="Middle size: at most 2 min a scenario."),
@@ -124,18 +128,16 @@ def pages_share_option(command: CommandT) -> CommandT:
     return option(command)
 
 
-def read_ahead_option(command: CommandT) -> CommandT:
+def read_ahead_option(help_text: str) -> Callable[[CommandT], CommandT]:
     """The read-ahead of the disk to measure at."""
-    option = click.option(
+    return click.option(
         "--read-ahead",
         "read_aheads_kb",
         type=click.IntRange(0, MAX_READ_AHEAD_KB),
         multiple=True,
         metavar="KB",
-        help="Read-ahead of the disk, set during the run; may be repeated. Default: the machine's "
-        "own, in the full size also 128 where permitted.",
+        help=help_text,
     )
-    return option(command)
 
 
 def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:

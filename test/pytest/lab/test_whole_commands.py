@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,14 +26,6 @@ from lookahead.results import ResultDocument, read_result
 pytestmark = pytest.mark.end_to_end
 _INDEX_ONLY = "index-only"
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """Where servers are made: a folder on a real disk, reachable for the server's account."""
-    with tempfile.TemporaryDirectory(prefix="lookahead-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture(autouse=True)

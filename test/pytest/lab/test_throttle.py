@@ -51,6 +51,17 @@ def test_version_2(tmp_path: Path, sys_block: Path) -> None:
     assert (tmp_path / "unified/cgroup.subtree_control").read_text() == "+io"
 
 
+def test_group_of_a_killed_lab_is_removed(tmp_path: Path, sys_block: Path) -> None:
+    mountinfo = _mountinfo(tmp_path, "blkio", "cgroup")
+    abandoned = tmp_path / "blkio" / "lookahead-999999999"
+    alive = tmp_path / "blkio" / "lookahead-1"
+    abandoned.mkdir()
+    alive.mkdir()
+    with Throttle(_DEVICE, 3000, 1, mountinfo=mountinfo, sys_block=sys_block):
+        assert not abandoned.exists()
+        assert alive.exists()
+
+
 @pytest.mark.parametrize("controllers", ["cpu memory\n", None])
 def test_no_hierarchy_limits_reads(
     tmp_path: Path, sys_block: Path, controllers: str | None

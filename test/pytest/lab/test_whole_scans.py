@@ -113,7 +113,7 @@ def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
 def test_cached_scan(tmp_path: Path, disk: Path) -> None:
     data = _measured(_run("article-4", disk, tmp_path), tmp_path, disk)
     cached = [one for one in data.samples if one.scenario.value("data") == "cached"]
-    assert len(cached) == 2 * 6
+    assert len(cached) == 2 * 7
     for sample in cached:
         assert sample.cold is None
         assert sample.evidence is not None

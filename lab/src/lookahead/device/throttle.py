@@ -19,6 +19,8 @@ from lookahead.errors import ExitStatus, LabError
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _SYS_BLOCK = Path("/sys/block")
+# Of the group's name; the id of our process follows.
+_PREFIX = "lookahead-"
 
 
 class Throttle:
@@ -46,7 +48,8 @@ class Throttle:
 
     def __enter__(self) -> Self:
         version, self._parent = _hierarchy(self._mountinfo.read_text())
-        group = self._parent / f"lookahead-{os.getpid()}"
+        _remove_abandoned(self._parent)
+        group = self._parent / f"{_PREFIX}{os.getpid()}"
         try:
             number = (self._sys_block / self._disk / "dev").read_text().strip()
             if version == 2:
@@ -93,6 +96,14 @@ class Throttle:
                 _move(int(line), self._parent)
         with suppress(OSError):
             group.rmdir()
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the empty groups that labs left when they were killed."""
+    for group in parent.glob(f"{_PREFIX}*"):
+        if not Path("/proc", group.name.removeprefix(_PREFIX)).exists():
+            with suppress(OSError):
+                group.rmdir()
 
 
 def _move(process: int, group: Path) -> None:

@@ -72,7 +72,7 @@ DEFAULTS: dict[Size, SizeDefaults] = {
         False,
     ),
     "full": SizeDefaults(
-        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 6, True
+        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 4, True
     ),
 }
 
@@ -147,15 +147,20 @@ class _BitmapScan:
     def _conditions(self) -> Iterator[Conditions]:
         """Everything in the first layout and at the first read-ahead; then the others.
 
-        The other layouts and sizes of read-ahead are measured under the first I/O method only.
+        The other layouts and sizes of read-ahead are measured under the first I/O method and with
+        the last memory only.
         """
-        memories, first = self._wanted.work_mems, self._wanted.layouts[0]
-        for number, read_ahead_kb in enumerate(self._read_aheads.sizes_kb):
-            for method in self._io_methods if number == 0 else self._io_methods[:1]:
-                for memory, selection in product(memories, self._selections):
-                    main = number == 0 and method == self._io_methods[0]
-                    if selection.layout == first or main:
-                        yield Conditions(selection, memory, method, read_ahead_kb)
+        first, last_memory = self._wanted.layouts[0], self._wanted.work_mems[-1]
+        own, *others = self._read_aheads.sizes_kb
+        main = [one for one in self._selections if one.layout == first]
+        for method in self._io_methods:
+            for memory, selection in product(self._wanted.work_mems, main):
+                yield Conditions(selection, memory, method, own)
+        for selection in self._selections:
+            if selection.layout != first:
+                yield Conditions(selection, last_memory, self._io_methods[0], own)
+        for read_ahead_kb, selection in product(others, main):
+            yield Conditions(selection, last_memory, self._io_methods[0], read_ahead_kb)
 
     def _measure(
         self, conditions: Conditions, arms: tuple[TrialArm, ...], bar: ProgressBar

@@ -7,6 +7,7 @@ numbers of workers with cold data.
 """
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import psycopg
 
 from lookahead.aims import CACHED_AIM, parallel_aim
 from lookahead.errors import LabError
-from lookahead.experiments.arms import BITMAP_SCAN, concurrency_arm, connect_arm
+from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
 from lookahead.experiments.page_table import (
     FILLER,
     TABLE,
@@ -51,6 +52,7 @@ _PARALLEL = {
     "min_parallel_table_scan_size": "0",
 }
 _SETTINGS = (0, None, 1000)
+_NOT_LOADED = "not loaded"
 # Of the pages, cold: each has one row, so that all time is reading.
 _COLD_SHARE = 0.42
 _COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
@@ -142,23 +144,24 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
     """All rows but the chosen ones, on all pages; every setting by stock and by us."""
     scenario = _scenario(workers, "cached", work_mem)
     chosen = _settings(workers, work_mem)
-    arms = tuple(
-        concurrency_arm(BITMAP_SCAN, value, library, chosen)
+    pairs = [
+        tuple(concurrency_arm(BITMAP_SCAN, value, library, chosen) for library in ("off", "on"))
         for value in _SETTINGS
-        for library in ("off", "on")
-    )
-    questions = tuple(
+    ]
+    bare = arm_of(_NOT_LOADED, BITMAP_SCAN, "not loaded", chosen)
+    questions = [
         Question(
             scenario, stock.name.removeprefix("bitmap, "), (stock.name,), (ours.name,), CACHED_AIM
         )
-        for stock, ours in zip(arms[::2], arms[1::2], strict=True)
-    )
+        for stock, ours in pairs
+    ]
+    questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",), CACHED_AIM))
     beside = _ARTICLE_MS.get(workers, ()) if work_mem == _ARTICLE_WORK_MEM else ()
     return Trial(
         scenario=scenario,
         statement=_COUNT_FILLER,
-        arms=arms,
-        questions=questions,
+        arms=(bare, *chain.from_iterable(pairs)),
+        questions=tuple(questions),
         server={},
         references=tuple(Reference(scenario, name, time_ms, _ARTICLE) for name, time_ms in beside),
         cold=False,

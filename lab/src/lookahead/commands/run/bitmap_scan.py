@@ -91,7 +91,8 @@ def bitmap_scan(
 
     Against stock's bitmap scans, sequential scan and index scans of the same rows. Of --layout and
     --read-ahead the first value is measured with everything, the others under the first --io-method
-    only. Without a size option a table of more than 2 GB is made and the run takes hours.
+    and with the last --work-mem only. Without a size option a table of more than 2 GB is made and
+    the run takes hours.
     """
     request = BitmapScanRequest(
         run=run_request(context, shared),

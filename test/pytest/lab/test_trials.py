@@ -114,6 +114,7 @@ def test_page_shows_arms_references_and_answers(document: ResultDocument) -> Non
     assert "bitmap scan, setting &lt;1&gt;" in page
     assert "1,000 of each: equal" in page
     assert "<td>effective_io_concurrency = 64</td>" in page
+    assert page.count("<svg") == 2  # all samples, and the ratios of the panel
 
 
 def test_plot_has_every_sample_and_labels_apart() -> None:

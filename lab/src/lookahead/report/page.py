@@ -35,10 +35,10 @@ from lookahead.report.trial_figures import (
     TrialFigures,
     trial_comparison_table,
     trial_figures,
-    trial_ratio_plot,
 )
 from lookahead.results import Finding, ResultDocument, write_atomically
 from lookahead.trial_comparisons import compare_trials
+from lookahead.trial_measurements import TrialComparison
 
 _TITLES = {
     "index-scan": "Index scans, cold",
@@ -110,7 +110,9 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
     controls = document.controls or ControlsData(0, 0, 0.0, (), (), ())
-    comparison, figure = _comparison(document)
+    seed = document.parameters.seed
+    answers = compare_trials(document.trials, seed) if document.trials else ()
+    comparison, figure = _comparison(document, answers)
     return Section(
         name=name,
         experiment=document.experiment,
@@ -123,7 +125,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         time_plots=tuple(time_plots(scans.samples)) if scans.samples else (),
         timelines=_timelines(scans),
         builds=build_figures(document.index_build) if document.index_build else None,
-        trials=trial_figures(document.trials) if document.trials else None,
+        trials=trial_figures(document.trials, answers) if document.trials else None,
         io=io_table(scans.samples) if scans.samples else None,
         evidence=evidence_table(scans.samples) if scans.samples else None,
         control_evidence=control_evidence_table(controls.evidence) if controls.evidence else None,
@@ -134,8 +136,10 @@ def _section(name: str, document: ResultDocument) -> Section:
     )
 
 
-def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
-    """Table and plot of the ratios."""
+def _comparison(
+    document: ResultDocument, answers: Sequence[TrialComparison]
+) -> tuple[TextTable, Markup]:
+    """Table and plot of the ratios; `answers` are those of trials, whose panels have the plots."""
     seed = document.parameters.seed
     if document.controls:
         ratios = compare_controls(document.controls.samples, seed)
@@ -153,8 +157,7 @@ def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
         built = compare_builds(document.index_build.samples, seed)
         return build_comparison_table(built), build_ratio_plot(built)
     if document.trials:
-        answers = compare_trials(document.trials, seed)
-        return trial_comparison_table(answers), trial_ratio_plot(answers)
+        return trial_comparison_table(answers), Markup("")
     compared = compare_scans(document.index_scan.samples if document.index_scan else (), seed)
     return scan_comparison_table(compared), scan_ratio_plot(compared)
 

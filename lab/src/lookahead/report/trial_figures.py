@@ -28,11 +28,12 @@ from lookahead.trial_measurements import (
 
 @dataclass(frozen=True)
 class TrialFigure:
-    """A panel: its plot of all samples, and its medians as a table."""
+    """A panel: its plot of all samples, its medians as a table, and its ratios."""
 
     title: str
     plot: Markup
     medians: TextTable
+    ratios: Markup
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,21 @@ class TrialFigures:
     rows_compared: int
 
 
-def trial_figures(data: TrialData) -> TrialFigures | None:
+def trial_figures(data: TrialData, comparisons: Sequence[TrialComparison]) -> TrialFigures | None:
     """The figures; None without samples."""
     if not data.samples and not data.lookups:
         return None
     panels = trial_panels(trial_scenarios_of(data.samples))
     return TrialFigures(
         panels=tuple(
-            TrialFigure(panel.title, trial_plot(data, panel), _medians(data, panel))
+            TrialFigure(
+                panel.title,
+                trial_plot(data, panel),
+                _medians(data, panel),
+                _ratio_plot(
+                    [one for one in comparisons if one.question.scenario in panel.scenarios]
+                ),
+            )
             for panel in panels
         ),
         lookups=_lookups(data.lookups) if data.lookups else None,
@@ -85,8 +93,10 @@ def trial_comparison_table(comparisons: Sequence[TrialComparison]) -> TextTable:
     return TextTable((*names, "verdict", "aim"), rows, 3)
 
 
-def trial_ratio_plot(comparisons: Sequence[TrialComparison]) -> Markup:
-    """Ratio with interval of every question."""
+def _ratio_plot(comparisons: Sequence[TrialComparison]) -> Markup:
+    """Ratio with interval of every question of a panel; nothing where none was asked."""
+    if not comparisons:
+        return Markup("")
     rows = [
         RatioRow(
             f"{item.question.scenario.factors[0].value}: {item.question.name}",

@@ -96,18 +96,15 @@ def test_bitmap_scan(tmp_path: Path, disk: Path) -> None:
 
 def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
     options = (
-        *("--pages-share", "5,50", "--layout", "periodic,uniform", "--plan", "bitmap"),
+        *("--pages-share", "50", "--layout", "periodic,uniform", "--plan", "bitmap"),
         *("--setting", "none", "--work-mem", "4MB", "--table-pages", "1000"),
     )
     data = _measured(_run("article-1", disk, tmp_path, *options), tmp_path, disk)
     found = [(one.value("pages"), one.value("layout")) for one in trial_scenarios_of(data.samples)]
-    assert found == [
-        *(("5 %", "periodic"), ("50 %", "periodic")),
-        *(("5 %", "uniform"), ("50 %", "uniform")),
-    ]
+    assert found == [("50 %", "periodic"), ("50 %", "uniform")]
     assert arms_of(data.samples) == ["bitmap, default", "ours"]
     # At even distances there are as many pages as the share says.
-    assert [digest.rows for digest in data.digests[:2]] == [50, 500]
+    assert data.digests[0].rows == 500
 
 
 def test_cached_scan(tmp_path: Path, disk: Path) -> None:

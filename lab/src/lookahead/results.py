@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
@@ -19,6 +19,9 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
 from lookahead.trial_measurements import TrialData
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Experiment = Literal[
     "index-scan",
@@ -137,7 +140,7 @@ class ResultFile:
             ) from None
         raise LabError(f'too many results named "{stem}" in "{folder}"', "Try again.")
 
-    def write(self, document: ResultDocument) -> None:
+    def write(self, document: "DataclassInstance") -> None:
         """Replace the file's content; on failure it keeps what it had, and LabError is raised."""
         write_atomically(self.path, encode(document))
 
@@ -146,7 +149,7 @@ class ResultFile:
         self.path.unlink(missing_ok=True)
 
 
-def encode(document: ResultDocument) -> str:
+def encode(document: "DataclassInstance") -> str:
     """The document as JSON text; NaN and infinity are refused, as JSON has none."""
     return json.dumps(dataclasses.asdict(document), ensure_ascii=False, allow_nan=False) + "\n"
 

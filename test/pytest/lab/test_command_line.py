@@ -22,6 +22,7 @@ _HELPS = {
     "run-seq-scan": ("run", "seq-scan", "--help"),
     "run-throttled": ("run", "throttled", "--help"),
     "check": ("check", "--help"),
+    "probe": ("probe", "--help"),
     "report": ("report", "--help"),
 }
 

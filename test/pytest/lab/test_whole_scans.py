@@ -8,6 +8,7 @@ import pytest
 from lab import small_run
 from lab.outcome import Outcome, run_command
 from lookahead.device.loop_disk import LoopDisk
+from lookahead.device.profile import format_profiles
 from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import (
@@ -95,16 +96,32 @@ def test_bitmap_scan(tmp_path: Path, disk: Path) -> None:
 
 
 def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
+    profile = tmp_path / "device.profile"
+    profile.write_text(format_profiles(()))
     options = (
+        *("--profile", str(profile)),
         *("--pages-share", "50", "--layout", "periodic,uniform", "--plan", "bitmap"),
         *("--setting", "none", "--work-mem", "4MB", "--table-pages", "1000"),
     )
-    data = _measured(_run("article-1", disk, tmp_path, *options), tmp_path, disk)
+    outcome = _run("article-1", disk, tmp_path, *options)
+    data = _measured(outcome, tmp_path, disk)
+    assert "device profile in use: of no device" in outcome.stderr
     found = [(one.value("pages"), one.value("layout")) for one in trial_scenarios_of(data.samples)]
     assert found == [("50 %", "periodic"), ("50 %", "uniform")]
     assert arms_of(data.samples) == ["bitmap, default", "ours"]
     # At even distances there are as many pages as the share says.
     assert data.digests[0].rows == 500
+
+
+def test_a_file_that_is_no_device_profile(tmp_path: Path, disk: Path) -> None:
+    wrong = tmp_path / "wrong.profile"
+    wrong.write_text(format_profiles(()).replace("[end]", "[device 8:0]"))
+    for profile in (wrong, tmp_path / "missing.profile"):
+        outcome = _run("bitmap-scan", disk, tmp_path / "results", "--profile", str(profile))
+        assert outcome.status is ExitStatus.ENVIRONMENT
+        assert f'"{profile}" is no device profile: ' in outcome.stderr
+    assert list((tmp_path / "results").iterdir()) == []
+    assert list(disk.iterdir()) == []
 
 
 def test_cached_scan(tmp_path: Path, disk: Path) -> None:

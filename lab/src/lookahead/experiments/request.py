@@ -18,7 +18,8 @@ class RunRequest:
     """The options that all experiments share.
 
     `directory` is where the server's folder is made (None: the temporary directory), `output` the
-    folder for the result file, `command` the exact command line.
+    folder for the result file, `profile` a device profile for the server, `command` the exact
+    command line.
     """
 
     size: Size
@@ -26,6 +27,7 @@ class RunRequest:
     library: Path | None
     output: Path
     directory: Path | None
+    profile: Path | None
     seed: int
     keep: bool
     command: tuple[str, ...]

@@ -25,6 +25,7 @@ from lookahead.build_comparisons import compare_builds
 from lookahead.comparisons import compare_controls, compare_scans
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.experiments.profile_use import copy_profile
 from lookahead.experiments.request import RunRequest
 from lookahead.extension import LIBRARY, Stage, find_stage
 from lookahead.installation import Installation, find_installation
@@ -51,7 +52,8 @@ _SETTINGS_QUERY = """
     SELECT name, current_setting(name) FROM pg_settings
     WHERE setting IS DISTINCT FROM boot_val AND context <> 'internal'
       AND category <> 'File Locations' AND name NOT IN
-          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories')
+          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories',
+           'pg_lookahead.device_profile')
     ORDER BY name"""
 
 
@@ -126,6 +128,8 @@ def open_run(
             document = _new_document(request, experiment, parameters, server, stage)
             run = Run(server, document, file, terminal)
             _preflight(run, keep=request.keep)
+            if request.profile is not None:
+                run.find("note", copy_profile(server, request.profile))
             with _explained(server):
                 yield run
         ending = "complete"

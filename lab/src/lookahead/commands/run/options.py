@@ -52,6 +52,12 @@ _SHARED_OPTIONS = (
         help="Where the server's folder is made: the disk to measure. "
         "Default: the temporary directory.",
     ),
+    click.option(
+        "--profile",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Device profile of `lookahead probe` for the server. Default: none.",
+    ),
     seed_option("Seed of the data, the keys and the interval."),
     click.option("--keep", is_flag=True, help="Keep the server's folder."),
 )
@@ -153,6 +159,7 @@ def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
         library=shared["library"],
         output=shared["output"],
         directory=shared["directory"],
+        profile=shared["profile"],
         seed=shared["seed"],
         keep=shared["keep"],
         command=context.command,

@@ -127,9 +127,7 @@ def open_run(
             check_space(server.directory, needed_bytes)
             document = _new_document(request, experiment, parameters, server, stage)
             run = Run(server, document, file, terminal)
-            _preflight(run, keep=request.keep)
-            if request.profile is not None:
-                run.find("note", copy_profile(server, request.profile))
+            _preflight(run, request)
             with _explained(server):
                 yield run
         ending = "complete"
@@ -201,12 +199,14 @@ def _new_document(
     )
 
 
-def _preflight(run: Run, *, keep: bool) -> None:
+def _preflight(run: Run, request: RunRequest) -> None:
     """Say what is measured with, and what about the machine makes figures doubtful."""
     software = run.document.software
     run.terminal.step(f"PostgreSQL {software.server_version} ({software.server_source})")
-    if keep:
+    if request.keep:
         run.terminal.step(f"the server's folder is kept: {run.server.directory}")
+    if request.profile is not None:
+        run.find("note", copy_profile(run.server, request.profile))
     machine = run.document.machine
     if machine.load_average > _BUSY_SHARE * machine.cpus:
         run.find(

@@ -1,6 +1,7 @@
 """The tables of experiments made of trials, for the terminal."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
 from rich.markup import escape
@@ -24,6 +25,9 @@ from lookahead.trial_comparisons import (
 )
 from lookahead.trial_measurements import LookupSample, TrialComparison, TrialData
 
+# Beside the arms, in 80 columns.
+_MAX_COLUMNS = 6
+
 
 def trial_tables(data: TrialData | None) -> Iterator[Table]:
     """Medians of all arms, lookups if there are any, then the answers to the questions."""
@@ -31,7 +35,9 @@ def trial_tables(data: TrialData | None) -> Iterator[Table]:
         return
     panels = trial_panels(trial_scenarios_of(data.samples))
     for panel in panels:
-        yield _median_table(data, panel)
+        for first in range(0, len(panel.scenarios), _MAX_COLUMNS):
+            columns = panel.scenarios[first : first + _MAX_COLUMNS]
+            yield _median_table(data, replace(panel, scenarios=columns))
     for panel in trial_panels(lookup_scenarios_of(data.lookups)):
         yield _lookup_table(data.lookups, panel)
     for panel in panels:

@@ -1,6 +1,7 @@
 """Trials: which arms are compared, what is shown, and what EXPLAIN must say; without a server."""
 
 import copy
+import io
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
@@ -8,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from lab.made_trials import ARMS, FAST, OURS, STOCK, make_trial_scenario, make_trials
+from lab.made_trials import (
+    ARMS,
+    FAST,
+    OURS,
+    STOCK,
+    make_trial_sample,
+    make_trial_scenario,
+    make_trials,
+)
 from lookahead.errors import LabError
 from lookahead.experiments.trial_plan import check_trial, parse_trial
+from lookahead.render import Terminal
 from lookahead.render_trials import trial_tables
 from lookahead.report.page import render_page
 from lookahead.report.trial_plot import trial_plot
@@ -143,6 +153,16 @@ def test_tables_for_the_terminal() -> None:
         "time of the other / ours: I/O method worker",
     ]
     assert list(trial_tables(None)) == []
+
+
+def test_wide_table_is_cut_into_several() -> None:
+    scenarios = [make_trial_scenario(f"{number} %") for number in range(8)]
+    samples = tuple(make_trial_sample(one, 0, STOCK, 1234.0) for one in scenarios)
+    tables = list(trial_tables(replace(make_trials(), samples=samples, comparisons=())))
+    assert [len(table.columns) for table in tables] == [7, 3]
+    outcome = io.StringIO()
+    Terminal(stdout=outcome, width=80).tables(tables)
+    assert outcome.getvalue().count("1.23 s") == 8
 
 
 def test_parallel_scan_parsed() -> None:

@@ -53,7 +53,7 @@ class SizeDefaults:
 
 
 DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(20_000, (0.1, 0.42), ("worker",), 4),
+    "demo": SizeDefaults(12_000, (0.1, 0.42), ("worker",), 4),
     "quick": SizeDefaults(70_000, (0.01, 0.1, 0.42), ("worker",), 4),
     "full": SizeDefaults(280_000, (0.01, 0.1, 0.42), IO_METHODS, 4),
 }

@@ -94,6 +94,9 @@ def test_other_aims() -> None:
 
 def test_cached_trial_compares_each_setting_with_itself() -> None:
     trial = cached_scan.cached_trial(4, "64kB")
+    assert [one.name for one in trial.questions] == [
+        *("setting 0", "default", "setting 1000", "not loaded")
+    ]
     pairs = [(one.baselines, one.challengers) for one in trial.questions]
     assert pairs == [
         (("bitmap, 0",), ("ours, 0",)),
@@ -146,6 +149,10 @@ def test_scan_trial_has_the_article_where_it_measured() -> None:
         "article: COPY": 18_000.0,
     }
     assert seq_parts.scan_trial(100, 3000, None).references == ()
+    # 366,211 pages: 9 us each are 3.3 s.
+    assert _aims(known)["device alone"] is None
+    slow = seq_parts.scan_trial(16384, 3000, 3400.0)
+    assert _aims(slow)["device alone"] == pytest.approx(1 / 1.25)
     copies = {arm.name: known.statement_of(arm) for arm in known.arms if not arm.plan}
     assert copies["COPY table"] == "COPY lookahead_wide TO STDOUT"
     assert copies["COPY query, stock"] == copies["COPY query, ours"]

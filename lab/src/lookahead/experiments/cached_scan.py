@@ -151,9 +151,13 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
     bare = arm_of(_NOT_LOADED, BITMAP_SCAN, "not loaded", chosen)
     questions = [
         Question(
-            scenario, stock.name.removeprefix("bitmap, "), (stock.name,), (ours.name,), CACHED_AIM
+            scenario,
+            "default" if value is None else f"setting {value}",
+            (stock.name,),
+            (ours.name,),
+            CACHED_AIM,
         )
-        for stock, ours in pairs
+        for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
     questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",), CACHED_AIM))
     beside = _ARTICLE_MS.get(workers, ()) if work_mem == _ARTICLE_WORK_MEM else ()

@@ -321,6 +321,8 @@ write_counter_file(int code, Datum arg)
 {
 	const LaFeatureTotals *features = session_totals.features;
 	const LaScanCounters *scans = &features[LA_FEATURE_INDEX_SCAN].scans;
+	const LaScanCounters *bitmap = &features[LA_FEATURE_BITMAP_SCAN].scans;
+	LaScanCounters table = features[LA_FEATURE_SEQ_SCAN].scans;
 	char		line[512];
 	int			length;
 	int			fd;
@@ -328,6 +330,7 @@ write_counter_file(int code, Datum arg)
 	if (la_test_counter_file == NULL || la_test_counter_file[0] == '\0')
 		return;
 
+	la_scan_counters_add(&table, &features[LA_FEATURE_TID_RANGE_SCAN].scans);
 	length = snprintf(line, sizeof(line),
 					  "nodes=" UINT64_FORMAT " scans=" UINT64_FORMAT
 					  " prefetched=" UINT64_FORMAT " requests=" UINT64_FORMAT
@@ -335,13 +338,16 @@ write_counter_file(int code, Datum arg)
 					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
 					  " restarts=" UINT64_FORMAT " bitmap_scans=" UINT64_FORMAT
-					  " bitmap_pages=" UINT64_FORMAT " builds=" UINT64_FORMAT "\n",
+					  " bitmap_pages=" UINT64_FORMAT
+					  " seq_scans=" UINT64_FORMAT
+					  " seq_requests=" UINT64_FORMAT
+					  " builds=" UINT64_FORMAT "\n",
 					  all_nodes(&features[LA_FEATURE_INDEX_SCAN]),
 					  scans->scans, scans->prefetched, scans->requests,
 					  scans->advised, scans->direct, scans->repeated,
 					  scans->killed, scans->restarts,
-					  features[LA_FEATURE_BITMAP_SCAN].scans.scans,
-					  features[LA_FEATURE_BITMAP_SCAN].scans.prefetched,
+					  bitmap->scans, bitmap->prefetched,
+					  table.scans, table.requests,
 					  features[LA_FEATURE_INDEX_BUILD].nodes[LA_REASON_NONE]);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)

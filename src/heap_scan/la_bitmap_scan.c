@@ -207,7 +207,7 @@ must_look_ahead(LaBitmapScan *state)
 
 	if (state->asleep)
 	{
-		if (reads == state->reads)
+		if (reads == state->reads && !la_heap_scan_forced())
 			return false;
 		state->asleep = false;
 		state->last_missed = state->taken;
@@ -231,14 +231,14 @@ look_ahead(LaBitmapScan *state)
 	LaScanCounters *counters = &state->node->counters;
 	uint64		window;
 
-	if (!la_advice_turn(advice, state->given))
-		return;
 	if (state->given < state->taken)
 	{
 		counters->distance_sum += advice->in_flight_count;
 		counters->distance_max = Max(counters->distance_max, advice->in_flight_count);
 		counters->prefetched++;
 	}
+	if (!la_advice_turn(advice, state->given))
+		return;
 	window = window_now(state);
 	if (state->parallel && state->taken - state->given >= window / 2)
 		return;

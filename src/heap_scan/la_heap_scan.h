@@ -22,6 +22,7 @@
 
 extern LaReason la_heap_scan_reason(LaNode *node, int eflags);
 extern bool la_heap_scan_may_swap(LaNode *node, TableScanDesc scan);
+extern bool la_heap_scan_forced(void);
 
 /*
  * How many pages this process has had to read so far.  While the number stands

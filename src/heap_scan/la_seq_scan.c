@@ -53,6 +53,7 @@ typedef struct LaSeqScan
 {
 	LaNode	   *node;
 	ExecProcNodeMtd core;		/* executes the node */
+	bool		begun;			/* our part in the scan is done */
 	HeapScanDesc heap;
 	LaResidency residency;
 	uint32		request;		/* pages of a request */
@@ -107,15 +108,21 @@ la_seq_scan_attach(LaNode *node)
 }
 
 /*
- * ExecProcNode of an attached node: once only.
+ * ExecProcNode of an attached node: once only, unless an extension that
+ * attached after us goes on calling it.
  */
 static TupleTableSlot *
 seq_exec(PlanState *planstate)
 {
 	LaSeqScan  *state = la_registry_find(planstate)->seq;
 
-	begin_scan(state, (ScanState *) planstate);
-	ExecSetExecProcNode(planstate, state->core);
+	if (!state->begun)
+	{
+		begin_scan(state, (ScanState *) planstate);
+		state->begun = true;
+	}
+	if (planstate->ExecProcNodeReal == seq_exec)
+		ExecSetExecProcNode(planstate, state->core);
 	return state->core(planstate);
 }
 
@@ -319,7 +326,7 @@ must_ask(LaSeqScan *state)
 	}
 	else if (++state->idle > LA_HEAP_SCAN_SLEEP_AFTER)
 		state->asleep = true;
-	return !state->asleep;
+	return !state->asleep || la_heap_scan_forced();
 }
 
 /*

@@ -9,8 +9,7 @@ from typing import Any
 
 from lookahead.account import own_account
 from lookahead.device.probe.pattern import Pattern
-from lookahead.device.probe.reading import Reading
-from lookahead.device.probe.test_file import TestFile
+from lookahead.device.probe.reading import Reading, ReadTarget
 from lookahead.errors import LabError, last_lines
 
 PROGRAM = "fio"
@@ -21,20 +20,31 @@ _ALIGNMENT_BYTES = 4 * 2**20  # of the largest request
 _MEDIAN = "50.000000"
 
 
+class _FioError(Exception):
+    """fio failed, or its answer is not understood."""
+
+
 class FioEngine:
     """See the module. Gaps it cannot read: see `measures`."""
 
     name = PROGRAM
 
     def run(
-        self, file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed: int
+        self, target: ReadTarget, patterns: Sequence[Pattern], slice_s: float, seed: int
     ) -> Iterator[tuple[Pattern, Reading]]:
         """Measure the patterns in this order, all of which it `measures`."""
         if not patterns:
             return
-        jobs = _run(_job_file(file, patterns, slice_s, seed), len(patterns))
-        for pattern, job in zip(patterns, jobs, strict=True):
-            yield pattern, _reading(job, pattern)
+        job_file = _job_file(target, patterns, slice_s, seed)
+        try:
+            jobs = _run(job_file, len(patterns), slice_s)
+            readings = [_reading(job, pattern) for job, pattern in zip(jobs, patterns, strict=True)]
+        except _FioError as error:
+            raise LabError(
+                f"fio does not measure {target.path}:\n{error}",
+                "Repair fio, or use the lab's own engine: --engine own, or no fio on the PATH.",
+            ) from None
+        yield from zip(patterns, readings, strict=True)
 
 
 def is_available() -> bool:
@@ -47,11 +57,11 @@ def measures(pattern: Pattern) -> bool:
     return pattern.kind in _MODES
 
 
-def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed: int) -> str:
+def _job_file(target: ReadTarget, patterns: Sequence[Pattern], slice_s: float, seed: int) -> str:
     """Jobs that run one after the other."""
     lines = [
         "[global]",
-        f"filename={file.path}",
+        f"filename={target.path}",
         f"runtime={max(1, round(slice_s * 1000))}ms",
         "time_based=1",
         "direct=1",
@@ -59,7 +69,7 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
         "norandommap=1",
         "allow_file_create=0",
         "stonewall",
-        f"size={file.size_bytes}",
+        f"size={target.size_bytes}",
     ]
     for number, pattern in enumerate(patterns):
         lines += [
@@ -70,8 +80,8 @@ def _job_file(file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed:
             f"randseed={seed + number + 1}",
         ]
         if pattern.kind == "sequential":
-            first = _first_byte(file.size_bytes, seed + number)
-            lines += [f"offset={first}", f"size={file.size_bytes - first}"]
+            first = _first_byte(target.size_bytes, seed + number)
+            lines += [f"offset={first}", f"size={target.size_bytes - first}"]
     return "\n".join(lines) + "\n"
 
 
@@ -81,38 +91,35 @@ def _first_byte(file_bytes: int, seed: int) -> int:
     return random.Random(seed).randrange(places * 3 // 4) * _ALIGNMENT_BYTES
 
 
-def _run(job_file: str, count: int) -> list[dict[str, Any]]:
+def _run(job_file: str, count: int, slice_s: float) -> list[dict[str, Any]]:
+    """What fio says of each job."""
     try:
         done = own_account().run(
             [PROGRAM, "--readonly", "--output-format=json", "-"],
             input=job_file,
-            timeout_seconds=_PATIENCE_SECONDS * count,
+            timeout_seconds=(slice_s + _PATIENCE_SECONDS) * count,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _not_measured(str(error)) from None
+        raise _FioError(str(error)) from None
+    said = last_lines(done.stderr or done.stdout)
     try:
         # Notes may come before the document.
         jobs: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     except (ValueError, KeyError):
-        raise _not_measured(last_lines(done.stderr or done.stdout)) from None
-    failed = [job for job in jobs if job.get("error")]
-    if done.returncode != 0 or failed or len(jobs) != count:
-        raise _not_measured(last_lines(done.stderr or done.stdout))
+        raise _FioError(said) from None
+    if done.returncode != 0 or len(jobs) != count or any(job.get("error") for job in jobs):
+        raise _FioError(said)
     return jobs
 
 
 def _reading(job: dict[str, Any], pattern: Pattern) -> Reading:
     try:
         read = job["read"]
-        latency_ns = read["clat_ns"]["percentile"][_MEDIAN] + read["slat_ns"]["mean"]
-        return Reading(
-            requests=int(read["total_ios"]),
-            seconds=read["total_ios"] / read["iops"],
-            median_latency_us=latency_ns / 1000 if pattern.depth == 1 else None,
-        )
+        latency_us = None
+        if pattern.depth == 1:
+            latency_ns = read["clat_ns"]["percentile"][_MEDIAN] + read["slat_ns"]["mean"]
+            latency_us = latency_ns / 1000
+        requests = int(read["total_ios"])
+        return Reading(requests, requests / read["iops"], latency_us)
     except (KeyError, ZeroDivisionError):
-        raise _not_measured(f"no reads were counted of {pattern}") from None
-
-
-def _not_measured(detail: str) -> LabError:
-    return LabError(f"fio does not measure:\n{detail}", "Use the probe's own engine: --engine own.")
+        raise _FioError(f"no reads were counted of {pattern}") from None

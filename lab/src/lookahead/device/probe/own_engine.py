@@ -16,7 +16,7 @@ from statistics import median
 
 from lookahead.device.probe import native_aio
 from lookahead.device.probe.pattern import Pattern
-from lookahead.device.probe.reading import Reading
+from lookahead.device.probe.reading import Reading, ReadTarget
 from lookahead.device.probe.test_file import TestFile
 from lookahead.errors import LabError
 
@@ -33,13 +33,13 @@ class OwnEngine:
         return "own (aio)" if self.native else "own (threads)"
 
     def run(
-        self, file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed: int
+        self, target: ReadTarget, patterns: Sequence[Pattern], slice_s: float, seed: int
     ) -> Iterator[tuple[Pattern, Reading]]:
         """Measure the patterns in this order."""
         for number, pattern in enumerate(patterns):
-            offsets = pattern.offsets(file.size_bytes, seed + number)
+            offsets = pattern.offsets(target.size_bytes, seed + number)
             try:
-                yield pattern, self._measure(file.direct, pattern, offsets, slice_s)
+                yield pattern, self._measure(target.direct, pattern, offsets, slice_s)
             except OSError as error:
                 raise read_failed(error) from None
 

@@ -211,7 +211,7 @@ def _findings(summary: ProbeSummary, campaign: Campaign) -> list[Finding]:
         findings.append(
             Finding(
                 "note",
-                f"only {summary.rounds} rounds fitted into the time: the intervals mean little",
+                f"too few rounds for the time ({summary.rounds}): the intervals mean little",
                 "Raise --time or --rate.",
             )
         )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from lookahead.device.probe.pattern import Pattern
-from lookahead.device.probe.test_file import TestFile
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,30 @@ class Reading:
         return self.requests / self.seconds
 
 
+class ReadTarget(Protocol):
+    """What is read: a file or a device, open for direct reads, and a name for other programs."""
+
+    @property
+    def path(self) -> Path:
+        """What a child process may open."""
+
+    @property
+    def size_bytes(self) -> int:
+        """No read goes beyond."""
+
+    @property
+    def direct(self) -> int:
+        """A descriptor."""
+
+
 class Engine(Protocol):
-    """Reads a file by patterns, each for a slice of time."""
+    """Reads a target by patterns, each for a slice of time."""
 
     @property
     def name(self) -> str:
         """As in result files."""
 
     def run(
-        self, file: TestFile, patterns: Sequence[Pattern], slice_s: float, seed: int
+        self, target: ReadTarget, patterns: Sequence[Pattern], slice_s: float, seed: int
     ) -> Iterator[tuple[Pattern, Reading]]:
         """Measure the patterns in this order; LabError when the device cannot be read."""

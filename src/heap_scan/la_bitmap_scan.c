@@ -56,7 +56,7 @@ typedef struct LaBitmapScan
 
 	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads
 								 * ahead */
-	TBMIterateResult *window;	/* a ring */
+	TBMIterateResult *window;	/* a ring; NULL unless needed */
 	bool		parallel;
 	uint64		taken;
 	uint64		given;
@@ -75,6 +75,7 @@ static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 static bool must_look_ahead(LaBitmapScan *state);
 static void look_ahead(LaBitmapScan *state);
 static uint64 window_now(LaBitmapScan *state);
+static void free_window(LaBitmapScan *state);
 static bool take_block(LaBitmapScan *state, TBMIterateResult *result);
 
 /*
@@ -124,7 +125,6 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 {
 	Relation	table = node->ss.ss_currentRelation;
 	EState	   *estate = node->ss.ps.state;
-	MemoryContext context = estate->es_query_cxt;
 	TableScanDesc scan;
 	HeapScanDesc heap;
 	int			max_ios = 0;
@@ -139,11 +139,8 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 	state->heap = heap;
 	state->parallel = node->pstate != NULL;
 	if (la_transport_choose() == LA_TRANSPORT_ADVICE)
-	{
-		state->window = MemoryContextAlloc(context,
-										   WINDOW_SIZE * sizeof(TBMIterateResult));
-		state->advice = la_advice_create(table, context, &state->node->counters);
-	}
+		state->advice = la_advice_create(table, estate->es_query_cxt,
+										 &state->node->counters);
 	else
 	{
 		state->node->mode = "stream";
@@ -193,7 +190,10 @@ next_block(ReadStream *stream, void *callback_private_data,
 	if (state->given < state->taken)
 		*result = state->window[state->given++ % WINDOW_SIZE];
 	else if (!take_block(state, result))
+	{
+		free_window(state);
 		return InvalidBlockNumber;
+	}
 	return result->blockno;
 }
 
@@ -239,6 +239,9 @@ look_ahead(LaBitmapScan *state)
 	}
 	if (!la_advice_turn(advice, state->given))
 		return;
+	if (state->window == NULL)
+		state->window = MemoryContextAlloc(state->node->query->estate->es_query_cxt,
+										   WINDOW_SIZE * sizeof(TBMIterateResult));
 	window = window_now(state);
 	if (state->parallel && state->taken - state->given >= window / 2)
 		return;
@@ -269,6 +272,18 @@ window_now(LaBitmapScan *state)
 		return WINDOW_SIZE;
 	return Min(Max(state->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
 			   PARALLEL_WINDOW_MAX);
+}
+
+/*
+ * The bitmap is at its end.  Where a statement scans many partitions, one after
+ * the other, their windows do not add up.
+ */
+static void
+free_window(LaBitmapScan *state)
+{
+	if (state->window != NULL)
+		pfree(state->window);
+	state->window = NULL;
 }
 
 /*

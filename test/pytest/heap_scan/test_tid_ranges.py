@@ -3,7 +3,16 @@
 import pytest
 from extension.probes import Connection, explain, scalar
 
-from heap_scan.probes import FORCED, OFF, TID_RANGES, both_ways, make_pages, only_scan, scans
+from heap_scan.probes import (
+    FORCED,
+    OFF,
+    TID_RANGES,
+    both_ways,
+    make_pages,
+    only_scan,
+    scans,
+    traces,
+)
 
 _PAGES = 300
 
@@ -36,9 +45,11 @@ def _between(first: str, last: str) -> str:
 )
 def test_ranges(connection: Connection, first: str, last: str, rows: int) -> None:
     sql = _between(first, last)
-    stock, ours = both_ways(connection, [sql])
-    assert ours == stock
-    assert len(ours) == rows
+    connection.execute(OFF)
+    stock = traces(connection, "t", sql)
+    connection.execute(f"SET pg_lookahead.enabled = on; {FORCED}")
+    assert traces(connection, "t", sql) == stock
+    assert len(stock.rows) == rows
     scan = only_scan(connection, sql)
     assert scan["Node Type"] == "Tid Range Scan"
     assert scan["Status"] == "prefetch"

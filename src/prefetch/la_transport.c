@@ -33,6 +33,13 @@
 #define AUTOMATIC_DISTANCE 64
 
 /*
+ * Fewest requests in flight by a profile: a volume with a limit on requests gains
+ * nothing by a second one, but the scan does, which has other work to do
+ * meanwhile.  Arbitrary.
+ */
+#define MIN_DISTANCE 8
+
+/*
  * Requests in flight for a query whose rows are fetched a few at a time.  A
  * stream pins one page more than this, and the current row one: 9 in all
  * while the query stands idle.
@@ -65,7 +72,7 @@ la_transport_distance(Relation relation, bool partial_fetch)
 	if (distance == 0)
 	{
 		profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
-		distance = profile != NULL ? profile->depth :
+		distance = profile != NULL ? Max(profile->depth, MIN_DISTANCE) :
 			Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
 	}
 	return partial_fetch ? Min(distance, PARTIAL_FETCH_DISTANCE) : distance;

@@ -18,13 +18,25 @@ from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
+from lookahead.trial_measurements import TrialData
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Experiment = Literal["index-scan", "index-build", "controls", "latency"]
+Experiment = Literal[
+    "index-scan",
+    "index-build",
+    "controls",
+    "latency",
+    "bitmap-scan",
+    "seq-scan",
+    "cached-scan",
+    "range-query",
+    "throttled",
+    "concurrent-scans",
+]
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -73,8 +85,8 @@ class Parameters:
 class ResultDocument:
     """One result file. `settings` are the server's that differ from their defaults.
 
-    The data of "latency" is `index_scan`, measured on `delay_device`; of the others it is what
-    their names say.
+    The data of "latency" is `index_scan`, measured on `delay_device`; of "controls" and
+    "index-build" it is what their names say, of all newer experiments `trials`.
 
     Times are UTC in ISO 8601; `finished_at` is None while incomplete and `ending` says why.
     """
@@ -96,6 +108,7 @@ class ResultDocument:
     index_scan: IndexScanData | None
     controls: ControlsData | None
     index_build: IndexBuildData | None
+    trials: TrialData | None
 
 
 class ResultFile:

@@ -15,6 +15,7 @@ from server_log import ServerFactory, WatchedServer
 from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
+    OFF,
     SEQ_SCANS,
     TID_RANGES,
     make_cold,
@@ -92,6 +93,18 @@ def test_the_distance_is_what_was_set(connection: Connection) -> None:
     for distance in (1, 5, 200):
         connection.execute(f"SET pg_lookahead.prefetch_distance = {distance}")
         assert _cold_scan(connection, _every(8))["Max Distance"] == distance
+
+
+def test_a_full_window_ends_the_look_ahead(connection: Connection) -> None:
+    """The distance allows for more blocks than are ever known ahead."""
+    connection.execute(f"{BITMAP_SCANS}; SET pg_lookahead.prefetch_distance = 1000")
+    sql = "SELECT k, ctid FROM a WHERE r < 5000"
+    make_cold(connection, "a")
+    rows = connection.execute(sql).fetchall()
+    scan = _cold_scan(connection, sql)
+    assert 100 < scan["Max Distance"] < 1000
+    connection.execute(OFF)
+    assert connection.execute(sql).fetchall() == rows
 
 
 def test_nothing_is_asked_for_what_is_in_memory(

@@ -245,7 +245,8 @@ extend_at_once(LaPageWriter *writer)
 }
 
 /*
- * Writes adjacent blocks: `count` pending pages from `first`.
+ * Writes adjacent blocks: `count` pending pages from `first`.  One request
+ * must not cross the end of a segment of the file.
  */
 static void
 write_run(LaPageWriter *writer, int first, int count)
@@ -254,12 +255,13 @@ write_run(LaPageWriter *writer, int first, int count)
 
 	while (count > 0)
 	{
-		int			n = Min(count, PG_IOV_MAX);
+		BlockNumber block = writer->pending[first].block;
+		int			most = smgrmaxcombine(writer->smgr, MAIN_FORKNUM, block);
+		int			n = Min(count, Min(most, PG_IOV_MAX));
 
 		for (int i = 0; i < n; i++)
 			pages[i] = writer->pending[first + i].page;
-		smgrwritev(writer->smgr, MAIN_FORKNUM, writer->pending[first].block,
-				   pages, n, true);
+		smgrwritev(writer->smgr, MAIN_FORKNUM, block, pages, n, true);
 		first += n;
 		count -= n;
 	}

@@ -18,7 +18,7 @@
 #include "index_build/la_build_bucket.h"
 
 /*
- * Words remembered for finding bounds: enough for 16 in each of the most
+ * Words remembered for finding bounds: at least 8 for each of the most
  * buckets.  When there are more, every other one is forgotten.
  */
 #define SAMPLE_SIZE (16 * 1024)
@@ -202,7 +202,7 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 				   record, size);
 			reader.at += size;
 		}
-		if (pool->nused > pool->limit + buckets->count)
+		if (pool->nused > pool->limit)
 			la_buckets_to_files(buckets);
 	}
 }

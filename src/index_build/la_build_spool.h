@@ -9,14 +9,15 @@
 #define LA_BUILD_SPOOL_H
 
 #include "access/itup.h"
+#include "port/atomics.h"
 #include "storage/buffile.h"
 
 /*
  * Bytes of a chunk.  Arbitrary, within these bounds: the largest index tuple
- * must fit several times, and hundreds of spools that each hold one partly
+ * must fit several times, and a thousand spools that each hold one partly
  * filled chunk must be small beside maintenance_work_mem.
  */
-#define LA_CHUNK_SIZE (32 * 1024)
+#define LA_CHUNK_SIZE (8 * 1024)
 
 /*
  * One index entry.  Word is the first word of its key (see la_build_key.h).
@@ -39,7 +40,17 @@ typedef struct LaChunk
 
 #define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
 
-/* Where chunks come from, for all spools of a build. */
+/*
+ * Memory of several processes, none of which needs to give any back while
+ * another one leaves some.
+ */
+typedef struct LaPoolShare
+{
+	int64		limit;			/* most chunks of all pools; never changes */
+	pg_atomic_uint64 nallocated;
+} LaPoolShare;
+
+/* Where chunks come from, for all spools of a process. */
 typedef struct LaChunkPool
 {
 	MemoryContext context;
@@ -47,6 +58,7 @@ typedef struct LaChunkPool
 	int64		nallocated;
 	int64		nused;
 	int64		limit;			/* most chunks at a time */
+	LaPoolShare *share;			/* or NULL */
 } LaChunkPool;
 
 typedef struct LaSpool
@@ -119,7 +131,9 @@ la_record_size(const LaSpool *spool, const LaRecord *record)
 	return sizeof(LaRecord) + IndexTupleSize(la_record_tuple(record));
 }
 
-extern void la_pool_init(LaChunkPool *pool, int64 bytes);
+extern int64 la_pool_chunks(int64 bytes);
+extern void la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share);
+extern bool la_pool_is_full(const LaChunkPool *pool, int64 reserve);
 extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples);
 extern LaRecord *la_spool_grow(LaSpool *spool, Size size);

@@ -8,8 +8,8 @@
  * each, those of the workers go first that come first.  So there are as many
  * runs as there are processes, each is read once while it is being sorted,
  * and the whole is the order that one process would have made: by words, by
- * core's comparators where words are equal and not the whole key, by heap
- * TIDs where keys are equal.
+ * the rest of the keys where words are equal, by heap TIDs where keys are
+ * equal.
  *
  *-------------------------------------------------------------------------
  */
@@ -107,12 +107,11 @@ static bool
 tuple_precedes(const LaMerge *merge, const LaRecord *a, uint64 word,
 			   uint64 place, IndexTuple tuple)
 {
-	bool		has_null;
 	int			order;
 
 	if (a->word != word)
 		return a->word < word;
-	order = la_key_compare(merge->key, la_record_tuple(a), tuple, &has_null);
+	order = la_key_compare_order(merge->key, la_record_tuple(a), tuple);
 	return order < 0 || (order == 0 && a->place < place);
 }
 
@@ -136,10 +135,10 @@ find_least(LaMerge *merge)
 			continue;
 		}
 		least = merge->least->record;
-		if (stream->has_tuples ?
+		if (stream->kind == LA_RECORD_WORD ?
+			word_precedes(stream->record, least) :
 			tuple_precedes(merge, stream->record, least->word, least->place,
-						   la_record_tuple(least)) :
-			word_precedes(stream->record, least))
+						   la_record_tuple(least)))
 			merge->least = stream;
 	}
 }
@@ -220,7 +219,7 @@ merge_end_part(LaOutput *output)
 		begin_streams(merge);
 	while (merge->least != NULL)
 	{
-		if (merge->least->has_tuples)
+		if (merge->least->kind != LA_RECORD_WORD)
 		{
 			load_least_tuple(merge);
 			continue;

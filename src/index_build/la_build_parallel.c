@@ -372,7 +372,7 @@ la_parallel_streams(LaParallel *parallel, const LaBuildKey *key,
 
 		if (worker_writes(i))
 			continue;
-		if (la_stream_begin(stream, attach_queue(parallel, i), !key->is_word))
+		if (la_stream_begin(stream, attach_queue(parallel, i), key->kind))
 			parallel->nstreams++;
 		else
 			ProcessParallelMessages();
@@ -482,7 +482,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	result.entries = la_sort_count(sort);
 	result.broken_hot_chain = indexInfo->ii_BrokenHotChain;
 
-	sender = la_sender_begin(queue, !key.is_word, &result);
+	sender = la_sender_begin(queue, key.kind, &result);
 	la_sort_finish(sort, la_sender_output(sender));
 	la_sender_end(sender);
 }

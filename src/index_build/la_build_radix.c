@@ -208,12 +208,12 @@ compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
 {
 	if (radix->has_tuples)
 	{
-		bool		has_null;
 		int			order = 0;
 
 		if (!la_key_is_complete(radix->key))
-			order = la_key_compare(radix->key, la_record_tuple(a->record),
-								   la_record_tuple(b->record), &has_null);
+			order = la_key_compare_order(radix->key,
+										 la_record_tuple(a->record),
+										 la_record_tuple(b->record));
 		if (order != 0)
 			return order;
 		return pg_cmp_u64(a->record->place, b->record->place);

@@ -31,8 +31,8 @@ StaticAssertDecl(sizeof(LaEntry) == sizeof(LaRecord) &&
 
 typedef struct LaRadix
 {
-	const LaBuildKey *key;
-	bool		has_tuples;
+	LaBuildKey *key;
+	bool		has_tuples;		/* entries point to records */
 	bool		places_disordered;	/* equal keys need sorting by place */
 } LaRadix;
 

@@ -75,6 +75,10 @@ struct LaSort
 	LaBuckets  *buckets;		/* once memory was full */
 	MemoryContext tuple_context;	/* for index_form_tuple() */
 
+	/* Where keys are kept with tuples: the last, and room for both. */
+	LaKeyBytes *kept;
+	char	   *with_kept;
+
 	int64		count;
 	uint64		last_place;
 	bool		places_disordered;
@@ -154,11 +158,17 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
 	la_pool_init(&sort->pool, bytes - sort->sort_bytes, share);
 	sort->reserve = Max(most_buckets(sort, MAX_BUCKETS),
 						2 * most_buckets(sort, MAX_FILE_BUCKETS));
-	la_spool_init(&sort->spool, &sort->pool, !key->is_word);
-	la_spool_init(&sort->nulls, &sort->pool, !key->is_word);
+	la_spool_init(&sort->spool, &sort->pool, key->kind);
+	la_spool_init(&sort->nulls, &sort->pool, key->kind);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_DEFAULT_SIZES);
+	if (key->kind == LA_RECORD_BYTES)
+	{
+		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));
+		sort->with_kept = palloc(INDEX_SIZE_MASK + 1 +
+								 la_bytes_size(LA_KEPT_BYTES));
+	}
 	la_sample_begin(&sort->sample);
 	return sort;
 }
@@ -208,7 +218,7 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 			spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
 	}
 
-	if (spool->has_tuples)
+	if (spool->kind != LA_RECORD_WORD)
 		add_record(sort, spool, word, place, tid, values, isnull);
 	else
 		la_spool_add(spool, word, place, sizeof(LaRecord));
@@ -223,25 +233,39 @@ add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 		   const ItemPointerData *tid, const Datum *values, const bool *isnull)
 {
 	Size		size = la_key_tuple_size(sort->key, values, isnull);
+	Size		bytes_size = 0;
 	IndexTuple	tuple;
 	LaRecord   *record;
 
+	if (spool->kind == LA_RECORD_BYTES)
+	{
+		la_key_make_bytes(sort->key, values, isnull, sort->kept);
+		bytes_size = la_bytes_size(sort->kept->length);
+	}
 	if (size > 0 && size <= BTMaxItemSize)
 	{
-		record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
-		la_key_form_tuple(sort->key, values, size, la_record_tuple(record));
-		la_record_tuple(record)->t_tid = *tid;
-		return;
+		record = la_spool_add(spool, word, place,
+							  sizeof(LaRecord) + size + bytes_size);
+		tuple = la_record_tuple(record);
+		la_key_form_tuple(sort->key, values, size, tuple);
 	}
+	else
+	{
+		IndexTuple	formed = index_form_tuple_context(sort->key->tupdesc, values,
+													  isnull,
+													  sort->tuple_context);
 
-	tuple = index_form_tuple_context(sort->key->tupdesc, values, isnull,
-									 sort->tuple_context);
-	size = IndexTupleSize(tuple);
-	Assert(size == MAXALIGN(size));
-	record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+		size = IndexTupleSize(formed);
+		Assert(size == MAXALIGN(size));
+		record = la_spool_add(spool, word, place,
+							  sizeof(LaRecord) + size + bytes_size);
+		tuple = la_record_tuple(record);
+		memcpy(tuple, formed, size);
+		MemoryContextReset(sort->tuple_context);
+	}
 	tuple->t_tid = *tid;
-	memcpy(la_record_tuple(record), tuple, size);
-	MemoryContextReset(sort->tuple_context);
+	if (bytes_size > 0)
+		memcpy(la_tuple_bytes(tuple), sort->kept, bytes_size);
 }
 
 static void
@@ -329,7 +353,7 @@ la_sort_finish(LaSort *sort, LaOutput *output)
 static LaBuckets *
 make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
 {
-	return la_buckets_make(&sort->pool, !sort->key->is_word, &sort->sample,
+	return la_buckets_make(&sort->pool, sort->key->kind, &sort->sample,
 						   low, high, count);
 }
 
@@ -366,7 +390,7 @@ fits_in_memory(const LaSort *sort, const LaSpool *spool)
 	int64		free_bytes = (sort->pool.limit - sort->pool.nused) * LA_CHUNK_SIZE;
 	int64		tuple_bytes = 0;
 
-	if (spool->has_tuples && spool->file != NULL)
+	if (spool->kind != LA_RECORD_WORD && spool->file != NULL)
 		tuple_bytes = Max(spool->nbytes - Max(free_bytes, 0), 0);
 	return sort_size(spool) + tuple_bytes <= sort->sort_bytes;
 }
@@ -382,7 +406,7 @@ drain_whole(LaSort *sort)
 	int64		wanted;
 	LaBuckets  *buckets;
 
-	if ((spool->ordered && !spool->has_tuples) ||
+	if ((spool->ordered && spool->kind == LA_RECORD_WORD) ||
 		spool->nrecords <= 2 * BUCKET_ENTRIES)
 	{
 		drain(sort, spool, 0, 0, PG_UINT64_MAX);
@@ -404,7 +428,7 @@ drain_whole(LaSort *sort)
 static void
 drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 {
-	bool		keys_are_equal = !spool->has_tuples ||
+	bool		keys_are_equal = spool->kind == LA_RECORD_WORD ||
 		(sort->are_null && sort->key->nkeyatts == 1);
 
 	if (spool->nrecords == 0)
@@ -425,7 +449,7 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 			la_buckets_to_files(buckets);
 		drain_buckets(sort, buckets, word);
 	}
-	else if (spool->has_tuples && sort->key->nencoded > 0)
+	else if (spool->kind != LA_RECORD_WORD && sort->key->nencoded > 0)
 		drain_next_word(sort, spool, word + 1);
 	else
 		sort_by_core(sort, spool);
@@ -452,12 +476,12 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 		sort->first_word = spool->first_word;
 	sort->in_later_word = true;
 	la_sample_begin(&sort->sample);
-	la_spool_init(&next, &sort->pool, true);
+	la_spool_init(&next, &sort->pool, spool->kind);
 	la_spool_read(spool, &reader, false);
 	while ((record = la_spool_next(&reader)) != NULL)
 	{
 		uint64		bytes;
-		Size		size = la_record_size(spool, record);
+		Size		size = la_record_size(spool->kind, record);
 		LaRecord   *copy;
 
 		more |= la_key_next_word(sort->key, la_record_tuple(record), word,
@@ -501,7 +525,7 @@ put_as_it_is(LaSort *sort, LaSpool *spool)
 	LaRecord   *record;
 
 	la_spool_read(spool, &reader, false);
-	if (!spool->has_tuples)
+	if (spool->kind == LA_RECORD_WORD)
 	{
 		while (la_spool_next_chunk(&reader))
 			sort->output->add_words(sort->output, (LaRecord *) reader.at,
@@ -523,15 +547,16 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 	int64		count = 0;
 	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
 												 sort_size(spool));
-	LaRadix		radix = {sort->key, spool->has_tuples, sort->places_disordered};
+	bool		has_tuples = spool->kind != LA_RECORD_WORD;
+	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered};
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_read(spool, &reader, spool->has_tuples);
+	la_spool_read(spool, &reader, has_tuples);
 	while ((record = la_spool_next(&reader)) != NULL)
 	{
 		entries[count].word = record->word;
-		if (spool->has_tuples)
+		if (has_tuples)
 			entries[count].record = record;
 		else
 			entries[count].place = record->place;
@@ -541,7 +566,7 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 
 	la_radix_sort(&radix, entries, entries + count, count, word);
 
-	if (spool->has_tuples)
+	if (has_tuples)
 	{
 		for (int64 i = 0; i < count; i++)
 		{
@@ -566,7 +591,7 @@ static void
 record_values(LaSort *sort, const LaSpool *spool, LaRecord *record,
 			  Datum *values, bool *isnull)
 {
-	if (spool->has_tuples)
+	if (spool->kind != LA_RECORD_WORD)
 		index_deform_tuple(la_record_tuple(record), sort->key->tupdesc,
 						   values, isnull);
 	else
@@ -585,8 +610,8 @@ compare_places(const void *a, const void *b)
 
 /*
  * Sorts a spool by core's tuplesort and hands its records over.
- * Their words are all equal.  Uniqueness is checked when they are loaded, so
- * not by the tuplesort.
+ * Their words are all equal, and so are keys that are kept with the tuples.
+ * Uniqueness is checked when they are loaded, so not by the tuplesort.
  */
 static void
 sort_by_core(LaSort *sort, LaSpool *spool)
@@ -607,6 +632,12 @@ sort_by_core(LaSort *sort, LaSpool *spool)
 		ItemPointerData tid;
 
 		record_values(sort, spool, record, values, isnull);
+		if (spool->kind == LA_RECORD_BYTES)
+		{
+			LaKeyBytes *bytes = la_tuple_bytes(la_record_tuple(record));
+
+			memcpy(sort->kept, bytes, la_bytes_size(bytes->length));
+		}
 		la_place_get_tid(record->place, &tid);
 		tuplesort_putindextuplevalues(state, sort->key->index, &tid, values,
 									  isnull);
@@ -639,9 +670,19 @@ put_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
 	bool		isnull;
 	Datum		value;
 
-	if (spool->has_tuples)
+	if (spool->kind == LA_RECORD_TUPLE)
 	{
 		put_tuple(sort, tuple, spool->first_word, place);
+		return;
+	}
+	if (spool->kind == LA_RECORD_BYTES)
+	{
+		Size		size = IndexTupleSize(tuple);
+
+		memcpy(sort->with_kept, tuple, size);
+		memcpy(sort->with_kept + size, sort->kept,
+			   la_bytes_size(sort->kept->length));
+		put_tuple(sort, (IndexTuple) sort->with_kept, spool->first_word, place);
 		return;
 	}
 	value = index_getattr(tuple, 1, sort->key->tupdesc, &isnull);

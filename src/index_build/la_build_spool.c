@@ -132,11 +132,11 @@ pool_give(LaChunkPool *pool, LaChunk *chunk)
  * Makes an empty spool.  It needs no memory before the first record.
  */
 void
-la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples)
+la_spool_init(LaSpool *spool, LaChunkPool *pool, LaRecordKind kind)
 {
 	memset(spool, 0, sizeof(*spool));
 	spool->pool = pool;
-	spool->has_tuples = has_tuples;
+	spool->kind = kind;
 	spool->ordered = true;
 }
 

@@ -34,7 +34,7 @@ struct LaSender
 {
 	LaOutput	output;			/* first, so that one is the other */
 	shm_mq_handle *queue;
-	bool		has_tuples;
+	LaRecordKind kind;
 	char	   *batch;			/* BATCH_SIZE bytes */
 	Size		used;
 };
@@ -53,7 +53,7 @@ static void send_bytes(LaSender *sender, const void *data, Size size,
  * Begins to send.  Everything is allocated in the current context.
  */
 LaSender *
-la_sender_begin(shm_mq_handle *queue, bool has_tuples,
+la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
 				const LaScanResult *result)
 {
 	LaSender   *sender = palloc0(sizeof(LaSender));
@@ -63,7 +63,7 @@ la_sender_begin(shm_mq_handle *queue, bool has_tuples,
 	sender->output.add_tuple = sender_add_tuple;
 	sender->output.end_part = sender_end_part;
 	sender->queue = queue;
-	sender->has_tuples = has_tuples;
+	sender->kind = kind;
 	sender->batch = palloc0(BATCH_SIZE);
 	sender->used = BATCH_HEADER;
 	((StreamBatch *) sender->batch)->part = -1;
@@ -127,7 +127,7 @@ static void
 sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 {
 	LaSender   *sender = (LaSender *) output;
-	Size		size = IndexTupleSize(tuple);
+	Size		size = la_tuple_size(sender->kind, tuple);
 	LaRecord   *record;
 
 	if (sender->used + sizeof(LaRecord) + size > BATCH_SIZE)
@@ -163,13 +163,13 @@ send_bytes(LaSender *sender, const void *data, Size size, bool flush)
  * entry.
  */
 bool
-la_stream_begin(LaStream *stream, shm_mq_handle *queue, bool has_tuples)
+la_stream_begin(LaStream *stream, shm_mq_handle *queue, LaRecordKind kind)
 {
 	Size		size;
 	void	   *data;
 
 	stream->queue = queue;
-	stream->has_tuples = has_tuples;
+	stream->kind = kind;
 	if (shm_mq_receive(queue, &size, &data, false) != SHM_MQ_SUCCESS)
 	{
 		if (shm_mq_get_sender(shm_mq_get_queue(queue)) != NULL)

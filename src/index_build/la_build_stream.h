@@ -29,7 +29,7 @@ typedef struct LaSender LaSender;
 typedef struct LaStream
 {
 	shm_mq_handle *queue;
-	bool		has_tuples;
+	LaRecordKind kind;
 	LaScanResult result;
 
 	/* The first entry that has not been taken; NULL at the end. */
@@ -38,12 +38,12 @@ typedef struct LaStream
 	char	   *end;			/* of the batch in which it is */
 } LaStream;
 
-extern LaSender *la_sender_begin(shm_mq_handle *queue, bool has_tuples,
+extern LaSender *la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
 								 const LaScanResult *result);
 extern LaOutput *la_sender_output(LaSender *sender);
 extern void la_sender_end(LaSender *sender);
 extern bool la_stream_begin(LaStream *stream, shm_mq_handle *queue,
-							bool has_tuples);
+							LaRecordKind kind);
 extern void la_stream_receive(LaStream *stream);
 
 /*
@@ -52,10 +52,9 @@ extern void la_stream_receive(LaStream *stream);
 static inline void
 la_stream_next(LaStream *stream)
 {
-	char	   *next = (char *) (stream->record + 1);
+	char	   *next = (char *) stream->record +
+		la_record_size(stream->kind, stream->record);
 
-	if (stream->has_tuples)
-		next += IndexTupleSize(la_record_tuple(stream->record));
 	stream->record = (LaRecord *) next;
 	if (next == stream->end)
 		la_stream_receive(stream);

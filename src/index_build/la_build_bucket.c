@@ -198,8 +198,8 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 			record = (LaRecord *) reader.at;
 			target = &buckets->spools[la_bucket_of(buckets, record->word)];
 			size = la_record_size(spool->kind, record);
-			memcpy(la_spool_add(target, record->word, record->place, size),
-				   record, size);
+			la_copy(la_spool_add(target, record->word, record->place, size),
+					record, size);
 			reader.at += size;
 		}
 		if (pool->nused > pool->limit)

@@ -252,7 +252,7 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
 	}
 	else if (load->leaf == NULL)
 		load->leaf = make_level(load, 0);
-	memcpy(load->base, tuple, size);
+	la_copy(load->base, tuple, size);
 	begin_group(load, size, &tuple->t_tid);
 }
 
@@ -410,7 +410,7 @@ check_unique_tuple(LaLoad *load, IndexTuple tuple)
 		(!has_null || load->uniqueness.nulls_not_distinct))
 		report_duplicate(load, load->live);
 	load->has_live = true;
-	memcpy(load->live, tuple, IndexTupleSize(tuple));
+	la_copy(load->live, tuple, IndexTupleSize(tuple));
 }
 
 /*
@@ -449,7 +449,7 @@ put_item(Page page, OffsetNumber offset, const IndexTupleData *tuple, Size size)
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper -= MAXALIGN(size);
 	ItemIdSetNormal(PageGetItemId(page, offset), header->pd_upper, size);
-	memcpy((char *) page + header->pd_upper, tuple, size);
+	la_copy((char *) page + header->pd_upper, tuple, size);
 }
 
 /*

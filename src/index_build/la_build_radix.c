@@ -116,9 +116,10 @@ sort_by_digit(LaRadix *radix, LaEntry *entries, LaEntry *copy, int64 count,
 	int			bits = Min(pg_leftmost_one_pos64(count) - 2, MAX_DIGIT_BITS);
 	int			shift = Max(width - bits, 0);
 	int			groups = (int) ((high - low) >> shift) + 1;
-	int64		ends[1 << MAX_DIGIT_BITS] = {0};
+	int64		ends[1 << MAX_DIGIT_BITS];
 	int64		start = 0;
 
+	memset(ends, 0, groups * sizeof(int64));
 	for (int64 i = 0; i < count; i++)
 	{
 		if (i % ENTRIES_PER_CHECK == 0)

@@ -168,6 +168,7 @@ la_record_size(LaRecordKind kind, const LaRecord *record)
 	return sizeof(LaRecord) + la_tuple_size(kind, la_record_tuple(record));
 }
 
+extern void la_copy(void *to, const void *from, Size size);
 extern int64 la_pool_chunks(int64 bytes);
 extern void la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share);
 extern bool la_pool_is_full(const LaChunkPool *pool, int64 reserve);

@@ -135,7 +135,7 @@ sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	record = (LaRecord *) (sender->batch + sender->used);
 	record->word = word;
 	record->place = place;
-	memcpy(la_record_tuple(record), tuple, size);
+	la_copy(la_record_tuple(record), tuple, size);
 	sender->used += sizeof(LaRecord) + size;
 }
 

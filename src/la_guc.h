@@ -19,8 +19,8 @@
 #define LA_INDEX_BUILD_EXTEND_SIZE_MAX ((64 * 1024 * 1024) / BLCKSZ)
 
 /*
- * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
- * bytes are 96 kB, well below the 256 kB that one scan may use.
+ * Bounds of the TID ring, in entries (powers of two).  8192 entries of 16
+ * bytes are 128 kB, well below the 256 kB that one scan may use.
  */
 #define LA_RING_SIZE_MIN 2
 #define LA_RING_SIZE_MAX 8192

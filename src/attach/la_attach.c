@@ -102,7 +102,7 @@ attach_executor_start(QueryDesc *queryDesc, int eflags)
  * ExecutorRun_hook: learns that the rows are fetched a few at a time (FETCH,
  * a PL/pgSQL loop, an Execute message with a row limit), before the first of
  * them is produced.  Such a query may stand idle for hours between two calls,
- * so its scans keep few pages pinned (see la_tid_ring.c).  Parallel workers
+ * so its scans keep few pages pinned (see la_transport.c).  Parallel workers
  * also get a count, from a Limit above Gather, but they never stand idle.
  */
 static void

@@ -49,13 +49,14 @@
 /* What a ring takes beside its entries, as a rule, in bytes. */
 #define RING_FIXED_BYTES 8192
 
-/* Entries taken from a leaf at once, when more than one is not asked for. */
+/* Most entries taken from a leaf at once: arbitrary. */
 #define FILL_AT_ONCE 32
 
 /* One random stop in so many entries, with test_stop_seed. */
 #define TEST_STOP_ONE_IN 16
 
 static Size ring_bytes(uint32 capacity);
+static int	request_distance(const LaTidRing *ring);
 static bool fill_from_leaf(LaTidRing *ring);
 static bool fill_from_am(LaTidRing *ring);
 static bool ask_am(LaTidRing *ring);
@@ -89,7 +90,7 @@ la_tid_ring_create(LaIndexFetch *fetch)
 	if (la_transport_choose() == LA_TRANSPORT_ADVICE)
 		ring->advice = la_ring_advice_create(ring);
 	else
-		ring->stream = la_ring_stream_create(ring, la_transport_distance(ring->fetch->node->query->partial_fetch));
+		ring->stream = la_ring_stream_create(ring, request_distance(ring));
 	MemoryContextSwitchTo(old);
 	return ring;
 }
@@ -107,7 +108,7 @@ la_tid_ring_start(LaTidRing *ring, ScanDirection direction)
 	ring->exhausted = false;
 	ring->current_block = InvalidBlockNumber;
 	if (ring->advice)
-		la_ring_advice_start(ring, la_transport_distance(ring->fetch->node->query->partial_fetch));
+		la_ring_advice_start(ring, request_distance(ring));
 	else
 		la_ring_stream_start(ring);
 	if (ring->is_btree)
@@ -199,6 +200,15 @@ static Size
 ring_bytes(uint32 capacity)
 {
 	return RING_FIXED_BYTES + capacity * sizeof(LaTidEntry);
+}
+
+/*
+ * How many requests the scan may have in flight.
+ */
+static int
+request_distance(const LaTidRing *ring)
+{
+	return la_transport_distance(ring->fetch->node->query->partial_fetch);
 }
 
 /*

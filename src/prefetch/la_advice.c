@@ -52,7 +52,6 @@
  */
 #define MEMORY_DISTANCE 8
 
-
 static void adapt_distance(LaAdvice *advice);
 static bool recently_asked(LaAdvice *advice, BlockNumber block);
 static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);

@@ -31,3 +31,8 @@ def interrupted_after(
     finally:
         timer.cancel()
         timer.join()
+
+
+def p99(latencies: list[float]) -> float:
+    """The 99th percentile of sorted latencies."""
+    return latencies[int(len(latencies) * 0.99)]

@@ -13,7 +13,7 @@ import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
 from lookahead.commands.report import report
-from lookahead.commands.run import run
+from lookahead.commands.run.group import run
 from lookahead.errors import ExitStatus, LabError
 from lookahead.render import Terminal
 

@@ -154,22 +154,17 @@ class Terminal:
         self._err.print(text, soft_wrap=True)
 
 
-def pattern_text(scenario: Scenario) -> str:
-    """What a scan reads, such as "10,000 pages", "LIMIT 100" or "25 % in heap order"."""
-    if scenario.limit is not None:
-        return f"LIMIT {scenario.limit:,}"
-    if scenario.share_percent is not None:
-        return f"{scenario.share_percent} % in heap order"
-    return f"{scenario.pages:,} pages"
+def pattern_text(scenario: Scenario, *, short: bool = False) -> str:
+    """What a scan reads, such as "10,000 pages", "LIMIT 100" or "25 % in heap order".
 
-
-def short_pattern_text(scenario: Scenario) -> str:
-    """The same for narrow places: "10k pages", "LIMIT 100", "25 % heap"."""
+    `short`, for narrow places: "10k pages", "LIMIT 100", "25 % heap".
+    """
+    number = number_text if short else "{:,}".format
     if scenario.limit is not None:
-        return f"LIMIT {number_text(scenario.limit)}"
+        return f"LIMIT {number(scenario.limit)}"
     if scenario.share_percent is not None:
-        return f"{scenario.share_percent} % heap"
-    return f"{number_text(scenario.pages)} pages"
+        return f"{scenario.share_percent} % {'heap' if short else 'in heap order'}"
+    return f"{number(scenario.pages)} pages"
 
 
 def number_text(value: float) -> str:
@@ -213,7 +208,7 @@ def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
     _add_ratio_columns(table, [item.estimate for item in comparisons])
     for item in comparisons:
         table.add_row(
-            short_pattern_text(item.scenario),
+            pattern_text(item.scenario, short=True),
             item.scenario.io_method,
             milliseconds(item.baseline_median_ms),
             milliseconds(item.lookahead_median_ms),

@@ -12,8 +12,6 @@ Modes and owners are changed here and nowhere else on the machine.
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from lookahead.account import Account, own_account
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
+from lookahead.janitor_process import JanitorProcess
 
 # sun_path of a socket address holds 108 bytes, the closing zero included.
 _SOCKET_PATH_LIMIT = 107
@@ -86,26 +85,16 @@ class ServerFolder:
 
         Raises LabError when something stays behind.
         """
-        if self._janitor.stdin is not None:
-            self._janitor.stdin.close()
-        if self._janitor.wait() != 0:
+        if not self._janitor.finish():
             raise LabError(
                 f'could not end all processes in "{self.path}" and remove it',
                 "Look for processes that still use the folder, then remove it.",
             )
 
-    def _start_janitor(self, bindir: Path, *, keep: bool) -> subprocess.Popen[bytes]:
+    def _start_janitor(self, bindir: Path, *, keep: bool) -> JanitorProcess:
         extra = [] if self.socket_directory.parent == self.path else [self.socket_directory]
-        arguments = ["keep" if keep else "remove", bindir, self.path, *extra]
-        # Our end of the pipe is closed in every program that we start, at its exec.
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", janitor.__file__, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
+        task = "keep" if keep else "remove"
+        return JanitorProcess(janitor.__file__, task, bindir, self.path, *extra)
 
     def _make_socket_directory(self) -> Path:
         inside = self.path / "socket"

@@ -6,7 +6,7 @@ from random import Random
 
 import psycopg
 import pytest
-from interrupting import interrupted_after
+from interrupting import interrupted_after, p99
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -86,17 +86,13 @@ def _cancel_many(server: WatchedServer, watcher: Connection, seed: int, runs: in
     return sorted(latencies)
 
 
-def _p99(latencies: list[float]) -> float:
-    return latencies[int(len(latencies) * 0.99)]
-
-
 def test_cancelled_scans_leave_nothing(
     server: WatchedServer, watcher: Connection, seed: int
 ) -> None:
     latencies = _cancel_many(server, watcher, seed, _RUNS)
-    print(f"{len(latencies)} cancels, p99 {1000 * _p99(latencies):.1f} ms")
+    print(f"{len(latencies)} cancels, p99 {1000 * p99(latencies):.1f} ms")
     assert len(latencies) > _RUNS // 10  # the rest came too late
-    assert _p99(latencies) < _GENEROUS
+    assert p99(latencies) < _GENEROUS
 
 
 @pytest.mark.soak
@@ -104,7 +100,7 @@ def test_cancelled_scans_leave_nothing(
 def test_cancel_is_quick(server: WatchedServer, watcher: Connection, seed: int) -> None:
     """On a machine that does nothing else."""
     latencies = _cancel_many(server, watcher, seed, 10 * _RUNS)
-    assert _p99(latencies) < _STRICT
+    assert p99(latencies) < _STRICT
 
 
 def test_time_limits_leave_nothing(server: WatchedServer, watcher: Connection, seed: int) -> None:

@@ -1,11 +1,10 @@
 """Beside a library that replaces the execution function of index scans too."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compiling import shared_library
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import INDEX_SCANS_ONLY, QUIET, Connection, explain, lookahead, make_shuffled
@@ -24,14 +23,7 @@ def other_library(installation: Installation, tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("other")
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
-    library = folder / "other_extension.so"
-    headers = subprocess.run(
-        [installation.pg_config, "--includedir-server"], check=True, text=True, capture_output=True
-    ).stdout.strip()
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-shared", "-fPIC", "-O1", "-isystem", headers]
-    subprocess.run([*compiler, *flags, str(_SOURCE), "-o", str(library)], check=True)
-    return library
+    return shared_library(_SOURCE, folder, installation)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from replication import standby_of, wait_for_replay
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
@@ -36,28 +37,10 @@ def primary(server_factory: ServerFactory, test_stage: Stage) -> Iterator[Watche
 def standby(
     primary: WatchedServer, server_factory: ServerFactory, test_stage: Stage
 ) -> Iterator[WatchedServer]:
-    """A base backup of the primary that follows it."""
-    settings = {
-        **QUIET,
-        "primary_conninfo": f"host={primary.socket_directory} port={primary.port} user=postgres",
-        "max_standby_streaming_delay": "0",
-        "hot_standby_feedback": "off",
-    }
-    with server_factory(stage=test_stage, settings=settings, start=False) as copy:
-        primary.run_client(
-            "pg_basebackup", "-D", copy.data_directory, "--checkpoint=fast", "--no-sync"
-        )
-        (copy.data_directory / "standby.signal").touch()
-        copy.start()
+    """Cancels what stands in the way of replay at once."""
+    settings = {**QUIET, "max_standby_streaming_delay": "0", "hot_standby_feedback": "off"}
+    with standby_of(primary, server_factory, settings, test_stage) as copy:
         yield copy
-
-
-def _caught_up(primary: Connection, standby: Connection) -> None:
-    position = scalar(primary, "SELECT pg_current_wal_insert_lsn()")
-    wait_until(
-        lambda: scalar(standby, f"SELECT pg_last_wal_replay_lsn() >= '{position}'"),
-        "the standby has replayed everything",
-    )
 
 
 def _session(server: WatchedServer) -> Connection:
@@ -73,7 +56,7 @@ def test_standby_returns_what_the_primary_does(
     with _session(primary) as source, _session(standby) as copy:
         source.execute("UPDATE m SET pad = pad WHERE k % 3 = 0")
         source.execute("DELETE FROM m WHERE k % 11 = 0")
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         assert scalar(copy, "SELECT pg_is_in_recovery()")
         assert streamed_scans(explain(copy, _SCAN)) == 1
         assert copy.execute(_SCAN).fetchone() == source.execute(_SCAN).fetchone()
@@ -85,7 +68,7 @@ def test_conflict_with_recovery_ends_cleanly(
 ) -> None:
     """VACUUM on the primary removes rows that an old snapshot of the standby needs."""
     with _session(primary) as source, _session(standby) as copy, standby.connect() as watcher:
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         copy.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         copy.execute("DECLARE c NO SCROLL CURSOR FOR SELECT k, pad FROM m WHERE k >= 0 ORDER BY k")
         copy.execute("FETCH 100 FROM c")
@@ -100,7 +83,7 @@ def test_conflict_with_recovery_ends_cleanly(
             return False
 
         wait_until(conflict, "the conflict has ended the transaction")
-        _caught_up(source, watcher)
+        wait_for_replay(source, watcher)
         pins = "SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0"
         wait_until(lambda: scalar(watcher, pins) == 0, "no page is pinned")
         if not copy.closed:
@@ -113,7 +96,7 @@ def test_standby_without_the_library(primary: WatchedServer, standby: WatchedSer
     standby.configure({"session_preload_libraries": ""})
     standby.restart()
     with primary.connect() as source, standby.connect() as copy:
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         assert copy.execute(_SCAN).fetchone() == source.execute(_SCAN).fetchone()
         assert not scalar(copy, "SELECT count(*) FROM pg_settings WHERE name LIKE 'pg_lookahead.%'")
     standby.configure({"session_preload_libraries": "pg_lookahead"})
@@ -127,7 +110,7 @@ def test_evicting_on_a_standby(primary: WatchedServer, standby: WatchedServer) -
         session.execute("UPDATE m SET pad = pad WHERE k < 500")
         expected = session.execute(_SCAN).fetchone()
         with standby.connect() as reader:
-            _caught_up(session, reader)
+            wait_for_replay(session, reader)
             assert scalar(reader, "SELECT buffers_evicted FROM pg_lookahead_evict('m')") > 0
             assert reader.execute(_SCAN).fetchone() == expected
 
@@ -135,7 +118,7 @@ def test_evicting_on_a_standby(primary: WatchedServer, standby: WatchedServer) -
 def test_promotion(primary: WatchedServer, standby: WatchedServer) -> None:
     """A cursor that is open during promotion, and writes after it."""
     with _session(primary) as source, _session(standby) as copy, standby.connect() as other:
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         copy.execute("BEGIN")
         copy.execute("DECLARE c NO SCROLL CURSOR FOR SELECT k, pad FROM m WHERE k >= 0 ORDER BY k")
         first = copy.execute("FETCH 100 FROM c").fetchall()

@@ -9,7 +9,7 @@ from random import Random
 import psycopg
 import pytest
 from extension.probes import Connection, scalar
-from interrupting import interrupted_after
+from interrupting import interrupted_after, p99
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -88,18 +88,14 @@ def _cancel_many(builder: Connection, seed: int, runs: int) -> list[float]:
     return sorted(latencies)
 
 
-def _p99(latencies: list[float]) -> float:
-    return latencies[int(len(latencies) * 0.99)]
-
-
 def test_cancelled_builds_leave_nothing(
     server: WatchedServer, builder: Connection, seed: int
 ) -> None:
     before = _files(server)
     latencies = _cancel_many(builder, seed, _RUNS)
-    print(f"{len(latencies)} cancels, p99 {1000 * _p99(latencies):.1f} ms")
+    print(f"{len(latencies)} cancels, p99 {1000 * p99(latencies):.1f} ms")
     assert len(latencies) > _RUNS // 10  # the rest came too late
-    assert _p99(latencies) < _GENEROUS
+    assert p99(latencies) < _GENEROUS
     _nothing_left(server, before)
     assert Counters.of(builder).built > 0
 
@@ -108,7 +104,7 @@ def test_cancelled_builds_leave_nothing(
 @pytest.mark.timeout(1800)
 def test_cancel_is_quick(builder: Connection, seed: int) -> None:
     """On a machine that does nothing else."""
-    assert _p99(_cancel_many(builder, seed, 10 * _RUNS)) < _STRICT
+    assert p99(_cancel_many(builder, seed, 10 * _RUNS)) < _STRICT
 
 
 def test_terminated_sessions_leave_nothing(server: WatchedServer, seed: int) -> None:

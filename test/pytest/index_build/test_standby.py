@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from extension.probes import QUIET, Connection, need_extension, scalar
+from extension.probes import QUIET, need_extension, scalar
+from replication import standby_of, wait_for_replay
 from server_log import ServerFactory, WatchedServer
-from waiting import wait_until
 
 from index_build.pages import first_difference, read_image, without_free_space
 from index_build.twins import SWITCH, Counters, check_tree, choose
@@ -27,16 +27,7 @@ def primary(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServ
 @pytest.fixture(scope="module")
 def standby(primary: WatchedServer, server_factory: ServerFactory) -> Iterator[WatchedServer]:
     """A base backup that follows; its server has no pg_lookahead."""
-    settings = {
-        **QUIET,
-        "primary_conninfo": f"host={primary.socket_directory} port={primary.port} user=postgres",
-    }
-    with server_factory(settings=settings, start=False) as copy:
-        primary.run_client(
-            "pg_basebackup", "-D", copy.data_directory, "--checkpoint=fast", "--no-sync"
-        )
-        (copy.data_directory / "standby.signal").touch()
-        copy.start()
+    with standby_of(primary, server_factory, QUIET) as copy:
         yield copy
 
 
@@ -58,7 +49,7 @@ def test_standby_replays_what_was_built(primary: WatchedServer, standby: Watched
         ):
             source.execute(statement)
         assert Counters.of(source).built == 6
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         copy.execute("CHECKPOINT")  # replayed pages are in shared buffers
         for name in _INDEXES:
             path = scalar(source, f"SELECT pg_relation_filepath('{name}')")
@@ -71,7 +62,7 @@ def test_standby_replays_what_was_built(primary: WatchedServer, standby: Watched
         # Later changes of the same pages refer to what was replayed.
         source.execute("DELETE FROM t WHERE id % 3 = 0; UPDATE t SET k = k + 1 WHERE id % 5 = 0")
         source.execute("VACUUM t")
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         for name in _INDEXES:
             copy.execute("SELECT bt_index_check(%s, heapallindexed => true)", (name,))
             check_tree(source, name)
@@ -82,15 +73,9 @@ def test_promoted_standby_goes_on(primary: WatchedServer, standby: WatchedServer
     with primary.connect() as source, standby.connect() as copy:
         choose(source, "ours")
         source.execute("CREATE INDEX t_late ON t (s, id)")
-        _caught_up(source, copy)
+        wait_for_replay(source, copy)
         assert scalar(copy, "SELECT pg_promote(true, 60)")
         copy.execute("INSERT INTO t SELECT i, i, 'new', 3 FROM generate_series(40000, 42000) i")
         copy.execute("REINDEX INDEX t_k")
         for name in (*_INDEXES, "t_late"):
             check_tree(copy, name)
-
-
-def _caught_up(source: Connection, copy: Connection) -> None:
-    position = scalar(source, "SELECT pg_current_wal_flush_lsn()")
-    caught_up = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
-    wait_until(lambda: scalar(copy, caught_up), "the standby has replayed everything", 120)

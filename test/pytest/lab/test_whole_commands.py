@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mounting import mounted
 from waiting import wait_until
 
 from lab import small_run
@@ -273,16 +274,8 @@ def test_more_pages_than_the_table_has(tmp_path: Path) -> None:
 @pytest.fixture
 def small_disk(disk: Path) -> Iterator[Path]:
     """A file system of 60 MB; needs the right to mount."""
-    place = disk / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=60m,mode=0777", "tmpfs", str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"needs the right to mount: {done.stderr.strip()}")
-    try:
+    with mounted(disk / "small", "size=60m") as place:
         yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
 
 
 def test_refuses_a_disk_that_is_too_small(

@@ -1,15 +1,14 @@
 """The range planner, alone: compiled as a library and compared with a plain model of it."""
 
 import ctypes
-import os
 import random
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from compiling import shared_library
 
 from lookahead.installation import Installation
 
@@ -62,16 +61,8 @@ class Planner:
 
 @pytest.fixture(scope="module")
 def planner(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Planner:
-    library = tmp_path_factory.mktemp("planner") / "planner.so"
-    headers = subprocess.run(
-        [installation.pg_config, "--includedir-server"], check=True, text=True, capture_output=True
-    ).stdout.strip()
-    compiler = os.environ.get("CC", "cc").split()
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-isystem", headers]
-    subprocess.run(
-        [*compiler, *flags, f"-I{_TOP / 'src'}", str(_SOURCE), "-o", str(library)], check=True
-    )
-    loaded = ctypes.CDLL(str(library))
+    folder = tmp_path_factory.mktemp("planner")
+    loaded = ctypes.CDLL(str(shared_library(_SOURCE, folder, installation, f"-I{_TOP / 'src'}")))
     for name in ("la_range_planner_add", "la_range_planner_finish", "la_range_planner_is_near"):
         getattr(loaded, name).restype = ctypes.c_bool
     return Planner(loaded)

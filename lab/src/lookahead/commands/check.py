@@ -17,6 +17,7 @@ from lookahead.check.measure import Measurement, measure
 from lookahead.check.statement import explain, read_only
 from lookahead.check.target import Target, connection_lost, open_target
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import library_option, pg_config_option, seed_option
 from lookahead.errors import ExitStatus, LabError
 
 # Of the JSON output; a change of meaning or name is a new version.
@@ -69,18 +70,8 @@ class CheckRequest:
     metavar="DIR",
     help="Instead the private server that `lookahead run ... --keep` has kept there.",
 )
-@click.option(
-    "--pg-config",
-    type=click.Path(path_type=Path),
-    metavar="PROGRAM",
-    help="pg_config of the private server's PostgreSQL 18.",
-)
-@click.option(
-    "--library",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder of the pg_lookahead to load into the private server.",
-)
+@pg_config_option("pg_config of the private server's PostgreSQL 18.")
+@library_option("Folder of the pg_lookahead to load into the private server.")
 @click.option(
     "--measure",
     "measures",
@@ -100,13 +91,7 @@ class CheckRequest:
     show_default=True,
     help="With --measure: executions with each setting.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the interval.",
-)
+@seed_option("Seed of the interval.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @pass_command_context
 def check(context: CommandContext, /, **options: Any) -> None:

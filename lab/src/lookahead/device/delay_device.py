@@ -21,6 +21,7 @@ from typing import Self
 from lookahead.account import own_account
 from lookahead.device import delay_file, delay_janitor
 from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.janitor_process import JanitorProcess
 
 # Program and Debian package.
 _PROGRAMS = {
@@ -45,7 +46,7 @@ class DelayDevice:
         self._directory = directory
         self._folder = Path()
         self._loop: Path | None = None
-        self._janitor: subprocess.Popen[bytes] | None = None
+        self._janitor: JanitorProcess | None = None
         self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -61,7 +62,7 @@ class DelayDevice:
                 status=ExitStatus.ENVIRONMENT,
             ) from None
         self._folder.chmod(0o755)  # the server's account passes through
-        self._janitor = self._start([delay_janitor.__file__, str(self._folder)])
+        self._janitor = JanitorProcess(delay_janitor.__file__, self._folder)
         try:
             self._serve_file()
             self._attach_loop()
@@ -130,22 +131,10 @@ class DelayDevice:
             raise _not_permitted(f"{command[0]} fails:\n{last_lines(done.stderr)}")
         return done
 
-    def _start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
-
     def _close(self) -> None:
         """Have the janitor take everything apart; LabError when something stays behind."""
         assert self._janitor is not None
-        if self._janitor.stdin is not None:
-            self._janitor.stdin.close()
-        left = self._janitor.wait() != 0
+        left = not self._janitor.finish()
         if self._server is not None:
             if left:
                 self._server.kill()

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from lookahead.comparisons import scenarios_of
 from lookahead.measurements import Arm, ScanComparison, ScanSample, Scenario
-from lookahead.render import milliseconds, pattern_text, ratio_text, short_pattern_text
+from lookahead.render import milliseconds, pattern_text, ratio_text
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.svg import Canvas, Scale, time_text
 
@@ -80,7 +80,7 @@ def _time_plot(panel: Panel, samples: Sequence[ScanSample], y_scale: Scale) -> M
     width = (right - _LEFT) / len(panel.scenarios)
     for position, scenario in enumerate(panel.scenarios):
         middle = _LEFT + (position + 0.5) * width
-        label = short_pattern_text(scenario)
+        label = pattern_text(scenario, short=True)
         canvas.text((middle, _PANEL_HEIGHT - _BOTTOM + 18), label, "tick", "middle")
         for arm in scenario.arms:
             chosen = samples_of(samples, scenario, arm)

@@ -1,0 +1,1 @@
+"""`lookahead run EXPERIMENT`: one file per experiment, and what they share."""

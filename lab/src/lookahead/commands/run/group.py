@@ -1,0 +1,38 @@
+"""The experiments of `lookahead run`."""
+
+import click
+
+from lookahead.commands.run.controls import controls
+from lookahead.commands.run.index_build import index_build
+from lookahead.commands.run.index_scan import index_scan
+from lookahead.commands.run.latency import latency
+from lookahead.errors import ExitStatus, LabError
+
+
+class ExperimentGroup(click.Group):
+    """Names the experiments when an unknown one is asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise LabError(
+                f'there is no experiment "{args[0]}"',
+                f"Experiments: {', '.join(self.list_commands(ctx))}.",
+                status=ExitStatus.USAGE,
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=ExperimentGroup)
+def run() -> None:
+    """Measure stock PostgreSQL against pg_lookahead on a private server.
+
+    Every run writes a result file with all raw samples and a page with its plots.
+    """
+
+
+run.add_command(index_scan)
+run.add_command(latency)
+run.add_command(index_build)
+run.add_command(controls)

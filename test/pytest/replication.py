@@ -1,0 +1,45 @@
+"""A standby of a test's own."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from extension.probes import Connection, scalar
+from server_log import ServerFactory, WatchedServer
+from waiting import wait_until
+
+from lookahead.extension import Stage
+
+# Replay takes its time where every page is checked on the way (wal_consistency_checking).
+_REPLAY_SECONDS = 120
+# Without it a checkpoint of the primary removes WAL that a slow standby still needs.
+_SLOT = "standby"
+
+
+@contextmanager
+def standby_of(
+    primary: WatchedServer,
+    server_factory: ServerFactory,
+    settings: Mapping[str, str],
+    stage: Stage | None = None,
+) -> Iterator[WatchedServer]:
+    """A base backup of the primary that follows it; without a stage it has no pg_lookahead."""
+    conninfo = f"host={primary.socket_directory} port={primary.port} user=postgres"
+    follows = {"primary_conninfo": conninfo, "primary_slot_name": _SLOT}
+    with server_factory(stage=stage, settings={**settings, **follows}, start=False) as copy:
+        options = ("--checkpoint=fast", "--no-sync", "--create-slot", f"--slot={_SLOT}")
+        primary.run_client("pg_basebackup", "-D", copy.data_directory, *options)
+        (copy.data_directory / "standby.signal").touch()
+        copy.start()
+        yield copy
+
+
+def wait_for_replay(primary: Connection, standby: Connection) -> None:
+    """Return once the standby has replayed what the primary has flushed by now.
+
+    What is inserted and not flushed does not reach the standby, nor does a position just behind a
+    page header.
+    """
+    position = scalar(primary, "SELECT pg_current_wal_flush_lsn()")
+    replayed = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
+    what = "the standby has replayed everything"
+    wait_until(lambda: scalar(standby, replayed), what, _REPLAY_SECONDS)

@@ -514,9 +514,9 @@ la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 
 /*
  * Stores the string of the row of which la_key_first_word() has just told the
- * first word.
+ * first word.  False if it is too long.
  */
-void
+bool
 la_key_make_bytes(LaBuildKey *key, const Datum *values, const bool *isnull,
 				  LaKeyBytes *bytes)
 {
@@ -530,21 +530,23 @@ la_key_make_bytes(LaBuildKey *key, const Datum *values, const bool *isnull,
 		memcpy(bytes->bytes + 8 * word, &made, sizeof(made));
 	}
 	bytes->length = length <= LA_KEPT_BYTES - 8 ? length : 0;
+	return length <= LA_KEPT_BYTES - 8;
 }
 
 /*
  * Stores the word-th word (the first is 0) of a row's key.  Returns false if
  * the string ends before it: rows that agree so far then agree in all
- * columns that become bytes.
+ * columns that become bytes.  Not for strings that were too long to be kept:
+ * to make these again for each of their words would take forever.
  */
 bool
-la_key_next_word(LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
+la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	int			length;
 
-	if (key->kind == LA_RECORD_BYTES && la_tuple_bytes(tuple)->length > 0)
+	if (key->kind == LA_RECORD_BYTES)
 	{
 		const LaKeyBytes *kept = la_tuple_bytes(tuple);
 
@@ -558,8 +560,6 @@ la_key_next_word(LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
 
 	for (int i = 0; i < key->nencoded; i++)
 		values[i] = index_getattr(tuple, i + 1, key->tupdesc, &isnull[i]);
-	if (key->kind == LA_RECORD_BYTES)
-		make_sort_keys(key, values, isnull);
 	*bytes = make_word(key, values, isnull, word, &length);
 	return length > 8 * word;
 }

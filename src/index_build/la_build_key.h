@@ -86,9 +86,9 @@ extern uint64 la_key_word_of_value(const LaKeyColumn *column, Datum value);
 extern Datum la_key_value_of_word(const LaKeyColumn *column, uint64 word);
 extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
 								const bool *isnull);
-extern void la_key_make_bytes(LaBuildKey *key, const Datum *values,
+extern bool la_key_make_bytes(LaBuildKey *key, const Datum *values,
 							  const bool *isnull, LaKeyBytes *bytes);
-extern bool la_key_next_word(LaBuildKey *key, IndexTuple tuple, int word,
+extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
 							 uint64 *bytes);
 extern Size la_key_tuple_size(const LaBuildKey *key, const Datum *values,
 							  const bool *isnull);

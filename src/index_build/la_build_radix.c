@@ -175,6 +175,11 @@ sort_equal_words(LaRadix *radix, LaEntry *entries, LaEntry *copy, int64 count,
 				 int word)
 {
 	CHECK_FOR_INTERRUPTS();
+	if (radix->first_word_only)
+	{
+		sort_by_comparison(entries, count, radix);
+		return;
+	}
 	if (radix->has_tuples && radix->key->nencoded > 0)
 	{
 		bool		more = false;
@@ -209,12 +214,10 @@ compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
 {
 	if (radix->has_tuples)
 	{
-		int			order = 0;
+		int			order = la_key_compare_order(radix->key,
+												 la_record_tuple(a->record),
+												 la_record_tuple(b->record));
 
-		if (!la_key_is_complete(radix->key))
-			order = la_key_compare_order(radix->key,
-										 la_record_tuple(a->record),
-										 la_record_tuple(b->record));
 		if (order != 0)
 			return order;
 		return pg_cmp_u64(a->record->place, b->record->place);

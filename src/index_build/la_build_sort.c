@@ -78,9 +78,10 @@ struct LaSort
 	LaBuckets  *buckets;		/* once memory was full */
 	MemoryContext tuple_context;	/* for index_form_tuple() */
 
-	/* Where keys are kept with tuples: the last, and room for both. */
+	/* Where strings are kept with tuples: room for one, and for both. */
 	LaKeyBytes *kept;
 	char	   *with_kept;
+	bool		first_word_only;	/* some were too long to be kept */
 
 	int64		count;
 	uint64		last_place;
@@ -170,7 +171,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
 	{
 		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));
 		sort->with_kept = palloc(INDEX_SIZE_MASK + 1 +
-								 la_bytes_size(LA_KEPT_BYTES));
+								 la_bytes_size(0));
 	}
 	la_sample_begin(&sort->sample);
 	return sort;
@@ -242,7 +243,8 @@ add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 
 	if (spool->kind == LA_RECORD_BYTES)
 	{
-		la_key_make_bytes(sort->key, values, isnull, sort->kept);
+		if (!la_key_make_bytes(sort->key, values, isnull, sort->kept))
+			sort->first_word_only = true;
 		bytes_size = la_bytes_size(sort->kept->length);
 	}
 	if (size > 0 && size <= BTMaxItemSize)
@@ -452,7 +454,8 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 			la_buckets_to_files(buckets);
 		drain_buckets(sort, buckets, word);
 	}
-	else if (spool->kind != LA_RECORD_WORD && sort->key->nencoded > 0)
+	else if (spool->kind != LA_RECORD_WORD && sort->key->nencoded > 0 &&
+			 !sort->first_word_only)
 		drain_next_word(sort, spool, word + 1);
 	else
 		sort_by_core(sort, spool);
@@ -551,7 +554,8 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
 												 sort_size(spool));
 	bool		has_tuples = spool->kind != LA_RECORD_WORD;
-	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered};
+	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered,
+	has_tuples && sort->first_word_only};
 	LaSpoolReader reader;
 	LaRecord   *record;
 
@@ -617,8 +621,8 @@ compare_places(const void *a, const void *b)
 
 /*
  * Sorts a spool by core's tuplesort and hands its records over.
- * Their words are all equal, and so are keys that are kept with the tuples.
- * Uniqueness is checked when they are loaded, so not by the tuplesort.
+ * Their words are all equal.  Uniqueness is checked when they are loaded, so
+ * not by the tuplesort.
  */
 static void
 sort_by_core(LaSort *sort, LaSpool *spool)
@@ -639,12 +643,6 @@ sort_by_core(LaSort *sort, LaSpool *spool)
 		ItemPointerData tid;
 
 		record_values(sort, spool, record, values, isnull);
-		if (spool->kind == LA_RECORD_BYTES)
-		{
-			LaKeyBytes *bytes = la_tuple_bytes(la_record_tuple(record));
-
-			memcpy(sort->kept, bytes, la_bytes_size(bytes->length));
-		}
 		la_place_get_tid(record->place, &tid);
 		tuplesort_putindextuplevalues(state, sort->key->index, &tid, values,
 									  isnull);
@@ -686,9 +684,10 @@ put_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
 	{
 		Size		size = IndexTupleSize(tuple);
 
+		/* the tuplesort has not kept strings */
 		memcpy(sort->with_kept, tuple, size);
-		memcpy(sort->with_kept + size, sort->kept,
-			   la_bytes_size(sort->kept->length));
+		sort->kept->length = 0;
+		memcpy(sort->with_kept + size, sort->kept, la_bytes_size(0));
 		put_tuple(sort, (IndexTuple) sort->with_kept, spool->first_word, place);
 		return;
 	}

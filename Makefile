@@ -29,7 +29,7 @@ EXTENSION_MAKE = $(TOP)/tools/make-extension --pg-config '$(PG_CONFIG)' --build 
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint format bench \
-	check-core differential index-build-fuzz soak clean distclean
+	check-core check-amcheck differential index-build-fuzz soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
 default:
@@ -72,6 +72,9 @@ bench: setup   ## the full experiments (table of 2 GB and more; takes long)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))
+
+check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=assert
+	@$(PYTHON) $(TOP)/test/core/check_amcheck.py $(if $(BUILD),--build '$(BUILD)')
 
 differential: setup  ## random statements with and without look-ahead: PAIRS=20000 SEED=n
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q \

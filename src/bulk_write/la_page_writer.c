@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "bulk_write/la_page_relay.h"
 #include "bulk_write/la_page_writer.h"
 
 /* Most pages that one WAL record can carry; core's bulk_write.c uses it too. */
@@ -51,6 +52,7 @@ typedef struct PendingPage
 
 struct LaPageWriter
 {
+	shm_mq_handle *relay;		/* to the process that writes, or NULL: we */
 	SMgrRelation smgr;
 	bool		use_wal;
 	int			step_blocks;	/* 0: extend page by page, as core */
@@ -65,6 +67,7 @@ struct LaPageWriter
 	Page	   *free_pages;		/* batch_blocks entries */
 };
 
+static void release_page(LaPageWriter *writer, Page page);
 static void flush_batch(LaPageWriter *writer);
 static void log_batch(LaPageWriter *writer);
 static void extend_page_by_page(LaPageWriter *writer);
@@ -95,6 +98,22 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 }
 
 /*
+ * The same for pages that another process logs and writes, see
+ * la_page_relay.c.
+ */
+LaPageWriter *
+la_page_writer_begin_relay(shm_mq_handle *relay)
+{
+	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
+
+	writer->relay = relay;
+	writer->batch_blocks = 1;
+	writer->context = CurrentMemoryContext;
+	writer->free_pages = palloc(sizeof(Page));
+	return writer;
+}
+
+/*
  * A page to fill.  Its content is undefined; it belongs to the caller until
  * it is given back by la_page_writer_put().
  */
@@ -113,8 +132,15 @@ la_page_writer_get(LaPageWriter *writer)
 void
 la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 {
-	PendingPage *pending = &writer->pending[writer->npending++];
+	PendingPage *pending;
 
+	if (writer->relay != NULL)
+	{
+		la_relay_put(writer->relay, block, page);
+		release_page(writer, page);
+		return;
+	}
+	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
 	if (writer->npending == writer->batch_blocks)
@@ -122,13 +148,31 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 }
 
 /*
- * Writes what is left and makes the fork durable as core would.
+ * Writes what is left and makes the fork durable as core would; when pages
+ * are relayed, that is so once the other process has ended.
  */
 void
 la_page_writer_end(LaPageWriter *writer)
 {
+	if (writer->relay != NULL)
+	{
+		la_relay_end(writer->relay);
+		return;
+	}
 	flush_batch(writer);
 	make_durable(writer);
+}
+
+/*
+ * Keeps a page for la_page_writer_get(), or frees it.
+ */
+static void
+release_page(LaPageWriter *writer, Page page)
+{
+	if (writer->nfree < writer->batch_blocks)
+		writer->free_pages[writer->nfree++] = page;
+	else
+		pfree(page);
 }
 
 static int
@@ -160,12 +204,7 @@ flush_batch(LaPageWriter *writer)
 		extend_at_once(writer);
 
 	for (int i = 0; i < writer->npending; i++)
-	{
-		if (writer->nfree < writer->batch_blocks)
-			writer->free_pages[writer->nfree++] = writer->pending[i].page;
-		else
-			pfree(writer->pending[i].page);
-	}
+		release_page(writer, writer->pending[i].page);
 	writer->npending = 0;
 }
 
@@ -245,7 +284,8 @@ extend_at_once(LaPageWriter *writer)
 }
 
 /*
- * Writes adjacent blocks: `count` pending pages from `first`.
+ * Writes adjacent blocks: `count` pending pages from `first`.  One request
+ * must not cross the end of a segment of the file.
  */
 static void
 write_run(LaPageWriter *writer, int first, int count)
@@ -254,12 +294,13 @@ write_run(LaPageWriter *writer, int first, int count)
 
 	while (count > 0)
 	{
-		int			n = Min(count, PG_IOV_MAX);
+		BlockNumber block = writer->pending[first].block;
+		int			most = smgrmaxcombine(writer->smgr, MAIN_FORKNUM, block);
+		int			n = Min(count, Min(most, PG_IOV_MAX));
 
 		for (int i = 0; i < n; i++)
 			pages[i] = writer->pending[first + i].page;
-		smgrwritev(writer->smgr, MAIN_FORKNUM, writer->pending[first].block,
-				   pages, n, true);
+		smgrwritev(writer->smgr, MAIN_FORKNUM, block, pages, n, true);
 		first += n;
 		count -= n;
 	}

@@ -13,8 +13,8 @@
  * and loaded (la_build_load.c) in one phase, because sorting one part
  * alternates with loading it.
  *
- * Memory is that of maintenance_work_mem.  Parallel workers are not used,
- * whatever the server would allow.
+ * Memory is that of maintenance_work_mem.  Parallel workers are used where
+ * core would use them (la_build_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -28,10 +28,13 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "index_build/la_build.h"
 #include "index_build/la_build_key.h"
 #include "index_build/la_build_load.h"
+#include "index_build/la_build_merge.h"
+#include "index_build/la_build_parallel.h"
 #include "index_build/la_build_scan.h"
 #include "index_build/la_build_sort.h"
 #include "la_guc.h"
@@ -40,6 +43,15 @@
 static LaReason unsuitable_relation(Relation heap, IndexInfo *indexInfo);
 static IndexBuildResult *build_index(Relation heap, Relation index,
 									 IndexInfo *indexInfo, LaBuildKey *key);
+static void build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
+						LaBuildKey *key, Snapshot snapshot,
+						IndexBuildResult *result);
+static void build_with_workers(Relation heap, Relation index,
+							   IndexInfo *indexInfo, LaBuildKey *key,
+							   Snapshot snapshot, LaParallel *parallel,
+							   IndexBuildResult *result);
+static LaUniqueness uniqueness_of(const IndexInfo *indexInfo);
+static void report_loading(const IndexBuildResult *result);
 
 /*
  * The ambuild of btree indexes.
@@ -114,29 +126,104 @@ build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 			LaBuildKey *key)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
-	LaUniqueness uniqueness = {indexInfo->ii_Unique,
-	indexInfo->ii_NullsNotDistinct};
-	int64		memory = (int64) maintenance_work_mem * 1024;
-	int			step_blocks = la_index_build_extend_size;
-	int			batch_blocks = Min(step_blocks, memory / 8 / BLCKSZ);
-	LaSort	   *sort;
-	LaLoad	   *load;
+	Snapshot	snapshot = SnapshotAny;
+	LaParallel *parallel = NULL;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	sort = la_sort_begin(heap, key, memory - (int64) batch_blocks * BLCKSZ);
-	result->heap_tuples = la_build_scan(heap, index, indexInfo, sort);
+	if (indexInfo->ii_Concurrent)
+		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	if (indexInfo->ii_ParallelWorkers > 0)
+		parallel = la_parallel_begin(heap, index, indexInfo, snapshot,
+									 (int64) maintenance_work_mem * 1024);
+	if (parallel != NULL)
+		build_with_workers(heap, index, indexInfo, key, snapshot, parallel,
+						   result);
+	else
+		build_alone(heap, index, indexInfo, key, snapshot, result);
+	if (indexInfo->ii_Concurrent)
+		UnregisterSnapshot(snapshot);
+	return result;
+}
+
+static void
+build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
+			LaBuildKey *key, Snapshot snapshot, IndexBuildResult *result)
+{
+	int64		memory = (int64) maintenance_work_mem * 1024;
+	int			step_blocks = la_index_build_extend_size;
+	int			batch_blocks = Min(step_blocks, memory / 8 / BLCKSZ);
+	LaScanShare share;
+	LaSort	   *sort;
+	LaLoad	   *load;
+
+	la_scan_share_init(&share, heap, 1);
+	sort = la_sort_begin(heap, key, memory - (int64) batch_blocks * BLCKSZ,
+						 NULL);
+	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
+										&share, sort);
 	result->index_tuples = la_sort_count(sort);
 
+	report_loading(result);
+	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
+						 la_page_writer_begin(index, step_blocks, batch_blocks));
+	la_sort_finish(sort, la_load_output(load));
+	la_load_end(load);
+}
+
+/*
+ * The leader's part of a build with parallel workers.
+ */
+static void
+build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
+				   LaBuildKey *key, Snapshot snapshot, LaParallel *parallel,
+				   IndexBuildResult *result)
+{
+	LaSort	   *sort = la_sort_begin(heap, key,
+									 la_parallel_sort_memory(parallel),
+									 la_parallel_pools(parallel));
+	LaStream   *streams;
+	int			nstreams;
+	LaLoad	   *load;
+
+	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
+										la_parallel_scan(parallel), sort);
+	result->index_tuples = la_sort_count(sort);
+	nstreams = la_parallel_streams(parallel, key, &streams);
+	for (int i = 0; i < nstreams; i++)
+	{
+		result->heap_tuples += streams[i].result.live_rows;
+		result->index_tuples += streams[i].result.entries;
+		indexInfo->ii_BrokenHotChain |= streams[i].result.broken_hot_chain;
+	}
+
+	report_loading(result);
+	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
+						 la_parallel_writer(parallel, index));
+	la_sort_finish(sort, la_merge_begin(load, key, streams, nstreams));
+	la_load_end(load);
+	la_parallel_end(parallel);
+}
+
+static LaUniqueness
+uniqueness_of(const IndexInfo *indexInfo)
+{
+	LaUniqueness uniqueness = {indexInfo->ii_Unique,
+	indexInfo->ii_NullsNotDistinct};
+
+	return uniqueness;
+}
+
+/*
+ * Reports that the table has been scanned.
+ */
+static void
+report_loading(const IndexBuildResult *result)
+{
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 la_sort_count(sort));
+								 (int64) result->index_tuples);
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, 0);
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, 0);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	load = la_load_begin(heap, index, key, uniqueness, step_blocks,
-						 batch_blocks);
-	la_sort_load(sort, load);
-	la_load_end(load);
-	return result;
 }

@@ -18,14 +18,14 @@
 #include "index_build/la_build_bucket.h"
 
 /*
- * Words remembered for finding bounds: enough for 16 in each of the most
+ * Words remembered for finding bounds: at least 8 for each of the most
  * buckets.  When there are more, every other one is forgotten.
  */
 #define SAMPLE_SIZE (16 * 1024)
 
-static LaBuckets *allocate_buckets(LaChunkPool *pool, bool has_tuples,
+static LaBuckets *allocate_buckets(LaChunkPool *pool, LaRecordKind kind,
 								   int count);
-static LaBuckets *make_even_buckets(LaChunkPool *pool, bool has_tuples,
+static LaBuckets *make_even_buckets(LaChunkPool *pool, LaRecordKind kind,
 									uint64 low, uint64 high, int count);
 static void index_bounds(LaBuckets *buckets);
 
@@ -65,7 +65,7 @@ compare_words(const void *a, const void *b)
 }
 
 static LaBuckets *
-allocate_buckets(LaChunkPool *pool, bool has_tuples, int count)
+allocate_buckets(LaChunkPool *pool, LaRecordKind kind, int count)
 {
 	LaBuckets  *buckets = palloc(sizeof(LaBuckets));
 
@@ -73,7 +73,7 @@ allocate_buckets(LaChunkPool *pool, bool has_tuples, int count)
 	buckets->bounds = palloc(count * sizeof(uint64));
 	buckets->spools = palloc(count * sizeof(LaSpool));
 	for (int i = 0; i < count; i++)
-		la_spool_init(&buckets->spools[i], pool, has_tuples);
+		la_spool_init(&buckets->spools[i], pool, kind);
 	return buckets;
 }
 
@@ -113,7 +113,7 @@ index_bounds(LaBuckets *buckets)
  * large gets a bucket of its own.
  */
 LaBuckets *
-la_buckets_make(LaChunkPool *pool, bool has_tuples, const LaSample *sample,
+la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
 				uint64 low, uint64 high, int count)
 {
 	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
@@ -145,10 +145,10 @@ la_buckets_make(LaChunkPool *pool, bool has_tuples, const LaSample *sample,
 	if (nbounds == 1 && low < high)
 	{
 		pfree(bounds);
-		return make_even_buckets(pool, has_tuples, low, high, count);
+		return make_even_buckets(pool, kind, low, high, count);
 	}
 
-	buckets = allocate_buckets(pool, has_tuples, nbounds);
+	buckets = allocate_buckets(pool, kind, nbounds);
 	memcpy(buckets->bounds, bounds, nbounds * sizeof(uint64));
 	buckets->high = high;
 	pfree(bounds);
@@ -161,14 +161,14 @@ la_buckets_make(LaChunkPool *pool, bool has_tuples, const LaSample *sample,
  * tells nothing.
  */
 static LaBuckets *
-make_even_buckets(LaChunkPool *pool, bool has_tuples, uint64 low, uint64 high,
+make_even_buckets(LaChunkPool *pool, LaRecordKind kind, uint64 low, uint64 high,
 				  int count)
 {
 	uint64		width = (high - low) / count + 1;
 	LaBuckets  *buckets;
 
 	count = (high - low) / width + 1;
-	buckets = allocate_buckets(pool, has_tuples, count);
+	buckets = allocate_buckets(pool, kind, count);
 	for (int i = 0; i < count; i++)
 		buckets->bounds[i] = low + width * i;
 	buckets->high = high;
@@ -197,12 +197,12 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 
 			record = (LaRecord *) reader.at;
 			target = &buckets->spools[la_bucket_of(buckets, record->word)];
-			size = la_record_size(spool, record);
-			memcpy(la_spool_add(target, record->word, record->place, size),
-				   record, size);
+			size = la_record_size(spool->kind, record);
+			la_copy(la_spool_add(target, record->word, record->place, size),
+					record, size);
 			reader.at += size;
 		}
-		if (pool->nused > pool->limit + buckets->count)
+		if (pool->nused > pool->limit)
 			la_buckets_to_files(buckets);
 	}
 }

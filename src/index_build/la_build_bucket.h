@@ -36,7 +36,7 @@ typedef struct LaBuckets
 
 extern void la_sample_begin(LaSample *sample);
 extern void la_sample_keep(LaSample *sample, uint64 word);
-extern LaBuckets *la_buckets_make(LaChunkPool *pool, bool has_tuples,
+extern LaBuckets *la_buckets_make(LaChunkPool *pool, LaRecordKind kind,
 								  const LaSample *sample, uint64 low,
 								  uint64 high, int count);
 extern void la_buckets_distribute(LaBuckets *buckets, LaSpool *spool);

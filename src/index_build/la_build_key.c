@@ -19,6 +19,11 @@
  * first column is NULL are kept apart (see la_build_spool.c).  The bytes of
  * a descending column are inverted.
  *
+ * Texts in a collation of ICU contribute the sort key that ICU makes of them,
+ * which core trusts as well (see pg_strxfrm_enabled()).  Where texts that ICU
+ * takes for equal are distinguished by their bytes, these follow.  Such
+ * strings take long to make, so they are made once and kept.
+ *
  * Only columns whose comparison function we know take part, and only up to
  * the first other column.  Rows whose strings are equal so far are then
  * compared by core's comparators.  Where the first column is not one we
@@ -55,10 +60,19 @@ typedef struct KeyString
 
 static void init_column(LaBuildKey *key, int column);
 static LaColumnKind column_kind(Relation index, int column);
+static LaColumnKind text_kind(Oid collation);
 static void init_abbreviation(LaBuildKey *key);
 static void append_column(KeyString *string, const LaKeyColumn *column,
 						  bool with_null_byte, Datum value, bool isnull);
 static void append_text(KeyString *string, Datum value, uint8 inverted);
+static void append_bytes(KeyString *string, const char *data, int length,
+						 uint8 inverted);
+static void make_sort_keys(LaBuildKey *key, const Datum *values,
+						   const bool *isnull);
+static void make_sort_key(MemoryContext context, LaKeyColumn *column,
+						  Datum value);
+static uint64 make_word(const LaBuildKey *key, const Datum *values,
+						const bool *isnull, int word, int *length);
 
 /*
  * Describes the key of an index.  False if nothing is known about the order
@@ -69,6 +83,7 @@ bool
 la_key_init(LaBuildKey *key, Relation index)
 {
 	memset(key, 0, sizeof(*key));
+	key->context = CurrentMemoryContext;
 	key->index = index;
 	key->tupdesc = RelationGetDescr(index);
 	key->natts = IndexRelationGetNumberOfAttributes(index);
@@ -85,6 +100,12 @@ la_key_init(LaBuildKey *key, Relation index)
 		(key->columns[0].kind == LA_COLUMN_SIGNED ||
 		 key->columns[0].kind == LA_COLUMN_UNSIGNED);
 
+	key->kind = key->is_word ? LA_RECORD_WORD : LA_RECORD_TUPLE;
+	for (int i = 0; i < key->nencoded; i++)
+	{
+		if (key->columns[i].kind == LA_COLUMN_COLLATED)
+			key->kind = LA_RECORD_BYTES;
+	}
 	if (key->nencoded == 0)
 		init_abbreviation(key);
 	return key->nencoded > 0 || key->abbreviation != LA_ABBREVIATION_NONE;
@@ -111,6 +132,9 @@ init_column(LaBuildKey *key, int column)
 	int16		option = key->index->rd_indoption[column];
 
 	description->kind = column_kind(key->index, column);
+	if (description->kind == LA_COLUMN_COLLATED)
+		description->locale =
+			pg_newlocale_from_collation(key->index->rd_indcollation[column]);
 	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
 	description->descending = (option & INDOPTION_DESC) != 0;
 	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
@@ -154,18 +178,30 @@ column_kind(Relation index, int column)
 		case F_UUID_CMP:
 			return LA_COLUMN_UUID;
 		case F_BTTEXTCMP:
-			if (OidIsValid(collation) &&
-				pg_newlocale_from_collation(collation)->collate_is_c)
-				return LA_COLUMN_TEXT;
-			return LA_COLUMN_OTHER;
+			return text_kind(collation);
 		default:
 			return LA_COLUMN_OTHER;
 	}
 }
 
+static LaColumnKind
+text_kind(Oid collation)
+{
+	pg_locale_t locale;
+
+	if (!OidIsValid(collation))
+		return LA_COLUMN_OTHER;
+	locale = pg_newlocale_from_collation(collation);
+	if (locale->collate_is_c)
+		return LA_COLUMN_TEXT;
+	if (locale->provider == COLLPROVIDER_ICU && pg_strxfrm_enabled(locale))
+		return LA_COLUMN_COLLATED;
+	return LA_COLUMN_OTHER;
+}
+
 /*
  * Looks whether core has abbreviated keys for the first column whose order
- * we know: those compared as unsigned numbers (text under ICU, bytea, inet,
+ * we know: those compared as unsigned numbers (char(n) under ICU, bytea, inet,
  * macaddr and others) and those of numeric, which are signed numbers in
  * reverse (numeric_cmp_abbrev() in utils/adt/numeric.c).
  */
@@ -328,6 +364,10 @@ append_column(KeyString *string, const LaKeyColumn *column,
 		case LA_COLUMN_TEXT:
 			append_text(string, value, inverted);
 			break;
+		case LA_COLUMN_COLLATED:
+			append_bytes(string, column->sort_key, column->sort_key_length,
+						 inverted);
+			break;
 		case LA_COLUMN_OTHER:
 			Assert(false);
 			break;
@@ -338,8 +378,19 @@ static void
 append_text(KeyString *string, Datum value, uint8 inverted)
 {
 	text	   *packed = DatumGetTextPP(value);
-	const char *data = VARDATA_ANY(packed);
-	int			length = VARSIZE_ANY_EXHDR(packed);
+
+	append_bytes(string, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed),
+				 inverted);
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
+/*
+ * Appends bytes and the zero byte that ends them.
+ */
+static void
+append_bytes(KeyString *string, const char *data, int length, uint8 inverted)
+{
 	int			done = Min(Max(string->from - string->length, 0), length);
 
 	/* Bytes outside of the wanted word need only be counted. */
@@ -360,9 +411,77 @@ append_text(KeyString *string, Datum value, uint8 inverted)
 		append_byte(string, (uint8) data[done] ^ inverted);
 	string->length += length - done;
 	append_byte(string, inverted);
+}
 
+/*
+ * Makes the sort keys of a row's collated columns.
+ */
+static void
+make_sort_keys(LaBuildKey *key, const Datum *values, const bool *isnull)
+{
+	for (int i = 0; i < key->nencoded; i++)
+	{
+		if (key->columns[i].kind == LA_COLUMN_COLLATED && !isnull[i])
+			make_sort_key(key->context, &key->columns[i], values[i]);
+	}
+}
+
+/*
+ * ICU's sort key, which contains no zero byte; after one, the bytes of the
+ * text if the collation wants equal texts to be distinguished.
+ */
+static void
+make_sort_key(MemoryContext context, LaKeyColumn *column, Datum value)
+{
+	text	   *packed = DatumGetTextPP(value);
+	const char *data = VARDATA_ANY(packed);
+	int			length = VARSIZE_ANY_EXHDR(packed);
+	Size		room = column->sort_key_room;
+	Size		size;
+
+	for (;;)
+	{
+		if (column->sort_key == NULL)
+		{
+			room = Max(room, 256);
+			column->sort_key = MemoryContextAllocHuge(context, room);
+		}
+		size = pg_strnxfrm(column->sort_key, room, data, length,
+						   column->locale);
+		if (size + 1 + length <= room && size < room)
+			break;
+		pfree(column->sort_key);
+		column->sort_key = NULL;
+		room = 2 * (size + 1 + length);
+	}
+	column->sort_key_room = room;
+
+	if (column->locale->deterministic)
+	{
+		column->sort_key[size++] = 0;
+		memcpy(column->sort_key + size, data, length);
+		size += length;
+	}
+	column->sort_key_length = size;
 	if ((Pointer) packed != DatumGetPointer(value))
 		pfree(packed);
+}
+
+/*
+ * A word of a row's key, whose sort keys have been made.  *length is how far
+ * the string is known to go: less than a word beyond the word if it ends.
+ */
+static inline uint64
+make_word(const LaBuildKey *key, const Datum *values, const bool *isnull,
+		  int word, int *length)
+{
+	KeyString	string = {.from = 8 * word};
+
+	for (int i = isnull[0] ? 1 : 0;
+		 i < key->nencoded && string.length < string.from + 8; i++)
+		append_column(&string, &key->columns[i], i > 0, values[i], isnull[i]);
+	*length = string.length;
+	return string.word;
 }
 
 /*
@@ -373,7 +492,7 @@ append_text(KeyString *string, Datum value, uint8 inverted)
 uint64
 la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 {
-	KeyString	string = {0};
+	int			length;
 
 	if (key->abbreviation != LA_ABBREVIATION_NONE)
 	{
@@ -388,33 +507,61 @@ la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 		return key->columns[0].descending ? ~word : word;
 	}
 
-	for (int i = isnull[0] ? 1 : 0; i < key->nencoded && string.length < 8; i++)
-		append_column(&string, &key->columns[i], i > 0, values[i], isnull[i]);
-	return string.word;
+	if (key->kind == LA_RECORD_BYTES)
+		make_sort_keys(key, values, isnull);
+	return make_word(key, values, isnull, 0, &length);
+}
+
+/*
+ * Stores the string of the row of which la_key_first_word() has just told the
+ * first word.  False if it is too long.
+ */
+bool
+la_key_make_bytes(LaBuildKey *key, const Datum *values, const bool *isnull,
+				  LaKeyBytes *bytes)
+{
+	int			length = 0;
+
+	for (int word = 0; 8 * word <= length && length <= LA_KEPT_BYTES - 8; word++)
+	{
+		uint64		made = pg_hton64(make_word(key, values, isnull, word,
+											   &length));
+
+		memcpy(bytes->bytes + 8 * word, &made, sizeof(made));
+	}
+	bytes->length = length <= LA_KEPT_BYTES - 8 ? length : 0;
+	return length <= LA_KEPT_BYTES - 8;
 }
 
 /*
  * Stores the word-th word (the first is 0) of a row's key.  Returns false if
  * the string ends before it: rows that agree so far then agree in all
- * columns that become bytes.
+ * columns that become bytes.  Not for strings that were too long to be kept:
+ * to make these again for each of their words would take forever.
  */
 bool
-la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
-				 uint64 *bytes)
+la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
 {
-	KeyString	string = {.from = 8 * word};
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	int			length;
 
-	for (int i = 0; i < key->nencoded && string.length < string.from + 8; i++)
+	if (key->kind == LA_RECORD_BYTES)
 	{
-		bool		isnull;
-		Datum		value = index_getattr(tuple, i + 1, key->tupdesc, &isnull);
+		const LaKeyBytes *kept = la_tuple_bytes(tuple);
 
-		if (i == 0 && isnull)
-			continue;
-		append_column(&string, &key->columns[i], i > 0, value, isnull);
+		*bytes = 0;
+		if (8 * word >= kept->length)
+			return false;
+		memcpy(bytes, kept->bytes + 8 * word, Min(kept->length - 8 * word, 8));
+		*bytes = pg_ntoh64(*bytes);
+		return true;
 	}
-	*bytes = string.word;
-	return string.length > string.from;
+
+	for (int i = 0; i < key->nencoded; i++)
+		values[i] = index_getattr(tuple, i + 1, key->tupdesc, &isnull[i]);
+	*bytes = make_word(key, values, isnull, word, &length);
+	return length > 8 * word;
 }
 
 /*
@@ -482,7 +629,7 @@ la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
 		tuple->t_info |= INDEX_VAR_MASK;
 		if (VARATT_IS_SHORT(value))
 		{
-			memcpy(at, value, VARSIZE_SHORT(value));
+			la_copy(at, value, VARSIZE_SHORT(value));
 			at += VARSIZE_SHORT(value);
 		}
 		else
@@ -490,7 +637,7 @@ la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
 			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
 
 			SET_VARSIZE_SHORT(at, length);
-			memcpy(at + 1, VARDATA(value), length - 1);
+			la_copy(at + 1, VARDATA(value), length - 1);
 			at += length;
 		}
 	}
@@ -520,4 +667,30 @@ la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
 		*has_null |= isnull_a;
 	}
 	return 0;
+}
+
+/*
+ * The same, faster where strings are kept.
+ */
+int
+la_key_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
+{
+	bool		has_null;
+
+	if (key->kind == LA_RECORD_BYTES)
+	{
+		const LaKeyBytes *bytes_a = la_tuple_bytes(a);
+		const LaKeyBytes *bytes_b = la_tuple_bytes(b);
+
+		if (bytes_a->length > 0 && bytes_b->length > 0)
+		{
+			int			order = memcmp(bytes_a->bytes, bytes_b->bytes,
+									   Min(bytes_a->length, bytes_b->length));
+
+			/* no string is the beginning of another one */
+			if (order != 0 || la_key_is_complete(key))
+				return order;
+		}
+	}
+	return la_key_compare(key, a, b, &has_null);
 }

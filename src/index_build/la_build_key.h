@@ -9,8 +9,11 @@
 #define LA_BUILD_KEY_H
 
 #include "access/itup.h"
+#include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
+
+#include "index_build/la_build_spool.h"
 
 /* How the values of a key column become bytes. */
 typedef enum LaColumnKind
@@ -22,6 +25,7 @@ typedef enum LaColumnKind
 	LA_COLUMN_FLOAT8,
 	LA_COLUMN_UUID,
 	LA_COLUMN_TEXT,				/* text and varchar ordered by their bytes */
+	LA_COLUMN_COLLATED,			/* the same ordered by ICU's sort keys */
 } LaColumnKind;
 
 typedef struct LaKeyColumn
@@ -30,7 +34,19 @@ typedef struct LaKeyColumn
 	int			width;			/* bytes of a value; 0 if it varies */
 	bool		descending;
 	bool		nulls_first;
+
+	/* Of a collated column: the sort key of the current row. */
+	pg_locale_t locale;
+	char	   *sort_key;
+	Size		sort_key_room;
+	int			sort_key_length;
 } LaKeyColumn;
+
+/*
+ * Longest string that is kept with its tuple.  Arbitrary; with the largest
+ * tuple it must fit into a chunk.
+ */
+#define LA_KEPT_BYTES 1024
 
 /* What an abbreviated key of core's looks like, see la_build_key.c. */
 typedef enum LaAbbreviation
@@ -42,6 +58,7 @@ typedef enum LaAbbreviation
 
 typedef struct LaBuildKey
 {
+	MemoryContext context;
 	Relation	index;
 	TupleDesc	tupdesc;
 	int			natts;
@@ -54,6 +71,7 @@ typedef struct LaBuildKey
 	 * the value, the word is the whole key and no index tuple is kept.
 	 */
 	bool		is_word;
+	LaRecordKind kind;			/* what is kept of an entry */
 
 	/* Leading columns that become bytes; all of them if == nkeyatts. */
 	int			nencoded;
@@ -68,6 +86,8 @@ extern uint64 la_key_word_of_value(const LaKeyColumn *column, Datum value);
 extern Datum la_key_value_of_word(const LaKeyColumn *column, uint64 word);
 extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
 								const bool *isnull);
+extern bool la_key_make_bytes(LaBuildKey *key, const Datum *values,
+							  const bool *isnull, LaKeyBytes *bytes);
 extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
 							 uint64 *bytes);
 extern Size la_key_tuple_size(const LaBuildKey *key, const Datum *values,
@@ -76,6 +96,8 @@ extern void la_key_form_tuple(const LaBuildKey *key, const Datum *values,
 							  Size size, IndexTuple tuple);
 extern int	la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
 						   bool *has_null);
+extern int	la_key_compare_order(const LaBuildKey *key, IndexTuple a,
+								 IndexTuple b);
 extern bool la_key_is_complete(const LaBuildKey *key);
 
 #endif							/* LA_BUILD_KEY_H */

@@ -28,7 +28,6 @@
 #include "utils/datum.h"
 #include "utils/rel.h"
 
-#include "bulk_write/la_page_writer.h"
 #include "index_build/la_build_load.h"
 
 /* One level of the tree and the page being filled, as core's BTPageState. */
@@ -52,6 +51,7 @@ typedef struct LaLevel
 
 struct LaLoad
 {
+	LaOutput	output;			/* first, so that one is the other */
 	Relation	heap;
 	Relation	index;
 	const LaBuildKey *key;
@@ -61,6 +61,7 @@ struct LaLoad
 	BlockNumber next_block;
 	LaLevel    *leaf;
 	int64		done;			/* entries loaded */
+	bool		are_null;		/* words are NULLs now */
 
 	/*
 	 * The group of equal keys that is being collected: its heap TIDs, and
@@ -104,16 +105,42 @@ static void link_to_parent(LaLoad *load, LaLevel *level, BlockNumber block);
 static void slide_left(Page page);
 static void write_metapage(LaLoad *load, BlockNumber root, uint32 level);
 
+static void
+output_begin_part(LaOutput *output, bool are_null)
+{
+	la_load_begin_part((LaLoad *) output, are_null);
+}
+
+static void
+output_add_words(LaOutput *output, const LaRecord *records, int64 count)
+{
+	la_load_words((LaLoad *) output, records, count);
+}
+
+static void
+output_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
+{
+	la_load_tuple((LaLoad *) output, tuple, place);
+}
+
+static void
+output_end_part(LaOutput *output)
+{
+}
+
 /*
- * Starts to fill an index, which is empty.  step_blocks and batch_blocks are
- * those of la_page_writer_begin().
+ * Starts to fill an index, which is empty, with pages that go to `writer`.
  */
 LaLoad *
 la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
-			  LaUniqueness uniqueness, int step_blocks, int batch_blocks)
+			  LaUniqueness uniqueness, LaPageWriter *writer)
 {
 	LaLoad	   *load = palloc0(sizeof(LaLoad));
 
+	load->output.begin_part = output_begin_part;
+	load->output.add_words = output_add_words;
+	load->output.add_tuple = output_add_tuple;
+	load->output.end_part = output_end_part;
 	load->heap = heap;
 	load->index = index;
 	load->key = key;
@@ -121,7 +148,7 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 	load->inskey = _bt_mkscankey(index, NULL);
 	load->inskey->allequalimage = _bt_allequalimage(index, true);
 	load->next_block = BTREE_METAPAGE + 1;
-	load->writer = la_page_writer_begin(index, step_blocks, batch_blocks);
+	load->writer = writer;
 	load->deduplicate = load->inskey->allequalimage && !uniqueness.unique &&
 		BTGetDeduplicateItems(index);
 	load->base = palloc(INDEX_SIZE_MASK + 1);
@@ -132,14 +159,32 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 }
 
 /*
+ * The index as the place where sorted entries go.
+ */
+LaOutput *
+la_load_output(LaLoad *load)
+{
+	return &load->output;
+}
+
+/*
+ * Begins a part, see la_build_output.h.
+ */
+void
+la_load_begin_part(LaLoad *load, bool are_null)
+{
+	load->are_null = are_null;
+}
+
+/*
  * Adds entries whose keys are words.  If they are NULL instead, the words are
  * zero.
  */
 void
-la_load_words(LaLoad *load, const LaRecord *records, int64 count,
-			  bool are_null)
+la_load_words(LaLoad *load, const LaRecord *records, int64 count)
 {
 	int			max_tids = most_tids(load, WORD_TUPLE_SIZE);
+	bool		are_null = load->are_null;
 
 	if (load->leaf == NULL)
 		load->leaf = make_level(load, 0);
@@ -207,7 +252,7 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
 	}
 	else if (load->leaf == NULL)
 		load->leaf = make_level(load, 0);
-	memcpy(load->base, tuple, size);
+	la_copy(load->base, tuple, size);
 	begin_group(load, size, &tuple->t_tid);
 }
 
@@ -365,7 +410,7 @@ check_unique_tuple(LaLoad *load, IndexTuple tuple)
 		(!has_null || load->uniqueness.nulls_not_distinct))
 		report_duplicate(load, load->live);
 	load->has_live = true;
-	memcpy(load->live, tuple, IndexTupleSize(tuple));
+	la_copy(load->live, tuple, IndexTupleSize(tuple));
 }
 
 /*
@@ -404,7 +449,7 @@ put_item(Page page, OffsetNumber offset, const IndexTupleData *tuple, Size size)
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper -= MAXALIGN(size);
 	ItemIdSetNormal(PageGetItemId(page, offset), header->pd_upper, size);
-	memcpy((char *) page + header->pd_upper, tuple, size);
+	la_copy((char *) page + header->pd_upper, tuple, size);
 }
 
 /*

@@ -11,8 +11,9 @@
 #include "access/itup.h"
 #include "utils/rel.h"
 
+#include "bulk_write/la_page_writer.h"
 #include "index_build/la_build_key.h"
-#include "index_build/la_build_spool.h"
+#include "index_build/la_build_output.h"
 
 typedef struct LaLoad LaLoad;
 
@@ -25,9 +26,10 @@ typedef struct LaUniqueness
 
 extern LaLoad *la_load_begin(Relation heap, Relation index,
 							 const LaBuildKey *key, LaUniqueness uniqueness,
-							 int step_blocks, int batch_blocks);
-extern void la_load_words(LaLoad *load, const LaRecord *records, int64 count,
-						  bool are_null);
+							 LaPageWriter *writer);
+extern LaOutput *la_load_output(LaLoad *load);
+extern void la_load_begin_part(LaLoad *load, bool are_null);
+extern void la_load_words(LaLoad *load, const LaRecord *records, int64 count);
 extern void la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place);
 extern void la_load_end(LaLoad *load);
 

@@ -116,9 +116,10 @@ sort_by_digit(LaRadix *radix, LaEntry *entries, LaEntry *copy, int64 count,
 	int			bits = Min(pg_leftmost_one_pos64(count) - 2, MAX_DIGIT_BITS);
 	int			shift = Max(width - bits, 0);
 	int			groups = (int) ((high - low) >> shift) + 1;
-	int64		ends[1 << MAX_DIGIT_BITS] = {0};
+	int64		ends[1 << MAX_DIGIT_BITS];
 	int64		start = 0;
 
+	memset(ends, 0, groups * sizeof(int64));
 	for (int64 i = 0; i < count; i++)
 	{
 		if (i % ENTRIES_PER_CHECK == 0)
@@ -174,6 +175,11 @@ sort_equal_words(LaRadix *radix, LaEntry *entries, LaEntry *copy, int64 count,
 				 int word)
 {
 	CHECK_FOR_INTERRUPTS();
+	if (radix->first_word_only)
+	{
+		sort_by_comparison(entries, count, radix);
+		return;
+	}
 	if (radix->has_tuples && radix->key->nencoded > 0)
 	{
 		bool		more = false;
@@ -208,12 +214,10 @@ compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
 {
 	if (radix->has_tuples)
 	{
-		bool		has_null;
-		int			order = 0;
+		int			order = la_key_compare_order(radix->key,
+												 la_record_tuple(a->record),
+												 la_record_tuple(b->record));
 
-		if (!la_key_is_complete(radix->key))
-			order = la_key_compare(radix->key, la_record_tuple(a->record),
-								   la_record_tuple(b->record), &has_null);
 		if (order != 0)
 			return order;
 		return pg_cmp_u64(a->record->place, b->record->place);

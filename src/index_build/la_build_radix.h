@@ -32,8 +32,9 @@ StaticAssertDecl(sizeof(LaEntry) == sizeof(LaRecord) &&
 typedef struct LaRadix
 {
 	const LaBuildKey *key;
-	bool		has_tuples;
+	bool		has_tuples;		/* entries point to records */
 	bool		places_disordered;	/* equal keys need sorting by place */
+	bool		first_word_only;	/* la_key_next_word() is of no use */
 } LaRadix;
 
 extern void la_radix_sort(LaRadix *radix, LaEntry *entries, LaEntry *copy,

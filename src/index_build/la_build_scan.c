@@ -24,12 +24,13 @@
  * where they are, as in core, while expressions and predicates are evaluated
  * and values are detoasted, which may run any code.
  *
- * In a concurrent build all parts see the same snapshot, ours.  With a new
- * one for each run of pages a row that was moved by an update could be seen
- * twice, and fail a check of uniqueness.
+ * In a concurrent build all parts see the same snapshot, the caller's.  With
+ * a new one for each run of pages a row that was moved by an update could be
+ * seen twice, and fail a check of uniqueness.
  *
- * The scan is never synchronised with others: it starts at block 0, and rows
- * come in the order of their TIDs except within HOT chains.
+ * Several processes can share a scan; each adds its rows to a sort of its own.
+ * The scan is never synchronised with others: to each process rows come in
+ * the order of their TIDs except within HOT chains.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,6 +59,14 @@
  */
 #define RUN_BLOCKS 64
 
+/*
+ * Steps that each process takes if all are equally fast, which is how well
+ * the work of the slowest is spread; and most blocks of a step, beyond which
+ * the sizes of requests do not grow.  Arbitrary.
+ */
+#define STEPS_PER_PROCESS 32
+#define MAX_STEP_BLOCKS 1024
+
 typedef struct BuildScan
 {
 	Relation	heap;
@@ -67,8 +76,12 @@ typedef struct BuildScan
 
 	Snapshot	snapshot;		/* SnapshotAny, or that of a concurrent build */
 	TransactionId oldest_xmin;
-	BlockNumber nblocks;
 	double		live_rows;
+
+	/* Blocks to be read: of the step that was taken last, then of others. */
+	LaScanShare *share;
+	BlockNumber next_block;
+	BlockNumber end_block;
 
 	/* Run of pages to be left to core: from run_start, run_blocks of them. */
 	BlockNumber run_start;
@@ -91,6 +104,8 @@ typedef struct BuildScan
 
 static void prepare_columns(BuildScan *scan);
 static void scan_pages(BuildScan *scan);
+static BlockNumber take_block(ReadStream *stream, void *callback_private_data,
+							  void *per_buffer_data);
 static bool collect_rows(BuildScan *scan, Buffer buffer);
 static bool collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 						bool all_visible);
@@ -102,12 +117,27 @@ static void add_row(Relation index, ItemPointer tid, Datum *values,
 					bool *isnull, bool alive, void *state);
 
 /*
+ * Prepares the scan of a table by a number of processes.
+ */
+void
+la_scan_share_init(LaScanShare *share, Relation heap, int nprocesses)
+{
+	share->nblocks = RelationGetNumberOfBlocks(heap);
+	share->step_blocks = nprocesses == 1 ? Max(share->nblocks, 1) :
+		Min(Max(share->nblocks / (nprocesses * STEPS_PER_PROCESS), 1),
+			MAX_STEP_BLOCKS);
+	pg_atomic_init_u64(&share->next_block, 0);
+}
+
+/*
  * Adds an entry to `sort` for each row of the table that belongs into the
- * index.  Returns the number of live rows, as core counts them.
+ * index and that this process comes across.  Returns the number of live rows
+ * among them, as core counts them.  The snapshot is SnapshotAny, or that of a
+ * concurrent build.
  */
 double
 la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
-			  LaSort *sort)
+			  Snapshot snapshot, LaScanShare *share, LaSort *sort)
 {
 	BuildScan  *scan = palloc0(sizeof(BuildScan));
 
@@ -115,23 +145,17 @@ la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
 	scan->index = index;
 	scan->info = indexInfo;
 	scan->sort = sort;
-	scan->nblocks = RelationGetNumberOfBlocks(heap);
-	if (indexInfo->ii_Concurrent)
-		scan->snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	else
-	{
-		scan->snapshot = SnapshotAny;
+	scan->snapshot = snapshot;
+	scan->share = share;
+	if (snapshot == SnapshotAny)
 		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
-	}
 	prepare_columns(scan);
 
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, share->nblocks);
 	pgstat_count_heap_scan(heap);
 	scan_pages(scan);
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, share->nblocks);
 
-	if (indexInfo->ii_Concurrent)
-		UnregisterSnapshot(scan->snapshot);
 	ExecDropSingleTupleTableSlot(scan->slot);
 	FreeExecutorState(scan->estate);
 	/* they pointed into the executor state, as in core */
@@ -179,43 +203,65 @@ prepare_columns(BuildScan *scan)
 }
 
 /*
- * Reads all pages in order.
+ * ReadStreamBlockNumberCB: the next block of the step, or of the next step.
+ */
+static BlockNumber
+take_block(ReadStream *stream, void *callback_private_data,
+		   void *per_buffer_data)
+{
+	BuildScan  *scan = callback_private_data;
+	LaScanShare *share = scan->share;
+
+	if (scan->next_block == scan->end_block)
+	{
+		uint64		first = pg_atomic_fetch_add_u64(&share->next_block,
+													share->step_blocks);
+
+		if (first >= share->nblocks)
+			return InvalidBlockNumber;
+		scan->next_block = first;
+		scan->end_block = Min(first + share->step_blocks, share->nblocks);
+	}
+	return scan->next_block++;
+}
+
+/*
+ * Reads the pages in order.
  */
 static void
 scan_pages(BuildScan *scan)
 {
-	BlockRangeReadStreamPrivate range = {0, scan->nblocks};
+	BlockNumber nblocks = scan->share->nblocks;
 	BufferAccessStrategy strategy = NULL;
 	ReadStream *stream;
+	Buffer		buffer;
 
 	/* the rule of core's initscan() */
-	if (!RelationUsesLocalBuffers(scan->heap) && scan->nblocks > NBuffers / 4)
+	if (!RelationUsesLocalBuffers(scan->heap) && nblocks > NBuffers / 4)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
 	stream = read_stream_begin_relation(READ_STREAM_SEQUENTIAL |
 										READ_STREAM_USE_BATCHING,
 										strategy, scan->heap, MAIN_FORKNUM,
-										block_range_read_stream_cb, &range, 0);
+										take_block, scan, 0);
 
-	for (BlockNumber block = 0; block < scan->nblocks; block++)
+	while ((buffer = read_stream_next_buffer(stream, NULL)) != InvalidBuffer)
 	{
-		Buffer		buffer = read_stream_next_buffer(stream, NULL);
+		BlockNumber block = BufferGetBlockNumber(buffer);
+		bool		simple;
 
 		CHECK_FOR_INTERRUPTS();
-		if (collect_rows(scan, buffer))
-		{
+		simple = collect_rows(scan, buffer);
+		if (simple || block != scan->run_start + scan->run_blocks)
 			leave_to_core(scan);
+		if (simple)
 			index_rows(scan, buffer);
-		}
-		else
-		{
-			if (scan->run_blocks++ == 0)
-				scan->run_start = block;
-		}
+		else if (scan->run_blocks++ == 0)
+			scan->run_start = block;
 		ReleaseBuffer(buffer);
 		if (scan->run_blocks == RUN_BLOCKS)
 			leave_to_core(scan);
 
-		la_sort_limit_memory(scan->sort, (block + 1.0) / scan->nblocks);
+		la_sort_limit_memory(scan->sort, (block + 1.0) / nblocks);
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
 	}
 	leave_to_core(scan);

@@ -57,9 +57,12 @@
  */
 #define BUCKET_ENTRIES (32 * 1024)
 
-/* Records asked for ahead of the one being loaded: the time of one cache
- * miss is about that of loading eight. */
+/*
+ * Records asked for ahead of the one being loaded: the time of one cache miss
+ * is about that of loading eight.  Most span two cache lines, of 64 bytes.
+ */
 #define PREFETCH_RECORDS 8
+#define PREFETCH_SECOND_LINE 56
 
 struct LaSort
 {
@@ -68,11 +71,17 @@ struct LaSort
 	int64		bytes;			/* memory for everything */
 	int64		sort_bytes;		/* of it, for sorting one bucket */
 	LaChunkPool pool;			/* has the rest */
+	int64		reserve;		/* chunks of it, see most_buckets() */
 
 	LaSpool		spool;			/* until there are buckets */
 	LaSpool		nulls;			/* first column is NULL */
 	LaBuckets  *buckets;		/* once memory was full */
 	MemoryContext tuple_context;	/* for index_form_tuple() */
+
+	/* Where strings are kept with tuples: room for one, and for both. */
+	LaKeyBytes *kept;
+	char	   *with_kept;
+	bool		first_word_only;	/* some were too long to be kept */
 
 	int64		count;
 	uint64		last_place;
@@ -85,8 +94,13 @@ struct LaSort
 	int64		ndead;
 	int64		dead_size;
 
-	LaLoad	   *load;
-	bool		loading_nulls;
+	LaOutput   *output;
+	bool		are_null;		/* the part of the output, see
+								 * la_build_output.h */
+
+	/* The first word of entries whose records have a later one. */
+	bool		in_later_word;
+	uint64		first_word;
 };
 
 static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
@@ -99,31 +113,66 @@ static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
 				  uint64 high);
 static void drain_whole(LaSort *sort);
 static void drain_next_word(LaSort *sort, LaSpool *spool, int word);
-static void load_as_it_is(LaSort *sort, LaSpool *spool);
+static void put_as_it_is(LaSort *sort, LaSpool *spool);
 static void sort_in_memory(LaSort *sort, LaSpool *spool, int word);
 static void sort_by_core(LaSort *sort, LaSpool *spool);
-static void load_from_core(LaSort *sort, const LaSpool *spool,
-						   IndexTuple tuple, uint64 place);
+static void put_from_core(LaSort *sort, const LaSpool *spool,
+						  IndexTuple tuple, uint64 place);
+
+/*
+ * Most buckets, if memory allows: while records are moved into buckets, each
+ * of these has a chunk that is not full.  For those, and for the buffers of
+ * files, that many chunks (twice as many if there are files) are held in
+ * reserve.
+ */
+static int
+most_buckets(const LaSort *sort, int most)
+{
+	return Max(Min(most, sort->pool.limit / 16), 2);
+}
+
+static int64
+sort_bytes(int64 bytes)
+{
+	return Max(bytes / 32, 2 * LA_CHUNK_SIZE);
+}
+
+/*
+ * How many chunks a sort with the given memory may have in its pool.
+ */
+int64
+la_sort_pool_chunks(int64 bytes)
+{
+	return la_pool_chunks(bytes - sort_bytes(bytes));
+}
 
 /*
  * Starts to collect the entries of an index, using at most `bytes` of memory,
  * in the current context.
  */
 LaSort *
-la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
+la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
 {
 	LaSort	   *sort = palloc0(sizeof(LaSort));
 
 	sort->heap = heap;
 	sort->key = key;
 	sort->bytes = bytes;
-	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
-	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
-	la_spool_init(&sort->spool, &sort->pool, !key->is_word);
-	la_spool_init(&sort->nulls, &sort->pool, !key->is_word);
+	sort->sort_bytes = sort_bytes(bytes);
+	la_pool_init(&sort->pool, bytes - sort->sort_bytes, share);
+	sort->reserve = Max(most_buckets(sort, MAX_BUCKETS),
+						2 * most_buckets(sort, MAX_FILE_BUCKETS));
+	la_spool_init(&sort->spool, &sort->pool, key->kind);
+	la_spool_init(&sort->nulls, &sort->pool, key->kind);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_DEFAULT_SIZES);
+	if (key->kind == LA_RECORD_BYTES)
+	{
+		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));
+		sort->with_kept = palloc(INDEX_SIZE_MASK + 1 +
+								 la_bytes_size(0));
+	}
 	la_sample_begin(&sort->sample);
 	return sort;
 }
@@ -173,7 +222,7 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 			spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
 	}
 
-	if (spool->has_tuples)
+	if (spool->kind != LA_RECORD_WORD)
 		add_record(sort, spool, word, place, tid, values, isnull);
 	else
 		la_spool_add(spool, word, place, sizeof(LaRecord));
@@ -188,25 +237,40 @@ add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 		   const ItemPointerData *tid, const Datum *values, const bool *isnull)
 {
 	Size		size = la_key_tuple_size(sort->key, values, isnull);
+	Size		bytes_size = 0;
 	IndexTuple	tuple;
 	LaRecord   *record;
 
+	if (spool->kind == LA_RECORD_BYTES)
+	{
+		if (!la_key_make_bytes(sort->key, values, isnull, sort->kept))
+			sort->first_word_only = true;
+		bytes_size = la_bytes_size(sort->kept->length);
+	}
 	if (size > 0 && size <= BTMaxItemSize)
 	{
-		record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
-		la_key_form_tuple(sort->key, values, size, la_record_tuple(record));
-		la_record_tuple(record)->t_tid = *tid;
-		return;
+		record = la_spool_add(spool, word, place,
+							  sizeof(LaRecord) + size + bytes_size);
+		tuple = la_record_tuple(record);
+		la_key_form_tuple(sort->key, values, size, tuple);
 	}
+	else
+	{
+		IndexTuple	formed = index_form_tuple_context(sort->key->tupdesc, values,
+													  isnull,
+													  sort->tuple_context);
 
-	tuple = index_form_tuple_context(sort->key->tupdesc, values, isnull,
-									 sort->tuple_context);
-	size = IndexTupleSize(tuple);
-	Assert(size == MAXALIGN(size));
-	record = la_spool_add(spool, word, place, sizeof(LaRecord) + size);
+		size = IndexTupleSize(formed);
+		Assert(size == MAXALIGN(size));
+		record = la_spool_add(spool, word, place,
+							  sizeof(LaRecord) + size + bytes_size);
+		tuple = la_record_tuple(record);
+		memcpy(tuple, formed, size);
+		MemoryContextReset(sort->tuple_context);
+	}
 	tuple->t_tid = *tid;
-	memcpy(la_record_tuple(record), tuple, size);
-	MemoryContextReset(sort->tuple_context);
+	if (bytes_size > 0)
+		memcpy(la_tuple_bytes(tuple), sort->kept, bytes_size);
 }
 
 static void
@@ -232,7 +296,7 @@ remember_dead(LaSort *sort, uint64 place)
 void
 la_sort_limit_memory(LaSort *sort, double fraction_done)
 {
-	if (sort->pool.nused < sort->pool.limit)
+	if (!la_pool_is_full(&sort->pool, sort->reserve))
 		return;
 
 	la_spool_to_file(&sort->nulls);
@@ -243,9 +307,10 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 	}
 	if (sort->buckets == NULL)
 	{
-		double		total = sort->spool.nbytes / Max(fraction_done, 0.001);
-		double		wanted = total * 8 / sort->bytes;
-		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+		double		more = 1 / Max(fraction_done, 0.001);
+		double		wanted = Max(sort->spool.nbytes * more * 8 / sort->bytes,
+								 sort->spool.nrecords * more / BUCKET_ENTRIES);
+		int			most = most_buckets(sort, MAX_FILE_BUCKETS);
 
 		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
 									 Max((int) Min(wanted, most), 2));
@@ -255,14 +320,14 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 }
 
 /*
- * Hands all entries over to `load` in order.
+ * Sorts all entries and hands them over to `output`.
  */
 void
-la_sort_load(LaSort *sort, LaLoad *load)
+la_sort_finish(LaSort *sort, LaOutput *output)
 {
 	bool		nulls_first = sort->key->columns[0].nulls_first;
 
-	sort->load = load;
+	sort->output = output;
 	if (sort->buckets != NULL)
 	{
 		/* memory for the rest is now needed for sorting what is read back */
@@ -271,24 +336,29 @@ la_sort_load(LaSort *sort, LaLoad *load)
 		la_pool_reset(&sort->pool, sort->bytes / 2);
 		sort->sort_bytes = sort->bytes / 2;
 	}
+	else
+		sort->pool.limit = Max(sort->pool.limit,
+							   sort->pool.nused + sort->reserve);
 
 	for (int pass = 0; pass < 2; pass++)
 	{
-		sort->loading_nulls = (pass == 0) == nulls_first;
-		if (sort->loading_nulls)
+		sort->are_null = (pass == 0) == nulls_first;
+		output->begin_part(output, sort->are_null);
+		if (sort->are_null)
 			drain(sort, &sort->nulls, 0, 0,
 				  sort->key->nencoded > 1 ? PG_UINT64_MAX : 0);
 		else if (sort->buckets != NULL)
 			drain_buckets(sort, sort->buckets, 0);
 		else
 			drain_whole(sort);
+		output->end_part(output);
 	}
 }
 
 static LaBuckets *
 make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
 {
-	return la_buckets_make(&sort->pool, !sort->key->is_word, &sort->sample,
+	return la_buckets_make(&sort->pool, sort->key->kind, &sort->sample,
 						   low, high, count);
 }
 
@@ -325,7 +395,7 @@ fits_in_memory(const LaSort *sort, const LaSpool *spool)
 	int64		free_bytes = (sort->pool.limit - sort->pool.nused) * LA_CHUNK_SIZE;
 	int64		tuple_bytes = 0;
 
-	if (spool->has_tuples && spool->file != NULL)
+	if (spool->kind != LA_RECORD_WORD && spool->file != NULL)
 		tuple_bytes = Max(spool->nbytes - Max(free_bytes, 0), 0);
 	return sort_size(spool) + tuple_bytes <= sort->sort_bytes;
 }
@@ -341,7 +411,7 @@ drain_whole(LaSort *sort)
 	int64		wanted;
 	LaBuckets  *buckets;
 
-	if ((spool->ordered && !spool->has_tuples) ||
+	if ((spool->ordered && spool->kind == LA_RECORD_WORD) ||
 		spool->nrecords <= 2 * BUCKET_ENTRIES)
 	{
 		drain(sort, spool, 0, 0, PG_UINT64_MAX);
@@ -350,7 +420,7 @@ drain_whole(LaSort *sort)
 
 	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
 				 2 * sort_size(spool) / sort->sort_bytes);
-	wanted = Min(wanted, Min(MAX_BUCKETS, sort->pool.limit / 8));
+	wanted = Min(wanted, most_buckets(sort, MAX_BUCKETS));
 	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
 	la_buckets_distribute(buckets, spool);
 	drain_buckets(sort, buckets, 0);
@@ -363,18 +433,18 @@ drain_whole(LaSort *sort)
 static void
 drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 {
-	bool		keys_are_equal = !spool->has_tuples ||
-		(sort->loading_nulls && sort->key->nkeyatts == 1);
+	bool		keys_are_equal = spool->kind == LA_RECORD_WORD ||
+		(sort->are_null && sort->key->nkeyatts == 1);
 
 	if (spool->nrecords == 0)
 		return;
 	if (spool->ordered && keys_are_equal)
-		load_as_it_is(sort, spool);
+		put_as_it_is(sort, spool);
 	else if (fits_in_memory(sort, spool))
 		sort_in_memory(sort, spool, word);
 	else if (low < high)
 	{
-		int			most = Min(MAX_FILE_BUCKETS, sort->pool.limit / 4);
+		int			most = most_buckets(sort, MAX_FILE_BUCKETS);
 		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
 		LaBuckets  *buckets = make_buckets(sort, low, high,
 										   Max(Min(wanted, most), 2));
@@ -384,7 +454,8 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 			la_buckets_to_files(buckets);
 		drain_buckets(sort, buckets, word);
 	}
-	else if (spool->has_tuples && sort->key->nencoded > 0)
+	else if (spool->kind != LA_RECORD_WORD && sort->key->nencoded > 0 &&
+			 !sort->first_word_only)
 		drain_next_word(sort, spool, word + 1);
 	else
 		sort_by_core(sort, spool);
@@ -405,14 +476,18 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	uint64		high = 0;
 	bool		more = false;
 	LaSample	outer = sort->sample;
+	bool		was_in_later_word = sort->in_later_word;
 
+	if (!sort->in_later_word)
+		sort->first_word = spool->first_word;
+	sort->in_later_word = true;
 	la_sample_begin(&sort->sample);
-	la_spool_init(&next, &sort->pool, true);
+	la_spool_init(&next, &sort->pool, spool->kind);
 	la_spool_read(spool, &reader, false);
 	while ((record = la_spool_next(&reader)) != NULL)
 	{
 		uint64		bytes;
-		Size		size = la_record_size(spool, record);
+		Size		size = la_record_size(spool->kind, record);
 		LaRecord   *copy;
 
 		more |= la_key_next_word(sort->key, la_record_tuple(record), word,
@@ -430,30 +505,41 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	if (more)
 		drain(sort, &next, word, low, high);
 	else if (next.ordered && la_key_is_complete(sort->key))
-		load_as_it_is(sort, &next);
+		put_as_it_is(sort, &next);
 	else
 		sort_by_core(sort, &next);
 	pfree(sort->sample.words);
 	sort->sample = outer;
+	sort->in_later_word = was_in_later_word;
+}
+
+/*
+ * Hands over an index tuple whose record has the given word.
+ */
+static inline void
+put_tuple(LaSort *sort, IndexTuple tuple, uint64 word, uint64 place)
+{
+	if (sort->in_later_word)
+		word = sort->first_word;
+	sort->output->add_tuple(sort->output, tuple, word, place);
 }
 
 static void
-load_as_it_is(LaSort *sort, LaSpool *spool)
+put_as_it_is(LaSort *sort, LaSpool *spool)
 {
 	LaSpoolReader reader;
 	LaRecord   *record;
 
 	la_spool_read(spool, &reader, false);
-	if (!spool->has_tuples)
+	if (spool->kind == LA_RECORD_WORD)
 	{
 		while (la_spool_next_chunk(&reader))
-			la_load_words(sort->load, (LaRecord *) reader.at,
-						  (reader.end - reader.at) / sizeof(LaRecord),
-						  sort->loading_nulls);
+			sort->output->add_words(sort->output, (LaRecord *) reader.at,
+									(reader.end - reader.at) / sizeof(LaRecord));
 		return;
 	}
 	while ((record = la_spool_next(&reader)) != NULL)
-		la_load_tuple(sort->load, la_record_tuple(record), record->place);
+		put_tuple(sort, la_record_tuple(record), record->word, record->place);
 }
 
 /*
@@ -467,15 +553,17 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 	int64		count = 0;
 	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
 												 sort_size(spool));
-	LaRadix		radix = {sort->key, spool->has_tuples, sort->places_disordered};
+	bool		has_tuples = spool->kind != LA_RECORD_WORD;
+	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered,
+	has_tuples && sort->first_word_only};
 	LaSpoolReader reader;
 	LaRecord   *record;
 
-	la_spool_read(spool, &reader, spool->has_tuples);
+	la_spool_read(spool, &reader, has_tuples);
 	while ((record = la_spool_next(&reader)) != NULL)
 	{
 		entries[count].word = record->word;
-		if (spool->has_tuples)
+		if (has_tuples)
 			entries[count].record = record;
 		else
 			entries[count].place = record->place;
@@ -485,20 +573,24 @@ sort_in_memory(LaSort *sort, LaSpool *spool, int word)
 
 	la_radix_sort(&radix, entries, entries + count, count, word);
 
-	if (spool->has_tuples)
+	if (has_tuples)
 	{
 		for (int64 i = 0; i < count; i++)
 		{
 			/* records are in the order of arrival: ask for one ahead */
 			if (i + PREFETCH_RECORDS < count)
-				__builtin_prefetch(entries[i + PREFETCH_RECORDS].record);
-			la_load_tuple(sort->load, la_record_tuple(entries[i].record),
-						  entries[i].record->place);
+			{
+				record = entries[i + PREFETCH_RECORDS].record;
+				__builtin_prefetch(record);
+				__builtin_prefetch((char *) record + PREFETCH_SECOND_LINE);
+			}
+			record = entries[i].record;
+			put_tuple(sort, la_record_tuple(record), record->word,
+					  record->place);
 		}
 	}
 	else
-		la_load_words(sort->load, (LaRecord *) entries, count,
-					  sort->loading_nulls);
+		sort->output->add_words(sort->output, (LaRecord *) entries, count);
 	la_spool_release(&reader);
 	pfree(entries);
 }
@@ -510,12 +602,12 @@ static void
 record_values(LaSort *sort, const LaSpool *spool, LaRecord *record,
 			  Datum *values, bool *isnull)
 {
-	if (spool->has_tuples)
+	if (spool->kind != LA_RECORD_WORD)
 		index_deform_tuple(la_record_tuple(record), sort->key->tupdesc,
 						   values, isnull);
 	else
 	{
-		isnull[0] = sort->loading_nulls;
+		isnull[0] = sort->are_null;
 		values[0] = isnull[0] ? (Datum) 0 :
 			la_key_value_of_word(&sort->key->columns[0], record->word);
 	}
@@ -529,7 +621,8 @@ compare_places(const void *a, const void *b)
 
 /*
  * Sorts a spool by core's tuplesort and hands its records over.
- * Uniqueness is checked when they are loaded, so not by the tuplesort.
+ * Their words are all equal.  Uniqueness is checked when they are loaded, so
+ * not by the tuplesort.
  */
 static void
 sort_by_core(LaSort *sort, LaSpool *spool)
@@ -565,7 +658,7 @@ sort_by_core(LaSort *sort, LaSpool *spool)
 			bsearch(&place, sort->dead, sort->ndead, sizeof(uint64),
 					compare_places) == NULL)
 			place = la_place_make(&tuple->t_tid, true);
-		load_from_core(sort, spool, tuple, place);
+		put_from_core(sort, spool, tuple, place);
 	}
 	tuplesort_end(state);
 }
@@ -575,20 +668,31 @@ sort_by_core(LaSort *sort, LaSpool *spool)
  * of this index have.
  */
 static void
-load_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
-			   uint64 place)
+put_from_core(LaSort *sort, const LaSpool *spool, IndexTuple tuple,
+			  uint64 place)
 {
 	LaRecord	record = {0, place};
 	bool		isnull;
 	Datum		value;
 
-	if (spool->has_tuples)
+	if (spool->kind == LA_RECORD_TUPLE)
 	{
-		la_load_tuple(sort->load, tuple, place);
+		put_tuple(sort, tuple, spool->first_word, place);
+		return;
+	}
+	if (spool->kind == LA_RECORD_BYTES)
+	{
+		Size		size = IndexTupleSize(tuple);
+
+		/* the tuplesort has not kept strings */
+		memcpy(sort->with_kept, tuple, size);
+		sort->kept->length = 0;
+		memcpy(sort->with_kept + size, sort->kept, la_bytes_size(0));
+		put_tuple(sort, (IndexTuple) sort->with_kept, spool->first_word, place);
 		return;
 	}
 	value = index_getattr(tuple, 1, sort->key->tupdesc, &isnull);
 	if (!isnull)
 		record.word = la_key_word_of_value(&sort->key->columns[0], value);
-	la_load_words(sort->load, &record, 1, isnull);
+	sort->output->add_words(sort->output, &record, 1);
 }

@@ -9,16 +9,18 @@
 #define LA_BUILD_SORT_H
 
 #include "index_build/la_build_key.h"
-#include "index_build/la_build_load.h"
+#include "index_build/la_build_output.h"
 #include "index_build/la_build_spool.h"
 
 typedef struct LaSort LaSort;
 
-extern LaSort *la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes);
+extern LaSort *la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes,
+							 LaPoolShare *share);
+extern int64 la_sort_pool_chunks(int64 bytes);
 extern void la_sort_add(LaSort *sort, const ItemPointerData *tid,
 						const Datum *values, const bool *isnull, bool alive);
 extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
 extern int64 la_sort_count(const LaSort *sort);
-extern void la_sort_load(LaSort *sort, LaLoad *load);
+extern void la_sort_finish(LaSort *sort, LaOutput *output);
 
 #endif							/* LA_BUILD_SORT_H */

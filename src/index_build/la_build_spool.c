@@ -26,24 +26,61 @@
  * Most chunks allocated together: 1 MB, so that the allocator is rarely
  * asked.  A small table needs but one.
  */
-#define CHUNKS_PER_BLOCK 32
+#define CHUNKS_PER_BLOCK 128
+
+/* Fewest chunks that a pool can do with. */
+#define MIN_CHUNKS 8
 
 static LaChunk *pool_take(LaChunkPool *pool);
 static void pool_give(LaChunkPool *pool, LaChunk *chunk);
 static LaChunk *read_chunk(LaSpool *spool);
 
 /*
+ * memcpy() for index tuples.  Where the compiler can tell that a size is
+ * small, as it can of IndexTupleSize(), it makes a string instruction of
+ * memcpy(), whose start takes longer than the whole call does.  Here it cannot.
+ */
+pg_noinline void
+la_copy(void *to, const void *from, Size size)
+{
+	memcpy(to, from, size);
+}
+
+/*
+ * Most chunks of a pool of the given size.
+ */
+int64
+la_pool_chunks(int64 bytes)
+{
+	return Max(bytes / LA_CHUNK_SIZE, MIN_CHUNKS);
+}
+
+/*
  * Prepares a pool of at most `bytes` of memory, but at least a few chunks,
- * in the current context.
+ * in the current context.  It may use more if other processes leave some of
+ * what they share.
  */
 void
-la_pool_init(LaChunkPool *pool, int64 bytes)
+la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share)
 {
 	memset(pool, 0, sizeof(*pool));
 	pool->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "index build entries",
 										  ALLOCSET_DEFAULT_SIZES);
-	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
+	pool->limit = la_pool_chunks(bytes);
+	pool->share = share;
+}
+
+/*
+ * True if all chunks but a reserve are in use.
+ */
+bool
+la_pool_is_full(const LaChunkPool *pool, int64 reserve)
+{
+	if (pool->nused + reserve < pool->limit)
+		return false;
+	return pool->share == NULL ||
+		pg_atomic_read_u64(&pool->share->nallocated) >= pool->share->limit;
 }
 
 /*
@@ -55,9 +92,11 @@ la_pool_reset(LaChunkPool *pool, int64 bytes)
 {
 	Assert(pool->nused == 0);
 	MemoryContextReset(pool->context);
+	if (pool->share != NULL)
+		pg_atomic_fetch_sub_u64(&pool->share->nallocated, pool->nallocated);
 	pool->free_chunks = NULL;
 	pool->nallocated = 0;
-	pool->limit = Max(bytes / LA_CHUNK_SIZE, 4);
+	pool->limit = la_pool_chunks(bytes);
 }
 
 static LaChunk *
@@ -80,6 +119,8 @@ pool_take(LaChunkPool *pool)
 			pool->free_chunks = chunk;
 		}
 		pool->nallocated += count;
+		if (pool->share != NULL)
+			pg_atomic_fetch_add_u64(&pool->share->nallocated, count);
 	}
 
 	chunk = pool->free_chunks;
@@ -102,11 +143,11 @@ pool_give(LaChunkPool *pool, LaChunk *chunk)
  * Makes an empty spool.  It needs no memory before the first record.
  */
 void
-la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples)
+la_spool_init(LaSpool *spool, LaChunkPool *pool, LaRecordKind kind)
 {
 	memset(spool, 0, sizeof(*spool));
 	spool->pool = pool;
-	spool->has_tuples = has_tuples;
+	spool->kind = kind;
 	spool->ordered = true;
 }
 

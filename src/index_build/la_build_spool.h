@@ -9,26 +9,41 @@
 #define LA_BUILD_SPOOL_H
 
 #include "access/itup.h"
+#include "port/atomics.h"
 #include "storage/buffile.h"
 
 /*
  * Bytes of a chunk.  Arbitrary, within these bounds: the largest index tuple
- * must fit several times, and hundreds of spools that each hold one partly
+ * must fit several times, and a thousand spools that each hold one partly
  * filled chunk must be small beside maintenance_work_mem.
  */
-#define LA_CHUNK_SIZE (32 * 1024)
+#define LA_CHUNK_SIZE (8 * 1024)
 
 /*
  * One index entry.  Word is the first word of its key (see la_build_key.h).
  * Place is where the row is: the heap TID as a number, with the lowest bit
- * set if the row is dead for the purpose of a unique index.  Unless the word
- * is the whole key, the index tuple follows.
+ * set if the row is dead for the purpose of a unique index.  What follows
+ * depends on the kind.
  */
 typedef struct LaRecord
 {
 	uint64		word;
 	uint64		place;
 } LaRecord;
+
+typedef enum LaRecordKind
+{
+	LA_RECORD_WORD,				/* nothing: the word is the whole key */
+	LA_RECORD_TUPLE,			/* the index tuple */
+	LA_RECORD_BYTES,			/* the index tuple and the string of its key */
+} LaRecordKind;
+
+/* The string of a key (see la_build_key.c), aligned as the tuple is. */
+typedef struct LaKeyBytes
+{
+	uint32		length;			/* 0: too long to be kept */
+	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
+} LaKeyBytes;
 
 typedef struct LaChunk
 {
@@ -39,7 +54,17 @@ typedef struct LaChunk
 
 #define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
 
-/* Where chunks come from, for all spools of a build. */
+/*
+ * Memory of several processes, none of which needs to give any back while
+ * another one leaves some.
+ */
+typedef struct LaPoolShare
+{
+	int64		limit;			/* most chunks of all pools; never changes */
+	pg_atomic_uint64 nallocated;
+} LaPoolShare;
+
+/* Where chunks come from, for all spools of a process. */
 typedef struct LaChunkPool
 {
 	MemoryContext context;
@@ -47,12 +72,13 @@ typedef struct LaChunkPool
 	int64		nallocated;
 	int64		nused;
 	int64		limit;			/* most chunks at a time */
+	LaPoolShare *share;			/* or NULL */
 } LaChunkPool;
 
 typedef struct LaSpool
 {
 	LaChunkPool *pool;
-	bool		has_tuples;		/* records are followed by index tuples */
+	LaRecordKind kind;			/* of all records */
 
 	/* Records come first from the file, then from the chunks. */
 	BufFile    *file;
@@ -110,18 +136,45 @@ la_record_tuple(const LaRecord *record)
 	return (IndexTuple) (record + 1);
 }
 
-/* Bytes of a record; sizes of index tuples are multiples of MAXALIGN. */
-static inline Size
-la_record_size(const LaSpool *spool, const LaRecord *record)
+static inline LaKeyBytes *
+la_tuple_bytes(IndexTuple tuple)
 {
-	if (!spool->has_tuples)
-		return sizeof(LaRecord);
-	return sizeof(LaRecord) + IndexTupleSize(la_record_tuple(record));
+	return (LaKeyBytes *) ((char *) tuple + IndexTupleSize(tuple));
 }
 
-extern void la_pool_init(LaChunkPool *pool, int64 bytes);
+static inline Size
+la_bytes_size(uint32 length)
+{
+	return MAXALIGN(offsetof(LaKeyBytes, bytes) + length);
+}
+
+/* Bytes of what follows a record, from the index tuple on. */
+static inline Size
+la_tuple_size(LaRecordKind kind, IndexTuple tuple)
+{
+	Size		size = IndexTupleSize(tuple);
+
+	if (kind == LA_RECORD_BYTES)
+		size += la_bytes_size(la_tuple_bytes(tuple)->length);
+	return size;
+}
+
+/* Bytes of a record; sizes of index tuples are multiples of MAXALIGN. */
+static inline Size
+la_record_size(LaRecordKind kind, const LaRecord *record)
+{
+	if (kind == LA_RECORD_WORD)
+		return sizeof(LaRecord);
+	return sizeof(LaRecord) + la_tuple_size(kind, la_record_tuple(record));
+}
+
+extern void la_copy(void *to, const void *from, Size size);
+extern int64 la_pool_chunks(int64 bytes);
+extern void la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share);
+extern bool la_pool_is_full(const LaChunkPool *pool, int64 reserve);
 extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
-extern void la_spool_init(LaSpool *spool, LaChunkPool *pool, bool has_tuples);
+extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
+						  LaRecordKind kind);
 extern LaRecord *la_spool_grow(LaSpool *spool, Size size);
 extern void la_spool_to_file(LaSpool *spool);
 extern void la_spool_discard(LaSpool *spool);
@@ -173,7 +226,7 @@ la_spool_next(LaSpoolReader *reader)
 	if (reader->at == reader->end && !la_spool_next_chunk(reader))
 		return NULL;
 	record = (LaRecord *) reader->at;
-	reader->at += la_record_size(reader->spool, record);
+	reader->at += la_record_size(reader->spool->kind, record);
 	return record;
 }
 

@@ -35,6 +35,7 @@
 #include "optimizer/paths.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/guc_tables.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
@@ -45,8 +46,12 @@
 static get_relation_info_hook_type next_get_relation_info = NULL;
 static ProcessUtility_hook_type next_ProcessUtility = NULL;
 
-/* True while max_parallel_maintenance_workers is 1 by our doing. */
+/*
+ * True while max_parallel_maintenance_workers is 1 by our doing, and the
+ * newest value saved for a rollback at the time when we changed it.
+ */
 static bool workers_raised = false;
+static GucStack *saved_before_raise;
 
 static void takeover_get_relation_info(PlannerInfo *root, Oid relation,
 									   bool inhparent, RelOptInfo *rel);
@@ -60,6 +65,7 @@ static void takeover_process_utility(PlannedStmt *pstmt,
 									 DestReceiver *dest, QueryCompletion *qc);
 static bool may_build_index(Node *statement);
 static void raise_workers(bool raise);
+static void correct_saved_workers(void);
 
 /*
  * Installs the hooks.
@@ -151,6 +157,12 @@ takeover_process_utility(PlannedStmt *pstmt, const char *queryString,
 	PG_END_TRY();
 }
 
+static struct config_generic *
+workers_setting(void)
+{
+	return find_option("max_parallel_maintenance_workers", false, false, ERROR);
+}
+
 /*
  * Makes the setting 1 if it is 0, or 0 again if that was our doing.  It is
  * changed by assignment: the transactions that a concurrent build goes
@@ -161,6 +173,7 @@ raise_workers(bool raise)
 {
 	if (raise && !workers_raised && max_parallel_maintenance_workers == 0)
 	{
+		saved_before_raise = workers_setting()->stack;
 		max_parallel_maintenance_workers = 1;
 		workers_raised = true;
 	}
@@ -169,7 +182,23 @@ raise_workers(bool raise)
 		/* unless set_config() has changed it meanwhile */
 		if (max_parallel_maintenance_workers == 1)
 			max_parallel_maintenance_workers = 0;
+		correct_saved_workers();
 		workers_raised = false;
+	}
+}
+
+/*
+ * A set_config() meanwhile has saved our value, for the case that its
+ * transaction is rolled back: what it should have saved is the user's.
+ */
+static void
+correct_saved_workers(void)
+{
+	for (GucStack *saved = workers_setting()->stack;
+		 saved != NULL && saved != saved_before_raise; saved = saved->prev)
+	{
+		if (saved->prior.val.intval == 1)
+			saved->prior.val.intval = 0;
 	}
 }
 

@@ -23,7 +23,7 @@ from lookahead.extension import find_stage
 from lookahead.installation import find_installation
 
 TOP = Path(__file__).resolve().parents[2]
-_BUILDS: dict[str, tuple[str, ...]] = {
+BUILDS: dict[str, tuple[str, ...]] = {
     "assert": (),
     "release": ("--release",),
     "sanitize": ("--sanitize",),
@@ -41,7 +41,7 @@ def main() -> int:
     skipped: list[str] = []
     try:
         for build in options.build:
-            target = _prepare(build)
+            target = prepare(build)
             for mode in options.modes:
                 if mode.needs_io_uring and not target.installation.has_io_uring:
                     skipped.append(f"{build} {mode.name}: {target.installation.io_uring_obstacle}")
@@ -59,12 +59,12 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     modes = {mode.name: mode for mode in MODES}
     parser = argparse.ArgumentParser(prog="check-core", description="Core's suites, forced.")
-    parser.add_argument("--build", default="assert", help=f"of {', '.join(_BUILDS)}")
+    parser.add_argument("--build", default="assert", help=f"of {', '.join(BUILDS)}")
     parser.add_argument("--modes", default=" ".join(modes), help=f"of {', '.join(modes)}")
     parser.add_argument("--suites", default=" ".join(SUITES), help=f"of {', '.join(SUITES)}")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     options = parser.parse_args()
-    for name, known in (("build", _BUILDS), ("modes", modes), ("suites", SUITES)):
+    for name, known in (("build", BUILDS), ("modes", modes), ("suites", SUITES)):
         chosen = getattr(options, name).replace(",", " ").split()
         unknown = [value for value in chosen if value not in known]
         if unknown or not chosen:
@@ -74,10 +74,10 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def _prepare(build: str) -> Target:
+def prepare(build: str) -> Target:
     """Find or build the server, and build the library with test settings for it."""
     script = TOP / "tools" / "build-postgres"
-    done = subprocess.run([script, *_BUILDS[build]], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([script, *BUILDS[build]], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f"there is no {build} server", "tools/build-postgres says why, above.")
     pg_config = Path(done.stdout.splitlines()[-1])

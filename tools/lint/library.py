@@ -14,6 +14,8 @@ from lookahead.extension import Stage, find_stage
 from lookahead.installation import find_installation
 
 _MAGIC = {"Pg_magic_func", "_PG_init"}
+# Found by name in parallel workers.
+_WORKERS = {"pg_lookahead_build_worker"}
 _FUNCTION_INFO = "pg_finfo_"
 
 
@@ -52,5 +54,5 @@ def _foreign_symbols(checkout: Checkout, stage: Stage) -> tuple[str, ...]:
         return (f"{library.name} exports no _PG_init",)
     infos = {symbol for symbol in symbols if symbol.startswith(_FUNCTION_INFO)}
     functions = {symbol.removeprefix(_FUNCTION_INFO) for symbol in infos}
-    foreign = sorted(symbols - _MAGIC - infos - functions)
+    foreign = sorted(symbols - _MAGIC - _WORKERS - infos - functions)
     return tuple(f"{library.name} exports {symbol}" for symbol in foreign)

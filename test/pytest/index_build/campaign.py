@@ -27,7 +27,7 @@ _REINDEX = 0.15
 _OURS_FIRST = 0.7
 # The first ones hold few rows.
 _MEMORIES = ("64kB", "256kB", "1MB", "64MB")
-# Allows two workers: plan_create_index_workers() wants 32 MB for each participant.
+# Allows three workers: plan_create_index_workers() wants 32 MB for each participant.
 _PARALLEL_MEMORY = "128MB"
 
 
@@ -164,11 +164,11 @@ class Round:
 
     def _settings(self) -> None:
         rng = self._rng
-        parallel = rng.random() < 0.25
-        memory = _PARALLEL_MEMORY if parallel else rng.choice(_MEMORIES)
+        workers = rng.choice((0, 0, 0, 0, 1, 2, 3))
+        memory = _PARALLEL_MEMORY if workers else rng.choice(_MEMORIES)
         for name, value in (
             ("maintenance_work_mem", memory),
-            ("max_parallel_maintenance_workers", "2" if parallel else "0"),
+            ("max_parallel_maintenance_workers", str(workers)),
             ("min_parallel_table_scan_size", "0"),
             ("pg_lookahead.index_build_extend_size", rng.choice(("0", "8", "512", "512"))),
         ):

@@ -5,7 +5,7 @@ from extension.probes import Connection, need_extension, scalar
 from server_log import WatchedServer
 
 from index_build.stories import check_trees, compare
-from index_build.twins import Twins, complaint
+from index_build.twins import Twins, choose, complaint
 
 _TABLE = (
     "CREATE TABLE t (id int NOT NULL, k bigint, s text, few int) "
@@ -168,6 +168,26 @@ def test_raised_worker_setting_is_put_back(connection: Connection, twins: Twins)
         assert scalar(connection, "SHOW max_parallel_maintenance_workers") == value
         source = "SELECT source FROM pg_settings WHERE name = 'max_parallel_maintenance_workers'"
         assert scalar(connection, source) == "session"
+
+
+def test_worker_setting_that_a_trigger_changed_is_rolled_back(connection: Connection) -> None:
+    """What is restored is the session's value, not the one that the takeover had put there."""
+    name = "max_parallel_maintenance_workers"
+    connection.execute(
+        "CREATE TABLE g AS SELECT 1 AS k; CREATE FUNCTION meddle() RETURNS event_trigger "
+        f"LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('{name}', '3', false); END $$"
+    )
+    connection.execute("CREATE EVENT TRIGGER meddle ON ddl_command_end EXECUTE FUNCTION meddle()")
+    try:
+        choose(connection, "ours")
+        connection.execute(f"SET {name} = 0")
+        for end, value in (("ROLLBACK", "0"), ("COMMIT", "3")):
+            connection.execute("BEGIN; CREATE INDEX g_k ON g (k)")
+            assert scalar(connection, f"SHOW {name}") == "3"
+            connection.execute(end)
+            assert scalar(connection, f"SHOW {name}") == value
+    finally:
+        connection.execute("DROP EVENT TRIGGER meddle; DROP FUNCTION meddle; DROP TABLE g")
 
 
 def test_catalogs_are_left_to_core(connection: Connection, twins: Twins) -> None:

@@ -31,7 +31,7 @@
 #include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_heap_scan.h"
 #include "prefetch/la_advice.h"
-#include "prefetch/la_stream.h"
+#include "prefetch/la_read_stream.h"
 #include "prefetch/la_transport.h"
 
 /* Blocks that a window can hold: a power of two. */
@@ -150,9 +150,9 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 	read_stream_end(heap->rs_read_stream);
 	heap->rs_read_stream = NULL;
 	heap->rs_read_stream =
-		la_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
-						heap->rs_strategy, table, next_block, state,
-						sizeof(TBMIterateResult), max_ios, io_combine_limit);
+		la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
+							 heap->rs_strategy, table, next_block, state,
+							 sizeof(TBMIterateResult), max_ios, io_combine_limit);
 }
 
 /*

@@ -42,7 +42,7 @@
 #include "utils/rel.h"
 
 #include "index_scan/la_ring_stream.h"
-#include "prefetch/la_stream.h"
+#include "prefetch/la_read_stream.h"
 
 /* How many routed entries want a page for which the stream was asked. */
 typedef struct LaQueuedBlock
@@ -104,10 +104,10 @@ la_ring_stream_create(LaTidRing *ring, int distance)
 	 * No READ_STREAM_USE_BATCHING: the callback reads index pages, which can
 	 * wait for I/O and locks.
 	 */
-	state->stream = la_stream_begin(READ_STREAM_DEFAULT, NULL,
-									ring->fetch->scan->heapRelation,
-									next_block, ring, 0, distance,
-									ring->fetch->node->query->partial_fetch ? 1 : io_combine_limit);
+	state->stream = la_read_stream_begin(READ_STREAM_DEFAULT, NULL,
+										 ring->fetch->scan->heapRelation,
+										 next_block, ring, 0, distance,
+										 ring->fetch->node->query->partial_fetch ? 1 : io_combine_limit);
 	return state;
 }
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * la_stream.c
+ * la_read_stream.c
  *	  read streams with limits of our own
  *
  * A stream takes its limits from settings when it is created, and keeps them.
@@ -15,7 +15,7 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
-#include "prefetch/la_stream.h"
+#include "prefetch/la_read_stream.h"
 
 static int	kind_of_stream(Relation relation, int max_ios);
 
@@ -25,9 +25,9 @@ static int	kind_of_stream(Relation relation, int max_ios);
  * at most combine_limit blocks each.  Allocates in the current memory context.
  */
 ReadStream *
-la_stream_begin(int flags, BufferAccessStrategy strategy, Relation relation,
-				ReadStreamBlockNumberCB callback, void *callback_private_data,
-				size_t per_buffer_data_size, int max_ios, int combine_limit)
+la_read_stream_begin(int flags, BufferAccessStrategy strategy, Relation relation,
+					 ReadStreamBlockNumberCB callback, void *callback_private_data,
+					 size_t per_buffer_data_size, int max_ios, int combine_limit)
 {
 	int			saved_concurrency = effective_io_concurrency;
 	int			saved_maintenance = maintenance_io_concurrency;

@@ -14,6 +14,14 @@
  *
  *		given  <=  taken				(counts of blocks of one bitmap)
  *
+ * Advised pages lie in the kernel's cache when they are read.  Copying one from
+ * there costs less than having an I/O worker do it; copying many neighbours at
+ * once costs more.  So with io_method = worker there are two streams, one whose
+ * reads are made by the process itself, and one for dense parts of a bitmap.  To
+ * change from one to the other, the callback ends the stream in use.  When its
+ * pages are used up, core takes that for the end of the scan, and returns; the
+ * other stream is put in its place, and core is asked again.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -25,6 +33,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
+#include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
@@ -48,6 +57,24 @@
 #define PARALLEL_WINDOW_MAX 512
 #define PARALLEL_WINDOW_SHARE 8
 
+/*
+ * Blocks between two choices of the stream, and of these the share that follow
+ * directly on the one before from which on a part is dense, and below which it
+ * no longer is.  At 70 % a read is of 3 pages on the average.
+ */
+#define BLOCKS_PER_CHOICE 512
+#define DENSE_SHARE 0.7
+#define SPARSE_SHARE 0.6
+
+/* Reads in flight of the stream for dense parts, at least: core's default. */
+#define DENSE_READS 16
+
+typedef enum StreamKind
+{
+	STREAM_OWN_READS,			/* or, with direct I/O, the only one */
+	STREAM_WORKERS,
+} StreamKind;
+
 typedef struct LaBitmapScan
 {
 	LaNode	   *node;
@@ -62,6 +89,13 @@ typedef struct LaBitmapScan
 	uint64		given;
 	bool		exhausted;		/* the iterator has no more */
 
+	ReadStream *streams[STREAM_WORKERS + 1];	/* NULL until needed */
+	StreamKind	kind;			/* of the one in use */
+	bool		changing;		/* it is being used up */
+	uint32		counted;		/* blocks since the last choice */
+	uint32		adjacent;		/* of these, right behind another one */
+	BlockNumber last_block;		/* taken into the window last */
+
 	bool		asleep;			/* pages are in buffers: do not look ahead */
 	int64		reads;			/* pages read before we fell asleep */
 	uint64		last_missed;	/* number of a block that was in no buffer */
@@ -70,6 +104,9 @@ typedef struct LaBitmapScan
 static TupleTableSlot *bitmap_exec(PlanState *planstate);
 static void begin_scan(LaBitmapScan *state, BitmapHeapScanState *node);
 static void begin_bitmap(LaBitmapScan *state);
+static ReadStream *begin_stream(LaBitmapScan *state, int max_ios);
+static void choose_stream(LaBitmapScan *state, BlockNumber block);
+static void change_stream(LaBitmapScan *state);
 static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 							  void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
@@ -104,6 +141,7 @@ bitmap_exec(PlanState *planstate)
 {
 	BitmapHeapScanState *node = (BitmapHeapScanState *) planstate;
 	LaBitmapScan *state = la_registry_find(planstate)->bitmap;
+	TupleTableSlot *slot;
 
 	if (unlikely(!node->initialized))
 	{
@@ -112,7 +150,14 @@ bitmap_exec(PlanState *planstate)
 		if (state->heap != NULL)
 			begin_bitmap(state);
 	}
-	return state->core(planstate);
+
+	slot = state->core(planstate);
+	while (unlikely(state->changing) && TupIsNull(slot))
+	{
+		change_stream(state);
+		slot = state->core(planstate);
+	}
+	return slot;
 }
 
 /*
@@ -149,10 +194,76 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 
 	read_stream_end(heap->rs_read_stream);
 	heap->rs_read_stream = NULL;
-	heap->rs_read_stream =
-		la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
-							 heap->rs_strategy, table, next_block, state,
-							 sizeof(TBMIterateResult), max_ios, io_combine_limit);
+	state->kind = STREAM_OWN_READS;
+	state->streams[state->kind] = begin_stream(state, max_ios);
+	heap->rs_read_stream = state->streams[state->kind];
+}
+
+/*
+ * The arguments are those of heap_beginscan() in heapam.c, but for the limit.
+ * It lives as long as the query; the one that is not in use keeps nothing pinned.
+ */
+static ReadStream *
+begin_stream(LaBitmapScan *state, int max_ios)
+{
+	HeapScanDesc heap = state->heap;
+	MemoryContext old_context;
+	ReadStream *stream;
+
+	old_context = MemoryContextSwitchTo(state->node->query->estate->es_query_cxt);
+	stream = la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
+								  heap->rs_strategy, heap->rs_base.rs_rd,
+								  next_block, state, sizeof(TBMIterateResult),
+								  max_ios, io_combine_limit);
+	MemoryContextSwitchTo(old_context);
+	return stream;
+}
+
+/*
+ * A block has been taken into the window: decides, now and then, which stream
+ * suits the bitmap here.  Not for a query that may stand idle between two rows,
+ * because the stream for dense parts keeps many pages pinned.
+ */
+static void
+choose_stream(LaBitmapScan *state, BlockNumber block)
+{
+	StreamKind	wanted;
+	double		share;
+
+	if (io_method != IOMETHOD_WORKER || state->node->query->partial_fetch)
+		return;
+	if (block == state->last_block + 1)
+		state->adjacent++;
+	state->last_block = block;
+	if (++state->counted < BLOCKS_PER_CHOICE)
+		return;
+
+	share = (double) state->adjacent / state->counted;
+	state->counted = 0;
+	state->adjacent = 0;
+	if (state->kind == STREAM_OWN_READS)
+		wanted = share >= DENSE_SHARE ? STREAM_WORKERS : STREAM_OWN_READS;
+	else
+		wanted = share < SPARSE_SHARE ? STREAM_OWN_READS : STREAM_WORKERS;
+	state->changing = wanted != state->kind;
+}
+
+/*
+ * The stream in use has been used up: puts the other one in its place.  It is
+ * reset, or it would stay at its end when its turn comes again.
+ */
+static void
+change_stream(LaBitmapScan *state)
+{
+	StreamKind	wanted = state->kind == STREAM_WORKERS ? STREAM_OWN_READS : STREAM_WORKERS;
+
+	if (state->streams[wanted] == NULL)
+		state->streams[wanted] = begin_stream(state,
+											  Max(effective_io_concurrency, DENSE_READS));
+	read_stream_reset(state->streams[state->kind]);
+	state->heap->rs_read_stream = state->streams[wanted];
+	state->kind = wanted;
+	state->changing = false;
 }
 
 /*
@@ -165,6 +276,10 @@ begin_bitmap(LaBitmapScan *state)
 	state->given = 0;
 	state->last_missed = 0;
 	state->exhausted = false;
+	state->changing = false;
+	state->counted = 0;
+	state->adjacent = 0;
+	state->last_block = InvalidBlockNumber;
 	state->asleep = true;
 	state->reads = la_heap_scan_reads();
 	state->node->counters.scans++;
@@ -187,6 +302,8 @@ next_block(ReadStream *stream, void *callback_private_data,
 	if (state->advice != NULL && must_look_ahead(state))
 		look_ahead(state);
 
+	if (state->changing)
+		return InvalidBlockNumber;
 	if (state->given < state->taken)
 		*result = state->window[state->given++ % WINDOW_SIZE];
 	else if (!take_block(state, result))
@@ -259,6 +376,7 @@ look_ahead(LaBitmapScan *state)
 		if (!BufferIsValid(la_advice_add(advice, result->blockno, state->taken)))
 			state->last_missed = state->taken;
 		state->taken++;
+		choose_stream(state, result->blockno);
 	}
 }
 

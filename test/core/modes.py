@@ -49,8 +49,8 @@ _FLOORS = {
 }
 # Without sequential scans most tables are read through an index, whole.
 _SEQSCAN_OFF_FLOORS = {
-    "regress": Floor(20_000, 1_000_000, 1, 1, 1, 1, 700),
-    "isolation": Floor(1_300, 1_300, 1, 1, 1, 1, 800),
+    "regress": Floor(20_000, 1_000_000, 6_000, 30_000, 5_000, 10_000, 700),
+    "isolation": Floor(1_300, 1_300, 110, 14, 1_200, 450, 800),
 }
 # A stream reads the pages of bitmap scans, without a window; sequential scans are core's.
 _DIRECT_IO_FLOORS = {

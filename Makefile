@@ -65,9 +65,10 @@ lint: setup    ## every check that needs no server running
 format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
+# Without those that need root.
+BENCH := index-scan controls index-build bitmap-scan seq-scan cached-scan range-query concurrent-scans
 bench: setup   ## the full experiments (table of 2 GB and more; takes long)
-	@cd $(TOP) && .venv/bin/lookahead run index-scan $(SERVER_OPTION) && .venv/bin/lookahead run controls $(SERVER_OPTION) && \
-	  .venv/bin/lookahead run index-build $(SERVER_OPTION)
+	@cd $(TOP) && for experiment in $(BENCH); do .venv/bin/lookahead run $$experiment $(SERVER_OPTION) || exit; done
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))

@@ -59,3 +59,29 @@ AS 'MODULE_PATHNAME', 'pg_lookahead_evict'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 REVOKE ALL ON FUNCTION pg_lookahead_evict(regclass) FROM PUBLIC;
+
+-- What is known of the device below a tablespace.  docs/device-profile.md.
+CREATE FUNCTION pg_lookahead_device_profile(
+    tablespace oid,
+    OUT device text,
+    OUT profile text,
+    OUT measured_at text,
+    OUT random_read_us float8,
+    OUT iops float8,
+    OUT depth integer,
+    OUT request_blocks integer,
+    OUT gap_limit integer,
+    OUT bandwidth_mb float8,
+    OUT reason text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_lookahead_device_profile'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW pg_lookahead_device AS
+    SELECT t.spcname AS tablespace, d.device, d.profile, d.measured_at::pg_catalog.timestamptz AS measured_at,
+           d.random_read_us, d.iops, d.depth, d.request_blocks, d.gap_limit, d.bandwidth_mb, d.reason
+    FROM pg_catalog.pg_tablespace t, LATERAL pg_lookahead_device_profile(t.oid) d;
+
+GRANT SELECT ON pg_lookahead_device TO PUBLIC;
+GRANT SELECT ON pg_lookahead_device TO pg_monitor;
+GRANT EXECUTE ON FUNCTION pg_lookahead_device_profile(oid) TO pg_monitor;

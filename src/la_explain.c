@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_explain.c
- *	  EXPLAIN (LOOKAHEAD): what was done under each index scan, or why not
+ *	  EXPLAIN (LOOKAHEAD): what was done under each scan, or why not
  *
  * Nothing is printed unless the option is given, so the output of a plain
  * EXPLAIN is core's to the byte.  Counters are those of the process that
@@ -16,6 +16,7 @@
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 
+#include "attach/la_attach.h"
 #include "attach/la_registry.h"
 #include "la_explain.h"
 #include "la_stats.h"
@@ -38,7 +39,10 @@ static const char *node_status(const LaNode *node, const ExplainState *es);
 static LaScanCounters summed_counters(const LaNode *node);
 static bool misses_workers(const LaNode *node);
 static void explain_text(const LaNode *node, ExplainState *es);
+static void print_text(const LaNode *node, ExplainState *es);
+static void print_count(ExplainState *es, const char *name, uint64 count);
 static void explain_properties(const LaNode *node, ExplainState *es);
+static void print_properties(const LaNode *node, ExplainState *es);
 static double mean_distance(const LaScanCounters *counters);
 
 /*
@@ -81,6 +85,7 @@ explain_per_node(PlanState *planstate, List *ancestors,
 	static LaNode disabled = {.reason = LA_REASON_DISABLED};
 	LaExplainOptions *options;
 	LaNode	   *node;
+	LaFeature	feature;
 
 	if (next_explain_per_node)
 		next_explain_per_node(planstate, ancestors, relationship, plan_name,
@@ -89,10 +94,10 @@ explain_per_node(PlanState *planstate, List *ancestors,
 	options = GetExplainExtensionState(es, extension_id);
 	if (options == NULL || !options->lookahead)
 		return;
-	if (!IsA(planstate, IndexScanState) && !IsA(planstate, IndexOnlyScanState))
+	if (!la_attach_feature(planstate, &feature))
 		return;
 	node = la_registry_find(planstate);
-	if (node == NULL)
+	if (node == NULL || !node->classified)
 		node = &disabled;
 	else
 		la_worker_counters_collect(node->query);
@@ -138,9 +143,6 @@ misses_workers(const LaNode *node)
 static void
 explain_text(const LaNode *node, ExplainState *es)
 {
-	LaScanCounters sum = summed_counters(node);
-	const LaScanCounters *c = &sum;
-
 	ExplainIndentText(es);
 	if (node->reason != LA_REASON_NONE)
 		appendStringInfo(es->str, "Lookahead: stock (%s)\n",
@@ -148,53 +150,108 @@ explain_text(const LaNode *node, ExplainState *es)
 	else if (!es->analyze)
 		appendStringInfoString(es->str, "Lookahead: eligible\n");
 	else
-		appendStringInfo(es->str,
-						 "Lookahead: scans=" UINT64_FORMAT
-						 " prefetched=" UINT64_FORMAT
-						 " requests=" UINT64_FORMAT
-						 " advised=" UINT64_FORMAT
-						 " bridged=" UINT64_FORMAT
-						 " pauses=" UINT64_FORMAT
-						 " direct=" UINT64_FORMAT
-						 " repeated=" UINT64_FORMAT
-						 " distance=%.1f/" UINT64_FORMAT
-						 " kills=" UINT64_FORMAT
-						 " restarts=" UINT64_FORMAT "%s\n",
-						 c->scans, c->prefetched, c->requests, c->advised,
-						 c->bridged, c->pauses, c->direct, c->repeated,
-						 mean_distance(c), c->distance_max, c->killed,
-						 c->restarts,
+	{
+		appendStringInfoString(es->str, "Lookahead:");
+		print_text(node, es);
+		appendStringInfo(es->str, "%s\n",
 						 misses_workers(node) ? " workers=uncounted" : "");
+	}
+}
+
+/*
+ * The counters that mean something for this kind of scan.
+ */
+static void
+print_text(const LaNode *node, ExplainState *es)
+{
+	LaScanCounters sum = summed_counters(node);
+	const LaScanCounters *c = &sum;
+	bool		index_scan = node->feature == LA_FEATURE_INDEX_SCAN;
+	bool		knows_pages = index_scan || node->feature == LA_FEATURE_BITMAP_SCAN;
+
+	print_count(es, "scans", c->scans);
+	if (knows_pages)
+		print_count(es, "prefetched", c->prefetched);
+	print_count(es, "requests", c->requests);
+	print_count(es, "advised", c->advised);
+	if (knows_pages)
+		print_count(es, "bridged", c->bridged);
+	print_count(es, "pauses", c->pauses);
+	if (index_scan)
+	{
+		print_count(es, "direct", c->direct);
+		print_count(es, "repeated", c->repeated);
+	}
+	if (knows_pages)
+		appendStringInfo(es->str, " distance=%.1f/" UINT64_FORMAT,
+						 mean_distance(c), c->distance_max);
+	if (index_scan)
+	{
+		print_count(es, "kills", c->killed);
+		print_count(es, "restarts", c->restarts);
+	}
+	else
+		appendStringInfo(es->str, " mode=%s", node->mode ? node->mode : "none");
+}
+
+static void
+print_count(ExplainState *es, const char *name, uint64 count)
+{
+	appendStringInfo(es->str, " %s=" UINT64_FORMAT, name, count);
 }
 
 static void
 explain_properties(const LaNode *node, ExplainState *es)
 {
-	LaScanCounters sum = summed_counters(node);
-	const LaScanCounters *c = &sum;
-
 	ExplainOpenGroup("Lookahead", "Lookahead", true, es);
 	ExplainPropertyText("Status", node_status(node, es), es);
 	if (node->reason != LA_REASON_NONE)
 		ExplainPropertyText("Reason", la_reason_text(node->reason), es);
 	else if (es->analyze)
 	{
-		ExplainPropertyUInteger("Scans", NULL, c->scans, es);
-		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
-		ExplainPropertyUInteger("Requests", NULL, c->requests, es);
-		ExplainPropertyUInteger("Advised Blocks", NULL, c->advised, es);
-		ExplainPropertyUInteger("Bridged Blocks", NULL, c->bridged, es);
-		ExplainPropertyUInteger("Pauses", NULL, c->pauses, es);
-		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
-		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
-		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);
-		ExplainPropertyUInteger("Max Distance", NULL, c->distance_max, es);
-		ExplainPropertyUInteger("Killed Items", NULL, c->killed, es);
-		ExplainPropertyUInteger("Restarts", NULL, c->restarts, es);
+		print_properties(node, es);
 		if (misses_workers(node))
 			ExplainPropertyText("Workers", "uncounted", es);
 	}
 	ExplainCloseGroup("Lookahead", "Lookahead", true, es);
+}
+
+/*
+ * Like print_text().
+ */
+static void
+print_properties(const LaNode *node, ExplainState *es)
+{
+	LaScanCounters sum = summed_counters(node);
+	const LaScanCounters *c = &sum;
+	bool		index_scan = node->feature == LA_FEATURE_INDEX_SCAN;
+	bool		knows_pages = index_scan || node->feature == LA_FEATURE_BITMAP_SCAN;
+
+	ExplainPropertyUInteger("Scans", NULL, c->scans, es);
+	if (knows_pages)
+		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
+	ExplainPropertyUInteger("Requests", NULL, c->requests, es);
+	ExplainPropertyUInteger("Advised Blocks", NULL, c->advised, es);
+	if (knows_pages)
+		ExplainPropertyUInteger("Bridged Blocks", NULL, c->bridged, es);
+	ExplainPropertyUInteger("Pauses", NULL, c->pauses, es);
+	if (index_scan)
+	{
+		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
+		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
+	}
+	if (knows_pages)
+	{
+		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);
+		ExplainPropertyUInteger("Max Distance", NULL, c->distance_max, es);
+	}
+	if (index_scan)
+	{
+		ExplainPropertyUInteger("Killed Items", NULL, c->killed, es);
+		ExplainPropertyUInteger("Restarts", NULL, c->restarts, es);
+	}
+	else
+		ExplainPropertyText("Mode", node->mode ? node->mode : "none", es);
 }
 
 /*

@@ -24,15 +24,22 @@
 #include "la_guc.h"
 
 bool		la_enabled = true;
-bool		la_enable_index_build = false;
-bool		la_enable_index_prefetch = true;
 bool		la_disable = false;
 int			la_index_build_extend_size = LA_INDEX_BUILD_EXTEND_SIZE;
 int			la_prefetch_distance = 0;
 int			la_gap_limit = -1;
+int			la_bulk_read_size = -1;
+char	   *la_device_profile = NULL;
+
+static bool enable_bitmap_prefetch = true;
+static bool enable_index_build = false;
+static bool enable_index_prefetch = true;
+static bool enable_seq_prefetch = true;
 
 static void define_switches(void);
 static void define_amounts(void);
+static void define_device_profile(void);
+static bool check_device_profile(char **newval, void **extra, GucSource source);
 
 #ifdef LA_TEST
 int			la_test_ring_size = 0;
@@ -56,6 +63,7 @@ la_guc_define(void)
 {
 	define_switches();
 	define_amounts();
+	define_device_profile();
 #ifdef LA_TEST
 	define_test_settings();
 	define_test_failures();
@@ -79,10 +87,19 @@ define_switches(void)
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
+	DefineCustomBoolVariable("pg_lookahead.enable_bitmap_prefetch",
+							 "Enables asking for pages ahead, in ranges, by bitmap heap scans.",
+							 "effective_io_concurrency does not disable it.",
+							 &enable_bitmap_prefetch,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
 	DefineCustomBoolVariable("pg_lookahead.enable_index_build",
 							 "Enables building btree indexes by sorting without comparisons.",
 							 NULL,
-							 &la_enable_index_build,
+							 &enable_index_build,
 							 false,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
@@ -91,7 +108,16 @@ define_switches(void)
 	DefineCustomBoolVariable("pg_lookahead.enable_index_prefetch",
 							 "Enables prefetching of table pages by index scans.",
 							 NULL,
-							 &la_enable_index_prefetch,
+							 &enable_index_prefetch,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.enable_seq_prefetch",
+							 "Enables asking for pages ahead, in large requests, by sequential and TID range scans.",
+							 NULL,
+							 &enable_seq_prefetch,
 							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
@@ -123,6 +149,16 @@ define_amounts(void)
 							GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
+	DefineCustomIntVariable("pg_lookahead.bulk_read_size",
+							"Sets the size of the requests by which sequential and TID range scans ask ahead.",
+							"-1 chooses it automatically; 0 leaves these scans to PostgreSQL.",
+							&la_bulk_read_size,
+							-1,
+							-1, LA_BULK_READ_SIZE_MAX,
+							PGC_USERSET,
+							GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("pg_lookahead.gap_limit",
 							"Sets the longest gap between wanted pages that one request may include.",
 							"-1 chooses it automatically; 0 asks for wanted pages only.",
@@ -145,21 +181,61 @@ define_amounts(void)
 }
 
 /*
- * True when index scans that start now may prefetch.
+ * Where it is written what the devices can do.  The path tells of the
+ * machine's layout, so it is hidden as core hides those of its files.
  */
-bool
-la_index_prefetch_enabled(void)
+static void
+define_device_profile(void)
 {
-	return la_enabled && la_enable_index_prefetch && !la_disable;
+	DefineCustomStringVariable("pg_lookahead.device_profile",
+							   "Sets the file with the measurements of this machine's devices.",
+							   "An empty string uses none.",
+							   &la_device_profile,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   check_device_profile, NULL, NULL);
 }
 
 /*
- * True when an index that is built now may be built by us.
+ * Check hook.  Whether the file is any good is not seen before it is needed:
+ * it may be written after the setting.
+ */
+static bool
+check_device_profile(char **newval, void **extra, GucSource source)
+{
+	if (**newval == '\0' || is_absolute_path(*newval))
+		return true;
+	GUC_check_errdetail("\"%s\" is not an absolute path.", *newval);
+	GUC_check_errhint("Name a file outside of the data directory, as \"lookahead probe --profile\" writes it.");
+	return false;
+}
+
+/*
+ * May a scan, or an index build, that starts now be ours?
  */
 bool
-la_index_build_enabled(void)
+la_feature_enabled(LaFeature feature)
 {
-	return la_enabled && la_enable_index_build && !la_disable;
+	bool		enabled = false;
+
+	switch (feature)
+	{
+		case LA_FEATURE_INDEX_SCAN:
+			enabled = enable_index_prefetch;
+			break;
+		case LA_FEATURE_BITMAP_SCAN:
+			enabled = enable_bitmap_prefetch;
+			break;
+		case LA_FEATURE_SEQ_SCAN:
+		case LA_FEATURE_TID_RANGE_SCAN:
+			enabled = enable_seq_prefetch;
+			break;
+		case LA_FEATURE_INDEX_BUILD:
+			enabled = enable_index_build;
+			break;
+	}
+	return enabled && la_enabled && !la_disable;
 }
 
 #ifdef LA_TEST

@@ -8,11 +8,16 @@
 #ifndef LA_GUC_H
 #define LA_GUC_H
 
+#include "la_feature.h"
+
 /* Bounds of pg_lookahead.prefetch_distance, in read requests. */
 #define LA_PREFETCH_DISTANCE_MAX 1000
 
 /* Upper bound of pg_lookahead.gap_limit, in blocks. */
 #define LA_GAP_LIMIT_MAX 256
+
+/* Upper bound of pg_lookahead.bulk_read_size, in blocks: 64 MB. */
+#define LA_BULK_READ_SIZE_MAX ((64 * 1024 * 1024) / BLCKSZ)
 
 /* Default and largest pg_lookahead.index_build_extend_size: 4 and 64 MB. */
 #define LA_INDEX_BUILD_EXTEND_SIZE ((4 * 1024 * 1024) / BLCKSZ)
@@ -26,12 +31,12 @@
 #define LA_RING_SIZE_MAX 8192
 
 extern bool la_enabled;
-extern bool la_enable_index_build;
-extern bool la_enable_index_prefetch;
 extern bool la_disable;
 extern int	la_index_build_extend_size;
 extern int	la_prefetch_distance;
 extern int	la_gap_limit;
+extern int	la_bulk_read_size;
+extern char *la_device_profile;
 
 #ifdef LA_TEST
 extern int	la_test_ring_size;
@@ -44,7 +49,6 @@ extern char *la_test_counter_file;
 #endif
 
 extern void la_guc_define(void);
-extern bool la_index_prefetch_enabled(void);
-extern bool la_index_build_enabled(void);
+extern bool la_feature_enabled(LaFeature feature);
 
 #endif							/* LA_GUC_H */

@@ -35,7 +35,15 @@ static LaTotals session_totals;
 static TimestampTz session_reset = 0;
 
 /* Of its parallel workers. */
-static LaScanCounters worker_totals;
+static LaScanCounters worker_totals[LA_FEATURE_COUNT];
+
+static const char *const feature_names[] = {
+	[LA_FEATURE_INDEX_SCAN] = "index_scan",
+	[LA_FEATURE_BITMAP_SCAN] = "bitmap_scan",
+	[LA_FEATURE_SEQ_SCAN] = "seq_scan",
+	[LA_FEATURE_TID_RANGE_SCAN] = "tid_range_scan",
+	[LA_FEATURE_INDEX_BUILD] = "index_build",
+};
 
 static const char *const reason_texts[] = {
 	[LA_REASON_NONE] = "none",
@@ -51,11 +59,16 @@ static const char *const reason_texts[] = {
 	[LA_REASON_SELF_CHECK] = "self-check",
 	[LA_REASON_SYSTEM_CATALOG] = "system catalog",
 	[LA_REASON_KEY_TYPE] = "key type",
+	[LA_REASON_BULK_READ_SIZE] = "bulk_read_size is 0",
+	[LA_REASON_DIRECT_IO] = "direct I/O",
 	[LA_REASON_DISABLED] = "disabled",
 };
 
 StaticAssertDecl(lengthof(reason_texts) == LA_REASON_COUNT,
 				 "every LaReason needs a text");
+
+StaticAssertDecl(lengthof(feature_names) == LA_FEATURE_COUNT,
+				 "every LaFeature needs a name");
 
 PG_FUNCTION_INFO_V1(pg_lookahead_stats);
 PG_FUNCTION_INFO_V1(pg_lookahead_stats_reset);
@@ -109,21 +122,22 @@ la_scan_counters_add(LaScanCounters *sum, const LaScanCounters *counters)
 void
 la_totals_add(LaTotals *sum, const LaTotals *totals)
 {
-	sum->nodes += totals->nodes;
-	for (int i = 0; i < LA_REASON_COUNT; i++)
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
 	{
-		sum->fallbacks[i] += totals->fallbacks[i];
-		sum->builds[i] += totals->builds[i];
+		for (int i = 0; i < LA_REASON_COUNT; i++)
+			sum->features[f].nodes[i] += totals->features[f].nodes[i];
+		la_scan_counters_add(&sum->features[f].scans,
+							 &totals->features[f].scans);
 	}
-	la_scan_counters_add(&sum->scans, &totals->scans);
 }
 
 /*
- * Counts a scan node of a query that starts, and why it was left to core if
- * it was.  A worker's slice is part of a query that its leader counts.
+ * Counts a scan node of a query that starts, or an index that is built, and
+ * why it was left to core if it was.  A worker's slice is part of a query that
+ * its leader counts.
  */
 void
-la_stats_count_node(LaReason reason, bool in_slice)
+la_stats_count(LaFeature feature, LaReason reason, bool in_slice)
 {
 	LaTotals   *pending;
 
@@ -133,43 +147,23 @@ la_stats_count_node(LaReason reason, bool in_slice)
 	if (in_slice)
 		return;
 
-	session_totals.nodes++;
-	session_totals.fallbacks[reason]++;
 	pending = la_cluster_stats_pending();
+	session_totals.features[feature].nodes[reason]++;
 	if (pending != NULL)
-	{
-		pending->nodes++;
-		pending->fallbacks[reason]++;
-	}
-}
-
-/*
- * Counts an index that is built, and why it was left to core if it was.
- */
-void
-la_stats_count_build(LaReason reason)
-{
-	LaTotals   *pending = la_cluster_stats_pending();
-
-#ifdef LA_TEST
-	register_counter_file();
-#endif
-	session_totals.builds[reason]++;
-	if (pending != NULL)
-		pending->builds[reason]++;
+		pending->features[feature].nodes[reason]++;
 }
 
 /*
  * Adds the counters of a plan node whose query ends.  Must not throw.
  */
 void
-la_stats_add_scan(const LaScanCounters *counters)
+la_stats_add_scan(LaFeature feature, const LaScanCounters *counters)
 {
 	LaTotals   *pending = la_cluster_stats_pending();
 
-	la_scan_counters_add(&session_totals.scans, counters);
+	la_scan_counters_add(&session_totals.features[feature].scans, counters);
 	if (pending != NULL)
-		la_scan_counters_add(&pending->scans, counters);
+		la_scan_counters_add(&pending->features[feature].scans, counters);
 }
 
 /*
@@ -177,16 +171,16 @@ la_stats_add_scan(const LaScanCounters *counters)
  * has that from the workers themselves.  Must not throw.
  */
 void
-la_stats_add_workers(const LaScanCounters *counters)
+la_stats_add_workers(LaFeature feature, const LaScanCounters *counters)
 {
-	la_scan_counters_add(&worker_totals, counters);
+	la_scan_counters_add(&worker_totals[feature], counters);
 }
 
 /*
- * Fallbacks by reason, as JSON text.
+ * Nodes left to core by reason, as JSON text.
  */
 static char *
-fallbacks_json(const uint64 *counts)
+fallbacks_json(const uint64 *nodes)
 {
 	StringInfoData json;
 	const char *separator = "";
@@ -195,10 +189,10 @@ fallbacks_json(const uint64 *counts)
 	appendStringInfoChar(&json, '{');
 	for (int i = LA_REASON_NONE + 1; i < LA_REASON_COUNT; i++)
 	{
-		if (counts[i] == 0)
+		if (nodes[i] == 0)
 			continue;
 		appendStringInfo(&json, "%s\"%s\": " UINT64_FORMAT,
-						 separator, reason_texts[i], counts[i]);
+						 separator, reason_texts[i], nodes[i]);
 		separator = ", ";
 	}
 	appendStringInfoChar(&json, '}');
@@ -206,16 +200,37 @@ fallbacks_json(const uint64 *counts)
 }
 
 /*
- * All builds of indexes, ours and those left to core.
+ * Ours and those left to core.
  */
 static uint64
-builds_seen(const LaTotals *totals)
+all_nodes(const LaFeatureTotals *totals)
 {
 	uint64		sum = 0;
 
 	for (int i = 0; i < LA_REASON_COUNT; i++)
-		sum += totals->builds[i];
+		sum += totals->nodes[i];
 	return sum;
+}
+
+/*
+ * Fills in the columns between scope and fallbacks.
+ */
+static void
+put_counters(const LaFeatureTotals *totals, Datum *values)
+{
+	const LaScanCounters *scans = &totals->scans;
+
+	*values++ = Int64GetDatum((int64) all_nodes(totals));
+	*values++ = Int64GetDatum((int64) scans->scans);
+	*values++ = Int64GetDatum((int64) scans->prefetched);
+	*values++ = Int64GetDatum((int64) scans->requests);
+	*values++ = Int64GetDatum((int64) scans->advised);
+	*values++ = Int64GetDatum((int64) scans->bridged);
+	*values++ = Int64GetDatum((int64) scans->pauses);
+	*values++ = Int64GetDatum((int64) scans->direct);
+	*values++ = Int64GetDatum((int64) scans->repeated);
+	*values++ = Int64GetDatum((int64) scans->killed);
+	*values++ = Int64GetDatum((int64) scans->restarts);
 }
 
 /*
@@ -231,7 +246,6 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	LaTotals	totals = cluster ? *cluster : session_totals;
 	Datum		values[STATS_COLUMNS];
 	bool		nulls[STATS_COLUMNS] = {0};
-	int			i = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (rsinfo->setDesc->natts != STATS_COLUMNS)
@@ -242,35 +256,24 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 						   rsinfo->setDesc->natts, STATS_COLUMNS),
 				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
 
-	if (!cluster)
-		la_scan_counters_add(&totals.scans, &worker_totals);
-	values[i++] = CStringGetTextDatum("index_scan");
-	values[i++] = CStringGetTextDatum(cluster ? "cluster" : "backend");
-	values[i++] = Int64GetDatum((int64) totals.nodes);
-	values[i++] = Int64GetDatum((int64) totals.scans.scans);
-	values[i++] = Int64GetDatum((int64) totals.scans.prefetched);
-	values[i++] = Int64GetDatum((int64) totals.scans.requests);
-	values[i++] = Int64GetDatum((int64) totals.scans.advised);
-	values[i++] = Int64GetDatum((int64) totals.scans.bridged);
-	values[i++] = Int64GetDatum((int64) totals.scans.pauses);
-	values[i++] = Int64GetDatum((int64) totals.scans.direct);
-	values[i++] = Int64GetDatum((int64) totals.scans.repeated);
-	values[i++] = Int64GetDatum((int64) totals.scans.killed);
-	values[i++] = Int64GetDatum((int64) totals.scans.restarts);
-	values[i++] = CStringGetTextDatum(fallbacks_json(totals.fallbacks));
-	values[i++] = TimestampTzGetDatum(reset);
-	Assert(i == STATS_COLUMNS);
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
+	{
+		LaFeatureTotals *feature = &totals.features[f];
+		bool		is_build = f == LA_FEATURE_INDEX_BUILD;
 
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-
-	/* index builds have none of the counters of a scan */
-	values[0] = CStringGetTextDatum("index_build");
-	values[2] = Int64GetDatum((int64) builds_seen(&totals));
-	values[3] = Int64GetDatum((int64) totals.builds[LA_REASON_NONE]);
-	for (i = 4; i < STATS_COLUMNS - 2; i++)
-		nulls[i] = true;
-	values[i] = CStringGetTextDatum(fallbacks_json(totals.builds));
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		if (!cluster)
+			la_scan_counters_add(&feature->scans, &worker_totals[f]);
+		values[0] = CStringGetTextDatum(feature_names[f]);
+		values[1] = CStringGetTextDatum(cluster ? "cluster" : "backend");
+		put_counters(feature, &values[2]);
+		if (is_build)
+			values[3] = Int64GetDatum((int64) feature->nodes[LA_REASON_NONE]);
+		for (int i = 4; i < STATS_COLUMNS - 2; i++)
+			nulls[i] = is_build;
+		values[STATS_COLUMNS - 2] = CStringGetTextDatum(fallbacks_json(feature->nodes));
+		values[STATS_COLUMNS - 1] = TimestampTzGetDatum(reset);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
 	return (Datum) 0;
 }
 
@@ -284,7 +287,7 @@ pg_lookahead_stats_reset(PG_FUNCTION_ARGS)
 	if (!la_cluster_stats_reset())
 	{
 		memset(&session_totals, 0, sizeof(session_totals));
-		memset(&worker_totals, 0, sizeof(worker_totals));
+		memset(worker_totals, 0, sizeof(worker_totals));
 		session_reset = GetCurrentTimestamp();
 	}
 	PG_RETURN_VOID();
@@ -316,7 +319,10 @@ register_counter_file(void)
 static void
 write_counter_file(int code, Datum arg)
 {
-	const LaScanCounters *scans = &session_totals.scans;
+	const LaFeatureTotals *features = session_totals.features;
+	const LaScanCounters *scans = &features[LA_FEATURE_INDEX_SCAN].scans;
+	const LaScanCounters *bitmap = &features[LA_FEATURE_BITMAP_SCAN].scans;
+	LaScanCounters table = features[LA_FEATURE_SEQ_SCAN].scans;
 	char		line[512];
 	int			length;
 	int			fd;
@@ -324,17 +330,25 @@ write_counter_file(int code, Datum arg)
 	if (la_test_counter_file == NULL || la_test_counter_file[0] == '\0')
 		return;
 
+	la_scan_counters_add(&table, &features[LA_FEATURE_TID_RANGE_SCAN].scans);
 	length = snprintf(line, sizeof(line),
 					  "nodes=" UINT64_FORMAT " scans=" UINT64_FORMAT
 					  " prefetched=" UINT64_FORMAT " requests=" UINT64_FORMAT
 					  " advised=" UINT64_FORMAT
 					  " direct=" UINT64_FORMAT
 					  " repeated=" UINT64_FORMAT " kills=" UINT64_FORMAT
-					  " restarts=" UINT64_FORMAT " builds=" UINT64_FORMAT "\n",
-					  session_totals.nodes, scans->scans, scans->prefetched,
-					  scans->requests, scans->advised, scans->direct, scans->repeated,
+					  " restarts=" UINT64_FORMAT " bitmap_scans=" UINT64_FORMAT
+					  " bitmap_pages=" UINT64_FORMAT
+					  " seq_scans=" UINT64_FORMAT
+					  " seq_requests=" UINT64_FORMAT
+					  " builds=" UINT64_FORMAT "\n",
+					  all_nodes(&features[LA_FEATURE_INDEX_SCAN]),
+					  scans->scans, scans->prefetched, scans->requests,
+					  scans->advised, scans->direct, scans->repeated,
 					  scans->killed, scans->restarts,
-					  session_totals.builds[LA_REASON_NONE]);
+					  bitmap->scans, bitmap->prefetched,
+					  table.scans, table.requests,
+					  features[LA_FEATURE_INDEX_BUILD].nodes[LA_REASON_NONE]);
 	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
 	if (fd < 0 || write(fd, line, length) != length)
 		elog(LOG, "could not write counters to \"%s\": %m",

@@ -8,8 +8,10 @@
 #ifndef LA_STATS_H
 #define LA_STATS_H
 
+#include "la_feature.h"
+
 /*
- * Why an index scan or an index build is left to core's own code.  The texts
+ * Why a scan or an index build is left to core's own code.  The texts
  * are in la_stats.c; docs/explain.md explains each.
  */
 typedef enum LaReason
@@ -27,13 +29,15 @@ typedef enum LaReason
 	LA_REASON_SELF_CHECK,
 	LA_REASON_SYSTEM_CATALOG,
 	LA_REASON_KEY_TYPE,
+	LA_REASON_BULK_READ_SIZE,
+	LA_REASON_DIRECT_IO,
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;
 
 #define LA_REASON_COUNT (LA_REASON_DISABLED + 1)
 
 /*
- * Counters of index scans: of one plan node, or of all nodes of a backend.
+ * Counters of scans: of one plan node, or of all nodes of a feature.
  * No pointers, so that they can be added up anywhere.
  */
 typedef struct LaScanCounters
@@ -53,15 +57,23 @@ typedef struct LaScanCounters
 } LaScanCounters;
 
 /*
+ * All that is counted for one feature.  Index builds have none of the counters
+ * of scans.
+ */
+typedef struct LaFeatureTotals
+{
+	uint64		nodes[LA_REASON_COUNT]; /* scan nodes of queries that started,
+										 * or index builds: ours, or left to
+										 * core */
+	LaScanCounters scans;
+} LaFeatureTotals;
+
+/*
  * All that is counted: by a session, or in the whole cluster.
  */
 typedef struct LaTotals
 {
-	uint64		nodes;			/* scan nodes of queries that started */
-	uint64		fallbacks[LA_REASON_COUNT]; /* of these, left to core */
-	LaScanCounters scans;
-	uint64		builds[LA_REASON_COUNT];	/* of indexes: by us, or left to
-											 * core */
+	LaFeatureTotals features[LA_FEATURE_COUNT];
 } LaTotals;
 
 extern void la_stats_init(void);
@@ -69,9 +81,11 @@ extern const char *la_reason_text(LaReason reason);
 extern void la_scan_counters_add(LaScanCounters *sum,
 								 const LaScanCounters *counters);
 extern void la_totals_add(LaTotals *sum, const LaTotals *totals);
-extern void la_stats_count_node(LaReason reason, bool in_slice);
-extern void la_stats_count_build(LaReason reason);
-extern void la_stats_add_scan(const LaScanCounters *counters);
-extern void la_stats_add_workers(const LaScanCounters *counters);
+extern void la_stats_count(LaFeature feature, LaReason reason,
+						   bool in_slice);
+extern void la_stats_add_scan(LaFeature feature,
+							  const LaScanCounters *counters);
+extern void la_stats_add_workers(LaFeature feature,
+								 const LaScanCounters *counters);
 
 #endif							/* LA_STATS_H */

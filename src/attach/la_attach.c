@@ -30,6 +30,9 @@
 
 #include "attach/la_attach.h"
 #include "attach/la_registry.h"
+#include "heap_scan/la_bitmap_scan.h"
+#include "heap_scan/la_heap_scan.h"
+#include "heap_scan/la_seq_scan.h"
 #include "index_scan/la_index_next.h"
 #include "index_scan/la_index_peek.h"
 #include "la_guc.h"
@@ -53,10 +56,15 @@ static void attach_executor_start(QueryDesc *queryDesc, int eflags);
 static void attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 								uint64 count);
 static bool attach_walker(PlanState *planstate, WalkContext *context);
-static LaNode *context_node(WalkContext *context, PlanState *planstate);
+static LaNode *context_node(WalkContext *context, PlanState *planstate,
+							LaFeature feature);
 static void note_merge_join(MergeJoinState *join, WalkContext *context);
 static void note_limit(LimitState *limit, WalkContext *context);
-static void classify(PlanState *planstate, WalkContext *context);
+static void classify(PlanState *planstate, LaFeature feature,
+					 WalkContext *context);
+static LaReason reason_of(LaNode *node, int eflags, bool *peeks);
+static void attach(LaNode *node, bool peeks, WalkContext *context);
+static bool any_scan_enabled(void);
 static bool owned_by_server(ExecProcNodeMtd function);
 
 /*
@@ -83,7 +91,7 @@ attach_executor_start(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 
 	context.in_slice = la_worker_counters_in_slice();
-	if (!la_index_prefetch_enabled() || queryDesc->planstate == NULL)
+	if (queryDesc->planstate == NULL || !any_scan_enabled())
 		return;
 
 	context.estate = queryDesc->estate;
@@ -131,9 +139,12 @@ static bool
 attach_walker(PlanState *planstate, WalkContext *context)
 {
 	PlanState  *gather = context->gather;
+	LaFeature	feature;
 	bool		result;
 
 	check_stack_depth();
+	if (la_attach_feature(planstate, &feature))
+		classify(planstate, feature, context);
 
 	switch (nodeTag(planstate))
 	{
@@ -142,10 +153,6 @@ attach_walker(PlanState *planstate, WalkContext *context)
 			break;
 		case T_LimitState:
 			note_limit(castNode(LimitState, planstate), context);
-			break;
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
-			classify(planstate, context);
 			break;
 		case T_GatherState:
 		case T_GatherMergeState:
@@ -165,11 +172,11 @@ attach_walker(PlanState *planstate, WalkContext *context)
  * need be.
  */
 static LaNode *
-context_node(WalkContext *context, PlanState *planstate)
+context_node(WalkContext *context, PlanState *planstate, LaFeature feature)
 {
 	if (context->query == NULL)
 		context->query = la_registry_add_query(context->estate);
-	return la_registry_add(context->query, planstate);
+	return la_registry_add(context->query, planstate, feature);
 }
 
 /*
@@ -187,7 +194,7 @@ note_merge_join(MergeJoinState *join, WalkContext *context)
 		inner = outerPlanState(inner);
 
 	if (inner != NULL && IsA(inner, IndexScanState))
-		context_node(context, inner)->reason = LA_REASON_MARK_RESTORE;
+		context_node(context, inner, LA_FEATURE_INDEX_SCAN)->reason = LA_REASON_MARK_RESTORE;
 }
 
 /*
@@ -205,7 +212,7 @@ note_limit(LimitState *limit, WalkContext *context)
 	{
 		if (IsA(child, IndexScanState) || IsA(child, IndexOnlyScanState))
 		{
-			context_node(context, child)->limit = limit;
+			context_node(context, child, LA_FEATURE_INDEX_SCAN)->limit = limit;
 			return;
 		}
 		if (IsA(child, ResultState) || IsA(child, LockRowsState))
@@ -218,49 +225,129 @@ note_limit(LimitState *limit, WalkContext *context)
 }
 
 /*
- * Decides about an index scan, and attaches to it if it is eligible.  A node
- * can be reached twice; the first visit decides.  With EXPLAIN alone, nothing
- * will run: the decision is only kept for EXPLAIN (LOOKAHEAD).
+ * Which feature is a plan node for?  False when for none.
+ */
+bool
+la_attach_feature(PlanState *planstate, LaFeature *feature)
+{
+	switch (nodeTag(planstate))
+	{
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+			*feature = LA_FEATURE_INDEX_SCAN;
+			return true;
+		case T_BitmapHeapScanState:
+			*feature = LA_FEATURE_BITMAP_SCAN;
+			return true;
+		case T_SeqScanState:
+			*feature = LA_FEATURE_SEQ_SCAN;
+			return true;
+		case T_TidRangeScanState:
+			*feature = LA_FEATURE_TID_RANGE_SCAN;
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Decides about a scan, and attaches to it if it is eligible.  A node can be
+ * reached twice; the first visit decides.  With EXPLAIN alone, nothing will
+ * run: the decision is only kept for EXPLAIN (LOOKAHEAD).
  */
 static void
-classify(PlanState *planstate, WalkContext *context)
+classify(PlanState *planstate, LaFeature feature, WalkContext *context)
 {
-	LaNode	   *node = context_node(context, planstate);
-	bool		peeks;
+	LaNode	   *node;
+	bool		peeks = false;
 
+	if (!la_feature_enabled(feature))
+		return;
+	node = context_node(context, planstate, feature);
 	if (node->classified)
 		return;
 	node->classified = true;
-
-	if (node->reason == LA_REASON_NONE)
-		node->reason = la_index_scan_reason(planstate, context->eflags);
-	peeks = la_index_peek_possible(planstate, node->reason);
-	if (peeks)
-		node->reason = LA_REASON_NONE;
-	if (node->reason == LA_REASON_NONE &&
-		!owned_by_server(planstate->ExecProcNodeReal))
-		node->reason = LA_REASON_OTHER_EXTENSION;
+	node->reason = reason_of(node, context->eflags, &peeks);
 
 	if (context->eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 
-	la_stats_count_node(node->reason, context->in_slice);
+	la_stats_count(feature, node->reason, context->in_slice);
 	if (node->reason == LA_REASON_NONE)
-	{
-		context->attached = true;
-		if (peeks)
-			la_index_peek_attach(node);
-		else
-			ExecSetExecProcNode(planstate, la_index_scan_exec);
-		if (context->gather != NULL)
-		{
-			node->below_gather = true;
-			la_worker_counters_watch(context->query, context->gather);
-		}
-	}
+		attach(node, peeks, context);
 	else
-		elog(DEBUG1, "pg_lookahead leaves an index scan to core: %s",
+		elog(DEBUG1, "pg_lookahead leaves a scan to core: %s",
 			 la_reason_text(node->reason));
+}
+
+/*
+ * Why a scan is left to core, if it is.  In *peeks, whether core shall execute
+ * an index scan to which we give advice.
+ */
+static LaReason
+reason_of(LaNode *node, int eflags, bool *peeks)
+{
+	PlanState  *planstate = node->planstate;
+	LaReason	reason = node->reason;
+
+	if (node->feature != LA_FEATURE_INDEX_SCAN)
+		reason = la_heap_scan_reason(node, eflags);
+	else
+	{
+		if (reason == LA_REASON_NONE)
+			reason = la_index_scan_reason(planstate, eflags);
+		*peeks = la_index_peek_possible(planstate, reason);
+		if (*peeks)
+			reason = LA_REASON_NONE;
+	}
+	if (reason == LA_REASON_NONE &&
+		!owned_by_server(planstate->ExecProcNodeReal))
+		reason = LA_REASON_OTHER_EXTENSION;
+	return reason;
+}
+
+/*
+ * Gives a node our function.
+ */
+static void
+attach(LaNode *node, bool peeks, WalkContext *context)
+{
+	switch (node->feature)
+	{
+		case LA_FEATURE_BITMAP_SCAN:
+			la_bitmap_scan_attach(node);
+			break;
+		case LA_FEATURE_SEQ_SCAN:
+		case LA_FEATURE_TID_RANGE_SCAN:
+			la_seq_scan_attach(node);
+			break;
+		default:
+			if (peeks)
+				la_index_peek_attach(node);
+			else
+				ExecSetExecProcNode(node->planstate, la_index_scan_exec);
+			break;
+	}
+	context->attached = true;
+	if (context->gather != NULL)
+	{
+		node->below_gather = true;
+		la_worker_counters_watch(context->query, context->gather);
+	}
+}
+
+/*
+ * Is there any kind of scan that is not switched off?
+ */
+static bool
+any_scan_enabled(void)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (feature != LA_FEATURE_INDEX_BUILD && la_feature_enabled(feature))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -93,7 +93,7 @@ la_registry_find_query(EState *estate)
  * Registers a plan node, or returns what is registered for it already.
  */
 LaNode *
-la_registry_add(LaQuery *query, PlanState *planstate)
+la_registry_add(LaQuery *query, PlanState *planstate, LaFeature feature)
 {
 	LaNodeEntry *entry;
 	LaNode	   *node;
@@ -110,6 +110,7 @@ la_registry_add(LaQuery *query, PlanState *planstate)
 	node->plan_node_id = planstate->plan->plan_node_id;
 	node->query = query;
 	node->reason = LA_REASON_NONE;
+	node->feature = feature;
 	entry->node = node;
 	slist_push_head(&query->nodes, &node->link);
 	return node;
@@ -187,8 +188,8 @@ forget_query(void *arg)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		la_stats_add_scan(&node->counters);
-		la_stats_add_workers(&node->worker_counters);
+		la_stats_add_scan(node->feature, &node->counters);
+		la_stats_add_workers(node->feature, &node->worker_counters);
 		nodetable_delete(node_table, node->planstate);
 	}
 	dlist_delete(&query->link);

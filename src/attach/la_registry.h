@@ -41,8 +41,11 @@ typedef struct LaNode
 	int			plan_node_id;	/* the plan may go before us */
 	LaQuery    *query;
 	bool		below_gather;	/* may workers execute it? */
+	LaFeature	feature;
 	bool		classified;		/* has the walker decided about it? */
 	LaReason	reason;			/* why it is left to core, if it is */
+	const char *mode;			/* what this process does in a table scan, as
+								 * EXPLAIN shows it; NULL before its first row */
 
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;
@@ -50,13 +53,18 @@ typedef struct LaNode
 	/* Used by la_index_peek.c, if it attached. */
 	struct LaIndexPeek *peek;
 
+	/* Used by la_bitmap_scan.c and la_seq_scan.c, likewise. */
+	struct LaBitmapScan *bitmap;
+	struct LaSeqScan *seq;
+
 	LaScanCounters counters;	/* of this process */
 	LaScanCounters worker_counters; /* what its workers handed on */
 } LaNode;
 
 extern LaQuery *la_registry_add_query(EState *estate);
 extern LaQuery *la_registry_find_query(EState *estate);
-extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate);
+extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate,
+							   LaFeature feature);
 extern LaNode *la_registry_find(PlanState *planstate);
 extern uint64 la_registry_rows_wanted(const LaNode *node);
 extern LaNode *la_registry_find_id(LaQuery *query, int plan_node_id);

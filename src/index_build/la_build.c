@@ -65,7 +65,7 @@ la_build(Relation heap, Relation index, IndexInfo *indexInfo)
 	MemoryContext context;
 	MemoryContext caller;
 
-	if (!la_index_build_enabled())
+	if (!la_feature_enabled(LA_FEATURE_INDEX_BUILD))
 		return btbuild(heap, index, indexInfo);
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
@@ -74,7 +74,7 @@ la_build(Relation heap, Relation index, IndexInfo *indexInfo)
 	reason = unsuitable_relation(heap, indexInfo);
 	if (reason == LA_REASON_NONE && !la_key_init(&key, index))
 		reason = LA_REASON_KEY_TYPE;
-	la_stats_count_build(reason);
+	la_stats_count(LA_FEATURE_INDEX_BUILD, reason, false);
 
 	if (reason != LA_REASON_NONE)
 	{

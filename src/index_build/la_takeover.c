@@ -93,7 +93,7 @@ takeover_get_relation_info(PlannerInfo *root, Oid relation, bool inhparent,
 		return;
 	if (workers_raised)
 		rel->rel_parallel_workers = 0;
-	if (la_index_build_enabled())
+	if (la_feature_enabled(LA_FEATURE_INDEX_BUILD))
 		take_over_indexes(relation);
 }
 
@@ -139,7 +139,7 @@ takeover_process_utility(PlannedStmt *pstmt, const char *queryString,
 {
 	bool		raised_before = workers_raised;
 
-	raise_workers(la_index_build_enabled() &&
+	raise_workers(la_feature_enabled(LA_FEATURE_INDEX_BUILD) &&
 				  may_build_index(pstmt->utilityStmt));
 	PG_TRY();
 	{

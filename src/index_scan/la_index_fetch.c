@@ -178,7 +178,7 @@ next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 static bool
 may_start_stream(LaIndexFetch *fetch, ScanDirection direction)
 {
-	if (!la_index_prefetch_enabled() || distrusted)
+	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || distrusted)
 		return false;
 	if (la_registry_rows_wanted(fetch->node) <= start_after())
 		return false;

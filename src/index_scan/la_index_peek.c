@@ -93,7 +93,7 @@ peek_exec(PlanState *planstate)
 	ScanDirection direction;
 	IndexScanDesc scan = scan_of(planstate, &direction);
 
-	if (scan != NULL && scan->opaque != NULL && la_index_prefetch_enabled())
+	if (scan != NULL && scan->opaque != NULL && la_feature_enabled(LA_FEATURE_INDEX_SCAN))
 		peek(node, scan, direction);
 	return node->peek->core(planstate);
 }
@@ -169,7 +169,8 @@ begin_leaf(LaNode *node, const LaLeafWindow *window)
 										 &node->counters);
 		node->counters.scans++;
 		la_advice_start(state->advice,
-						la_transport_distance(node->query->partial_fetch));
+						la_transport_distance(state->advice->relation,
+											  node->query->partial_fetch));
 	}
 	else
 		la_advice_resume(state->advice);

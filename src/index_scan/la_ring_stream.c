@@ -39,10 +39,10 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/read_stream.h"
 #include "utils/rel.h"
 
 #include "index_scan/la_ring_stream.h"
+#include "prefetch/la_read_stream.h"
 
 /* How many routed entries want a page for which the stream was asked. */
 typedef struct LaQueuedBlock
@@ -77,7 +77,6 @@ struct LaRingStream
 	uint32		queued_reads;	/* STREAM entries not consumed */
 };
 
-static ReadStream *begin_stream(LaTidRing *ring, int distance);
 static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 							  void *per_buffer_data);
 static bool must_stop(LaTidRing *ring);
@@ -100,7 +99,15 @@ la_ring_stream_create(LaTidRing *ring, int distance)
 	state->delivered = InvalidBuffer;
 	state->queued = blocktable_create(ring->fetch->context, BLOCK_TABLE_SIZE,
 									  NULL);
-	state->stream = begin_stream(ring, distance);
+
+	/*
+	 * No READ_STREAM_USE_BATCHING: the callback reads index pages, which can
+	 * wait for I/O and locks.
+	 */
+	state->stream = la_read_stream_begin(READ_STREAM_DEFAULT, NULL,
+										 ring->fetch->scan->heapRelation,
+										 next_block, ring, 0, distance,
+										 ring->fetch->node->query->partial_fetch ? 1 : io_combine_limit);
 	return state;
 }
 
@@ -181,40 +188,6 @@ la_ring_stream_free(LaTidRing *ring)
 	read_stream_end(ring->stream->stream);
 	blocktable_destroy(ring->stream->queued);
 	pfree(ring->stream);
-}
-
-/*
- * Begins the read stream.  It takes its limits from settings when it is
- * created and keeps them, so they are set to ours for that one call.  A
- * tablespace option effective_io_concurrency overrides the setting, in there;
- * nothing can be done about that.
- *
- * No READ_STREAM_USE_BATCHING: the callback reads index pages, which can wait
- * for I/O and locks.
- */
-static ReadStream *
-begin_stream(LaTidRing *ring, int distance)
-{
-	int			saved_concurrency = effective_io_concurrency;
-	int			saved_combine_limit = io_combine_limit;
-	ReadStream *stream = NULL;
-
-	PG_TRY();
-	{
-		effective_io_concurrency = distance;
-		if (ring->fetch->node->query->partial_fetch)
-			io_combine_limit = 1;
-		stream = read_stream_begin_relation(READ_STREAM_DEFAULT, NULL,
-											ring->fetch->scan->heapRelation,
-											MAIN_FORKNUM, next_block, ring, 0);
-	}
-	PG_FINALLY();
-	{
-		effective_io_concurrency = saved_concurrency;
-		io_combine_limit = saved_combine_limit;
-	}
-	PG_END_TRY();
-	return stream;
 }
 
 /*

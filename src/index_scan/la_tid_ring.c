@@ -208,7 +208,8 @@ ring_bytes(uint32 capacity)
 static int
 request_distance(const LaTidRing *ring)
 {
-	return la_transport_distance(ring->fetch->node->query->partial_fetch);
+	return la_transport_distance(ring->fetch->scan->heapRelation,
+								 ring->fetch->node->query->partial_fetch);
 }
 
 /*

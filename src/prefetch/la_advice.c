@@ -29,10 +29,13 @@
 #include "prefetch/la_advice.h"
 
 /*
- * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks.  See
- * docs/benchmarks.md.
+ * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks, as long as
+ * nothing better is known.  See docs/benchmarks.md.
  */
 #define AUTOMATIC_GAP_LIMIT 2
+
+/* Blocks after which the gap limit is chosen anew: arbitrary. */
+#define BLOCKS_PER_CHOICE 128
 
 /*
  * Longest request, in blocks.  The kernel splits longer ones (by default at
@@ -53,6 +56,7 @@
 #define MEMORY_DISTANCE 8
 
 static void adapt_distance(LaAdvice *advice);
+static void learn_gap(LaAdvice *advice, BlockNumber block);
 static bool recently_asked(LaAdvice *advice, BlockNumber block);
 static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);
 static pg_attribute_always_inline void prefetch_memory(Buffer buffer);
@@ -111,6 +115,11 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	advice->last_block = InvalidBlockNumber;
 	advice->run_length = 0;
 	advice->last_found = false;
+	advice->profile = NULL;
+	if (la_gap_limit < 0 && !RelationUsesLocalBuffers(advice->relation))
+		advice->profile = la_profile_for_tablespace(advice->relation->rd_locator.spcOid);
+	memset(&advice->gaps, 0, sizeof(advice->gaps));
+	advice->gap_limit = la_gap_limit < 0 ? AUTOMATIC_GAP_LIMIT : la_gap_limit;
 	la_advice_resume(advice);
 	for (int i = 0; i < LA_RECENT_BLOCKS; i++)
 		advice->recent[i] = InvalidBlockNumber;
@@ -128,7 +137,7 @@ la_advice_resume(LaAdvice *advice)
 		la_range_planner_start(&advice->planner, 0, 1);
 	else
 		la_range_planner_start(&advice->planner,
-							   la_gap_limit < 0 ? AUTOMATIC_GAP_LIMIT : la_gap_limit,
+							   advice->gap_limit,
 							   MAX_REQUEST_BLOCKS);
 }
 
@@ -170,9 +179,13 @@ la_advice_wants_more(const LaAdvice *advice)
 Buffer
 la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 {
-	bool		sequential = in_sequence(advice, block);
 	Buffer		buffer = InvalidBuffer;
+	bool		sequential;
 	LaRange		range;
+
+	if (advice->profile != NULL && advice->last_block != InvalidBlockNumber)
+		learn_gap(advice, block);
+	sequential = in_sequence(advice, block);
 
 	/* In a sequence a page is, as a rule, where the one before it was. */
 	if (!sequential || advice->last_found ||
@@ -230,6 +243,22 @@ adapt_distance(LaAdvice *advice)
 			advice->distance++;
 		advice->hits = 0;
 	}
+}
+
+/*
+ * Adapts the gap limit to the device and to how dense the pages lie.
+ */
+static void
+learn_gap(LaAdvice *advice, BlockNumber block)
+{
+	la_gap_count(&advice->gaps, (int64) block - advice->last_block);
+	if (advice->gaps.blocks < BLOCKS_PER_CHOICE)
+		return;
+	advice->gap_limit = la_gap_choose(&advice->gaps, MAX_REQUEST_BLOCKS,
+									  advice->profile->iops,
+									  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
+	advice->planner.gap_limit = advice->gap_limit;
+	memset(&advice->gaps, 0, sizeof(advice->gaps));
 }
 
 /*

@@ -13,6 +13,8 @@
 #include "utils/relcache.h"
 
 #include "la_stats.h"
+#include "device/la_profile.h"
+#include "prefetch/la_gap_choice.h"
 #include "prefetch/la_range_planner.h"
 #include "prefetch/la_residency.h"
 
@@ -39,6 +41,9 @@ typedef struct LaAdvice
 	bool		last_found;		/* was it in shared buffers? */
 
 	LaRangePlanner planner;
+	uint32		gap_limit;
+	const LaDeviceProfile *profile; /* to choose the gap limit by, or NULL */
+	LaGapCounts gaps;			/* since the last choice */
 	uint64		open_position;	/* of the first page of the open range */
 	MemoryContext context;
 	uint64	   *in_flight;		/* first positions, oldest first: a ring */

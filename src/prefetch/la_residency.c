@@ -64,7 +64,10 @@ la_residency_asked(LaResidency *watch)
 	watch->events = 0;
 
 	if (count_moved(watch))
+	{
+		watch->resident = false;
 		watch->quiet_looks = 0;
+	}
 	else if (++watch->quiet_looks >= QUIET_LOOKS)
 	{
 		watch->blind = !reads_are_counted(watch->relation);

@@ -19,16 +19,25 @@
 
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
+#include "utils/rel.h"
 
+#include "device/la_profile.h"
 #include "la_guc.h"
 #include "prefetch/la_transport.h"
 
 /*
- * Requests in flight when pg_lookahead.prefetch_distance is 0 and
- * effective_io_concurrency is not larger.  On the devices measured, 64 gains
+ * Requests in flight when pg_lookahead.prefetch_distance is 0, the device has no
+ * profile, and effective_io_concurrency is not larger.  On the devices measured, 64 gains
  * another fifth over 16 and larger values hardly anything (docs/benchmarks.md).
  */
 #define AUTOMATIC_DISTANCE 64
+
+/*
+ * Fewest requests in flight by a profile: a volume with a limit on requests gains
+ * nothing by a second one, but the scan does, which has other work to do
+ * meanwhile.  Arbitrary.
+ */
+#define MIN_DISTANCE 8
 
 /*
  * Requests in flight for a query whose rows are fetched a few at a time.  A
@@ -52,14 +61,19 @@ la_transport_choose(void)
 }
 
 /*
- * How many requests a scan may have in flight.
+ * How many requests a scan of a relation may have in flight.
  */
 int
-la_transport_distance(bool partial_fetch)
+la_transport_distance(Relation relation, bool partial_fetch)
 {
 	int			distance = la_prefetch_distance;
+	const LaDeviceProfile *profile;
 
 	if (distance == 0)
-		distance = Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
+	{
+		profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
+		distance = profile != NULL ? Max(profile->depth, MIN_DISTANCE) :
+			Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
+	}
 	return partial_fetch ? Min(distance, PARTIAL_FETCH_DISTANCE) : distance;
 }

@@ -12,9 +12,10 @@ import argparse
 import secrets
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
-from modes import MODES, SUITES, Mode
+from modes import MODES, SUITES, Floor, Mode
 from runs import Report, Target, run_mode
 
 from lookahead.errors import LabError
@@ -104,15 +105,17 @@ def _run_suites(target: Target, mode: Mode, options: argparse.Namespace) -> list
 
 
 def _print_table(reports: list[Report]) -> None:
-    print(f"\n{'run':<32} {'passed':>9} {'scans':>9} {'pages':>11} {'builds':>7} {'seconds':>8}")
+    """One line for each run; the counters are those that have a floor, in its order."""
+    titles = ("scans", "pages", "bitmaps", "pages", "seqs", "requests", "builds")
+    counts = " ".join(f"{title:>9}" for title in titles)
+    print(f"\n{'run':<32} {'passed':>9} {counts} {'seconds':>8}")
     for report in reports:
         print(_line(report))
 
 
 def _line(report: Report) -> str:
     passed = f"{report.passed}/{report.planned}"
-    scans, pages, builds = (report.counters[name] for name in ("scans", "pages", "builds"))
-    counts = f"{scans:>9} {pages:>11} {builds:>7}"
+    counts = " ".join(f"{report.counters[floor.name]:>9}" for floor in fields(Floor))
     verdict = "  FAILED" if report.findings else ""
     return f"{report.name:<32} {passed:>9} {counts} {report.seconds:>8.1f}{verdict}"
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from modes import Floor
@@ -25,10 +26,6 @@ def missing_streams(sums: Counter[str], floor: Floor) -> list[str]:
     """A finding for each counter below its floor: a pass by declining is no pass."""
     return [
         f"{key}={sums[key]} is below the floor of {least}: the library hardly ran"
-        for key, least in (
-            ("scans", floor.scans),
-            ("pages", floor.pages),
-            ("builds", floor.builds),
-        )
+        for key, least in asdict(floor).items()
         if sums[key] < least
     ]

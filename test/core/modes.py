@@ -1,7 +1,7 @@
 """The ways in which PostgreSQL's own suites are run, and how much must be streamed in each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 SUITES = ("regress", "isolation")
@@ -9,11 +9,19 @@ SUITES = ("regress", "isolation")
 
 @dataclass(frozen=True)
 class Floor:
-    """The least that must have been done for a pass to mean anything: index scans that looked
-    ahead, table pages whose rows came through it, and indexes that we built."""
+    """The least that must have been done for a pass to mean anything.
+
+    Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
+    pages that came out of their windows; sequential and TID range scans and what they asked for;
+    indexes that we built. Each field is a counter of `evidence.py`.
+    """
 
     scans: int
     pages: int
+    bitmap_scans: int
+    bitmap_pages: int
+    seq_scans: int
+    seq_requests: int
     builds: int
 
 
@@ -35,11 +43,19 @@ class Mode:
 
 # About half of the smallest value seen over builds, modes and seeds; README.md says how to measure
 # them anew.
-_FLOORS = {"regress": Floor(15_000, 45_000, 700), "isolation": Floor(1_200, 1_200, 800)}
+_FLOORS = {
+    "regress": Floor(15_000, 45_000, 700, 20_000, 8_500, 10_000, 700),
+    "isolation": Floor(1_200, 1_200, 45, 10, 1_400, 600, 800),
+}
 # Without sequential scans most tables are read through an index, whole.
 _SEQSCAN_OFF_FLOORS = {
-    "regress": Floor(20_000, 1_000_000, 700),
-    "isolation": Floor(1_300, 1_300, 800),
+    "regress": Floor(20_000, 1_000_000, 1, 1, 1, 1, 700),
+    "isolation": Floor(1_300, 1_300, 1, 1, 1, 1, 800),
+}
+# A stream reads the pages of bitmap scans, without a window; sequential scans are core's.
+_DIRECT_IO_FLOORS = {
+    suite: replace(floor, bitmap_pages=0, seq_scans=0, seq_requests=0)
+    for suite, floor in _FLOORS.items()
 }
 
 MODES = (
@@ -51,7 +67,7 @@ MODES = (
     Mode("io-worker", {"io_method": "worker", "io_workers": "1"}, floors=_FLOORS),
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
     # The only mode in which a read stream reads the pages.
-    Mode("direct-io", {"debug_io_direct": "data"}, floors=_FLOORS),
+    Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
 )
 
 
@@ -69,10 +85,10 @@ def server_settings() -> dict[str, str]:
 
 
 def forced_settings(random: Random, counter_file: str) -> dict[str, str]:
-    """Settings that make every eligible index scan stream, from its first row on, and have every
-    eligible index built by us.
+    """Settings that make every eligible scan look ahead, from its first row on, whatever is in
+    buffers, and have every eligible index built by us.
 
-    Depth, ring size and the seed of the random stops are drawn from `random`.
+    Depth, ring size, the seed of the random stops and the size of requests are drawn from `random`.
     """
     return {
         "pg_lookahead.test_start_after": "0",
@@ -80,5 +96,8 @@ def forced_settings(random: Random, counter_file: str) -> dict[str, str]:
         "pg_lookahead.test_ring_size": str(random.choice((0, 0, 16, 128))),
         "pg_lookahead.test_stop_seed": str(random.randint(1, 2**30)),
         "pg_lookahead.test_counter_file": counter_file,
+        # In blocks. A size of one asks for each page of the smallest table.
+        "pg_lookahead.bulk_read_size": str(random.choice((1, 1, 2, 16))),
+        "pg_lookahead.gap_limit": str(random.choice((-1, 0, 256))),
         "pg_lookahead.enable_index_build": "on",
     }

@@ -22,6 +22,7 @@ FORBIDDEN = (
     "AddressSanitizer",
     "runtime error:",
     "leaves index scans of this session to core",
+    "leaves table scans of this session to core",
 )
 
 

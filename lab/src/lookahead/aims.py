@@ -44,3 +44,47 @@ def scan_aim(scenario: Scenario, baseline: Arm, baseline_median_ms: float) -> fl
     if baseline == "bitmap":
         return _BITMAP_AIM if scenario.pages >= _BITMAP_MIN_PAGES else None
     return next((aim for pages, aim in _RANDOM_AIMS if scenario.pages >= pages), None)
+
+
+# Bitmap scans, cold, against stock at its default setting: up to a share of the pages.
+_BITMAP_SHARE_AIMS = ((0.42, 1.6), (0.75, 1.2))
+_BITMAP_MIN_SHARE = 0.01
+# By how much of its time we may be slower: than the best stock plan of any kind at its best
+# setting, and with a setting of effective_io_concurrency that stock suffers from than without.
+BEST_STOCK_AIM, ANY_SETTING_AIM = 1 / 1.05, 1 / 1.1
+
+
+def bitmap_aim(share: float) -> float | None:
+    """The aim for a cold bitmap scan that hits this share (0..1) of the table's pages."""
+    if share < _BITMAP_MIN_SHARE:
+        return None
+    return next((aim for limit, aim in _BITMAP_SHARE_AIMS if share <= limit), None)
+
+
+# On a volume that is throttled to few requests a second, against stock's default.
+_THROTTLED_AIMS = {0.1: 1.5, 0.42: 1.8}
+# Against the time that the volume needs at least for these pages, by gap limits alone.
+OPTIMUM_AIM = 1 / 1.15
+
+
+def throttled_aim(share: float) -> float | None:
+    """The aim for a cold bitmap scan of this share (0..1) of the pages on a throttled volume."""
+    return _THROTTLED_AIMS.get(share)
+
+
+# Bitmap scans of cached data, and cold ones with so many parallel workers.
+CACHED_AIM = 0.98
+_PARALLEL_AIMS = {2: 1.3}
+# A sum over a range of dates, cold: against effective_io_concurrency 1, and stock's default.
+RANGE_QUERY_SETTING_1_AIM, RANGE_QUERY_DEFAULT_AIM = 3.0, 1.5
+
+
+def parallel_aim(workers: int) -> float | None:
+    """The aim for a cold bitmap scan with parallel workers, against stock's with as many."""
+    return _PARALLEL_AIMS.get(workers)
+
+
+# Sequential scans, cold: against stock's, and the disk's own time for the file.
+SEQ_SCAN_AIM, RAW_DEVICE_AIM = 1.0, 1 / 1.25
+# Several sessions at once, against stock's time of each.
+CONCURRENT_AIM = 0.95

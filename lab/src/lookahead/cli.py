@@ -12,6 +12,7 @@ import click
 import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
+from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run.group import run
 from lookahead.errors import ExitStatus, LabError
@@ -31,6 +32,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(probe)
 cli.add_command(run)
 cli.add_command(check)
 cli.add_command(report)

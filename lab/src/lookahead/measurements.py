@@ -152,7 +152,8 @@ class RowDigest:
 class DelayFacts:
     """The delay device below the server, and the rates of random direct reads measured on it.
 
-    `engine` ("fio" or "threads") read 8 kB each, one at a time and `depth` at a time.
+    `engine` ("fio", "own (aio)" or "own (threads)") read 8 kB each, one at a time and `depth` at a
+    time.
     """
 
     latency_us: int

@@ -5,7 +5,7 @@ receives results only.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -115,10 +115,10 @@ class Terminal:
 
     def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
         """The table of `run index-build`: medians, ratio with interval, verdict."""
-        table = _table("index builds, table cached: median time")
+        table = plain_table("index builds, table cached: median time")
         for name in ("key", "work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
             table.add_column(name, justify="left" if name == "key" else "right")
-        _add_ratio_columns(table, [item.estimate for item in comparisons], aim=False)
+        add_ratio_columns(table, [item.estimate for item in comparisons], aim=False)
         for item in comparisons:
             scenario = item.scenario
             table.add_row(
@@ -128,16 +128,23 @@ class Terminal:
                 str(scenario.extend_kb),
                 milliseconds(item.stock_median_ms),
                 milliseconds(item.lookahead_median_ms),
-                *_ratio_cells(item.estimate),
+                *ratio_cells(item.estimate),
             )
         self._out.print(table)
 
+    def tables(self, tables: Iterable[Table]) -> None:
+        """Tables on standard output."""
+        for table in tables:
+            self._out.print(table)
+
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
         """The table of `run controls`: transactions per second, their ratio, and the aim."""
-        table = _table("nothing to wait for, pgbench -M prepared: median transactions per second")
+        table = plain_table(
+            "nothing to wait for, pgbench -M prepared: median transactions per second"
+        )
         for name in ("workload", "io_\nmethod", "against", "tps", "tps on"):
             table.add_column(name, justify="right" if name.startswith("tps") else "left")
-        _add_ratio_columns(table, [item.estimate for item in comparisons], verdict=False)
+        add_ratio_columns(table, [item.estimate for item in comparisons], verdict=False)
         for item in comparisons:
             table.add_row(
                 item.workload,
@@ -200,30 +207,30 @@ def ratio_text(estimate: RatioEstimate) -> str:
 
 def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
     """Medians, ratio, verdict, aim."""
-    table = _table(title)
+    table = plain_table(title)
     for name in ("scan", "io_\nmethod"):
         table.add_column(name)
     for name in ("stock", "look-\nahead"):
         table.add_column(name, justify="right")
-    _add_ratio_columns(table, [item.estimate for item in comparisons])
+    add_ratio_columns(table, [item.estimate for item in comparisons])
     for item in comparisons:
         table.add_row(
             pattern_text(item.scenario, short=True),
             item.scenario.io_method,
             milliseconds(item.baseline_median_ms),
             milliseconds(item.lookahead_median_ms),
-            *_ratio_cells(item.estimate),
+            *ratio_cells(item.estimate),
             aim_text(item.aim, item.outcome),
         )
     return table
 
 
-def _table(title: str) -> Table:
+def plain_table(title: str) -> Table:
     """A table that fits into 80 columns."""
     return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
 
 
-def _add_ratio_columns(
+def add_ratio_columns(
     table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True, aim: bool = True
 ) -> None:
     confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
@@ -240,6 +247,6 @@ def _add_ratio_columns(
         table.caption = f"pairs: {pairs}, bootstrap seed: {estimates[0].seed}{rough}"
 
 
-def _ratio_cells(estimate: RatioEstimate) -> tuple[str, str]:
+def ratio_cells(estimate: RatioEstimate) -> tuple[str, str]:
     style = _VERDICT_STYLES[estimate.verdict]
     return escape(ratio_text(estimate)), f"[{style}]{estimate.verdict}[/]"

@@ -11,17 +11,32 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
+from lookahead.trial_measurements import TrialData
 
-Experiment = Literal["index-scan", "index-build", "controls", "latency"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Experiment = Literal[
+    "index-scan",
+    "index-build",
+    "controls",
+    "latency",
+    "bitmap-scan",
+    "seq-scan",
+    "cached-scan",
+    "range-query",
+    "throttled",
+    "concurrent-scans",
+]
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -70,8 +85,8 @@ class Parameters:
 class ResultDocument:
     """One result file. `settings` are the server's that differ from their defaults.
 
-    The data of "latency" is `index_scan`, measured on `delay_device`; of the others it is what
-    their names say.
+    The data of "latency" is `index_scan`, measured on `delay_device`; of "controls" and
+    "index-build" it is what their names say, of all newer experiments `trials`.
 
     Times are UTC in ISO 8601; `finished_at` is None while incomplete and `ending` says why.
     """
@@ -93,6 +108,7 @@ class ResultDocument:
     index_scan: IndexScanData | None
     controls: ControlsData | None
     index_build: IndexBuildData | None
+    trials: TrialData | None
 
 
 class ResultFile:
@@ -124,7 +140,7 @@ class ResultFile:
             ) from None
         raise LabError(f'too many results named "{stem}" in "{folder}"', "Try again.")
 
-    def write(self, document: ResultDocument) -> None:
+    def write(self, document: "DataclassInstance") -> None:
         """Replace the file's content; on failure it keeps what it had, and LabError is raised."""
         write_atomically(self.path, encode(document))
 
@@ -133,7 +149,7 @@ class ResultFile:
         self.path.unlink(missing_ok=True)
 
 
-def encode(document: ResultDocument) -> str:
+def encode(document: "DataclassInstance") -> str:
     """The document as JSON text; NaN and infinity are refused, as JSON has none."""
     return json.dumps(dataclasses.asdict(document), ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -39,8 +39,9 @@ class Tally:
     pairs: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
-    streamed_scans: int = 0
-    prefetched_blocks: int = 0
+    scans: Counter[str] = field(default_factory=Counter)
+    prefetched_blocks: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
 
     def pairs_noted(self, note: str) -> int:
         """How many pairs were compared less strictly for the reason ``note`` begins with."""
@@ -176,13 +177,16 @@ class Round:
         if not self.runner.must("SELECT 1 FROM pg_extension WHERE extname = 'pg_lookahead'").rows:
             return
         rows = self.runner.must(
-            "SELECT sum(scans), sum(prefetched_blocks), "
-            "sum((fallbacks ->> 'self-check')::int) FROM pg_stat_lookahead"
+            "SELECT feature, scans, prefetched_blocks, requests, fallbacks ->> 'self-check' "
+            "FROM pg_stat_lookahead"
         ).rows
-        if rows[0][2]:
-            raise DifferenceError(f"{self.label}: look-ahead switched itself off")
-        self.tally.streamed_scans += int(rows[0][0] or 0)
-        self.tally.prefetched_blocks += int(rows[0][1] or 0)
+        for name, scans, blocks, requests, distrusted in rows:
+            if distrusted:
+                raise DifferenceError(f"{self.label}: look-ahead switched itself off")
+            feature = (name or b"").decode()
+            self.tally.scans[feature] += int(scans or 0)
+            self.tally.prefetched_blocks[feature] += int(blocks or 0)
+            self.tally.requests[feature] += int(requests or 0)
 
 
 def run_stint(

@@ -66,6 +66,10 @@ def index_definitions(table: Table) -> list[str]:
         statements.append(
             f"CREATE INDEX {table.name}_gist ON {table.name} USING gist (point(id, payload))"
         )
+    if table.gin:
+        statements.append(
+            f"CREATE INDEX {table.name}_gin ON {table.name} USING gin ((ARRAY[id % 40, -payload]))"
+        )
     if table.shape == "inherited":
         for child in ("a", "b"):
             for index in table.indexes:

@@ -104,7 +104,7 @@ class Key:
 class Index:
     """An index; ``predicate`` holds ``{q}`` like a key's expression.
 
-    A btree, or with one plain column as its key a hash or SP-GiST index.
+    A btree, or with one plain column as its key a BRIN, hash or SP-GiST index.
     """
 
     name: str
@@ -119,7 +119,8 @@ class Index:
         """The CREATE INDEX statement."""
         if self.method != "btree":
             key = self.keys[0].expression.format(q="")
-            return f"CREATE INDEX {self.name} ON {table} USING {self.method} ({key})"
+            other = f"CREATE INDEX {self.name} ON {table} USING {self.method} ({key})"
+            return f"{other} WITH ({self.options})" if self.options else other
         unique = "UNIQUE " if self.unique else ""
         keys = ", ".join(key.definition() for key in self.keys)
         include = f" INCLUDE ({', '.join(self.include)})" if self.include else ""
@@ -132,7 +133,8 @@ class Index:
 class Table:
     """A table with its indexes. ``pad_bytes`` widens each row without being TOASTed.
 
-    With ``gist`` there is one more index, on ``point(id, payload)``.
+    With ``gist`` there is one more index, on ``point(id, payload)``, with ``gin`` one on an array
+    of both.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Table:
     fillfactor: int
     dropped_columns: bool
     gist: bool
+    gin: bool
     churn: tuple[str, ...]
 
     @property
@@ -226,10 +229,8 @@ def random_predicate(rng: Random, columns: tuple[Column, ...]) -> str:
 
 def random_index(rng: Random, name: str, columns: tuple[Column, ...]) -> Index:
     """A btree index over one to three columns, or another one over one column."""
-    if rng.random() < 0.2:
-        column = rng.choice(columns)
-        method = "spgist" if column.type == "text" and rng.random() < 0.7 else "hash"
-        return Index(name, (column_key(column),), method=method)
+    if rng.random() < 0.25:
+        return _other_index(rng, name, rng.choice(columns))
     chosen = rng.sample(columns, rng.choices((1, 2, 3), (5, 4, 2))[0])
     keys = tuple(random_key(rng, column) for column in chosen)
     options = []
@@ -245,6 +246,15 @@ def random_index(rng: Random, name: str, columns: tuple[Column, ...]) -> Index:
         predicate=random_predicate(rng, columns) if rng.random() < 0.15 else "",
         options=", ".join(options),
     )
+
+
+def _other_index(rng: Random, name: str, column: Column) -> Index:
+    """An index over one column that is no btree."""
+    key = (column_key(column),)
+    if column.type != "bool" and rng.random() < 0.4:
+        return Index(name, key, "brin", options=f"pages_per_range = {rng.choice((1, 3, 16, 128))}")
+    method = "spgist" if column.type == "text" and rng.random() < 0.7 else "hash"
+    return Index(name, key, method)
 
 
 def random_table(rng: Random, name: str, *, scale: int) -> Table:
@@ -268,6 +278,7 @@ def random_table(rng: Random, name: str, *, scale: int) -> Table:
         fillfactor=rng.choice((100, 100, 90, 50, 20)),
         dropped_columns=rng.random() < 0.25,
         gist=rng.random() < 0.4,
+        gin=rng.random() < 0.4,
         churn=tuple(rng.choices(CHURN, k=rng.randint(0, 5))),
     )
 

@@ -8,8 +8,17 @@ from random import Random
 
 Settings = Mapping[str, str]
 
-# No plan but index scans, so that nearly every table access may be streamed.
-FORCED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off"}
+# Ways to read a table, and how often one of them is all that a statement has: so nearly every
+# table is read with look-ahead.
+INDEX_SCANS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off"}
+BITMAP_SCANS = {"enable_seqscan": "off", "enable_indexscan": "off", "enable_indexonlyscan": "off"}
+SEQ_SCANS = {"enable_bitmapscan": "off", "enable_indexscan": "off", "enable_indexonlyscan": "off"}
+WAYS: tuple[tuple[dict[str, str], int], ...] = (
+    (INDEX_SCANS, 45),
+    (BITMAP_SCANS, 30),
+    (SEQ_SCANS, 12),
+    ({}, 13),
+)
 JOINS: tuple[dict[str, str], ...] = (
     {},
     {"enable_hashjoin": "off", "enable_mergejoin": "off"},
@@ -37,9 +46,11 @@ class Profile:
 
 
 def planner_settings(rng: Random, *, parallel: bool) -> dict[str, str]:
-    """Settings that decide the plan, mostly forcing index scans."""
-    chosen = dict(FORCED) if rng.random() < 0.85 else {}
-    if rng.random() < 0.4:
+    """Settings that decide the plan, mostly forcing one way to read tables."""
+    ways, weights = zip(*WAYS, strict=True)
+    way: dict[str, str] = rng.choices(ways, weights)[0]
+    chosen = dict(way)
+    if way is INDEX_SCANS and rng.random() < 0.4:
         chosen.pop("enable_indexonlyscan", None)
     chosen.update(rng.choice(JOINS))
     if rng.random() < 0.3:
@@ -48,7 +59,8 @@ def planner_settings(rng: Random, *, parallel: bool) -> dict[str, str]:
         chosen["enable_memoize"] = "off"
     if rng.random() < 0.2:
         chosen["enable_material"] = "off"
-    if rng.random() < 0.1:
+    # Bitmaps of more than some 900 pages become lossy.
+    if rng.random() < 0.25:
         chosen["work_mem"] = "64kB"
     if parallel:
         chosen.update(PARALLEL if rng.random() < 0.7 else {"debug_parallel_query": "regress"})
@@ -71,6 +83,7 @@ def lookahead_settings(rng: Random, *, test_settings: bool) -> dict[str, str]:
         "pg_lookahead.enabled": "on",
         "pg_lookahead.prefetch_distance": str(rng.choice((0, 0, 0, 1, 2, 7, 64, 1000))),
         "pg_lookahead.gap_limit": str(rng.choice((-1, -1, -1, 0, 1, 7, 256))),
+        "pg_lookahead.bulk_read_size": str(rng.choice((-1, 0, 1, 1, 2, 16, 100, 8192))),
     }
     if test_settings:
         chosen["pg_lookahead.test_depth"] = str(

@@ -2,7 +2,7 @@
  *
  * other_extension.c
  *	  a library that takes plan nodes as ours does: puts its own function in
- *	  the place of an index scan's ExecProcNode and calls the one before
+ *	  the place of a scan's ExecProcNode, calls the one before and counts calls
  *
  *-------------------------------------------------------------------------
  */
@@ -10,20 +10,23 @@
 
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "utils/guc.h"
 
 PG_MODULE_MAGIC;
 
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecProcNodeMtd taken_from = NULL;
+static int	calls = 0;
 
 static TupleTableSlot *
 pass_on(PlanState *planstate)
 {
+	calls++;
 	return taken_from(planstate);
 }
 
 static void
-take_index_scan(QueryDesc *queryDesc, int eflags)
+take_scan(QueryDesc *queryDesc, int eflags)
 {
 	PlanState  *planstate;
 
@@ -33,7 +36,9 @@ take_index_scan(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 
 	planstate = queryDesc->planstate;
-	if (planstate != NULL && IsA(planstate, IndexScanState))
+	if (planstate != NULL &&
+		(IsA(planstate, IndexScanState) || IsA(planstate, BitmapHeapScanState) ||
+		 IsA(planstate, SeqScanState) || IsA(planstate, TidRangeScanState)))
 	{
 		taken_from = planstate->ExecProcNodeReal;
 		ExecSetExecProcNode(planstate, pass_on);
@@ -44,5 +49,9 @@ void
 _PG_init(void)
 {
 	next_ExecutorStart = ExecutorStart_hook;
-	ExecutorStart_hook = take_index_scan;
+	ExecutorStart_hook = take_scan;
+	DefineCustomIntVariable("other_extension.calls",
+							"Shows how often its function was called.", NULL,
+							&calls, 0, 0, INT_MAX, PGC_USERSET, 0,
+							NULL, NULL, NULL);
 }

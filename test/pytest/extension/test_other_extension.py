@@ -1,4 +1,4 @@
-"""Beside a library that replaces the execution function of index scans too."""
+"""Beside a library that replaces the execution function of scans too."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,15 @@ import pytest
 from compiling import shared_library
 from server_log import ServerFactory, WatchedServer
 
-from extension.probes import INDEX_SCANS_ONLY, QUIET, Connection, explain, lookahead, make_shuffled
+from extension.probes import (
+    INDEX_SCANS_ONLY,
+    QUIET,
+    Connection,
+    explain,
+    lookahead,
+    make_shuffled,
+    scalar,
+)
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 
@@ -60,3 +68,29 @@ def test_a_node_taken_afterwards_still_prefetches(
         [group] = lookahead(explain(session, _SCAN))
         assert group["Status"] == "prefetch"
         assert group["Scans"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "sql", "rows"),
+    [
+        ("bitmapscan", "SELECT k, pad FROM o WHERE k < 900", 900),
+        ("seqscan", "SELECT k, pad FROM o", _ROWS),
+        ("tidscan", "SELECT k, pad FROM o WHERE ctid < '(9999,1)'", _ROWS),
+    ],
+)
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_table_scans_are_shared(
+    server: WatchedServer, other_library: Path, path: str, sql: str, rows: int, ours_first: bool
+) -> None:
+    """Either calls the other for every row, or core."""
+    libraries = ["pg_lookahead", str(other_library)]
+    with server.connect() as session:
+        for library in libraries if ours_first else reversed(libraries):
+            session.execute(f"LOAD '{library}'")
+        for other in {"bitmapscan", "seqscan", "tidscan", "indexscan"} - {path}:
+            session.execute(f"SET enable_{other} = off")
+        [group] = lookahead(explain(session, sql))
+        assert group["Status"] == ("prefetch" if ours_first else "stock")
+        before = int(scalar(session, "SHOW other_extension.calls"))
+        assert len(session.execute(sql).fetchall()) == rows
+        assert int(scalar(session, "SHOW other_extension.calls")) - before == rows + 1

@@ -61,9 +61,15 @@ def test_gather_is_rescanned(connection: Connection) -> None:
         "SET enable_memoize = off; SET max_parallel_workers_per_gather = 2"
     )
     query = (
-        "SELECT g, x.n FROM generate_series(1, 12) g CROSS JOIN LATERAL "
-        "(SELECT count(pad) AS n FROM p WHERE k < 3000 + 0 * g) x ORDER BY g"
+        "SELECT g, x.n FROM generate_series(1, 12) g LEFT JOIN "
+        "(SELECT count(pad) AS n FROM p WHERE k < 3000) x ON true ORDER BY g"
     )
+    gathers = [
+        node["Actual Loops"]
+        for node in nodes(explain(connection, query))
+        if node["Node Type"].startswith("Gather")
+    ]
+    assert gathers == [12]
     assert connection.execute(query).fetchall() == [(g, 3000) for g in range(1, 13)]
 
 

@@ -1,5 +1,6 @@
 """Results to test with: a made one with known numbers, and a recorded one."""
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,7 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
         ),
         controls=None,
         index_build=None,
+        trials=None,
     )
 
 
@@ -96,6 +98,14 @@ def controls_document(document: ResultDocument) -> ResultDocument:
 def recorded() -> ResultDocument:
     """A result that was measured."""
     return read_result(DATA / "index-scan.json")
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """Where servers are made: a folder on a real disk, reachable for the server's account."""
+    with tempfile.TemporaryDirectory(prefix="lookahead-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture

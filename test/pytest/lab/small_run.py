@@ -4,7 +4,18 @@ Run as a program it is the command line itself, in a process of its own that can
 """
 
 from lookahead.cli import main
-from lookahead.experiments import controls, index_build, latency, scan_scenarios
+from lookahead.experiments import (
+    bitmap_scan,
+    cached_scan,
+    concurrent_scans,
+    controls,
+    index_build,
+    latency,
+    range_query,
+    scan_scenarios,
+    seq_scan,
+    throttled,
+)
 
 SCAN = scan_scenarios.SizeDefaults(
     table_pages=2_000,
@@ -28,6 +39,38 @@ BUILD = index_build.SizeDefaults(
     extends_kb=(4096,),
     pairs=2,
 )
+BITMAP = bitmap_scan.SizeDefaults(
+    table_pages=2_000,
+    shares=(0.75,),  # more pages than a bitmap of 64 kB has room for
+    layouts=("uniform",),
+    work_mems=("64kB",),
+    plans=("seq", "index", "index-random", "bitmap"),
+    settings=(0, 64),
+    io_methods=("worker",),
+    rounds=1,
+    common_read_ahead=False,
+)
+THROTTLED = throttled.SizeDefaults(
+    table_pages=2_000, shares=(0.1,), io_methods=("worker",), rounds=1
+)
+CACHED = cached_scan.SizeDefaults(
+    table_pages=2_000, workers=(0, 1), work_mems=("64kB",), data=("cached", "cold"), rounds=1
+)
+QUERY = range_query.SizeDefaults(scale=0.01, ranges=("month",), io_methods=("worker",), rounds=1)
+CONCURRENT = concurrent_scans.SizeDefaults(
+    table_pages=2_000, sessions=(1, 3), depths=(64,), io_methods=("worker",), rounds=1
+)
+SEQ = seq_scan.SizeDefaults(
+    parts=seq_scan.PARTS,
+    table_mb=10,
+    read_aheads_kb=(128, 1024),
+    scale=1,
+    bulk_sizes=("0", "16kB", "1MB"),
+    combine_limits=("128kB",),
+    depths=(0, 16),
+    seconds=1,
+    rounds=1,
+)
 
 
 def shrink() -> None:
@@ -36,6 +79,12 @@ def shrink() -> None:
     index_build.DEFAULTS["demo"] = BUILD
     controls.DEFAULTS["demo"] = CONTROLS
     latency.DEFAULTS["demo"] = SCAN
+    bitmap_scan.DEFAULTS["demo"] = BITMAP
+    throttled.DEFAULTS["demo"] = THROTTLED
+    cached_scan.DEFAULTS["demo"] = CACHED
+    range_query.DEFAULTS["demo"] = QUERY
+    concurrent_scans.DEFAULTS["demo"] = CONCURRENT
+    seq_scan.DEFAULTS["demo"] = SEQ
     # What a busy machine manages too: the experiment is tested, not the machine.
     latency.MIN_READS_AT_ONCE = 2
 

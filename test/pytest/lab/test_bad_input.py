@@ -9,7 +9,7 @@ import pytest
 from lab.outcome import run_command
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.runner import check_space
-from lookahead.results import ResultDocument, encode
+from lookahead.results import SCHEMA_VERSION, ResultDocument, encode
 
 _RUN = ("run", "index-scan", "--demo")
 
@@ -102,14 +102,14 @@ def _cut(text: str) -> str:
 
 
 def _version(text: str) -> str:
-    return text.replace('"schema_version": 2', '"schema_version": 99')
+    return text.replace(f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 99')
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (_cut, "is empty or cut short"),
-        (_version, "has schema version 99; this lookahead reads version 2"),
+        (_version, f"has schema version 99; this lookahead reads version {SCHEMA_VERSION}"),
         (lambda text: "", "is empty or cut short"),
         (lambda text: "[1, 2]", "is not a result of lookahead"),
     ],

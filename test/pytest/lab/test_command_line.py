@@ -15,7 +15,14 @@ _HELPS = {
     "run-latency": ("run", "latency", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
+    "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
+    "run-cached-scan": ("run", "cached-scan", "--help"),
+    "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
+    "run-range-query": ("run", "range-query", "--help"),
+    "run-seq-scan": ("run", "seq-scan", "--help"),
+    "run-throttled": ("run", "throttled", "--help"),
     "check": ("check", "--help"),
+    "probe": ("probe", "--help"),
     "report": ("report", "--help"),
 }
 
@@ -33,7 +40,9 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: controls, index-build, index-scan, latency.",
+            "Experiments: article-1, article-2, article-4, bitmap-scan, cached-scan, "
+            "concurrent-scans, controls, index-build, index-scan, latency, range-query, "
+            "seq-scan, throttled.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
@@ -69,6 +78,31 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "index-scan", "--limit", "0"],
             "0 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "bitmap-scan", "--pages-share", "1,0"],
+            "'0' is not a percentage above 0",
+            "`lookahead run bitmap-scan --help` lists",
+        ),
+        (
+            ["run", "bitmap-scan", "--work-mem", "4"],
+            "'4' is not a size such as 4MB or 512kB",
+            "--help` lists",
+        ),
+        (
+            ["run", "article-1", "--plan", "seq,hash"],
+            "'hash' is not one of 'seq', 'index', 'index-random', 'bitmap'",
+            "--help` lists",
+        ),
+        (
+            ["run", "bitmap-scan", "--setting", "0,2000"],
+            "2000 is not in the range",
+            "--help` lists",
+        ),
+        (
+            ["run", "range-query", "--scale", "0"],
+            "0.0 is not in the range",
             "--help` lists",
         ),
         (

@@ -93,8 +93,8 @@ Change = Callable[[dict[str, Any]], object]
             "has schema version 1; this lookahead",
         ),
         (
-            lambda value: value.update(schema_version="2"),
-            "has schema version 2; this lookahead",
+            lambda value: value.update(schema_version="3"),
+            "has schema version 3; this lookahead",
         ),
         (lambda value: value.pop("schema_version"), "has schema version None"),
         (lambda value: value.update(schema="other"), "is not a result of lookahead"),

@@ -1,1 +1,1 @@
-"""The commands, one file each, in the order of work: run, check, report."""
+"""The commands, one file each, in the order of work: probe, run, check, report."""

@@ -10,15 +10,14 @@ is proved apart, over the rows a client receives.
 """
 
 import random
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from lookahead.cold import ColdEvidence
 from lookahead.device.io_sampler import IoSampler
-from lookahead.device.read_ahead import ReadAhead
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError
+from lookahead.experiments.cold_restarts import ColdRestarts
 from lookahead.experiments.io_methods import available_methods
+from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import IndexScanRequest
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_plan import check_path, parse_scan
@@ -36,12 +35,10 @@ from lookahead.experiments.scan_statement import ScanStatement
 from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
 from lookahead.experiments.schedule import alternate
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import Arm, ColdRecord, DelayFacts, IndexScanData, ScanSample, Scenario
+from lookahead.measurements import Arm, DelayFacts, IndexScanData, ScanSample, Scenario
 from lookahead.render import ProgressBar, Terminal, pattern_text
 from lookahead.results import Experiment, Parameters
 
-# What most distributions set; the other value worth knowing is the machine's own.
-COMMON_READ_AHEAD_KB = 128
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
 SPACE_FACTOR = 2.5
 # Besides the cache size only what keeps other work away from the scan, and the planner from any
@@ -115,19 +112,20 @@ class _IndexScan:
         self._patterns = patterns
         self._parameters = run.document.parameters
         self._generator = random.Random(self._parameters.seed)
-        self._warned_of_warmth = False
-        self._read_ahead = ReadAhead.of(run.device) if run.device else None
+        self._cold = ColdRestarts(run)
         self._io_methods = available_methods(
             run, self._parameters.io_methods, explicit=explicit_methods
         )
-        self._read_aheads_kb = self._wanted_read_aheads()
+        self._read_aheads = ReadAheads(
+            run, self._parameters.read_aheads_kb, common=defaults.common_read_ahead
+        )
 
     def measure(self) -> None:
         """Build the table, then take all samples."""
         self._build()
         scenarios = [
             scenario
-            for read_ahead_kb in self._read_aheads_kb
+            for read_ahead_kb in self._read_aheads.sizes_kb
             for io_method in self._io_methods
             for scenario in scenarios_for(
                 self._patterns, io_method, read_ahead_kb, self._defaults.table_pages
@@ -140,7 +138,7 @@ class _IndexScan:
         total = sum(len(item.arms) * pairs_of(item, repetitions) for item in scenarios)
         with self._run.terminal.progress(total) as bar:
             for scenario in scenarios:
-                with self._with_read_ahead(scenario.read_ahead_kb):
+                with self._read_aheads.with_size(scenario.read_ahead_kb):
                     self._measure_scenario(scenario, bar)
 
     def _build(self) -> None:
@@ -182,8 +180,7 @@ class _IndexScan:
     def _sample(
         self, scenario: Scenario, statement: ScanStatement, pair: int, arm: Arm
     ) -> ScanSample:
-        cold = _record(self._server.cold_restart({"io_method": scenario.io_method}))
-        self._check_cold(cold)
+        cold = self._cold.restart({"io_method": scenario.io_method})
         device = self._run.device.name if self._run.device else None
         with self._server.connect() as connection:
             choose_arm(connection, arm)
@@ -231,65 +228,9 @@ class _IndexScan:
         data = replace(self._data, samples=(*self._data.samples, sample))
         self._run.record(index_scan=data)
 
-    def _check_cold(self, cold: ColdRecord) -> None:
-        if not cold.is_cold and not self._warned_of_warmth:
-            self._warned_of_warmth = True
-            self._run.find(
-                "warning",
-                f"the data is not cold: {cold.resident_bytes_after / 1e6:.0f} MB stay in memory",
-                "Name a folder on a disk (not tmpfs) with --directory.",
-            )
-
-    def _wanted_read_aheads(self) -> tuple[int | None, ...]:
-        """The read-ahead sizes to measure: those asked for, else the machine's own and 128 kB."""
-        asked = self._parameters.read_aheads_kb
-        if self._read_ahead is None:
-            if asked:
-                raise LabError(
-                    "the read-ahead cannot be set: no block device is visible",
-                    "Leave --read-ahead out or name a folder on a local disk with --directory.",
-                    status=ExitStatus.ENVIRONMENT,
-                )
-            return (None,)
-        restored = self._read_ahead.restore_interrupted()
-        if restored is not None:
-            self._run.find("note", f"read-ahead of an interrupted run put back to {restored} kB")
-        for size_kb in asked:
-            self._read_ahead.check_permitted(size_kb)
-        if asked:
-            return asked
-        own = self._read_ahead.read_kb()
-        if not self._defaults.common_read_ahead or own == COMMON_READ_AHEAD_KB:
-            return (own,)
-        if not self._read_ahead.is_permitted():
-            self._run.find(
-                "note",
-                f"measured at the machine's own read-ahead of {own} kB only",
-                "As root it is also measured at 128 kB.",
-            )
-            return (own,)
-        return (own, COMMON_READ_AHEAD_KB)
-
-    def _with_read_ahead(self, size_kb: int | None) -> AbstractContextManager[None]:
-        """A context with this read-ahead; does nothing where there is none to set."""
-        if self._read_ahead is None or size_kb is None:
-            return nullcontext()
-        return self._read_ahead.changed_to(size_kb)
-
 
 def _difference(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
-
-
-def _record(evidence: ColdEvidence) -> ColdRecord:
-    return ColdRecord(
-        method=evidence.method,
-        resident_bytes_before=evidence.resident_bytes_before,
-        resident_bytes_after=evidence.resident_bytes_after,
-        files=evidence.files,
-        total_bytes=evidence.total_bytes,
-        is_cold=evidence.is_cold,
-    )
 
 
 def _describe(scenario: Scenario) -> str:

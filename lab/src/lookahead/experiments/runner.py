@@ -25,6 +25,7 @@ from lookahead.build_comparisons import compare_builds
 from lookahead.comparisons import compare_controls, compare_scans
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.experiments.profile_use import copy_profile
 from lookahead.experiments.request import RunRequest
 from lookahead.extension import LIBRARY, Stage, find_stage
 from lookahead.installation import Installation, find_installation
@@ -42,6 +43,7 @@ from lookahead.results import (
     now_text,
 )
 from lookahead.server import PrivateServer
+from lookahead.trial_comparisons import compare_trials
 
 # A load average above this share of the processors disturbs the figures; arbitrary.
 _BUSY_SHARE = 0.5
@@ -50,7 +52,8 @@ _SETTINGS_QUERY = """
     SELECT name, current_setting(name) FROM pg_settings
     WHERE setting IS DISTINCT FROM boot_val AND context <> 'internal'
       AND category <> 'File Locations' AND name NOT IN
-          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories')
+          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories',
+           'pg_lookahead.device_profile')
     ORDER BY name"""
 
 
@@ -124,7 +127,7 @@ def open_run(
             check_space(server.directory, needed_bytes)
             document = _new_document(request, experiment, parameters, server, stage)
             run = Run(server, document, file, terminal)
-            _preflight(run, keep=request.keep)
+            _preflight(run, request)
             with _explained(server):
                 yield run
         ending = "complete"
@@ -192,15 +195,18 @@ def _new_document(
         index_scan=None,
         controls=None,
         index_build=None,
+        trials=None,
     )
 
 
-def _preflight(run: Run, *, keep: bool) -> None:
+def _preflight(run: Run, request: RunRequest) -> None:
     """Say what is measured with, and what about the machine makes figures doubtful."""
     software = run.document.software
     run.terminal.step(f"PostgreSQL {software.server_version} ({software.server_source})")
-    if keep:
+    if request.keep:
         run.terminal.step(f"the server's folder is kept: {run.server.directory}")
+    if request.profile is not None:
+        run.find("note", copy_profile(run.server, request.profile))
     machine = run.document.machine
     if machine.load_average > _BUSY_SHARE * machine.cpus:
         run.find(
@@ -253,6 +259,9 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
         builds = document.index_build
         compared_builds = compare_builds(builds.samples, seed)
         document = replace(document, index_build=replace(builds, comparisons=compared_builds))
+    if document.trials:
+        answers = compare_trials(document.trials, seed)
+        document = replace(document, trials=replace(document.trials, comparisons=answers))
     if ending == "complete":
         document = replace(document, status="complete", finished_at=now_text())
     else:
@@ -265,5 +274,7 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 
 def _samples(document: ResultDocument) -> int:
+    if document.trials:
+        return len(document.trials.samples) + len(document.trials.lookups)
     data = document.index_scan or document.controls or document.index_build
     return len(data.samples) if data else 0

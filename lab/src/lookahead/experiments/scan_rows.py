@@ -70,11 +70,14 @@ def check_attached(status: str, arm: Arm) -> None:
         )
 
 
-def digest_rows(connection: psycopg.Connection[Any], query: str) -> tuple[int, str]:
-    """Number and SHA-256 of the rows in the order the server sends them."""
+def digest_rows(
+    connection: psycopg.Connection[Any], query: str, *, ordered: bool = True
+) -> tuple[int, str]:
+    """Number and SHA-256 of the rows in the order the server sends them, or else sorted."""
+    texts = ("\x1f".join(map(str, row)) for row in _stream(connection, query))
     digest, rows = hashlib.sha256(), 0
-    for row in _stream(connection, query):
-        digest.update("\x1f".join(map(str, row)).encode())
+    for text in texts if ordered else sorted(texts):
+        digest.update(text.encode())
         digest.update(b"\x1e")
         rows += 1
     return rows, digest.hexdigest()

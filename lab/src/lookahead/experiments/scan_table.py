@@ -7,6 +7,7 @@ distinct pages as it has keys, and neighbours in the index are strangers in the 
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +87,18 @@ def _fill_statement(pages: int, seed: int) -> str:
               ORDER BY id) AS keyed"""
 
 
-def touch_device(connection: psycopg.Connection[Any], data_directory: Path) -> None:
-    """Read the whole table and its index from the device once.
+def touch_device(
+    connection: psycopg.Connection[Any],
+    data_directory: Path,
+    relations: Sequence[str] = (TABLE, INDEX),
+) -> None:
+    """Read tables and indexes from the device once, all of them.
 
     Caches beyond this machine's reach (of a hypervisor, a disk array) then know every page, and
     the arm that meets a page first is not at a disadvantage.
     """
-    (table, index) = _query(
-        connection,
-        f"SELECT pg_relation_filepath('{TABLE}'), pg_relation_filepath('{INDEX}')",
-    )
-    for relative in (table, index):
+    for relation in relations:
+        (relative,) = _query(connection, f"SELECT pg_relation_filepath('{relation}')")
         path = data_directory / relative
         # Segments of 1 GB: the file itself, then .1, .2 ...
         for segment in sorted(path.parent.glob(f"{path.name}*")):

@@ -31,13 +31,26 @@ from lookahead.report.tables import (
     settings_table,
 )
 from lookahead.report.timeline_plots import timeline_plot
+from lookahead.report.trial_figures import (
+    TrialFigures,
+    trial_comparison_table,
+    trial_figures,
+)
 from lookahead.results import Finding, ResultDocument, write_atomically
+from lookahead.trial_comparisons import compare_trials
+from lookahead.trial_measurements import TrialComparison
 
 _TITLES = {
     "index-scan": "Index scans, cold",
     "latency": "Index scans, cold, on a device with added latency",
     "index-build": "Index builds over a cached table",
     "controls": "Cached statements, which must not become slower",
+    "bitmap-scan": "Bitmap heap scans, cold",
+    "seq-scan": "Sequential scans and single rows, by read-ahead",
+    "cached-scan": "Bitmap heap scans with everything cached, and in parallel",
+    "range-query": "A sum over a range of dates, cold",
+    "throttled": "Bitmap heap scans, cold, on a throttled volume",
+    "concurrent-scans": "Bitmap heap scans of several sessions at once, cold",
 }
 
 
@@ -64,6 +77,7 @@ class Section:
     time_plots: tuple[Markup, ...]
     timelines: tuple[TimelineFigure, ...]
     builds: BuildFigures | None
+    trials: TrialFigures | None
     io: TextTable | None
     evidence: TextTable | None
     control_evidence: TextTable | None
@@ -96,7 +110,9 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
     controls = document.controls or ControlsData(0, 0, 0.0, (), (), ())
-    comparison, figure = _comparison(document)
+    seed = document.parameters.seed
+    answers = compare_trials(document.trials, seed) if document.trials else ()
+    comparison, figure = _comparison(document, answers)
     return Section(
         name=name,
         experiment=document.experiment,
@@ -109,6 +125,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         time_plots=tuple(time_plots(scans.samples)) if scans.samples else (),
         timelines=_timelines(scans),
         builds=build_figures(document.index_build) if document.index_build else None,
+        trials=trial_figures(document.trials, answers) if document.trials else None,
         io=io_table(scans.samples) if scans.samples else None,
         evidence=evidence_table(scans.samples) if scans.samples else None,
         control_evidence=control_evidence_table(controls.evidence) if controls.evidence else None,
@@ -119,8 +136,10 @@ def _section(name: str, document: ResultDocument) -> Section:
     )
 
 
-def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
-    """Table and plot of the ratios."""
+def _comparison(
+    document: ResultDocument, answers: Sequence[TrialComparison]
+) -> tuple[TextTable, Markup]:
+    """Table and plot of the ratios; `answers` are those of trials, whose panels have the plots."""
     seed = document.parameters.seed
     if document.controls:
         ratios = compare_controls(document.controls.samples, seed)
@@ -137,6 +156,8 @@ def _comparison(document: ResultDocument) -> tuple[TextTable, Markup]:
     if document.index_build:
         built = compare_builds(document.index_build.samples, seed)
         return build_comparison_table(built), build_ratio_plot(built)
+    if document.trials:
+        return trial_comparison_table(answers), Markup("")
     compared = compare_scans(document.index_scan.samples if document.index_scan else (), seed)
     return scan_comparison_table(compared), scan_ratio_plot(compared)
 

@@ -2,10 +2,16 @@
 
 import click
 
+from lookahead.commands.run.bitmap_scan import bitmap_scan
+from lookahead.commands.run.cached_scan import cached_scan
+from lookahead.commands.run.concurrent_scans import concurrent_scans
 from lookahead.commands.run.controls import controls
 from lookahead.commands.run.index_build import index_build
 from lookahead.commands.run.index_scan import index_scan
 from lookahead.commands.run.latency import latency
+from lookahead.commands.run.range_query import range_query
+from lookahead.commands.run.seq_scan import seq_scan
+from lookahead.commands.run.throttled import throttled
 from lookahead.errors import ExitStatus, LabError
 
 
@@ -36,3 +42,13 @@ run.add_command(index_scan)
 run.add_command(latency)
 run.add_command(index_build)
 run.add_command(controls)
+run.add_command(bitmap_scan)
+run.add_command(cached_scan)
+run.add_command(range_query)
+run.add_command(throttled)
+run.add_command(seq_scan)
+run.add_command(concurrent_scans)
+# Chapters of the source articles.
+run.add_command(bitmap_scan, "article-1")
+run.add_command(seq_scan, "article-2")
+run.add_command(cached_scan, "article-4")

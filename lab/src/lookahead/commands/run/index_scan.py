@@ -6,15 +6,16 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.options import (
+    COMMON_READ_AHEAD_HELP,
     io_method_option,
     limit_option,
     pages_option,
+    read_ahead_option,
     repetitions_option,
     run_request,
     shared_options,
 )
 from lookahead.commands.run.outcome import show_outcome
-from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.experiments.index_scan import run_index_scan
 from lookahead.experiments.request import IndexScanRequest
 
@@ -39,15 +40,7 @@ from lookahead.experiments.request import IndexScanRequest
     help="Share of the table's pages that a scan in heap order touches; may be repeated. "
     "Default: 10, 25, 50 and 75, none with --demo.",
 )
-@click.option(
-    "--read-ahead",
-    "read_aheads_kb",
-    type=click.IntRange(0, MAX_READ_AHEAD_KB),
-    multiple=True,
-    metavar="KB",
-    help="Read-ahead of the disk, set during the run; may be repeated. Default: the machine's "
-    "own, in the full size also 128 where permitted.",
-)
+@read_ahead_option(COMMON_READ_AHEAD_HELP)
 @pass_command_context
 def index_scan(
     context: CommandContext,

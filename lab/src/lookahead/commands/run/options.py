@@ -13,6 +13,8 @@ from lookahead.commands.options import (
     pg_config_option,
     seed_option,
 )
+from lookahead.commands.run.lists import Percent, list_option
+from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.request import RunRequest, Size
@@ -20,6 +22,10 @@ from lookahead.experiments.request import RunRequest, Size
 _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 
+COMMON_READ_AHEAD_HELP = (
+    "Read-ahead of the disk, set during the run; may be repeated. Default: the machine's own, in "
+    "the full size also 128 where permitted."
+)
 _SHARED_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
     click.option("--quick", is_flag=True, help="Middle size: at most 2 min a scenario."),
@@ -45,6 +51,12 @@ _SHARED_OPTIONS = (
         metavar="DIR",
         help="Where the server's folder is made: the disk to measure. "
         "Default: the temporary directory.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Device profile of `lookahead probe` for the server. Default: none.",
     ),
     seed_option("Seed of the data, the keys and the interval."),
     click.option("--keep", is_flag=True, help="Keep the server's folder."),
@@ -99,6 +111,41 @@ def limit_option(help_text: str) -> Callable[[CommandT], CommandT]:
     )
 
 
+def table_pages_option(command: CommandT) -> CommandT:
+    """The size of the table in pages."""
+    option = click.option(
+        "--table-pages",
+        type=click.IntRange(1, _MAX_PAGES),
+        metavar="N",
+        help="Pages of 8 kB that the table has. Default: by size.",
+    )
+    return option(command)
+
+
+def pages_share_option(command: CommandT) -> CommandT:
+    """The shares of a table's pages that a scan hits."""
+    option = list_option(
+        "--pages-share",
+        "shares",
+        Percent(),
+        "PERCENT,...",
+        "Shares of the table's pages that a scan hits. Default: by size.",
+    )
+    return option(command)
+
+
+def read_ahead_option(help_text: str) -> Callable[[CommandT], CommandT]:
+    """The read-ahead of the disk to measure at."""
+    return click.option(
+        "--read-ahead",
+        "read_aheads_kb",
+        type=click.IntRange(0, MAX_READ_AHEAD_KB),
+        multiple=True,
+        metavar="KB",
+        help=help_text,
+    )
+
+
 def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
     """What the shared options say; LabError when they contradict each other."""
     if shared["demo"] and shared["quick"]:
@@ -112,6 +159,7 @@ def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
         library=shared["library"],
         output=shared["output"],
         directory=shared["directory"],
+        profile=shared["profile"],
         seed=shared["seed"],
         keep=shared["keep"],
         command=context.command,

@@ -1,0 +1,177 @@
+"""`lookahead probe`: measure the device below a folder or tablespace, and write its profile."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import seed_option
+from lookahead.device.identity import device_of
+from lookahead.device.probe.display import summary_lines
+from lookahead.device.probe.place import Place, named_folder, tablespace_folder
+from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
+from lookahead.device.probe.probe_data import ProbeDocument
+from lookahead.device.probe.test_file import MIN_BYTES
+from lookahead.device.profile import merge_into, read_profiles
+from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
+from lookahead.errors import ExitStatus, LabError
+
+_MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 60, 3600
+_MAX_SIZE_MB = 1024 * 1024
+# Leaves a device that serves several GB/s idle for most of the time, and one that serves less than
+# this unlimited, which cannot be helped: it is the figure that is looked for.
+_DEFAULT_RATE_MB = 500
+_MAX_RATE_MB = 1_000_000
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[FOLDER]")
+@click.option("--tablespace", metavar="NAME", help="Instead the folder of this tablespace.")
+@click.option(
+    "--dsn",
+    metavar="STRING",
+    help="With --tablespace: connection string. Default: libpq's rules (PGHOST, ...).",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "fio", "own"]),
+    default="auto",
+    show_default=True,
+    help="What reads. auto: fio if it is installed and --time is 30 or more.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the profile for pg_lookahead.device_profile; other devices in it are kept.",
+)
+@click.option(
+    "--size",
+    "size_mb",
+    type=click.IntRange(MIN_BYTES // 2**20, _MAX_SIZE_MB),
+    metavar="MB",
+    help=f"Size of the test file. Default: {DEFAULT_SIZE_BYTES // 2**20}, at most a tenth of the "
+    "free space.",
+)
+@click.option(
+    "--time",
+    "time_s",
+    type=click.IntRange(_MIN_TIME_S, _MAX_TIME_S),
+    default=_DEFAULT_TIME_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Begin no round that would end later; the first is always finished.",
+)
+@click.option(
+    "--rate",
+    "rate_mb",
+    type=click.IntRange(0, _MAX_RATE_MB),
+    default=_DEFAULT_RATE_MB,
+    show_default=True,
+    metavar="MB/S",
+    help="Mean over the probe, which rests in between; 0: no limit.",
+)
+@click.option(
+    "--read-ahead",
+    "read_aheads_kb",
+    type=click.IntRange(0, MAX_READ_AHEAD_KB),
+    multiple=True,
+    metavar="KB",
+    help="Change the system's read-ahead of the disk to this for buffered reads, and put it back "
+    "(root only); may be repeated. Default: as it is.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the result file.",
+)
+@seed_option("Seed of the places, the order and the intervals.")
+@click.option(
+    "--force", "forced", is_flag=True, help="Also on a standby, a busy device or a busy server."
+)
+@pass_command_context
+def probe(context: CommandContext, /, **options: Any) -> None:
+    """Measure the device below FOLDER.
+
+    Random and sequential direct reads of a test file without a name, which is gone however the
+    probe ends. Writes a result file with all samples and, with --profile, the file that tells the
+    extension how deep and how large to read.
+
+    Exit status: 0 done; 1 a read or a write failed; 2 wrong usage, no folder; 3 no direct reads
+    possible, no room, no permission, no connection, or the device is not to be disturbed (see
+    --force); 130 interrupted, what was measured is kept.
+    """
+    profile: Path | None = options["profile"]
+    size_mb: int | None = options["size_mb"]
+    place = _place(options["folder"], options["tablespace"], options["dsn"])
+    if profile is not None:
+        # What would forbid to write it is better said before a minute is spent on measuring.
+        read_profiles(profile)
+        device_of(place.folder)
+    request = ProbeRequest(
+        place=place,
+        engine=options["engine"],
+        size_bytes=size_mb * 2**20 if size_mb is not None else None,
+        time_s=float(options["time_s"]),
+        rate_mb_per_s=float(options["rate_mb"]),
+        read_aheads_kb=tuple(dict.fromkeys(options["read_aheads_kb"])),
+        output=options["output"],
+        seed=options["seed"],
+        forced=options["forced"],
+        command=context.command,
+    )
+    file, document = run_probe(request, context.terminal.step)
+    _show(context, document)
+    context.terminal.result(f"result: {file.path}")
+    if profile is not None:
+        _write_profile(context, document, profile)
+    elif document.profile is not None:
+        context.terminal.step("for the extension: the same again with --profile FILE")
+
+
+def _place(folder: Path | None, tablespace: str | None, dsn: str | None) -> Place:
+    if (folder is None) == (tablespace is None):
+        raise LabError(
+            "name either a folder or a tablespace",
+            "Such as `lookahead probe FOLDER` or `lookahead probe --tablespace pg_default`.",
+            status=ExitStatus.USAGE,
+        )
+    if tablespace is not None:
+        return tablespace_folder(tablespace, dsn)
+    if dsn is not None:
+        raise LabError("--dsn needs --tablespace", "Leave it out.", status=ExitStatus.USAGE)
+    assert folder is not None
+    return named_folder(folder)
+
+
+def _show(context: CommandContext, document: ProbeDocument) -> None:
+    assert document.summary is not None
+    for line in summary_lines(document.summary):
+        context.terminal.result(line)
+    for finding in document.findings:
+        context.terminal.finding(finding.level, finding.text, finding.advice)
+
+
+def _write_profile(context: CommandContext, document: ProbeDocument, path: Path) -> None:
+    if document.profile is None:
+        raise LabError(
+            "no profile was written: see the warning above",
+            "The measurements are in the result file.",
+        )
+    merge_into(path, document.profile)
+    context.terminal.result(f"profile: {path}")
+    absolute = path.resolve()
+    context.terminal.step(
+        f"use it: ALTER SYSTEM SET pg_lookahead.device_profile = '{absolute}'; "
+        "SELECT pg_reload_conf();"
+    )
+    if os.geteuid() != 0:
+        context.terminal.step(
+            "the file has to belong to root or to the server's account: "
+            f"sudo chown root {absolute}, if this is neither"
+        )

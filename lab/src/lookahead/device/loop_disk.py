@@ -1,0 +1,144 @@
+"""A disk of one's own: a file on another disk, a loop device that reads it directly, ext4.
+
+    with LoopDisk(size_bytes, folder) as disk:
+        disk.make_file_system()
+        ...  # disk.disk is the folder of its file system
+
+    FOLDER/served    the file
+    FOLDER/disk      the file system on the loop device of that file
+
+Its settings, such as the read-ahead, are ours to change, where those of the machine's disk may not
+be touched. Needs root and loop devices. It is taken apart with the process that made it, whichever
+way that ends (delay_janitor.py).
+"""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lookahead.account import own_account
+from lookahead.device import delay_janitor
+from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.janitor_process import JanitorProcess
+
+
+class LoopDisk:
+    """The disk, made on entry; raises LabError where the machine does not permit it.
+
+    `directory` is where its folder is made (None: the temporary directory).
+    """
+
+    what = "loop disk"
+    needs = "loop devices"
+
+    def __init__(self, size_bytes: int, directory: Path | None = None) -> None:
+        self.size_bytes = size_bytes
+        self._directory = directory
+        self._folder = Path()
+        self._loop: Path | None = None
+        self._janitor: JanitorProcess | None = None
+
+    def __enter__(self) -> Self:
+        self._check_permitted()
+        try:
+            if self._directory is not None:
+                self._directory.mkdir(parents=True, exist_ok=True)
+            prefix = f"lookahead-{self.what.split()[0]}-"
+            self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self._directory))
+        except OSError as error:
+            raise LabError(
+                f"cannot make a folder for the {self.what}: {error}",
+                "Name another place with --directory.",
+                status=ExitStatus.ENVIRONMENT,
+            ) from None
+        self._folder.chmod(0o755)  # the server's account passes through
+        self._janitor = JanitorProcess(delay_janitor.__file__, self._folder)
+        try:
+            self._make_file(self._folder / delay_janitor.SERVED_FILE)
+            self._attach_loop()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    @property
+    def loop(self) -> Path:
+        """The loop device."""
+        assert self._loop is not None
+        return self._loop
+
+    @property
+    def disk(self) -> Path:
+        """Where its file system is mounted."""
+        return self._folder / delay_janitor.DISK
+
+    def make_file_system(self) -> None:
+        """An ext4 on the device, mounted."""
+        self.disk.mkdir()
+        # Everything is written at once rather than behind the server's back later.
+        self._run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,nodiscard", str(self.loop))
+        self._run("mount", str(self.loop), str(self.disk))
+        self.disk.chmod(0o755)
+
+    def not_permitted(self, reason: str) -> LabError:
+        """The error that says why there can be none here."""
+        return LabError(
+            f"a {self.what} cannot be made: {reason}",
+            f"It takes {self.needs}, which containers often lack: use a machine of your own.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+
+    def _check_permitted(self) -> None:
+        if os.geteuid() != 0:
+            raise self.not_permitted("it needs root")
+
+    def _make_file(self, file: Path) -> None:
+        """The file below the loop device: here all of it, so that no read meets a hole."""
+        try:
+            with file.open("wb") as opened:
+                os.posix_fallocate(opened.fileno(), 0, self.size_bytes)
+        except OSError as error:
+            raise self.not_permitted(f"{error.strerror}: {file}") from None
+
+    def _attach_loop(self) -> None:
+        served = self._folder / delay_janitor.SERVED_FILE
+        # Direct: past the page cache of the file, and several requests at a time.
+        done = self._run("losetup", "--find", "--show", "--direct-io=on", str(served))
+        self._loop = Path(done.stdout.strip())
+        direct = Path("/sys/block") / self._loop.name / "loop/dio"
+        if direct.read_text().strip() != "1":
+            raise self.not_permitted("the loop device does not take direct I/O")
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        try:
+            done = own_account().run(command)
+        except OSError as error:
+            raise self.not_permitted(f"cannot run {command[0]}: {error.strerror}") from None
+        if done.returncode != 0:
+            raise self.not_permitted(f"{command[0]} fails:\n{last_lines(done.stderr)}")
+        return done
+
+    def _close(self) -> None:
+        """Have the janitor take everything apart; LabError when something stays behind."""
+        assert self._janitor is not None
+        left = not self._janitor.finish()
+        self._finish(left=left)
+        if left:
+            raise LabError(
+                f'the {self.what} in "{self._folder}" could not be taken apart',
+                "Look for processes that still use it, then: umount, losetup -d.",
+            )
+
+    def _finish(self, *, left: bool) -> None:
+        """What else there is to end; `left` says that something stays behind."""

@@ -1,0 +1,205 @@
+"""What the samples of a probe say: curves, knees and the gap limit, with bootstrap intervals.
+
+The rounds of a probe measure everything once each, in an order of their own, so a slow minute of
+the machine falls on one round. Rounds are resampled whole, with replacement; a figure is worked out
+anew from the medians of each resample, and the interval is the percentile bootstrap
+(lookahead.stats says what that assumes).
+
+The knee of a curve is its smallest x that reaches `KNEE_SHARE` of the best median.
+
+The gap limit: bridging a gap of g blocks costs the time to transfer them, skipping it costs one
+more request. With the queue of the device kept full, a request costs 1 / IOPS at that depth, so
+bridging pays while g * 8 kB / bandwidth < 1 / IOPS: the limit is the largest such g.
+"""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import median
+
+from lookahead.device.probe.pattern import BLOCK_BYTES
+from lookahead.device.probe.probe_data import (
+    Curve,
+    CurvePoint,
+    GapPoint,
+    Interval,
+    ProbeCurve,
+    ProbeSample,
+    ProbeSummary,
+)
+from lookahead.device.profile import MAX_GAP_BLOCKS
+from lookahead.stats import CONFIDENCE, quantile
+
+KNEE_SHARE = 0.95
+# In flight while the size of sequential requests is varied: enough to keep a device busy, few
+# enough that the largest requests do not wait for memory. Arbitrary.
+STREAM_DEPTH = 8
+# Each resample works out every curve; the ends of the intervals move little beyond this.
+_RESAMPLES = 1000
+
+Rounds = Sequence[Sequence[ProbeSample]]
+
+
+@dataclass(frozen=True)
+class _CurveShape:
+    """Which samples belong to a curve, what x and y are."""
+
+    name: Curve
+    x_name: str
+    unit: str
+    belongs: Callable[[ProbeSample], bool]
+    x_of: Callable[[ProbeSample], int]
+    y_of: Callable[[ProbeSample], float]
+
+
+def _request_kb(sample: ProbeSample) -> int:
+    return sample.request_bytes // 1024
+
+
+_DEPTH_CURVE = _CurveShape(
+    "random reads",
+    "depth",
+    "reads/s",
+    lambda sample: sample.kind == "random",
+    lambda sample: sample.depth,
+    lambda sample: sample.requests_per_s,
+)
+_SIZE_CURVE = _CurveShape(
+    "sequential reads",
+    "request kB",
+    "MB/s",
+    lambda sample: sample.kind == "sequential" and sample.depth == STREAM_DEPTH,
+    _request_kb,
+    lambda sample: sample.mb_per_s,
+)
+_SINGLE_SIZE_CURVE = _CurveShape(
+    "sequential reads, one at a time",
+    "request kB",
+    "MB/s",
+    lambda sample: sample.kind == "sequential" and sample.depth == 1,
+    _request_kb,
+    lambda sample: sample.mb_per_s,
+)
+_READ_AHEAD_CURVE = _CurveShape(
+    "buffered reads",
+    "read-ahead kB",
+    "MB/s",
+    lambda sample: sample.kind == "buffered",
+    lambda sample: sample.read_ahead_kb or 0,
+    lambda sample: sample.mb_per_s,
+)
+_SHAPES = (_DEPTH_CURVE, _SIZE_CURVE, _SINGLE_SIZE_CURVE, _READ_AHEAD_CURVE)
+
+
+def summarize(rounds: Rounds, seed: int) -> ProbeSummary:
+    """Curves, knees and limits of at least one complete round."""
+    generator = random.Random(seed)
+    resamples = [generator.choices(rounds, k=len(rounds)) for _ in range(_RESAMPLES)]
+    curves = tuple(_curve(shape, rounds, resamples) for shape in _SHAPES)
+    gaps = _gaps(rounds, resamples)
+    return ProbeSummary(
+        rounds=len(rounds),
+        latency_us=_interval(_latency, rounds, resamples),
+        bandwidth_mb=_interval(_bandwidth, rounds, resamples),
+        curves=curves,
+        gap_depth=next(s.depth for s in rounds[0] if s.kind == "through"),
+        gaps=gaps,
+        gap_limit=_interval(_gap_limit, rounds, resamples),
+        gap_break_even=_break_even(gaps),
+    )
+
+
+def depth_knee(rounds: Rounds) -> int:
+    """The depth beyond which random reads gain nothing."""
+    return _knee(_medians(_DEPTH_CURVE, rounds))
+
+
+def gap_limit(iops: float, bandwidth_mb: float) -> int:
+    """The largest g with g * 8 kB / bandwidth < 1 / IOPS; see the module."""
+    worth = bandwidth_mb * 1e6 / (iops * BLOCK_BYTES)
+    return max(0, min(MAX_GAP_BLOCKS, math.ceil(worth) - 1))
+
+
+def _medians(shape: _CurveShape, rounds: Rounds) -> dict[int, float]:
+    values: dict[int, list[float]] = {}
+    for samples in rounds:
+        for sample in samples:
+            if shape.belongs(sample):
+                values.setdefault(shape.x_of(sample), []).append(shape.y_of(sample))
+    return {x: median(values[x]) for x in sorted(values)}
+
+
+def _knee(curve: dict[int, float]) -> int:
+    enough = KNEE_SHARE * max(curve.values())
+    return next(x for x, value in curve.items() if value >= enough)
+
+
+def _curve(shape: _CurveShape, rounds: Rounds, resamples: Sequence[Rounds]) -> ProbeCurve:
+    curve = _medians(shape, rounds)
+    again = [_medians(shape, resample) for resample in resamples]
+    points = tuple(
+        CurvePoint(x, _spread(value, [other[x] for other in again])) for x, value in curve.items()
+    )
+    knee = _spread(_knee(curve), [_knee(other) for other in again]) if len(curve) > 1 else None
+    return ProbeCurve(shape.name, shape.x_name, shape.unit, points, knee)
+
+
+def _latency(rounds: Rounds) -> float:
+    latencies = [
+        sample.median_latency_us
+        for samples in rounds
+        for sample in samples
+        if sample.kind == "random" and sample.median_latency_us is not None
+    ]
+    return median(latencies)
+
+
+def _bandwidth(rounds: Rounds) -> float:
+    return max(_medians(_SIZE_CURVE, rounds).values())
+
+
+def _gap_limit(rounds: Rounds) -> float:
+    curve = _medians(_DEPTH_CURVE, rounds)
+    return gap_limit(curve[_knee(curve)], _bandwidth(rounds))
+
+
+def _gaps(rounds: Rounds, resamples: Sequence[Rounds]) -> tuple[GapPoint, ...]:
+    """A pair that is skipped takes two requests."""
+    through, skip = (
+        _curve(
+            _CurveShape(
+                "random reads",
+                "gap",
+                "pairs/s",
+                lambda sample, kind=kind: sample.kind == kind,  # type: ignore[misc]
+                lambda sample: sample.gap_blocks,
+                lambda sample, requests=requests: sample.requests_per_s / requests,  # type: ignore[misc]
+            ),
+            rounds,
+            resamples,
+        )
+        for kind, requests in (("through", 1), ("skip", 2))
+    )
+    pairs = zip(through.points, skip.points, strict=True)
+    return tuple(GapPoint(a.x, a.figure, b.figure) for a, b in pairs)
+
+
+def _break_even(gaps: Sequence[GapPoint]) -> int | None:
+    """The same tolerance as for knees. Gaps of 0 are adjacent blocks: nothing is bridged."""
+    wide = sorted((gap for gap in gaps if gap.gap_blocks > 0), key=lambda gap: gap.gap_blocks)
+    paying = [*takewhile(lambda gap: gap.through.value >= KNEE_SHARE * gap.skip.value, wide)]
+    return paying[-1].gap_blocks if paying else None
+
+
+def _interval(
+    figure: Callable[[Rounds], float], rounds: Rounds, resamples: Sequence[Rounds]
+) -> Interval:
+    return _spread(figure(rounds), [figure(resample) for resample in resamples])
+
+
+def _spread(value: float, others: Sequence[float]) -> Interval:
+    ordered = sorted(others)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    return Interval(value, quantile(ordered, tail), quantile(ordered, 1.0 - tail))

@@ -1,0 +1,134 @@
+"""Where to probe: a folder named by the user, or that of a tablespace; and whether one should.
+
+A probe keeps the device busy for a minute. What would suffer from that is looked for before:
+requests of others at the device, sessions at work, a standby that has to keep up.
+"""
+
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from lookahead.device.block_device import find_block_device
+from lookahead.device.counters import parse_diskstats
+from lookahead.errors import ExitStatus, LabError
+
+# Of the time in which the device has any request; more than a quiet server's checkpointer.
+MAX_BUSY_PERCENT = 20.0
+_LOOK_SECONDS = 1.0
+_STANDBY_FILES = ("standby.signal", "recovery.signal")
+_DSN_HINT = "Name the server with --dsn, or set PGHOST, PGPORT, PGUSER and PGDATABASE."
+
+_STATE = """
+SELECT pg_catalog.pg_is_in_recovery(),
+       pg_catalog.inet_server_addr() IS DISTINCT FROM pg_catalog.inet_client_addr(),
+       (SELECT count(*) FROM pg_catalog.pg_stat_activity
+        WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+          AND (state IS NULL OR state NOT LIKE 'idle%%'))
+"""
+_LOCATION = """
+SELECT CASE WHEN spcname IN ('pg_default', 'pg_global')
+            THEN pg_catalog.current_setting('data_directory') || '/base'
+            ELSE pg_catalog.pg_tablespace_location(oid) END
+FROM pg_catalog.pg_tablespace WHERE spcname = %s
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder to probe, and why one should not (a hint for each; empty: nothing against it)."""
+
+    folder: Path
+    objections: tuple[str, ...]
+
+
+def named_folder(folder: Path) -> Place:
+    """A folder that the user has named; LabError when it is none."""
+    _check_is_folder(folder)
+    resolved = folder.resolve()
+    standby = [
+        parent
+        for parent in (resolved, *resolved.parents)
+        if any((parent / name).exists() for name in _STANDBY_FILES)
+    ]
+    return Place(resolved, ("it is in the data directory of a standby",) if standby else ())
+
+
+def tablespace_folder(name: str, dsn: str | None) -> Place:
+    """The folder of a tablespace of the server that libpq's rules or `dsn` lead to."""
+    try:
+        with psycopg.connect(dsn or "", autocommit=True) as connection:
+            state = connection.execute(_STATE).fetchone()
+            found = connection.execute(_LOCATION, [name]).fetchone()
+    except psycopg.OperationalError as error:
+        text = str(error).strip().splitlines()[0]
+        raise LabError(
+            f"cannot connect: {text}", _DSN_HINT, status=ExitStatus.ENVIRONMENT
+        ) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise LabError(
+            f"the server does not say where the tablespace is: {error.diag.message_primary}",
+            "Connect as a member of pg_monitor.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
+    if found is None:
+        raise LabError(
+            f'there is no tablespace "{name}"',
+            "SELECT spcname FROM pg_tablespace lists them.",
+            status=ExitStatus.USAGE,
+        )
+    assert state is not None
+    in_recovery, is_remote, active = state
+    folder = Path(found[0])
+    if is_remote or not folder.exists():
+        raise LabError(
+            f'the folder of tablespace "{name}" is not on this machine, or not accessible',
+            "Run the probe on the server, as the server's account or as root.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    _check_is_folder(folder)
+    objections = []
+    if in_recovery:
+        objections.append("the server is a standby")
+    if active:
+        objections.append(f"sessions at work on the server: {active}")
+    return Place(folder.resolve(), tuple(objections))
+
+
+def busy_objection(folder: Path) -> str | None:
+    """What the kernel says of the device's load within a second; None when it is low or unknown."""
+    device = find_block_device(folder)
+    if device is None:
+        return None
+    before = parse_diskstats(Path("/proc/diskstats").read_text(), device.name)
+    started = time.monotonic()
+    time.sleep(_LOOK_SECONDS)
+    after = parse_diskstats(Path("/proc/diskstats").read_text(), device.name)
+    if before is None or after is None:
+        return None
+    busy_ms = after.busy_ms - before.busy_ms
+    percent = min(100.0, busy_ms / 10 / (time.monotonic() - started))
+    if percent <= MAX_BUSY_PERCENT:
+        return None
+    return f"{device.name} is busy {percent:.0f} % of the time"
+
+
+def _check_is_folder(folder: Path) -> None:
+    try:
+        mode = folder.stat().st_mode
+    except OSError as error:
+        raise LabError(
+            f'cannot look at "{folder}": {error.strerror}',
+            "Name an existing folder on the device to measure.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
+    if not stat.S_ISDIR(mode):
+        kind = "a block device" if stat.S_ISBLK(mode) else "no folder"
+        raise LabError(
+            f'"{folder}" is {kind}',
+            "Name a folder on a file system of the device: the probe makes a file of its own "
+            "there, and never touches a device.",
+            status=ExitStatus.USAGE,
+        )

@@ -1,0 +1,144 @@
+"""What a probe writes to its result file: every raw sample, and what was made of them.
+
+Every field is written under its own name; a change of meaning or name is a change of
+`SCHEMA_VERSION`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lookahead.device.profile import DeviceProfile
+from lookahead.machine import MachineFacts, SourceFacts
+from lookahead.results import Finding
+
+SCHEMA = "lookahead-probe"
+SCHEMA_VERSION = 1
+
+SampleKind = Literal["random", "sequential", "through", "skip", "buffered"]
+Curve = Literal[
+    "random reads", "sequential reads", "sequential reads, one at a time", "buffered reads"
+]
+
+
+@dataclass(frozen=True)
+class ProbeParameters:
+    """What was asked for; `rate_mb_per_s` (10^6 bytes) is 0 without a limit."""
+
+    size_bytes: int
+    time_s: float
+    rate_mb_per_s: float
+    slice_s: float
+    seed: int
+    read_aheads_kb: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProbeSample:
+    """One slice of one pattern. `kind` "buffered" reads through the cache of the system.
+
+    `read_ahead_kb` was in effect then, None of direct reads. See `Pattern` and `Reading`.
+    """
+
+    round: int
+    sequence: int
+    engine: str
+    kind: SampleKind
+    depth: int
+    request_bytes: int
+    gap_blocks: int
+    read_ahead_kb: int | None
+    requests: int
+    seconds: float
+    median_latency_us: float | None
+
+    @property
+    def requests_per_s(self) -> float:
+        """The rate."""
+        return self.requests / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        """In 10^6 bytes."""
+        return self.requests_per_s * self.request_bytes / 1e6
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure with its bootstrap interval of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The median of a figure at `x` with its interval."""
+
+    x: int
+    figure: Interval
+
+
+@dataclass(frozen=True)
+class ProbeCurve:
+    """A figure against what it depends on, and the smallest x that reaches 95 % of the best.
+
+    `unit` is that of the figures, `x_name` says what x is. `knee` is None with a single point.
+    """
+
+    name: Curve
+    x_name: str
+    unit: str
+    points: tuple[CurvePoint, ...]
+    knee: Interval | None
+
+
+@dataclass(frozen=True)
+class GapPoint:
+    """Pairs of blocks per second, `gap_blocks` apart: read through the gap, or skipping it."""
+
+    gap_blocks: int
+    through: Interval
+    skip: Interval
+
+
+@dataclass(frozen=True)
+class ProbeSummary:
+    """What the samples of all complete rounds say.
+
+    `gap_limit` is worked out from IOPS and bandwidth; `gap_break_even` is the longest gap measured
+    up to which reading through gave 95 % of the pairs or more, None when even the shortest did not.
+    """
+
+    rounds: int
+    latency_us: Interval
+    bandwidth_mb: Interval
+    curves: tuple[ProbeCurve, ...]
+    gap_depth: int
+    gaps: tuple[GapPoint, ...]
+    gap_limit: Interval
+    gap_break_even: int | None
+
+
+@dataclass(frozen=True)
+class ProbeDocument:
+    """One result file of `lookahead probe`; times are UTC in ISO 8601.
+
+    `profile` is None when the run is incomplete or its figures are not to be trusted.
+    """
+
+    schema: str
+    schema_version: int
+    status: Literal["incomplete", "complete"]
+    ending: str
+    started_at: str
+    finished_at: str | None
+    command: tuple[str, ...]
+    lab_version: str
+    source: SourceFacts
+    machine: MachineFacts
+    parameters: ProbeParameters
+    findings: tuple[Finding, ...]
+    samples: tuple[ProbeSample, ...]
+    summary: ProbeSummary | None
+    profile: DeviceProfile | None

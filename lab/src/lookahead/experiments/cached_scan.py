@@ -1,0 +1,238 @@
+"""The experiment "cached-scan", the question of the fourth source article.
+
+Counting the rows of a bitmap scan, of which every page is in shared buffers: with a `work_mem` so
+small that the bitmap is lossy, as the article, and with one that keeps it exact; by up to four
+parallel workers. There is nothing to wait for, so look-ahead can only cost. Beside it the same
+numbers of workers with cold data.
+"""
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from lookahead.aims import CACHED_AIM, parallel_aim
+from lookahead.errors import LabError
+from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
+from lookahead.experiments.page_table import (
+    FILLER,
+    TABLE,
+    page_table_bytes,
+    select_value,
+    selections_for,
+)
+from lookahead.experiments.page_table_setup import (
+    SCAN_SETTINGS,
+    needed_bytes,
+    prepare_page_table,
+)
+from lookahead.experiments.request import CachedScanRequest, Size, Temperature
+from lookahead.experiments.runner import Run
+from lookahead.experiments.trial_run import run_trials
+from lookahead.experiments.trials import Trial, Trials, explain_trial
+from lookahead.render import Terminal
+from lookahead.trial_measurements import (
+    Factor,
+    NodeEvidence,
+    Question,
+    Reference,
+    TrialArm,
+    TrialScenario,
+)
+
+# What the planner needs to take as many workers as it is given, and no more: pages cost it nothing,
+# since workers share the rows only by its reckoning.
+_PARALLEL = {
+    "seq_page_cost": "0",
+    "random_page_cost": "0",
+    "parallel_setup_cost": "0",
+    "parallel_tuple_cost": "0",
+    "min_parallel_table_scan_size": "0",
+}
+_SETTINGS = (0, None, 1000)
+_NOT_LOADED = "not loaded"
+# Of the pages, cold: each has one row, so that all time is reading.
+_COLD_SHARE = 0.42
+_COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
+_ARTICLE = "article: what the fourth source article measured on its own machine"
+_ARTICLE_MS = {
+    0: (("article: setting 0", 2620.0), ("article: default", 2635.0), ("article: 1000", 2662.0)),
+    4: (("article: setting 0", 952.0), ("article: default", 1016.0), ("article: 1000", 1027.0)),
+}
+_ARTICLE_WORK_MEM = "64kB"
+
+
+@dataclass(frozen=True)
+class SizeDefaults:
+    """What a size measures."""
+
+    table_pages: int
+    workers: tuple[int, ...]
+    work_mems: tuple[str, ...]
+    data: tuple[Temperature, ...]
+    rounds: int
+
+
+DEFAULTS: dict[Size, SizeDefaults] = {
+    "demo": SizeDefaults(10_000, (0, 2), (_ARTICLE_WORK_MEM,), ("cached", "cold"), 6),
+    "quick": SizeDefaults(40_000, (0, 2), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 8),
+    # The article's 10 million rows.
+    "full": SizeDefaults(
+        93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 12
+    ),
+}
+
+
+def run_cached_scan(request: CachedScanRequest, terminal: Terminal) -> Path:
+    """Measure and write the result; returns its path. Raises LabError."""
+    defaults = DEFAULTS[request.run.size]
+    wanted = SizeDefaults(
+        table_pages=request.table_pages or defaults.table_pages,
+        workers=request.workers or defaults.workers,
+        work_mems=request.work_mems or defaults.work_mems,
+        data=request.data or defaults.data,
+        rounds=request.repetitions or defaults.rounds,
+    )
+    # The table, its index, and room for what else is read.
+    buffers_mb = int(page_table_bytes(wanted.table_pages) * 1.2 / 2**20) + 64
+    return run_trials(
+        request.run,
+        "cached-scan",
+        terminal,
+        lambda run: _measure(run, wanted),
+        rounds=wanted.rounds,
+        settings={**SCAN_SETTINGS, "shared_buffers": f"{buffers_mb}MB"},
+        needed_bytes=needed_bytes(wanted.table_pages),
+    )
+
+
+def _measure(run: Run, wanted: SizeDefaults) -> None:
+    """Make the table; cached data first, while it is."""
+    trials = Trials(run)
+    (selection,) = selections_for((_COLD_SHARE,), ("uniform",))
+    pages = prepare_page_table(run, trials, wanted.table_pages, [selection], {})
+    cached = [
+        cached_trial(workers, memory)
+        for memory in (wanted.work_mems if "cached" in wanted.data else ())
+        for workers in wanted.workers
+    ]
+    cold = [
+        cold_trial(workers, selection.value, len(pages[selection.value]))
+        for workers in (wanted.workers if "cold" in wanted.data else ())
+    ]
+    total = sum(len(trial.arms) for trial in (*cached, *cold)) * wanted.rounds
+    with run.terminal.progress(total) as bar:
+        if cached:
+            run.server.restart()
+            warm(run, cached[0])
+        for trial in cached:
+            trials.measure(trial, wanted.rounds, bar, explain_cached)
+        for trial in cold:
+            trials.measure(trial, wanted.rounds, bar, explain_parallel)
+
+
+def warm(run: Run, trial: Trial) -> None:
+    """Bring the table into shared buffers: by stock's bitmap scan, which leaves it there."""
+    arm = next(arm for arm in trial.arms if arm.library == "off")
+    with connect_arm(run.server, arm) as connection:
+        explain_trial(connection, trial.statement, arm)
+
+
+def cached_trial(workers: int, work_mem: str) -> Trial:
+    """All rows but the chosen ones, on all pages; every setting by stock and by us."""
+    scenario = _scenario(workers, "cached", work_mem)
+    chosen = _settings(workers, work_mem)
+    pairs = [
+        tuple(concurrency_arm(BITMAP_SCAN, value, library, chosen) for library in ("off", "on"))
+        for value in _SETTINGS
+    ]
+    bare = arm_of(_NOT_LOADED, BITMAP_SCAN, "not loaded", chosen)
+    questions = [
+        Question(
+            scenario,
+            "default" if value is None else f"setting {value}",
+            (stock.name,),
+            (ours.name,),
+            CACHED_AIM,
+        )
+        for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
+    ]
+    questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",), CACHED_AIM))
+    beside = _ARTICLE_MS.get(workers, ()) if work_mem == _ARTICLE_WORK_MEM else ()
+    return Trial(
+        scenario=scenario,
+        statement=_COUNT_FILLER,
+        arms=(bare, *chain.from_iterable(pairs)),
+        questions=tuple(questions),
+        server={},
+        references=tuple(Reference(scenario, name, time_ms, _ARTICLE) for name, time_ms in beside),
+        cold=False,
+    )
+
+
+def cold_trial(workers: int, value: int, pages: int) -> Trial:
+    """The pages of one value, which are on the disk only."""
+    scenario = _scenario(workers, "cold", "64MB")
+    chosen = _settings(workers, "64MB")
+    stock = concurrency_arm(BITMAP_SCAN, None, "off", chosen)
+    ours = concurrency_arm(BITMAP_SCAN, None, "on", chosen)
+    return Trial(
+        scenario=scenario,
+        statement=select_value(value, what="count(pad)"),
+        arms=(stock, ours),
+        questions=(
+            Question(
+                scenario, "stock's default", (stock.name,), (ours.name,), parallel_aim(workers)
+            ),
+        ),
+        server={},
+        rows=pages,
+        pages=pages,
+    )
+
+
+def explain_cached(
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+) -> tuple[float, NodeEvidence | None]:
+    """The second of two executions, in which the session knows its shared buffers already.
+
+    LabError when it read anything.
+    """
+    explain_parallel(connection, statement, arm)
+    time_ms, evidence = explain_parallel(connection, statement, arm)
+    if evidence.shared_read_blocks:
+        raise LabError(
+            f"{evidence.shared_read_blocks} blocks were read although all should be cached",
+            "Is another session at work on this server? Repeat the run.",
+        )
+    return time_ms, evidence
+
+
+def explain_parallel(
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+) -> tuple[float, NodeEvidence]:
+    """As `explain_trial`; LabError also when other than the wanted workers came."""
+    time_ms, evidence = explain_trial(connection, statement, arm)
+    wanted = int(arm.settings["max_parallel_workers_per_gather"])
+    if evidence.workers != wanted:
+        raise LabError(
+            f"{evidence.workers} parallel workers were launched instead of {wanted}",
+            "Repeat the run when nothing else is running.",
+        )
+    return time_ms, evidence
+
+
+def _scenario(workers: int, data: Temperature, work_mem: str) -> TrialScenario:
+    return TrialScenario(
+        (Factor("workers", str(workers)), Factor("data", data), Factor("work_mem", work_mem))
+    )
+
+
+def _settings(workers: int, work_mem: str) -> dict[str, str]:
+    return {
+        **_PARALLEL,
+        "max_parallel_workers_per_gather": str(workers),
+        "work_mem": work_mem,
+    }

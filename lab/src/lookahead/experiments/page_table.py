@@ -1,0 +1,146 @@
+"""The table of the experiments on bitmaps: which pages a value of a column hits is chosen freely.
+
+As the table of the first source article: rows of 76 bytes, 107 a page, with a column `c1` of few
+values and a btree on it; the rows of a value come in the order of the table. The r-th row of a page
+has c1 = r if the page belongs to the r-th *selection*, else one of 201 values from FILLER on, the
+two ends half as frequent as the others; so a value from FILLER on is the article's own case.
+
+A selection is a share of the pages in a layout:
+
+    uniform    each page by chance
+    clustered  each run of CLUSTER_PAGES pages by chance: neighbours come together
+    periodic   pages at even distances: of 50 % every second one, no two of them neighbours
+
+Column `c2` is the same, and its index has the rows of a value in random order.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from lookahead.errors import LabError
+from lookahead.experiments.request import Layout
+from lookahead.trial_measurements import TrialTable
+
+LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
+
+BLOCK_BYTES = 8192
+TABLE = "lookahead_pages"
+HEAP_ORDER_INDEX, RANDOM_ORDER_INDEX = f"{TABLE}_c1", f"{TABLE}_c2"
+# Page header 24; line pointer 4, tuple header 24, three integers 12, a short varlena's length 1
+# and a pad of 32 make 73 bytes, aligned 76: 107 of them fit into 8192 - 24 and a 108th does not.
+ROWS_PER_PAGE, ROW_BYTES, PAD_BYTES = 107, 76, 32
+FILLER, FILLER_VALUES = 1000, 201
+ARTICLE_VALUE = FILLER + 19
+# One megabyte: longer than the gaps that are bridged. Arbitrary.
+CLUSTER_PAGES = 128
+_SHARE_STEPS = 1_000_000
+_INDEX_ENTRY_BYTES = 20 / 0.9  # with its line pointer; leaves are filled to 90 %
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The pages that `c1 = value` hits: a share of all of them (0..1) in a layout."""
+
+    value: int
+    share: float
+    layout: Layout
+
+
+def selections_for(shares: tuple[float, ...], layouts: tuple[Layout, ...]) -> list[Selection]:
+    """One selection for each share in each layout; LabError when there are too many for a page."""
+    wanted = [(share, layout) for layout in layouts for share in shares]
+    if len(wanted) > ROWS_PER_PAGE:
+        raise LabError(
+            f"{len(wanted)} selections of pages are too many: a page has {ROWS_PER_PAGE} rows",
+            "Name fewer shares or layouts.",
+        )
+    return [Selection(value, *pair) for value, pair in enumerate(wanted)]
+
+
+def page_table_bytes(pages: int) -> int:
+    """About what the table of so many pages and its indexes take, in bytes."""
+    return pages * BLOCK_BYTES + int(pages * ROWS_PER_PAGE * _INDEX_ENTRY_BYTES)
+
+
+def build_page_table(
+    connection: psycopg.Connection[Any], pages: int, selections: list[Selection], seed: int
+) -> TrialTable:
+    """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
+
+    Afterwards every page is all-visible and written out: scans of it write nothing.
+    """
+    started = time.monotonic()
+    rows = pages * ROWS_PER_PAGE
+    # Table and rows in one transaction, so that under wal_level = minimal no WAL is written.
+    with connection.transaction():
+        connection.execute(f"CREATE TABLE {TABLE} (id int, c1 int, c2 int, pad text)")
+        connection.execute(fill_statement(pages, selections, seed))
+    connection.execute(f"CREATE INDEX {HEAP_ORDER_INDEX} ON {TABLE} (c1)")
+    order = f"c2, hashint8extended(id, {seed})"
+    connection.execute(
+        f"CREATE INDEX {RANDOM_ORDER_INDEX} ON {TABLE} ({order}) WHERE c2 < {FILLER}"
+    )
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
+    connection.execute("CHECKPOINT")
+    found = connection.execute(
+        "SELECT relpages, relallvisible, reltuples::bigint, pg_table_size(oid), "
+        f"pg_indexes_size(oid) FROM pg_class WHERE oid = '{TABLE}'::regclass"
+    ).fetchone()
+    assert found is not None
+    if found[:3] != (pages, pages, rows):
+        raise LabError(
+            f"the table has {found[0]} pages ({found[1]} all-visible) and {found[2]} rows "
+            f"instead of {pages} pages and {rows} rows",
+            "Does this server have another block size or row layout than 8 kB and 64 bit?",
+        )
+    seconds = round(time.monotonic() - started, 1)
+    return TrialTable(TABLE, rows, pages, found[3], found[4], seconds)
+
+
+def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:
+    """The rows in the order of the table; which pages are chosen by chance follows from the seed.
+
+    The filler is as the article's `(random() * 200)::int`, from a hash instead.
+    """
+    cases = (
+        " ".join(f"WHEN {item.value} THEN {_is_chosen(item, seed)}" for item in selections)
+        or "WHEN 0 THEN false"
+    )
+    filler = f"{FILLER} + round(((hashint8extended(id, {seed}) & 65535) / 65536.0) * 200)::int"
+    return f"""
+        INSERT INTO {TABLE}
+        SELECT id, c, c, lpad(id::text, {PAD_BYTES}, '0')
+        FROM (SELECT id, CASE WHEN CASE r {cases} ELSE false END THEN r ELSE {filler} END AS c
+              FROM (SELECT id, id % {ROWS_PER_PAGE} AS r, id / {ROWS_PER_PAGE} AS page
+                    FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS placed
+             ) AS valued"""
+
+
+def _is_chosen(selection: Selection, seed: int) -> str:
+    """An expression over `page`: whether it belongs to the selection."""
+    limit = round(selection.share * _SHARE_STEPS)
+    if selection.layout == "periodic":
+        # The share of the pages up to this one, in whole pages, is one more than before it.
+        below = f"page::bigint * {limit} / {_SHARE_STEPS}"
+        return f"{below.replace('page', '(page + 1)')} > {below}"
+    unit = "page" if selection.layout == "uniform" else f"page / {CLUSTER_PAGES}"
+    # A seed of its own for each selection: the pages of one tell nothing about another's.
+    own = seed * ROWS_PER_PAGE + selection.value
+    return f"(hashint8extended({unit}, {own}) & 2147483647) % {_SHARE_STEPS} < {limit}"
+
+
+def select_value(value: int, column: str = "c1", what: str = "id, c1, pad") -> str:
+    """The statement of the experiments: the rows of one value."""
+    return f"SELECT {what} FROM {TABLE} WHERE {column} = {value}"
+
+
+def pages_hit(connection: psycopg.Connection[Any], value: int) -> list[int]:
+    """The numbers of the pages that a value hits, ascending, from the rows' own places."""
+    rows = connection.execute(
+        f"SELECT DISTINCT (ctid::text::point)[0]::int AS page FROM {TABLE} WHERE c1 = {value} "
+        "ORDER BY page"
+    ).fetchall()
+    return [int(row[0]) for row in rows]

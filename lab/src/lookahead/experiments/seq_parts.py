@@ -1,0 +1,169 @@
+"""The trials of the experiment "seq-scan": scans, bulk reads, VACUUM."""
+
+from time import monotonic
+from typing import Any
+
+import psycopg
+
+from lookahead.aims import RAW_DEVICE_AIM, SEQ_SCAN_AIM
+from lookahead.experiments.arms import SEQ_SCAN, arm_of
+from lookahead.experiments.scan_table import BLOCK_BYTES
+from lookahead.experiments.trial_plan import check_trial, parse_trial
+from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
+from lookahead.experiments.wide_table import WIDE
+from lookahead.server import PrivateServer
+from lookahead.trial_measurements import (
+    Factor,
+    NodeEvidence,
+    Question,
+    Reference,
+    TrialArm,
+    TrialScenario,
+)
+
+ACCOUNTS = "pgbench_accounts"
+STOCK, OURS = "seq", "ours"
+COPY_TABLE, COPY_STOCK, COPY_OURS = "COPY table", "COPY query, stock", "COPY query, ours"
+_COPY_QUERY = f"COPY (SELECT * FROM {WIDE}) TO STDOUT"
+_COPIES = {
+    # COPY of a table reads it without a plan: no extension can look ahead for it.
+    COPY_TABLE: f"COPY {WIDE} TO STDOUT",
+    COPY_STOCK: _COPY_QUERY,
+    COPY_OURS: _COPY_QUERY,
+}
+DEVICE = "device alone"
+_DEVICE_SOURCE = "device alone: the table's files read past the page cache, 1 MB requests"
+_ARTICLE = "article: COPY of some 3 GB on the second source article's own machine"
+# `blockdev --setra` in the article, in kB here.
+_ARTICLE_SECONDS = {
+    128: 26.0,
+    256: 24.0,
+    512: 22.0,
+    1024: 20.0,
+    2048: 19.0,
+    4096: 18.0,
+    8192: 19.0,
+    16384: 18.0,
+    163840: 24.0,
+}
+# What a backend takes for a page that it reads, in the kernel and in PostgreSQL.
+_CPU_US_PER_PAGE = 9.0
+BULK_SIZE = "pg_lookahead.bulk_read_size"
+CORE_SIZE = "0"  # PostgreSQL's own
+
+
+def scan_trial(read_ahead_kb: int | None, table_mb: int, device_ms: float | None) -> Trial:
+    """A sequential scan and COPY at a read-ahead; `device_ms` is what the disk alone takes."""
+    size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
+    scenario = TrialScenario((Factor("read-ahead", size), Factor("table", f"{table_mb} MB")))
+    references = []
+    if device_ms is not None:
+        references.append(Reference(scenario, DEVICE, device_ms, _DEVICE_SOURCE))
+    if read_ahead_kb in _ARTICLE_SECONDS:
+        article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000
+        references.append(Reference(scenario, "article: COPY", article_ms, _ARTICLE))
+    return Trial(
+        scenario=scenario,
+        statement=f"SELECT count(*) FROM {WIDE}",
+        arms=(
+            arm_of(STOCK, SEQ_SCAN),
+            arm_of(OURS, SEQ_SCAN, "on"),
+            arm_of(COPY_TABLE, ""),
+            arm_of(COPY_STOCK, ""),
+            arm_of(COPY_OURS, "", "on"),
+        ),
+        questions=(
+            Question(scenario, "stock's scan", (STOCK,), (OURS,), SEQ_SCAN_AIM),
+            Question(scenario, "stock's COPY", (COPY_STOCK,), (COPY_OURS,), SEQ_SCAN_AIM),
+            Question(scenario, DEVICE, (DEVICE,), (OURS,), _device_aim(table_mb, device_ms)),
+        ),
+        server={},
+        statements=_COPIES,
+        references=tuple(references),
+    )
+
+
+def _device_aim(table_mb: int, device_ms: float | None) -> float | None:
+    """The aim against the disk alone, None where a process takes longer for the pages than it."""
+    pages = table_mb * 1e6 / BLOCK_BYTES
+    limits = device_ms is not None and device_ms * 1000 / pages >= _CPU_US_PER_PAGE
+    return RAW_DEVICE_AIM if limits else None
+
+
+def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
+    """A sequential scan of pgbench's table in requests of each size."""
+    scenario = TrialScenario((Factor("scale", str(scale)), Factor("table", ACCOUNTS)))
+    arms = tuple(arm_of(f"ours, {size}", SEQ_SCAN, "on", {BULK_SIZE: size}) for size in sizes)
+    return Trial(
+        scenario=scenario,
+        statement=f"SELECT count(*) FROM {ACCOUNTS}",
+        arms=(arm_of(STOCK, SEQ_SCAN), arm_of(OURS, SEQ_SCAN, "on"), *arms),
+        questions=(
+            Question(scenario, "stock's scan", (STOCK,), (OURS,), SEQ_SCAN_AIM),
+            *(Question(scenario, f"{arm.name}", (STOCK,), (arm.name,), None) for arm in arms),
+        ),
+        server={},
+    )
+
+
+def vacuum_trial(scale: int, combine_limit: str, depths: tuple[int, ...]) -> Trial:
+    """VACUUM of all pages of pgbench's table, which is PostgreSQL's own business."""
+    scenario = TrialScenario(
+        (Factor("io_combine_limit", combine_limit), Factor("VACUUM at scale", str(scale)))
+    )
+    return Trial(
+        scenario=scenario,
+        statement=f"VACUUM (DISABLE_PAGE_SKIPPING) {ACCOUNTS}",
+        arms=tuple(
+            arm_of(
+                f"maintenance_io_concurrency {depth}",
+                "",
+                settings={
+                    "io_combine_limit": combine_limit,
+                    "maintenance_io_concurrency": str(depth),
+                },
+            )
+            for depth in depths
+        ),
+        questions=(),
+        server={"io_max_combine_limit": "1MB"},
+    )
+
+
+def scan_or_copy(server: PrivateServer) -> Execute:
+    """Executes arms with a plan under EXPLAIN, COPY by psql into nothing."""
+
+    def execute(
+        connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    ) -> tuple[float, NodeEvidence | None]:
+        if arm.plan:
+            return explain_sized(connection, statement, arm)
+        started = monotonic()
+        server.run_client(
+            "psql",
+            *("-X", "-q", "-o", "/dev/null", "-c", statement),
+            env={"PGOPTIONS": f"-c pg_lookahead.enabled={arm.library}"},
+        )
+        return (monotonic() - started) * 1000, None
+
+    return execute
+
+
+def explain_sized(
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+) -> tuple[float, NodeEvidence]:
+    """As `explain_trial`, except that at `CORE_SIZE` the scan is left to PostgreSQL."""
+    row = connection.execute(f"{EXPLAIN_ANALYZE} {statement}").fetchone()
+    time_ms, evidence = parse_trial(row[0] if row else None, arm.plan)
+    if arm.settings.get(BULK_SIZE) != CORE_SIZE:
+        check_trial(evidence, arm)
+    return time_ms, evidence
+
+
+def timed(
+    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+) -> tuple[float, NodeEvidence | None]:
+    """Executes a statement that EXPLAIN does not take."""
+    started = monotonic()
+    connection.execute(statement)
+    return (monotonic() - started) * 1000, None

@@ -1,0 +1,296 @@
+"""The experiment "seq-scan", the questions of the second source article and of the fifth's reads.
+
+    scan       cold sequential scan and COPY to standard output at each read-ahead of the disk
+    lookups    random lookups of single rows by several sessions at each read-ahead
+    bulk-read  cold sequential scan of pgbench's table by the size of our requests
+    vacuum     VACUUM of the same table by io_combine_limit and maintenance_io_concurrency
+
+Where the read-ahead of the machine's disk may not be changed, the first two run on a loop device of
+our own; where that cannot be made either, at the read-ahead that the machine has.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import gettempdir
+from time import monotonic
+
+from lookahead.device.block_device import find_block_device
+from lookahead.device.loop_disk import LoopDisk
+from lookahead.device.raw_read import read_directly
+from lookahead.device.read_ahead import ReadAhead
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.knee import knee_of
+from lookahead.experiments.lookups import measure_lookups
+from lookahead.experiments.page_table_setup import SCAN_SETTINGS
+from lookahead.experiments.read_aheads import ReadAheads
+from lookahead.experiments.request import RunRequest, SeqPart, SeqScanRequest, Size
+from lookahead.experiments.runner import Run
+from lookahead.experiments.scan_table import touch_device
+from lookahead.experiments.schedule import alternate
+from lookahead.experiments.seq_parts import (
+    ACCOUNTS,
+    BULK_SIZE,
+    COPY_TABLE,
+    CORE_SIZE,
+    OURS,
+    STOCK,
+    bulk_trial,
+    explain_sized,
+    scan_or_copy,
+    scan_trial,
+    timed,
+    vacuum_trial,
+)
+from lookahead.experiments.trial_run import run_trials
+from lookahead.experiments.trials import Trial, Trials
+from lookahead.experiments.wide_table import WIDE, WIDE_KEY, build_wide_table, table_facts
+from lookahead.render import ProgressBar, Terminal
+from lookahead.trial_comparisons import trials_of
+from lookahead.trial_measurements import Library, TrialTable
+
+PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")
+_ON_READ_AHEAD: tuple[SeqPart, ...] = ("scan", "lookups")
+_LIBRARIES: tuple[Library, ...] = ("off", "on")
+_ACCOUNT_BYTES = 135  # a row of pgbench_accounts, with its page's rest
+_ROWS_PER_SCALE = 100_000
+# The tables, the WAL of loading and freezing them, a data directory.
+_SPACE_FACTOR, _OTHER_BYTES = 2.5, 400_000_000
+_RAW_READS = 3
+
+
+@dataclass(frozen=True)
+class SizeDefaults:
+    """What a size measures."""
+
+    parts: tuple[SeqPart, ...]
+    table_mb: int
+    read_aheads_kb: tuple[int, ...]
+    scale: int
+    bulk_sizes: tuple[str, ...]
+    combine_limits: tuple[str, ...]
+    depths: tuple[int, ...]
+    seconds: int
+    rounds: int
+
+
+_READ_AHEADS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 163840)
+_SIZES = ("8kB", "16kB", "32kB", "64kB", "128kB", "256kB", "512kB", "1MB")
+_FEW_SIZES = ("16kB", "128kB", "1MB")
+DEFAULTS: dict[Size, SizeDefaults] = {
+    "demo": SizeDefaults(("scan",), 150, (128, 8192), 5, ("16kB",), ("128kB",), (16,), 1, 4),
+    "quick": SizeDefaults(
+        PARTS, 400, (128, 1024, 8192), 20, (CORE_SIZE, *_FEW_SIZES), _FEW_SIZES, (0, 16, 64), 2, 4
+    ),
+    "full": SizeDefaults(
+        PARTS, 3000, _READ_AHEADS_KB, 200, (CORE_SIZE, *_SIZES), _SIZES, (0, 1, 16, 64, 256), 5, 6
+    ),
+}
+
+
+def run_seq_scan(request: SeqScanRequest, terminal: Terminal) -> Path:
+    """Measure and write the result; returns its path. Raises LabError."""
+    wanted = _wanted(request, DEFAULTS[request.run.size])
+    needed = _needed_bytes(wanted)
+    with _disk(request, wanted, needed, terminal) as run_request:
+        return run_trials(
+            run_request,
+            "seq-scan",
+            terminal,
+            lambda run: _SeqScan(run, request, wanted).measure(),
+            rounds=wanted.rounds,
+            settings=SCAN_SETTINGS,
+            needed_bytes=needed - _OTHER_BYTES,
+            read_aheads_kb=request.read_aheads_kb or (),
+        )
+
+
+def _wanted(request: SeqScanRequest, defaults: SizeDefaults) -> SizeDefaults:
+    """The defaults with what was asked for in their place."""
+    return replace(
+        defaults,
+        parts=request.parts or defaults.parts,
+        table_mb=request.table_mb or defaults.table_mb,
+        read_aheads_kb=request.read_aheads_kb or defaults.read_aheads_kb,
+        scale=request.scale or defaults.scale,
+        seconds=request.seconds or defaults.seconds,
+        rounds=request.repetitions or defaults.rounds,
+    )
+
+
+def _needed_bytes(wanted: SizeDefaults) -> int:
+    wide = wanted.table_mb * 1_000_000 if set(wanted.parts) & set(_ON_READ_AHEAD) else 0
+    others = set(wanted.parts) - set(_ON_READ_AHEAD)
+    accounts = wanted.scale * _ROWS_PER_SCALE * _ACCOUNT_BYTES if others else 0
+    return int(_SPACE_FACTOR * (wide + accounts)) + _OTHER_BYTES
+
+
+@contextmanager
+def _disk(
+    request: SeqScanRequest, wanted: SizeDefaults, needed_bytes: int, terminal: Terminal
+) -> Iterator[RunRequest]:
+    """The request, with a folder on a disk of our own where the read-ahead needs one."""
+    run = request.run
+    on_read_ahead = set(wanted.parts) & set(_ON_READ_AHEAD)
+    with ExitStack() as stack:
+        if request.own_disk or (on_read_ahead and _is_fixed(run.directory)):
+            try:
+                disk = stack.enter_context(LoopDisk(needed_bytes, run.directory))
+                disk.make_file_system()
+                run = replace(run, directory=disk.disk)
+            except LabError as error:
+                if request.own_disk:
+                    raise
+                advice = "Measured at the machine's own read-ahead only."
+                terminal.finding("note", error.message, advice)
+        yield run
+
+
+def _is_fixed(directory: Path | None) -> bool:
+    """Whether the read-ahead of the disk may not be changed."""
+    folder = directory or Path(gettempdir())
+    while not folder.exists():
+        folder = folder.parent
+    device = find_block_device(folder)
+    return device is not None and not ReadAhead.of(device).is_permitted()
+
+
+class _SeqScan:
+    """One run of the experiment."""
+
+    def __init__(self, run: Run, request: SeqScanRequest, wanted: SizeDefaults) -> None:
+        self._run = run
+        self._server = run.server
+        self._request = request
+        self._wanted = wanted
+        self._trials = Trials(run)
+
+    def measure(self) -> None:
+        """One part after the other; the table of one is gone before the next is made."""
+        parts = set(self._wanted.parts)
+        self._server.start({})
+        with self._server.connect() as connection:
+            self._run.record_settings(connection)
+        if parts & set(_ON_READ_AHEAD):
+            self._measure_read_aheads(parts)
+            self._server.restart({})
+            with self._server.connect() as connection:
+                connection.execute(f"DROP TABLE {WIDE}")
+        if parts - set(_ON_READ_AHEAD):
+            self._measure_accounts(parts)
+
+    def _measure_read_aheads(self, parts: set[SeqPart]) -> None:
+        read_aheads = ReadAheads(self._run, self._sizes_kb(), common=False)
+        mb = self._wanted.table_mb
+        self._run.terminal.step(f"making a table of {mb:,} MB")
+        with self._server.connect() as connection:
+            table = build_wide_table(connection, mb)
+            self._trials.add_table(table)
+        device_ms = self._device_ms()
+        trials = [scan_trial(size, mb, device_ms) for size in read_aheads.sizes_kb]
+        total = len(trials[0].arms) if "scan" in parts else 0
+        total += len(_LIBRARIES) if "lookups" in parts else 0
+        with self._run.terminal.progress(total * len(trials) * self._wanted.rounds) as bar:
+            for size, trial in zip(read_aheads.sizes_kb, trials, strict=True):
+                with read_aheads.with_size(size):
+                    if "scan" in parts:
+                        execute = scan_or_copy(self._server)
+                        self._trials.measure(trial, self._wanted.rounds, bar, execute)
+                    if "lookups" in parts:
+                        self._measure_lookups(trial, table, bar)
+        if "scan" in parts and len(trials) > 1:
+            self._find_knees(read_aheads.sizes_kb, trials)
+
+    def _sizes_kb(self) -> tuple[int, ...]:
+        """Those wanted where they may be set, else none: the machine's own."""
+        device = self._run.device
+        if self._request.read_aheads_kb is not None:
+            return self._request.read_aheads_kb
+        permitted = device is not None and ReadAhead.of(device).is_permitted()
+        return self._wanted.read_aheads_kb if permitted else ()
+
+    def _device_ms(self) -> float | None:
+        """The median time that the disk takes for the table alone; None where it cannot tell."""
+        with self._server.connect() as connection:
+            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
+            row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
+        assert row is not None
+        first = self._server.data_directory / str(row[0])
+        paths = [first, *first.parent.glob(f"{first.name}.*")]  # segments of 1 GB
+        try:
+            return median(read_directly(paths) for _ in range(_RAW_READS))
+        except LabError as error:
+            self._run.find("note", error.message, error.hint)
+            return None
+
+    def _measure_lookups(self, trial: Trial, table: TrialTable, bar: ProgressBar) -> None:
+        for number, library in alternate(_LIBRARIES, self._wanted.rounds):
+            bar.describe(f"{trial.scenario.label}: lookups, {library}")
+            self._trials.cool(trial.server)
+            self._trials.add_lookups(
+                measure_lookups(
+                    self._server,
+                    trial.scenario,
+                    library,
+                    number,
+                    rows=table.rows,
+                    sessions=self._request.sessions,
+                    seconds=self._wanted.seconds,
+                )
+            )
+            bar.advance()
+
+    def _find_knees(self, sizes_kb: Sequence[int | None], trials: Sequence[Trial]) -> None:
+        """Say from which read-ahead on nothing more is gained."""
+        for arm in (STOCK, OURS, COPY_TABLE):
+            points = [
+                (float(size), median(one.time_ms for one in chosen))
+                for size, trial in zip(sizes_kb, trials, strict=True)
+                if size is not None
+                and (chosen := trials_of(self._trials.data.samples, trial.scenario, arm))
+            ]
+            if points:
+                self._run.find("note", f"knee of {arm}: a read-ahead of {knee_of(points):.0f} kB")
+
+    def _measure_accounts(self, parts: set[SeqPart]) -> None:
+        wanted = self._wanted
+        self._run.terminal.step(f"pgbench makes accounts at scale {wanted.scale}")
+        started = monotonic()
+        self._server.run_client("pgbench", "-i", "-I", "dtg", "-q", "-s", str(wanted.scale))
+        with self._server.connect() as connection:
+            connection.execute(f"VACUUM (FREEZE, ANALYZE) {ACCOUNTS}")
+            connection.execute("CHECKPOINT")
+            self._trials.add_table(table_facts(connection, ACCOUNTS, started))
+            touch_device(connection, self._server.data_directory, (ACCOUNTS,))
+        bulk = bulk_trial(wanted.scale, wanted.bulk_sizes)
+        vacuums = [
+            vacuum_trial(wanted.scale, limit, wanted.depths) for limit in wanted.combine_limits
+        ]
+        chosen = [bulk] if "bulk-read" in parts else []
+        chosen += vacuums if "vacuum" in parts else []
+        total = sum(len(trial.arms) for trial in chosen) * wanted.rounds
+        with self._run.terminal.progress(total) as bar:
+            for trial in chosen:
+                execute = explain_sized if trial is bulk else timed
+                self._trials.measure(trial, wanted.rounds, bar, execute)
+        if "bulk-read" in parts:
+            self._find_bulk_knee(bulk)
+
+    def _find_bulk_knee(self, trial: Trial) -> None:
+        points = []
+        for arm in trial.arms:
+            size = arm.settings.get(BULK_SIZE, CORE_SIZE)
+            chosen = trials_of(self._trials.data.samples, trial.scenario, arm.name)
+            if size != CORE_SIZE and chosen:
+                points.append((_kilobytes(size), median(one.time_ms for one in chosen)))
+        if len(points) > 1:
+            self._run.find("note", f"knee of {BULK_SIZE}: {knee_of(points):.0f} kB")
+
+
+def _kilobytes(size: str) -> float:
+    number, unit = int(size[:-2]), size[-2:]
+    if unit not in ("kB", "MB"):
+        raise LabError(f"{size} is no size in kB or MB", status=ExitStatus.USAGE)
+    return float(number * (1024 if unit == "MB" else 1))

@@ -1,0 +1,83 @@
+"""Reads EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON) of a trial: was it the plan meant?"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.scan_plan import parse_lookahead
+from lookahead.trial_measurements import NodeEvidence, TrialArm
+
+Node = dict[str, Any]
+
+
+def parse_trial(document: object, plan: str) -> tuple[float, NodeEvidence]:
+    """Execution time in ms and the evidence of the node of type `plan` in EXPLAIN's JSON.
+
+    Raises LabError when there is none, which makes the measurement meaningless.
+    """
+    try:
+        statement = cast(Any, document)[0]
+        top: Node = statement["Plan"]
+        nodes = list(_nodes(top))
+        node = next((one for one in nodes if one["Node Type"] == plan), None)
+        if node is None:
+            raise LabError(
+                f'the planner chose "{nodes[-1]["Node Type"]}" instead of "{plan}"',
+                "The experiment needs that scan in this arm; this is a bug, report it.",
+            )
+        return float(statement["Execution Time"]), NodeEvidence(
+            node_type=plan,
+            rows=_total(node, "Actual Rows"),
+            removed_rows=_total(node, "Rows Removed by Index Recheck")
+            + _total(node, "Rows Removed by Filter"),
+            exact_blocks=_with_workers(node, "Exact Heap Blocks"),
+            lossy_blocks=_with_workers(node, "Lossy Heap Blocks"),
+            workers=max(int(one.get("Workers Launched", 0)) for one in nodes),
+            planning_ms=float(statement["Planning Time"]),
+            shared_hit_blocks=int(top["Shared Hit Blocks"]),
+            shared_read_blocks=int(top["Shared Read Blocks"]),
+            lookahead=parse_lookahead(node.get("Lookahead")),
+        )
+    except (KeyError, IndexError, TypeError) as error:
+        raise LabError(f"EXPLAIN's output has another shape than expected: {error!r}") from None
+
+
+def check_trial(evidence: NodeEvidence, arm: TrialArm) -> None:
+    """LabError unless the arm's own code did the scan: ours in one, stock's in the others."""
+    status = evidence.lookahead.status
+    if arm.library != "on":
+        if status == "prefetch":
+            raise LabError(
+                f'look-ahead ran in arm "{arm.name}" although pg_lookahead.enabled is off',
+                "This is a bug of pg_lookahead, report it.",
+            )
+        return
+    if status == "absent":
+        raise LabError(
+            f"our path did not run: EXPLAIN (LOOKAHEAD) reports nothing for the {arm.plan}",
+            "Is pg_lookahead.disable set, or the library of another build?",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    if status != "prefetch":
+        raise LabError(
+            f"our path did not run: the {arm.plan} was left to stock ({evidence.lookahead.reason})",
+            "docs/explain.md explains each reason.",
+        )
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _total(node: Node, name: str) -> int:
+    """EXPLAIN shows averages over the loops."""
+    return round(float(node.get(name, 0)) * int(node["Actual Loops"]))
+
+
+def _with_workers(node: Node, name: str) -> int:
+    """A count that EXPLAIN shows for the leader and for each worker apart."""
+    workers: list[Node] = node.get("Workers", [])
+    return sum(int(one.get(name, 0)) for one in (node, *workers))

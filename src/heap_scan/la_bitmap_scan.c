@@ -1,0 +1,311 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_bitmap_scan.c
+ *	  bitmap heap scans that ask for their pages ahead, in ranges
+ *
+ * Core executes the node.  Ours is only the read stream in its scan
+ * descriptor, whose callback takes blocks from the bitmap's iterator into a
+ * window and gives them to the stream from there: the same blocks in the same
+ * order, with the same per-buffer results.  So rows, exact and lossy counts,
+ * rechecks, pruning and predicate locks are core's.  What is in the window is
+ * known ahead, and advice is given for ranges of it (prefetch/la_advice.c).
+ * Blocks in the gaps of a range reach the kernel's cache, never a shared
+ * buffer.
+ *
+ *		given  <=  taken				(counts of blocks of one bitmap)
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/tidbitmap.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "heap_scan/la_bitmap_scan.h"
+#include "heap_scan/la_heap_scan.h"
+#include "prefetch/la_advice.h"
+#include "prefetch/la_read_stream.h"
+#include "prefetch/la_transport.h"
+
+/* Blocks that a window can hold: a power of two. */
+#define WINDOW_SIZE 2048
+
+/*
+ * The same for a process of a parallel scan: what it takes, the others cannot.
+ * So the window is small at first and never more than a share of what the
+ * process has taken so far, which bounds how long the others can have to wait
+ * for it at the end.  It is refilled when half empty, so that each process asks
+ * for runs of neighbours.
+ */
+#define PARALLEL_WINDOW_MIN 32
+#define PARALLEL_WINDOW_MAX 512
+#define PARALLEL_WINDOW_SHARE 8
+
+typedef struct LaBitmapScan
+{
+	LaNode	   *node;
+	ExecProcNodeMtd core;		/* executes the node */
+	HeapScanDesc heap;			/* NULL while the stream is core's */
+
+	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads
+								 * ahead */
+	TBMIterateResult *window;	/* a ring; NULL unless needed */
+	bool		parallel;
+	uint64		taken;
+	uint64		given;
+	bool		exhausted;		/* the iterator has no more */
+
+	bool		asleep;			/* pages are in buffers: do not look ahead */
+	int64		reads;			/* pages read before we fell asleep */
+	uint64		last_missed;	/* number of a block that was in no buffer */
+} LaBitmapScan;
+
+static TupleTableSlot *bitmap_exec(PlanState *planstate);
+static void begin_scan(LaBitmapScan *state, BitmapHeapScanState *node);
+static void begin_bitmap(LaBitmapScan *state);
+static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
+							  void *per_buffer_data);
+static bool must_look_ahead(LaBitmapScan *state);
+static void look_ahead(LaBitmapScan *state);
+static uint64 window_now(LaBitmapScan *state);
+static void free_window(LaBitmapScan *state);
+static bool take_block(LaBitmapScan *state, TBMIterateResult *result);
+
+/*
+ * Puts our function before core's.
+ */
+void
+la_bitmap_scan_attach(LaNode *node)
+{
+	LaBitmapScan *state;
+
+	state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
+								   sizeof(LaBitmapScan));
+	state->node = node;
+	state->core = node->planstate->ExecProcNodeReal;
+	node->bitmap = state;
+	ExecSetExecProcNode(node->planstate, bitmap_exec);
+}
+
+/*
+ * ExecProcNode of an attached node.  Core sets "initialized" when it has
+ * built a bitmap, and only ExecReScanBitmapHeapScan() clears it, which frees
+ * the bitmap that the window points into.
+ */
+static TupleTableSlot *
+bitmap_exec(PlanState *planstate)
+{
+	BitmapHeapScanState *node = (BitmapHeapScanState *) planstate;
+	LaBitmapScan *state = la_registry_find(planstate)->bitmap;
+
+	if (unlikely(!node->initialized))
+	{
+		if (node->ss.ss_currentScanDesc == NULL)
+			begin_scan(state, node);
+		if (state->heap != NULL)
+			begin_bitmap(state);
+	}
+	return state->core(planstate);
+}
+
+/*
+ * Begins the scan as BitmapTableScanSetup() does when it finds none, and gives
+ * it our stream.  The iterator belongs to a bitmap that is yet to be built; core
+ * does not look at it before, but would clean it up.
+ */
+static void
+begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
+{
+	Relation	table = node->ss.ss_currentRelation;
+	EState	   *estate = node->ss.ps.state;
+	TableScanDesc scan;
+	HeapScanDesc heap;
+	int			max_ios = 0;
+
+	scan = table_beginscan_bm(table, estate->es_snapshot, 0, NULL);
+	memset(&scan->st.rs_tbmiterator, 0, sizeof(scan->st.rs_tbmiterator));
+	node->ss.ss_currentScanDesc = scan;
+	if (!la_heap_scan_may_swap(state->node, scan))
+		return;
+
+	heap = (HeapScanDesc) scan;
+	state->heap = heap;
+	state->parallel = node->pstate != NULL;
+	if (la_transport_choose() == LA_TRANSPORT_ADVICE)
+		state->advice = la_advice_create(table, estate->es_query_cxt,
+										 &state->node->counters);
+	else
+	{
+		state->node->mode = "stream";
+		max_ios = la_transport_distance(table, state->node->query->partial_fetch);
+	}
+
+	read_stream_end(heap->rs_read_stream);
+	heap->rs_read_stream = NULL;
+	heap->rs_read_stream =
+		la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
+							 heap->rs_strategy, table, next_block, state,
+							 sizeof(TBMIterateResult), max_ios, io_combine_limit);
+}
+
+/*
+ * A bitmap is about to be built.
+ */
+static void
+begin_bitmap(LaBitmapScan *state)
+{
+	state->taken = 0;
+	state->given = 0;
+	state->last_missed = 0;
+	state->exhausted = false;
+	state->asleep = true;
+	state->reads = la_heap_scan_reads();
+	state->node->counters.scans++;
+	if (state->advice != NULL)
+		la_advice_start(state->advice,
+						la_transport_distance(state->advice->relation,
+											  state->node->query->partial_fetch));
+}
+
+/*
+ * Read stream callback: the next block to read, and what the bitmap says of it.
+ */
+static BlockNumber
+next_block(ReadStream *stream, void *callback_private_data,
+		   void *per_buffer_data)
+{
+	LaBitmapScan *state = callback_private_data;
+	TBMIterateResult *result = per_buffer_data;
+
+	if (state->advice != NULL && must_look_ahead(state))
+		look_ahead(state);
+
+	if (state->given < state->taken)
+		*result = state->window[state->given++ % WINDOW_SIZE];
+	else if (!take_block(state, result))
+	{
+		free_window(state);
+		return InvalidBlockNumber;
+	}
+	return result->blockno;
+}
+
+/*
+ * Does the scan meet pages that are not in buffers?
+ */
+static bool
+must_look_ahead(LaBitmapScan *state)
+{
+	int64		reads = la_heap_scan_reads();
+
+	if (state->asleep)
+	{
+		if (reads == state->reads && !la_heap_scan_forced())
+			return false;
+		state->asleep = false;
+		state->last_missed = state->taken;
+		state->node->mode = "advice";
+	}
+	else if (state->taken - state->last_missed > LA_HEAP_SCAN_SLEEP_AFTER)
+	{
+		state->asleep = true;
+		state->reads = reads;
+	}
+	return !state->asleep;
+}
+
+/*
+ * Asks for pages further on, as many as there should be in flight.
+ */
+static void
+look_ahead(LaBitmapScan *state)
+{
+	LaAdvice   *advice = state->advice;
+	LaScanCounters *counters = &state->node->counters;
+	uint64		window;
+
+	if (state->given < state->taken)
+	{
+		counters->distance_sum += advice->in_flight_count;
+		counters->distance_max = Max(counters->distance_max, advice->in_flight_count);
+		counters->prefetched++;
+	}
+	if (!la_advice_turn(advice, state->given))
+		return;
+	if (state->window == NULL)
+		state->window = MemoryContextAlloc(state->node->query->estate->es_query_cxt,
+										   WINDOW_SIZE * sizeof(TBMIterateResult));
+	window = window_now(state);
+	if (state->parallel && state->taken - state->given >= window / 2)
+		return;
+
+	while (la_advice_wants_more(advice))
+	{
+		TBMIterateResult *result = &state->window[state->taken % WINDOW_SIZE];
+
+		if (state->taken - state->given >= window ||
+			!take_block(state, result))
+		{
+			la_advice_flush(advice);
+			break;
+		}
+		if (!BufferIsValid(la_advice_add(advice, result->blockno, state->taken)))
+			state->last_missed = state->taken;
+		state->taken++;
+	}
+}
+
+/*
+ * How many blocks the window may hold at present.
+ */
+static uint64
+window_now(LaBitmapScan *state)
+{
+	if (!state->parallel)
+		return WINDOW_SIZE;
+	return Min(Max(state->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
+			   PARALLEL_WINDOW_MAX);
+}
+
+/*
+ * The bitmap is at its end.  Where a statement scans many partitions, one after
+ * the other, their windows do not add up.
+ */
+static void
+free_window(LaBitmapScan *state)
+{
+	if (state->window != NULL)
+		pfree(state->window);
+	state->window = NULL;
+}
+
+/*
+ * Takes the next block from the bitmap.  Returns false at its end.  Leaves out
+ * what bitmapheap_stream_read_next() of heapam.c leaves out.
+ */
+static bool
+take_block(LaBitmapScan *state, TBMIterateResult *result)
+{
+	HeapScanDesc heap = state->heap;
+
+	if (state->exhausted)
+		return false;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!tbm_iterate(&heap->rs_base.st.rs_tbmiterator, result))
+		{
+			state->exhausted = true;
+			return false;
+		}
+		if (result->blockno < heap->rs_nblocks || IsolationIsSerializable())
+			return true;
+	}
+}

@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_seq_trial.c
+ *	  finds out by trial whether a scan gains by asking ahead
+ *
+ * Core's stream has a few reads of io_combine_limit in flight, or what the OS
+ * reads ahead.  Where that keeps the device busy, asking for more costs
+ * processor time (5 to 15 % on a device of 1 GB/s, docs/benchmarks.md) and gains
+ * nothing; where each read takes long, it gains several times.  Settings do not
+ * tell the one from the other, so the scan tries: it reads some pages without
+ * asking, then as many with asking, and does what was clearly faster until the
+ * next trial.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "heap_scan/la_seq_trial.h"
+
+/* How many times as fast asking has to be. */
+#define CLEARLY_FASTER 1.33
+
+/*
+ * Pages of each phase: 8 MB are measured, and the trial is repeated after 1 GB
+ * of pages of 8 kB.  Arbitrary; what is read ahead as the change begins is less
+ * than what passes unmeasured.
+ */
+static const uint32 phase_pages[] = {
+	[LA_TRIAL_SETTLE] = 256,
+	[LA_TRIAL_PLAIN] = 1024,
+	[LA_TRIAL_CHANGE] = 768,
+	[LA_TRIAL_ASKED] = 1024,
+	[LA_TRIAL_DECIDED] = 131072,
+};
+
+/*
+ * Begins with the first phase: the scan meets pages that have to be read.
+ */
+void
+la_seq_trial_start(LaSeqTrial *trial)
+{
+	memset(trial, 0, sizeof(LaSeqTrial));
+}
+
+/*
+ * The scan comes to another page.  Returns whether it shall ask for pages
+ * ahead.
+ */
+bool
+la_seq_trial_page(LaSeqTrial *trial)
+{
+	instr_time	now;
+	instr_time	elapsed;
+
+	if (++trial->pages < phase_pages[trial->phase])
+		return trial->ask;
+
+	INSTR_TIME_SET_CURRENT(now);
+	elapsed = now;
+	INSTR_TIME_SUBTRACT(elapsed, trial->began);
+	trial->began = now;
+	trial->pages = 0;
+
+	switch (trial->phase)
+	{
+		case LA_TRIAL_SETTLE:
+			trial->phase = LA_TRIAL_PLAIN;
+			break;
+		case LA_TRIAL_PLAIN:
+			trial->plain = elapsed;
+			trial->ask = true;
+			trial->phase = LA_TRIAL_CHANGE;
+			break;
+		case LA_TRIAL_CHANGE:
+			trial->phase = LA_TRIAL_ASKED;
+			break;
+		case LA_TRIAL_ASKED:
+			trial->ask = INSTR_TIME_GET_DOUBLE(elapsed) * CLEARLY_FASTER <
+				INSTR_TIME_GET_DOUBLE(trial->plain);
+			trial->phase = LA_TRIAL_DECIDED;
+			break;
+		case LA_TRIAL_DECIDED:
+			trial->ask = false;
+			trial->phase = LA_TRIAL_SETTLE;
+			break;
+	}
+	return trial->ask;
+}

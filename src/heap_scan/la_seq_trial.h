@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_seq_trial.h
+ *	  finds out by trial whether a scan gains by asking ahead
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_SEQ_TRIAL_H
+#define LA_SEQ_TRIAL_H
+
+#include "portability/instr_time.h"
+
+typedef enum LaTrialPhase
+{
+	LA_TRIAL_SETTLE,			/* does not ask; not measured */
+	LA_TRIAL_PLAIN,				/* does not ask */
+	LA_TRIAL_CHANGE,			/* asks; not measured */
+	LA_TRIAL_ASKED,				/* asks */
+	LA_TRIAL_DECIDED,			/* does what was faster */
+} LaTrialPhase;
+
+typedef struct LaSeqTrial
+{
+	LaTrialPhase phase;
+	bool		ask;			/* shall the scan ask at present? */
+	uint32		pages;			/* in this phase */
+	instr_time	began;			/* this phase */
+	instr_time	plain;			/* time that the plain phase took */
+} LaSeqTrial;
+
+extern void la_seq_trial_start(LaSeqTrial *trial);
+extern bool la_seq_trial_page(LaSeqTrial *trial);
+
+#endif							/* LA_SEQ_TRIAL_H */

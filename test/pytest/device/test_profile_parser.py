@@ -1,0 +1,228 @@
+"""The parser of device profiles, alone: what it takes, what it refuses, and fuzzed."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiling import program
+
+from device.compiled_parser import (
+    HEAD,
+    INCLUDE,
+    MACHINE,
+    MAX_SECTIONS,
+    PROFILE,
+    SECTION,
+    SOURCE,
+    CProfile,
+    Parser,
+)
+from lookahead.device.profile import ProfileError, format_profiles, parse_profiles
+from lookahead.installation import Installation
+
+_FUZZER = Path(__file__).with_name("fuzz_profile.c")
+_FUZZ_INPUTS = 1_000_000
+_COMPARED_INPUTS = 5_000
+_NO_TIME = "the value is not a time such as 2026-01-31T23:59:59Z"
+
+
+def test_whole_profile(parser: Parser) -> None:
+    profile = parser.parse(PROFILE)
+    assert isinstance(profile, CProfile)
+    assert profile.nsections == 1
+    section = profile.sections[0]
+    assert (section.device_major, section.device_minor) == (8, 1)
+    assert section.machine.decode() == MACHINE
+    assert section.identity == b"fs=ab12;sectors=1000;serial=XYZ"
+    assert section.measured_at == b"2026-01-31T23:59:59Z"
+    values = section.values
+    assert (values.depth, values.request_blocks, values.gap_limit) == (64, 32, 3)
+    assert (values.random_read_us, values.iops, values.bandwidth_mb) == (95.5, 60000.25, 1500.0)
+    assert list(section.iops_at_depth) == [10000.0, 0, 0, 0, 0, 0, 60000.25, 0, 0]
+
+
+def test_blanks_do_not_matter_and_the_order_neither(parser: Parser) -> None:
+    first, *lines = SECTION.splitlines()
+    body = "\n".join("\t" + line.replace(" = ", "=  ") + " " for line in reversed(lines))
+    profile = parser.parse(f"version=1\n{first}\n{body}\n  # comment\n[end]\n\n# after\n")
+    assert isinstance(profile, CProfile)
+    assert profile.sections[0].values.iops == 60000.25
+
+
+@pytest.mark.parametrize("day", ["2028-02-29", "2000-02-29", "9999-12-31", "2026-04-30"])
+def test_days_of_the_calendar(parser: Parser, day: str) -> None:
+    text = PROFILE.replace("2026-01-31", day)
+    assert isinstance(parser.parse(text), CProfile)
+    assert parse_profiles(text)[0].measured_at.startswith(day)
+
+
+def test_several_devices(parser: Parser) -> None:
+    sections = "".join(SECTION.replace("8:1", f"8:{n}") for n in range(MAX_SECTIONS))
+    profile = parser.parse(f"{HEAD}{sections}[end]\n")
+    assert isinstance(profile, CProfile)
+    assert profile.nsections == MAX_SECTIONS
+    assert profile.sections[31].device_minor == 31
+    more = f"{HEAD}{sections}{SECTION.replace('8:1', '9:1')}[end]\n"
+    assert parser.parse(more) == (3 + 11 * 32 + 1, "there are more than 32 devices")
+
+
+@pytest.mark.parametrize("length", range(len(PROFILE)))
+def test_every_truncation_is_refused(parser: Parser, length: int) -> None:
+    assert not isinstance(parser.parse(PROFILE[:length]), CProfile)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "0",
+        "-1",
+        "+1",
+        "1e308",
+        "1e3",
+        "nan",
+        "inf",
+        "0x10",
+        "1.5.1",
+        "1,5",
+        ".5",
+        "5.",
+        "1_000",
+        "1.0f",
+        "9999999999",
+        "0.0000001",
+        "1/1",
+        "٣",
+    ],
+)
+@pytest.mark.parametrize(
+    "key", ["random_read_latency_us", "bandwidth_mb", "depth", "request_blocks", "iops_at_depth_64"]
+)
+def test_absurd_numbers_are_refused(parser: Parser, key: str, value: str) -> None:
+    lines = [
+        f"{key} = {value}" if line.startswith(f"{key} ") else line for line in PROFILE.splitlines()
+    ]
+    refused = parser.parse(("\n".join(lines) + "\n").encode())
+    assert isinstance(refused, tuple)
+    number = next(n for n, line in enumerate(lines, 1) if line.startswith(f"{key} "))
+    assert refused[0] == number
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("version = 1", "version = 2", 2, "the profile has another version than 1"),
+        ("version = 1", "versoin = 1", 2, "it stands outside of any section"),
+        ("version = 1", "version = 1\nversion = 1", 3, "it stands outside of any section"),
+        ("version = 1\n", "", 3, 'there is no "version = 1" before it'),
+        ("[device 8:1]", "[device 8]", 4, "the device number is not MAJOR:MINOR"),
+        ("[device 8:1]", "[device 8:-1]", 4, "the device number is not MAJOR:MINOR"),
+        ("[device 8:1]", "[device 4096:1]", 4, "the device number is not MAJOR:MINOR"),
+        ("[device 8:1]", "[disk 8:1]", 4, "it is neither [device MAJOR:MINOR] nor [end]"),
+        ("id-0123", "id-012g", 5, "the value is not the name of a machine"),
+        ("id-0123", "id-123", 5, "the value is not the name of a machine"),
+        ("serial=XYZ", "serial=X Z", 6, "the value is not the identity of a device"),
+        ("serial=XYZ", "serial=" + "X" * 128, 6, "the value is not the identity of a device"),
+        ("01-31T", "01-31 ", 7, _NO_TIME),
+        ("01-31T", "13-01T", 7, _NO_TIME),
+        ("01-31T", "00-01T", 7, _NO_TIME),
+        ("01-31T", "04-31T", 7, _NO_TIME),
+        ("01-31T", "02-29T", 7, _NO_TIME),
+        ("2026", "0026", 7, _NO_TIME),
+        ("T23:", "T24:", 7, _NO_TIME),
+        (":59Z", ":60Z", 7, _NO_TIME),
+        ("bandwidth_mb", "bandwith_mb", 9, "the key is unknown"),
+        ("bandwidth_mb = 1500", "depth = 8", 10, "the key comes twice"),
+        ("depth = 64", "depth = 257", 10, "the value is out of range"),
+        ("depth = 64", "depth = 6.4", 10, "the value is not a whole number"),
+        ("request_blocks = 32", "request_blocks = 513", 11, "the value is out of range"),
+        ("gap_limit = 3", "gap_limit = 257", 12, "the value is out of range"),
+        ("gap_limit = 3", "gap_limit", 12, 'it is not "key = value"'),
+        ("gap_limit = 3\n", "", 14, "a key is missing in the section before it"),
+        (
+            "depth = 64",
+            "depth = 32",
+            15,
+            "the section before it lacks the IOPS at depth 1 or at its depth",
+        ),
+        ("[end]", "[end]\ndepth = 1", 16, "something follows [end]"),
+        ("\n", "\r\n", 1, "it has a character that is not printable ASCII"),
+        ("XYZ", "X\0Z", 6, "it has a character that is not printable ASCII"),
+        ("XYZ", "XÿZ", 6, "it has a character that is not printable ASCII"),
+        (
+            "[end]",
+            SECTION + "[end]",
+            26,
+            "the section before it is the second one of its device",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(parser: Parser, old: str, new: str, line: int, what: str) -> None:
+    assert old in PROFILE
+    assert parser.parse(PROFILE.replace(old, new)) == (line, what)
+
+
+def test_large_files_are_refused(parser: Parser) -> None:
+    comments = "#" * 63 + "\n"
+    filler = 65536 - len(PROFILE)
+    text = comments * (filler // 64) + "\n" * (filler % 64) + PROFILE
+    assert isinstance(parser.parse(text), CProfile)
+    assert parser.parse("\n" + text) == (0, "it is larger than 64 kB")
+
+
+def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
+    """No crash, and nothing absurd accepted, over a million mutated profiles."""
+    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover")
+    fuzzer = program(
+        (_FUZZER, SOURCE), tmp_path, installation, INCLUDE, "-O2", "-g", *sanitizers, "-lm"
+    )
+    profile = tmp_path / "profile"
+    second = SECTION.replace("8:1", "254:0")
+    profile.write_text(f"{HEAD}{SECTION}{second}[end]\n")
+    done = subprocess.run(
+        [fuzzer, profile, str(_FUZZ_INPUTS), str(seed)],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    accepted, refused = map(int, done.stdout.split())
+    assert accepted + refused == _FUZZ_INPUTS
+    # Both sides have to be reached for the figure to mean anything.
+    assert accepted > _FUZZ_INPUTS // 100
+    assert refused > _FUZZ_INPUTS // 2
+
+
+def _accepted_by_lab(text: str) -> bool:
+    try:
+        parse_profiles(text)
+    except ProfileError:
+        return False
+    return True
+
+
+def test_lab_and_extension_accept_the_same(parser: Parser, seed: int) -> None:
+    rng = random.Random(f"{seed}:profile")
+    second = SECTION.replace("8:1", "254:0").replace("= 64\n", "= 1\n")
+    base = f"{HEAD}{SECTION}\n# comment\n{second}[end]\n"
+    pieces = (*"09.-=#x: ", "\n", "\t", "\0", "[end]\n", "depth = 1\n")
+    accepted = 0
+    for _ in range(_COMPARED_INPUTS):
+        at, size = rng.randrange(len(base)), rng.choice((0, 0, 1, 2, 20))
+        text = base[:at] + rng.choice(pieces) * rng.randint(0, 2) + base[at + size :]
+        taken = isinstance(parser.parse(text), CProfile)
+        assert taken == _accepted_by_lab(text), text
+        accepted += taken
+    assert _COMPARED_INPUTS // 100 < accepted < _COMPARED_INPUTS
+
+
+def test_the_lab_writes_what_the_extension_reads(parser: Parser) -> None:
+    profiles = parse_profiles(PROFILE.replace("60000.25", "60000.5"))
+    text = format_profiles(profiles)
+    assert parse_profiles(text) == profiles
+    read = parser.parse(text)
+    assert isinstance(read, CProfile)
+    assert read.sections[0].machine.decode() == MACHINE
+    assert read.sections[0].values.iops == 60000.5

@@ -1,0 +1,167 @@
+"""Cursors over table scans: what an idle one holds, and what may change between two fetches."""
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from heap_scan.probes import (
+    BITMAP_SCANS,
+    FORCED,
+    OFF,
+    PINNED,
+    SEQ_SCANS,
+    TID_RANGES,
+    make_cold,
+    make_pages,
+)
+
+pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
+
+_PAGES = 800
+_SCANS = {
+    "bitmap": (BITMAP_SCANS, "SELECT k, pad FROM c WHERE r < 1200"),
+    "dense_bitmap": (BITMAP_SCANS, "SELECT k, pad FROM c WHERE k BETWEEN 5 AND 1590"),
+    "seq": (SEQ_SCANS, "SELECT k, pad FROM c"),
+    "tid_range": (TID_RANGES, "SELECT k, pad FROM c WHERE ctid >= '(3,1)'"),
+}
+_FETCHES = [1, 1, 2, 5, 1, 40, 1]
+
+
+@pytest.fixture(autouse=True)
+def _table(connection: Connection) -> None:
+    if scalar(connection, "SELECT to_regclass('c') IS NULL"):
+        make_pages(connection, "c", _PAGES)
+
+
+def _keys(session: Connection, sql: str) -> list[int]:
+    return [row[0] for row in session.execute(sql).fetchall()]
+
+
+def _pins_while_idle(
+    server: WatchedServer, watcher: Connection, scan: str, settings: str, *, cold: bool
+) -> list[int]:
+    """The pages that a cursor holds after each of some fetches."""
+    path, sql = _SCANS[scan]
+    with server.connect() as owner:
+        owner.execute(f"{path}; {settings}")
+        if cold:
+            make_cold(watcher, "c")
+        pins = []
+        with owner.transaction():
+            owner.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
+            for count in _FETCHES:
+                owner.execute(f"FETCH {count} FROM c")
+                pins.append(scalar(watcher, PINNED))
+    wait_until(lambda: scalar(watcher, PINNED) == 0, "the cursor's pins are gone")
+    return pins
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_idle_cursor_holds_no_more_cached_pages_than_stocks(
+    server: WatchedServer, connection: Connection, scan: str
+) -> None:
+    stock = max(_pins_while_idle(server, connection, scan, OFF, cold=False))
+    for settings in ("SET jit = off", FORCED):
+        pins = _pins_while_idle(server, connection, scan, settings, cold=False)
+        assert min(pins) >= 1
+        assert max(pins) <= stock
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_idle_cursor_holds_few_cold_pages(
+    server: WatchedServer, connection: Connection, scan: str, transport: dict[str, str]
+) -> None:
+    """How many depends on how fast reads are done; there is a limit. One page is the row's."""
+    read_of_pages = int(scalar(connection, "SHOW io_combine_limit").removesuffix("kB")) // 8
+    concurrency = int(scalar(connection, "SHOW effective_io_concurrency"))
+    if "bitmap" not in scan:
+        limit = (concurrency + 1) * read_of_pages + 1  # the stream's, as stock's
+    elif "debug_io_direct" in transport:
+        limit = 8 * read_of_pages + 1
+    else:
+        limit = read_of_pages + 1
+    for settings in ("SET jit = off", FORCED):
+        pins = _pins_while_idle(server, connection, scan, settings, cold=True)
+        assert min(pins) >= 1
+        assert max(pins) <= limit
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_settings_change_between_fetches(connection: Connection, scan: str) -> None:
+    path, sql = _SCANS[scan]
+    connection.execute(f"{path}; {OFF}")
+    expected = _keys(connection, sql)
+    connection.execute(f"SET pg_lookahead.enabled = on; {FORCED}")
+    make_cold(connection, "c")
+    changes = (
+        "pg_lookahead.gap_limit = 256",
+        "pg_lookahead.prefetch_distance = 1000",
+        "pg_lookahead.bulk_read_size = 8192",
+        "pg_lookahead.enabled = off",
+        "pg_lookahead.enable_bitmap_prefetch = off",
+        "pg_lookahead.enable_seq_prefetch = off",
+        "effective_io_concurrency = 1000",
+        "pg_lookahead.test_start_after = -1",
+        "io_combine_limit = 1",
+    )
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
+        seen = _keys(connection, "FETCH 30 FROM c")
+        for change in changes:
+            connection.execute(f"SET LOCAL {change}")
+            seen += _keys(connection, "FETCH 30 FROM c")
+        seen += _keys(connection, "FETCH ALL FROM c")
+    assert seen == expected
+
+
+def test_distance_grows_between_rescans(connection: Connection) -> None:
+    """A rescan takes the distance that is set by then; what it keeps must have grown with it."""
+    query = (
+        "SELECT g, l.n FROM generate_series(1, 40) g CROSS JOIN LATERAL "
+        "(SELECT count(pad) AS n FROM c WHERE r BETWEEN g AND g + 300) l"
+    )
+    connection.execute(f"{BITMAP_SCANS}; {FORCED}; SET pg_lookahead.prefetch_distance = 1")
+    make_cold(connection, "c")
+    seen = []
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {query}")
+        for distance in (1, 2, 100, 3, 1000, 0):
+            connection.execute(f"SET LOCAL pg_lookahead.prefetch_distance = {distance}")
+            seen += connection.execute("FETCH 5 FROM c").fetchall()
+        seen += connection.execute("FETCH ALL FROM c").fetchall()
+    assert seen == [(g, 301) for g in range(1, 41)]
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_cursor_outlives_failed_subtransactions(connection: Connection, scan: str) -> None:
+    path, sql = _SCANS[scan]
+    connection.execute(f"{path}; {FORCED}")
+    expected = _keys(connection, sql)
+    make_cold(connection, "c")
+    seen: list[int] = []
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
+        for number in range(40):
+            connection.execute(f"SAVEPOINT s{number}")
+            seen += _keys(connection, f"FETCH {1 + number % 9} FROM c")
+            connection.execute(f"{'ROLLBACK TO' if number % 2 else 'RELEASE'} s{number}")
+        seen += _keys(connection, "FETCH ALL FROM c")
+    assert seen == expected
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_rows_may_change_under_a_cursor(connection: Connection, scan: str) -> None:
+    """What comes later in the transaction is not seen; the row it stands on can be changed."""
+    path, sql = _SCANS[scan]
+    connection.execute(f"{path}; {FORCED}")
+    expected = _keys(connection, sql)
+    with connection.transaction(force_rollback=True):
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
+        seen = _keys(connection, "FETCH 10 FROM c")
+        changed = connection.execute("UPDATE c SET r = -1 WHERE CURRENT OF c RETURNING k")
+        assert changed.fetchall() == [(seen[-1],)]
+        connection.execute("DELETE FROM c WHERE k % 3 = 0")
+        connection.execute("INSERT INTO c SELECT k, r, pad FROM c LIMIT 500")
+        seen += _keys(connection, "FETCH ALL FROM c")
+    assert seen == expected

@@ -1,0 +1,112 @@
+"""A damaged page that nobody wants fails no statement, also when it lies within a request."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from extension.probes import QUIET, Connection, need_extension, scalar
+from server_log import ServerFactory, WatchedServer
+
+from heap_scan.probes import (
+    BITMAP_SCANS,
+    FORCED,
+    OFF,
+    SEQ_SCANS,
+    TID_RANGES,
+    make_cold,
+    make_pages,
+    only_scan,
+)
+from lookahead.extension import Stage
+
+_PAGE = 8192
+_PAGES = 200
+_DAMAGED = 50  # of rows 100 and 101
+# Of every other page one row: of all pages but the damaged one and its like.
+_UNHURT = "SELECT k, ctid FROM d WHERE k = ANY (ARRAY(SELECT generate_series(3, 399, 4)))"
+
+
+@pytest.fixture(scope="module", params=["--data-checksums", "--no-data-checksums"])
+def server(
+    request: pytest.FixtureRequest,
+    server_factory: ServerFactory,
+    test_stage: Stage,
+    transport: dict[str, str],
+) -> Iterator[WatchedServer]:
+    """A server on which the header of page 50 of table d is damaged."""
+    settings = {**QUIET, **transport}
+    with server_factory(
+        stage=test_stage, settings=settings, initdb_options=(request.param,)
+    ) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+            need_extension(session, "pg_buffercache")
+            make_pages(session, "d", _PAGES)
+            path = started.data_directory / scalar(session, "SELECT pg_relation_filepath('d')")
+            segment_bytes = scalar(session, "SELECT pg_size_bytes(current_setting('segment_size'))")
+            session.execute("CHECKPOINT")
+        started.stop()
+        segment, position = divmod(_DAMAGED * _PAGE, segment_bytes)
+        with Path(f"{path}.{segment}" if segment else path).open("r+b") as file:
+            file.seek(position)
+            file.write(b"oops" * 8)
+        started.start()
+        yield started
+
+
+@pytest.fixture(params=["SET jit = off", FORCED], ids=["default", "forced"])
+def session(request: pytest.FixtureRequest, server: WatchedServer) -> Iterator[Connection]:
+    with server.connect() as connection:
+        connection.execute(request.param)
+        connection.execute("SET pg_lookahead.gap_limit = 256")
+        yield connection
+
+
+def test_gap_is_read_through_without_an_error(session: Connection) -> None:
+    session.execute(BITMAP_SCANS)
+    session.execute(OFF)
+    make_cold(session, "d")
+    expected = session.execute(_UNHURT).fetchall()
+    session.execute("RESET pg_lookahead.enabled")
+    make_cold(session, "d")
+    assert session.execute(_UNHURT).fetchall() == expected
+    assert [row[0] for row in expected] == list(range(3, 400, 4))
+    make_cold(session, "d")
+    scan = only_scan(session, _UNHURT)
+    # Fewer requests than there are gaps: the damaged page was part of one.
+    assert scan["Bridged Blocks"] > 80
+    assert scan["Requests"] < 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "condition"),
+    [
+        (BITMAP_SCANS, "k BETWEEN 80 AND 120"),
+        (BITMAP_SCANS, "r >= 0"),
+        (SEQ_SCANS, "true"),
+        (TID_RANGES, "ctid BETWEEN '(40,1)' AND '(60,1)'"),
+    ],
+    ids=["bitmap", "whole_bitmap", "seq", "tid_range"],
+)
+def test_wanted_page_gives_stocks_error(session: Connection, settings: str, condition: str) -> None:
+    messages = []
+    for setting in ("off", "on"):
+        session.execute(f"{settings}; SET pg_lookahead.enabled = {setting}")
+        make_cold(session, "d")
+        with pytest.raises(psycopg.errors.DataCorrupted) as error:
+            session.execute(f"SELECT k FROM d WHERE {condition}")
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    assert f"invalid page in block {_DAMAGED} " in messages[0]
+
+
+def test_ranges_beside_it_are_read(session: Connection) -> None:
+    session.execute(TID_RANGES)
+    make_cold(session, "d")
+    for condition, first, last in (
+        (f"ctid < '({_DAMAGED},0)'", 0, 99),
+        (f"ctid >= '({_DAMAGED + 1},0)'", 102, 399),
+    ):
+        rows = session.execute(f"SELECT k FROM d WHERE {condition}").fetchall()
+        assert [row[0] for row in rows] == list(range(first, last + 1))

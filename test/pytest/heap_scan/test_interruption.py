@@ -1,0 +1,163 @@
+"""Cancels, ends of sessions and errors in mid-scan leave nothing behind."""
+
+import time
+from collections.abc import Iterator
+from random import Random
+
+import psycopg
+import pytest
+from extension.probes import Connection, scalar
+from interrupting import interrupted_after, p99
+from server_log import WatchedServer
+from waiting import wait_until
+
+from heap_scan.probes import BITMAP_SCANS, FORCED, PARALLEL, SEQ_SCANS, TID_RANGES, make_pages
+
+pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
+
+_PAGES = 4_000
+# Every row costs a little, so that most of the interruptions hit the scan.
+_SCANS = {
+    "bitmap": (BITMAP_SCANS, "SELECT count(md5(pad)) FROM i WHERE r < 6000"),
+    "bridging": (
+        f"{BITMAP_SCANS}; SET pg_lookahead.gap_limit = 256",
+        "SELECT count(md5(pad)) FROM i WHERE k = ANY (ARRAY(SELECT generate_series(0, 7999, 6)))",
+    ),
+    "seq": (SEQ_SCANS, "SELECT count(md5(pad)) FROM i"),
+    "tid_range": (TID_RANGES, "SELECT count(md5(pad)) FROM i WHERE ctid >= '(9,1)'"),
+    "parallel_bitmap": (
+        f"{BITMAP_SCANS}; {PARALLEL}",
+        "SELECT count(md5(pad)) FROM i WHERE r < 6000",
+    ),
+    "parallel_seq": (f"{SEQ_SCANS}; {PARALLEL}", "SELECT count(md5(pad)) FROM i"),
+}
+_RUNS = 60  # of each
+# Seconds. Performance gates no ordinary test: this only tells a hang from an answer.
+_GENEROUS = 1.0
+_STRICT = 0.1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _table(server: WatchedServer) -> None:
+    with server.connect() as session:
+        make_pages(session, "i", _PAGES)
+
+
+@pytest.fixture
+def watcher(server: WatchedServer) -> Iterator[Connection]:
+    with server.connect() as session:
+        yield session
+
+
+def _scanner(server: WatchedServer, scan: str) -> Connection:
+    session = server.connect()
+    session.execute(_SCANS[scan][0])
+    session.execute(FORCED)
+    return session
+
+
+def _evict(watcher: Connection, rng: Random) -> None:
+    """Every other run finds no page of the table in a cache."""
+    if rng.random() < 0.5:
+        watcher.execute("SELECT pg_lookahead_evict('i')")
+
+
+def _nothing_left(watcher: Connection) -> None:
+    """No pin and no I/O of anybody, once everybody is idle."""
+    # A read that was in flight stays there until somebody needs its page (io_uring), as after an
+    # interrupted sequential scan of stock's.
+    watcher.execute("SELECT count(*) FROM i")
+    left = (
+        "SELECT (SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0) "
+        "+ (SELECT count(*) FROM pg_aios WHERE state NOT LIKE 'COMPLETED%')"
+    )
+    # The background writer pins a page while it writes it.
+    wait_until(lambda: scalar(watcher, left) == 0, "nothing is pinned and no I/O is in flight")
+
+
+def _cancel_many(server: WatchedServer, scan: str, seed: int, runs: int) -> list[float]:
+    """Cancels a scan of one session ``runs`` times; the latencies in seconds, sorted."""
+    rng, latencies, sql = Random(f"{seed}:{scan}"), [], _SCANS[scan][1]
+    with _scanner(server, scan) as session, server.connect() as watcher:
+        expected = scalar(session, sql)
+        started = time.monotonic()
+        session.execute(sql)
+        duration = time.monotonic() - started
+        for _ in range(runs):
+            _evict(watcher, rng)
+            latency = interrupted_after(session, sql, rng.uniform(0, duration), session.cancel_safe)
+            if latency:
+                latencies.append(latency)
+        assert scalar(session, sql) == expected
+        _nothing_left(watcher)
+    return sorted(latencies)
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_cancelled_scans_leave_nothing(server: WatchedServer, scan: str, seed: int) -> None:
+    latencies = _cancel_many(server, scan, seed, _RUNS)
+    print(f"{scan}: {len(latencies)} cancels, p99 {1000 * p99(latencies):.1f} ms")
+    assert len(latencies) > _RUNS // 10  # the rest came too late
+    assert p99(latencies) < _GENEROUS
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("scan", _SCANS)
+def test_cancel_is_quick(server: WatchedServer, scan: str, seed: int) -> None:
+    """On a machine that does nothing else."""
+    assert p99(_cancel_many(server, scan, seed, 10 * _RUNS)) < _STRICT
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_terminated_sessions_leave_nothing(
+    server: WatchedServer, watcher: Connection, scan: str, seed: int
+) -> None:
+    rng, ended, sql = Random(f"{seed}:{scan}"), 0, _SCANS[scan][1]
+    for _ in range(12):
+        _evict(watcher, rng)
+        session = _scanner(server, scan)
+        pid = session.info.backend_pid
+
+        def end(pid: int = pid) -> None:
+            with server.connect() as killer:
+                killer.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+
+        interrupted_after(session, sql, rng.uniform(0, 0.05), end)
+        ended += session.closed
+        session.close()
+    assert ended > 2
+    _nothing_left(watcher)
+
+
+@pytest.mark.parametrize("scan", _SCANS)
+def test_errors_in_mid_scan_leave_nothing(
+    server: WatchedServer, watcher: Connection, scan: str, seed: int
+) -> None:
+    """An error at a random row, as a statement of its own and beside an open cursor."""
+    rng, sql = Random(f"{seed}:{scan}"), _SCANS[scan][1]
+    table, _, condition = sql.partition(" FROM ")[2].partition(" WHERE ")
+    condition = condition or "true"
+    with _scanner(server, scan) as session:
+        expected = scalar(session, sql)
+        for number in range(15):
+            _evict(watcher, rng)
+            # Eight rows in a row, of which each scan returns one or more.
+            divisor = f"{'r' if 'r <' in condition else 'k'} / 8 - {rng.randrange(10, 700)}"
+            failing = f"SELECT sum(1 / ({divisor})) FROM {table}"
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                session.execute(f"{failing} WHERE {condition}")
+            if number % 3:
+                continue
+            session.execute("BEGIN")
+            session.execute(
+                f"DECLARE c NO SCROLL CURSOR FOR SELECT k FROM {table} WHERE {condition}"
+            )
+            session.execute("FETCH 50 FROM c; SAVEPOINT s")
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                session.execute(f"{failing} WHERE {condition}")
+            session.execute("ROLLBACK TO s")
+            assert len(session.execute("FETCH ALL FROM c").fetchall()) == expected - 50
+            session.execute("COMMIT")
+        assert scalar(session, sql) == expected
+    _nothing_left(watcher)

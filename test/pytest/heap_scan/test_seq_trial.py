@@ -1,0 +1,121 @@
+"""The trial of sequential scans, alone: compiled as a library and run by a clock of our own."""
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from compiling import shared_library
+
+from lookahead.installation import Installation
+
+_TOP = Path(__file__).resolve().parents[3]
+_SOURCE = Path(__file__).with_name("trial_clock.c")
+
+# Pages that a scan does not ask ahead for as it begins, pages that it does ask ahead for after
+# that, and pages until the next trial: la_seq_trial.c says why.
+_PLAIN = 256 + 1_024
+_ASKED = 768 + 1_024
+_DECIDED = 131_072
+
+
+class CTrial(ctypes.Structure):
+    _fields_ = (
+        ("phase", ctypes.c_int),
+        ("ask", ctypes.c_bool),
+        ("pages", ctypes.c_uint32),
+        ("began", ctypes.c_int64),
+        ("plain", ctypes.c_int64),
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The compiled trial of one scan."""
+
+    library: ctypes.CDLL
+    state: CTrial
+
+    def start(self) -> None:
+        self.library.la_seq_trial_start(ctypes.byref(self.state))
+
+    def pages(self, count: int, *, plain: int, asked: int) -> list[bool]:
+        """Whether each of `count` pages is to be asked ahead from; they take so many ns each."""
+        answers: list[bool] = []
+        for _ in range(count):
+            asks = answers[-1] if answers else self.state.ask
+            self.library.clock_advance(ctypes.c_int64(asked if asks else plain))
+            answers.append(bool(self.library.la_seq_trial_page(ctypes.byref(self.state))))
+        return answers
+
+
+@pytest.fixture(scope="module")
+def library(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("trial")
+    loaded = ctypes.CDLL(str(shared_library(_SOURCE, folder, installation, f"-I{_TOP / 'src'}")))
+    loaded.la_seq_trial_page.restype = ctypes.c_bool
+    return loaded
+
+
+@pytest.fixture
+def trial(library: ctypes.CDLL) -> Trial:
+    made = Trial(library, CTrial())
+    made.start()
+    return made
+
+
+def _changes(answers: list[bool]) -> list[tuple[int, bool]]:
+    """The pages at which the answer becomes another one than before, and what it becomes."""
+    before = [False, *answers[:-1]]
+    return [
+        (page, new)
+        for page, (old, new) in enumerate(zip(before, answers, strict=True))
+        if old != new
+    ]
+
+
+def test_nothing_is_asked_for_before_the_plain_pages_were_timed(trial: Trial) -> None:
+    answers = trial.pages(_PLAIN + 10, plain=9_000, asked=9_000)
+    assert _changes(answers) == [(_PLAIN - 1, True)]
+
+
+@pytest.mark.parametrize(
+    ("plain", "asked", "gains"),
+    [
+        (100_000, 20_000, True),
+        (100_000, 74_000, True),
+        (100_000, 76_000, False),  # not clearly faster
+        (100_000, 100_000, False),
+        (9_000, 10_000, False),
+    ],
+)
+def test_what_was_clearly_faster_is_done(trial: Trial, plain: int, asked: int, gains: bool) -> None:
+    trial.pages(_PLAIN + _ASKED, plain=plain, asked=asked)
+    later = trial.pages(_DECIDED - 1, plain=plain, asked=asked)
+    assert set(later) == {gains}
+
+
+def test_pages_while_the_way_changes_are_not_timed(trial: Trial) -> None:
+    """What the kernel has read ahead as the change begins makes the first asked pages fast."""
+    trial.pages(256, plain=1, asked=1)
+    trial.pages(1_024, plain=50_000, asked=50_000)
+    trial.pages(768, plain=1, asked=1)
+    trial.pages(1_024, plain=50_000, asked=50_000)
+    assert trial.pages(100, plain=50_000, asked=50_000) == [False] * 100
+
+
+def test_the_trial_is_repeated_and_may_decide_otherwise(trial: Trial) -> None:
+    one_round = _PLAIN + _ASKED + _DECIDED
+    trial.pages(one_round, plain=100_000, asked=20_000)
+    answers = trial.pages(_PLAIN + _ASKED + 1_000, plain=9_000, asked=9_000)
+    assert _changes(answers) == [(_PLAIN - 1, True), (_PLAIN + _ASKED - 1, False)]
+    trial.pages(_DECIDED - 1_000, plain=9_000, asked=9_000)
+    trial.pages(_PLAIN + _ASKED, plain=100_000, asked=20_000)
+    assert set(trial.pages(1_000, plain=100_000, asked=20_000)) == {True}
+
+
+def test_a_scan_that_begins_anew_forgets_the_verdict(trial: Trial) -> None:
+    trial.pages(_PLAIN + _ASKED + 10, plain=100_000, asked=20_000)
+    assert trial.state.ask
+    trial.start()
+    assert trial.pages(_PLAIN - 1, plain=9_000, asked=9_000) == [False] * (_PLAIN - 1)

@@ -1,0 +1,93 @@
+"""Samples of trials with known numbers."""
+
+from lab.made_results import make_timeline
+from lookahead.measurements import ColdRecord, LookaheadEvidence
+from lookahead.trial_measurements import (
+    Factor,
+    NodeEvidence,
+    Question,
+    Reference,
+    TrialArm,
+    TrialData,
+    TrialDigest,
+    TrialSample,
+    TrialScenario,
+    TrialTable,
+)
+
+STOCK, FAST, OURS = "bitmap, default", "bitmap, 64", "ours"
+ARMS = (
+    TrialArm(STOCK, "off", "Bitmap Heap Scan", {"work_mem": "4MB"}),
+    TrialArm(FAST, "off", "Bitmap Heap Scan", {"effective_io_concurrency": "64"}),
+    TrialArm(OURS, "on", "Bitmap Heap Scan", {}),
+)
+_STOCK_TIMES = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
+
+
+def make_trial_scenario(share: str, method: str = "worker") -> TrialScenario:
+    """A scenario of two factors."""
+    return TrialScenario((Factor("pages", share), Factor("I/O method", method)))
+
+
+def make_trial_sample(
+    scenario: TrialScenario, number: int, arm: str, time_ms: float
+) -> TrialSample:
+    """A sample in which the arm's own code ran."""
+    ours = arm == OURS
+    evidence = LookaheadEvidence(
+        status="prefetch" if ours else "stock",
+        reason=None if ours else "disabled",
+        scans=int(ours),
+        prefetched_blocks=990 if ours else 0,
+        requests=200 if ours else 0,
+        advised_blocks=1200 if ours else 0,
+        bridged_blocks=210 if ours else 0,
+        pauses=0,
+        direct_blocks=10,
+        repeated_blocks=0,
+        mean_distance=40.5 if ours else 0.0,
+        max_distance=64 if ours else 0,
+        killed_items=0,
+        restarts=0,
+    )
+    return TrialSample(
+        scenario=scenario,
+        round=number,
+        sequence=number,
+        arm=arm,
+        time_ms=time_ms,
+        session_ms=(time_ms,),
+        evidence=NodeEvidence("Bitmap Heap Scan", 1000, 0, 400, 600, 0, 0.1, 5, 1000, evidence),
+        backend_cpu_ms=None if number else time_ms / 4,
+        cold=ColdRecord("drop_caches", 10**9, 0, 800, 2 * 10**9, True),
+        use=make_timeline(1000, time_ms).overall(),
+    )
+
+
+def make_trials() -> TrialData:
+    """Two shares of 6 rounds: ours half the time of stock's default, equal to the best of stock."""
+    shares = [make_trial_scenario("10 %"), make_trial_scenario("42 %")]
+    samples = []
+    for scenario in shares:
+        for number, time in enumerate(_STOCK_TIMES):
+            samples.append(make_trial_sample(scenario, number, STOCK, time))
+            samples.append(make_trial_sample(scenario, number, FAST, time / 2))
+            samples.append(make_trial_sample(scenario, number, OURS, time / 2))
+    questions = [
+        question
+        for scenario in shares
+        for question in (
+            Question(scenario, "stock's default", (STOCK,), (OURS,), 1.6),
+            Question(scenario, "best stock plan", (STOCK, FAST), (OURS,), 1 / 1.05),
+        )
+    ]
+    return TrialData(
+        tables=(TrialTable("lookahead_pages", 107_000, 1000, 8_192_000, 100_000, 1.5),),
+        arms=ARMS,
+        questions=tuple(questions),
+        references=(Reference(shares[1], "bitmap scan, setting <1>", 145_000.0, "the article"),),
+        digests=(TrialDigest(shares[0], (STOCK, OURS), True, 1000, "ab" * 32),),
+        samples=tuple(samples),
+        lookups=(),
+        comparisons=(),
+    )

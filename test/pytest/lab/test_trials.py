@@ -1,0 +1,213 @@
+"""Trials: which arms are compared, what is shown, and what EXPLAIN must say; without a server."""
+
+import copy
+import io
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from lab.made_trials import (
+    ARMS,
+    FAST,
+    OURS,
+    STOCK,
+    make_trial_sample,
+    make_trial_scenario,
+    make_trials,
+)
+from lookahead.errors import LabError
+from lookahead.experiments.trial_plan import check_trial, parse_trial
+from lookahead.render import Terminal
+from lookahead.render_trials import trial_tables
+from lookahead.report.page import render_page
+from lookahead.report.trial_plot import trial_plot
+from lookahead.results import ResultDocument, encode, parse_result
+from lookahead.trial_comparisons import compare_trials, trial_panels, trial_scenarios_of
+from lookahead.trial_measurements import Question
+
+_PLAN: dict[str, Any] = {
+    "Node Type": "Aggregate",
+    "Actual Rows": 1.0,
+    "Actual Loops": 1,
+    "Shared Hit Blocks": 7,
+    "Shared Read Blocks": 1012,
+    "Plans": [
+        {
+            "Node Type": "Gather",
+            "Actual Rows": 3.0,
+            "Actual Loops": 1,
+            "Workers Launched": 2,
+            "Plans": [
+                {
+                    "Node Type": "Bitmap Heap Scan",
+                    "Actual Rows": 33.33,
+                    "Actual Loops": 3,
+                    "Rows Removed by Index Recheck": 10.0,
+                    "Exact Heap Blocks": 10,
+                    "Lossy Heap Blocks": 5,
+                    "Workers": [
+                        {"Worker Number": 0, "Exact Heap Blocks": 20, "Lossy Heap Blocks": 1},
+                        {"Worker Number": 1, "Exact Heap Blocks": 30, "Lossy Heap Blocks": 2},
+                    ],
+                    "Lookahead": {"Status": "prefetch", "Requests": 12},
+                    "Plans": [{"Node Type": "Bitmap Index Scan", "Actual Loops": 1}],
+                }
+            ],
+        }
+    ],
+}
+_DOCUMENT: list[dict[str, Any]] = [{"Plan": _PLAN, "Planning Time": 0.2, "Execution Time": 12.5}]
+
+
+def test_fastest_of_several_arms_is_compared() -> None:
+    answers = compare_trials(make_trials(), seed=1)
+    found = [(one.question.name, one.baseline, one.estimate.ratio, one.outcome) for one in answers]
+    assert (
+        found
+        == [
+            ("stock's default", STOCK, 2.0, "reached"),
+            ("best stock plan", FAST, 1.0, "reached"),
+        ]
+        * 2
+    )
+
+
+def test_arms_that_an_interrupted_run_did_not_reach() -> None:
+    data = make_trials()
+    kept = [one for one in data.samples if one.arm != FAST and (one.arm == STOCK or one.round < 4)]
+    answers = compare_trials(replace(data, samples=tuple(kept)), seed=1)
+    assert [one.baseline for one in answers] == [STOCK] * 4
+    assert {one.estimate.pairs for one in answers} == {4}
+    stock_only = [one for one in data.samples if one.arm == STOCK]
+    assert compare_trials(replace(data, samples=tuple(stock_only)), seed=1) == ()
+
+
+def test_reference_as_baseline() -> None:
+    data = make_trials()
+    (reference,) = data.references
+    question = Question(reference.scenario, "optimum", (reference.name,), (OURS,), 1 / 1.15)
+    (answer,) = compare_trials(replace(data, questions=(question,)), seed=1)
+    assert answer.baseline == reference.name
+    assert answer.baseline_median_ms == 145_000.0
+    assert answer.estimate.pairs == 6
+    elsewhere = replace(question, scenario=data.questions[0].scenario)
+    assert compare_trials(replace(data, questions=(elsewhere,)), seed=1) == ()
+
+
+def test_panels_share_all_factors_but_the_first() -> None:
+    scenarios = [
+        make_trial_scenario(share, method)
+        for method in ("worker", "sync")
+        for share in ("1 %", "2 %")
+    ]
+    panels = trial_panels(scenarios)
+    assert [(one.axis, one.title) for one in panels] == [
+        ("pages", "I/O method worker"),
+        ("pages", "I/O method sync"),
+    ]
+    assert panels[0].scenarios == tuple(scenarios[:2])
+
+
+def test_result_file_keeps_everything(document: ResultDocument) -> None:
+    made = replace(document, experiment="bitmap-scan", index_scan=None, trials=make_trials())
+    assert parse_result(encode(made), "made") == made
+
+
+def test_page_shows_arms_references_and_answers(document: ResultDocument) -> None:
+    made = replace(document, experiment="bitmap-scan", index_scan=None, trials=make_trials())
+    page = render_page([("made.json", made)])
+    assert "2.00 [" in page
+    assert "best stock plan" in page
+    assert "bitmap scan, setting &lt;1&gt;" in page
+    assert "1,000 of each: equal" in page
+    assert "<td>effective_io_concurrency = 64</td>" in page
+    assert page.count("<svg") == 2  # all samples, and the ratios of the panel
+
+
+def test_plot_has_every_sample_and_labels_apart() -> None:
+    data = make_trials()
+    (panel,) = trial_panels(trial_scenarios_of(data.samples))
+    svg = ElementTree.fromstring(str(trial_plot(data, panel)))
+    tips = [element.text or "" for element in svg.iter("title")]
+    assert len(tips) == len(data.samples)
+    assert "ours, round 1: 200 ms" in tips
+    labels = [
+        (one.text, float(one.get("y", "0")))
+        for one in svg.iter("text")
+        if "arm-label" in one.get("class", "")
+    ]
+    assert {name for name, _ in labels} == {STOCK, FAST, OURS}
+    heights = sorted(y for _, y in labels)
+    assert all(after - before >= 13 for before, after in pairwise(heights))
+
+
+def test_tables_for_the_terminal() -> None:
+    data = make_trials()
+    data = replace(data, comparisons=compare_trials(data, seed=1))
+    titles = [str(table.title) for table in trial_tables(data)]
+    assert titles == [
+        "median time: I/O method worker",
+        "time of the other / ours: I/O method worker",
+    ]
+    assert list(trial_tables(None)) == []
+
+
+def test_wide_table_is_cut_into_several() -> None:
+    scenarios = [make_trial_scenario(f"{number} %") for number in range(8)]
+    samples = tuple(make_trial_sample(one, 0, STOCK, 1234.0) for one in scenarios)
+    tables = list(trial_tables(replace(make_trials(), samples=samples, comparisons=())))
+    assert [len(table.columns) for table in tables] == [7, 3]
+    outcome = io.StringIO()
+    Terminal(stdout=outcome, width=80).tables(tables)
+    assert outcome.getvalue().count("1.23 s") == 8
+
+
+def test_parallel_scan_parsed() -> None:
+    time_ms, found = parse_trial(_DOCUMENT, "Bitmap Heap Scan")
+    assert time_ms == 12.5
+    assert (found.rows, found.removed_rows, found.workers) == (100, 30, 2)
+    assert (found.exact_blocks, found.lossy_blocks) == (60, 8)
+    assert found.shared_read_blocks == 1012
+    assert (found.lookahead.status, found.lookahead.requests) == ("prefetch", 12)
+
+
+def test_other_plan() -> None:
+    with pytest.raises(LabError, match='chose "Bitmap Index Scan" instead of "Seq Scan"'):
+        parse_trial(_DOCUMENT, "Seq Scan")
+
+
+@pytest.mark.parametrize("broken", [None, [], [{}], [{"Plan": {}}]])
+def test_other_shape(broken: object) -> None:
+    with pytest.raises(LabError, match="another shape"):
+        parse_trial(broken, "Seq Scan")
+
+
+@pytest.mark.parametrize(
+    ("group", "arm", "words"),
+    [
+        (None, ARMS[2], "reports nothing for the Bitmap Heap Scan"),
+        ({"Status": "stock", "Reason": "snapshot"}, ARMS[2], r"left to stock \(snapshot\)"),
+        ({"Status": "prefetch"}, ARMS[0], "look-ahead ran in arm"),
+    ],
+)
+def test_sample_of_other_code_is_refused(
+    group: dict[str, Any] | None, arm: Any, words: str
+) -> None:
+    document = copy.deepcopy(_DOCUMENT)
+    scan = document[0]["Plan"]["Plans"][0]["Plans"][0]
+    scan.pop("Lookahead")
+    if group is not None:
+        scan["Lookahead"] = group
+    _, evidence = parse_trial(document, "Bitmap Heap Scan")
+    with pytest.raises(LabError, match=words):
+        check_trial(evidence, arm)
+
+
+def test_sample_of_the_arms_own_code() -> None:
+    _, evidence = parse_trial(_DOCUMENT, "Bitmap Heap Scan")
+    check_trial(evidence, ARMS[2])
+    stock = replace(evidence, lookahead=replace(evidence.lookahead, status="stock"))
+    check_trial(stock, ARMS[0])

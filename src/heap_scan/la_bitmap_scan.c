@@ -14,13 +14,13 @@
  *
  *		given  <=  taken				(counts of blocks of one bitmap)
  *
- * Advised pages lie in the kernel's cache when they are read.  Copying one from
- * there costs less than having an I/O worker do it; copying many neighbours at
- * once costs more.  So with io_method = worker there are two streams, one whose
- * reads are made by the process itself, and one for dense parts of a bitmap.  To
- * change from one to the other, the callback ends the stream in use.  When its
- * pages are used up, core takes that for the end of the scan, and returns; the
- * other stream is put in its place, and core is asked again.
+ * Where a part of the bitmap has most of the table's pages, they are read much as
+ * in a sequential scan, and asking for them may cost more than it gains
+ * (la_trial.c).  So there a trial decides between our way and core's, which is
+ * another stream: with asynchronous reads, and without advice.  To change from one
+ * to the other, the callback ends the stream in use.  When its pages are used up,
+ * core takes that for the end of the scan, and returns; the other stream is put in
+ * its place, and core is asked again.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,12 +33,12 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
-#include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
 #include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_heap_scan.h"
+#include "heap_scan/la_trial.h"
 #include "prefetch/la_advice.h"
 #include "prefetch/la_read_stream.h"
 #include "prefetch/la_transport.h"
@@ -58,21 +58,21 @@
 #define PARALLEL_WINDOW_SHARE 8
 
 /*
- * Blocks between two choices of the stream, and of these the share that follow
- * directly on the one before from which on a part is dense, and below which it
- * no longer is.  At 70 % a read is of 3 pages on the average.
+ * Blocks after which it is looked how dense they lie, and of these the share that
+ * follow directly on the one before from which on a part is dense, and below
+ * which it no longer is.
  */
-#define BLOCKS_PER_CHOICE 512
+#define BLOCKS_PER_LOOK 512
 #define DENSE_SHARE 0.7
 #define SPARSE_SHARE 0.6
 
-/* Reads in flight of the stream for dense parts, at least: core's default. */
-#define DENSE_READS 16
+/* Reads in flight of core's way, at least: its default. */
+#define CORE_READS 16
 
 typedef enum StreamKind
 {
-	STREAM_OWN_READS,			/* or, with direct I/O, the only one */
-	STREAM_WORKERS,
+	STREAM_ADVISED,				/* or, with direct I/O, the only one */
+	STREAM_CORE,
 } StreamKind;
 
 typedef struct LaBitmapScan
@@ -89,12 +89,14 @@ typedef struct LaBitmapScan
 	uint64		given;
 	bool		exhausted;		/* the iterator has no more */
 
-	ReadStream *streams[STREAM_WORKERS + 1];	/* NULL until needed */
+	ReadStream *streams[STREAM_CORE + 1];	/* NULL until needed */
 	StreamKind	kind;			/* of the one in use */
 	bool		changing;		/* it is being used up */
-	uint32		counted;		/* blocks since the last choice */
+	uint32		counted;		/* blocks since the last look */
 	uint32		adjacent;		/* of these, right behind another one */
-	BlockNumber last_block;		/* taken into the window last */
+	BlockNumber last_block;		/* given last */
+	bool		dense;			/* is a trial to decide? */
+	LaTrial		trial;
 
 	bool		asleep;			/* pages are in buffers: do not look ahead */
 	int64		reads;			/* pages read before we fell asleep */
@@ -105,7 +107,8 @@ static TupleTableSlot *bitmap_exec(PlanState *planstate);
 static void begin_scan(LaBitmapScan *state, BitmapHeapScanState *node);
 static void begin_bitmap(LaBitmapScan *state);
 static ReadStream *begin_stream(LaBitmapScan *state, int max_ios);
-static void choose_stream(LaBitmapScan *state, BlockNumber block);
+static void look_how_dense(LaBitmapScan *state, BlockNumber block);
+static bool must_change(LaBitmapScan *state);
 static void change_stream(LaBitmapScan *state);
 static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
 							  void *per_buffer_data);
@@ -194,7 +197,7 @@ begin_scan(LaBitmapScan *state, BitmapHeapScanState *node)
 
 	read_stream_end(heap->rs_read_stream);
 	heap->rs_read_stream = NULL;
-	state->kind = STREAM_OWN_READS;
+	state->kind = STREAM_ADVISED;
 	state->streams[state->kind] = begin_stream(state, max_ios);
 	heap->rs_read_stream = state->streams[state->kind];
 }
@@ -220,32 +223,47 @@ begin_stream(LaBitmapScan *state, int max_ios)
 }
 
 /*
- * A block has been taken into the window: decides, now and then, which stream
- * suits the bitmap here.  Not for a query that may stand idle between two rows,
- * because the stream for dense parts keeps many pages pinned.
+ * A block is given to the stream: looks, now and then, how dense they lie.
  */
 static void
-choose_stream(LaBitmapScan *state, BlockNumber block)
+look_how_dense(LaBitmapScan *state, BlockNumber block)
 {
-	StreamKind	wanted;
 	double		share;
 
-	if (io_method != IOMETHOD_WORKER || state->node->query->partial_fetch)
-		return;
 	if (block == state->last_block + 1)
 		state->adjacent++;
 	state->last_block = block;
-	if (++state->counted < BLOCKS_PER_CHOICE)
+	if (++state->counted < BLOCKS_PER_LOOK)
 		return;
 
 	share = (double) state->adjacent / state->counted;
 	state->counted = 0;
 	state->adjacent = 0;
-	if (state->kind == STREAM_OWN_READS)
-		wanted = share >= DENSE_SHARE ? STREAM_WORKERS : STREAM_OWN_READS;
-	else
-		wanted = share < SPARSE_SHARE ? STREAM_OWN_READS : STREAM_WORKERS;
-	state->changing = wanted != state->kind;
+	if (!state->dense && share >= DENSE_SHARE)
+	{
+		state->dense = true;
+		la_trial_start(&state->trial, 1.0);
+	}
+	else if (share < SPARSE_SHARE)
+		state->dense = false;
+}
+
+/*
+ * Shall the stream in use make way for the other one?  Not while all pages are in
+ * buffers, and not in a query that may stand idle between two rows, because core's
+ * way keeps many pages pinned.
+ */
+static bool
+must_change(LaBitmapScan *state)
+{
+	StreamKind	wanted = STREAM_ADVISED;
+
+	if (state->asleep || state->node->query->partial_fetch)
+		return false;
+	if (state->dense && !la_trial_page(&state->trial))
+		wanted = STREAM_CORE;
+	state->node->mode = wanted == STREAM_ADVISED ? "advice" : "plain";
+	return wanted != state->kind;
 }
 
 /*
@@ -255,11 +273,11 @@ choose_stream(LaBitmapScan *state, BlockNumber block)
 static void
 change_stream(LaBitmapScan *state)
 {
-	StreamKind	wanted = state->kind == STREAM_WORKERS ? STREAM_OWN_READS : STREAM_WORKERS;
+	StreamKind	wanted = state->kind == STREAM_CORE ? STREAM_ADVISED : STREAM_CORE;
 
 	if (state->streams[wanted] == NULL)
 		state->streams[wanted] = begin_stream(state,
-											  Max(effective_io_concurrency, DENSE_READS));
+											  Max(effective_io_concurrency, CORE_READS));
 	read_stream_reset(state->streams[state->kind]);
 	state->heap->rs_read_stream = state->streams[wanted];
 	state->kind = wanted;
@@ -280,6 +298,7 @@ begin_bitmap(LaBitmapScan *state)
 	state->counted = 0;
 	state->adjacent = 0;
 	state->last_block = InvalidBlockNumber;
+	state->dense = false;
 	state->asleep = true;
 	state->reads = la_heap_scan_reads();
 	state->node->counters.scans++;
@@ -299,11 +318,17 @@ next_block(ReadStream *stream, void *callback_private_data,
 	LaBitmapScan *state = callback_private_data;
 	TBMIterateResult *result = per_buffer_data;
 
-	if (state->advice != NULL && must_look_ahead(state))
-		look_ahead(state);
+	if (state->advice != NULL)
+	{
+		bool		ahead = must_look_ahead(state);
 
-	if (state->changing)
-		return InvalidBlockNumber;
+		state->changing = must_change(state);
+		if (state->changing)
+			return InvalidBlockNumber;
+		if (ahead && state->kind == STREAM_ADVISED)
+			look_ahead(state);
+	}
+
 	if (state->given < state->taken)
 		*result = state->window[state->given++ % WINDOW_SIZE];
 	else if (!take_block(state, result))
@@ -311,6 +336,7 @@ next_block(ReadStream *stream, void *callback_private_data,
 		free_window(state);
 		return InvalidBlockNumber;
 	}
+	look_how_dense(state, result->blockno);
 	return result->blockno;
 }
 
@@ -376,7 +402,6 @@ look_ahead(LaBitmapScan *state)
 		if (!BufferIsValid(la_advice_add(advice, result->blockno, state->taken)))
 			state->last_missed = state->taken;
 		state->taken++;
-		choose_stream(state, result->blockno);
 	}
 }
 

@@ -7,7 +7,7 @@
  * io_method = sync no more than the OS reads ahead by itself.  Ours is like
  * core's, with the same limits, and its callback can also tell the kernel which
  * pages come next, in requests of pg_lookahead.bulk_read_size.  By default that
- * is done only where a trial shows that it gains (la_seq_trial.c).
+ * is done only where a trial shows that it gains (la_trial.c).
  *
  * Positions number the pages of a scan in its order: page of the table =
  * (start + position) modulo size.  In a parallel scan each process is given
@@ -27,7 +27,7 @@
 
 #include "heap_scan/la_heap_scan.h"
 #include "heap_scan/la_seq_scan.h"
-#include "heap_scan/la_seq_trial.h"
+#include "heap_scan/la_trial.h"
 #include "la_guc.h"
 #include "prefetch/la_residency.h"
 #include "prefetch/la_transport.h"
@@ -46,6 +46,9 @@
  */
 #define REQUESTS_AHEAD 32
 
+/* How many times as fast asking has to be in a trial. */
+#define CLEARLY_FASTER 1.33
+
 /* Of so many requests, one is made while all pages are in the OS cache. */
 #define RESIDENT_SHARE 8
 
@@ -58,7 +61,7 @@ typedef struct LaSeqScan
 	LaResidency residency;
 	uint32		request;		/* pages of a request */
 	bool		on_trial;		/* ask only when it gains */
-	LaSeqTrial	trial;
+	LaTrial		trial;
 
 	uint64		position;		/* of the page given to the stream last */
 	uint64		run_end;		/* first position that is not ours, or past
@@ -335,7 +338,7 @@ must_ask(LaSeqScan *state)
 static void
 wake_up(LaSeqScan *state)
 {
-	la_seq_trial_start(&state->trial);
+	la_trial_start(&state->trial, CLEARLY_FASTER);
 	state->node->mode = state->on_trial ? "trial" : "advice";
 }
 
@@ -345,7 +348,7 @@ wake_up(LaSeqScan *state)
 static bool
 trial_wants_asking(LaSeqScan *state)
 {
-	bool		ask = la_seq_trial_page(&state->trial);
+	bool		ask = la_trial_page(&state->trial);
 
 	if (state->trial.phase == LA_TRIAL_DECIDED)
 		state->node->mode = ask ? "advice" : "plain";

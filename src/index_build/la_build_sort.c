@@ -126,9 +126,16 @@ static void put_from_core(LaSort *sort, const LaSpool *spool,
  * reserve.
  */
 static int
-most_buckets(const LaSort *sort, int most)
+most_buckets(int64 chunks, int most)
 {
-	return Max(Min(most, sort->pool.limit / 16), 2);
+	return Max(Min(most, chunks / 16), 2);
+}
+
+static int64
+reserve_of(int64 chunks)
+{
+	return Max(most_buckets(chunks, MAX_BUCKETS),
+			   2 * most_buckets(chunks, MAX_FILE_BUCKETS));
 }
 
 static int64
@@ -138,12 +145,14 @@ sort_bytes(int64 bytes)
 }
 
 /*
- * How many chunks a sort with the given memory may have in its pool.
+ * How many chunks a sort with the given memory may fill with entries.
  */
 int64
 la_sort_pool_chunks(int64 bytes)
 {
-	return la_pool_chunks(bytes - sort_bytes(bytes));
+	int64		chunks = la_pool_chunks(bytes - sort_bytes(bytes));
+
+	return chunks - reserve_of(chunks);
 }
 
 /*
@@ -160,8 +169,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
 	sort->bytes = bytes;
 	sort->sort_bytes = sort_bytes(bytes);
 	la_pool_init(&sort->pool, bytes - sort->sort_bytes, share);
-	sort->reserve = Max(most_buckets(sort, MAX_BUCKETS),
-						2 * most_buckets(sort, MAX_FILE_BUCKETS));
+	sort->reserve = reserve_of(sort->pool.limit);
 	la_spool_init(&sort->spool, &sort->pool, key->kind);
 	la_spool_init(&sort->nulls, &sort->pool, key->kind);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -310,11 +318,16 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 		double		more = 1 / Max(fraction_done, 0.001);
 		double		wanted = Max(sort->spool.nbytes * more * 8 / sort->bytes,
 								 sort->spool.nrecords * more / BUCKET_ENTRIES);
-		int			most = most_buckets(sort, MAX_FILE_BUCKETS);
+		int			most = most_buckets(sort->pool.limit, MAX_FILE_BUCKETS);
+
+		int64		limit = sort->pool.limit;
 
 		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
 									 Max((int) Min(wanted, most), 2));
+		/* no early move to files, which would be one of many small pieces */
+		sort->pool.limit = sort->pool.nused + sort->reserve;
 		la_buckets_distribute(sort->buckets, &sort->spool);
+		sort->pool.limit = limit;
 	}
 	la_buckets_to_files(sort->buckets);
 }
@@ -420,7 +433,7 @@ drain_whole(LaSort *sort)
 
 	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
 				 2 * sort_size(spool) / sort->sort_bytes);
-	wanted = Min(wanted, most_buckets(sort, MAX_BUCKETS));
+	wanted = Min(wanted, most_buckets(sort->pool.limit, MAX_BUCKETS));
 	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
 	la_buckets_distribute(buckets, spool);
 	drain_buckets(sort, buckets, 0);
@@ -444,7 +457,7 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 		sort_in_memory(sort, spool, word);
 	else if (low < high)
 	{
-		int			most = most_buckets(sort, MAX_FILE_BUCKETS);
+		int			most = most_buckets(sort->pool.limit, MAX_FILE_BUCKETS);
 		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
 		LaBuckets  *buckets = make_buckets(sort, low, high,
 										   Max(Min(wanted, most), 2));

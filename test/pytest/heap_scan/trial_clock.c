@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * trial_clock.c
- *	  la_seq_trial.c with a clock that a test moves
+ *	  la_trial.c with a clock that a test moves
  *
  *-------------------------------------------------------------------------
  */
@@ -29,4 +29,4 @@ clock_advance(int64 nanoseconds)
 }
 
 #define clock_gettime test_clock_gettime
-#include "heap_scan/la_seq_trial.c"
+#include "heap_scan/la_trial.c"

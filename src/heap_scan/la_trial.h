@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * la_seq_trial.h
+ * la_trial.h
  *	  finds out by trial whether a scan gains by asking ahead
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LA_SEQ_TRIAL_H
-#define LA_SEQ_TRIAL_H
+#ifndef LA_TRIAL_H
+#define LA_TRIAL_H
 
 #include "portability/instr_time.h"
 
@@ -19,16 +19,17 @@ typedef enum LaTrialPhase
 	LA_TRIAL_DECIDED,			/* does what was faster */
 } LaTrialPhase;
 
-typedef struct LaSeqTrial
+typedef struct LaTrial
 {
 	LaTrialPhase phase;
 	bool		ask;			/* shall the scan ask at present? */
 	uint32		pages;			/* in this phase */
 	instr_time	began;			/* this phase */
 	instr_time	plain;			/* time that the plain phase took */
-} LaSeqTrial;
+	double		factor;			/* how many times as fast asking has to be */
+} LaTrial;
 
-extern void la_seq_trial_start(LaSeqTrial *trial);
-extern bool la_seq_trial_page(LaSeqTrial *trial);
+extern void la_trial_start(LaTrial *trial, double factor);
+extern bool la_trial_page(LaTrial *trial);
 
-#endif							/* LA_SEQ_TRIAL_H */
+#endif							/* LA_TRIAL_H */

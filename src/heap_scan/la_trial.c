@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * la_seq_trial.c
+ * la_trial.c
  *	  finds out by trial whether a scan gains by asking ahead
  *
  * Core's stream has a few reads of io_combine_limit in flight, or what the OS
@@ -15,10 +15,7 @@
  */
 #include "postgres.h"
 
-#include "heap_scan/la_seq_trial.h"
-
-/* How many times as fast asking has to be. */
-#define CLEARLY_FASTER 1.33
+#include "heap_scan/la_trial.h"
 
 /*
  * Pages of each phase: 8 MB are measured, and the trial is repeated after 1 GB
@@ -34,12 +31,14 @@ static const uint32 phase_pages[] = {
 };
 
 /*
- * Begins with the first phase: the scan meets pages that have to be read.
+ * Begins with the first phase: the scan meets pages that have to be read.  It
+ * shall ask where that makes it more than `factor` times as fast.
  */
 void
-la_seq_trial_start(LaSeqTrial *trial)
+la_trial_start(LaTrial *trial, double factor)
 {
-	memset(trial, 0, sizeof(LaSeqTrial));
+	memset(trial, 0, sizeof(LaTrial));
+	trial->factor = factor;
 }
 
 /*
@@ -47,7 +46,7 @@ la_seq_trial_start(LaSeqTrial *trial)
  * ahead.
  */
 bool
-la_seq_trial_page(LaSeqTrial *trial)
+la_trial_page(LaTrial *trial)
 {
 	instr_time	now;
 	instr_time	elapsed;
@@ -75,7 +74,7 @@ la_seq_trial_page(LaSeqTrial *trial)
 			trial->phase = LA_TRIAL_ASKED;
 			break;
 		case LA_TRIAL_ASKED:
-			trial->ask = INSTR_TIME_GET_DOUBLE(elapsed) * CLEARLY_FASTER <
+			trial->ask = INSTR_TIME_GET_DOUBLE(elapsed) * trial->factor <
 				INSTR_TIME_GET_DOUBLE(trial->plain);
 			trial->phase = LA_TRIAL_DECIDED;
 			break;

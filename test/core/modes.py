@@ -45,7 +45,7 @@ class Mode:
 # them anew.
 _FLOORS = {
     "regress": Floor(15_000, 45_000, 700, 20_000, 8_500, 10_000, 700),
-    "isolation": Floor(1_200, 1_200, 45, 10, 1_400, 600, 800),
+    "isolation": Floor(1_200, 1_200, 45, 10, 1_400, 200, 800),
 }
 # Without sequential scans most tables are read through an index, whole.
 _SEQSCAN_OFF_FLOORS = {

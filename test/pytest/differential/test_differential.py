@@ -23,7 +23,7 @@ from lookahead.extension import Stage
 from lookahead.installation import Installation
 
 # Far less than any run did a pair; below that look-ahead declined, and nothing was tested.
-_SCANS_PER_PAIR = {"index_scan": 0.5, "bitmap_scan": 0.5, "seq_scan": 0.1, "tid_range_scan": 0.1}
+_SCANS_PER_PAIR = {"index_scan": 0.5, "bitmap_scan": 0.5, "seq_scan": 0.1, "tid_range_scan": 0.04}
 _BLOCKS_PER_PAIR = {"index_scan": 20, "bitmap_scan": 10}
 _REQUESTS_PER_PAIR = {"seq_scan": 0.5, "tid_range_scan": 0.1}
 # Pairs that could not be compared fully, because stock itself had another plan or another order

@@ -33,10 +33,10 @@
 #include "prefetch/la_transport.h"
 
 /*
- * Pages of a request when pg_lookahead.bulk_read_size is -1: 128 kB, beyond
- * which nothing is gained (docs/benchmarks.md).  The kernel asks for no more
- * than the larger of its read-ahead and the device's largest request at once,
- * and leaves out the rest; so this should not be larger.
+ * Pages of a request when pg_lookahead.bulk_read_size is -1: 128 kB, what core's
+ * streams read at once by default.  The kernel asks for no more than the larger
+ * of its read-ahead and the device's largest request at once, and leaves out the
+ * rest; so this should not be larger.
  */
 #define AUTOMATIC_BULK_READ_SIZE ((128 * 1024) / BLCKSZ)
 

@@ -5,8 +5,7 @@
  *
  * Core's stream has a few reads of io_combine_limit in flight, or what the OS
  * reads ahead.  Where that keeps the device busy, asking for more costs
- * processor time (5 to 15 % on a device of 1 GB/s, docs/benchmarks.md) and gains
- * nothing; where each read takes long, it gains several times.  Settings do not
+ * processor time and gains nothing; where each read takes long, it gains several times.  Settings do not
  * tell the one from the other, so the scan tries: it reads some pages without
  * asking, then as many with asking, and does what was clearly faster until the
  * next trial.

@@ -336,7 +336,8 @@ next_block(ReadStream *stream, void *callback_private_data,
 		free_window(state);
 		return InvalidBlockNumber;
 	}
-	look_how_dense(state, result->blockno);
+	if (!state->asleep)
+		look_how_dense(state, result->blockno);
 	return result->blockno;
 }
 

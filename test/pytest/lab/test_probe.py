@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -316,10 +317,15 @@ def test_killed_in_the_middle_nothing_is_left(disk: Path) -> None:
 
 
 _COMPARED = (random_reads(1), random_reads(16), random_reads(256), sequential_reads(8, 128))
+_needs_fio = pytest.mark.skipif(not fio_engine.is_available(), reason="fio is not installed")
+_needs_aio = pytest.mark.skipif(
+    not native_aio.is_available(), reason="no asynchronous I/O of the kernel"
+)
 
 
-@pytest.mark.skipif(not fio_engine.is_available(), reason="fio is not installed")
-@pytest.mark.skipif(not native_aio.is_available(), reason="no asynchronous I/O of the kernel")
+@_needs_fio
+@_needs_aio
+@pytest.mark.soak
 @pytest.mark.parametrize("pattern", _COMPARED, ids=str)
 def test_the_engines_agree(disk: Path, pattern: Pattern) -> None:
     """In alternation, and within 10 % as far as the machine's noise lets one say.
@@ -329,12 +335,38 @@ def test_the_engines_agree(disk: Path, pattern: Pattern) -> None:
     engines: tuple[Engine, Engine] = (OwnEngine(native=True), FioEngine())
     rates: tuple[list[float], list[float]] = ([], [])
     with TestFile(disk, _SIZE) as file:
-        for number in range(6):
+        for number in range(24):
             for which in (0, 1) if number % 2 else (1, 0):
                 ((_, reading),) = engines[which].run(file, [pattern], 0.1, number)
                 rates[which].append(reading.requests_per_s)
     estimate = ratio_of_medians(rates[0], rates[1], seed=1)
     assert estimate.low <= 1.1 and estimate.high >= 0.9, estimate
+
+
+def _blocks_read() -> int:
+    """What the kernel counts for us and our ended children, in units of 512 bytes."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(resource.getrusage(who).ru_inblock for who in whose)
+
+
+@pytest.mark.parametrize("pattern", _COMPARED, ids=str)
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(OwnEngine(native=True), id="own", marks=_needs_aio),
+        pytest.param(OwnEngine(native=False), id="threads"),
+        pytest.param(FioEngine(), id="fio", marks=_needs_fio),
+    ],
+)
+def test_the_kernel_counts_the_same_reads(disk: Path, engine: Engine, pattern: Pattern) -> None:
+    """Beyond those reported there are only requests still in flight at the end, and programs."""
+    with TestFile(disk, _SIZE) as file:
+        before = _blocks_read()
+        ((_, reading),) = engine.run(file, [pattern], 0.3, 1)
+        counted = (_blocks_read() - before) * 512
+    reported = reading.requests * pattern.request_bytes
+    in_flight = pattern.depth * pattern.request_bytes
+    assert reported <= counted <= reported * 1.1 + in_flight + 16 * 2**20
 
 
 def test_threads_read_where_nothing_better_is_there(disk: Path) -> None:

@@ -249,16 +249,15 @@ look_how_dense(LaBitmapScan *state, BlockNumber block)
 }
 
 /*
- * Shall the stream in use make way for the other one?  Not while all pages are in
- * buffers, and not in a query that may stand idle between two rows, because core's
- * way keeps many pages pinned.
+ * Shall the stream in use make way for the other one?  Not in a query that
+ * may stand idle between two rows, because core's way keeps many pages pinned.
  */
 static bool
 must_change(LaBitmapScan *state)
 {
 	StreamKind	wanted = STREAM_ADVISED;
 
-	if (state->asleep || state->node->query->partial_fetch)
+	if (state->node->query->partial_fetch)
 		return false;
 	if (state->dense && !la_trial_page(&state->trial))
 		wanted = STREAM_CORE;
@@ -318,14 +317,12 @@ next_block(ReadStream *stream, void *callback_private_data,
 	LaBitmapScan *state = callback_private_data;
 	TBMIterateResult *result = per_buffer_data;
 
-	if (state->advice != NULL)
+	if (state->advice != NULL && must_look_ahead(state))
 	{
-		bool		ahead = must_look_ahead(state);
-
 		state->changing = must_change(state);
 		if (state->changing)
 			return InvalidBlockNumber;
-		if (ahead && state->kind == STREAM_ADVISED)
+		if (state->kind == STREAM_ADVISED)
 			look_ahead(state);
 	}
 

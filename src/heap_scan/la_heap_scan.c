@@ -81,20 +81,6 @@ la_heap_scan_may_swap(LaNode *node, TableScanDesc scan)
 }
 
 /*
- * Shall scans look ahead at pages that are in buffers, too?  Only a test build
- * can be told so: the tables of tests are seldom anywhere else.
- */
-bool
-la_heap_scan_forced(void)
-{
-#ifdef LA_TEST
-	return la_test_start_after >= 0;
-#else
-	return false;
-#endif
-}
-
-/*
  * Do the private structures look as the headers say?  When they do not, scans
  * of this session are left to core.
  */

@@ -365,7 +365,6 @@ ask(LaSeqScan *state)
 	LaScanCounters *counters = &state->node->counters;
 	BlockNumber block = (state->start + state->asked) % heap->rs_nblocks;
 	uint32		nblocks;
-	bool		was_resident;
 
 	nblocks = Min(state->request, state->run_end - state->asked);
 	nblocks = Min(nblocks, heap->rs_nblocks - block);
@@ -378,8 +377,6 @@ ask(LaSeqScan *state)
 		return;
 	counters->requests++;
 	counters->advised += nblocks;
-	was_resident = state->residency.resident;
-	la_residency_asked(&state->residency);
-	if (state->residency.resident && !was_resident)
+	if (la_residency_asked(&state->residency))
 		counters->pauses++;
 }

@@ -5,10 +5,10 @@
  *
  * Core's stream has a few reads of io_combine_limit in flight, or what the OS
  * reads ahead.  Where that keeps the device busy, asking for more costs
- * processor time and gains nothing; where each read takes long, it gains several times.  Settings do not
- * tell the one from the other, so the scan tries: it reads some pages without
- * asking, then as many with asking, and does what was clearly faster until the
- * next trial.
+ * processor time and gains nothing; where each read takes long, it gains several
+ * times.  Settings do not tell the one from the other, so the scan tries: it reads
+ * some pages without asking, then as many with asking, and does what was faster
+ * until the next trial.
  *
  *-------------------------------------------------------------------------
  */

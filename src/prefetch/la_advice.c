@@ -361,8 +361,7 @@ ask(LaAdvice *advice, const LaRange *range, uint64 position)
 	advice->counters->requests++;
 	advice->counters->advised += range->wanted;
 	advice->counters->bridged += range->nblocks - range->wanted;
-	la_residency_asked(&advice->residency);
-	if (advice->residency.resident)
+	if (la_residency_asked(&advice->residency))
 		advice->counters->pauses++;
 }
 

@@ -54,13 +54,16 @@ la_residency_init(LaResidency *watch, Relation relation)
 }
 
 /*
- * A request for pages that are not in shared buffers went out.
+ * A request for pages that are not in shared buffers went out.  Returns true
+ * when that was the one after which they count as resident.
  */
-void
+bool
 la_residency_asked(LaResidency *watch)
 {
+	bool		was_resident = watch->resident;
+
 	if (watch->blind || ++watch->events < EVENTS_PER_LOOK)
-		return;
+		return false;
 	watch->events = 0;
 
 	if (count_moved(watch))
@@ -75,6 +78,7 @@ la_residency_asked(LaResidency *watch)
 		watch->quiet_looks = 0;
 		watch->reads = pgBufferUsage.shared_blks_read;
 	}
+	return watch->resident && !was_resident;
 }
 
 /*

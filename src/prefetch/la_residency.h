@@ -24,7 +24,7 @@ typedef struct LaResidency
 } LaResidency;
 
 extern void la_residency_init(LaResidency *watch, Relation relation);
-extern void la_residency_asked(LaResidency *watch);
+extern bool la_residency_asked(LaResidency *watch);
 extern void la_residency_not_asked(LaResidency *watch);
 
 #endif							/* LA_RESIDENCY_H */

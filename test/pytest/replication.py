@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import psycopg
 from extension.probes import Connection, scalar
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
@@ -43,3 +44,16 @@ def wait_for_replay(primary: Connection, standby: Connection) -> None:
     replayed = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
     what = "the standby has replayed everything"
     wait_until(lambda: scalar(standby, replayed), what, _REPLAY_SECONDS)
+
+
+def wait_for_conflict(standby: Connection, statement: str) -> None:
+    """Return once a conflict with recovery has ended the transaction in which `statement` runs."""
+
+    def conflict() -> bool:
+        try:
+            standby.execute(statement)
+        except (psycopg.errors.SerializationFailure, psycopg.errors.OperationalError):
+            return True
+        return False
+
+    wait_until(conflict, "the conflict has ended the transaction")

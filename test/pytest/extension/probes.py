@@ -18,6 +18,16 @@ INDEX_SCANS_ONLY = (
 # Every scan is streamed from its first row and looks far ahead; needs a build with LA_TEST=1.
 STREAM_ALWAYS = "SET pg_lookahead.test_start_after = 0; SET pg_lookahead.test_depth = 64"
 QUIET = {"autovacuum": "off", "fsync": "off", "jit": "off"}
+# 16 shared buffers, 100 temporary ones, and one I/O at a time for each process.
+TINY = {
+    **QUIET,
+    "shared_buffers": "128kB",
+    "temp_buffers": "800kB",
+    "io_max_concurrency": "1",
+    "io_workers": "1",
+    "max_connections": "40",
+}
+PINNED = "SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache WHERE pinning_backends > 0"
 
 
 def need_extension(connection: Connection, name: str) -> None:

@@ -4,9 +4,15 @@ import pytest
 from server_log import WatchedServer
 from waiting import wait_until
 
-from extension.probes import STREAM_ALWAYS, Connection, make_shuffled, need_extension, scalar
+from extension.probes import (
+    PINNED,
+    STREAM_ALWAYS,
+    Connection,
+    make_shuffled,
+    need_extension,
+    scalar,
+)
 
-PINNED = "SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache WHERE pinning_backends > 0"
 # A stock index scan holds one page; ours may hold as many as a partial fetch looks ahead and one.
 MAX_PINS = 9
 

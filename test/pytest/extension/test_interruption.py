@@ -6,9 +6,8 @@ from random import Random
 
 import psycopg
 import pytest
-from interrupting import interrupted_after, p99
+from interrupting import interrupted_after, nothing_left, p99
 from server_log import WatchedServer
-from waiting import wait_until
 
 from extension.probes import (
     INDEX_SCANS_ONLY,
@@ -54,19 +53,6 @@ def _evict(watcher: Connection, rng: Random) -> None:
         watcher.execute("SELECT pg_buffercache_evict_relation('i')")
 
 
-def _nothing_left(watcher: Connection) -> None:
-    """No pin and no I/O of anybody, once everybody is idle."""
-    # A read that was in flight stays there until somebody needs its page (io_uring), as after an
-    # interrupted sequential scan of stock's.
-    watcher.execute("SELECT count(*) FROM i")
-    left = (
-        "SELECT (SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0) "
-        "+ (SELECT count(*) FROM pg_aios WHERE state NOT LIKE 'COMPLETED%')"
-    )
-    # The background writer pins a page while it writes it.
-    wait_until(lambda: scalar(watcher, left) == 0, "nothing is pinned and no I/O is in flight")
-
-
 def _cancel_many(server: WatchedServer, watcher: Connection, seed: int, runs: int) -> list[float]:
     """Cancels a scan of one session ``runs`` times; the latencies in seconds, sorted."""
     rng, latencies = Random(seed), []
@@ -82,7 +68,7 @@ def _cancel_many(server: WatchedServer, watcher: Connection, seed: int, runs: in
             if latency:
                 latencies.append(latency)
         assert scalar(session, "SELECT count(pad) FROM i WHERE k >= 0") == 20_000
-    _nothing_left(watcher)
+    nothing_left(watcher, "i")
     return sorted(latencies)
 
 
@@ -116,7 +102,7 @@ def test_time_limits_leave_nothing(server: WatchedServer, watcher: Connection, s
             session.execute("RESET statement_timeout")
         assert scalar(session, "SELECT count(pad) FROM i WHERE k >= 0") == 20_000
     assert expired > _RUNS // 10
-    _nothing_left(watcher)
+    nothing_left(watcher, "i")
 
 
 def test_terminated_sessions_leave_nothing(
@@ -136,7 +122,7 @@ def test_terminated_sessions_leave_nothing(
         ended += session.closed
         session.close()
     assert ended > 5
-    _nothing_left(watcher)
+    nothing_left(watcher, "i")
 
 
 def test_errors_in_mid_scan_leave_nothing(
@@ -165,7 +151,7 @@ def test_errors_in_mid_scan_leave_nothing(
             assert session.execute("FETCH 1 FROM c").fetchall()[0][0] == 50
             session.execute("COMMIT")
         assert scalar(session, "SELECT count(pad) FROM i WHERE k >= 0") == 20_000
-        _nothing_left(watcher)
+        nothing_left(watcher, "i")
 
 
 def test_failed_exception_blocks_leave_nothing(server: WatchedServer, watcher: Connection) -> None:
@@ -179,4 +165,4 @@ def test_failed_exception_blocks_leave_nothing(server: WatchedServer, watcher: C
         )
         total = scalar(session, "SELECT sum(fails(g * 100)) FROM generate_series(0, 99) g")
         assert total == -100
-        _nothing_left(watcher)
+        nothing_left(watcher, "i")

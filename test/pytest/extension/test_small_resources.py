@@ -8,8 +8,8 @@ from server_log import ServerFactory, WatchedServer
 
 from extension.probes import (
     INDEX_SCANS_ONLY,
-    QUIET,
     STREAM_ALWAYS,
+    TINY,
     Connection,
     explain,
     lookahead,
@@ -27,17 +27,8 @@ _BACKENDS = 20
 def tiny(
     server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
 ) -> Iterator[WatchedServer]:
-    """16 shared buffers, 100 temporary ones, and one I/O at a time for each process."""
-    settings = {
-        **QUIET,
-        "shared_buffers": "128kB",
-        "temp_buffers": "800kB",
-        "io_max_concurrency": "1",
-        "io_workers": "1",
-        **transport,
-        "max_connections": "40",
-    }
-    with server_factory(stage=test_stage, settings=settings) as server:
+    """A server with hardly any buffers."""
+    with server_factory(stage=test_stage, settings={**TINY, **transport}) as server:
         yield server
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
-from replication import standby_of, wait_for_replay
+from replication import standby_of, wait_for_conflict, wait_for_replay
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
@@ -74,15 +73,7 @@ def test_conflict_with_recovery_ends_cleanly(
         copy.execute("FETCH 100 FROM c")
         source.execute("UPDATE m SET pad = pad || 'x'")
         source.execute("VACUUM (FREEZE) m")
-
-        def conflict() -> bool:
-            try:
-                copy.execute(advance)
-            except (psycopg.errors.SerializationFailure, psycopg.errors.OperationalError):
-                return True
-            return False
-
-        wait_until(conflict, "the conflict has ended the transaction")
+        wait_for_conflict(copy, advance)
         wait_for_replay(source, watcher)
         pins = "SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0"
         wait_until(lambda: scalar(watcher, pins) == 0, "no page is pinned")

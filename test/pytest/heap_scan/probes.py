@@ -26,7 +26,6 @@ PARALLEL = (
     "SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0"
 )
 KINDS = ("Bitmap Heap Scan", "Seq Scan", "Tid Range Scan")
-PINNED = "SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache WHERE pinning_backends > 0"
 
 
 @dataclass(frozen=True)

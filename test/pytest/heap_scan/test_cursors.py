@@ -1,7 +1,7 @@
 """Cursors over table scans: what an idle one holds, and what may change between two fetches."""
 
 import pytest
-from extension.probes import Connection, scalar
+from extension.probes import PINNED, Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -9,7 +9,6 @@ from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
     OFF,
-    PINNED,
     SEQ_SCANS,
     TID_RANGES,
     make_cold,

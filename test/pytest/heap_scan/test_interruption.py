@@ -7,9 +7,8 @@ from random import Random
 import psycopg
 import pytest
 from extension.probes import Connection, scalar
-from interrupting import interrupted_after, p99
+from interrupting import interrupted_after, nothing_left, p99
 from server_log import WatchedServer
-from waiting import wait_until
 
 from heap_scan.probes import BITMAP_SCANS, FORCED, PARALLEL, SEQ_SCANS, TID_RANGES, make_pages
 
@@ -62,19 +61,6 @@ def _evict(watcher: Connection, rng: Random) -> None:
         watcher.execute("SELECT pg_lookahead_evict('i')")
 
 
-def _nothing_left(watcher: Connection) -> None:
-    """No pin and no I/O of anybody, once everybody is idle."""
-    # A read that was in flight stays there until somebody needs its page (io_uring), as after an
-    # interrupted sequential scan of stock's.
-    watcher.execute("SELECT count(*) FROM i")
-    left = (
-        "SELECT (SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0) "
-        "+ (SELECT count(*) FROM pg_aios WHERE state NOT LIKE 'COMPLETED%')"
-    )
-    # The background writer pins a page while it writes it.
-    wait_until(lambda: scalar(watcher, left) == 0, "nothing is pinned and no I/O is in flight")
-
-
 def _cancel_many(server: WatchedServer, scan: str, seed: int, runs: int) -> list[float]:
     """Cancels a scan of one session ``runs`` times; the latencies in seconds, sorted."""
     rng, latencies, sql = Random(f"{seed}:{scan}"), [], _SCANS[scan][1]
@@ -89,7 +75,7 @@ def _cancel_many(server: WatchedServer, scan: str, seed: int, runs: int) -> list
             if latency:
                 latencies.append(latency)
         assert scalar(session, sql) == expected
-        _nothing_left(watcher)
+        nothing_left(watcher, "i")
     return sorted(latencies)
 
 
@@ -127,7 +113,7 @@ def test_terminated_sessions_leave_nothing(
         ended += session.closed
         session.close()
     assert ended > 2
-    _nothing_left(watcher)
+    nothing_left(watcher, "i")
 
 
 @pytest.mark.parametrize("scan", _SCANS)
@@ -160,4 +146,4 @@ def test_errors_in_mid_scan_leave_nothing(
             assert len(session.execute("FETCH ALL FROM c").fetchall()) == expected - 50
             session.execute("COMMIT")
         assert scalar(session, sql) == expected
-    _nothing_left(watcher)
+    nothing_left(watcher, "i")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from extension.probes import QUIET, Connection, scalar
+from extension.probes import TINY, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 
 from heap_scan.probes import BITMAP_SCANS, FORCED, SEQ_SCANS, TID_RANGES, make_pages, only_scan
@@ -24,17 +24,8 @@ _QUERIES = {
 def tiny(
     server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
 ) -> Iterator[WatchedServer]:
-    """16 shared buffers, 100 temporary ones, and one I/O at a time for each process."""
-    settings = {
-        **QUIET,
-        "shared_buffers": "128kB",
-        "temp_buffers": "800kB",
-        "io_max_concurrency": "1",
-        "io_workers": "1",
-        **transport,
-        "max_connections": "40",
-    }
-    with server_factory(stage=test_stage, settings=settings) as server:
+    """A server with hardly any buffers."""
+    with server_factory(stage=test_stage, settings={**TINY, **transport}) as server:
         with server.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             make_pages(session, "n", _PAGES)

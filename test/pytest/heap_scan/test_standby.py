@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
-from extension.probes import QUIET, Connection, scalar
-from replication import standby_of, wait_for_replay
+from extension.probes import PINNED, QUIET, Connection, scalar
+from replication import standby_of, wait_for_conflict, wait_for_replay
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
-    PINNED,
     SEQ_SCANS,
     TID_RANGES,
     make_pages,
@@ -85,15 +83,7 @@ def test_conflict_with_recovery_ends_cleanly(
         copy.execute("FETCH 20 FROM c")
         source.execute("UPDATE m SET pad = pad")
         source.execute("VACUUM (FREEZE) m")
-
-        def conflict() -> bool:
-            try:
-                copy.execute(advance)
-            except (psycopg.errors.SerializationFailure, psycopg.errors.OperationalError):
-                return True
-            return False
-
-        wait_until(conflict, "the conflict has ended the transaction")
+        wait_for_conflict(copy, advance)
         wait_for_replay(source, watcher)
         wait_until(lambda: scalar(watcher, PINNED) == 0, "no page is pinned")
         if not copy.closed:

@@ -46,6 +46,7 @@ int			la_test_ring_size = 0;
 int			la_test_start_after = -1;
 int			la_test_depth = 0;
 int			la_test_stop_seed = 0;
+int			la_test_trial_pages = 0;
 bool		la_test_fail_self_check = false;
 bool		la_test_fail_worker_table = false;
 char	   *la_test_counter_file = NULL;
@@ -288,6 +289,16 @@ define_test_settings(void)
 							"Sets the seed of random stops of the look-ahead.",
 							"0 never stops at random.",
 							&la_test_stop_seed,
+							0,
+							0, INT_MAX,
+							PGC_SUSET,
+							GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_lookahead.test_trial_pages",
+							"Sets the number of pages of each phase of a trial, which any bitmap then has.",
+							"0 uses the default.",
+							&la_test_trial_pages,
 							0,
 							0, INT_MAX,
 							PGC_SUSET,

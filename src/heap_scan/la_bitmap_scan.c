@@ -66,6 +66,12 @@
 #define DENSE_SHARE 0.7
 #define SPARSE_SHARE 0.6
 
+/*
+ * How many times as fast our way has to be in a dense part: more than what two
+ * measurements of the same way differ by on a quiet machine.
+ */
+#define ADVICE_FASTER 1.1
+
 /* Reads in flight of core's way, at least: its default. */
 #define CORE_READS 16
 
@@ -228,21 +234,22 @@ begin_stream(LaBitmapScan *state, int max_ios)
 static void
 look_how_dense(LaBitmapScan *state, BlockNumber block)
 {
+	uint32		test_pages = la_trial_test_pages();
 	double		share;
 
 	if (block == state->last_block + 1)
 		state->adjacent++;
 	state->last_block = block;
-	if (++state->counted < BLOCKS_PER_LOOK)
+	if (++state->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
 		return;
 
-	share = (double) state->adjacent / state->counted;
+	share = test_pages > 0 ? 1.0 : (double) state->adjacent / state->counted;
 	state->counted = 0;
 	state->adjacent = 0;
 	if (!state->dense && share >= DENSE_SHARE)
 	{
 		state->dense = true;
-		la_trial_start(&state->trial, 1.0);
+		la_trial_start(&state->trial, ADVICE_FASTER);
 	}
 	else if (share < SPARSE_SHARE)
 		state->dense = false;

@@ -18,16 +18,23 @@
 
 /*
  * Pages of each phase: 8 MB are measured, and the trial is repeated after 1 GB
- * of pages of 8 kB.  Arbitrary; what is read ahead as the change begins is less
- * than what passes unmeasured.
+ * of pages of 8 kB.  Arbitrary, but that 16 MB pass unmeasured at each change:
+ * what had been asked for before it, or what the kernel has read ahead, up to
+ * twice 8 MB where its read_ahead_kb is 8192, would count as read in no time.
  */
 static const uint32 phase_pages[] = {
-	[LA_TRIAL_SETTLE] = 256,
+	[LA_TRIAL_SETTLE] = 2048,
 	[LA_TRIAL_PLAIN] = 1024,
-	[LA_TRIAL_CHANGE] = 768,
+	[LA_TRIAL_CHANGE] = 2048,
 	[LA_TRIAL_ASKED] = 1024,
 	[LA_TRIAL_DECIDED] = 131072,
 };
+
+static inline uint32
+pages_of(LaTrialPhase phase)
+{
+	return la_trial_test_pages() > 0 ? la_trial_test_pages() : phase_pages[phase];
+}
 
 /*
  * Begins with the first phase: the scan meets pages that have to be read.  It
@@ -50,7 +57,7 @@ la_trial_page(LaTrial *trial)
 	instr_time	now;
 	instr_time	elapsed;
 
-	if (++trial->pages < phase_pages[trial->phase])
+	if (++trial->pages < pages_of(trial->phase))
 		return trial->ask;
 
 	INSTR_TIME_SET_CURRENT(now);

@@ -10,6 +10,8 @@
 
 #include "portability/instr_time.h"
 
+#include "la_guc.h"
+
 typedef enum LaTrialPhase
 {
 	LA_TRIAL_SETTLE,			/* does not ask; not measured */
@@ -28,6 +30,20 @@ typedef struct LaTrial
 	instr_time	plain;			/* time that the plain phase took */
 	double		factor;			/* how many times as fast asking has to be */
 } LaTrial;
+
+/*
+ * Pages of each phase in a test: a trial of the default length never ends in the
+ * small tables of tests.  0 in a release.
+ */
+static inline uint32
+la_trial_test_pages(void)
+{
+#ifdef LA_TEST
+	return la_test_trial_pages;
+#else
+	return 0;
+#endif
+}
 
 extern void la_trial_start(LaTrial *trial, double factor);
 extern bool la_trial_page(LaTrial *trial);

@@ -99,5 +99,7 @@ def forced_settings(random: Random, counter_file: str) -> dict[str, str]:
         # In blocks. A size of one asks for each page of the smallest table.
         "pg_lookahead.bulk_read_size": str(random.choice((1, 1, 2, 16))),
         "pg_lookahead.gap_limit": str(random.choice((-1, 0, 256))),
+        # Bitmap heap scans change between their two streams.
+        "pg_lookahead.test_trial_pages": str(random.choice((0, 1, 2, 5, 20))),
         "pg_lookahead.enable_index_build": "on",
     }

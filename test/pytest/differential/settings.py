@@ -92,6 +92,7 @@ def lookahead_settings(rng: Random, *, test_settings: bool) -> dict[str, str]:
         chosen["pg_lookahead.test_ring_size"] = str(rng.choice((0, 2, 3, rng.randint(4, 70), 512)))
         chosen["pg_lookahead.test_start_after"] = str(rng.choice((-1, 0, 0, 0, 1, 2, 5)))
         chosen["pg_lookahead.test_stop_seed"] = str(rng.choice((0, rng.randrange(1, 1 << 30))))
+        chosen["pg_lookahead.test_trial_pages"] = str(rng.choice((0, 0, 1, 2, 7, 50)))
     return chosen
 
 

@@ -10,7 +10,15 @@ from extension.probes import Connection, scalar
 from interrupting import interrupted_after, nothing_left, p99
 from server_log import WatchedServer
 
-from heap_scan.probes import BITMAP_SCANS, FORCED, PARALLEL, SEQ_SCANS, TID_RANGES, make_pages
+from heap_scan.probes import (
+    BITMAP_SCANS,
+    CHANGING,
+    FORCED,
+    PARALLEL,
+    SEQ_SCANS,
+    TID_RANGES,
+    make_pages,
+)
 
 pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
 
@@ -22,6 +30,7 @@ _SCANS = {
         f"{BITMAP_SCANS}; SET pg_lookahead.gap_limit = 256",
         "SELECT count(md5(pad)) FROM i WHERE k = ANY (ARRAY(SELECT generate_series(0, 7999, 6)))",
     ),
+    "changing": (f"{BITMAP_SCANS}; {CHANGING}", "SELECT count(md5(pad)) FROM i WHERE r < 6000"),
     "seq": (SEQ_SCANS, "SELECT count(md5(pad)) FROM i"),
     "tid_range": (TID_RANGES, "SELECT count(md5(pad)) FROM i WHERE ctid >= '(9,1)'"),
     "parallel_bitmap": (

@@ -7,6 +7,7 @@ from server_log import WatchedServer
 
 from heap_scan.probes import (
     BITMAP_SCANS,
+    CHANGING,
     FORCED,
     OFF,
     PARALLEL,
@@ -21,6 +22,11 @@ pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect
 
 _PAGES = 600
 _RESCANS = 1_000
+_SCANS = {
+    "bitmap": BITMAP_SCANS,
+    "bitmap_changing": f"{BITMAP_SCANS}; {CHANGING}",
+    "seq": SEQ_SCANS,
+}
 _QUERY = "SELECT count(*), sum(k), sum(r), min(pad) FROM p WHERE r < 700"
 
 
@@ -31,7 +37,7 @@ def _table(connection: Connection) -> None:
     connection.execute(f"{PARALLEL}; {FORCED}; {BITMAP_SCANS}")
 
 
-@pytest.mark.parametrize("settings", [BITMAP_SCANS, SEQ_SCANS], ids=["bitmap", "seq"])
+@pytest.mark.parametrize("settings", _SCANS.values(), ids=_SCANS.keys())
 @pytest.mark.parametrize(
     ("workers", "leader"), [(0, "on"), (1, "on"), (2, "on"), (4, "on"), (2, "off"), (4, "off")]
 )
@@ -55,7 +61,7 @@ def test_no_worker_to_be_had(connection: Connection) -> None:
     assert scalar(connection, _QUERY) == 700
 
 
-@pytest.mark.parametrize("settings", [BITMAP_SCANS, SEQ_SCANS], ids=["bitmap", "seq"])
+@pytest.mark.parametrize("settings", _SCANS.values(), ids=_SCANS.keys())
 def test_gather_is_rescanned_many_times(connection: Connection, settings: str) -> None:
     """Below a nested loop: each time the workers are new, the leader's scan is the same one."""
     connection.execute(
@@ -112,6 +118,8 @@ def test_rows_of_an_outer_scan_choose_the_bitmap(connection: Connection) -> None
     assert ours == stock
     (scan,) = scans(explain(connection, query))
     assert scan["Scans"] == 600
+    connection.execute(CHANGING)
+    assert connection.execute(query).fetchall() == stock
     connection.execute("SET work_mem = '64kB'")
     assert connection.execute(query).fetchall() == stock
     limited = query.replace("array_agg(k) AS f FROM p", "array_agg(k) AS f FROM (SELECT * FROM p")

@@ -85,6 +85,9 @@ def test_bitmap_scans_read_the_same_blocks(connection: Connection, shape: Shape)
     for gap_limit in (0, 1, 7, 256):
         connection.execute(f"{FORCED}; SET pg_lookahead.gap_limit = {gap_limit}")
         assert traces(connection, "b", sql) == stock
+    for trial_pages in (1, 2, 30):  # between two changes of the stream
+        connection.execute(f"SET pg_lookahead.test_trial_pages = {trial_pages}")
+        assert traces(connection, "b", sql) == stock
     connection.execute("SET pg_lookahead.prefetch_distance = 1")
     assert traces(connection, "b", sql) == stock
 

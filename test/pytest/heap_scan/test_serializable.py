@@ -12,7 +12,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from heap_scan.probes import BITMAP_SCANS, FORCED, OFF, make_pages
+from heap_scan.probes import BITMAP_SCANS, CHANGING, FORCED, OFF, make_pages
 
 pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
 
@@ -38,7 +38,9 @@ def two(server: WatchedServer) -> Iterator[tuple[Connection, Connection]]:
 
 
 @pytest.mark.parametrize(
-    "settings", [OFF, FORCED, "SET jit = off"], ids=["stock", "ours", "default"]
+    "settings",
+    [OFF, FORCED, f"{FORCED}; {CHANGING}", "SET jit = off"],
+    ids=["stock", "ours", "changing", "default"],
 )
 def test_write_skew_with_a_page_added_meanwhile(
     two: tuple[Connection, Connection], settings: str

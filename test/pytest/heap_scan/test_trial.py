@@ -14,8 +14,9 @@ _SOURCE = Path(__file__).with_name("trial_clock.c")
 
 # Pages that a scan does not ask ahead for as it begins, pages that it does ask ahead for after
 # that, and pages until the next trial: la_trial.c says why.
-_PLAIN = 256 + 1_024
-_ASKED = 768 + 1_024
+_UNTIMED = 2_048
+_TIMED = 1_024
+_PLAIN = _ASKED = _UNTIMED + _TIMED
 _DECIDED = 131_072
 
 
@@ -102,10 +103,10 @@ def test_what_was_clearly_faster_is_done(trial: Trial, plain: int, asked: int, g
 
 def test_pages_while_the_way_changes_are_not_timed(trial: Trial) -> None:
     """What the kernel has read ahead as the change begins makes the first asked pages fast."""
-    trial.pages(256, plain=1, asked=1)
-    trial.pages(1_024, plain=50_000, asked=50_000)
-    trial.pages(768, plain=1, asked=1)
-    trial.pages(1_024, plain=50_000, asked=50_000)
+    trial.pages(_UNTIMED, plain=1, asked=1)
+    trial.pages(_TIMED, plain=50_000, asked=50_000)
+    trial.pages(_UNTIMED, plain=1, asked=1)
+    trial.pages(_TIMED, plain=50_000, asked=50_000)
     assert trial.pages(100, plain=50_000, asked=50_000) == [False] * 100
 
 

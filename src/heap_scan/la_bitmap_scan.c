@@ -17,8 +17,12 @@
  * Where a part of the bitmap has most of the table's pages, they are read much as
  * in a sequential scan, and asking for them may cost more than it gains
  * (la_trial.c).  So there a trial decides between our way and core's, which is
- * another stream: with asynchronous reads, and without advice.  To change from one
- * to the other, the callback ends the stream in use.  When its pages are used up,
+ * another stream: with asynchronous reads, and without advice.  In a part that has
+ * hardly any gaps that stream asks for the same large reads as we would; so it is
+ * used without a trial, unless core reads synchronously, which leaves such a part to
+ * the read-ahead of the kernel.  The processes of a parallel scan keep to our way:
+ * core's would have them take turns at single blocks.  To change from one to the
+ * other, the callback ends the stream in use.  When its pages are used up,
  * core takes that for the end of the scan, and returns; the other stream is put in
  * its place, and core is asked again.
  *
@@ -33,6 +37,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
+#include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
@@ -58,13 +63,16 @@
 #define PARALLEL_WINDOW_SHARE 8
 
 /*
- * Blocks after which it is looked how dense they lie, and of these the share that
- * follow directly on the one before from which on a part is dense, and below
- * which it no longer is.
+ * Blocks after which it is looked how dense they lie, and of these the shares that
+ * follow directly on the one before: from which on a part is dense, and below
+ * which it no longer is; and the same for a part that is solid.  There the mean
+ * run is as long as core's largest read by default, 16 blocks.
  */
 #define BLOCKS_PER_LOOK 512
-#define DENSE_SHARE 0.7
-#define SPARSE_SHARE 0.6
+#define DENSE_FROM 0.7
+#define DENSE_UNTIL 0.6
+#define SOLID_FROM (15.0 / 16.0)
+#define SOLID_UNTIL 0.9
 
 /*
  * How many times as fast our way has to be in a dense part: more than what two
@@ -80,6 +88,13 @@ typedef enum StreamKind
 	STREAM_ADVISED,				/* or, with direct I/O, the only one */
 	STREAM_CORE,
 } StreamKind;
+
+typedef enum Density
+{
+	SPARSE,						/* our way */
+	DENSE,						/* what a trial tells */
+	SOLID,						/* core's way */
+} Density;
 
 typedef struct LaBitmapScan
 {
@@ -101,7 +116,7 @@ typedef struct LaBitmapScan
 	uint32		counted;		/* blocks since the last look */
 	uint32		adjacent;		/* of these, right behind another one */
 	BlockNumber last_block;		/* given last */
-	bool		dense;			/* is a trial to decide? */
+	Density		density;		/* of the blocks counted last */
 	LaTrial		trial;
 
 	bool		asleep;			/* pages are in buffers: do not look ahead */
@@ -243,30 +258,34 @@ look_how_dense(LaBitmapScan *state, BlockNumber block)
 	if (++state->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
 		return;
 
-	share = test_pages > 0 ? 1.0 : (double) state->adjacent / state->counted;
+	share = test_pages > 0 ? DENSE_FROM : (double) state->adjacent / state->counted;
 	state->counted = 0;
 	state->adjacent = 0;
-	if (!state->dense && share >= DENSE_SHARE)
+	if (io_method != IOMETHOD_SYNC &&
+		share >= (state->density == SOLID ? SOLID_UNTIL : SOLID_FROM))
+		state->density = SOLID;
+	else if (share < (state->density == SPARSE ? DENSE_FROM : DENSE_UNTIL))
+		state->density = SPARSE;
+	else if (state->density != DENSE)
 	{
-		state->dense = true;
+		state->density = DENSE;
 		la_trial_start(&state->trial, ADVICE_FASTER);
 	}
-	else if (share < SPARSE_SHARE)
-		state->dense = false;
 }
 
 /*
- * Shall the stream in use make way for the other one?  Not in a query that
- * may stand idle between two rows, because core's way keeps many pages pinned.
+ * Shall the stream in use make way for the other one?  Not in a query that may
+ * stand idle between two rows, because core's way keeps many pages pinned.
  */
 static bool
 must_change(LaBitmapScan *state)
 {
 	StreamKind	wanted = STREAM_ADVISED;
 
-	if (state->node->query->partial_fetch)
+	if (state->node->query->partial_fetch || state->parallel)
 		return false;
-	if (state->dense && !la_trial_page(&state->trial))
+	if (state->density == SOLID ||
+		(state->density == DENSE && !la_trial_page(&state->trial)))
 		wanted = STREAM_CORE;
 	state->node->mode = wanted == STREAM_ADVISED ? "advice" : "plain";
 	return wanted != state->kind;
@@ -304,7 +323,7 @@ begin_bitmap(LaBitmapScan *state)
 	state->counted = 0;
 	state->adjacent = 0;
 	state->last_block = InvalidBlockNumber;
-	state->dense = false;
+	state->density = SPARSE;
 	state->asleep = true;
 	state->reads = la_heap_scan_reads();
 	state->node->counters.scans++;

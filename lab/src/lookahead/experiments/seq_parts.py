@@ -73,6 +73,10 @@ class ScanLimits:
         return self.device_ms is not None and self.device_ms >= self.in_memory_ms
 
 
+# Where no scan is measured.
+NO_LIMITS = ScanLimits((), None, 0.0)
+
+
 def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
     size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"

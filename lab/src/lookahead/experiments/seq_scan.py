@@ -37,6 +37,7 @@ from lookahead.experiments.seq_parts import (
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
+    NO_LIMITS,
     OURS,
     STOCK,
     ScanLimits,
@@ -191,7 +192,8 @@ class _SeqScan:
         with self._server.connect() as connection:
             table = build_wide_table(connection, mb)
             self._trials.add_table(table)
-        limits = self._scan_limits()
+            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
+        limits = self._scan_limits() if "scan" in parts else NO_LIMITS
         trials = [scan_trial(size, mb, limits) for size in read_aheads.sizes_kb]
         total = len(trials[0].arms) if "scan" in parts else 0
         total += len(_LIBRARIES) if "lookups" in parts else 0
@@ -217,7 +219,6 @@ class _SeqScan:
     def _scan_limits(self) -> ScanLimits:
         """What the disk takes for the table alone, and a scan that finds it in memory."""
         with self._server.connect() as connection:
-            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
             row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
         assert row is not None
         first = self._server.data_directory / str(row[0])

@@ -15,6 +15,8 @@
 #include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "executor/instrument.h"
+#include "storage/bufmgr.h"
 
 #include "attach/la_attach.h"
 #include "attach/la_registry.h"
@@ -44,6 +46,8 @@ static void print_count(ExplainState *es, const char *name, uint64 count);
 static void explain_properties(const LaNode *node, ExplainState *es);
 static void print_properties(const LaNode *node, ExplainState *es);
 static double mean_distance(const LaScanCounters *counters);
+static bool knows_wait(const LaNode *node);
+static double waited_ms(const LaNode *node);
 
 /*
  * Registers the option and installs the hook.
@@ -192,6 +196,8 @@ print_text(const LaNode *node, ExplainState *es)
 	}
 	else
 		appendStringInfo(es->str, " mode=%s", node->mode ? node->mode : "none");
+	if (knows_wait(node))
+		appendStringInfo(es->str, " waited=%.3fms", waited_ms(node));
 }
 
 static void
@@ -252,6 +258,8 @@ print_properties(const LaNode *node, ExplainState *es)
 	}
 	else
 		ExplainPropertyText("Mode", node->mode ? node->mode : "none", es);
+	if (knows_wait(node))
+		ExplainPropertyFloat("Time Waited", "ms", waited_ms(node), 3, es);
 }
 
 /*
@@ -263,4 +271,31 @@ mean_distance(const LaScanCounters *counters)
 	if (counters->prefetched == 0)
 		return 0.0;
 	return (double) counters->distance_sum / (double) counters->prefetched;
+}
+
+/*
+ * Is it known how long the node's reads took?  Counting those that took long
+ * would need a clock, and core's is on at the user's wish only.
+ */
+static bool
+knows_wait(const LaNode *node)
+{
+	const Instrumentation *instrument = node->planstate->instrument;
+
+	return track_io_timing && instrument != NULL && instrument->need_bufusage;
+}
+
+/*
+ * How long the node's processes were in reads: of synchronous ones the whole
+ * time, of asynchronous ones what was left of it when their pages' turn came.
+ * Workers' instrumentation is part of it, see
+ * ExecParallelRetrieveInstrumentation().
+ */
+static double
+waited_ms(const LaNode *node)
+{
+	const BufferUsage *usage = &node->planstate->instrument->bufusage;
+
+	return INSTR_TIME_GET_MILLISEC(usage->shared_blk_read_time) +
+		INSTR_TIME_GET_MILLISEC(usage->local_blk_read_time);
 }

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
@@ -35,6 +35,7 @@ Experiment = Literal[
     "throttled",
     "concurrent-scans",
 ]
+DocumentT = TypeVar("DocumentT")
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 3
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
@@ -178,46 +179,67 @@ def write_atomically(path: Path, text: str) -> None:
 
 def read_result(path: Path) -> ResultDocument:
     """Read a result file; LabError with status BAD_FILE when it is not one of this version."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise LabError(
-            f'cannot read "{path}": {reason}',
-            "Name a .json file that `lookahead run` has written.",
-            status=ExitStatus.BAD_FILE,
-        ) from None
-    return parse_result(text, str(path))
+    return parse_result(read_text(path), str(path))
 
 
 def parse_result(text: str, name: str) -> ResultDocument:
     """The document in `text`; `name` is for the error message."""
+    return parse_document(ResultDocument, SCHEMA, SCHEMA_VERSION, text, name)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a command has written; LabError with status BAD_FILE."""
     try:
-        value: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise LabError(
-            f'"{name}" is empty or cut short: no valid JSON at line {error.lineno}',
-            "Copy the file again from where it was written, or repeat the run.",
+            f'cannot read "{path}": {reason}',
+            "Name a .json file that `lookahead run` or `lookahead probe` has written.",
             status=ExitStatus.BAD_FILE,
         ) from None
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+
+
+def schema_of(text: str, name: str) -> object:
+    """What kind of document the text says that it is, None when it does not say."""
+    value = _parse_json(text, name)
+    return value.get("schema") if isinstance(value, dict) else None
+
+
+def parse_document(
+    kind: type[DocumentT], schema: str, version: int, text: str, name: str
+) -> DocumentT:
+    """The document of this schema in `text`; LabError with status BAD_FILE when it is none."""
+    value = _parse_json(text, name)
+    if not isinstance(value, dict) or value.get("schema") != schema:
         raise LabError(
             f'"{name}" is not a result of lookahead',
-            "Name a .json file that `lookahead run` has written.",
+            "Name a .json file that `lookahead run` or `lookahead probe` has written.",
             status=ExitStatus.BAD_FILE,
         )
-    if value.get("schema_version") != SCHEMA_VERSION:
+    if value.get("schema_version") != version:
         raise LabError(
             f'"{name}" has schema version {value.get("schema_version")}; '
-            f"this lookahead reads version {SCHEMA_VERSION}",
+            f"this lookahead reads version {version}",
             "Read it with the lookahead that wrote it, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         )
     try:
-        return decode(ResultDocument, value)
+        return decode(kind, value)
     except DecodingError as error:
         raise LabError(
             f'"{name}" is damaged: {error}',
+            "Copy the file again from where it was written, or repeat the run.",
+            status=ExitStatus.BAD_FILE,
+        ) from None
+
+
+def _parse_json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LabError(
+            f'"{name}" is empty or cut short: no valid JSON at line {error.lineno}',
             "Copy the file again from where it was written, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         ) from None

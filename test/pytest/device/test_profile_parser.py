@@ -218,6 +218,15 @@ def test_lab_and_extension_accept_the_same(parser: Parser, seed: int) -> None:
     assert _COMPARED_INPUTS // 100 < accepted < _COMPARED_INPUTS
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", HEAD])
+def test_a_file_without_a_section(parser: Parser, text: str) -> None:
+    assert not isinstance(parser.parse(text), CProfile)
+    with pytest.raises(
+        ProfileError, match=r"first line is not|cut short|does not end with \[end\]"
+    ):
+        parse_profiles(text)
+
+
 def test_the_lab_writes_what_the_extension_reads(parser: Parser) -> None:
     profiles = parse_profiles(PROFILE.replace("60000.25", "60000.5"))
     text = format_profiles(profiles)

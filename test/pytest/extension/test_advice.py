@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from segments import segments_of
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import (
@@ -57,31 +58,41 @@ def _make(session: Connection) -> None:
     assert scalar(session, "SELECT relpages FROM pg_class WHERE relname = 'a'") == _PAGES
 
 
-def _path(server: WatchedServer) -> Path:
+def _files(server: WatchedServer, relation: str = "a") -> list[Path]:
     with server.connect() as session:
-        return Path(server.data_directory, scalar(session, "SELECT pg_relation_filepath('a')"))
+        return segments_of(server, session, relation)
 
 
-def _forget(path: Path, first_page: int = 0) -> None:
+def _forget(files: list[Path], first_page: int = 0) -> None:
     """Drop the table from the operating system's cache, from a page on."""
+    kept = first_page * _BLOCK
+    for path in files:
+        size = path.stat().st_size
+        if kept < size:
+            _forget_from(path, kept)
+        kept = max(kept - size, 0)
+
+
+def _forget_from(path: Path, position: int) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-        os.posix_fadvise(descriptor, first_page * _BLOCK, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, position, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
 
 
-def _remember(path: Path) -> None:
+def _remember(files: list[Path]) -> None:
     """Bring the table into the operating system's cache."""
-    path.read_bytes()
+    for path in files:
+        path.read_bytes()
 
 
-def _restart(server: WatchedServer, path: Path, cold_from: int = 0) -> None:
+def _restart(server: WatchedServer, files: list[Path], cold_from: int = 0) -> None:
     """Empty shared buffers; the table is in memory up to a page, and not from there on."""
     server.stop()
-    _remember(path)
-    _forget(path, cold_from)
+    _remember(files)
+    _forget(files, cold_from)
     server.start()
 
 
@@ -103,7 +114,7 @@ def _need_counted_reads(path: Path) -> None:
 
 
 def test_cold_pages_in_random_order_are_all_asked_for(server: WatchedServer) -> None:
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, "SELECT * FROM a WHERE k >= 0 ORDER BY k")
     # The first four pages are read by stock's code and one on its turn.
     assert group["Prefetched Blocks"] == _PAGES - 5
@@ -115,7 +126,7 @@ def test_cold_pages_in_random_order_are_all_asked_for(server: WatchedServer) -> 
 
 def test_the_distance_is_what_was_set(server: WatchedServer) -> None:
     for distance in (1, 5):
-        _restart(server, _path(server))
+        _restart(server, _files(server))
         group = _scan(
             server,
             "SELECT * FROM a WHERE k >= 0 ORDER BY k",
@@ -126,9 +137,9 @@ def test_the_distance_is_what_was_set(server: WatchedServer) -> None:
 
 
 def test_nothing_is_asked_for_what_is_in_memory(server: WatchedServer) -> None:
-    path = _path(server)
-    _need_counted_reads(path)
-    _restart(server, path, cold_from=_PAGES)
+    files = _files(server)
+    _need_counted_reads(files[0])
+    _restart(server, files, cold_from=_PAGES)
     group = _scan(server, "SELECT * FROM a WHERE k >= 0 ORDER BY k")
     assert group["Pauses"] >= 1
     # A look at the count costs 16 requests; reading the index itself may move it now and then.
@@ -136,9 +147,9 @@ def test_nothing_is_asked_for_what_is_in_memory(server: WatchedServer) -> None:
 
 
 def test_asking_goes_on_where_memory_ends(server: WatchedServer) -> None:
-    path = _path(server)
-    _need_counted_reads(path)
-    _restart(server, path, cold_from=_PAGES // 2)
+    files = _files(server)
+    _need_counted_reads(files[0])
+    _restart(server, files, cold_from=_PAGES // 2)
     half = f"(h / {_PAGES // 2})"
     group = _scan(server, f"SELECT * FROM a WHERE {half} >= 0 ORDER BY {half}, k")
     assert group["Pauses"] >= 1
@@ -147,13 +158,13 @@ def test_asking_goes_on_where_memory_ends(server: WatchedServer) -> None:
 
 def test_short_gaps_are_bridged(server: WatchedServer) -> None:
     query = "SELECT * FROM a WHERE h % 2 = 0 AND h >= 0 ORDER BY h"
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, query)
     assert group["Advised Blocks"] == _PAGES // 2 - 5
     assert group["Bridged Blocks"] > 0.4 * _PAGES
     assert group["Requests"] < _PAGES / 10
 
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, query, "SET pg_lookahead.gap_limit = 0")
     assert group["Bridged Blocks"] == 0
     assert group["Requests"] == group["Advised Blocks"] == _PAGES // 2 - 5
@@ -161,23 +172,23 @@ def test_short_gaps_are_bridged(server: WatchedServer) -> None:
 
 def test_long_gaps_are_not(server: WatchedServer) -> None:
     query = "SELECT * FROM a WHERE h % 4 = 0 AND h >= 0 ORDER BY h"
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, query)
     assert group["Bridged Blocks"] == 0
     assert group["Requests"] == _PAGES // 4 - 5
 
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, query, "SET pg_lookahead.gap_limit = 3")
     assert group["Bridged Blocks"] > 0.5 * _PAGES
 
 
 def test_a_sequence_is_left_to_the_kernel(server: WatchedServer) -> None:
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, "SELECT * FROM a WHERE h >= 0 ORDER BY h")
     assert 0 < group["Requests"] < 10
     assert group["Prefetched Blocks"] == _PAGES - 5
     # Backward the kernel does not notice it.
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, "SELECT * FROM a WHERE h >= 0 ORDER BY h DESC")
     assert group["Advised Blocks"] > 0.99 * _PAGES
 
@@ -194,13 +205,13 @@ def test_a_sequence_is_left_to_the_kernel(server: WatchedServer) -> None:
     ids=["index_only", "plain"],
 )
 def test_cold_pages_of_each_kind_of_scan(server: WatchedServer, query: str, settings: str) -> None:
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     group = _scan(server, query, settings)
     assert group["Requests"] > 0.9 * _PAGES
 
 
 def test_inner_side_of_a_merge_join(server: WatchedServer) -> None:
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     with server.connect() as session:
         session.execute(INDEX_SCANS_ONLY)
         session.execute("SET enable_hashjoin = off; SET enable_nestloop = off")
@@ -215,7 +226,7 @@ def test_inner_side_of_a_merge_join(server: WatchedServer) -> None:
 
 
 def test_scroll_cursor_in_both_directions(server: WatchedServer) -> None:
-    _restart(server, _path(server))
+    _restart(server, _files(server))
     with server.connect() as session, session.transaction():
         session.execute(INDEX_SCANS_ONLY)
         before = scalar(session, "SELECT coalesce(sum(advised_blocks), 0) FROM pg_stat_lookahead")
@@ -236,8 +247,6 @@ def test_an_all_visible_table_needs_no_page(server: WatchedServer) -> None:
         session.execute("CREATE TABLE v AS SELECT i AS k FROM generate_series(1, 50000) i")
         session.execute("CREATE INDEX ON v (k)")
         session.execute("VACUUM ANALYZE v")
-    with server.connect() as session:
-        path = server.data_directory / scalar(session, "SELECT pg_relation_filepath('v')")
-    _restart(server, path)
+    _restart(server, _files(server, "v"))
     group = _scan(server, "SELECT k FROM v WHERE k > 0 ORDER BY k", "SET enable_indexonlyscan = on")
     assert group["Requests"] == group["Prefetched Blocks"] == 0

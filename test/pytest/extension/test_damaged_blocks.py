@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from segments import place_of_page
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import INDEX_SCANS_ONLY, QUIET, STREAM_ALWAYS, Connection, scalar
 from lookahead.extension import Stage
 
-_PAGE = 8192
 _DAMAGED = 50
 
 
@@ -31,10 +31,10 @@ def server(
             first = scalar(session, f"SELECT min(k) FROM d WHERE ctid >= '({_DAMAGED},0)'")
             last = scalar(session, f"SELECT max(k) FROM d WHERE ctid < '({_DAMAGED + 1},0)'")
             assert (first, last) == (500, 509)
-            path = started.data_directory / scalar(session, "SELECT pg_relation_filepath('d')")
+            path, position = place_of_page(started, session, "d", _DAMAGED)
         started.stop()
         with path.open("r+b") as file:
-            file.seek(_DAMAGED * _PAGE + 4000)
+            file.seek(position + 4000)
             file.write(b"oops")
         started.start()
         yield started

@@ -5,11 +5,11 @@ The table is cold or in the operating system's cache as each test needs it, neve
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from extension.probes import QUIET, Connection, scalar
+from extension.probes import QUIET, Connection
+from segments import segments_of
 from server_log import ServerFactory, WatchedServer
 
 from heap_scan.probes import (
@@ -54,13 +54,13 @@ def _cold_scan(session: Connection, sql: str) -> dict[str, Any]:
 def _in_system_cache(server: WatchedServer, session: Connection) -> None:
     """The table is in the operating system's cache and in no shared buffer."""
     make_cold(session, "a")
-    path = Path(server.data_directory, scalar(session, "SELECT pg_relation_filepath('a')"))
+    segments = segments_of(server, session, "a")
     done = subprocess.run(
-        ["stat", "-f", "-c", "%T", str(path)], check=True, text=True, capture_output=True
+        ["stat", "-f", "-c", "%T", str(segments[0])], check=True, text=True, capture_output=True
     )
     if done.stdout.strip() not in _COUNTED:
         pytest.skip(f"reads are not counted on {done.stdout.strip()}")
-    for segment in path.parent.glob(f"{path.name}*"):
+    for segment in segments:
         segment.read_bytes()
 
 

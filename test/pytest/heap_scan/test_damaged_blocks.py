@@ -1,11 +1,11 @@
 """A damaged page that nobody wants fails no statement, also when it lies within a request."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
-from extension.probes import QUIET, Connection, need_extension, scalar
+from extension.probes import QUIET, Connection, need_extension
+from segments import place_of_page
 from server_log import ServerFactory, WatchedServer
 
 from heap_scan.probes import (
@@ -20,7 +20,6 @@ from heap_scan.probes import (
 )
 from lookahead.extension import Stage
 
-_PAGE = 8192
 _PAGES = 200
 _DAMAGED = 50  # of rows 100 and 101
 # Of every other page one row: of all pages but the damaged one and its like.
@@ -43,12 +42,10 @@ def server(
             session.execute("CREATE EXTENSION pg_lookahead")
             need_extension(session, "pg_buffercache")
             make_pages(session, "d", _PAGES)
-            path = started.data_directory / scalar(session, "SELECT pg_relation_filepath('d')")
-            segment_bytes = scalar(session, "SELECT pg_size_bytes(current_setting('segment_size'))")
             session.execute("CHECKPOINT")
+            path, position = place_of_page(started, session, "d", _DAMAGED)
         started.stop()
-        segment, position = divmod(_DAMAGED * _PAGE, segment_bytes)
-        with Path(f"{path}.{segment}" if segment else path).open("r+b") as file:
+        with path.open("r+b") as file:
             file.seek(position)
             file.write(b"oops" * 8)
         started.start()

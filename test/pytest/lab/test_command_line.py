@@ -40,7 +40,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: article-1, article-2, article-4, bitmap-scan, cached-scan, "
+            "Experiments: article-1, article-2, article-4, article-5, bitmap-scan, cached-scan, "
             "concurrent-scans, controls, index-build, index-scan, latency, range-query, "
             "seq-scan, throttled.",
         ),

@@ -1,55 +1,16 @@
 """Knees, intervals and the gap limit of a probe, from made samples whose answers are known."""
 
-from collections.abc import Callable
-
 import pytest
 
-from lookahead.device.probe.analysis import STREAM_DEPTH, depth_knee, gap_limit, summarize
-from lookahead.device.probe.campaign import GAPS, REQUEST_SIZES_KB
+from lab.made_probe import made_round, made_sample
+from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize
+from lookahead.device.probe.campaign import GAPS
 from lookahead.device.probe.display import summary_lines
 from lookahead.device.probe.pattern import Pattern, gap_reads, random_reads, sequential_reads
-from lookahead.device.probe.probe_data import ProbeSample
-from lookahead.device.profile import DEPTHS
-
-
-def _sample(pattern: Pattern, round_number: int, rate: float) -> ProbeSample:
-    return ProbeSample(
-        round=round_number,
-        sequence=0,
-        engine="made",
-        kind=pattern.kind,
-        depth=pattern.depth,
-        request_bytes=pattern.request_bytes,
-        gap_blocks=pattern.gap_blocks,
-        read_ahead_kb=None,
-        requests=round(rate * 1000),
-        seconds=1000.0,
-        median_latency_us=1e6 / rate if pattern.depth == 1 else None,
-    )
-
-
-def _made_round(number: int, noise: Callable[[int], float]) -> list[ProbeSample]:
-    """A device of 10,000 reads/s alone, 80,000 at most, and 1,000 MB/s."""
-    factor = noise(number)
-    samples = [
-        _sample(random_reads(depth), number, factor * min(10_000 * depth, 80_000))
-        for depth in DEPTHS
-    ]
-    for size in REQUEST_SIZES_KB:
-        rate = min(80_000, 1e9 / (size * 1024))
-        samples.append(_sample(sequential_reads(STREAM_DEPTH, size), number, factor * rate))
-        samples.append(_sample(sequential_reads(1, size), number, factor * rate / 2))
-    for gap in GAPS:
-        through, skip = gap_reads(8, gap)
-        rate = 1 / (1 / 80_000 + gap * 8192 / 1e9)
-        samples.append(_sample(through, number, factor * rate))
-        samples.append(_sample(skip, number, factor * 80_000))
-    buffered = _sample(sequential_reads(1, 8), number, factor * 50_000)
-    return [*samples, ProbeSample(**{**vars(buffered), "kind": "buffered", "read_ahead_kb": 128})]
 
 
 def test_knees_of_a_device_without_noise() -> None:
-    summary = summarize([_made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
+    summary = summarize([made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
     depth, size, single, buffered = summary.curves
     assert depth.knee is not None and size.knee is not None
     assert (depth.knee.low, depth.knee.value, depth.knee.high) == (8, 8, 8)
@@ -67,14 +28,14 @@ def test_knees_of_a_device_without_noise() -> None:
 
 def test_bridging_pays_as_long_as_the_pairs_say() -> None:
     """Two requests against one and g blocks more: even at 1.53, which 1 is below and 2 above."""
-    summary = summarize([_made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
+    summary = summarize([made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
     assert summary.gap_break_even == summary.gap_limit.value == 1
     assert {gap.gap_blocks for gap in summary.gaps} == set(GAPS)
     assert summary.gaps[0].skip.value == pytest.approx(40_000)
 
 
 def test_a_slow_round_widens_the_intervals_only() -> None:
-    rounds = [_made_round(number, lambda n: 0.5 if n == 4 else 1.0) for number in range(9)]
+    rounds = [made_round(number, lambda n: 0.5 if n == 4 else 1.0) for number in range(9)]
     summary = summarize(rounds, seed=1)
     best = summary.curves[0].points[-1].figure
     assert best.value == pytest.approx(80_000)
@@ -86,10 +47,10 @@ def test_noise_shows_in_the_interval_of_the_knee() -> None:
     """Depth 4 and 8 are both good enough in some rounds."""
     rounds = []
     for number in range(9):
-        samples = _made_round(number, lambda _: 1.0)
+        samples = made_round(number, lambda _: 1.0)
         rate = 79_000.0 if number % 2 else 60_000.0
         changed = [
-            _sample(random_reads(4), number, rate)
+            made_sample(random_reads(4), number, rate)
             if sample.kind == "random" and sample.depth == 4
             else sample
             for sample in samples
@@ -120,7 +81,7 @@ def test_gap_limit(iops: float, bandwidth_mb: float, limit: int) -> None:
 
 
 def test_shown_in_80_columns() -> None:
-    lines = [*summary_lines(summarize([_made_round(0, lambda _: 1.0)], seed=1))]
+    lines = [*summary_lines(summarize([made_round(0, lambda _: 1.0)], seed=1))]
     assert max(map(len, lines)) <= 80
     assert "           8  80,000 [80,000, 80,000]  <- knee" in lines
     assert any(line.startswith("gap limit: 1 [1, 1] blocks") for line in lines)

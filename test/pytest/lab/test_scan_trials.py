@@ -143,16 +143,27 @@ def test_concurrent_trial() -> None:
 
 
 def test_scan_trial_has_the_article_where_it_measured() -> None:
-    known = seq_parts.scan_trial(16384, 3000, 2500.0)
+    fast = seq_parts.ScanLimits((), 2500.0, 2600.0)
+    known = seq_parts.scan_trial(16384, 3000, fast)
     assert {one.name: one.time_ms for one in known.references} == {
-        "device alone": 2500.0,
+        "seq, in memory": 2600.0,
         "article: COPY": 18_000.0,
     }
-    assert seq_parts.scan_trial(100, 3000, None).references == ()
-    # 366,211 pages: 9 us each are 3.3 s.
-    assert _aims(known)["device alone"] is None
-    slow = seq_parts.scan_trial(16384, 3000, 3400.0)
-    assert _aims(slow)["device alone"] == pytest.approx(1 / 1.25)
+    other = seq_parts.scan_trial(100, 3000, fast)
+    assert [one.name for one in other.references] == ["seq, in memory"]
+
+
+def test_device_is_measured_beside_a_scan_and_aimed_at_where_it_is_the_limit() -> None:
+    fast, slow = (seq_parts.ScanLimits((), ms, 2600.0) for ms in (2500.0, 2700.0))
+    trials = [seq_parts.scan_trial(128, 3000, limits) for limits in (fast, slow)]
+    assert [_aims(trial)["device alone"] for trial in trials] == [None, pytest.approx(1 / 1.25)]
+    assert "device alone" in [arm.name for arm in trials[0].arms]
+    silent = seq_parts.scan_trial(128, 3000, seq_parts.ScanLimits((), None, 2600.0))
+    assert "device alone" not in [arm.name for arm in silent.arms]
+
+
+def test_copies() -> None:
+    known = seq_parts.scan_trial(128, 3000, seq_parts.ScanLimits((), None, 1.0))
     copies = {arm.name: known.statement_of(arm) for arm in known.arms if not arm.plan}
     assert copies["COPY table"] == "COPY lookahead_wide TO STDOUT"
     assert copies["COPY query, stock"] == copies["COPY query, ours"]

@@ -210,18 +210,19 @@ def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
     found = [one.value("read-ahead") for one in trial_scenarios_of(data.samples)]
     assert found == ["128 kB", "1024 kB"]
     assert arms_of(data.samples) == [
-        *("seq", "ours", "COPY table", "COPY query, stock", "COPY query, ours")
+        *("seq", "ours", "device alone", "COPY table", "COPY query, stock", "COPY query, ours")
     ]
     assert [(one.arm, one.sessions) for one in data.lookups] == [("stock", 8), ("ours", 8)] * 2
     for sample in data.lookups:
         assert 0 < sample.p50_ms <= sample.p99_ms
         assert sample.lookups_per_s > 0
-    assert {one.name for one in data.references} == {"device alone", "article: COPY"}
+    assert {one.name for one in data.references} == {"seq, in memory", "article: COPY"}
+    assert "for the whole table the device alone takes" in outcome.stderr
     assert "knee of seq: a read-ahead of" in outcome.stderr
 
 
 def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:
-    outcome = _run("seq-scan", disk, tmp_path, "--part", "bulk-read,vacuum")
+    outcome = _run("article-5", disk, tmp_path)
     data = _measured(outcome, tmp_path, disk)
     assert [table.name for table in data.tables] == ["pgbench_accounts"]
     assert arms_of(data.samples) == [
@@ -229,8 +230,9 @@ def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:
         *("maintenance_io_concurrency 0", "maintenance_io_concurrency 16"),
     ]
     vacuums = [one for one in data.samples if one.evidence is None]
-    assert len(vacuums) == 2
+    assert len(vacuums) == 4
     # All pages were read: no device is visible, or it has served them.
     pages = data.tables[0].pages
     assert all(one.use.reads == 0 or one.use.read_bytes > pages * 8192 * 0.9 for one in vacuums)
     assert "knee of pg_lookahead.bulk_read_size" in outcome.stderr
+    assert "knee of io_combine_limit for VACUUM" in outcome.stderr

@@ -5,8 +5,12 @@ from pathlib import Path
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
+from lookahead.device.probe.probe_data import parse_probe
+from lookahead.errors import ExitStatus, LabError
 from lookahead.report.page import write_page
-from lookahead.results import read_result
+from lookahead.report.probe_page import write_probe_page
+from lookahead.results import parse_result, read_text, schema_of
 
 
 @click.command()
@@ -23,8 +27,22 @@ from lookahead.results import read_result
 def report(context: CommandContext, results: tuple[Path, ...], output: Path | None) -> None:
     """Write one self-contained HTML page from result files.
 
-    The page needs no network; several results follow each other on it.
+    The page needs no network; several results follow each other on it, those of `run` and those of
+    `probe` on pages of their own.
     """
-    documents = [(path.name, read_result(path)) for path in results]
-    page = write_page(documents, output or results[0].with_suffix(".html"))
+    texts = [(path, read_text(path)) for path in results]
+    target = output or results[0].with_suffix(".html")
+    probes = [schema_of(text, str(path)) == PROBE_SCHEMA for path, text in texts]
+    if all(probes):
+        found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
+        page = write_probe_page(found, target)
+    elif any(probes):
+        raise LabError(
+            "results of `run` and of `probe` do not go on one page",
+            "Make a page of each kind.",
+            status=ExitStatus.USAGE,
+        )
+    else:
+        runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
+        page = write_page(runs, target)
     context.terminal.result(f"page: {page}")

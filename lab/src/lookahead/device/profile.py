@@ -97,8 +97,8 @@ def parse_profiles(text: str) -> tuple[DeviceProfile, ...]:
         raise ProfileError("it is larger than 64 kB")
     if re.search(r"[^\n\t -~]", text) or not text.endswith("\n"):
         raise ProfileError("it is cut short, or no text of printable ASCII")
-    head, *sections, tail = re.split(r"^[ \t]*\[(.*)\][ \t]*$", text, flags=re.MULTILINE)
-    names, bodies = sections[::2], [*sections[1::2], tail]
+    head, *sections = re.split(r"^[ \t]*\[(.*)\][ \t]*$", text, flags=re.MULTILINE)
+    names, bodies = sections[::2], sections[1::2]
     if _assignments(head) != {"version": _VERSION}:
         raise ProfileError(f"its first line is not version = {_VERSION}")
     if not names or names[-1] != "end" or _assignments(bodies[-1]):

@@ -53,6 +53,8 @@ _PARALLEL = {
 }
 _SETTINGS = (0, None, 1000)
 _NOT_LOADED = "not loaded"
+# The fastest counts: a difference of two percent is looked for. Arbitrary.
+_CACHED_EXECUTIONS = 4
 # Of the pages, cold: each has one row, so that all time is reading.
 _COLD_SHARE = 0.42
 _COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
@@ -76,8 +78,8 @@ class SizeDefaults:
 
 
 DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(10_000, (0, 2), (_ARTICLE_WORK_MEM,), ("cached", "cold"), 6),
-    "quick": SizeDefaults(40_000, (0, 2), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 8),
+    "demo": SizeDefaults(10_000, (0, 2), (_ARTICLE_WORK_MEM,), ("cached", "cold"), 4),
+    "quick": SizeDefaults(20_000, (0, 2), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 8),
     # The article's 10 million rows.
     "full": SizeDefaults(
         93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 12
@@ -196,18 +198,20 @@ def cold_trial(workers: int, value: int, pages: int) -> Trial:
 def explain_cached(
     connection: psycopg.Connection[Any], statement: str, arm: TrialArm
 ) -> tuple[float, NodeEvidence | None]:
-    """The second of two executions, in which the session knows its shared buffers already.
+    """The fastest of some executions after one in which the session meets its shared buffers.
 
-    LabError when it read anything.
+    Nothing but other work on the machine makes one slower than the next. LabError when one of them
+    read anything.
     """
     explain_parallel(connection, statement, arm)
-    time_ms, evidence = explain_parallel(connection, statement, arm)
-    if evidence.shared_read_blocks:
-        raise LabError(
-            f"{evidence.shared_read_blocks} blocks were read although all should be cached",
-            "Is another session at work on this server? Repeat the run.",
-        )
-    return time_ms, evidence
+    done = [explain_parallel(connection, statement, arm) for _ in range(_CACHED_EXECUTIONS)]
+    for _, evidence in done:
+        if evidence.shared_read_blocks:
+            raise LabError(
+                f"{evidence.shared_read_blocks} blocks were read although all should be cached",
+                "Is another session at work on this server? Repeat the run.",
+            )
+    return min(done, key=lambda one: one[0])
 
 
 def explain_parallel(

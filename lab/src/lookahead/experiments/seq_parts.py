@@ -1,13 +1,16 @@
 """The trials of the experiment "seq-scan": scans, bulk reads, VACUUM."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import psycopg
 
 from lookahead.aims import RAW_DEVICE_AIM, SEQ_SCAN_AIM
+from lookahead.device.raw_read import read_directly
 from lookahead.experiments.arms import SEQ_SCAN, arm_of
-from lookahead.experiments.scan_table import BLOCK_BYTES
 from lookahead.experiments.trial_plan import check_trial, parse_trial
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
 from lookahead.experiments.wide_table import WIDE
@@ -31,8 +34,10 @@ _COPIES = {
     COPY_STOCK: _COPY_QUERY,
     COPY_OURS: _COPY_QUERY,
 }
+# The table's files read past the page cache, 1 MB at a time, from the same cold start.
 DEVICE = "device alone"
-_DEVICE_SOURCE = "device alone: the table's files read past the page cache, 1 MB requests"
+IN_MEMORY = "seq, in memory"
+_IN_MEMORY_SOURCE = "seq, in memory: stock's scan of pages in the cache of the system, before all"
 _ARTICLE = "article: COPY of some 3 GB on the second source article's own machine"
 # `blockdev --setra` in the article, in kB here.
 _ARTICLE_SECONDS = {
@@ -46,28 +51,48 @@ _ARTICLE_SECONDS = {
     16384: 18.0,
     163840: 24.0,
 }
-# What a backend takes for a page that it reads, in the kernel and in PostgreSQL.
-_CPU_US_PER_PAGE = 9.0
 BULK_SIZE = "pg_lookahead.bulk_read_size"
 CORE_SIZE = "0"  # PostgreSQL's own
+ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, scans twice as fast."
 
 
-def scan_trial(read_ahead_kb: int | None, table_mb: int, device_ms: float | None) -> Trial:
-    """A sequential scan and COPY at a read-ahead; `device_ms` is what the disk alone takes."""
+@dataclass(frozen=True)
+class ScanLimits:
+    """What a scan of a table cannot be faster than, measured once: device and process, in ms.
+
+    `files` are the table's; `device_ms` is None where they cannot be read past the page cache.
+    """
+
+    files: tuple[Path, ...]
+    device_ms: float | None
+    in_memory_ms: float
+
+    @property
+    def is_device(self) -> bool:
+        """Whether the device takes longer for the table than a process for its pages."""
+        return self.device_ms is not None and self.device_ms >= self.in_memory_ms
+
+
+# Where no scan is measured.
+NO_LIMITS = ScanLimits((), None, 0.0)
+
+
+def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> Trial:
+    """A sequential scan, COPY and the device alone at a read-ahead."""
     size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
     scenario = TrialScenario((Factor("read-ahead", size), Factor("table", f"{table_mb} MB")))
-    references = []
-    if device_ms is not None:
-        references.append(Reference(scenario, DEVICE, device_ms, _DEVICE_SOURCE))
+    references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
         article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000
         references.append(Reference(scenario, "article: COPY", article_ms, _ARTICLE))
+    device_aim = RAW_DEVICE_AIM if limits.is_device else None
     return Trial(
         scenario=scenario,
         statement=f"SELECT count(*) FROM {WIDE}",
         arms=(
             arm_of(STOCK, SEQ_SCAN),
             arm_of(OURS, SEQ_SCAN, "on"),
+            *((arm_of(DEVICE, ""),) if limits.device_ms is not None else ()),
             arm_of(COPY_TABLE, ""),
             arm_of(COPY_STOCK, ""),
             arm_of(COPY_OURS, "", "on"),
@@ -75,19 +100,12 @@ def scan_trial(read_ahead_kb: int | None, table_mb: int, device_ms: float | None
         questions=(
             Question(scenario, "stock's scan", (STOCK,), (OURS,), SEQ_SCAN_AIM),
             Question(scenario, "stock's COPY", (COPY_STOCK,), (COPY_OURS,), SEQ_SCAN_AIM),
-            Question(scenario, DEVICE, (DEVICE,), (OURS,), _device_aim(table_mb, device_ms)),
+            Question(scenario, DEVICE, (DEVICE,), (OURS,), device_aim),
         ),
         server={},
         statements=_COPIES,
         references=tuple(references),
     )
-
-
-def _device_aim(table_mb: int, device_ms: float | None) -> float | None:
-    """The aim against the disk alone, None where a process takes longer for the pages than it."""
-    pages = table_mb * 1e6 / BLOCK_BYTES
-    limits = device_ms is not None and device_ms * 1000 / pages >= _CPU_US_PER_PAGE
-    return RAW_DEVICE_AIM if limits else None
 
 
 def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
@@ -130,14 +148,16 @@ def vacuum_trial(scale: int, combine_limit: str, depths: tuple[int, ...]) -> Tri
     )
 
 
-def scan_or_copy(server: PrivateServer) -> Execute:
-    """Executes arms with a plan under EXPLAIN, COPY by psql into nothing."""
+def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
+    """Executes arms with a plan under EXPLAIN, COPY by psql into nothing; reads `files` alone."""
 
     def execute(
         connection: psycopg.Connection[Any], statement: str, arm: TrialArm
     ) -> tuple[float, NodeEvidence | None]:
         if arm.plan:
             return explain_sized(connection, statement, arm)
+        if arm.name == DEVICE:
+            return read_directly(files), None
         started = monotonic()
         server.run_client(
             "psql",

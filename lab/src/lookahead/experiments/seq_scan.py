@@ -22,6 +22,7 @@ from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.raw_read import read_directly
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
 from lookahead.experiments.knee import knee_of
 from lookahead.experiments.lookups import measure_lookups
 from lookahead.experiments.page_table_setup import SCAN_SETTINGS
@@ -32,11 +33,14 @@ from lookahead.experiments.scan_table import touch_device
 from lookahead.experiments.schedule import alternate
 from lookahead.experiments.seq_parts import (
     ACCOUNTS,
+    ARTICLE_KNEE,
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
+    NO_LIMITS,
     OURS,
     STOCK,
+    ScanLimits,
     bulk_trial,
     explain_sized,
     scan_or_copy,
@@ -47,7 +51,7 @@ from lookahead.experiments.seq_parts import (
 from lookahead.experiments.trial_run import run_trials
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.experiments.wide_table import WIDE, WIDE_KEY, build_wide_table, table_facts
-from lookahead.render import ProgressBar, Terminal
+from lookahead.render import ProgressBar, Terminal, milliseconds
 from lookahead.trial_comparisons import trials_of
 from lookahead.trial_measurements import Library, TrialTable
 
@@ -58,7 +62,7 @@ _ACCOUNT_BYTES = 135  # a row of pgbench_accounts, with its page's rest
 _ROWS_PER_SCALE = 100_000
 # The tables, the WAL of loading and freezing them, a data directory.
 _SPACE_FACTOR, _OTHER_BYTES = 2.5, 400_000_000
-_RAW_READS = 3
+_LIMIT_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -188,15 +192,16 @@ class _SeqScan:
         with self._server.connect() as connection:
             table = build_wide_table(connection, mb)
             self._trials.add_table(table)
-        device_ms = self._device_ms()
-        trials = [scan_trial(size, mb, device_ms) for size in read_aheads.sizes_kb]
+            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
+        limits = self._scan_limits() if "scan" in parts else NO_LIMITS
+        trials = [scan_trial(size, mb, limits) for size in read_aheads.sizes_kb]
         total = len(trials[0].arms) if "scan" in parts else 0
         total += len(_LIBRARIES) if "lookups" in parts else 0
         with self._run.terminal.progress(total * len(trials) * self._wanted.rounds) as bar:
             for size, trial in zip(read_aheads.sizes_kb, trials, strict=True):
                 with read_aheads.with_size(size):
                     if "scan" in parts:
-                        execute = scan_or_copy(self._server)
+                        execute = scan_or_copy(self._server, limits.files)
                         self._trials.measure(trial, self._wanted.rounds, bar, execute)
                     if "lookups" in parts:
                         self._measure_lookups(trial, table, bar)
@@ -211,19 +216,40 @@ class _SeqScan:
         permitted = device is not None and ReadAhead.of(device).is_permitted()
         return self._wanted.read_aheads_kb if permitted else ()
 
-    def _device_ms(self) -> float | None:
-        """The median time that the disk takes for the table alone; None where it cannot tell."""
+    def _scan_limits(self) -> ScanLimits:
+        """What the disk takes for the table alone, and a scan that finds it in memory."""
         with self._server.connect() as connection:
-            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
             row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
         assert row is not None
         first = self._server.data_directory / str(row[0])
-        paths = [first, *first.parent.glob(f"{first.name}.*")]  # segments of 1 GB
+        files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
+        limits = ScanLimits(files, self._device_ms(files), self._in_memory_ms())
+        if limits.device_ms is not None:
+            self._run.find(
+                "note",
+                f"for the whole table the device alone takes {milliseconds(limits.device_ms)}, "
+                f"a scan of pages in memory {milliseconds(limits.in_memory_ms)}",
+                "" if limits.is_device else "The device is not the limit: no aim against it.",
+            )
+        return limits
+
+    def _device_ms(self, files: Sequence[Path]) -> float | None:
+        """The median of some reads past the page cache; None where that cannot be."""
         try:
-            return median(read_directly(paths) for _ in range(_RAW_READS))
+            return median(read_directly(files) for _ in range(_LIMIT_SAMPLES))
         except LabError as error:
             self._run.find("note", error.message, error.hint)
             return None
+
+    def _in_memory_ms(self) -> float:
+        """The median of stock's scans that find all pages in the cache of the system."""
+        arm = arm_of(STOCK, SEQ_SCAN)
+        statement = f"SELECT count(*) FROM {WIDE}"
+        with connect_arm(self._server, arm) as connection:
+            explain_sized(connection, statement, arm)  # brings them there
+            return median(
+                explain_sized(connection, statement, arm)[0] for _ in range(_LIMIT_SAMPLES)
+            )
 
     def _measure_lookups(self, trial: Trial, table: TrialTable, bar: ProgressBar) -> None:
         for number, library in alternate(_LIBRARIES, self._wanted.rounds):
@@ -277,6 +303,8 @@ class _SeqScan:
                 self._trials.measure(trial, wanted.rounds, bar, execute)
         if "bulk-read" in parts:
             self._find_bulk_knee(bulk)
+        if "vacuum" in parts:
+            self._find_vacuum_knee(vacuums)
 
     def _find_bulk_knee(self, trial: Trial) -> None:
         points = []
@@ -285,8 +313,23 @@ class _SeqScan:
             chosen = trials_of(self._trials.data.samples, trial.scenario, arm.name)
             if size != CORE_SIZE and chosen:
                 points.append((_kilobytes(size), median(one.time_ms for one in chosen)))
+        self._find_size_knee(BULK_SIZE, points)
+
+    def _find_vacuum_knee(self, trials: Sequence[Trial]) -> None:
+        """Each io_combine_limit with the maintenance_io_concurrency that is best there."""
+        samples = self._trials.data.samples
+        points = []
+        for limit, trial in zip(self._wanted.combine_limits, trials, strict=True):
+            medians = [
+                median(one.time_ms for one in trials_of(samples, trial.scenario, arm.name))
+                for arm in trial.arms
+            ]
+            points.append((_kilobytes(limit), min(medians)))
+        self._find_size_knee("io_combine_limit for VACUUM", points)
+
+    def _find_size_knee(self, what: str, points: Sequence[tuple[float, float]]) -> None:
         if len(points) > 1:
-            self._run.find("note", f"knee of {BULK_SIZE}: {knee_of(points):.0f} kB")
+            self._run.find("note", f"knee of {what}: {knee_of(points):.0f} kB", ARTICLE_KNEE)
 
 
 def _kilobytes(size: str) -> float:

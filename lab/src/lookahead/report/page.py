@@ -1,11 +1,9 @@
 """Puts the page together: sections of plots and tables, the style sheet, and the data itself."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from lookahead.build_comparisons import compare_builds
@@ -18,6 +16,7 @@ from lookahead.report.build_figures import (
     build_figures,
     build_ratio_plot,
 )
+from lookahead.report.environment import embedded, templates
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
 from lookahead.report.tables import (
@@ -95,13 +94,7 @@ def write_page(documents: Sequence[tuple[str, ResultDocument]], path: Path) -> P
 
 def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("lookahead.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     sections = [_section(name, document) for name, document in documents]
     style = environment.get_template("page.css").render()
     return environment.get_template("page.html").render(sections=sections, style=Markup(style))
@@ -132,7 +125,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         rows_compared=sum(digest.rows for digest in scans.digests),
         facts=facts_table(document),
         settings=settings_table(document),
-        data=_embedded(document),
+        data=embedded(asdict(document)),
     )
 
 
@@ -179,9 +172,3 @@ def _timelines(scans: IndexScanData) -> tuple[TimelineFigure, ...]:
         if plot is not None:
             figures.append(TimelineFigure(title, plot))
     return tuple(figures)
-
-
-def _embedded(document: ResultDocument) -> Markup:
-    """The result as JSON that cannot end the script element it stands in."""
-    text = json.dumps(asdict(document), ensure_ascii=True)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lookahead.comparisons import scenarios_of
+from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlComparison, ControlEvidence, ScanComparison, ScanSample
 from lookahead.render import aim_text, milliseconds, rate_text, ratio_text
 from lookahead.report.scan_plots import samples_of, scenario_text
@@ -129,16 +130,31 @@ def evidence_table(samples: Sequence[ScanSample]) -> TextTable:
 
 def facts_table(document: ResultDocument) -> TextTable:
     """Where and with what it was measured."""
-    machine, software = document.machine, document.software
-    device, source = machine.device, software.source
-    commit = source.commit[:12] if source.commit else "not from a checkout"
-    rotational = {True: "rotating", False: "not rotating", None: "unknown"}[device.rotational]
+    software = document.software
     rows = (
         ("measured", f"{document.started_at} to {document.finished_at or 'not finished'}"),
         ("command", " ".join(document.command)),
         ("server", f"PostgreSQL {software.server_version} ({software.server_source})"),
         ("pg_lookahead.so", f"SHA-256 {software.library_sha256[:16]}"),
-        ("source", f"{commit}{', with uncommitted changes' if source.dirty else ''}"),
+        ("source", source_text(software.source)),
+        *machine_rows(document.machine),
+        *_delay_facts(document),
+        ("seed", str(document.parameters.seed)),
+    )
+    return TextTable(("fact", "value"), rows, 2)
+
+
+def source_text(source: SourceFacts) -> str:
+    """From which commit."""
+    commit = source.commit[:12] if source.commit else "not from a checkout"
+    return f"{commit}{', with uncommitted changes' if source.dirty else ''}"
+
+
+def machine_rows(machine: MachineFacts) -> tuple[tuple[str, str], ...]:
+    """Processors, memory, system, disk."""
+    device = machine.device
+    rotational = {True: "rotating", False: "not rotating", None: "unknown"}[device.rotational]
+    return (
         ("processors", f"{machine.cpus} x {machine.cpu_model}"),
         ("memory", f"{machine.memory_bytes / 2**30:.1f} GiB"),
         ("system", f"{machine.system}, kernel {machine.kernel}, {machine.architecture}"),
@@ -146,12 +162,9 @@ def facts_table(document: ResultDocument) -> TextTable:
         ("load average", f"{machine.load_average} at the start"),
         ("file system", f"{device.filesystem or 'unknown'} on {device.name or 'no device'}"),
         ("disk", f"{device.model or device.disk or 'unknown'}, {rotational}"),
-        *_delay_facts(document),
         ("queue", f"scheduler {device.scheduler}, {device.queue_requests} requests"),
         ("read-ahead", "unknown" if device.read_ahead_kb is None else f"{device.read_ahead_kb} kB"),
-        ("seed", str(document.parameters.seed)),
     )
-    return TextTable(("fact", "value"), rows, 2)
 
 
 def _delay_facts(document: ResultDocument) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from lookahead.commands.run.index_build import index_build
 from lookahead.commands.run.index_scan import index_scan
 from lookahead.commands.run.latency import latency
 from lookahead.commands.run.range_query import range_query
-from lookahead.commands.run.seq_scan import seq_scan
+from lookahead.commands.run.seq_scan import ARTICLE_5, seq_scan
 from lookahead.commands.run.throttled import throttled
 from lookahead.errors import ExitStatus, LabError
 
@@ -52,3 +52,4 @@ run.add_command(concurrent_scans)
 run.add_command(bitmap_scan, "article-1")
 run.add_command(seq_scan, "article-2")
 run.add_command(cached_scan, "article-4")
+run.add_command(seq_scan, ARTICLE_5)

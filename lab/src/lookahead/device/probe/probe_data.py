@@ -9,7 +9,7 @@ from typing import Literal
 
 from lookahead.device.profile import DeviceProfile
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.results import Finding
+from lookahead.results import Finding, parse_document
 
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 1
@@ -142,3 +142,8 @@ class ProbeDocument:
     samples: tuple[ProbeSample, ...]
     summary: ProbeSummary | None
     profile: DeviceProfile | None
+
+
+def parse_probe(text: str, name: str) -> ProbeDocument:
+    """The document in `text`; `name` is for the error. LabError when it is not of this version."""
+    return parse_document(ProbeDocument, SCHEMA, SCHEMA_VERSION, text, name)

@@ -1,0 +1,120 @@
+"""The page of a probe, and which results go on one page."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from device.compiled_parser import PROFILE
+
+import lookahead
+from lab.made_probe import made_round
+from lab.made_results import MACHINE
+from lab.outcome import run_command
+from lookahead.device.probe.analysis import summarize
+from lookahead.device.probe.probe_data import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    ProbeDocument,
+    ProbeParameters,
+    parse_probe,
+)
+from lookahead.device.profile import parse_profiles
+from lookahead.errors import ExitStatus
+from lookahead.machine import SourceFacts
+from lookahead.report.probe_page import render_probe_page
+from lookahead.results import ResultDocument, encode
+
+
+@pytest.fixture
+def probe() -> ProbeDocument:
+    """A complete probe of a made device: 80,000 reads/s and 1,000 MB/s at most."""
+    rounds = [made_round(number, lambda _: 1.0) for number in range(3)]
+    return ProbeDocument(
+        schema=SCHEMA,
+        schema_version=SCHEMA_VERSION,
+        status="complete",
+        ending="complete",
+        started_at="2026-01-31T23:59:00+00:00",
+        finished_at="2026-01-31T23:59:59+00:00",
+        command=("lookahead", "probe", "/<srv>"),
+        lab_version=lookahead.__version__,
+        source=SourceFacts(None, False),
+        machine=MACHINE,
+        parameters=ProbeParameters(2**30, 60.0, 0.0, 0.2, 1, ()),
+        findings=(),
+        samples=tuple(sample for samples in rounds for sample in samples),
+        summary=summarize(rounds, seed=1),
+        profile=parse_profiles(PROFILE)[0],
+    )
+
+
+def _plots(page: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+
+
+def test_curves_knees_gaps_and_the_profile_are_shown(probe: ProbeDocument) -> None:
+    page = render_probe_page([("made.json", probe)])
+    assert probe.summary is not None
+    plots = _plots(page)
+    assert len(plots) == len(probe.summary.curves) + 1
+    for plot in plots:
+        ElementTree.fromstring(plot)
+    # The curve of buffered reads has one point, and gaps have no knee.
+    assert [">knee</text>" in plot for plot in plots] == [True, True, True, False, False]
+    assert "<td>knee of random reads</td>" in page
+    assert '<td class="number">depth 8 [8, 8]</td>' in page
+    assert '<td class="number">1 [1, 1] blocks</td>' in page
+    assert "Example &lt;Disk&gt;" in page
+    assert "identity = fs=ab12;sectors=1000;serial=XYZ" in page
+    assert "http" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_page_contains_the_probe_itself(probe: ProbeDocument) -> None:
+    page = render_probe_page([("made.json", probe)])
+    (data,) = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    assert parse_probe(data, "page") == probe
+    assert "<" not in data
+
+
+def test_incomplete_probe(probe: ProbeDocument) -> None:
+    ended = replace(probe, status="incomplete", ending="interrupted", finished_at=None)
+    page = render_probe_page(
+        [("made.json", replace(ended, samples=(), summary=None, profile=None))]
+    )
+    assert "This probe is incomplete (interrupted): nothing was worked out." in page
+    assert _plots(page) == []
+
+
+def test_report_of_a_probe(probe: ProbeDocument, tmp_path: Path) -> None:
+    path = tmp_path / "probe.json"
+    path.write_text(encode(probe))
+    outcome = run_command("report", path, path)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert path.with_suffix(".html").read_text().count("<section>") == 2
+
+
+def test_damaged_probe(probe: ProbeDocument, tmp_path: Path) -> None:
+    path = tmp_path / "probe.json"
+    for change, message in (
+        ({"schema_version": 99}, "has schema version 99; this lookahead reads version"),
+        ({"samples": 7}, "is damaged: samples: expected a list"),
+    ):
+        path.write_text(json.dumps({**json.loads(encode(probe)), **change}))
+        outcome = run_command("report", path)
+        assert outcome.status is ExitStatus.BAD_FILE
+        assert f'error: "{path}" {message}' in outcome.stderr
+
+
+def test_runs_and_probes_have_pages_of_their_own(
+    probe: ProbeDocument, document: ResultDocument, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "probe.json", tmp_path / "run.json"]
+    for path, text in zip(paths, (encode(probe), encode(document)), strict=True):
+        path.write_text(text)
+    outcome = run_command("report", *paths)
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: results of `run` and of `probe` do not go on one page" in outcome.stderr
+    assert sorted(tmp_path.iterdir()) == paths

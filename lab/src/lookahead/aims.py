@@ -88,3 +88,33 @@ def parallel_aim(workers: int) -> float | None:
 SEQ_SCAN_AIM, RAW_DEVICE_AIM = 1.0, 1 / 1.25
 # Several sessions at once, against stock's time of each.
 CONCURRENT_AIM = 0.95
+
+# Index builds against stock's, by key: without parallel workers, and with two.
+_BUILD_AIMS: dict[str, tuple[float, float]] = {
+    "not-vacuumed": (2.5, 2.5),
+    "int-sorted": (4.0, 3.0),
+    "bigint-random": (4.0, 3.0),
+    "int-few": (8.0, 5.0),
+    "timestamptz": (3.0, 2.5),
+    "uuid": (3.0, 2.5),
+    "text-c": (4.0, 3.0),
+    "text-icu": (2.0, 2.0),
+    "int-text": (2.5, 2.5),
+    "unique": (4.0, 4.0),
+    "reindex": (4.0, 3.0),
+    "concurrent-bigint": (2.0, 2.0),
+    "concurrent-text": (2.0, 2.0),
+    "pgbench": (4.0, 4.0),
+}
+_BUILD_MIN_ROWS = 1_000_000
+# Of a build too small to gain anything.
+_SMALL_BUILD_AIM, _SMALL_BUILD_ROWS = 0.98, 1_000
+
+
+def build_aim(key: str, rows: int, workers: int) -> float | None:
+    """The aim for an index build on a cached table."""
+    if rows <= _SMALL_BUILD_ROWS:
+        return _SMALL_BUILD_AIM
+    if rows < _BUILD_MIN_ROWS or key not in _BUILD_AIMS or workers not in (0, 2):
+        return None
+    return _BUILD_AIMS[key][workers // 2]

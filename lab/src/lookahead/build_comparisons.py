@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from lookahead.build_measurements import BuildComparison, BuildSample, BuildScenario
-from lookahead.measurements import Arm
+from lookahead.build_measurements import (
+    BuildComparison,
+    BuildSample,
+    BuildScenario,
+    ValidatedBuild,
+)
+from lookahead.measurements import ARMS, Arm
 from lookahead.stats import ratio_of_medians
 
 
@@ -35,3 +40,44 @@ def compare_builds(samples: Sequence[BuildSample], seed: int) -> tuple[BuildComp
         estimate = ratio_of_medians(stock, ours, seed=seed)
         found.append(BuildComparison(scenario, median(stock), median(ours), estimate))
     return tuple(found)
+
+
+# What pg_stat_progress_create_index calls the phases after the build of CREATE INDEX CONCURRENTLY.
+_VALIDATION = "index validation: "
+_WAITING = "waiting for "
+
+
+def compare_validated_builds(samples: Sequence[BuildSample]) -> tuple[ValidatedBuild, ...]:
+    """Where the time went in each scenario that has a validation, from the watched phases."""
+    found = []
+    for scenario in build_scenarios_of(samples):
+        arms = {arm: builds_of(samples, scenario, arm) for arm in ARMS}
+        chosen = [one for arm in arms.values() for one in arm]
+        if not all(arms.values()) or not any(map(_validation_ms, chosen)):
+            continue
+        build = {arm: median(map(_building_ms, arms[arm])) for arm in ARMS}
+        validation = {arm: median(map(_validation_ms, arms[arm])) for arm in ARMS}
+        found.append(ValidatedBuild(scenario, build, validation))
+    return tuple(found)
+
+
+def _validation_ms(sample: BuildSample) -> float:
+    return sum(phase.time_ms for phase in sample.phases if phase.name.startswith(_VALIDATION))
+
+
+def _building_ms(sample: BuildSample) -> float:
+    """Phases are seen by polling: the build is what is left of the statement's time."""
+    waiting = sum(phase.time_ms for phase in sample.phases if phase.name.startswith(_WAITING))
+    return sample.time_ms - _validation_ms(sample) - waiting
+
+
+def peak_memory_share(samples: Iterable[BuildSample]) -> float | None:
+    """The most private memory of a build as a share of its maintenance_work_mem; None: unknown."""
+    return max(
+        (
+            sample.peak_memory_bytes / (sample.scenario.memory_mb * 1024 * 1024)
+            for sample in samples
+            if sample.peak_memory_bytes is not None
+        ),
+        default=None,
+    )

@@ -33,6 +33,8 @@ class BuildPhase:
 class BuildSample:
     """One build of the index over a table that is in the cache of the operating system.
 
+    Of a table of at most 10,000 rows `time_ms` is the median of several builds in a row.
+
     `pair` joins it with the sample of the other arm. `built_by_us` counts the indexes that
     pg_lookahead says it built. `peak_memory_bytes` is the most private memory that the session and
     its workers had at once beyond what the session had before; None where the kernel does not
@@ -61,6 +63,15 @@ class BuildComparison:
     stock_median_ms: float
     lookahead_median_ms: float
     estimate: RatioEstimate
+
+
+@dataclass(frozen=True)
+class ValidatedBuild:
+    """A scenario of CREATE INDEX CONCURRENTLY: median ms by arm, of the build and after it."""
+
+    scenario: BuildScenario
+    build_ms: dict[Arm, float]
+    validation_ms: dict[Arm, float]
 
 
 @dataclass(frozen=True)

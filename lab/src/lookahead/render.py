@@ -15,10 +15,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lookahead.build_measurements import BuildComparison
+from lookahead.aims import build_aim
+from lookahead.build_measurements import BuildComparison, ValidatedBuild
 from lookahead.errors import LabError
 from lookahead.measurements import Arm, ControlComparison, ScanComparison, Scenario
-from lookahead.stats import Outcome, RatioEstimate
+from lookahead.stats import Outcome, RatioEstimate, judge
 
 _VERDICT_STYLES = {
     "faster": "green",
@@ -114,13 +115,14 @@ class Terminal:
                 self._out.print(_scan_table(f"{title}{suffix}", chosen))
 
     def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
-        """The table of `run index-build`: medians, ratio with interval, verdict."""
+        """The table of `run index-build`: medians, ratio with interval, verdict, aim."""
         table = plain_table("index builds, table cached: median time")
         for name in ("key", "work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
             table.add_column(name, justify="left" if name == "key" else "right")
-        add_ratio_columns(table, [item.estimate for item in comparisons], aim=False)
+        add_ratio_columns(table, [item.estimate for item in comparisons])
         for item in comparisons:
             scenario = item.scenario
+            aim = build_aim(scenario.key, scenario.rows, scenario.workers)
             table.add_row(
                 scenario.key,
                 str(scenario.workers),
@@ -129,6 +131,27 @@ class Terminal:
                 milliseconds(item.stock_median_ms),
                 milliseconds(item.lookahead_median_ms),
                 *ratio_cells(item.estimate),
+                aim_text(aim, judge(item.estimate, aim)),
+            )
+        self._out.print(table)
+
+    def build_phase_table(self, builds: tuple[ValidatedBuild, ...]) -> None:
+        """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
+        table = plain_table("concurrent builds: median time by phase, as seen by polling")
+        for name in ("key", "work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"):
+            table.add_column(name, justify="left" if name == "key" else "right")
+        for name in ("validation,\nstock", "validation,\nours"):
+            table.add_column(name, justify="right")
+        for item in builds:
+            table.add_row(
+                item.scenario.key,
+                str(item.scenario.workers),
+                str(item.scenario.memory_mb),
+                milliseconds(item.build_ms["stock"]),
+                milliseconds(item.build_ms["lookahead"]),
+                f"{item.build_ms['stock'] / item.build_ms['lookahead']:.2f}",
+                milliseconds(item.validation_ms["stock"]),
+                milliseconds(item.validation_ms["lookahead"]),
             )
         self._out.print(table)
 

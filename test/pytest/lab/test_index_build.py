@@ -8,7 +8,12 @@ import pytest
 
 from lab import small_run
 from lab.outcome import run_command
-from lookahead.build_comparisons import compare_builds
+from lookahead.aims import build_aim
+from lookahead.build_comparisons import (
+    compare_builds,
+    compare_validated_builds,
+    peak_memory_share,
+)
 from lookahead.build_measurements import (
     BuildPhase,
     BuildSample,
@@ -75,6 +80,36 @@ def test_comparison_takes_whole_pairs(samples: tuple[BuildSample, ...]) -> None:
     assert found.estimate.verdict == "faster"
 
 
+def test_validation_is_told_from_the_build() -> None:
+    waiting = BuildPhase("waiting for writers before build", 20.0)
+    validation = BuildPhase("index validation: scanning table", 60.0)
+    times: dict[Arm, float] = {"stock": 480.0, "lookahead": 180.0}
+    pair = [
+        replace(_sample(_SCENARIO, 0, arm, time), phases=(waiting, validation))
+        for arm, time in times.items()
+    ]
+    (found,) = compare_validated_builds(pair)
+    assert found.build_ms == {"stock": 400.0, "lookahead": 100.0}
+    assert found.validation_ms == {"stock": 60.0, "lookahead": 60.0}
+    assert compare_validated_builds([_sample(_SCENARIO, 0, "stock", 480.0)]) == ()
+
+
+def test_peak_memory_is_that_of_the_worst_sample() -> None:
+    sample = _sample(_SCENARIO, 0, "lookahead", 100.0)
+    worse = replace(sample, peak_memory_bytes=512 * 1024 * 1024)
+    assert peak_memory_share([sample, worse, _sample(_SCENARIO, 1, "stock", 1.0)]) == 1.0
+    assert peak_memory_share([_sample(_SCENARIO, 1, "lookahead", 100.0)]) is None
+
+
+def test_aims_go_by_rows_and_workers() -> None:
+    assert build_aim("int-few", 30_000_000, 0) == 8.0
+    assert build_aim("int-few", 30_000_000, 2) == 5.0
+    assert build_aim("int-few", 30_000_000, 1) is None
+    assert build_aim("int-sorted", 10, 0) == 0.98
+    assert build_aim("int-sorted", 100_000, 0) is None
+    assert build_aim("int-many", 30_000_000, 0) is None
+
+
 def test_result_file_keeps_everything(builds: ResultDocument) -> None:
     assert parse_result(encode(builds), "made") == builds
 
@@ -107,6 +142,9 @@ def test_one_setting_varies_at_a_time() -> None:
 def test_statements_of_keys() -> None:
     assert KEYS["text-c"].create.endswith('ON lookahead_build (name COLLATE "C")')
     assert KEYS["unique"].create.startswith("CREATE UNIQUE INDEX")
+    assert KEYS["concurrent-text"].build.startswith("CREATE INDEX CONCURRENTLY")
+    assert KEYS["reindex"].build.startswith("REINDEX INDEX")
+    assert KEYS["reindex"].create.startswith("CREATE INDEX lookahead_built ON lookahead_build")
     assert KEYS["pgbench"].create.startswith(f"ALTER TABLE {PGBENCH_TABLE} ADD CONSTRAINT")
     assert KEYS["pgbench"].drop.startswith(f"ALTER TABLE {PGBENCH_TABLE} DROP CONSTRAINT")
 
@@ -153,9 +191,10 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.status, len(data.samples)) == ("complete", 8)
     assert [sample.scenario.key for sample in data.samples[::4]] == ["not-vacuumed", "int-sorted"]
     for sample in data.samples:
-        assert sample.built_by_us == int(sample.arm == "lookahead")
+        assert sample.built_by_us == (50 if sample.arm == "lookahead" else 0)
         assert sample.wal_bytes > sample.index_bytes > 0
     assert data.comparisons == compare_builds(data.samples, found.parameters.seed)
     assert data.tables[0].rows == 2_000
     assert "same pages: 2 indexes of both arms compared byte by byte: equal" in outcome.stdout
-    assert "path taken: 4 of 4 builds" in outcome.stdout
+    assert "path taken: 200 indexes in 4 samples" in outcome.stdout
+    assert "memory: at most" in outcome.stdout

@@ -6,7 +6,7 @@ so that any order but the table's own is random. `pgbench_accounts` is pgbench's
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 
@@ -21,6 +21,7 @@ _INDEX = "lookahead_built"
 ROW_BYTES = 140
 INDEX_ROW_BYTES = 40
 _ROWS_PER_SCALE = 100_000  # pgbench's
+Command = Literal["create", "concurrently", "reindex"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class BuildKey:
     """`definition` is what CREATE INDEX says in parentheses; `icu` says that it needs ICU.
 
     A `fresh` key is measured before the table is vacuumed: none of its pages is all-visible.
+    `command` is what builds the index.
     """
 
     name: str
@@ -37,16 +39,23 @@ class BuildKey:
     table: str = TABLE
     icu: bool = False
     fresh: bool = False
+    command: Command = "create"
+
+    @property
+    def build(self) -> str:
+        """The measured statement."""
+        return f"REINDEX INDEX {_INDEX}" if self.command == "reindex" else self.create
 
     @property
     def create(self) -> str:
-        """The measured statement."""
+        """Makes the index."""
         if self.table == PGBENCH_TABLE:
             return (
                 f"ALTER TABLE {self.table} ADD CONSTRAINT {_INDEX} PRIMARY KEY ({self.definition})"
             )
-        unique = "UNIQUE " if self.unique else ""
-        return f"CREATE {unique}INDEX {_INDEX} ON {self.table} ({self.definition})"
+        words = ["CREATE", *(["UNIQUE"] if self.unique else []), "INDEX"]
+        words += ["CONCURRENTLY"] if self.command == "concurrently" else []
+        return f"{' '.join(words)} {_INDEX} ON {self.table} ({self.definition})"
 
     @property
     def drop(self) -> str:
@@ -74,6 +83,11 @@ _ALL = (
     BuildKey("text-icu", "text of 14 characters, ICU", 'name COLLATE "und-x-icu"', icu=True),
     BuildKey("int-text", 'int of 201 values and text, "C"', 'few, name COLLATE "C"'),
     BuildKey("unique", "int, sorted, unique", "id", unique=True),
+    BuildKey("reindex", "bigint, random, REINDEX", "random", command="reindex"),
+    BuildKey("concurrent-bigint", "bigint, random, concurrently", "random", command="concurrently"),
+    BuildKey(
+        "concurrent-text", 'text, "C", concurrently', 'name COLLATE "C"', command="concurrently"
+    ),
     BuildKey("pgbench", "primary key of pgbench_accounts", "aid", True, PGBENCH_TABLE),
 )
 KEYS = {key.name: key for key in _ALL}

@@ -23,6 +23,9 @@
  */
 #define SAMPLE_SIZE (16 * 1024)
 
+/* Room for words to begin with, so that a small build asks for no more. */
+#define FIRST_SAMPLE_SIZE 256
+
 static LaBuckets *allocate_buckets(LaChunkPool *pool, LaRecordKind kind,
 								   int count);
 static LaBuckets *make_even_buckets(LaChunkPool *pool, LaRecordKind kind,
@@ -35,7 +38,8 @@ static void index_bounds(LaBuckets *buckets);
 void
 la_sample_begin(LaSample *sample)
 {
-	sample->words = palloc(SAMPLE_SIZE * sizeof(uint64));
+	sample->room = FIRST_SAMPLE_SIZE;
+	sample->words = palloc(sample->room * sizeof(uint64));
 	sample->count = 0;
 	sample->every = sample->until_next = 1;
 }
@@ -47,7 +51,12 @@ la_sample_begin(LaSample *sample)
 void
 la_sample_keep(LaSample *sample, uint64 word)
 {
-	if (sample->count == SAMPLE_SIZE)
+	if (sample->count == sample->room && sample->room < SAMPLE_SIZE)
+	{
+		sample->room *= 2;
+		sample->words = repalloc(sample->words, sample->room * sizeof(uint64));
+	}
+	else if (sample->count == SAMPLE_SIZE)
 	{
 		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
 			sample->words[i] = sample->words[2 * i];

@@ -16,7 +16,8 @@
 /* Words of entries at regular distances. */
 typedef struct LaSample
 {
-	uint64	   *words;			/* SAMPLE_SIZE entries */
+	uint64	   *words;
+	int			room;			/* entries that fit */
 	int			count;
 	int64		every;
 	int64		until_next;

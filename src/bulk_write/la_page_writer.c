@@ -4,10 +4,11 @@
  *	  writes the pages of a new relation fork in bulk
  *
  * Does what core's storage/smgr/bulk_write.c does, with larger requests.
- * Finished pages are kept until there is a batch of them.  A batch is
- * WAL-logged in records of as many pages as a record holds, then the file is
- * extended to its new end by one request and the pages are written by
- * vectored writes, where core makes one 8 kB write for each page.
+ * Finished pages are WAL-logged in records of as many pages as a record
+ * holds, while they are still in the processor's cache, and kept until there
+ * is a batch of them.  For a batch the file is extended to its new end by one
+ * request and the pages are written by vectored writes, where core makes one
+ * 8 kB write for each page.
  *
  * Only for a fork that nobody else can see: pages go around the buffer
  * manager.  That is so for the file of an index being built, because the
@@ -62,6 +63,7 @@ struct LaPageWriter
 	MemoryContext context;
 
 	int			npending;
+	int			nlogged;		/* of them, the first ones */
 	PendingPage *pending;		/* batch_blocks entries */
 	int			nfree;
 	Page	   *free_pages;		/* batch_blocks entries */
@@ -69,7 +71,7 @@ struct LaPageWriter
 
 static void release_page(LaPageWriter *writer, Page page);
 static void flush_batch(LaPageWriter *writer);
-static void log_batch(LaPageWriter *writer);
+static void log_pages(LaPageWriter *writer);
 static void extend_page_by_page(LaPageWriter *writer);
 static void extend_at_once(LaPageWriter *writer);
 static void write_run(LaPageWriter *writer, int first, int count);
@@ -143,6 +145,8 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
+	if (writer->npending - writer->nlogged == WAL_RECORD_PAGES)
+		log_pages(writer);
 	if (writer->npending == writer->batch_blocks)
 		flush_batch(writer);
 }
@@ -183,7 +187,7 @@ compare_pending(const void *a, const void *b)
 }
 
 /*
- * Logs and writes all pending pages.
+ * Logs the rest of the pending pages, and writes them all.
  */
 static void
 flush_batch(LaPageWriter *writer)
@@ -191,13 +195,9 @@ flush_batch(LaPageWriter *writer)
 	if (writer->npending == 0)
 		return;
 
+	log_pages(writer);
 	qsort(writer->pending, writer->npending, sizeof(PendingPage),
 		  compare_pending);
-	if (writer->use_wal)
-		log_batch(writer);
-	for (int i = 0; i < writer->npending; i++)
-		PageSetChecksumInplace(writer->pending[i].page,
-							   writer->pending[i].block);
 	if (writer->step_blocks == 0 || writer->npending <= SMALL_BATCH)
 		extend_page_by_page(writer);
 	else
@@ -205,28 +205,33 @@ flush_batch(LaPageWriter *writer)
 
 	for (int i = 0; i < writer->npending; i++)
 		release_page(writer, writer->pending[i].page);
-	writer->npending = 0;
+	writer->npending = writer->nlogged = 0;
 }
 
+/*
+ * Logs the pages that are not logged yet, at most as many as one record
+ * carries, and sets their checksums.
+ */
 static void
-log_batch(LaPageWriter *writer)
+log_pages(LaPageWriter *writer)
 {
+	PendingPage *pending = writer->pending + writer->nlogged;
+	int			count = writer->npending - writer->nlogged;
 	BlockNumber blocks[WAL_RECORD_PAGES];
 	Page		pages[WAL_RECORD_PAGES];
 
-	for (int done = 0; done < writer->npending;)
+	qsort(pending, count, sizeof(PendingPage), compare_pending);
+	for (int i = 0; i < count; i++)
 	{
-		int			count = Min(writer->npending - done, WAL_RECORD_PAGES);
-
-		for (int i = 0; i < count; i++)
-		{
-			blocks[i] = writer->pending[done + i].block;
-			pages[i] = writer->pending[done + i].page;
-		}
+		blocks[i] = pending[i].block;
+		pages[i] = pending[i].page;
+	}
+	if (writer->use_wal && count > 0)
 		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM,
 					 count, blocks, pages, true);
-		done += count;
-	}
+	for (int i = 0; i < count; i++)
+		PageSetChecksumInplace(pages[i], blocks[i]);
+	writer->nlogged = writer->npending;
 }
 
 /*

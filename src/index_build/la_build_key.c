@@ -315,6 +315,12 @@ append_number(KeyString *string, uint64 number, int width)
 {
 	int			at = string->length - string->from;
 
+	if (at + width <= 0 || at >= 8)
+	{
+		/* outside of the wanted word */
+		string->length += width;
+		return;
+	}
 	if (at == 0)
 	{
 		string->word = number << (64 - 8 * width);
@@ -608,7 +614,11 @@ la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
 	char	   *at = (char *) tuple + sizeof(IndexTupleData);
 	char	   *data = at;
 
-	memset(tuple, 0, size);
+	/* of a single value nothing but the end can be padding */
+	if (key->natts == 1)
+		memset((char *) tuple + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
+	else
+		memset(tuple, 0, size);
 	tuple->t_info = size;
 	for (int i = 0; i < key->natts; i++)
 	{

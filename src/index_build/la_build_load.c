@@ -21,7 +21,6 @@
 
 #include "access/genam.h"
 #include "access/nbtree.h"
-#include "access/tupmacs.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -63,9 +62,14 @@ struct LaLoad
 	int64		done;			/* entries loaded */
 	bool		are_null;		/* words are NULLs now */
 
+	/* What a value has of its word, if that is the whole key. */
+	uint64		value_bits;		/* as many of the lowest bits as it has */
+	uint64		flipped_bits;	/* of these, see la_key_value_of_word() */
+
 	/*
-	 * The group of equal keys that is being collected: its heap TIDs, and
-	 * either its word or an index tuple without posting list.
+	 * The group of equal keys that is being collected: its heap TIDs, its
+	 * word, and unless that is the whole key an index tuple without posting
+	 * list.
 	 */
 	bool		deduplicate;
 	ItemPointer tids;
@@ -89,8 +93,8 @@ static void begin_group(LaLoad *load, Size size, const ItemPointerData *tid);
 static void finish_group(LaLoad *load);
 static void finish_word_group(LaLoad *load);
 static void add_word_item(LaLoad *load);
-static void form_word_tuple(const LaBuildKey *key, IndexTuple tuple,
-							uint64 word, bool isnull);
+static void form_word_tuple(const LaLoad *load, IndexTuple tuple, uint64 word,
+							bool isnull);
 static void check_unique_word(LaLoad *load, uint64 word, bool isnull);
 static void check_unique_tuple(LaLoad *load, IndexTuple tuple);
 static void report_duplicate(LaLoad *load, IndexTuple tuple);
@@ -120,7 +124,7 @@ output_add_words(LaOutput *output, const LaRecord *records, int64 count)
 static void
 output_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 {
-	la_load_tuple((LaLoad *) output, tuple, place);
+	la_load_tuple((LaLoad *) output, tuple, word, place);
 }
 
 static void
@@ -151,6 +155,12 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 	load->writer = writer;
 	load->deduplicate = load->inskey->allequalimage && !uniqueness.unique &&
 		BTGetDeduplicateItems(index);
+	if (key->is_word)
+	{
+		load->value_bits = PG_UINT64_MAX >> (64 - 8 * key->columns[0].width);
+		load->flipped_bits = (uint64) la_key_value_of_word(&key->columns[0], 0) &
+			load->value_bits;
+	}
 	load->base = palloc(INDEX_SIZE_MASK + 1);
 	load->posting = palloc(INDEX_SIZE_MASK + 1);
 	load->live = palloc(INDEX_SIZE_MASK + 1);
@@ -229,10 +239,11 @@ same_image(const LaLoad *load, IndexTuple a, Size size_a, IndexTuple b)
 }
 
 /*
- * Adds an entry with its index tuple, whose size is aligned.
+ * Adds an entry with its index tuple, whose size is aligned, and the first
+ * word of its key.  Keys that are equal have equal words.
  */
 void
-la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
+la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word, uint64 place)
 {
 	Size		size = IndexTupleSize(tuple);
 
@@ -242,7 +253,7 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
 	load->done++;
 	if (load->ntids > 0)
 	{
-		if (load->ntids < load->max_tids &&
+		if (load->ntids < load->max_tids && word == load->word &&
 			same_image(load, load->base, load->base_size, tuple))
 		{
 			load->tids[load->ntids++] = tuple->t_tid;
@@ -252,6 +263,7 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place)
 	}
 	else if (load->leaf == NULL)
 		load->leaf = make_level(load, 0);
+	load->word = word;
 	la_copy(load->base, tuple, size);
 	begin_group(load, size, &tuple->t_tid);
 }
@@ -295,7 +307,7 @@ finish_word_group(LaLoad *load)
 		add_word_item(load);
 		return;
 	}
-	form_word_tuple(load->key, load->base, load->word, load->isnull);
+	form_word_tuple(load, load->base, load->word, load->isnull);
 	load->base_size = WORD_TUPLE_SIZE;
 	finish_group(load);
 }
@@ -317,7 +329,7 @@ add_word_item(LaLoad *load)
 		space < 2 * CLOSE_TO_FULL ||
 		space < level->full + CLOSE_TO_FULL)
 	{
-		form_word_tuple(load->key, load->base, load->word, load->isnull);
+		form_word_tuple(load, load->base, load->word, load->isnull);
 		load->base_size = WORD_TUPLE_SIZE;
 		finish_group(load);
 		return;
@@ -330,7 +342,7 @@ add_word_item(LaLoad *load)
 	ItemIdSetNormal(PageGetItemId(level->page, level->last_offset),
 					header->pd_upper, WORD_TUPLE_SIZE);
 	tuple = (IndexTuple) (level->page + header->pd_upper);
-	form_word_tuple(load->key, tuple, load->word, false);
+	form_word_tuple(load, tuple, load->word, false);
 	tuple->t_tid = load->tids[0];
 	load->ntids = 0;
 }
@@ -371,18 +383,15 @@ finish_group(LaLoad *load)
  * value, or of NULL; without its TID.
  */
 static inline void
-form_word_tuple(const LaBuildKey *key, IndexTuple tuple, uint64 word,
-				bool isnull)
+form_word_tuple(const LaLoad *load, IndexTuple tuple, uint64 word, bool isnull)
 {
-	memset((char *) tuple + sizeof(IndexTupleData), 0,
-		   WORD_TUPLE_SIZE - sizeof(IndexTupleData));
-	tuple->t_info = WORD_TUPLE_SIZE;
-	if (isnull)
-		tuple->t_info |= INDEX_NULL_MASK;
-	else
-		store_att_byval((char *) tuple + sizeof(IndexTupleData),
-						la_key_value_of_word(&key->columns[0], word),
-						key->columns[0].width);
+	uint64		image = isnull ? 0 : (word ^ load->flipped_bits) & load->value_bits;
+
+#ifdef WORDS_BIGENDIAN
+	image <<= 64 - 8 * load->key->columns[0].width;
+#endif
+	memcpy((char *) tuple + sizeof(IndexTupleData), &image, sizeof(image));
+	tuple->t_info = isnull ? WORD_TUPLE_SIZE | INDEX_NULL_MASK : WORD_TUPLE_SIZE;
 }
 
 static void
@@ -392,7 +401,7 @@ check_unique_word(LaLoad *load, uint64 word, bool isnull)
 		load->live_isnull == isnull &&
 		(!isnull || load->uniqueness.nulls_not_distinct))
 	{
-		form_word_tuple(load->key, load->live, word, isnull);
+		form_word_tuple(load, load->live, word, isnull);
 		report_duplicate(load, load->live);
 	}
 	load->has_live = true;

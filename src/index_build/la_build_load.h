@@ -30,7 +30,8 @@ extern LaLoad *la_load_begin(Relation heap, Relation index,
 extern LaOutput *la_load_output(LaLoad *load);
 extern void la_load_begin_part(LaLoad *load, bool are_null);
 extern void la_load_words(LaLoad *load, const LaRecord *records, int64 count);
-extern void la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 place);
+extern void la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word,
+						  uint64 place);
 extern void la_load_end(LaLoad *load);
 
 #endif							/* LA_BUILD_LOAD_H */

@@ -193,7 +193,8 @@ load_least_tuple(LaMerge *merge)
 {
 	LaRecord   *record = merge->least->record;
 
-	la_load_tuple(merge->load, la_record_tuple(record), record->place);
+	la_load_tuple(merge->load, la_record_tuple(record), record->word,
+				  record->place);
 	advance(merge);
 }
 
@@ -207,7 +208,7 @@ merge_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	while (merge->least != NULL &&
 		   tuple_precedes(merge, merge->least->record, word, place, tuple))
 		load_least_tuple(merge);
-	la_load_tuple(merge->load, tuple, place);
+	la_load_tuple(merge->load, tuple, word, place);
 }
 
 static void

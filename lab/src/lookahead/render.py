@@ -117,8 +117,9 @@ class Terminal:
     def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
         """The table of `run index-build`: medians, ratio with interval, verdict, aim."""
         table = plain_table("index builds, table cached: median time")
-        for name in ("key", "work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
-            table.add_column(name, justify="left" if name == "key" else "right")
+        table.add_column("key", no_wrap=True)
+        for name in ("work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
+            table.add_column(name, justify="right")
         add_ratio_columns(table, [item.estimate for item in comparisons])
         for item in comparisons:
             scenario = item.scenario
@@ -138,8 +139,9 @@ class Terminal:
     def build_phase_table(self, builds: tuple[ValidatedBuild, ...]) -> None:
         """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
         table = plain_table("concurrent builds: median time by phase, as seen by polling")
-        for name in ("key", "work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"):
-            table.add_column(name, justify="left" if name == "key" else "right")
+        table.add_column("key", no_wrap=True)
+        for name in ("work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"):
+            table.add_column(name, justify="right")
         for name in ("validation,\nstock", "validation,\nours"):
             table.add_column(name, justify="right")
         for item in builds:

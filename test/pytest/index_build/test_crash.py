@@ -1,15 +1,18 @@
 """Servers killed at random moments of a build, and after it; recovery needs no library."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from random import Random
-from time import monotonic
 
 import psycopg
 import pytest
 from extension.probes import QUIET, Connection, need_extension, scalar
+from interrupting import Moments, interrupt_repeatedly
 from server_log import ServerFactory, WatchedServer
+from waiting import wait_until
 
 from index_build.pages import first_difference, read_image, without_free_space
 from index_build.twins import SWITCH, Counters, check_tree, choose
@@ -23,6 +26,7 @@ _INDEXES = {
     "k_few": "CREATE INDEX k_few ON k (few)",
     "k_id": "CREATE UNIQUE INDEX k_id ON k (id)",
 }
+_ALL = "; ".join(_INDEXES.values())
 
 
 @pytest.fixture
@@ -48,18 +52,20 @@ def _builder(server: WatchedServer) -> Connection:
     return session
 
 
-def _build_until_killed(server: WatchedServer, delay: float) -> set[str]:
+def _build_until_killed(server: WatchedServer, moments: Moments) -> set[str]:
     """Build all indexes; kill the server meanwhile. Returns those whose statement had ended."""
     built: set[str] = set()
     session = _builder(server)
-    timer = threading.Timer(delay, server.crash)
+    timer = threading.Timer(moments.draw(_ALL), server.crash)
+    started = time.monotonic()
     timer.start()
     try:
         for name, statement in _INDEXES.items():
             session.execute(statement)
             built.add(name)
+        moments.ended(_ALL, time.monotonic() - started)
     except psycopg.OperationalError:
-        pass
+        moments.interrupted(_ALL)
     finally:
         timer.join()
         session.close()
@@ -91,28 +97,30 @@ def _check(server: WatchedServer, built: set[str]) -> None:
 def test_killed_servers_recover_without_the_library(
     victim: WatchedServer, seed: int, kills: int
 ) -> None:
-    rng = Random(seed)
-    hits = attempts = 0
+    moments, settings = Moments(seed), cycle((_WITHOUT_LIBRARY, {}))
     with _builder(victim) as session:
-        started = monotonic()
-        session.execute(f"BEGIN; {'; '.join(_INDEXES.values())}; ROLLBACK")
-        duration = monotonic() - started
-    while hits < kills and attempts < 5 * kills:
-        attempts += 1
-        built = _build_until_killed(victim, rng.uniform(0.0, 0.7 * duration))
-        hits += len(built) < len(_INDEXES)
-        victim.start(_WITHOUT_LIBRARY if attempts % 2 else {})
+        started = time.monotonic()
+        session.execute(f"BEGIN; {_ALL}; ROLLBACK")
+        moments.ended(_ALL, time.monotonic() - started)
+
+    def attempt() -> float:
+        built = _build_until_killed(victim, moments)
+        victim.start(next(settings))
         _check(victim, built)
         victim.restart({})
         with victim.connect() as session:
             session.execute(f"DROP INDEX IF EXISTS {', '.join(_INDEXES)}")
-    print(f"{hits} of {attempts} kills hit a build")
-    assert hits == kills
+        return len(_INDEXES) - len(built)
+
+    interrupt_repeatedly(kills, attempt)
 
 
 @contextmanager
 def _checkpoints(server: WatchedServer) -> Iterator[list[int]]:
-    """Checkpoint after checkpoint until the block ends; the list tells how many there were."""
+    """Checkpoint after checkpoint until the block ends; the list tells how many there were.
+
+    The first one is over when the block begins.
+    """
     done, stop = [0], threading.Event()
 
     def write() -> None:
@@ -124,6 +132,7 @@ def _checkpoints(server: WatchedServer) -> Iterator[list[int]]:
     thread = threading.Thread(target=write)
     thread.start()
     try:
+        wait_until(lambda: done[0] > 0, "checkpoints are under way")
         yield done
     finally:
         stop.set()
@@ -142,7 +151,7 @@ def test_committed_index_survives_a_crash(victim: WatchedServer, wal_level: str)
             session.execute("BEGIN")
             _fill(session, "own", "")
             session.execute("CREATE INDEX own_k ON own (k); COMMIT")
-        assert checkpoints[0] > 0
+        assert checkpoints[0] > 1
         assert Counters.of(session).built == len(_INDEXES) + 1
         for name in (*_INDEXES, "own_k"):
             images[name] = _image(victim, session, name)

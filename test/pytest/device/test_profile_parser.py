@@ -22,7 +22,8 @@ from lookahead.device.profile import ProfileError, format_profiles, parse_profil
 from lookahead.installation import Installation
 
 _FUZZER = Path(__file__).with_name("fuzz_profile.c")
-_FUZZ_INPUTS = 1_000_000
+_FUZZ_INPUTS = 200_000  # a new seed comes with every run
+_SOAK_INPUTS = 10_000_000
 _COMPARED_INPUTS = 5_000
 _NO_TIME = "the value is not a time such as 2026-01-31T23:59:59Z"
 
@@ -171,8 +172,11 @@ def test_large_files_are_refused(parser: Parser) -> None:
     assert parser.parse("\n" + text) == (0, "it is larger than 64 kB")
 
 
-def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
-    """No crash, and nothing absurd accepted, over a million mutated profiles."""
+@pytest.mark.parametrize(
+    "inputs", [_FUZZ_INPUTS, pytest.param(_SOAK_INPUTS, marks=pytest.mark.soak)]
+)
+def test_fuzz(installation: Installation, tmp_path: Path, seed: int, inputs: int) -> None:
+    """No crash, and nothing absurd accepted, over so many mutated profiles."""
     sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover")
     fuzzer = program(
         (_FUZZER, SOURCE), tmp_path, installation, INCLUDE, "-O2", "-g", *sanitizers, "-lm"
@@ -181,7 +185,7 @@ def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
     second = SECTION.replace("8:1", "254:0")
     profile.write_text(f"{HEAD}{SECTION}{second}[end]\n")
     done = subprocess.run(
-        [fuzzer, profile, str(_FUZZ_INPUTS), str(seed)],
+        [fuzzer, profile, str(inputs), str(seed)],
         text=True,
         capture_output=True,
         check=False,
@@ -189,10 +193,10 @@ def test_fuzz(installation: Installation, tmp_path: Path, seed: int) -> None:
     )
     assert done.returncode == 0, done.stderr
     accepted, refused = map(int, done.stdout.split())
-    assert accepted + refused == _FUZZ_INPUTS
+    assert accepted + refused == inputs
     # Both sides have to be reached for the figure to mean anything.
-    assert accepted > _FUZZ_INPUTS // 100
-    assert refused > _FUZZ_INPUTS // 2
+    assert accepted > inputs // 100
+    assert refused > inputs // 2
 
 
 def _accepted_by_lab(text: str) -> bool:

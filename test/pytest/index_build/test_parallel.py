@@ -1,7 +1,8 @@
 """Builds with parallel workers: the same index as one process makes, and what may go wrong."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -27,8 +28,8 @@ _KEYS = (
     "(id % 1000)) INCLUDE (u",
     "u) WHERE (few < 10",
 )
-# Long enough for its workers to be seen.
-_SLOW = "CREATE INDEX p_i ON p (md5(repeat(s, 40)), s)"
+# No process gets far with it as long as somebody has locked the table "gate".
+_GATED = "CREATE INDEX p_i ON p (gated(id), s)"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,8 +43,13 @@ def _table(server: WatchedServer) -> Iterator[None]:
         )
         # HOT chains, dead rows, and pages that are not all-visible.
         session.execute("UPDATE p SET r = r + 1 WHERE id % 13 = 0; DELETE FROM p WHERE id % 17 = 0")
+        session.execute(
+            "CREATE TABLE gate (); CREATE FUNCTION gated(id int) RETURNS int IMMUTABLE "
+            "PARALLEL SAFE LANGUAGE plpgsql AS $$ BEGIN "
+            "IF id % 2000 = 0 THEN PERFORM FROM public.gate; END IF; RETURN id; END $$"
+        )
         yield
-        session.execute("DROP TABLE p")
+        session.execute("DROP TABLE p, gate; DROP FUNCTION gated")
 
 
 def _allow(session: Connection, workers: int) -> None:
@@ -51,6 +57,34 @@ def _allow(session: Connection, workers: int) -> None:
         f"SET max_parallel_maintenance_workers = {workers}; SET min_parallel_table_scan_size = 0; "
         f"SET maintenance_work_mem = '{_MEMORY}'; SET max_parallel_workers = 8"
     )
+
+
+@contextmanager
+def _gate(
+    server: WatchedServer, session: Connection, workers: int, meet: Callable[[list[int]], None]
+) -> Iterator[None]:
+    """A gated build of the session goes on once it has so many workers, and `meet` has met them."""
+    query = f"SELECT pid FROM pg_stat_activity WHERE leader_pid = {session.info.backend_pid}"
+    found: list[int] = []
+
+    def has_all(watcher: Connection) -> bool:
+        found[:] = sorted(row[0] for row in watcher.execute(query).fetchall())
+        return len(found) >= workers
+
+    def keep() -> None:
+        with keeper, server.connect() as watcher:
+            wait_until(lambda: has_all(watcher), f"{workers} workers")
+            meet(found)
+            keeper.execute("ROLLBACK")
+
+    keeper = server.connect()
+    keeper.execute("BEGIN; LOCK TABLE gate")
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 @pytest.mark.parametrize("keys", _KEYS)
@@ -79,7 +113,7 @@ def test_icu_keys_come_in_order(twins: Twins) -> None:
 
 def test_workers_are_those_that_core_asks_for(server: WatchedServer, twins: Twins) -> None:
     session = twins.connection
-    seen = {}
+    seen: list[int] = []
     for arm in ARMS:
         choose(session, arm)
         for workers in (0, 1, 3):
@@ -87,11 +121,12 @@ def test_workers_are_those_that_core_asks_for(server: WatchedServer, twins: Twin
             with (
                 server.connect() as watcher,
                 BuildWatch(watcher, session.info.backend_pid) as watch,
+                _gate(server, session, workers, lambda found: seen.append(len(found))),
             ):
-                session.execute(_SLOW)
+                session.execute(_GATED)
             session.execute("DROP INDEX p_i")
-            seen[arm, workers] = watch.workers_seen
-    assert seen == {(arm, n): n for arm in ARMS for n in (0, 1, 3)}
+            assert watch.workers_seen == workers
+    assert seen == [0, 1, 3] * len(ARMS)
 
 
 def test_concurrent_build_with_workers(twins: Twins) -> None:
@@ -149,21 +184,17 @@ def test_ended_worker_fails_the_build(
     """The second worker writes, the others sort; none leaves the leader waiting."""
     choose(connection, "ours")
     _allow(connection, 3)
-    workers = "SELECT pid FROM pg_stat_activity WHERE leader_pid = %s ORDER BY pid"
     ended: list[bool] = []
 
-    def end_one() -> None:
+    def end_one(workers: list[int]) -> None:
         with server.connect() as killer:
-            leader = (connection.info.backend_pid,)
-            wait_until(lambda: len(killer.execute(workers, leader).fetchall()) == 3, "3 workers")
-            found = killer.execute(workers, leader).fetchall()
-            ended.append(scalar(killer, f"SELECT pg_terminate_backend({found[number][0]})"))
+            ended.append(scalar(killer, f"SELECT pg_terminate_backend({workers[number]})"))
 
-    killing = threading.Thread(target=end_one)
-    killing.start()
-    with pytest.raises(psycopg.errors.AdminShutdown):
-        connection.execute(_SLOW)
-    killing.join()
+    with (
+        _gate(server, connection, 3, end_one),
+        pytest.raises(psycopg.errors.AdminShutdown),
+    ):
+        connection.execute(_GATED)
     assert ended == [True]
     connection.execute("CREATE INDEX p_i ON p (id); DROP INDEX p_i")
 
@@ -174,8 +205,12 @@ def test_memory_is_shared_out(server: WatchedServer, connection: Connection) -> 
     _allow(connection, 1)
     connection.execute("SET maintenance_work_mem = '64MB'")
     connection.execute("SELECT count(*) FROM pg_class")
-    wide = "CREATE INDEX p_i ON p (id) INCLUDE (s, r, f, u, n, few)"
-    with server.connect() as watcher, BuildWatch(watcher, connection.info.backend_pid) as watch:
+    wide = "CREATE INDEX p_i ON p (gated(id)) INCLUDE (id, s, r, f, u, n, few)"
+    with (
+        server.connect() as watcher,
+        BuildWatch(watcher, connection.info.backend_pid) as watch,
+        _gate(server, connection, 1, lambda workers: None),
+    ):
         connection.execute(wide)
     connection.execute("DROP INDEX p_i")
     assert watch.workers_seen == 1

@@ -84,14 +84,14 @@ def test_error_while_the_bitmap_is_built_reaches_everybody(
         "CREATE OR REPLACE FUNCTION fails(at int) RETURNS int STABLE PARALLEL SAFE "
         "LANGUAGE plpgsql AS $$ BEGIN "
         # Not while the statement is planned: then every backend is a leader with no workers.
-        "IF current_setting('statement_timeout') = '20s' THEN PERFORM pg_sleep(0.05); "
+        "IF current_setting('statement_timeout') = '50s' THEN PERFORM pg_sleep(0.05); "
         "RAISE EXCEPTION 'no bitmap'; END IF; RETURN at; END $$"
     )
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute("PREPARE q AS SELECT count(pad) FROM p WHERE r < fails(700)")
     assert scalar(connection, "EXECUTE q") == 700
     assert "Gather" in str(connection.execute("EXPLAIN EXECUTE q").fetchall())
-    connection.execute("SET statement_timeout = '20s'")
+    connection.execute("SET statement_timeout = '50s'")
     for leader in ("on", "off"):
         connection.execute(f"SET parallel_leader_participation = {leader}")
         for _ in range(5):

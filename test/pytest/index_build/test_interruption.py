@@ -33,6 +33,12 @@ _STATEMENTS = (
     "CREATE INDEX i_f ON i (lower(s), k)",
 )
 
+# In mid-table a build stops for as long as somebody has the lock.
+_STOP = (
+    "CREATE FUNCTION stop(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
+    f"IF id = {_ROWS // 2} THEN PERFORM pg_advisory_xact_lock_shared(1); END IF; RETURN id; END $$"
+)
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _table(server: WatchedServer) -> None:
@@ -153,12 +159,7 @@ def test_temp_file_limit_is_obeyed(server: WatchedServer, builder: Connection) -
 
 def test_progress_is_reported(server: WatchedServer, builder: Connection) -> None:
     """While a build runs the view shows it, with the phases that it has under stock."""
-    # A build stops at this row for as long as somebody looks at it.
-    builder.execute(
-        "CREATE FUNCTION stop(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
-        f"IF id = {_ROWS // 2} THEN PERFORM pg_advisory_xact_lock_shared(1); END IF; "
-        "RETURN id; END $$"
-    )
+    builder.execute(_STOP)
     seen: list[tuple[str, int, int]] = []
     with server.connect() as watcher:
         progress = (

@@ -88,7 +88,8 @@ def test_no_shift_is_ever_empty(server: WatchedServer, seed: int) -> None:
         tallies = list(
             pool.map(lambda n: _work(server, f"{seed}:skew:{n}"), range(_SESSIONS), timeout=240)
         )
-    # Without conflicts nothing was put to the test.
+    # Without conflicts nothing was put to the test. Of 10 runs on a machine with much else to do,
+    # the fewest were 129, and 229 transactions were done.
     assert sum(tally.conflicts for tally in tallies) > 0
     assert sum(tally.done for tally in tallies) > _TRANSACTIONS
     with server.connect() as session:

@@ -32,6 +32,8 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
 from lookahead.stats import ratio_of_medians
 
+pytestmark = pytest.mark.whole_machine
+
 _SMALL = ("--size", "64", "--time", "2", "--rate", "0", "--force")
 _SIZE = 64 * 2**20
 _MEMORY = Path("/dev/shm")
@@ -359,27 +361,26 @@ def _blocks_read() -> int:
     ],
 )
 def test_the_kernel_counts_the_same_reads(disk: Path, engine: Engine, pattern: Pattern) -> None:
-    """Beyond those reported there are only requests still in flight at the end.
-
-    And programs, which a first run brings into memory: fio comes with 80 MB of libraries.
-    """
+    """Beyond those reported there are only requests still in flight, and programs that are loaded."""
+    excess = []
     with TestFile(disk, _SIZE) as file:
-        list(engine.run(file, [pattern], 0.05, 0))
-        before = _blocks_read()
-        ((_, reading),) = engine.run(file, [pattern], 0.3, 1)
-        counted = (_blocks_read() - before) * 512
-    reported = reading.requests * pattern.request_bytes
-    in_flight = pattern.depth * pattern.request_bytes
-    assert reported <= counted <= reported * 1.1 + in_flight + 16 * 2**20
+        for _ in range(4):
+            before = _blocks_read()
+            ((_, reading),) = engine.run(file, [pattern], 0.2, 1)
+            counted = (_blocks_read() - before) * 512
+            reported = reading.requests * pattern.request_bytes
+            assert counted >= reported
+            excess.append(counted - reported * 1.1)
+    assert min(excess) <= pattern.depth * pattern.request_bytes + 16 * 2**20
 
 
 def test_threads_read_where_nothing_better_is_there(disk: Path) -> None:
     engine = OwnEngine(native=False)
     with TestFile(disk, _SIZE) as file:
         patterns = [random_reads(1), random_reads(16), sequential_reads(8, 64)]
-        for pattern, reading in engine.run(file, patterns, 0.05, 1):
+        for pattern, reading in engine.run(file, patterns, 0.5, 1):
             assert reading.requests > pattern.depth
-            assert reading.seconds >= 0.05
+            assert reading.seconds >= 0.5
 
 
 def test_a_failed_read_is_said(disk: Path) -> None:

@@ -361,7 +361,7 @@ def _blocks_read() -> int:
     ],
 )
 def test_the_kernel_counts_the_same_reads(disk: Path, engine: Engine, pattern: Pattern) -> None:
-    """Beyond those reported there are only requests still in flight, and programs that are loaded."""
+    """Beyond those reported there are only requests still in flight, and loaded programs."""
     excess = []
     with TestFile(disk, _SIZE) as file:
         for _ in range(4):

@@ -82,8 +82,8 @@ differential: setup  ## random statements with and without look-ahead: PAIRS=200
 	  $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
 
 index-build-fuzz: setup  ## random indexes, kills and cancels in mid-build: INDEXES=3000 KILLS=20 SEED=n
-	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -rP \
-	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 -n 2 --dist loadfile \
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 \
 	  $(if $(INDEXES),--indexes $(INDEXES)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 soak: setup    ## sanitizer and small-segment servers, all modes, long differential

@@ -32,8 +32,6 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
 from lookahead.stats import ratio_of_medians
 
-pytestmark = pytest.mark.whole_machine
-
 _SMALL = ("--size", "64", "--time", "2", "--rate", "0", "--force")
 _SIZE = 64 * 2**20
 _MEMORY = Path("/dev/shm")

@@ -51,7 +51,7 @@ _FLOORS = {
 # Without sequential scans most tables are read through an index, whole.
 _SEQSCAN_OFF_FLOORS = {
     "regress": Floor(20_000, 1_000_000, 6_000, 6_500, 5_000, 4_000, 700),
-    "isolation": Floor(1_300, 1_300, 110, 3, 1_200, 450, 800),
+    "isolation": Floor(1_300, 1_300, 110, 3, 1_200, 200, 800),
 }
 # A stream reads the pages of bitmap scans, without a window; sequential scans are core's.
 _DIRECT_IO_FLOORS = {

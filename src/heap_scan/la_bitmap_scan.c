@@ -129,6 +129,7 @@ static void begin_scan(LaBitmapScan *state, BitmapHeapScanState *node);
 static void begin_bitmap(LaBitmapScan *state);
 static ReadStream *begin_stream(LaBitmapScan *state, int max_ios);
 static void look_how_dense(LaBitmapScan *state, BlockNumber block);
+static inline bool may_change(const LaBitmapScan *state);
 static bool must_change(LaBitmapScan *state);
 static void change_stream(LaBitmapScan *state);
 static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
@@ -274,15 +275,24 @@ look_how_dense(LaBitmapScan *state, BlockNumber block)
 }
 
 /*
- * Shall the stream in use make way for the other one?  Not in a query that may
- * stand idle between two rows, because core's way keeps many pages pinned.
+ * May the scan change streams at all?  Not in a query that may stand idle
+ * between two rows, because core's way keeps many pages pinned.
+ */
+static inline bool
+may_change(const LaBitmapScan *state)
+{
+	return !state->parallel && !state->node->query->partial_fetch;
+}
+
+/*
+ * Shall the stream in use make way for the other one?
  */
 static bool
 must_change(LaBitmapScan *state)
 {
 	StreamKind	wanted = STREAM_ADVISED;
 
-	if (state->node->query->partial_fetch || state->parallel)
+	if (!may_change(state))
 		return false;
 	if (state->density == SOLID ||
 		(state->density == DENSE && !la_trial_page(&state->trial)))
@@ -359,7 +369,7 @@ next_block(ReadStream *stream, void *callback_private_data,
 		free_window(state);
 		return InvalidBlockNumber;
 	}
-	if (!state->asleep)
+	if (!state->asleep && may_change(state))
 		look_how_dense(state, result->blockno);
 	return result->blockno;
 }

@@ -1,21 +1,24 @@
-"""What all pages are made with: templates, and the result that a page contains."""
+"""What all pages are made with: template, style, and the result that a page contains."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def templates() -> Environment:
-    """The templates of this package; what is not marked as HTML is escaped."""
-    return Environment(
+def render_sections(template: str, sections: Sequence[object]) -> str:
+    """A page by a template of this package; what is not marked as HTML is escaped."""
+    environment = Environment(
         loader=PackageLoader("lookahead.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    style = environment.get_template("page.css").render()
+    return environment.get_template(template).render(sections=sections, style=Markup(style))
 
 
 def embedded(value: dict[str, Any]) -> Markup:

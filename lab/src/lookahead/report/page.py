@@ -16,7 +16,7 @@ from lookahead.report.build_figures import (
     build_figures,
     build_ratio_plot,
 )
-from lookahead.report.environment import embedded, templates
+from lookahead.report.environment import embedded, render_sections
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.scan_plots import panels_of, scan_ratio_plot, time_plots
 from lookahead.report.tables import (
@@ -94,10 +94,7 @@ def write_page(documents: Sequence[tuple[str, ResultDocument]], path: Path) -> P
 
 def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
     """The page as text."""
-    environment = templates()
-    sections = [_section(name, document) for name, document in documents]
-    style = environment.get_template("page.css").render()
-    return environment.get_template("page.html").render(sections=sections, style=Markup(style))
+    return render_sections("page.html", [_section(name, document) for name, document in documents])
 
 
 def _section(name: str, document: ResultDocument) -> Section:

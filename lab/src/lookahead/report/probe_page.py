@@ -11,13 +11,12 @@ from lookahead.device.probe.probe_data import (
     CurvePoint,
     GapPoint,
     Interval,
-    ProbeCurve,
     ProbeDocument,
     ProbeSummary,
 )
 from lookahead.device.profile import format_profiles
 from lookahead.report.curve_plot import Series, curve_plot
-from lookahead.report.environment import embedded, templates
+from lookahead.report.environment import embedded, render_sections
 from lookahead.report.tables import TextTable, machine_rows, source_text
 from lookahead.results import Finding, write_atomically
 
@@ -56,10 +55,7 @@ def write_probe_page(documents: Sequence[tuple[str, ProbeDocument]], path: Path)
 
 def render_probe_page(documents: Sequence[tuple[str, ProbeDocument]]) -> str:
     """The page as text."""
-    environment = templates()
-    style = environment.get_template("page.css").render()
-    sections = [_section(name, document) for name, document in documents]
-    return environment.get_template("probe.html").render(sections=sections, style=Markup(style))
+    return render_sections("probe.html", [_section(name, document) for name, document in documents])
 
 
 def _section(name: str, document: ProbeDocument) -> ProbeSection:
@@ -84,15 +80,15 @@ def _summary(summary: ProbeSummary) -> TextTable:
     rows = (
         ("random read of 8 kB, alone", f"{interval_text(summary.latency_us)} us"),
         ("bandwidth", f"{interval_text(summary.bandwidth_mb)} MB/s"),
-        *((f"knee of {curve.name}", _knee(curve)) for curve in summary.curves if curve.knee),
+        *(
+            (f"knee of {curve.name}", f"{curve.x_name} {interval_text(curve.knee)}")
+            for curve in summary.curves
+            if curve.knee
+        ),
         ("gap limit, by IOPS and bandwidth", f"{interval_text(summary.gap_limit)} blocks"),
         ("longest gap measured that paid", paid),
     )
     return TextTable(("figure", "value [interval]"), rows, 1)
-
-
-def _knee(curve: ProbeCurve) -> str:
-    return f"{curve.x_name} {interval_text(curve.knee)}" if curve.knee else "-"
 
 
 def _curves(summary: ProbeSummary) -> Iterator[CurveFigure]:

@@ -73,6 +73,7 @@ class ScanLimits:
         return self.device_ms is not None and self.device_ms >= self.in_memory_ms
 
 
+COUNT_WIDE = f"SELECT count(*) FROM {WIDE}"
 # Where no scan is measured.
 NO_LIMITS = ScanLimits((), None, 0.0)
 
@@ -88,7 +89,7 @@ def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> 
     device_aim = RAW_DEVICE_AIM if limits.is_device else None
     return Trial(
         scenario=scenario,
-        statement=f"SELECT count(*) FROM {WIDE}",
+        statement=COUNT_WIDE,
         arms=(
             arm_of(STOCK, SEQ_SCAN),
             arm_of(OURS, SEQ_SCAN, "on"),

@@ -37,6 +37,7 @@ from lookahead.experiments.seq_parts import (
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
+    COUNT_WIDE,
     NO_LIMITS,
     OURS,
     STOCK,
@@ -244,11 +245,10 @@ class _SeqScan:
     def _in_memory_ms(self) -> float:
         """The median of stock's scans that find all pages in the cache of the system."""
         arm = arm_of(STOCK, SEQ_SCAN)
-        statement = f"SELECT count(*) FROM {WIDE}"
         with connect_arm(self._server, arm) as connection:
-            explain_sized(connection, statement, arm)  # brings them there
+            explain_sized(connection, COUNT_WIDE, arm)  # brings them there
             return median(
-                explain_sized(connection, statement, arm)[0] for _ in range(_LIMIT_SAMPLES)
+                explain_sized(connection, COUNT_WIDE, arm)[0] for _ in range(_LIMIT_SAMPLES)
             )
 
     def _measure_lookups(self, trial: Trial, table: TrialTable, bar: ProgressBar) -> None:

@@ -210,7 +210,9 @@ flush_batch(LaPageWriter *writer)
 
 /*
  * Logs the pages that are not logged yet, at most as many as one record
- * carries, and sets their checksums.
+ * carries, and sets their checksums.  The WAL writer is told, which writes and
+ * syncs the WAL meanwhile; otherwise this process would have to whenever WAL
+ * buffers are full, and wait for the disk at the end of each WAL file.
  */
 static void
 log_pages(LaPageWriter *writer)
@@ -227,8 +229,11 @@ log_pages(LaPageWriter *writer)
 		pages[i] = pending[i].page;
 	}
 	if (writer->use_wal && count > 0)
+	{
 		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM,
 					 count, blocks, pages, true);
+		XLogSetAsyncXactLSN(PageGetLSN(pages[count - 1]));
+	}
 	for (int i = 0; i < count; i++)
 		PageSetChecksumInplace(pages[i], blocks[i]);
 	writer->nlogged = writer->npending;

@@ -206,6 +206,13 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 
 			record = (LaRecord *) reader.at;
 			target = &buckets->spools[la_bucket_of(buckets, record->word)];
+			if (spool->kind == LA_RECORD_WORD)
+			{
+				la_spool_add(target, record->word, record->place,
+							 sizeof(LaRecord));
+				reader.at += sizeof(LaRecord);
+				continue;
+			}
 			size = la_record_size(spool->kind, record);
 			la_copy(la_spool_add(target, record->word, record->place, size),
 					record, size);

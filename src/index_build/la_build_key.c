@@ -62,6 +62,7 @@ static void init_column(LaBuildKey *key, int column);
 static LaColumnKind column_kind(Relation index, int column);
 static LaColumnKind text_kind(Oid collation);
 static void init_abbreviation(LaBuildKey *key);
+static Size fixed_tuple_size(TupleDesc tupdesc);
 static void append_column(KeyString *string, const LaKeyColumn *column,
 						  bool with_null_byte, Datum value, bool isnull);
 static void append_text(KeyString *string, Datum value, uint8 inverted);
@@ -108,7 +109,20 @@ la_key_init(LaBuildKey *key, Relation index)
 	}
 	if (key->nencoded == 0)
 		init_abbreviation(key);
+	if (key->natts == 1 && key->nencoded == 1)
+		key->fixed_size = fixed_tuple_size(key->tupdesc);
 	return key->nencoded > 0 || key->abbreviation != LA_ABBREVIATION_NONE;
+}
+
+/*
+ * Size of index tuples of one column, 0 if it varies.
+ */
+static Size
+fixed_tuple_size(TupleDesc tupdesc)
+{
+	int			length = TupleDescCompactAttr(tupdesc, 0)->attlen;
+
+	return length > 0 ? MAXALIGN(sizeof(IndexTupleData) + length) : 0;
 }
 
 /*
@@ -247,7 +261,17 @@ number_of_value(const LaKeyColumn *column, Datum value)
 }
 
 /*
- * The word of a key that is one (see LaBuildKey.is_word).
+ * As many of the lowest bits as a value of the column has.
+ */
+uint64
+la_key_value_bits(const LaKeyColumn *column)
+{
+	return PG_UINT64_MAX >> (64 - 8 * column->width);
+}
+
+/*
+ * The word of a key that is one (see LaBuildKey.is_word): its value, of which
+ * some bits are flipped.
  */
 uint64
 la_key_word_of_value(const LaKeyColumn *column, Datum value)
@@ -487,6 +511,27 @@ make_word(const LaBuildKey *key, const Datum *values, const bool *isnull,
 		 i < key->nencoded && string.length < string.from + 8; i++)
 		append_column(&string, &key->columns[i], i > 0, values[i], isnull[i]);
 	*length = string.length;
+	return string.word;
+}
+
+/*
+ * The first word of a key of a fixed size (see LaBuildKey.fixed_size) that is not
+ * a word.
+ */
+uint64
+la_key_fixed_word(const LaBuildKey *key, Datum value)
+{
+	const LaKeyColumn *column = &key->columns[0];
+	KeyString	string = {0};
+
+	if (column->kind == LA_COLUMN_UUID)
+	{
+		uint64		number;
+
+		memcpy(&number, DatumGetUUIDP(value)->data, sizeof(number));
+		return pg_ntoh64(number) ^ (column->descending ? PG_UINT64_MAX : 0);
+	}
+	append_column(&string, column, false, value, false);
 	return string.word;
 }
 

@@ -73,6 +73,12 @@ typedef struct LaBuildKey
 	bool		is_word;
 	LaRecordKind kind;			/* what is kept of an entry */
 
+	/*
+	 * One column, whose values have a fixed size and become bytes: then the
+	 * size of index tuples, else 0.
+	 */
+	Size		fixed_size;
+
 	/* Leading columns that become bytes; all of them if == nkeyatts. */
 	int			nencoded;
 
@@ -82,8 +88,10 @@ typedef struct LaBuildKey
 } LaBuildKey;
 
 extern bool la_key_init(LaBuildKey *key, Relation index);
+extern uint64 la_key_value_bits(const LaKeyColumn *column);
 extern uint64 la_key_word_of_value(const LaKeyColumn *column, Datum value);
 extern Datum la_key_value_of_word(const LaKeyColumn *column, uint64 word);
+extern uint64 la_key_fixed_word(const LaBuildKey *key, Datum value);
 extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
 								const bool *isnull);
 extern bool la_key_make_bytes(LaBuildKey *key, const Datum *values,

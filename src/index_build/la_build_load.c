@@ -157,7 +157,7 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 		BTGetDeduplicateItems(index);
 	if (key->is_word)
 	{
-		load->value_bits = PG_UINT64_MAX >> (64 - 8 * key->columns[0].width);
+		load->value_bits = la_key_value_bits(&key->columns[0]);
 		load->flipped_bits = (uint64) la_key_value_of_word(&key->columns[0], 0) &
 			load->value_bits;
 	}

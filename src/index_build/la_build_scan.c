@@ -67,6 +67,13 @@
 #define STEPS_PER_PROCESS 32
 #define MAX_STEP_BLOCKS 1024
 
+/*
+ * Rows whose headers are asked for before they are looked at: the page has been
+ * filled by another process, so that none of it is in this processor's cache.
+ * Arbitrary, as many as are looked at during one cache miss.
+ */
+#define PREFETCH_ROWS 24
+
 typedef struct BuildScan
 {
 	Relation	heap;
@@ -87,8 +94,9 @@ typedef struct BuildScan
 	BlockNumber run_start;
 	int			run_blocks;
 
-	/* Simple index: one plain column at a fixed offset, or -1. */
+	/* Simple index: one column of a fixed size at a fixed offset, or -1. */
 	int			fixed_offset;
+	CompactAttribute fixed_column;
 	bool		plain_columns;	/* no expressions, no predicate */
 
 	EState	   *estate;
@@ -110,6 +118,8 @@ static bool collect_rows(BuildScan *scan, Buffer buffer);
 static bool collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 						bool all_visible);
 static void index_rows(BuildScan *scan, Buffer buffer);
+static void index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+					  OffsetNumber root);
 static bool row_values(BuildScan *scan, HeapTuple row, Buffer buffer,
 					   Datum *values, bool *isnull);
 static void leave_to_core(BuildScan *scan);
@@ -187,7 +197,7 @@ prepare_columns(BuildScan *scan)
 
 	/* the offset is the same in all rows whose columns up to here are set */
 	scan->fixed_offset = -1;
-	if (!scan->plain_columns || info->ii_NumIndexAttrs != 1)
+	if (!scan->plain_columns || !la_sort_takes_values(scan->sort))
 		return;
 	for (int i = 0; i < attnum; i++)
 	{
@@ -200,6 +210,7 @@ prepare_columns(BuildScan *scan)
 			offset += attribute->attlen;
 	}
 	scan->fixed_offset = offset;
+	scan->fixed_column = *TupleDescCompactAttr(tupdesc, attnum - 1);
 }
 
 /*
@@ -292,7 +303,12 @@ collect_rows(BuildScan *scan, Buffer buffer)
 		simple = false;
 	for (OffsetNumber offset = FirstOffsetNumber; simple && offset <= last;
 		 offset++)
+	{
+		if (offset + PREFETCH_ROWS <= last)
+			__builtin_prefetch((char *) page +
+							   ItemIdGetOffset(PageGetItemId(page, offset + PREFETCH_ROWS)));
 		simple = collect_row(scan, buffer, offset, all_visible);
+	}
 
 	if (simple && scan->has_heap_only)
 	{
@@ -355,38 +371,83 @@ collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 }
 
 /*
- * Adds the collected rows of a page, which is pinned and not locked.
+ * Has a row a value at the fixed offset of the only column?
+ */
+static inline bool
+has_fixed_value(const BuildScan *scan, HeapTupleHeader row)
+{
+	return scan->fixed_offset >= 0 && (row->t_infomask & HEAP_HASNULL) == 0 &&
+		HeapTupleHeaderGetNatts(row) >= scan->info->ii_IndexAttrNumbers[0];
+}
+
+static inline Datum
+fixed_value(const BuildScan *scan, HeapTupleHeader row)
+{
+	return fetchatt(&scan->fixed_column,
+					(char *) row + row->t_hoff + scan->fixed_offset);
+}
+
+/*
+ * Adds the collected rows of a page, which is pinned and not locked: values at
+ * the fixed offset together, other rows one by one, in their order.
  */
 static void
 index_rows(BuildScan *scan, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber block = BufferGetBlockNumber(buffer);
-	HeapTupleData row;
+	Datum		values[MaxHeapTuplesPerPage];
+	uint64		places[MaxHeapTuplesPerPage];
+	int			nwords = 0;
 
-	row.t_tableOid = RelationGetRelid(scan->heap);
 	for (int i = 0; i < scan->nrows; i++)
 	{
 		OffsetNumber offset = scan->rows[i];
 		ItemId		item = PageGetItemId(page, offset);
-		Datum		values[INDEX_MAX_KEYS];
-		bool		isnull[INDEX_MAX_KEYS];
+		HeapTupleHeader row = (HeapTupleHeader) PageGetItem(page, item);
+		OffsetNumber root = HeapTupleHeaderIsHeapOnly(row) ?
+			scan->roots[offset - 1] : offset;
 
-		row.t_data = (HeapTupleHeader) PageGetItem(page, item);
-		row.t_len = ItemIdGetLength(item);
-		ItemPointerSet(&row.t_self, block, offset);
-		if (!row_values(scan, &row, buffer, values, isnull))
+		if (has_fixed_value(scan, row))
+		{
+			values[nwords] = fixed_value(scan, row);
+			places[nwords++] = la_place_of(block, root, true);
 			continue;
-		if (HeapTupleIsHeapOnly(&row))
-			ItemPointerSetOffsetNumber(&row.t_self, scan->roots[offset - 1]);
-		la_sort_add(scan->sort, &row.t_self, values, isnull, true);
+		}
+		la_sort_add_values(scan->sort, values, places, nwords);
+		nwords = 0;
+		index_row(scan, buffer, offset, root);
 	}
+	la_sort_add_values(scan->sort, values, places, nwords);
 
 	scan->live_rows += scan->nrows;
 	if (pgstat_should_count_relation(scan->heap))
 		scan->heap->pgstat_info->counts.tuples_returned += scan->nrows;
 	if (!scan->plain_columns)
 		ExecClearTuple(scan->slot);
+}
+
+/*
+ * Adds the row at `offset` of a page, whose HOT chain begins at `root`.
+ */
+static void
+index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+		  OffsetNumber root)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleData row;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	row.t_tableOid = RelationGetRelid(scan->heap);
+	row.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	row.t_len = ItemIdGetLength(item);
+	ItemPointerSet(&row.t_self, BufferGetBlockNumber(buffer), offset);
+	if (!row_values(scan, &row, buffer, values, isnull))
+		return;
+	ItemPointerSetOffsetNumber(&row.t_self, root);
+	la_sort_add(scan->sort, &row.t_self, values, isnull, true);
 }
 
 /*
@@ -399,18 +460,6 @@ row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
 {
 	IndexInfo  *info = scan->info;
 	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
-
-	if (scan->fixed_offset >= 0 && !HeapTupleHasNulls(row) &&
-		HeapTupleHeaderGetNatts(row->t_data) >= info->ii_IndexAttrNumbers[0])
-	{
-		CompactAttribute *attribute =
-			TupleDescCompactAttr(tupdesc, info->ii_IndexAttrNumbers[0] - 1);
-
-		values[0] = fetchatt(attribute, (char *) row->t_data +
-							 row->t_data->t_hoff + scan->fixed_offset);
-		isnull[0] = false;
-		return true;
-	}
 
 	if (scan->plain_columns)
 	{

@@ -237,6 +237,66 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 }
 
 /*
+ * May entries be added by la_sort_add_values()?
+ */
+bool
+la_sort_takes_values(const LaSort *sort)
+{
+	return sort->key->fixed_size > 0;
+}
+
+/*
+ * Room for a live entry that is not NULL.
+ */
+static inline LaRecord *
+add_live(LaSort *sort, uint64 word, uint64 place, Size size)
+{
+	LaSpool    *spool = &sort->spool;
+
+	if (place < sort->last_place)
+		sort->places_disordered = true;
+	sort->last_place = place;
+	la_sample_add(&sort->sample, word);
+	if (sort->buckets != NULL)
+		spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
+	return la_spool_add(spool, word, place, size);
+}
+
+/*
+ * Adds live entries of a key of a fixed size (see LaBuildKey.fixed_size), none of
+ * them NULL.
+ */
+void
+la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
+				   int count)
+{
+	const LaBuildKey *key = sort->key;
+
+	sort->count += count;
+	if (key->is_word)
+	{
+		/* this is la_key_word_of_value() */
+		uint64		value_bits = la_key_value_bits(&key->columns[0]);
+		uint64		flipped_bits = la_key_word_of_value(&key->columns[0], 0);
+
+		for (int i = 0; i < count; i++)
+			add_live(sort, (values[i] & value_bits) ^ flipped_bits, places[i],
+					 sizeof(LaRecord));
+		return;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		LaRecord   *record = add_live(sort, la_key_fixed_word(key, values[i]),
+									  places[i],
+									  sizeof(LaRecord) + key->fixed_size);
+		IndexTuple	tuple = la_record_tuple(record);
+
+		la_key_form_tuple(key, &values[i], key->fixed_size, tuple);
+		la_place_get_tid(places[i], &tuple->t_tid);
+	}
+}
+
+/*
  * Adds a record with its index tuple.  The size is aligned as core's
  * _bt_buildadd() wants it; index_form_tuple() has done that.
  */

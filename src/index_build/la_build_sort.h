@@ -19,6 +19,9 @@ extern LaSort *la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes,
 extern int64 la_sort_pool_chunks(int64 bytes);
 extern void la_sort_add(LaSort *sort, const ItemPointerData *tid,
 						const Datum *values, const bool *isnull, bool alive);
+extern bool la_sort_takes_values(const LaSort *sort);
+extern void la_sort_add_values(LaSort *sort, const Datum *values,
+							   const uint64 *places, int count);
 extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
 extern int64 la_sort_count(const LaSort *sort);
 extern void la_sort_finish(LaSort *sort, LaOutput *output);

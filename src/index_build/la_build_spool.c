@@ -152,21 +152,33 @@ la_spool_init(LaSpool *spool, LaChunkPool *pool, LaRecordKind kind)
 }
 
 /*
- * Begins a chunk with room for `size` bytes, which are taken.
+ * Nothing more is written to the last chunk.
  */
-LaRecord *
+static void
+finish_chunk(LaSpool *spool)
+{
+	if (spool->last != NULL)
+		spool->last->used = spool->at - spool->last->data;
+	spool->at = spool->end = NULL;
+}
+
+/*
+ * Begins a chunk, which has room for `size` bytes.
+ */
+void
 la_spool_grow(LaSpool *spool, Size size)
 {
 	LaChunk    *chunk = pool_take(spool->pool);
 
 	Assert(size <= LA_CHUNK_CAPACITY);
+	finish_chunk(spool);
 	if (spool->last != NULL)
 		spool->last->next = chunk;
 	else
 		spool->first = chunk;
 	spool->last = chunk;
-	chunk->used = size;
-	return (LaRecord *) chunk->data;
+	spool->at = chunk->data;
+	spool->end = chunk->data + LA_CHUNK_CAPACITY;
 }
 
 /*
@@ -183,6 +195,7 @@ la_spool_to_file(LaSpool *spool)
 		spool->file = BufFileCreateTemp(false);
 	}
 
+	finish_chunk(spool);
 	while (spool->first != NULL)
 	{
 		LaChunk    *chunk = spool->first;
@@ -203,6 +216,7 @@ la_spool_to_file(LaSpool *spool)
 void
 la_spool_discard(LaSpool *spool)
 {
+	finish_chunk(spool);
 	while (spool->first != NULL)
 	{
 		LaChunk    *chunk = spool->first;
@@ -222,6 +236,7 @@ la_spool_discard(LaSpool *spool)
 void
 la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
 {
+	finish_chunk(spool);
 	memset(reader, 0, sizeof(*reader));
 	reader->spool = spool;
 	reader->keep = keep;

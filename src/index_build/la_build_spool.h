@@ -48,9 +48,15 @@ typedef struct LaKeyBytes
 typedef struct LaChunk
 {
 	struct LaChunk *next;
-	Size		used;			/* bytes of data */
+	Size		used;			/* bytes of data, once it is not written to */
 	char		data[FLEXIBLE_ARRAY_MEMBER];
 } LaChunk;
+
+/*
+ * Bytes behind a new record that are asked for: where records go to hundreds of
+ * spools in turn, the processor itself does not foresee it.  Arbitrary.
+ */
+#define LA_SPOOL_PREFETCH 128
 
 #define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
 
@@ -75,28 +81,31 @@ typedef struct LaChunkPool
 	LaPoolShare *share;			/* or NULL */
 } LaChunkPool;
 
+/* What la_spool_add() needs comes first, in few cache lines. */
 typedef struct LaSpool
 {
-	LaChunkPool *pool;
-	LaRecordKind kind;			/* of all records */
-
-	/* Records come first from the file, then from the chunks. */
-	BufFile    *file;
-	int64		file_bytes;
-	LaChunk    *first;
-	LaChunk    *last;
-
+	char	   *at;				/* room in the last chunk */
+	char	   *end;
 	int64		nrecords;
 	int64		nbytes;			/* of records, in file and chunks */
+	uint64		last_word;
+	uint64		last_place;
 
 	/*
 	 * Whether the words never went down, and among equal words the places
 	 * neither.  Without further words to compare, that is the index's order.
 	 */
 	bool		ordered;
+	LaRecordKind kind;			/* of all records */
+
+	/* Records come first from the file, then from the chunks. */
+	LaChunk    *first;
+	LaChunk    *last;
+	BufFile    *file;
+	int64		file_bytes;
+
 	uint64		first_word;
-	uint64		last_word;
-	uint64		last_place;
+	LaChunkPool *pool;
 } LaSpool;
 
 /* A position in a spool that is being emptied. */
@@ -111,10 +120,16 @@ typedef struct LaSpoolReader
 } LaSpoolReader;
 
 static inline uint64
+la_place_of(BlockNumber block, OffsetNumber offset, bool alive)
+{
+	return ((uint64) block << 17) | ((uint64) offset << 1) | !alive;
+}
+
+static inline uint64
 la_place_make(const ItemPointerData *tid, bool alive)
 {
-	return ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 17) |
-		((uint64) ItemPointerGetOffsetNumberNoCheck(tid) << 1) | !alive;
+	return la_place_of(ItemPointerGetBlockNumberNoCheck(tid),
+					   ItemPointerGetOffsetNumberNoCheck(tid), alive);
 }
 
 static inline void
@@ -175,7 +190,7 @@ extern bool la_pool_is_full(const LaChunkPool *pool, int64 reserve);
 extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
 						  LaRecordKind kind);
-extern LaRecord *la_spool_grow(LaSpool *spool, Size size);
+extern void la_spool_grow(LaSpool *spool, Size size);
 extern void la_spool_to_file(LaSpool *spool);
 extern void la_spool_discard(LaSpool *spool);
 extern void la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep);
@@ -189,23 +204,22 @@ extern void la_spool_release(LaSpoolReader *reader);
 static inline LaRecord *
 la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
 {
-	LaChunk    *chunk = spool->last;
 	LaRecord   *record;
 
-	if (likely(chunk != NULL && chunk->used + size <= LA_CHUNK_CAPACITY))
+	if (unlikely((Size) (spool->end - spool->at) < size))
 	{
-		record = (LaRecord *) (chunk->data + chunk->used);
-		chunk->used += size;
+		if (spool->nrecords == 0)
+			spool->first_word = word;
+		la_spool_grow(spool, size);
 	}
-	else
-		record = la_spool_grow(spool, size);
+	record = (LaRecord *) spool->at;
+	spool->at += size;
+	__builtin_prefetch(spool->at + LA_SPOOL_PREFETCH, 1);
 
 	record->word = word;
 	record->place = place;
-	if (spool->nrecords == 0)
-		spool->first_word = word;
-	else if (word < spool->last_word ||
-			 (word == spool->last_word && place < spool->last_place))
+	if (word < spool->last_word ||
+		(word == spool->last_word && place < spool->last_place))
 		spool->ordered = false;
 	spool->last_word = word;
 	spool->last_place = place;

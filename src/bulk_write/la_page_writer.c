@@ -30,6 +30,7 @@
 #include "port/pg_iovec.h"
 #include "storage/proc.h"
 #include "storage/smgr.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -164,6 +165,7 @@ la_page_writer_end(LaPageWriter *writer)
 		return;
 	}
 	flush_batch(writer);
+	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
 }
 
@@ -196,6 +198,7 @@ flush_batch(LaPageWriter *writer)
 		return;
 
 	log_pages(writer);
+	INJECTION_POINT("pg-lookahead-pages-logged", NULL);
 	qsort(writer->pending, writer->npending, sizeof(PendingPage),
 		  compare_pending);
 	if (writer->step_blocks == 0 || writer->npending <= SMALL_BATCH)

@@ -27,6 +27,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -220,6 +221,7 @@ uniqueness_of(const IndexInfo *indexInfo)
 static void
 report_loading(const IndexBuildResult *result)
 {
+	INJECTION_POINT("pg-lookahead-table-scanned", NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
 								 (int64) result->index_tuples);
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, 0);

@@ -18,6 +18,7 @@
 
 #include "commands/tablespace.h"
 #include "miscadmin.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 
 #include "index_build/la_build_spool.h"
@@ -208,6 +209,7 @@ la_spool_to_file(LaSpool *spool)
 		pool_give(spool->pool, chunk);
 	}
 	spool->last = NULL;
+	INJECTION_POINT("pg-lookahead-entries-spilled", NULL);
 }
 
 /*

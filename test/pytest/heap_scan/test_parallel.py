@@ -137,7 +137,9 @@ def test_workers_say_what_they_did(connection: Connection, transport: dict[str, 
     assert grown == [scan["Scans"], scan["Requests"]]
     assert scan["Scans"] >= 1
     if "debug_io_direct" not in transport:
-        assert scan["Advised Blocks"] > 300
+        # A process pauses when as many requests find their pages in memory, where the other
+        # process's reading ahead may have brought them (la_residency.c); else it asks for all.
+        assert scan["Advised Blocks"] >= 2 * 16
         assert scan["Prefetched Blocks"] > 500
 
 

@@ -213,9 +213,10 @@ flush_batch(LaPageWriter *writer)
 
 /*
  * Logs the pages that are not logged yet, at most as many as one record
- * carries, and sets their checksums.  The WAL writer is told, which writes and
- * syncs the WAL meanwhile; otherwise this process would have to whenever WAL
- * buffers are full, and wait for the disk at the end of each WAL file.
+ * carries, and sets their checksums.  The WAL writer is told of each full record,
+ * and writes and syncs the WAL meanwhile; otherwise this process would have to
+ * whenever WAL buffers are full, and wait for the disk at the end of each WAL
+ * file.
  */
 static void
 log_pages(LaPageWriter *writer)
@@ -235,7 +236,8 @@ log_pages(LaPageWriter *writer)
 	{
 		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM,
 					 count, blocks, pages, true);
-		XLogSetAsyncXactLSN(PageGetLSN(pages[count - 1]));
+		if (count == WAL_RECORD_PAGES)
+			XLogSetAsyncXactLSN(PageGetLSN(pages[0]));
 	}
 	for (int i = 0; i < count; i++)
 		PageSetChecksumInplace(pages[i], blocks[i]);

@@ -1,6 +1,7 @@
 """From samples of index builds to comparisons; see comparisons.py for the rules."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
 from lookahead.build_measurements import (
@@ -8,6 +9,7 @@ from lookahead.build_measurements import (
     BuildSample,
     BuildScenario,
     ValidatedBuild,
+    WorkerGain,
 )
 from lookahead.measurements import ARMS, Arm
 from lookahead.stats import ratio_of_medians
@@ -40,6 +42,30 @@ def compare_builds(samples: Sequence[BuildSample], seed: int) -> tuple[BuildComp
         estimate = ratio_of_medians(stock, ours, seed=seed)
         found.append(BuildComparison(scenario, median(stock), median(ours), estimate))
     return tuple(found)
+
+
+# What the parallel builds of PostgreSQL 11 gained when they were committed, with its source. On
+# which machine and with how many workers is not said.
+PUBLISHED_WORKER_GAIN = "often 2 to 3 (PostgreSQL's commit 9da0cc35 of 2018, hardware not said)"
+
+
+def compare_workers(samples: Sequence[BuildSample]) -> tuple[WorkerGain, ...]:
+    """What workers gain in each arm, where the same build was also measured without them."""
+    found = []
+    for scenario in build_scenarios_of(samples):
+        alone = replace(scenario, workers=0)
+        pairs = {
+            arm: (builds_of(samples, alone, arm), builds_of(samples, scenario, arm)) for arm in ARMS
+        }
+        if scenario.workers == 0 or not all(all(pair) for pair in pairs.values()):
+            continue
+        gains = {arm: _median_ms(pair[0]) / _median_ms(pair[1]) for arm, pair in pairs.items()}
+        found.append(WorkerGain(scenario, gains))
+    return tuple(found)
+
+
+def _median_ms(samples: Sequence[BuildSample]) -> float:
+    return median(sample.time_ms for sample in samples)
 
 
 # What pg_stat_progress_create_index calls the phases after the build of CREATE INDEX CONCURRENTLY.

@@ -75,6 +75,14 @@ class ValidatedBuild:
 
 
 @dataclass(frozen=True)
+class WorkerGain:
+    """A scenario with parallel workers: by arm, median time without any / median time with them."""
+
+    scenario: BuildScenario
+    gains: dict[Arm, float]
+
+
+@dataclass(frozen=True)
 class BuildTable:
     """A table that was indexed."""
 

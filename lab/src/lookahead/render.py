@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lookahead.aims import build_aim
-from lookahead.build_measurements import BuildComparison, ValidatedBuild
+from lookahead.build_comparisons import PUBLISHED_WORKER_GAIN
+from lookahead.build_measurements import BuildComparison, ValidatedBuild, WorkerGain
 from lookahead.errors import LabError
-from lookahead.measurements import Arm, ControlComparison, ScanComparison, Scenario
+from lookahead.measurements import ARMS, Arm, ControlComparison, ScanComparison, Scenario
 from lookahead.stats import Outcome, RatioEstimate, judge
 
 _VERDICT_STYLES = {
@@ -156,6 +157,22 @@ class Terminal:
                 milliseconds(item.validation_ms["lookahead"]),
             )
         self._out.print(table)
+
+    def worker_gain_table(self, gains: tuple[WorkerGain, ...]) -> None:
+        """What parallel workers gain in each arm, and the published figure below it."""
+        table = plain_table("median time without workers / with them")
+        table.add_column("key", no_wrap=True)
+        for name in ("MB", "work-\ners", "stock", "pg_look-\nahead"):
+            table.add_column(name, justify="right")
+        for item in gains:
+            table.add_row(
+                item.scenario.key,
+                str(item.scenario.memory_mb),
+                str(item.scenario.workers),
+                *(f"{item.gains[arm]:.2f}" for arm in ARMS),
+            )
+        self._out.print(table)
+        self._out.print(f"published: {PUBLISHED_WORKER_GAIN}")
 
     def tables(self, tables: Iterable[Table]) -> None:
         """Tables on standard output."""

@@ -12,6 +12,7 @@ from lookahead.aims import build_aim
 from lookahead.build_comparisons import (
     compare_builds,
     compare_validated_builds,
+    compare_workers,
     peak_memory_share,
 )
 from lookahead.build_measurements import (
@@ -92,6 +93,20 @@ def test_validation_is_told_from_the_build() -> None:
     assert found.build_ms == {"stock": 400.0, "lookahead": 100.0}
     assert found.validation_ms == {"stock": 60.0, "lookahead": 60.0}
     assert compare_validated_builds([_sample(_SCENARIO, 0, "stock", 480.0)]) == ()
+
+
+def test_gain_of_workers_needs_the_same_build_without_them(
+    samples: tuple[BuildSample, ...], builds: ResultDocument
+) -> None:
+    assert compare_workers(samples) == ()
+    assert "What parallel workers gain" not in render_page([("made.json", builds)])
+    whole = (*samples, _sample(_TWO_WORKERS, 0, "lookahead", 42.5))
+    (found,) = compare_workers(whole)
+    assert found.scenario == _TWO_WORKERS
+    assert found.gains == {"stock": 425.0 / 300.0, "lookahead": 2.5}
+    assert builds.index_build is not None
+    shown = replace(builds, index_build=replace(builds.index_build, samples=whole))
+    assert "often 2 to 3 (PostgreSQL" in render_page([("made.json", shown)])
 
 
 def test_peak_memory_is_that_of_the_worst_sample() -> None:

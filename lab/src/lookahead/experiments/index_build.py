@@ -18,6 +18,7 @@ import psycopg
 from lookahead.build_comparisons import (
     build_scenarios_of,
     compare_validated_builds,
+    compare_workers,
     peak_memory_share,
 )
 from lookahead.build_measurements import BuildSample, BuildScenario, IndexBuildData
@@ -339,6 +340,9 @@ def _show(data: IndexBuildData, terminal: Terminal) -> None:
     phases = compare_validated_builds(data.samples)
     if phases:
         terminal.build_phase_table(phases)
+    gains = compare_workers(data.samples)
+    if gains:
+        terminal.worker_gain_table(gains)
     ours = [sample for sample in data.samples if sample.arm == "lookahead"]
     indexes = len(build_scenarios_of(data.samples))
     terminal.result(f"same pages: {indexes} indexes of both arms compared byte by byte: equal")

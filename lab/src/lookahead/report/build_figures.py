@@ -6,7 +6,12 @@ from statistics import median
 
 from markupsafe import Markup
 
-from lookahead.build_comparisons import build_scenarios_of, builds_of
+from lookahead.build_comparisons import (
+    PUBLISHED_WORKER_GAIN,
+    build_scenarios_of,
+    builds_of,
+    compare_workers,
+)
 from lookahead.build_measurements import (
     BuildComparison,
     BuildSample,
@@ -30,6 +35,8 @@ class BuildFigures:
 
     times: Markup
     phases: Markup
+    worker_gains: TextTable
+    published_worker_gain: str
     evidence: TextTable
     indexes_compared: int
 
@@ -40,7 +47,12 @@ def build_figures(data: IndexBuildData) -> BuildFigures | None:
         return None
     hashed = {sample.scenario for sample in data.samples if sample.pages_sha256 is not None}
     return BuildFigures(
-        _time_plot(data.samples), _phase_plot(data.samples), _evidence(data.samples), len(hashed)
+        _time_plot(data.samples),
+        _phase_plot(data.samples),
+        _worker_gain_table(data.samples),
+        PUBLISHED_WORKER_GAIN,
+        _evidence(data.samples),
+        len(hashed),
     )
 
 
@@ -142,6 +154,15 @@ def _rows_canvas(rows: int, title: str, scale: Scale) -> Canvas:
         canvas.line((scale(tick), 6), (scale(tick), bottom), "grid")
         canvas.text((scale(tick), bottom + 14), time_text(tick), "tick", "middle")
     return canvas
+
+
+def _worker_gain_table(samples: Sequence[BuildSample]) -> TextTable:
+    """What parallel workers gain in each arm; without rows where nothing tells."""
+    rows = tuple(
+        (scenario_label(item.scenario), *(f"{item.gains[arm]:.2f}" for arm in ARMS))
+        for item in compare_workers(samples)
+    )
+    return TextTable(("index", *ARMS), rows, 1)
 
 
 def _evidence(samples: Sequence[BuildSample]) -> TextTable:

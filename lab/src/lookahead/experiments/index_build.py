@@ -54,10 +54,9 @@ _SETTINGS = {
     # No checkpoint but those between the samples.
     "checkpoint_timeout": "1h",
     "max_wal_size": "32GB",
-    # Any size of table may have parallel workers where they are allowed at all.
-    "min_parallel_table_scan_size": "0",
 }
 # Tables so small that a build is over in a few milliseconds are indexed so often for a sample.
+# Others have parallel workers whatever their size, where workers are allowed at all.
 _SMALL_ROWS = 10_000
 _SMALL_BUILDS = 50
 _BUILT = "SELECT scans, fallbacks FROM pg_stat_lookahead WHERE feature = 'index_build'"
@@ -296,6 +295,7 @@ def _configure(connection: psycopg.Connection[Any], scenario: BuildScenario, arm
     for name, value in (
         ("maintenance_work_mem", f"{scenario.memory_mb}MB"),
         ("max_parallel_maintenance_workers", str(scenario.workers)),
+        ("min_parallel_table_scan_size", "8MB" if scenario.rows <= _SMALL_ROWS else "0"),
         ("pg_lookahead.index_build_extend_size", f"{scenario.extend_kb}kB"),
         ("pg_lookahead.enable_index_build", "on" if arm == "lookahead" else "off"),
     ):

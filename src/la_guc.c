@@ -32,7 +32,7 @@ int			la_bulk_read_size = -1;
 char	   *la_device_profile = NULL;
 
 static bool enable_bitmap_prefetch = true;
-static bool enable_index_build = false;
+static bool enable_index_build = true;
 static bool enable_index_prefetch = true;
 static bool enable_seq_prefetch = true;
 
@@ -101,7 +101,7 @@ define_switches(void)
 							 "Enables building btree indexes by sorting without comparisons.",
 							 NULL,
 							 &enable_index_build,
-							 false,
+							 true,
 							 PGC_USERSET,
 							 GUC_EXPLAIN,
 							 NULL, NULL, NULL);

@@ -202,20 +202,16 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 		while (reader.at < reader.end)
 		{
 			LaSpool    *target;
+			LaRecord   *copy;
 			Size		size;
 
 			record = (LaRecord *) reader.at;
 			target = &buckets->spools[la_bucket_of(buckets, record->word)];
-			if (spool->kind == LA_RECORD_WORD)
-			{
-				la_spool_add(target, record->word, record->place,
-							 sizeof(LaRecord));
-				reader.at += sizeof(LaRecord);
-				continue;
-			}
 			size = la_record_size(spool->kind, record);
-			la_copy(la_spool_add(target, record->word, record->place, size),
-					record, size);
+			copy = la_spool_add(target, record->word, record->place, size);
+			if (size > sizeof(LaRecord))
+				la_copy(la_record_tuple(copy), la_record_tuple(record),
+						size - sizeof(LaRecord));
 			reader.at += size;
 		}
 		if (pool->nused > pool->limit)

@@ -322,6 +322,18 @@ number_of_float(float8 value)
 	return (bits >> 63) ? ~bits : bits | UINT64CONST(0x8000000000000000);
 }
 
+/*
+ * The first or second eight bytes of a uuid.
+ */
+static inline uint64
+half_of_uuid(Datum value, int half)
+{
+	uint64		number;
+
+	memcpy(&number, DatumGetUUIDP(value)->data + 8 * half, sizeof(number));
+	return pg_ntoh64(number);
+}
+
 static inline void
 append_byte(KeyString *string, uint8 byte)
 {
@@ -384,12 +396,7 @@ append_column(KeyString *string, const LaKeyColumn *column,
 			break;
 		case LA_COLUMN_UUID:
 			for (int half = 0; half < 2; half++)
-			{
-				uint64		number;
-
-				memcpy(&number, DatumGetUUIDP(value)->data + 8 * half, 8);
-				append_number(string, pg_ntoh64(number) ^ inversion, 8);
-			}
+				append_number(string, half_of_uuid(value, half) ^ inversion, 8);
 			break;
 		case LA_COLUMN_TEXT:
 			append_text(string, value, inverted);
@@ -525,12 +532,7 @@ la_key_fixed_word(const LaBuildKey *key, Datum value)
 	KeyString	string = {0};
 
 	if (column->kind == LA_COLUMN_UUID)
-	{
-		uint64		number;
-
-		memcpy(&number, DatumGetUUIDP(value)->data, sizeof(number));
-		return pg_ntoh64(number) ^ (column->descending ? PG_UINT64_MAX : 0);
-	}
+		return half_of_uuid(value, 0) ^ (column->descending ? PG_UINT64_MAX : 0);
 	append_column(&string, column, false, value, false);
 	return string.word;
 }

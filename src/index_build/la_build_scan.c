@@ -398,7 +398,7 @@ index_rows(BuildScan *scan, Buffer buffer)
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	Datum		values[MaxHeapTuplesPerPage];
 	uint64		places[MaxHeapTuplesPerPage];
-	int			nwords = 0;
+	int			nvalues = 0;
 
 	for (int i = 0; i < scan->nrows; i++)
 	{
@@ -410,15 +410,15 @@ index_rows(BuildScan *scan, Buffer buffer)
 
 		if (has_fixed_value(scan, row))
 		{
-			values[nwords] = fixed_value(scan, row);
-			places[nwords++] = la_place_of(block, root, true);
+			values[nvalues] = fixed_value(scan, row);
+			places[nvalues++] = la_place_of(block, root, true);
 			continue;
 		}
-		la_sort_add_values(scan->sort, values, places, nwords);
-		nwords = 0;
+		la_sort_add_values(scan->sort, values, places, nvalues);
+		nvalues = 0;
 		index_row(scan, buffer, offset, root);
 	}
-	la_sort_add_values(scan->sort, values, places, nwords);
+	la_sort_add_values(scan->sort, values, places, nvalues);
 
 	scan->live_rows += scan->nrows;
 	if (pgstat_should_count_relation(scan->heap))

@@ -195,6 +195,30 @@ la_sort_count(const LaSort *sort)
 }
 
 /*
+ * An entry comes, of the row at a place.
+ */
+static inline void
+count_entry(LaSort *sort, uint64 place)
+{
+	if (place < sort->last_place)
+		sort->places_disordered = true;
+	sort->last_place = place;
+	sort->count++;
+}
+
+/*
+ * The spool for an entry whose first column is not NULL.
+ */
+static inline LaSpool *
+spool_of(LaSort *sort, uint64 word)
+{
+	la_sample_add(&sort->sample, word);
+	if (sort->buckets == NULL)
+		return &sort->spool;
+	return &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
+}
+
+/*
  * Adds an entry.  `alive` is false for a row that a unique index must
  * contain but not check.
  */
@@ -206,10 +230,7 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 	uint64		word;
 	LaSpool    *spool;
 
-	if (place < sort->last_place)
-		sort->places_disordered = true;
-	sort->last_place = place;
-	sort->count++;
+	count_entry(sort, place);
 	if (unlikely(!alive))
 		remember_dead(sort, place);
 
@@ -219,16 +240,7 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 	else
 		word = la_key_first_word(sort->key, values, isnull);
 
-	if (isnull[0])
-		spool = &sort->nulls;
-	else
-	{
-		la_sample_add(&sort->sample, word);
-		if (sort->buckets == NULL)
-			spool = &sort->spool;
-		else
-			spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
-	}
+	spool = isnull[0] ? &sort->nulls : spool_of(sort, word);
 
 	if (spool->kind != LA_RECORD_WORD)
 		add_record(sort, spool, word, place, tid, values, isnull);
@@ -251,15 +263,8 @@ la_sort_takes_values(const LaSort *sort)
 static inline LaRecord *
 add_live(LaSort *sort, uint64 word, uint64 place, Size size)
 {
-	LaSpool    *spool = &sort->spool;
-
-	if (place < sort->last_place)
-		sort->places_disordered = true;
-	sort->last_place = place;
-	la_sample_add(&sort->sample, word);
-	if (sort->buckets != NULL)
-		spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
-	return la_spool_add(spool, word, place, size);
+	count_entry(sort, place);
+	return la_spool_add(spool_of(sort, word), word, place, size);
 }
 
 /*
@@ -272,7 +277,6 @@ la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
 {
 	const LaBuildKey *key = sort->key;
 
-	sort->count += count;
 	if (key->is_word)
 	{
 		/* this is la_key_word_of_value() */

@@ -52,13 +52,13 @@ typedef struct LaChunk
 	char		data[FLEXIBLE_ARRAY_MEMBER];
 } LaChunk;
 
+#define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
+
 /*
  * Bytes behind a new record that are asked for: where records go to hundreds of
  * spools in turn, the processor itself does not foresee it.  Arbitrary.
  */
 #define LA_SPOOL_PREFETCH 128
-
-#define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
 
 /*
  * Memory of several processes, none of which needs to give any back while

@@ -117,10 +117,8 @@ class Terminal:
 
     def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
         """The table of `run index-build`: medians, ratio with interval, verdict, aim."""
-        table = plain_table("index builds, table cached: median time")
-        table.add_column("key", no_wrap=True)
-        for name in ("work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead"):
-            table.add_column(name, justify="right")
+        names = ("work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead")
+        table = _key_table("index builds, table cached: median time", names)
         add_ratio_columns(table, [item.estimate for item in comparisons])
         for item in comparisons:
             scenario = item.scenario
@@ -139,12 +137,9 @@ class Terminal:
 
     def build_phase_table(self, builds: tuple[ValidatedBuild, ...]) -> None:
         """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
-        table = plain_table("concurrent builds: median time by phase, as seen by polling")
-        table.add_column("key", no_wrap=True)
-        for name in ("work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"):
-            table.add_column(name, justify="right")
-        for name in ("validation,\nstock", "validation,\nours"):
-            table.add_column(name, justify="right")
+        names = ["work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"]
+        names += ["validation,\nstock", "validation,\nours"]
+        table = _key_table("concurrent builds: median time by phase, as seen by polling", names)
         for item in builds:
             table.add_row(
                 item.scenario.key,
@@ -160,10 +155,8 @@ class Terminal:
 
     def worker_gain_table(self, gains: tuple[WorkerGain, ...]) -> None:
         """What parallel workers gain in each arm, and the published figure below it."""
-        table = plain_table("median time without workers / with them")
-        table.add_column("key", no_wrap=True)
-        for name in ("MB", "work-\ners", "stock", "pg_look-\nahead"):
-            table.add_column(name, justify="right")
+        names = ("MB", "work-\ners", "stock", "pg_look-\nahead")
+        table = _key_table("median time without workers / with them", names)
         for item in gains:
             table.add_row(
                 item.scenario.key,
@@ -270,6 +263,15 @@ def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
 def plain_table(title: str) -> Table:
     """A table that fits into 80 columns."""
     return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
+
+
+def _key_table(title: str, names: Sequence[str]) -> Table:
+    """A table with a row for each key of an index: its name, then columns of numbers."""
+    table = plain_table(title)
+    table.add_column("key", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right")
+    return table
 
 
 def add_ratio_columns(

@@ -40,6 +40,14 @@ def need_extension(connection: Connection, name: str) -> None:
     connection.execute(f"CREATE EXTENSION IF NOT EXISTS {name}")
 
 
+def stands_at(watcher: Connection, point: str) -> bool:
+    """Does a session wait at an injection point?"""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = %s"
+    row = watcher.execute(waiting, (point,)).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 def scalar(connection: Connection, sql: str) -> Any:
     """The only value of a query."""
     row = connection.execute(sql).fetchone()

@@ -10,7 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from server_log import WatchedServer
 from waiting import wait_until
 
-from extension.probes import INDEX_SCANS_ONLY, STREAM_ALWAYS, Connection, need_extension, scalar
+from extension.probes import (
+    INDEX_SCANS_ONLY,
+    STREAM_ALWAYS,
+    Connection,
+    need_extension,
+    scalar,
+    stands_at,
+)
 
 # One row to a page, so that the place that was freed is found again by its page number. The index
 # exists before the insertion that fails, or it would have no entries for the failed rows.
@@ -63,15 +70,6 @@ def test_reused_places_ahead_of_a_cursor(server: WatchedServer, connection: Conn
 _POINT = "pg-lookahead-before-fetch"
 
 
-def _stopped(session: Connection) -> bool:
-    return bool(
-        scalar(
-            session,
-            f"SELECT count(*) FROM pg_stat_activity WHERE wait_event = '{_POINT}'",
-        )
-    )
-
-
 def test_reused_places_ahead_of_a_statement(server: WatchedServer, connection: Connection) -> None:
     """The same inside one statement: it is stopped when the entries are queued, none looked at."""
     with server.connect() as writer:
@@ -86,7 +84,9 @@ def test_reused_places_ahead_of_a_statement(server: WatchedServer, connection: C
                 reading = pool.submit(
                     connection.execute, "SELECT k, note FROM r WHERE k >= 1 ORDER BY k"
                 )
-                wait_until(lambda: _stopped(writer), "the scan stands before its first row")
+                wait_until(
+                    lambda: stands_at(writer, _POINT), "the scan stands before its first row"
+                )
                 writer.execute("VACUUM r")
                 writer.execute(
                     "INSERT INTO r SELECT i, 'new', repeat('x', 5000) "

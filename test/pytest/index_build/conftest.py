@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
-from extension.probes import QUIET, Connection
+from extension.probes import QUIET, Connection, need_extension
 from server_log import ServerFactory, WatchedServer
 
-from index_build.twins import Twins
+from index_build.twins import SWITCH, Twins
 from lookahead.extension import Stage
 
 # Small, so that a scan of any but the smallest table is a synchronised one.
 BUILDER = {
     **QUIET,
-    "pg_lookahead.enable_index_build": "on",
+    SWITCH: "on",
     "shared_buffers": "1MB",
     "max_wal_size": "4GB",
     "statement_timeout": "120s",
@@ -24,6 +24,16 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
     with server_factory(stage=stage, settings=BUILDER) as started:
         with started.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
+        yield started
+
+
+@pytest.fixture
+def own_server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    """A server of the test's own, which may crash, with amcheck."""
+    with server_factory(stage=stage, settings={**QUIET, SWITCH: "on"}) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+            need_extension(session, "amcheck")
         yield started
 
 

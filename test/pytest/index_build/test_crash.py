@@ -9,14 +9,13 @@ from random import Random
 
 import psycopg
 import pytest
-from extension.probes import QUIET, Connection, need_extension, scalar
+from extension.probes import Connection, scalar
 from interrupting import Moments, interrupt_repeatedly
-from server_log import ServerFactory, WatchedServer
+from server_log import WatchedServer
 from waiting import wait_until
 
 from index_build.pages import first_difference, read_image, without_free_space
-from index_build.twins import SWITCH, Counters, check_tree, choose
-from lookahead.extension import Stage
+from index_build.twins import Counters, check_tree, choose
 
 _WITHOUT_LIBRARY = {"session_preload_libraries": ""}
 _ROWS = 120_000
@@ -30,13 +29,10 @@ _ALL = "; ".join(_INDEXES.values())
 
 
 @pytest.fixture
-def victim(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
-    with server_factory(stage=stage, settings={**QUIET, SWITCH: "on"}) as server:
-        with server.connect() as session:
-            session.execute("CREATE EXTENSION pg_lookahead")
-            need_extension(session, "amcheck")
-            _fill(session, "k", "")
-        yield server
+def victim(own_server: WatchedServer) -> WatchedServer:
+    with own_server.connect() as session:
+        _fill(session, "k", "")
+    return own_server
 
 
 def _fill(session: Connection, name: str, persistence: str) -> None:

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from extension.probes import Connection, need_extension, scalar
+from extension.probes import Connection, scalar
 from mounting import mounted
-from server_log import ServerFactory, WatchedServer
+from server_log import WatchedServer
 from waiting import wait_until
 
-from index_build.conftest import BUILDER
 from index_build.twins import ARMS, Arm, Counters, check_tree, choose
-from lookahead.extension import Stage
 
 _ROWS = 60_000
 _SMALL = "size=2m"  # the index takes 4 MB, the entries in temporary files nearly 3
@@ -93,33 +91,31 @@ def _wal_on_a_small_disk(server: WatchedServer) -> Iterator[Path]:
 @pytest.mark.expects_in_log("PANIC:  could not write to file")
 @pytest.mark.expects_in_log("was terminated by signal 6")
 @pytest.mark.parametrize("arm", ARMS)
-def test_wal_that_does_not_fit(server_factory: ServerFactory, stage: Stage, arm: Arm) -> None:
+def test_wal_that_does_not_fit(own_server: WatchedServer, arm: Arm) -> None:
     """PostgreSQL stops until there is room, whoever builds; then all but the index is there."""
-    with server_factory(stage=stage, settings=BUILDER) as server:
+    server = own_server
+    with server.connect() as session:
+        session.execute(
+            "CREATE TABLE wide AS SELECT i AS id, md5(i::text) AS s "
+            f"FROM generate_series(1, {_WAL_ROWS}) i"
+        )
+    server.stop()
+    # Without files that were made or kept for later.
+    emptied = server.account.run([server.bindir / "pg_resetwal", server.data_directory])
+    assert emptied.returncode == 0, emptied.stderr
+    with _wal_on_a_small_disk(server) as place:
+        server.start()
         with server.connect() as session:
-            session.execute("CREATE EXTENSION pg_lookahead")
-            need_extension(session, "amcheck")
-            session.execute(
-                "CREATE TABLE wide AS SELECT i AS id, md5(i::text) AS s "
-                f"FROM generate_series(1, {_WAL_ROWS}) i"
-            )
-        server.stop()
-        # Without files that were made or kept for later.
-        emptied = server.account.run([server.bindir / "pg_resetwal", server.data_directory])
-        assert emptied.returncode == 0, emptied.stderr
-        with _wal_on_a_small_disk(server) as place:
-            server.start()
-            with server.connect() as session:
-                choose(session, arm)
-                with pytest.raises(psycopg.OperationalError):
-                    session.execute("CREATE INDEX wide_s ON wide (s)")
-            wait_until(lambda: not server.is_running, "recovery finds no room either")
-            subprocess.run(["mount", "-o", f"remount,{_LARGE_WAL}", place], check=True)
-            server.start()
-            with server.connect() as session:
-                assert scalar(session, "SELECT to_regclass('wide_s')") is None
-                assert scalar(session, "SELECT count(*) FROM wide") == _WAL_ROWS
-                choose(session, arm)
+            choose(session, arm)
+            with pytest.raises(psycopg.OperationalError):
                 session.execute("CREATE INDEX wide_s ON wide (s)")
-                assert (Counters.of(session).built > 0) is (arm == "ours")
-                check_tree(session, "wide_s")
+        wait_until(lambda: not server.is_running, "recovery finds no room either")
+        subprocess.run(["mount", "-o", f"remount,{_LARGE_WAL}", place], check=True)
+        server.start()
+        with server.connect() as session:
+            assert scalar(session, "SELECT to_regclass('wide_s')") is None
+            assert scalar(session, "SELECT count(*) FROM wide") == _WAL_ROWS
+            choose(session, arm)
+            session.execute("CREATE INDEX wide_s ON wide (s)")
+            assert (Counters.of(session).built > 0) is (arm == "ours")
+            check_tree(session, "wide_s")

@@ -13,6 +13,7 @@ from interrupting import HANG_SECONDS, Moments, interrupt_repeatedly, interrupte
 from server_log import WatchedServer
 from waiting import wait_until
 
+from index_build.leftovers import files_of
 from index_build.twins import Counters, Twins, choose, complaint
 
 _ROWS = 150_000
@@ -56,17 +57,13 @@ def builder(server: WatchedServer) -> Iterator[Connection]:
         yield session
 
 
-def _files(server: WatchedServer) -> set[Path]:
-    """Files of relations and temporary files, without those that core makes when it likes."""
-    base = server.data_directory / "base"
-    return {path for path in base.rglob("*") if path.is_file() and "_" not in path.name}
-
-
 def _nothing_left(server: WatchedServer, before: set[Path]) -> None:
     """The files are those of before, once a checkpoint has removed what transactions dropped."""
     with server.connect() as session:
         session.execute("CHECKPOINT")
-        wait_until(lambda: not _files(server) - before, f"no new files: {_files(server) - before}")
+        wait_until(
+            lambda: not files_of(server) - before, f"no new files: {files_of(server) - before}"
+        )
         open_slots = "SELECT count(*) FROM pg_stat_progress_create_index"
         wait_until(lambda: scalar(session, open_slots) == 0, "no build is reported")
 
@@ -92,7 +89,7 @@ def _cancel_many(builder: Connection, seed: int, hits: int) -> list[float]:
 def test_cancelled_builds_leave_nothing(
     server: WatchedServer, builder: Connection, seed: int
 ) -> None:
-    before = _files(server)
+    before = files_of(server)
     assert max(_cancel_many(builder, seed, _HITS)) < HANG_SECONDS
     _nothing_left(server, before)
     assert Counters.of(builder).built > 0
@@ -106,7 +103,7 @@ def test_cancel_is_quick(builder: Connection, seed: int) -> None:
 
 
 def test_terminated_sessions_leave_nothing(server: WatchedServer, seed: int) -> None:
-    rng, moments, before = Random(seed), Moments(seed), _files(server)
+    rng, moments, before = Random(seed), Moments(seed), files_of(server)
     with server.connect() as killer:
 
         def attempt() -> float:
@@ -124,7 +121,7 @@ def test_session_goes_on_after_many_failures(
     server: WatchedServer, twins: Twins, seed: int
 ) -> None:
     """Failed builds in subtransactions of one transaction, then one that succeeds."""
-    rng, before = Random(seed), _files(server)
+    rng, before = Random(seed), files_of(server)
     session = twins.connection
     choose(session, "ours")
     session.execute("BEGIN")
@@ -143,7 +140,7 @@ def test_session_goes_on_after_many_failures(
 
 def test_temp_file_limit_is_obeyed(server: WatchedServer, builder: Connection) -> None:
     """Core's error once a build needs more; files of any build that succeeds are below it."""
-    before = _files(server)
+    before = files_of(server)
     builder.execute("SET maintenance_work_mem = '1MB'")
     refused = 0
     for limit in ("0", "64kB", "1MB", "4MB", "64MB"):

@@ -1,17 +1,15 @@
 """Servers killed at named points of a build; what stays behind is at most what stock leaves."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psycopg
 import pytest
-from extension.probes import QUIET, Connection, need_extension, scalar
-from server_log import ServerFactory, WatchedServer
+from extension.probes import need_extension, scalar, stands_at
+from server_log import WatchedServer
 from waiting import wait_until
 
-from index_build.twins import SWITCH, Counters, check_tree, choose
-from lookahead.extension import Stage
+from index_build.leftovers import files_of, temporary
+from index_build.twins import Counters, check_tree, choose
 
 _ROWS = 60_000
 _STATEMENT = "CREATE INDEX k_s ON k (s)"
@@ -26,37 +24,14 @@ _POINTS = (
 
 
 @pytest.fixture
-def victim(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
-    with server_factory(stage=stage, settings={**QUIET, SWITCH: "on"}) as server:
-        with server.connect() as session:
-            session.execute("CREATE EXTENSION pg_lookahead")
-            need_extension(session, "injection_points")
-            need_extension(session, "amcheck")
-            session.execute(
-                "CREATE TABLE k AS SELECT i AS id, md5(i::text) AS s "
-                f"FROM generate_series(1, {_ROWS}) i; CHECKPOINT"
-            )
-        yield server
-
-
-def _files(server: WatchedServer) -> set[Path]:
-    """Files of relations and temporary files, without forks and what core caches."""
-    base = server.data_directory / "base"
-    temporary = base / "pgsql_tmp"
-    return {
-        path
-        for path in base.rglob("*")
-        if path.is_file() and (temporary in path.parents or path.name.replace(".", "").isdigit())
-    }
-
-
-def _temporary(files: set[Path]) -> int:
-    return sum("pgsql_tmp" in path.parts for path in files)
-
-
-def _stands_at(session: Connection, point: str) -> bool:
-    waiting = f"SELECT count(*) FROM pg_stat_activity WHERE wait_event = '{point}'"
-    return bool(scalar(session, waiting))
+def victim(own_server: WatchedServer) -> WatchedServer:
+    with own_server.connect() as session:
+        need_extension(session, "injection_points")
+        session.execute(
+            "CREATE TABLE k AS SELECT i AS id, md5(i::text) AS s "
+            f"FROM generate_series(1, {_ROWS}) i; CHECKPOINT"
+        )
+    return own_server
 
 
 def _kill_at(victim: WatchedServer, point: str) -> int:
@@ -66,25 +41,25 @@ def _kill_at(victim: WatchedServer, point: str) -> int:
         choose(builder, "ours")
         builder.execute(_MEMORY)
         building = pool.submit(builder.execute, _STATEMENT)
-        wait_until(lambda: _stands_at(watcher, point), f"the build stands at {point}")
-        temporary = _temporary(_files(victim))
+        wait_until(lambda: stands_at(watcher, point), f"the build stands at {point}")
+        count = len(temporary(files_of(victim)))
         victim.crash()
         with pytest.raises(psycopg.OperationalError):
             building.result(60)
-    return temporary
+    return count
 
 
 @pytest.mark.parametrize("point", _POINTS)
 def test_killed_at(victim: WatchedServer, point: str) -> None:
     """Recovered without the library: no index, no temporary file, at most one orphan as stock."""
-    before = _files(victim)
-    temporary = _kill_at(victim, point)
-    assert temporary > 0 or point != "pg-lookahead-entries-spilled"
+    before = files_of(victim)
+    count = _kill_at(victim, point)
+    assert count > 0 or point != "pg-lookahead-entries-spilled"
     victim.start({"session_preload_libraries": ""})
     with victim.connect() as session:
         session.execute("CHECKPOINT")
-        left = _files(victim) - before
-        assert _temporary(left) == 0
+        left = files_of(victim) - before
+        assert not temporary(left)
         assert len(left) <= 1, f"more than the file of the index: {left}"
         assert scalar(session, "SELECT to_regclass('k_s')") is None
         assert scalar(session, "SELECT count(*) FROM k") == _ROWS

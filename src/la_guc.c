@@ -48,6 +48,7 @@ int			la_test_depth = 0;
 int			la_test_stop_seed = 0;
 int			la_test_trial_pages = 0;
 bool		la_test_fail_self_check = false;
+bool		la_test_fail_sort_keys = false;
 bool		la_test_fail_worker_table = false;
 char	   *la_test_counter_file = NULL;
 
@@ -316,6 +317,15 @@ define_test_failures(void)
 							 "Makes the check of private structures fail.",
 							 NULL,
 							 &la_test_fail_self_check,
+							 false,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_lookahead.test_fail_sort_keys",
+							 "Makes sort keys of the C library wrong.",
+							 NULL,
+							 &la_test_fail_sort_keys,
 							 false,
 							 PGC_SUSET,
 							 GUC_NOT_IN_SAMPLE,

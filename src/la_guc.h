@@ -45,6 +45,7 @@ extern int	la_test_depth;
 extern int	la_test_stop_seed;
 extern int	la_test_trial_pages;
 extern bool la_test_fail_self_check;
+extern bool la_test_fail_sort_keys;
 extern bool la_test_fail_worker_table;
 extern char *la_test_counter_file;
 #endif

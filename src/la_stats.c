@@ -59,6 +59,7 @@ static const char *const reason_texts[] = {
 	[LA_REASON_SELF_CHECK] = "self-check",
 	[LA_REASON_SYSTEM_CATALOG] = "system catalog",
 	[LA_REASON_KEY_TYPE] = "key type",
+	[LA_REASON_COLLATION] = "collation",
 	[LA_REASON_BULK_READ_SIZE] = "bulk_read_size is 0",
 	[LA_REASON_DIRECT_IO] = "direct I/O",
 	[LA_REASON_DISABLED] = "disabled",

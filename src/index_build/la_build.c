@@ -23,6 +23,7 @@
 #include "access/heapam.h"
 #include "access/nbtree.h"
 #include "catalog/catalog.h"
+#include "catalog/storage.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -42,12 +43,15 @@
 #include "la_stats.h"
 
 static LaReason unsuitable_relation(Relation heap, IndexInfo *indexInfo);
-static IndexBuildResult *build_index(Relation heap, Relation index,
-									 IndexInfo *indexInfo, LaBuildKey *key);
-static void build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
+static LaReason unsuitable_key(Relation index, LaBuildKey *key);
+static IndexBuildResult *leave_to_core(Relation heap, Relation index,
+									   IndexInfo *indexInfo, LaReason reason);
+static bool build_index(Relation heap, Relation index, IndexInfo *indexInfo,
+						LaBuildKey *key, IndexBuildResult *result);
+static bool build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 						LaBuildKey *key, Snapshot snapshot,
 						IndexBuildResult *result);
-static void build_with_workers(Relation heap, Relation index,
+static bool build_with_workers(Relation heap, Relation index,
 							   IndexInfo *indexInfo, LaBuildKey *key,
 							   Snapshot snapshot, LaParallel *parallel,
 							   IndexBuildResult *result);
@@ -69,35 +73,45 @@ la_build(Relation heap, Relation index, IndexInfo *indexInfo)
 	if (!la_feature_enabled(LA_FEATURE_INDEX_BUILD))
 		return btbuild(heap, index, indexInfo);
 
+	result = palloc0(sizeof(IndexBuildResult));
 	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
 									ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);
 	reason = unsuitable_relation(heap, indexInfo);
-	if (reason == LA_REASON_NONE && !la_key_init(&key, index))
-		reason = LA_REASON_KEY_TYPE;
-	la_stats_count(LA_FEATURE_INDEX_BUILD, reason, false);
-
-	if (reason != LA_REASON_NONE)
+	if (reason == LA_REASON_NONE)
+		reason = unsuitable_key(index, &key);
+	if (reason == LA_REASON_NONE)
 	{
-		MemoryContextSwitchTo(caller);
-		MemoryContextDelete(context);
-		ereport(DEBUG1,
-				(errmsg_internal("pg_lookahead leaves the build of index \"%s\" to PostgreSQL: %s",
-								 RelationGetRelationName(index),
-								 la_reason_text(reason))));
-		return btbuild(heap, index, indexInfo);
+		/* as in btbuild() */
+		if (RelationGetNumberOfBlocks(index) != 0)
+			elog(ERROR, "index \"%s\" already contains data",
+				 RelationGetRelationName(index));
+
+		la_stats_count(LA_FEATURE_INDEX_BUILD, LA_REASON_NONE, false);
+		if (!build_index(heap, index, indexInfo, &key, result))
+		{
+			la_collation_distrust(la_key_guessed_collation(&key));
+			RelationTruncate(index, 0);
+			reason = LA_REASON_COLLATION;
+		}
 	}
-
-	/* as in btbuild() */
-	if (RelationGetNumberOfBlocks(index) != 0)
-		elog(ERROR, "index \"%s\" already contains data",
-			 RelationGetRelationName(index));
-
-	result = MemoryContextAlloc(caller, sizeof(IndexBuildResult));
-	*result = *build_index(heap, index, indexInfo, &key);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
+	if (reason != LA_REASON_NONE)
+		return leave_to_core(heap, index, indexInfo, reason);
 	return result;
+}
+
+static IndexBuildResult *
+leave_to_core(Relation heap, Relation index, IndexInfo *indexInfo,
+			  LaReason reason)
+{
+	la_stats_count(LA_FEATURE_INDEX_BUILD, reason, false);
+	ereport(DEBUG1,
+			(errmsg_internal("pg_lookahead leaves the build of index \"%s\" to PostgreSQL: %s",
+							 RelationGetRelationName(index),
+							 la_reason_text(reason))));
+	return btbuild(heap, index, indexInfo);
 }
 
 /*
@@ -120,15 +134,30 @@ unsuitable_relation(Relation heap, IndexInfo *indexInfo)
 }
 
 /*
- * Builds the index, in the current memory context.
+ * Why an index with this key is left to core; if it is not, describes the key.
  */
-static IndexBuildResult *
-build_index(Relation heap, Relation index, IndexInfo *indexInfo,
-			LaBuildKey *key)
+static LaReason
+unsuitable_key(Relation index, LaBuildKey *key)
 {
-	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	if (!la_key_init(key, index))
+		return LA_REASON_KEY_TYPE;
+	if (key->is_guess &&
+		la_collation_is_distrusted(la_key_guessed_collation(key)))
+		return LA_REASON_COLLATION;
+	return LA_REASON_NONE;
+}
+
+/*
+ * Builds the index, in the current memory context.  False if its entries have
+ * turned out not to be in order: then it has pages that are of no use.
+ */
+static bool
+build_index(Relation heap, Relation index, IndexInfo *indexInfo,
+			LaBuildKey *key, IndexBuildResult *result)
+{
 	Snapshot	snapshot = SnapshotAny;
 	LaParallel *parallel = NULL;
+	bool		built;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
@@ -138,16 +167,16 @@ build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 		parallel = la_parallel_begin(heap, index, indexInfo, snapshot,
 									 (int64) maintenance_work_mem * 1024);
 	if (parallel != NULL)
-		build_with_workers(heap, index, indexInfo, key, snapshot, parallel,
-						   result);
+		built = build_with_workers(heap, index, indexInfo, key, snapshot,
+								   parallel, result);
 	else
-		build_alone(heap, index, indexInfo, key, snapshot, result);
+		built = build_alone(heap, index, indexInfo, key, snapshot, result);
 	if (indexInfo->ii_Concurrent)
 		UnregisterSnapshot(snapshot);
-	return result;
+	return built;
 }
 
-static void
+static bool
 build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 			LaBuildKey *key, Snapshot snapshot, IndexBuildResult *result)
 {
@@ -169,13 +198,13 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
 						 la_page_writer_begin(index, step_blocks, batch_blocks));
 	la_sort_finish(sort, la_load_output(load));
-	la_load_end(load);
+	return la_load_end(load);
 }
 
 /*
  * The leader's part of a build with parallel workers.
  */
-static void
+static bool
 build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
 				   LaBuildKey *key, Snapshot snapshot, LaParallel *parallel,
 				   IndexBuildResult *result)
@@ -186,6 +215,7 @@ build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
 	LaStream   *streams;
 	int			nstreams;
 	LaLoad	   *load;
+	bool		built;
 
 	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
 										la_parallel_scan(parallel), sort);
@@ -202,8 +232,9 @@ build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
 						 la_parallel_writer(parallel, index));
 	la_sort_finish(sort, la_merge_begin(load, key, streams, nstreams));
-	la_load_end(load);
+	built = la_load_end(load);
 	la_parallel_end(parallel);
+	return built;
 }
 
 static LaUniqueness

@@ -19,19 +19,21 @@
  * first column is NULL are kept apart (see la_build_spool.c).  The bytes of
  * a descending column are inverted.
  *
- * Texts in a collation of ICU contribute the sort key that ICU makes of them,
- * which core trusts as well (see pg_strxfrm_enabled()).  Where texts that ICU
- * takes for equal are distinguished by their bytes, these follow.  Such
- * strings take long to make, so they are made once and kept.
+ * Texts in other collations contribute the sort key that ICU or the C library
+ * makes of them (see la_build_collation.c).  Such strings take long to make, so
+ * they are made once and kept.
  *
  * Only columns whose comparison function we know take part, and only up to
- * the first other column.  Rows whose strings are equal so far are then
- * compared by core's comparators.  Where the first column is not one we
- * know, core's abbreviated key (see utils/sortsupport.h) serves as the first
- * word if there is one; it is made for being compared as a number.
+ * the first other column, or up to the first text in a locale of the C
+ * library.  Rows whose strings are equal so far are then compared by core's
+ * comparators.  Where the first column is not one we know, core's abbreviated
+ * key (see utils/sortsupport.h) serves as the first word if there is one; it is
+ * made for being compared as a number.
  *
  * Values that compare as equal must have equal strings, and the other way
- * round: that is why floats map -0 to 0 and all NaNs to one.
+ * round: that is why floats map -0 to 0 and all NaNs to one.  Of a text in a
+ * locale of the C library the string is only a guess: other values may have it,
+ * and the order may be wrong (see LaBuildKey.is_guess).
  *
  *-------------------------------------------------------------------------
  */
@@ -70,8 +72,6 @@ static void append_bytes(KeyString *string, const char *data, int length,
 						 uint8 inverted);
 static void make_sort_keys(LaBuildKey *key, const Datum *values,
 						   const bool *isnull);
-static void make_sort_key(MemoryContext context, LaKeyColumn *column,
-						  Datum value);
 static uint64 make_word(const LaBuildKey *key, const Datum *values,
 						const bool *isnull, int word, int *length);
 
@@ -84,7 +84,6 @@ bool
 la_key_init(LaBuildKey *key, Relation index)
 {
 	memset(key, 0, sizeof(*key));
-	key->context = CurrentMemoryContext;
 	key->index = index;
 	key->tupdesc = RelationGetDescr(index);
 	key->natts = IndexRelationGetNumberOfAttributes(index);
@@ -93,9 +92,14 @@ la_key_init(LaBuildKey *key, Relation index)
 
 	for (int i = 0; i < key->nkeyatts; i++)
 		init_column(key, i);
-	while (key->nencoded < key->nkeyatts &&
+	while (key->nencoded < key->nkeyatts && !key->is_guess &&
 		   key->columns[key->nencoded].kind != LA_COLUMN_OTHER)
-		key->nencoded++;
+	{
+		const LaKeyColumn *column = &key->columns[key->nencoded++];
+
+		key->is_guess = column->kind == LA_COLUMN_COLLATED &&
+			!la_sort_key_is_exact(&column->sort_key);
+	}
 
 	key->is_word = key->natts == 1 &&
 		(key->columns[0].kind == LA_COLUMN_SIGNED ||
@@ -132,7 +136,17 @@ fixed_tuple_size(TupleDesc tupdesc)
 bool
 la_key_is_complete(const LaBuildKey *key)
 {
-	return key->nencoded == key->nkeyatts;
+	return key->nencoded == key->nkeyatts && !key->is_guess;
+}
+
+/*
+ * The collation whose order is guessed (see LaBuildKey.is_guess).
+ */
+Oid
+la_key_guessed_collation(const LaBuildKey *key)
+{
+	Assert(key->is_guess);
+	return key->columns[key->nencoded - 1].sort_key.collation;
 }
 
 /*
@@ -147,8 +161,8 @@ init_column(LaBuildKey *key, int column)
 
 	description->kind = column_kind(key->index, column);
 	if (description->kind == LA_COLUMN_COLLATED)
-		description->locale =
-			pg_newlocale_from_collation(key->index->rd_indcollation[column]);
+		la_sort_key_init(&description->sort_key,
+						 key->index->rd_indcollation[column]);
 	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
 	description->descending = (option & INDOPTION_DESC) != 0;
 	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
@@ -208,7 +222,7 @@ text_kind(Oid collation)
 	locale = pg_newlocale_from_collation(collation);
 	if (locale->collate_is_c)
 		return LA_COLUMN_TEXT;
-	if (locale->provider == COLLPROVIDER_ICU && pg_strxfrm_enabled(locale))
+	if (pg_strxfrm_enabled(locale) || locale->provider == COLLPROVIDER_LIBC)
 		return LA_COLUMN_COLLATED;
 	return LA_COLUMN_OTHER;
 }
@@ -402,8 +416,8 @@ append_column(KeyString *string, const LaKeyColumn *column,
 			append_text(string, value, inverted);
 			break;
 		case LA_COLUMN_COLLATED:
-			append_bytes(string, column->sort_key, column->sort_key_length,
-						 inverted);
+			append_bytes(string, column->sort_key.bytes,
+						 column->sort_key.length, inverted);
 			break;
 		case LA_COLUMN_OTHER:
 			Assert(false);
@@ -459,49 +473,8 @@ make_sort_keys(LaBuildKey *key, const Datum *values, const bool *isnull)
 	for (int i = 0; i < key->nencoded; i++)
 	{
 		if (key->columns[i].kind == LA_COLUMN_COLLATED && !isnull[i])
-			make_sort_key(key->context, &key->columns[i], values[i]);
+			la_sort_key_make(&key->columns[i].sort_key, values[i]);
 	}
-}
-
-/*
- * ICU's sort key, which contains no zero byte; after one, the bytes of the
- * text if the collation wants equal texts to be distinguished.
- */
-static void
-make_sort_key(MemoryContext context, LaKeyColumn *column, Datum value)
-{
-	text	   *packed = DatumGetTextPP(value);
-	const char *data = VARDATA_ANY(packed);
-	int			length = VARSIZE_ANY_EXHDR(packed);
-	Size		room = column->sort_key_room;
-	Size		size;
-
-	for (;;)
-	{
-		if (column->sort_key == NULL)
-		{
-			room = Max(room, 256);
-			column->sort_key = MemoryContextAllocHuge(context, room);
-		}
-		size = pg_strnxfrm(column->sort_key, room, data, length,
-						   column->locale);
-		if (size + 1 + length <= room && size < room)
-			break;
-		pfree(column->sort_key);
-		column->sort_key = NULL;
-		room = 2 * (size + 1 + length);
-	}
-	column->sort_key_room = room;
-
-	if (column->locale->deterministic)
-	{
-		column->sort_key[size++] = 0;
-		memcpy(column->sort_key + size, data, length);
-		size += length;
-	}
-	column->sort_key_length = size;
-	if ((Pointer) packed != DatumGetPointer(value))
-		pfree(packed);
 }
 
 /*

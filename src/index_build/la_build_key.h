@@ -9,10 +9,10 @@
 #define LA_BUILD_KEY_H
 
 #include "access/itup.h"
-#include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
 
+#include "index_build/la_build_collation.h"
 #include "index_build/la_build_spool.h"
 
 /* How the values of a key column become bytes. */
@@ -25,7 +25,7 @@ typedef enum LaColumnKind
 	LA_COLUMN_FLOAT8,
 	LA_COLUMN_UUID,
 	LA_COLUMN_TEXT,				/* text and varchar ordered by their bytes */
-	LA_COLUMN_COLLATED,			/* the same ordered by ICU's sort keys */
+	LA_COLUMN_COLLATED,			/* the same ordered by sort keys */
 } LaColumnKind;
 
 typedef struct LaKeyColumn
@@ -34,12 +34,7 @@ typedef struct LaKeyColumn
 	int			width;			/* bytes of a value; 0 if it varies */
 	bool		descending;
 	bool		nulls_first;
-
-	/* Of a collated column: the sort key of the current row. */
-	pg_locale_t locale;
-	char	   *sort_key;
-	Size		sort_key_room;
-	int			sort_key_length;
+	LaSortKey	sort_key;		/* of the current row, in a collated column */
 } LaKeyColumn;
 
 /*
@@ -58,7 +53,6 @@ typedef enum LaAbbreviation
 
 typedef struct LaBuildKey
 {
-	MemoryContext context;
 	Relation	index;
 	TupleDesc	tupdesc;
 	int			natts;
@@ -81,6 +75,13 @@ typedef struct LaBuildKey
 
 	/* Leading columns that become bytes; all of them if == nkeyatts. */
 	int			nencoded;
+
+	/*
+	 * The last of these columns has sort keys that are not exact: once
+	 * sorted, the rows are to be compared by core's comparators, each with
+	 * the next, and if one is out of order core has to build the index.
+	 */
+	bool		is_guess;
 
 	/* When none does: abbreviated keys of the first column. */
 	LaAbbreviation abbreviation;
@@ -107,5 +108,6 @@ extern int	la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
 extern int	la_key_compare_order(const LaBuildKey *key, IndexTuple a,
 								 IndexTuple b);
 extern bool la_key_is_complete(const LaBuildKey *key);
+extern Oid	la_key_guessed_collation(const LaBuildKey *key);
 
 #endif							/* LA_BUILD_KEY_H */

@@ -15,6 +15,10 @@
  * Uniqueness is checked here, where equal keys meet; core does it while it
  * sorts.  Of several duplicates the one with the least key is reported.
  *
+ * So is the order, where it is only a guess (see LaBuildKey.is_guess): if each
+ * entry compares as less than the next one, all are in the order that the
+ * comparison defines, and it does not matter how they got there.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -61,6 +65,7 @@ struct LaLoad
 	LaLevel    *leaf;
 	int64		done;			/* entries loaded */
 	bool		are_null;		/* words are NULLs now */
+	bool		disordered;		/* the guess was wrong; nothing is loaded */
 
 	/* What a value has of its word, if that is the whole key. */
 	uint64		value_bits;		/* as many of the lowest bits as it has */
@@ -88,6 +93,7 @@ struct LaLoad
 	IndexTuple	live;
 };
 
+static bool is_next(const LaLoad *load, IndexTuple tuple);
 static int	most_tids(const LaLoad *load, Size base_size);
 static void begin_group(LaLoad *load, Size size, const ItemPointerData *tid);
 static void finish_group(LaLoad *load);
@@ -105,6 +111,7 @@ static IndexTuple truncate_high_key(LaLoad *load, LaLevel *level,
 									OffsetNumber last_offset);
 static LaLevel *make_level(LaLoad *load, uint32 level);
 static Page new_page(LaLoad *load, uint32 level);
+static void finish_levels(LaLoad *load);
 static void link_to_parent(LaLoad *load, LaLevel *level, BlockNumber block);
 static void slide_left(Page page);
 static void write_metapage(LaLoad *load, BlockNumber root, uint32 level);
@@ -247,6 +254,8 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word, uint64 place)
 {
 	Size		size = IndexTupleSize(tuple);
 
+	if (unlikely(load->disordered))
+		return;
 	if (load->uniqueness.unique && la_place_is_alive(place))
 		check_unique_tuple(load, tuple);
 
@@ -259,6 +268,11 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word, uint64 place)
 			load->tids[load->ntids++] = tuple->t_tid;
 			return;
 		}
+		if (load->key->is_guess && !is_next(load, tuple))
+		{
+			load->disordered = true;
+			return;
+		}
 		finish_group(load);
 	}
 	else if (load->leaf == NULL)
@@ -266,6 +280,21 @@ la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word, uint64 place)
 	load->word = word;
 	la_copy(load->base, tuple, size);
 	begin_group(load, size, &tuple->t_tid);
+}
+
+/*
+ * Whether an entry comes after those of the current group.
+ */
+static bool
+is_next(const LaLoad *load, IndexTuple tuple)
+{
+	bool		has_null;
+	int			order = la_key_compare(load->key, load->base, tuple, &has_null);
+
+	if (order == 0)
+		order = ItemPointerCompare(&load->tids[load->ntids - 1],
+								   &tuple->t_tid);
+	return order < 0;
 }
 
 /*
@@ -629,10 +658,24 @@ new_page(LaLoad *load, uint32 level)
 }
 
 /*
+ * Finishes the index.  False if its entries were not in order: then its file
+ * has pages that are of no use.
+ */
+bool
+la_load_end(LaLoad *load)
+{
+	if (!load->disordered)
+		finish_levels(load);
+	la_page_writer_end(load->writer);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, load->done);
+	return !load->disordered;
+}
+
+/*
  * Finishes all levels and writes the metapage, as _bt_uppershutdown().
  */
-void
-la_load_end(LaLoad *load)
+static void
+finish_levels(LaLoad *load)
 {
 	BlockNumber root = P_NONE;
 	uint32		root_level = 0;
@@ -659,8 +702,6 @@ la_load_end(LaLoad *load)
 	}
 
 	write_metapage(load, root, root_level);
-	la_page_writer_end(load->writer);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, load->done);
 }
 
 /*

@@ -32,6 +32,6 @@ extern void la_load_begin_part(LaLoad *load, bool are_null);
 extern void la_load_words(LaLoad *load, const LaRecord *records, int64 count);
 extern void la_load_tuple(LaLoad *load, IndexTuple tuple, uint64 word,
 						  uint64 place);
-extern void la_load_end(LaLoad *load);
+extern bool la_load_end(LaLoad *load);
 
 #endif							/* LA_BUILD_LOAD_H */

@@ -99,6 +99,7 @@ _BUILD_AIMS: dict[str, tuple[float, float]] = {
     "uuid": (3.0, 2.5),
     "text-c": (4.0, 3.0),
     "text-icu": (2.0, 2.0),
+    "text-libc": (2.0, 2.0),
     "int-text": (2.5, 2.5),
     "unique": (4.0, 4.0),
     "reindex": (4.0, 3.0),

@@ -25,7 +25,7 @@ from lookahead.build_measurements import (
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import index_build
 from lookahead.experiments.index_build import SizeDefaults, describe, scenarios_for
-from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE
+from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE, Collation
 from lookahead.experiments.index_build_pages import blanked, pages_sha256
 from lookahead.experiments.index_build_watch import private_bytes
 from lookahead.experiments.scan_table import BLOCK_BYTES
@@ -36,6 +36,12 @@ from lookahead.results import ResultDocument, encode, parse_result, read_result
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
 _SCENARIO = BuildScenario("bigint-random", 1000, 0, 512, 4096)
 _TWO_WORKERS = replace(_SCENARIO, workers=2)
+_ABSENT = Collation(
+    "absent",
+    "CREATE COLLATION absent (provider = libc, locale = 'xx_XX')",
+    "there is no locale xx_XX",
+    "Make one.",
+)
 
 
 def _sample(scenario: BuildScenario, pair: int, arm: Arm, time_ms: float) -> BuildSample:
@@ -195,8 +201,20 @@ def test_private_memory_of_a_process_is_known() -> None:
 
 
 @pytest.mark.end_to_end
-def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wanted_key_without_its_collation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(index_build.DEFAULTS, "demo", small_run.BUILD)
+    monkeypatch.setitem(KEYS, "text-libc", replace(KEYS["text-libc"], collation=_ABSENT))
+    options = ("--demo", "--key", "text-libc", "--output", tmp_path, *_PG_CONFIG)
+    outcome = run_command("run", "index-build", *options)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: there is no locale xx_XX\nhint: Make one." in outcome.stderr
+
+
+@pytest.mark.end_to_end
+def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = replace(small_run.BUILD, keys=(*small_run.BUILD.keys, "text-libc"))
+    monkeypatch.setitem(index_build.DEFAULTS, "demo", wanted)
+    monkeypatch.setitem(KEYS, "text-libc", replace(KEYS["text-libc"], collation=_ABSENT))
     outcome = run_command("run", "index-build", "--demo", "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = tmp_path.glob("*.json")
@@ -213,3 +231,5 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "same pages: 2 indexes of both arms compared byte by byte: equal" in outcome.stdout
     assert "path taken: 200 indexes in 4 samples" in outcome.stdout
     assert "memory: at most" in outcome.stdout
+    notes = [finding.text for finding in found.findings]
+    assert "text-libc is left out: there is no locale xx_XX" in notes

@@ -22,7 +22,7 @@ from lookahead.build_comparisons import (
     peak_memory_share,
 )
 from lookahead.build_measurements import BuildSample, BuildScenario, IndexBuildData
-from lookahead.errors import LabError
+from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_build_keys import (
     INDEX_ROW_BYTES,
     KEYS,
@@ -75,7 +75,14 @@ class SizeDefaults:
 
 
 _DEMO_KEYS = ("int-sorted", "bigint-random", "int-few", "text-c")
-_FULL_ONLY_KEYS = ("text-icu", "int-reverse", "reindex", "concurrent-bigint", "concurrent-text")
+_FULL_ONLY_KEYS = (
+    "text-icu",
+    "text-libc",
+    "int-reverse",
+    "reindex",
+    "concurrent-bigint",
+    "concurrent-text",
+)
 _QUICK_KEYS = tuple(name for name in KEYS if name not in _FULL_ONLY_KEYS)
 DEFAULTS: dict[Size, SizeDefaults] = {
     "demo": SizeDefaults(500_000, _DEMO_KEYS, (0,), (512,), (DEFAULT_EXTEND_KB,), 6),
@@ -248,17 +255,17 @@ class _IndexBuild:
 
     def _available(self, connection: psycopg.Connection[Any]) -> list[BuildKey]:
         """The keys to measure, without those that need what the server lacks."""
-        keys = [KEYS[name] for name in self._wanted.keys]
-        query = "SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'"
-        if _value(connection, query) or not any(key.icu for key in keys):
-            return keys
-        if self._explicit:
-            raise LabError(
-                "this server was built without ICU",
-                "Leave text-icu out, or name another server with --pg-config.",
-            )
-        self._run.find("note", "keys that need ICU are left out: this server has none")
-        return [key for key in keys if not key.icu]
+        keys = []
+        for key in (KEYS[name] for name in self._wanted.keys):
+            if key.collation is None or key.collation.is_there(connection):
+                keys.append(key)
+            elif self._explicit:
+                raise LabError(
+                    key.collation.missing, key.collation.hint, status=ExitStatus.ENVIRONMENT
+                )
+            else:
+                self._run.find("note", f"{key.name} is left out: {key.collation.missing}")
+        return keys
 
     @property
     def _data(self) -> IndexBuildData:

@@ -25,8 +25,40 @@ Command = Literal["create", "concurrently", "reindex"]
 
 
 @dataclass(frozen=True)
+class Collation:
+    """A collation that not every server has: what says that it is missing, and what to do."""
+
+    name: str
+    make: str
+    missing: str
+    hint: str
+
+    def is_there(self, connection: psycopg.Connection[Any]) -> bool:
+        """Whether it can be used, made if need be."""
+        try:
+            connection.execute(self.make)
+        except (psycopg.errors.InvalidParameterValue, psycopg.errors.FeatureNotSupported):
+            return False
+        return True
+
+
+_ICU = Collation(
+    "lookahead_icu",
+    "CREATE COLLATION IF NOT EXISTS lookahead_icu (provider = icu, locale = 'und')",
+    "this server was built without ICU",
+    "Leave text-icu out, or name another server with --pg-config.",
+)
+_LIBC = Collation(
+    "lookahead_libc",
+    "CREATE COLLATION IF NOT EXISTS lookahead_libc (provider = libc, locale = 'en_US.UTF-8')",
+    "the C library has no locale en_US.UTF-8",
+    "Leave text-libc out, or make it: localedef -i en_US -f UTF-8 en_US.UTF-8 (as root).",
+)
+
+
+@dataclass(frozen=True)
 class BuildKey:
-    """`definition` is what CREATE INDEX says in parentheses; `icu` says that it needs ICU.
+    """`definition` is what CREATE INDEX says in parentheses; `collation`, what it needs for that.
 
     A `fresh` key is measured before the table is vacuumed: none of its pages is all-visible.
     `command` is what builds the index.
@@ -37,7 +69,7 @@ class BuildKey:
     definition: str
     unique: bool = False
     table: str = TABLE
-    icu: bool = False
+    collation: Collation | None = None
     fresh: bool = False
     command: Command = "create"
 
@@ -80,7 +112,10 @@ _ALL = (
     BuildKey("timestamptz", "timestamptz, random", "at"),
     BuildKey("uuid", "uuid, random", "token"),
     BuildKey("text-c", 'text of 14 characters, "C"', 'name COLLATE "C"'),
-    BuildKey("text-icu", "text of 14 characters, ICU", 'name COLLATE "und-x-icu"', icu=True),
+    BuildKey("text-icu", "text of 14 characters, ICU", f"name COLLATE {_ICU.name}", collation=_ICU),
+    BuildKey(
+        "text-libc", "text of 14 characters, en_US", f"name COLLATE {_LIBC.name}", collation=_LIBC
+    ),
     BuildKey("int-text", 'int of 201 values and text, "C"', 'few, name COLLATE "C"'),
     BuildKey("unique", "int, sorted, unique", "id", unique=True),
     BuildKey("reindex", "bigint, random, REINDEX", "random", command="reindex"),

@@ -63,13 +63,15 @@ struct LaPageWriter
 	XLogRecPtr	start_redo;		/* redo pointer when we began */
 	MemoryContext context;
 
+	int			room;			/* of the arrays, at most batch_blocks */
 	int			npending;
 	int			nlogged;		/* of them, the first ones */
-	PendingPage *pending;		/* batch_blocks entries */
+	PendingPage *pending;
 	int			nfree;
-	Page	   *free_pages;		/* batch_blocks entries */
+	Page	   *free_pages;
 };
 
+static void double_room(LaPageWriter *writer);
 static void release_page(LaPageWriter *writer, Page page);
 static void flush_batch(LaPageWriter *writer);
 static void log_pages(LaPageWriter *writer);
@@ -95,8 +97,9 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->file_blocks = smgrnblocks(writer->smgr, MAIN_FORKNUM);
 	writer->start_redo = GetRedoRecPtr();
 	writer->context = CurrentMemoryContext;
-	writer->pending = palloc(writer->batch_blocks * sizeof(PendingPage));
-	writer->free_pages = palloc(writer->batch_blocks * sizeof(Page));
+	writer->room = WAL_RECORD_PAGES;
+	writer->pending = palloc(writer->room * sizeof(PendingPage));
+	writer->free_pages = palloc(writer->room * sizeof(Page));
 	return writer;
 }
 
@@ -110,7 +113,7 @@ la_page_writer_begin_relay(shm_mq_handle *relay)
 	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
 
 	writer->relay = relay;
-	writer->batch_blocks = 1;
+	writer->batch_blocks = writer->room = 1;
 	writer->context = CurrentMemoryContext;
 	writer->free_pages = palloc(sizeof(Page));
 	return writer;
@@ -143,6 +146,8 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 		release_page(writer, page);
 		return;
 	}
+	if (writer->npending == writer->room)
+		double_room(writer);
 	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
@@ -150,6 +155,19 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 		log_pages(writer);
 	if (writer->npending == writer->batch_blocks)
 		flush_batch(writer);
+}
+
+/*
+ * Makes room for more pages of a batch: a small index never needs it.
+ */
+static void
+double_room(LaPageWriter *writer)
+{
+	writer->room = Min(2 * writer->room, writer->batch_blocks);
+	writer->pending = repalloc(writer->pending,
+							   writer->room * sizeof(PendingPage));
+	writer->free_pages = repalloc(writer->free_pages,
+								  writer->room * sizeof(Page));
 }
 
 /*
@@ -175,7 +193,7 @@ la_page_writer_end(LaPageWriter *writer)
 static void
 release_page(LaPageWriter *writer, Page page)
 {
-	if (writer->nfree < writer->batch_blocks)
+	if (writer->nfree < writer->room)
 		writer->free_pages[writer->nfree++] = page;
 	else
 		pfree(page);

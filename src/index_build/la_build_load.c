@@ -49,6 +49,13 @@ typedef struct LaLevel
 /* Bytes of the index tuple of a key that is a word, see LaBuildKey.is_word. */
 #define WORD_TUPLE_SIZE MAXALIGN(sizeof(IndexTupleData) + sizeof(uint64))
 
+/*
+ * Largest index tuple with a posting list: a tenth of a page, less one line
+ * pointer, as in _bt_load().
+ */
+#define LARGEST_POSTING \
+	MAXALIGN_DOWN(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData))
+
 /* More than an item, its line pointer and what add_item() keeps free take. */
 #define CLOSE_TO_FULL 64
 
@@ -77,14 +84,14 @@ struct LaLoad
 	 * list.
 	 */
 	bool		deduplicate;
-	ItemPointer tids;
+	ItemPointer tids;			/* room for LARGEST_POSTING */
 	int			ntids;			/* 0: there is no group */
 	int			max_tids;		/* for this group; 1 without deduplication */
 	uint64		word;
 	bool		isnull;
 	Size		base_size;
 	IndexTuple	base;			/* room for the largest tuple */
-	IndexTuple	posting;		/* likewise */
+	IndexTuple	posting;		/* room for LARGEST_POSTING */
 
 	/* The last live entry of a unique index. */
 	bool		has_live;
@@ -147,6 +154,7 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 			  LaUniqueness uniqueness, LaPageWriter *writer)
 {
 	LaLoad	   *load = palloc0(sizeof(LaLoad));
+	Size		largest = key->is_word ? WORD_TUPLE_SIZE : INDEX_SIZE_MASK + 1;
 
 	load->output.begin_part = output_begin_part;
 	load->output.add_words = output_add_words;
@@ -168,10 +176,11 @@ la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
 		load->flipped_bits = (uint64) la_key_value_of_word(&key->columns[0], 0) &
 			load->value_bits;
 	}
-	load->base = palloc(INDEX_SIZE_MASK + 1);
-	load->posting = palloc(INDEX_SIZE_MASK + 1);
-	load->live = palloc(INDEX_SIZE_MASK + 1);
-	load->tids = palloc(BLCKSZ);
+	load->base = palloc(largest);
+	load->posting = palloc(LARGEST_POSTING);
+	load->tids = palloc(LARGEST_POSTING);
+	if (uniqueness.unique)
+		load->live = palloc(largest);
 	return load;
 }
 
@@ -299,18 +308,14 @@ is_next(const LaLoad *load, IndexTuple tuple)
 
 /*
  * Most TIDs in a posting list whose base has a given size.  The limit is
- * that of _bt_load(): a tenth of a page, less one line pointer, applied as
- * in _bt_dedup_save_htid().
+ * applied as in _bt_dedup_save_htid().
  */
 static int
 most_tids(const LaLoad *load, Size base_size)
 {
-	const Size	largest =
-		MAXALIGN_DOWN(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData));
-
-	if (!load->deduplicate || base_size >= largest)
+	if (!load->deduplicate || base_size >= LARGEST_POSTING)
 		return 1;
-	return Max((largest - base_size) / sizeof(ItemPointerData), 1);
+	return Max((LARGEST_POSTING - base_size) / sizeof(ItemPointerData), 1);
 }
 
 /*

@@ -174,7 +174,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
 	la_spool_init(&sort->nulls, &sort->pool, key->kind);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
-												ALLOCSET_DEFAULT_SIZES);
+												ALLOCSET_SMALL_SIZES);
 	if (key->kind == LA_RECORD_BYTES)
 	{
 		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));

@@ -67,7 +67,7 @@ la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share)
 	memset(pool, 0, sizeof(*pool));
 	pool->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "index build entries",
-										  ALLOCSET_DEFAULT_SIZES);
+										  ALLOCSET_SMALL_SIZES);
 	pool->limit = la_pool_chunks(bytes);
 	pool->share = share;
 }

@@ -107,6 +107,8 @@ static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 					   const ItemPointerData *tid, const Datum *values,
 					   const bool *isnull);
 static void remember_dead(LaSort *sort, uint64 place);
+static void begin_buckets(LaSort *sort, double fraction_done);
+static void leave_share(LaSort *sort);
 static LaBuckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
 static void drain_buckets(LaSort *sort, LaBuckets *buckets, int word);
 static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
@@ -373,27 +375,49 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 
 	la_spool_to_file(&sort->nulls);
 	if (sort->buckets == NULL && sort->spool.ordered)
-	{
 		la_spool_to_file(&sort->spool);
-		return;
-	}
-	if (sort->buckets == NULL)
+	else
 	{
-		double		more = 1 / Max(fraction_done, 0.001);
-		double		wanted = Max(sort->spool.nbytes * more * 8 / sort->bytes,
-								 sort->spool.nrecords * more / BUCKET_ENTRIES);
-		int			most = most_buckets(sort->pool.limit, MAX_FILE_BUCKETS);
-
-		int64		limit = sort->pool.limit;
-
-		sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
-									 Max((int) Min(wanted, most), 2));
-		/* no early move to files, which would be one of many small pieces */
-		sort->pool.limit = sort->pool.nused + sort->reserve;
-		la_buckets_distribute(sort->buckets, &sort->spool);
-		sort->pool.limit = limit;
+		if (sort->buckets == NULL)
+			begin_buckets(sort, fraction_done);
+		la_buckets_to_files(sort->buckets);
 	}
-	la_buckets_to_files(sort->buckets);
+	if (sort->pool.share != NULL)
+		leave_share(sort);
+}
+
+/*
+ * Makes buckets for what has come and what is to come, and moves the former there.
+ */
+static void
+begin_buckets(LaSort *sort, double fraction_done)
+{
+	double		more = 1 / Max(fraction_done, 0.001);
+	double		wanted = Max(sort->spool.nbytes * more * 8 / sort->bytes,
+							 sort->spool.nrecords * more / BUCKET_ENTRIES);
+	int64		limit = sort->pool.limit;
+
+	sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
+								 Max((int) Min(wanted,
+											   most_buckets(limit, MAX_FILE_BUCKETS)),
+									 2));
+	/* no early move to files, which would be one of many small pieces */
+	sort->pool.limit = sort->pool.nused + sort->reserve;
+	la_buckets_distribute(sort->buckets, &sort->spool);
+	sort->pool.limit = limit;
+}
+
+/*
+ * Goes on with the memory that is this process's own.
+ */
+static void
+leave_share(LaSort *sort)
+{
+	int64		limit = sort->pool.limit;
+
+	la_pool_leave_share(&sort->pool, sort->reserve);
+	sort->bytes -= (limit - sort->pool.limit) * LA_CHUNK_SIZE;
+	sort->reserve = reserve_of(sort->pool.limit);
 }
 
 /*

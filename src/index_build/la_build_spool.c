@@ -32,6 +32,7 @@
 /* Fewest chunks that a pool can do with. */
 #define MIN_CHUNKS 8
 
+static void free_chunks(LaChunkPool *pool);
 static LaChunk *pool_take(LaChunkPool *pool);
 static void pool_give(LaChunkPool *pool, LaChunk *chunk);
 static LaChunk *read_chunk(LaSpool *spool);
@@ -73,15 +74,34 @@ la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share)
 }
 
 /*
- * True if all chunks but a reserve are in use.
+ * True if all chunks but a reserve are in use, or all that the processes share,
+ * even if others have more of those than this one.
  */
 bool
 la_pool_is_full(const LaChunkPool *pool, int64 reserve)
 {
-	if (pool->nused + reserve < pool->limit)
-		return false;
-	return pool->share == NULL ||
-		pg_atomic_read_u64(&pool->share->nallocated) >= pool->share->limit;
+	if (pool->share != NULL)
+		return pg_atomic_read_u64(&pool->share->nallocated) >= pool->share->limit;
+	return pool->nused + reserve >= pool->limit;
+}
+
+/*
+ * Stops to share, and frees the memory; no chunk is in use.  From now on the
+ * pool keeps to its own limit, or to what others have left of that, and these find
+ * so much in use whether it is or not.  The reserve is not shared.
+ */
+void
+la_pool_leave_share(LaChunkPool *pool, int64 reserve)
+{
+	LaPoolShare *share = pool->share;
+	int64		others = pg_atomic_read_u64(&share->nallocated) - pool->nallocated;
+
+	pool->limit = Max(Min(pool->limit, share->limit - others + reserve),
+					  MIN_CHUNKS);
+	pg_atomic_fetch_add_u64(&share->nallocated,
+							pool->limit - reserve - pool->nallocated);
+	pool->share = NULL;
+	free_chunks(pool);
 }
 
 /*
@@ -91,13 +111,18 @@ la_pool_is_full(const LaChunkPool *pool, int64 reserve)
 void
 la_pool_reset(LaChunkPool *pool, int64 bytes)
 {
+	Assert(pool->share == NULL);
+	free_chunks(pool);
+	pool->limit = la_pool_chunks(bytes);
+}
+
+static void
+free_chunks(LaChunkPool *pool)
+{
 	Assert(pool->nused == 0);
 	MemoryContextReset(pool->context);
-	if (pool->share != NULL)
-		pg_atomic_fetch_sub_u64(&pool->share->nallocated, pool->nallocated);
 	pool->free_chunks = NULL;
 	pool->nallocated = 0;
-	pool->limit = la_pool_chunks(bytes);
 }
 
 static LaChunk *

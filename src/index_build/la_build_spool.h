@@ -61,8 +61,9 @@ typedef struct LaChunk
 #define LA_SPOOL_PREFETCH 128
 
 /*
- * Memory of several processes, none of which needs to give any back while
- * another one leaves some.
+ * Memory of several processes, of which each may take what is left until there is
+ * none.  Then they all give theirs back, as soon as they notice, and each keeps to
+ * its own limit.
  */
 typedef struct LaPoolShare
 {
@@ -187,6 +188,7 @@ extern void la_copy(void *to, const void *from, Size size);
 extern int64 la_pool_chunks(int64 bytes);
 extern void la_pool_init(LaChunkPool *pool, int64 bytes, LaPoolShare *share);
 extern bool la_pool_is_full(const LaChunkPool *pool, int64 reserve);
+extern void la_pool_leave_share(LaChunkPool *pool, int64 reserve);
 extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
 						  LaRecordKind kind);

@@ -11,15 +11,17 @@
  * texts that ICU takes for equal are distinguished by their bytes, these
  * follow after a zero byte, which the sort key does not contain.
  *
- * Those of the C library, made by strxfrm(), are not: in some locales of some
- * versions their order is not that of strcoll(), which defines the order of
- * an index (see pg_locale_libc.c).  A build may take them for a guess at the
- * order, which it then has to check (see la_build_load.c).  So it is enough to
- * keep their beginning, where what matters most is: glibc's weights come in
- * levels that are separated by a byte 1, first those that tell letters apart,
- * then, three times as long, accents, case and the rest.  Other libraries may
- * do it otherwise.  What is cut off at the first byte 1, or at any length, still
- * sorts before what it is a prefix of, so it gives no wrong order.
+ * Those of the C library, made by strxfrm(), are not: their order is not
+ * always that of strcoll(), which defines the order of an index (see
+ * pg_locale_libc.c).  A build may take them for a guess at the order, which it
+ * then has to check (see la_build_load.c).  So it is enough to keep their
+ * beginning, where what matters most is: glibc's weights come in levels that
+ * are separated by a byte 1, first those that tell letters apart, then, three
+ * times as long, accents, case and the rest.  The disagreements that are known
+ * are in the last level: in most locales of glibc 2.36 an ideograph and a sign
+ * behind it come before the ideograph by strcoll(), after it by strxfrm().  What is
+ * cut off at the first byte 1, or at any length, still sorts before what it is a
+ * prefix of, so other libraries may do it otherwise.
  *
  *-------------------------------------------------------------------------
  */

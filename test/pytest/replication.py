@@ -35,12 +35,12 @@ def standby_of(
 
 
 def wait_for_replay(primary: Connection, standby: Connection) -> None:
-    """Return once the standby has replayed what the primary has flushed by now.
+    """Return once the standby has replayed what the primary has written by now.
 
-    What is inserted and not flushed does not reach the standby, nor does a position just behind a
-    page header.
+    A message flushes it. What is inserted and not flushed, as by a statement that changes no row
+    but prunes pages, reaches the standby at any time later.
     """
-    position = scalar(primary, "SELECT pg_current_wal_flush_lsn()")
+    position = scalar(primary, "SELECT pg_logical_emit_message(false, 'replay', '', true)")
     replayed = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
     what = "the standby has replayed everything"
     wait_until(lambda: scalar(standby, replayed), what, _REPLAY_SECONDS)

@@ -194,25 +194,17 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool)
 {
 	LaChunkPool *pool = spool->pool;
 	LaSpoolReader reader;
-	LaRecord   *record;
 
 	la_spool_read(spool, &reader, false);
 	while (la_spool_next_chunk(&reader))
 	{
 		while (reader.at < reader.end)
 		{
-			LaSpool    *target;
-			LaRecord   *copy;
-			Size		size;
+			LaRecord   *record = (LaRecord *) reader.at;
+			LaSpool    *target =
+				&buckets->spools[la_bucket_of(buckets, record->word)];
 
-			record = (LaRecord *) reader.at;
-			target = &buckets->spools[la_bucket_of(buckets, record->word)];
-			size = la_record_size(spool->kind, record);
-			copy = la_spool_add(target, record->word, record->place, size);
-			if (size > sizeof(LaRecord))
-				la_copy(la_record_tuple(copy), la_record_tuple(record),
-						size - sizeof(LaRecord));
-			reader.at += size;
+			reader.at += la_spool_add_copy(target, record->word, record);
 		}
 		if (pool->nused > pool->limit)
 			la_buckets_to_files(buckets);

@@ -109,7 +109,8 @@ static void add_record(LaSort *sort, LaSpool *spool, uint64 word, uint64 place,
 static void remember_dead(LaSort *sort, uint64 place);
 static void begin_buckets(LaSort *sort, double fraction_done);
 static void leave_share(LaSort *sort);
-static LaBuckets *make_buckets(LaSort *sort, uint64 low, uint64 high, int count);
+static LaBuckets *make_buckets(LaSort *sort, uint64 low, uint64 high,
+							   double wanted, int most);
 static void drain_buckets(LaSort *sort, LaBuckets *buckets, int word);
 static void drain(LaSort *sort, LaSpool *spool, int word, uint64 low,
 				  uint64 high);
@@ -397,10 +398,8 @@ begin_buckets(LaSort *sort, double fraction_done)
 							 sort->spool.nrecords * more / BUCKET_ENTRIES);
 	int64		limit = sort->pool.limit;
 
-	sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX,
-								 Max((int) Min(wanted,
-											   most_buckets(limit, MAX_FILE_BUCKETS)),
-									 2));
+	sort->buckets = make_buckets(sort, 0, PG_UINT64_MAX, wanted,
+								 MAX_FILE_BUCKETS);
 	/* no early move to files, which would be one of many small pieces */
 	sort->pool.limit = sort->pool.nused + sort->reserve;
 	la_buckets_distribute(sort->buckets, &sort->spool);
@@ -456,11 +455,16 @@ la_sort_finish(LaSort *sort, LaOutput *output)
 	}
 }
 
+/*
+ * Makes as many buckets as are wanted, if `most` and memory allow.
+ */
 static LaBuckets *
-make_buckets(LaSort *sort, uint64 low, uint64 high, int count)
+make_buckets(LaSort *sort, uint64 low, uint64 high, double wanted, int most)
 {
+	int			count = Min(wanted, most_buckets(sort->pool.limit, most));
+
 	return la_buckets_make(&sort->pool, sort->key->kind, &sort->sample,
-						   low, high, count);
+						   low, high, Max(count, 2));
 }
 
 static void
@@ -521,8 +525,7 @@ drain_whole(LaSort *sort)
 
 	wanted = Max(spool->nrecords / BUCKET_ENTRIES,
 				 2 * sort_size(spool) / sort->sort_bytes);
-	wanted = Min(wanted, most_buckets(sort->pool.limit, MAX_BUCKETS));
-	buckets = make_buckets(sort, 0, PG_UINT64_MAX, Max(wanted, 2));
+	buckets = make_buckets(sort, 0, PG_UINT64_MAX, wanted, MAX_BUCKETS);
 	la_buckets_distribute(buckets, spool);
 	drain_buckets(sort, buckets, 0);
 }
@@ -545,10 +548,9 @@ drain(LaSort *sort, LaSpool *spool, int word, uint64 low, uint64 high)
 		sort_in_memory(sort, spool, word);
 	else if (low < high)
 	{
-		int			most = most_buckets(sort->pool.limit, MAX_FILE_BUCKETS);
 		int64		wanted = 4 * sort_size(spool) / sort->sort_bytes;
-		LaBuckets  *buckets = make_buckets(sort, low, high,
-										   Max(Min(wanted, most), 2));
+		LaBuckets  *buckets = make_buckets(sort, low, high, wanted,
+										   MAX_FILE_BUCKETS);
 
 		la_buckets_distribute(buckets, spool);
 		if (sort->pool.nused > sort->pool.limit / 2)
@@ -588,17 +590,13 @@ drain_next_word(LaSort *sort, LaSpool *spool, int word)
 	while ((record = la_spool_next(&reader)) != NULL)
 	{
 		uint64		bytes;
-		Size		size = la_record_size(spool->kind, record);
-		LaRecord   *copy;
 
 		more |= la_key_next_word(sort->key, la_record_tuple(record), word,
 								 &bytes);
 		low = Min(low, bytes);
 		high = Max(high, bytes);
 		la_sample_add(&sort->sample, bytes);
-		copy = la_spool_add(&next, bytes, record->place, size);
-		memcpy(la_record_tuple(copy), la_record_tuple(record),
-			   size - sizeof(LaRecord));
+		la_spool_add_copy(&next, bytes, record);
 		if (sort->pool.nused > sort->pool.limit)
 			la_spool_to_file(&next);
 	}

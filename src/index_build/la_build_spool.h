@@ -231,6 +231,22 @@ la_spool_add(LaSpool *spool, uint64 word, uint64 place, Size size)
 }
 
 /*
+ * Adds a copy of a record of the same kind, with a word of its own.  Returns
+ * its size.
+ */
+static inline Size
+la_spool_add_copy(LaSpool *spool, uint64 word, const LaRecord *record)
+{
+	Size		size = la_record_size(spool->kind, record);
+	LaRecord   *copy = la_spool_add(spool, word, record->place, size);
+
+	if (size > sizeof(LaRecord))
+		la_copy(la_record_tuple(copy), la_record_tuple(record),
+				size - sizeof(LaRecord));
+	return size;
+}
+
+/*
  * The next record, or NULL at the end.  It stays valid until the next call,
  * or until la_spool_release() if the reader keeps chunks.
  */

@@ -36,12 +36,7 @@ from lookahead.results import ResultDocument, encode, parse_result, read_result
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
 _SCENARIO = BuildScenario("bigint-random", 1000, 0, 512, 4096)
 _TWO_WORKERS = replace(_SCENARIO, workers=2)
-_ABSENT = Collation(
-    "absent",
-    "CREATE COLLATION absent (provider = libc, locale = 'xx_XX')",
-    "there is no locale xx_XX",
-    "Make one.",
-)
+_ABSENT = Collation("absent", "libc", "xx_XX", "there is no locale xx_XX", "Make one.")
 
 
 def _sample(scenario: BuildScenario, pair: int, arm: Arm, time_ms: float) -> BuildSample:

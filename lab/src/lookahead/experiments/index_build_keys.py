@@ -29,14 +29,18 @@ class Collation:
     """A collation that not every server has: what says that it is missing, and what to do."""
 
     name: str
-    make: str
+    provider: Literal["icu", "libc"]
+    locale: str
     missing: str
     hint: str
 
     def is_there(self, connection: psycopg.Connection[Any]) -> bool:
         """Whether it can be used, made if need be."""
         try:
-            connection.execute(self.make)
+            connection.execute(
+                f"CREATE COLLATION IF NOT EXISTS {self.name} "
+                f"(provider = {self.provider}, locale = '{self.locale}')"
+            )
         except (psycopg.errors.InvalidParameterValue, psycopg.errors.FeatureNotSupported):
             return False
         return True
@@ -44,13 +48,15 @@ class Collation:
 
 _ICU = Collation(
     "lookahead_icu",
-    "CREATE COLLATION IF NOT EXISTS lookahead_icu (provider = icu, locale = 'und')",
+    "icu",
+    "und",
     "this server was built without ICU",
     "Leave text-icu out, or name another server with --pg-config.",
 )
 _LIBC = Collation(
     "lookahead_libc",
-    "CREATE COLLATION IF NOT EXISTS lookahead_libc (provider = libc, locale = 'en_US.UTF-8')",
+    "libc",
+    "en_US.UTF-8",
     "the C library has no locale en_US.UTF-8",
     "Leave text-libc out, or make it: localedef -i en_US -f UTF-8 en_US.UTF-8 (as root).",
 )

@@ -42,10 +42,8 @@ def need_extension(connection: Connection, name: str) -> None:
 
 def stands_at(watcher: Connection, point: str) -> bool:
     """Does a session wait at an injection point?"""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = %s"
-    row = watcher.execute(waiting, (point,)).fetchone()
-    assert row is not None
-    return bool(row[0])
+    waiting = f"SELECT count(*) FROM pg_stat_activity WHERE wait_event = '{point}'"
+    return bool(scalar(watcher, waiting))
 
 
 def scalar(connection: Connection, sql: str) -> Any:

@@ -10,7 +10,7 @@ from index_build.twins import SWITCH, Twins
 from lookahead.extension import Stage
 
 # Small, so that a scan of any but the smallest table is a synchronised one.
-BUILDER = {
+_BUILDER = {
     **QUIET,
     SWITCH: "on",
     "shared_buffers": "1MB",
@@ -21,7 +21,7 @@ BUILDER = {
 
 @pytest.fixture(scope="module")
 def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
-    with server_factory(stage=stage, settings=BUILDER) as started:
+    with server_factory(stage=stage, settings=_BUILDER) as started:
         with started.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
         yield started

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_explain.c
- *	  EXPLAIN (LOOKAHEAD): what was done under each scan, or why not
+ *	  EXPLAIN (LOOKAHEAD): what was done under each node, or why not
  *
  * Nothing is printed unless the option is given, so the output of a plain
  * EXPLAIN is core's to the byte.  Counters are those of the process that
@@ -12,17 +12,19 @@
 #include "postgres.h"
 
 #include "commands/defrem.h"
-#include "commands/explain.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #include "executor/instrument.h"
 #include "storage/bufmgr.h"
 
-#include "attach/la_attach.h"
+#include "attach/la_methods.h"
 #include "attach/la_registry.h"
+#include "attach/la_worker_counters.h"
+#include "la_compat.h"
+#include "la_counters.h"
 #include "la_explain.h"
-#include "la_stats.h"
-#include "statistics/la_worker_counters.h"
+#include "la_feature.h"
+#include "la_reason.h"
 
 typedef struct LaExplainOptions
 {
@@ -30,35 +32,32 @@ typedef struct LaExplainOptions
 } LaExplainOptions;
 
 static int	extension_id;
-static explain_per_node_hook_type next_explain_per_node = NULL;
 
 static void lookahead_option(ExplainState *es, DefElem *opt,
 							 ParseState *pstate);
-static void explain_per_node(PlanState *planstate, List *ancestors,
-							 const char *relationship, const char *plan_name,
-							 ExplainState *es);
 static const char *node_status(const LaNode *node, const ExplainState *es);
-static LaScanCounters summed_counters(const LaNode *node);
+static LaCounters summed_counters(const LaNode *node);
 static bool misses_workers(const LaNode *node);
 static void explain_text(const LaNode *node, ExplainState *es);
-static void print_text(const LaNode *node, ExplainState *es);
-static void print_count(ExplainState *es, const char *name, uint64 count);
 static void explain_properties(const LaNode *node, ExplainState *es);
-static void print_properties(const LaNode *node, ExplainState *es);
-static double mean_distance(const LaScanCounters *counters);
+static void show_node(const LaNode *node, ExplainState *es);
+static void print_counter(const LaCounters *counters, int position,
+						  ExplainState *es);
+static void add_counter(const LaCounters *counters, int position,
+						ExplainState *es);
+static void show_mode(const LaNode *node, ExplainState *es);
+static double mean_of(const LaCounters *counters, int position);
 static bool knows_wait(const LaNode *node);
 static double waited_ms(const LaNode *node);
 
 /*
- * Registers the option and installs the hook.
+ * Registers the option.
  */
 void
 la_explain_init(void)
 {
 	extension_id = GetExplainExtensionId("pg_lookahead");
-	RegisterExtensionExplainOption("lookahead", lookahead_option);
-	next_explain_per_node = explain_per_node_hook;
-	explain_per_node_hook = explain_per_node;
+	la_compat_register_boolean_explain_option("lookahead", lookahead_option);
 }
 
 /*
@@ -78,31 +77,29 @@ lookahead_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 }
 
 /*
- * explain_per_node_hook.
+ * Prints what was done under a node, if that was asked for.
  */
-static void
-explain_per_node(PlanState *planstate, List *ancestors,
-				 const char *relationship, const char *plan_name,
-				 ExplainState *es)
+void
+la_explain_node(PlanState *planstate, ExplainState *es)
 {
 	/* What is shown for a scan of a query that we were told to leave. */
-	static LaNode disabled = {.reason = LA_REASON_DISABLED};
+	static LaNode unregistered = {0};
 	LaExplainOptions *options;
 	LaNode	   *node;
 	LaFeature	feature;
 
-	if (next_explain_per_node)
-		next_explain_per_node(planstate, ancestors, relationship, plan_name,
-							  es);
-
 	options = GetExplainExtensionState(es, extension_id);
 	if (options == NULL || !options->lookahead)
 		return;
-	if (!la_attach_feature(planstate, &feature))
+	if (!la_methods_feature(planstate, &feature))
 		return;
 	node = la_registry_find(planstate);
-	if (node == NULL || !node->classified)
-		node = &disabled;
+	if (node == NULL)
+	{
+		node = &unregistered;
+		node->reason = la_feature_ported(feature) ? LA_REASON_DISABLED :
+			LA_REASON_SERVER_VERSION;
+	}
 	else
 		la_worker_counters_collect(node->query);
 
@@ -126,12 +123,12 @@ node_status(const LaNode *node, const ExplainState *es)
 /*
  * The counters of all processes that executed the node.
  */
-static LaScanCounters
+static LaCounters
 summed_counters(const LaNode *node)
 {
-	LaScanCounters sum = node->counters;
+	LaCounters	sum = node->counters;
 
-	la_scan_counters_add(&sum, &node->worker_counters);
+	la_counters_add(&sum, &node->worker_counters);
 	return sum;
 }
 
@@ -156,54 +153,10 @@ explain_text(const LaNode *node, ExplainState *es)
 	else
 	{
 		appendStringInfoString(es->str, "Lookahead:");
-		print_text(node, es);
+		show_node(node, es);
 		appendStringInfo(es->str, "%s\n",
 						 misses_workers(node) ? " workers=uncounted" : "");
 	}
-}
-
-/*
- * The counters that mean something for this kind of scan.
- */
-static void
-print_text(const LaNode *node, ExplainState *es)
-{
-	LaScanCounters sum = summed_counters(node);
-	const LaScanCounters *c = &sum;
-	bool		index_scan = node->feature == LA_FEATURE_INDEX_SCAN;
-	bool		knows_pages = index_scan || node->feature == LA_FEATURE_BITMAP_SCAN;
-
-	print_count(es, "scans", c->scans);
-	if (knows_pages)
-		print_count(es, "prefetched", c->prefetched);
-	print_count(es, "requests", c->requests);
-	print_count(es, "advised", c->advised);
-	if (knows_pages)
-		print_count(es, "bridged", c->bridged);
-	print_count(es, "pauses", c->pauses);
-	if (index_scan)
-	{
-		print_count(es, "direct", c->direct);
-		print_count(es, "repeated", c->repeated);
-	}
-	if (knows_pages)
-		appendStringInfo(es->str, " distance=%.1f/" UINT64_FORMAT,
-						 mean_distance(c), c->distance_max);
-	if (index_scan)
-	{
-		print_count(es, "kills", c->killed);
-		print_count(es, "restarts", c->restarts);
-	}
-	else
-		appendStringInfo(es->str, " mode=%s", node->mode ? node->mode : "none");
-	if (knows_wait(node))
-		appendStringInfo(es->str, " waited=%.3fms", waited_ms(node));
-}
-
-static void
-print_count(ExplainState *es, const char *name, uint64 count)
-{
-	appendStringInfo(es->str, " %s=" UINT64_FORMAT, name, count);
 }
 
 static void
@@ -215,7 +168,7 @@ explain_properties(const LaNode *node, ExplainState *es)
 		ExplainPropertyText("Reason", la_reason_text(node->reason), es);
 	else if (es->analyze)
 	{
-		print_properties(node, es);
+		show_node(node, es);
 		if (misses_workers(node))
 			ExplainPropertyText("Workers", "uncounted", es);
 	}
@@ -223,54 +176,82 @@ explain_properties(const LaNode *node, ExplainState *es)
 }
 
 /*
- * Like print_text().
+ * What means something for this kind of scan, in any format.
  */
 static void
-print_properties(const LaNode *node, ExplainState *es)
+show_node(const LaNode *node, ExplainState *es)
 {
-	LaScanCounters sum = summed_counters(node);
-	const LaScanCounters *c = &sum;
-	bool		index_scan = node->feature == LA_FEATURE_INDEX_SCAN;
-	bool		knows_pages = index_scan || node->feature == LA_FEATURE_BITMAP_SCAN;
+	const LaFeatureInfo *info = la_feature_info(node->feature);
+	LaCounters	sum = summed_counters(node);
+	bool		is_text = es->format == EXPLAIN_FORMAT_TEXT;
 
-	ExplainPropertyUInteger("Scans", NULL, c->scans, es);
-	if (knows_pages)
-		ExplainPropertyUInteger("Prefetched Blocks", NULL, c->prefetched, es);
-	ExplainPropertyUInteger("Requests", NULL, c->requests, es);
-	ExplainPropertyUInteger("Advised Blocks", NULL, c->advised, es);
-	if (knows_pages)
-		ExplainPropertyUInteger("Bridged Blocks", NULL, c->bridged, es);
-	ExplainPropertyUInteger("Pauses", NULL, c->pauses, es);
-	if (index_scan)
+	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
-		ExplainPropertyUInteger("Direct Blocks", NULL, c->direct, es);
-		ExplainPropertyUInteger("Repeated Blocks", NULL, c->repeated, es);
+		if (!la_counter_in(info->explained, i))
+			continue;
+		if (is_text)
+			print_counter(&sum, i, es);
+		else
+			add_counter(&sum, i, es);
 	}
-	if (knows_pages)
-	{
-		ExplainPropertyFloat("Mean Distance", NULL, mean_distance(c), 1, es);
-		ExplainPropertyUInteger("Max Distance", NULL, c->distance_max, es);
-	}
-	if (index_scan)
-	{
-		ExplainPropertyUInteger("Killed Items", NULL, c->killed, es);
-		ExplainPropertyUInteger("Restarts", NULL, c->restarts, es);
-	}
+	if (info->has_mode)
+		show_mode(node, es);
+	if (!knows_wait(node))
+		return;
+	if (is_text)
+		appendStringInfo(es->str, " waited=%.3fms", waited_ms(node));
 	else
-		ExplainPropertyText("Mode", node->mode ? node->mode : "none", es);
-	if (knows_wait(node))
 		ExplainPropertyFloat("Time Waited", "ms", waited_ms(node), 3, es);
 }
 
-/*
- * Mean number of requests ahead at the time a prefetched page was used.
- */
-static double
-mean_distance(const LaScanCounters *counters)
+static void
+print_counter(const LaCounters *counters, int position, ExplainState *es)
 {
-	if (counters->prefetched == 0)
+	const LaCounter *counter = &la_counter_table[position];
+	uint64		value = la_counter_value(counters, position);
+
+	if (counter->kind == LA_COUNTER_MEAN)
+		appendStringInfo(es->str, " %s=%.1f", counter->name,
+						 mean_of(counters, position));
+	else if (counter->kind == LA_COUNTER_MAXIMUM)
+		appendStringInfo(es->str, "/" UINT64_FORMAT, value);
+	else
+		appendStringInfo(es->str, " %s=" UINT64_FORMAT, counter->name, value);
+}
+
+static void
+add_counter(const LaCounters *counters, int position, ExplainState *es)
+{
+	const LaCounter *counter = &la_counter_table[position];
+
+	if (counter->kind == LA_COUNTER_MEAN)
+		ExplainPropertyFloat(counter->label, NULL, mean_of(counters, position),
+							 1, es);
+	else
+		ExplainPropertyUInteger(counter->label, NULL,
+								la_counter_value(counters, position), es);
+}
+
+static void
+show_mode(const LaNode *node, ExplainState *es)
+{
+	const char *mode = la_mode_text(node->mode);
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfo(es->str, " mode=%s", mode);
+	else
+		ExplainPropertyText("Mode", mode, es);
+}
+
+static double
+mean_of(const LaCounters *counters, int position)
+{
+	uint64		divisor = la_counter_value(counters,
+										   la_counter_table[position].divisor);
+
+	if (divisor == 0)
 		return 0.0;
-	return (double) counters->distance_sum / (double) counters->prefetched;
+	return (double) la_counter_value(counters, position) / (double) divisor;
 }
 
 /*
@@ -280,21 +261,20 @@ mean_distance(const LaScanCounters *counters)
 static bool
 knows_wait(const LaNode *node)
 {
-	const Instrumentation *instrument = node->planstate->instrument;
-
-	return track_io_timing && instrument != NULL && instrument->need_bufusage;
+	return track_io_timing && la_compat_buffer_usage(node->planstate) != NULL;
 }
 
 /*
  * How long the node's processes were in reads: of synchronous ones the whole
  * time, of asynchronous ones what was left of it when their pages' turn came.
- * Workers' instrumentation is part of it, see
- * ExecParallelRetrieveInstrumentation().
+ * Workers' instrumentation is part of it (relies on
+ * ExecParallelRetrieveInstrumentation() in execParallel.c).  Reads BufferUsage of
+ * instrument.h.
  */
 static double
 waited_ms(const LaNode *node)
 {
-	const BufferUsage *usage = &node->planstate->instrument->bufusage;
+	const BufferUsage *usage = la_compat_buffer_usage(node->planstate);
 
 	return INSTR_TIME_GET_MILLISEC(usage->shared_blk_read_time) +
 		INSTR_TIME_GET_MILLISEC(usage->local_blk_read_time);

@@ -8,6 +8,10 @@
 #ifndef LA_EXPLAIN_H
 #define LA_EXPLAIN_H
 
+#include "commands/explain_state.h"
+#include "nodes/execnodes.h"
+
 extern void la_explain_init(void);
+extern void la_explain_node(PlanState *planstate, ExplainState *es);
 
 #endif							/* LA_EXPLAIN_H */

@@ -20,4 +20,22 @@ typedef enum LaFeature
 
 #define LA_FEATURE_COUNT (LA_FEATURE_INDEX_BUILD + 1)
 
+/*
+ * What a feature tells of itself, in a file of its own room.
+ */
+typedef struct LaFeatureInfo
+{
+	const char *name;			/* in pg_stat_lookahead */
+	const bool *enabled;		/* its switch */
+	uint64		counters;		/* what it counts, as LA_COUNTER()s; the other
+								 * columns of the view are null */
+	uint64		explained;		/* those of them that EXPLAIN shows */
+	bool		has_mode;		/* does EXPLAIN show LaNode.mode? */
+} LaFeatureInfo;
+
+extern void la_feature_declare(LaFeature feature, const LaFeatureInfo *info);
+extern const LaFeatureInfo *la_feature_info(LaFeature feature);
+extern bool la_feature_ported(LaFeature feature);
+extern bool la_feature_enabled(LaFeature feature);
+
 #endif							/* LA_FEATURE_H */

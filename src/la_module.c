@@ -3,8 +3,10 @@
  * la_module.c
  *	  what happens when the library is loaded
  *
- * Order matters: settings first, because a hook may run as soon as it is
- * installed; hooks last, because nothing after them may fail.  The library
+ * The features, and the settings of each room, are listed here.
+ *
+ * Order matters: settings before hooks, because a hook may run as soon
+ * as it is installed; hooks last, because nothing after them may fail.  The library
  * can be loaded by session_preload_libraries, shared_preload_libraries,
  * local_preload_libraries or LOAD, in any order with other libraries.
  *
@@ -17,17 +19,48 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "attach/la_attach.h"
-#include "index_build/la_takeover.h"
+#include "attach/la_hooks.h"
+#include "attach/la_methods.h"
+#include "device/la_device_settings.h"
+#include "heap_scan/la_bitmap_scan.h"
+#include "heap_scan/la_heap_feature.h"
+#include "heap_scan/la_seq_scan.h"
+#include "index_build/la_build_feature.h"
+#include "index_build/la_ambuild.h"
+#include "index_scan/la_index_feature.h"
+#include "index_scan/la_index_next.h"
 #include "la_compat.h"
 #include "la_explain.h"
+#include "la_feature.h"
 #include "la_guc.h"
-#include "la_stats.h"
+#include "prefetch/la_prefetch_settings.h"
+#include "statistics/la_cluster_stats.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "pg_lookahead",
 					.version = LA_VERSION
 );
+
+/* What the library does: its table of contents. */
+static const LaFeatureMethods *const features[] = {
+	[LA_FEATURE_INDEX_SCAN] = &la_index_scan_methods,
+	[LA_FEATURE_BITMAP_SCAN] = &la_bitmap_scan_methods,
+	[LA_FEATURE_SEQ_SCAN] = &la_seq_scan_methods,
+	[LA_FEATURE_TID_RANGE_SCAN] = &la_tid_range_scan_methods,
+	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
+};
+
+StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
+				 "every LaFeature needs a room");
+
+/* The settings of each room. */
+static const LaSetting *const settings[] = {
+	la_build_settings,
+	la_device_settings,
+	la_heap_settings,
+	la_index_settings,
+	la_prefetch_settings,
+};
 
 /* What the rendezvous variable points to. */
 static char build_id[] = LA_BUILD_ID;
@@ -56,7 +89,7 @@ claim_process(void)
 /*
  * Says so, once for a process, when the server is a newer minor release
  * than the headers.  Its private structures are checked before use (see
- * la_btree_kill.c and la_index_fetch.c), so this is no reason to stay off.
+ * la_self_check.c), so this is no reason to stay off.
  */
 static void
 report_newer_server(void)
@@ -75,10 +108,10 @@ void
 _PG_init(void)
 {
 	claim_process();
-	la_guc_define();
+	la_methods_init(features);
+	la_guc_define(settings, lengthof(settings));
 	report_newer_server();
-	la_stats_init();
+	la_cluster_stats_init();
 	la_explain_init();
-	la_attach_init();
-	la_takeover_init();
+	la_hooks_install(la_explain_node);
 }

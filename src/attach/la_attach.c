@@ -3,15 +3,26 @@
  * la_attach.c
  *	  attaches to the nodes of a plan that is about to run
  *
- * This is the only file that installs executor hooks.  After
- * standard_ExecutorStart() has built the PlanState tree, we walk it and give
- * each eligible node our ExecProcNode.  The plan itself is never touched, so
- * EXPLAIN, WHERE CURRENT OF, EvalPlanQual (whose trees are built inside the
- * executor, without a hook) and parallel query work as before.  The hook runs
- * in parallel workers too, once they have loaded the library.
+ * After standard_ExecutorStart() has built the PlanState tree, we walk it and
+ * have each node's feature, if it has one, decide and attach (la_methods.h).  The
+ * plan itself is never touched, so EXPLAIN, WHERE CURRENT OF, EvalPlanQual
+ * (whose trees are built inside the executor, without a hook) and parallel query
+ * work as before.  That happens in parallel workers too, once they have loaded
+ * the library.
  *
- * Both the main tree and es_subplanstates are walked: the plan of a
- * data-modifying WITH that nothing refers to hangs only in the latter.
+ * A node sleeps at first: it makes core's calls, and compares before and after
+ * them how many pages this process has had to read.  Nothing is allocated
+ * or remembered for it, so a statement that finds its pages in shared buffers
+ * pays for that comparison and for the walk.  When a page was read, the node
+ * wakes (la_attach_wake): only then are the nodes of its query registered,
+ * with what their parents mean for them.  A query whose nodes will be looked
+ * at from outside is registered when it starts: by EXPLAIN and the like, or by
+ * a leader that collects what its workers have counted.
+ *
+ * A sequential scan of a table that is not small and a parallel bitmap scan are
+ * registered when they begin, and an index-only scan is wrapped then.  A query with
+ * a data-modifying WITH is registered when it starts, because its nodes can wake in
+ * ExecutorFinish().
  *
  * A node whose function does not belong to the server's own binary has been
  * taken by another extension, which we cannot know; it is left alone.  One
@@ -21,130 +32,232 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
-
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
 #include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
+#include "attach/la_methods.h"
 #include "attach/la_registry.h"
-#include "heap_scan/la_bitmap_scan.h"
-#include "heap_scan/la_heap_scan.h"
-#include "heap_scan/la_seq_scan.h"
-#include "index_scan/la_index_next.h"
-#include "index_scan/la_index_peek.h"
-#include "la_guc.h"
-#include "la_stats.h"
-#include "statistics/la_worker_counters.h"
-
-typedef struct WalkContext
-{
-	EState	   *estate;
-	int			eflags;
-	LaQuery    *query;			/* NULL until a node is worth registering */
-	PlanState  *gather;			/* Gather [Merge] above the current node */
-	bool		in_slice;		/* a worker's part of its leader's plan? */
-	bool		attached;		/* to any node? */
-} WalkContext;
-
-static ExecutorStart_hook_type next_ExecutorStart = NULL;
-static ExecutorRun_hook_type next_ExecutorRun = NULL;
-
-static void attach_executor_start(QueryDesc *queryDesc, int eflags);
-static void attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
-								uint64 count);
-static bool attach_walker(PlanState *planstate, WalkContext *context);
-static LaNode *context_node(WalkContext *context, PlanState *planstate,
-							LaFeature feature);
-static void note_merge_join(MergeJoinState *join, WalkContext *context);
-static void note_limit(LimitState *limit, WalkContext *context);
-static void classify(PlanState *planstate, LaFeature feature,
-					 WalkContext *context);
-static LaReason reason_of(LaNode *node, int eflags, bool *peeks);
-static void attach(LaNode *node, bool peeks, WalkContext *context);
-static bool any_scan_enabled(void);
-static bool owned_by_server(ExecProcNodeMtd function);
+#include "attach/la_worker_counters.h"
+#include "la_feature.h"
+#include "la_reason.h"
+#include "prefetch/la_wake.h"
+#include "statistics/la_stats.h"
 
 /*
- * Installs the hooks.
+ * A walk either registers the nodes of a query, or attaches to them at once.
+ */
+typedef struct WalkContext
+{
+	LaQuery    *query;			/* to register in, or NULL to attach */
+	bool		fresh;			/* has nobody of us been here before? */
+	bool		in_slice;		/* a worker's part of its leader's plan? */
+	bool		gathers;		/* is a node below a Gather attached? */
+	LaPlace		place;			/* of the current node */
+} WalkContext;
+
+/* The query that runs, of those that ExecutorRun() is executing. */
+static LaRun *running = NULL;
+
+/* In a parallel worker, the query that is a slice of its leader's plan. */
+static EState *slice = NULL;
+
+static bool is_looked_at(const QueryDesc *queryDesc);
+static LaQuery *register_query(QueryDesc *queryDesc, int eflags, bool fresh);
+static void end_query(LaQuery *query);
+static void attach_registered(LaQuery *query, bool in_slice);
+static bool walker(PlanState *planstate, WalkContext *context);
+static void note_merge_join(MergeJoinState *join, WalkContext *context);
+static void note_limit(LimitState *limit, WalkContext *context);
+static void register_node(PlanState *planstate, LaFeature feature,
+						  WalkContext *context);
+static void attach_to_node(PlanState *planstate, LaFeature feature,
+						   WalkContext *context);
+static LaVerdict classify(PlanState *planstate, LaFeature feature,
+						  const WalkContext *context);
+static bool attach(PlanState *planstate, LaFeature feature, LaReason reason,
+				   bool in_slice);
+
+/*
+ * A query starts, and has its plan nodes.  In a parallel worker it may be the
+ * slice of its leader's plan.
  */
 void
-la_attach_init(void)
+la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 {
-	next_ExecutorStart = ExecutorStart_hook;
-	ExecutorStart_hook = attach_executor_start;
-	next_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = attach_executor_run;
-}
+	WalkContext context = {
+		.fresh = true,.in_slice = in_slice,.place.eflags = eflags
+	};
 
-static void
-attach_executor_start(QueryDesc *queryDesc, int eflags)
-{
-	WalkContext context = {0};
-	ListCell   *lc;
-
-	if (next_ExecutorStart)
-		next_ExecutorStart(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-
-	context.in_slice = la_worker_counters_in_slice();
-	if (queryDesc->planstate == NULL || !any_scan_enabled())
+	if (unlikely(in_slice))
+		slice = queryDesc->estate;
+	if (queryDesc->planstate == NULL || !la_methods_any_node())
 		return;
 
-	context.estate = queryDesc->estate;
-	context.eflags = eflags;
-	attach_walker(queryDesc->planstate, &context);
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		register_query(queryDesc, eflags, true);
+	else if (is_looked_at(queryDesc))
+		attach_registered(register_query(queryDesc, eflags, true), in_slice);
+	else
+	{
+		walker(queryDesc->planstate, &context);
+		if (context.gathers && !IsParallelWorker())
+			register_query(queryDesc, eflags, false);
+	}
+}
+
+/*
+ * Will it be asked what became of the nodes of a query that starts, or can
+ * they wake where no ExecutorRun() of it is to be seen: in ExecutorFinish(),
+ * which completes a data-modifying WITH?
+ */
+static bool
+is_looked_at(const QueryDesc *queryDesc)
+{
+	return queryDesc->instrument_options != 0 ||
+		queryDesc->estate->es_auxmodifytables != NIL ||
+		la_wake_forced();
+}
+
+/*
+ * ExecutorRun() of a query begins: it is known which query runs, and whether its
+ * rows are fetched a few at a time (FETCH, a PL/pgSQL loop, an Execute message
+ * with a row limit).
+ * Such a query may stand idle for hours between two calls, so its scans keep
+ * few pages pinned (see la_transport.c).  Parallel workers also get a count,
+ * from a Limit above Gather, but they never stand idle.
+ */
+void
+la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
+{
+	run->query_desc = queryDesc;
+	run->partial_fetch = count > 0 && !IsParallelWorker();
+	run->outer = running;
+	if (run->partial_fetch)
+		la_registry_note_partial_fetch(queryDesc->estate);
+	running = run;
+}
+
+/*
+ * It ends, be it by an error.
+ */
+void
+la_attach_end_run(LaRun *run)
+{
+	running = run->outer;
+}
+
+/*
+ * A node that sleeps had a page read: what is known about it, for its feature
+ * to go on with.  NULL when it must stay with core: look-ahead was switched
+ * off, or no ExecutorRun() of its query is to be seen.
+ */
+LaNode *
+la_attach_wake(PlanState *planstate)
+{
+	LaNode	   *node;
+	LaFeature	feature;
+
+	if (!la_methods_feature(planstate, &feature) || !la_feature_enabled(feature))
+		return NULL;
+
+	node = la_registry_find(planstate);
+	if (node == NULL && running != NULL &&
+		running->query_desc->estate == planstate->state &&
+		la_registry_find_query(planstate->state) == NULL)
+	{
+		LaQuery    *query = register_query(running->query_desc,
+										   planstate->state->es_top_eflags,
+										   false);
+
+		query->partial_fetch = running->partial_fetch;
+		node = la_registry_find(planstate);
+	}
+	if (node == NULL || node->reason != LA_REASON_NONE)
+		return NULL;
+	return node;
+}
+
+/*
+ * Registers a query with all nodes that a feature is for.  Both the main tree and es_subplanstates
+ * are walked: the plan of a data-modifying WITH that nothing refers to hangs
+ * only in the latter.
+ */
+static LaQuery *
+register_query(QueryDesc *queryDesc, int eflags, bool fresh)
+{
+	WalkContext context = {.fresh = fresh,.place.eflags = eflags};
+	ListCell   *lc;
+
+	context.query = la_registry_add_query(queryDesc->estate, end_query);
+	walker(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{
 		if (lfirst(lc) != NULL)
-			attach_walker((PlanState *) lfirst(lc), &context);
+			walker((PlanState *) lfirst(lc), &context);
 	}
-	if (context.in_slice && context.attached)
-		la_worker_counters_begin_slice(context.query);
+	if (slice != NULL && slice == queryDesc->estate)
+		la_worker_counters_begin_slice(context.query,
+									   queryDesc->instrument_options != 0);
+	return context.query;
 }
 
 /*
- * ExecutorRun_hook: learns that the rows are fetched a few at a time (FETCH,
- * a PL/pgSQL loop, an Execute message with a row limit), before the first of
- * them is produced.  Such a query may stand idle for hours between two calls,
- * so its scans keep few pages pinned (see la_transport.c).  Parallel workers
- * also get a count, from a Limit above Gather, but they never stand idle.
+ * A registered query is over, whichever way: adds up what its nodes have
+ * counted.  Must not throw.
  */
 static void
-attach_executor_run(QueryDesc *queryDesc, ScanDirection direction,
-					uint64 count)
+end_query(LaQuery *query)
 {
-	if (count > 0 && !IsParallelWorker())
+	slist_iter	iter;
+
+	la_worker_counters_end(query);
+	slist_foreach(iter, &query->nodes)
 	{
-		LaQuery    *query = la_registry_find_query(queryDesc->estate);
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		if (query != NULL)
-			query->partial_fetch = true;
+		la_stats_add(node->feature, &node->counters);
+		la_stats_add_workers(node->feature, &node->worker_counters);
 	}
+}
 
-	if (next_ExecutorRun)
-		next_ExecutorRun(queryDesc, direction, count);
-	else
-		standard_ExecutorRun(queryDesc, direction, count);
+/*
+ * Attaches to the nodes of a query that was registered before it runs.
+ */
+static void
+attach_registered(LaQuery *query, bool in_slice)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->nodes)
+	{
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
+
+		attach(node->planstate, node->feature, node->reason, in_slice);
+	}
 }
 
 /*
  * planstate_tree_walker callback.  Parents come before their children, so
- * what a parent means for a child is noted before the child is classified.
+ * what a parent means for a child is noted before the child is decided about.
  */
 static bool
-attach_walker(PlanState *planstate, WalkContext *context)
+walker(PlanState *planstate, WalkContext *context)
 {
-	PlanState  *gather = context->gather;
+	LaPlace		saved = context->place;
 	LaFeature	feature;
 	bool		result;
 
-	check_stack_depth();
-	if (la_attach_feature(planstate, &feature))
-		classify(planstate, feature, context);
+	if (la_methods_feature(planstate, &feature) && la_feature_enabled(feature))
+	{
+		if (context->query != NULL)
+			register_node(planstate, feature, context);
+		else
+			attach_to_node(planstate, feature, context);
+	}
 
 	switch (nodeTag(planstate))
 	{
@@ -156,34 +269,21 @@ attach_walker(PlanState *planstate, WalkContext *context)
 			break;
 		case T_GatherState:
 		case T_GatherMergeState:
-			context->gather = planstate;
+			context->place.gather = planstate;
 			break;
 		default:
 			break;
 	}
 
-	result = planstate_tree_walker(planstate, attach_walker, context);
-	context->gather = gather;
+	result = planstate_tree_walker(planstate, walker, context);
+	context->place = saved;
 	return result;
 }
 
 /*
- * The registered node of a PlanState; registers it and its query first if
- * need be.
- */
-static LaNode *
-context_node(WalkContext *context, PlanState *planstate, LaFeature feature)
-{
-	if (context->query == NULL)
-		context->query = la_registry_add_query(context->estate);
-	return la_registry_add(context->query, planstate, feature);
-}
-
-/*
  * A merge join marks and restores the position of its inner child, which a
- * Result passes on (ExecMarkPos in execAmi.c); other nodes below it do not.
- * The index AM's position runs ahead of the row we return, so such a scan is
- * left to core.
+ * Result passes on; other nodes below it do not (relies on ExecMarkPos() in
+ * execAmi.c).
  */
 static void
 note_merge_join(MergeJoinState *join, WalkContext *context)
@@ -192,16 +292,14 @@ note_merge_join(MergeJoinState *join, WalkContext *context)
 
 	while (inner != NULL && IsA(inner, ResultState))
 		inner = outerPlanState(inner);
-
-	if (inner != NULL && IsA(inner, IndexScanState))
-		context_node(context, inner, LA_FEATURE_INDEX_SCAN)->reason = LA_REASON_MARK_RESTORE;
+	context->place.marked = inner;
 }
 
 /*
- * When every row of an index scan reaches a Limit, the scan knows how many
- * rows can still be wanted and need not read past them.  That holds below
- * nodes that pass rows on one for one (LockRows may drop a row, which makes
- * the number too small, never wrong: it only bounds look-ahead).
+ * When every row of a node reaches a Limit, the node knows how many rows can
+ * still be wanted and need not read past them.  That holds below nodes that pass rows on one for one (LockRows may drop a row, which makes
+ * the number too small, never wrong: it only bounds look-ahead).  Reads
+ * SubqueryScanState of execnodes.h.
  */
 static void
 note_limit(LimitState *limit, WalkContext *context)
@@ -210,163 +308,87 @@ note_limit(LimitState *limit, WalkContext *context)
 
 	while (child != NULL && child->qual == NULL)
 	{
-		if (IsA(child, IndexScanState) || IsA(child, IndexOnlyScanState))
-		{
-			context_node(context, child, LA_FEATURE_INDEX_SCAN)->limit = limit;
-			return;
-		}
 		if (IsA(child, ResultState) || IsA(child, LockRowsState))
 			child = outerPlanState(child);
 		else if (IsA(child, SubqueryScanState))
 			child = castNode(SubqueryScanState, child)->subplan;
 		else
+		{
+			context->place.limited = child;
+			context->place.limit = limit;
 			return;
+		}
 	}
 }
 
 /*
- * Which feature is a plan node for?  False when for none.
- */
-bool
-la_attach_feature(PlanState *planstate, LaFeature *feature)
-{
-	switch (nodeTag(planstate))
-	{
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
-			*feature = LA_FEATURE_INDEX_SCAN;
-			return true;
-		case T_BitmapHeapScanState:
-			*feature = LA_FEATURE_BITMAP_SCAN;
-			return true;
-		case T_SeqScanState:
-			*feature = LA_FEATURE_SEQ_SCAN;
-			return true;
-		case T_TidRangeScanState:
-			*feature = LA_FEATURE_TID_RANGE_SCAN;
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Decides about a scan, and attaches to it if it is eligible.  A node can be
- * reached twice; the first visit decides.  With EXPLAIN alone, nothing will
- * run: the decision is only kept for EXPLAIN (LOOKAHEAD).
+ * Registers a node, and what is known of it.  It can be reached twice, through
+ * es_subplanstates too; the first visit decides, which knows its parents.
  */
 static void
-classify(PlanState *planstate, LaFeature feature, WalkContext *context)
+register_node(PlanState *planstate, LaFeature feature, WalkContext *context)
 {
-	LaNode	   *node;
-	bool		peeks = false;
+	const LaPlace *place = &context->place;
+	LaNode	   *node = la_registry_add(context->query, planstate, feature);
+	LaVerdict	verdict;
 
-	if (!la_feature_enabled(feature))
+	if (node == NULL)
 		return;
-	node = context_node(context, planstate, feature);
-	if (node->classified)
-		return;
-	node->classified = true;
-	node->reason = reason_of(node, context->eflags, &peeks);
-
-	if (context->eflags & EXEC_FLAG_EXPLAIN_ONLY)
-		return;
-
-	la_stats_count(feature, node->reason, context->in_slice);
-	if (node->reason == LA_REASON_NONE)
-		attach(node, peeks, context);
-	else
-		elog(DEBUG1, "pg_lookahead leaves a scan to core: %s",
-			 la_reason_text(node->reason));
-}
-
-/*
- * Why a scan is left to core, if it is.  In *peeks, whether core shall execute
- * an index scan to which we give advice.
- */
-static LaReason
-reason_of(LaNode *node, int eflags, bool *peeks)
-{
-	PlanState  *planstate = node->planstate;
-	LaReason	reason = node->reason;
-
-	if (node->feature != LA_FEATURE_INDEX_SCAN)
-		reason = la_heap_scan_reason(node, eflags);
-	else
-	{
-		if (reason == LA_REASON_NONE)
-			reason = la_index_scan_reason(planstate, eflags);
-		*peeks = la_index_peek_possible(planstate, reason);
-		if (*peeks)
-			reason = LA_REASON_NONE;
-	}
-	if (reason == LA_REASON_NONE &&
-		!owned_by_server(planstate->ExecProcNodeReal))
-		reason = LA_REASON_OTHER_EXTENSION;
-	return reason;
-}
-
-/*
- * Gives a node our function.
- */
-static void
-attach(LaNode *node, bool peeks, WalkContext *context)
-{
-	switch (node->feature)
-	{
-		case LA_FEATURE_BITMAP_SCAN:
-			la_bitmap_scan_attach(node);
-			break;
-		case LA_FEATURE_SEQ_SCAN:
-		case LA_FEATURE_TID_RANGE_SCAN:
-			la_seq_scan_attach(node);
-			break;
-		default:
-			if (peeks)
-				la_index_peek_attach(node);
-			else
-				ExecSetExecProcNode(node->planstate, la_index_scan_exec);
-			break;
-	}
-	context->attached = true;
-	if (context->gather != NULL)
+	verdict = classify(planstate, feature, context);
+	node->reason = verdict.reason;
+	node->way = verdict.way;
+	if (planstate == place->limited)
+		node->limit = place->limit;
+	if (node->reason == LA_REASON_NONE && place->gather != NULL &&
+		!(place->eflags & EXEC_FLAG_EXPLAIN_ONLY))
 	{
 		node->below_gather = true;
-		la_worker_counters_watch(context->query, context->gather);
+		la_worker_counters_watch(context->query, place->gather);
 	}
 }
 
 /*
- * Is there any kind of scan that is not switched off?
+ * Attaches to a node of a query that is not registered.
+ */
+static void
+attach_to_node(PlanState *planstate, LaFeature feature, WalkContext *context)
+{
+	LaVerdict	verdict = classify(planstate, feature, context);
+
+	if (attach(planstate, feature, verdict.reason, context->in_slice))
+		context->gathers |= context->place.gather != NULL;
+}
+
+/*
+ * What becomes of a node: what its feature says, unless another extension has
+ * taken it.
+ */
+static LaVerdict
+classify(PlanState *planstate, LaFeature feature, const WalkContext *context)
+{
+	const LaFeatureMethods *methods = la_methods[feature];
+	LaVerdict	verdict = methods->classify(planstate, &context->place);
+
+	if (verdict.reason == LA_REASON_NONE && context->fresh &&
+		!la_core_exec_learn(planstate, methods->core_exec(planstate)))
+		verdict.reason = LA_REASON_OTHER_EXTENSION;
+	return verdict;
+}
+
+/*
+ * Counts a node that is about to run, and gives it our function unless there
+ * is a reason not to.
  */
 static bool
-any_scan_enabled(void)
+attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
 {
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	la_stats_count(feature, reason, in_slice);
+	if (reason != LA_REASON_NONE)
 	{
-		if (feature != LA_FEATURE_INDEX_BUILD && la_feature_enabled(feature))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Is this function part of the server's binary?  Its base address is that of
- * any function which is known to be.
- */
-static bool
-owned_by_server(ExecProcNodeMtd function)
-{
-	static ExecProcNodeMtd known = NULL;
-	Dl_info		function_info;
-	Dl_info		server_info;
-
-	if (known != NULL && function == known)
-		return true;
-	if (dladdr((void *) function, &function_info) == 0 ||
-		dladdr((void *) standard_ExecutorStart, &server_info) == 0 ||
-		function_info.dli_fbase != server_info.dli_fbase)
+		elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
+			 la_reason_text(reason));
 		return false;
-	known = function;
+	}
+	la_methods[feature]->attach(planstate);
 	return true;
 }

@@ -1,18 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * la_attach.h
- *	  hooks of the executor
+ *	  attaches to the nodes of a plan that is about to run
  *
  *-------------------------------------------------------------------------
  */
 #ifndef LA_ATTACH_H
 #define LA_ATTACH_H
 
+#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 
-#include "la_feature.h"
+#include "attach/la_registry.h"
 
-extern void la_attach_init(void);
-extern bool la_attach_feature(PlanState *planstate, LaFeature *feature);
+/*
+ * A query that ExecutorRun() is executing.  Lies in the frame of our hook, so
+ * it costs nothing, and ends with it.
+ */
+typedef struct LaRun
+{
+	QueryDesc  *query_desc;
+	bool		partial_fetch;	/* rows are asked for a few at a time */
+	struct LaRun *outer;		/* whose function runs this one */
+} LaRun;
+
+extern void la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice);
+extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
+								uint64 count);
+extern void la_attach_end_run(LaRun *run);
+extern LaNode *la_attach_wake(PlanState *planstate);
 
 #endif							/* LA_ATTACH_H */

@@ -17,7 +17,6 @@
 #include "utils/memutils.h"
 
 #include "attach/la_registry.h"
-#include "statistics/la_worker_counters.h"
 
 typedef struct LaNodeEntry
 {
@@ -37,11 +36,31 @@ typedef struct LaNodeEntry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Initial size of the hash table: arbitrary; it grows. */
+/* The same for queries, which can be as many as there are open cursors. */
+typedef struct LaQueryEntry
+{
+	EState	   *estate;			/* hash key */
+	LaQuery    *query;
+	char		status;
+} LaQueryEntry;
+
+#define SH_PREFIX querytable
+#define SH_ELEMENT_TYPE LaQueryEntry
+#define SH_KEY_TYPE EState *
+#define SH_KEY estate
+#define SH_HASH_KEY(tb, key) murmurhash64((uint64) (uintptr_t) (key))
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* Initial sizes of the hash tables: arbitrary; they grow. */
 #define NODE_TABLE_SIZE 64
+#define QUERY_TABLE_SIZE 8
 
 static nodetable_hash *node_table = NULL;
-static dlist_head running_queries = DLIST_STATIC_INIT(running_queries);
+static querytable_hash *query_table = NULL;
 
 /* A node that is executed is looked up with every row. */
 static LaNode *last_found = NULL;
@@ -49,48 +68,61 @@ static LaNode *last_found = NULL;
 static void forget_query(void *arg);
 
 /*
- * Registers a query that starts.  Allocates in its per-query memory context.
+ * Registers a query, of which at_end() will be told that it is over; that must
+ * not throw.  Allocates in its per-query memory context.
  */
 LaQuery *
-la_registry_add_query(EState *estate)
+la_registry_add_query(EState *estate, void (*at_end) (LaQuery *query))
 {
 	LaQuery    *query;
+	bool		found;
 
 	if (node_table == NULL)
 		node_table = nodetable_create(TopMemoryContext, NODE_TABLE_SIZE, NULL);
+	if (query_table == NULL)
+		query_table = querytable_create(TopMemoryContext, QUERY_TABLE_SIZE, NULL);
 
 	query = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaQuery));
 	query->estate = estate;
+	query->at_end = at_end;
 	slist_init(&query->nodes);
 	slist_init(&query->gathers);
 	query->on_reset.func = forget_query;
 	query->on_reset.arg = query;
+	querytable_insert(query_table, estate, &found)->query = query;
+	Assert(!found);
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, &query->on_reset);
-	dlist_push_head(&running_queries, &query->link);
 	return query;
 }
 
 /*
- * The query of this EState, or NULL when none of its nodes is registered.
- * The list is as long as queries are nested, so it is searched.
+ * The query of this EState, or NULL when it is not registered.
  */
 LaQuery *
 la_registry_find_query(EState *estate)
 {
-	dlist_iter	iter;
+	LaQueryEntry *entry;
 
-	dlist_foreach(iter, &running_queries)
-	{
-		LaQuery    *query = dlist_container(LaQuery, link, iter.cur);
-
-		if (query->estate == estate)
-			return query;
-	}
-	return NULL;
+	if (query_table == NULL || query_table->members == 0)
+		return NULL;
+	entry = querytable_lookup(query_table, estate);
+	return entry == NULL ? NULL : entry->query;
 }
 
 /*
- * Registers a plan node, or returns what is registered for it already.
+ * The rows of this query are asked for a few at a time.
+ */
+void
+la_registry_note_partial_fetch(EState *estate)
+{
+	LaQuery    *query = la_registry_find_query(estate);
+
+	if (query != NULL)
+		query->partial_fetch = true;
+}
+
+/*
+ * Registers a plan node.  Returns NULL when it is registered already.
  */
 LaNode *
 la_registry_add(LaQuery *query, PlanState *planstate, LaFeature feature)
@@ -99,13 +131,10 @@ la_registry_add(LaQuery *query, PlanState *planstate, LaFeature feature)
 	LaNode	   *node;
 	bool		found;
 
+	if (nodetable_lookup(node_table, planstate) != NULL)
+		return NULL;
 	node = MemoryContextAllocZero(query->estate->es_query_cxt, sizeof(LaNode));
 	entry = nodetable_insert(node_table, planstate, &found);
-	if (found)
-	{
-		pfree(node);
-		return entry->node;
-	}
 	node->planstate = planstate;
 	node->plan_node_id = planstate->plan->plan_node_id;
 	node->query = query;
@@ -138,7 +167,9 @@ la_registry_find(PlanState *planstate)
 /*
  * How many rows can still be wanted from a node, the next one included.
  * PG_UINT64_MAX when nothing bounds it.  A Limit computes its bounds before
- * it asks us for a row, and counts rows as they pass (nodeLimit.c).
+ * it asks us for a row, and counts rows as they pass.  Relies on
+ * recompute_limits() and ExecLimit() in nodeLimit.c; reads LimitState of
+ * execnodes.h.
  */
 uint64
 la_registry_rows_wanted(const LaNode *node)
@@ -155,26 +186,8 @@ la_registry_rows_wanted(const LaNode *node)
 }
 
 /*
- * The node of a query with this plan_node_id, or NULL.
- */
-LaNode *
-la_registry_find_id(LaQuery *query, int plan_node_id)
-{
-	slist_iter	iter;
-
-	slist_foreach(iter, &query->nodes)
-	{
-		LaNode	   *node = slist_container(LaNode, link, iter.cur);
-
-		if (node->plan_node_id == plan_node_id)
-			return node;
-	}
-	return NULL;
-}
-
-/*
- * Memory context callback at the end of a query: adds its counters to the
- * backend's and forgets its nodes.  Must not throw.
+ * Memory context callback at the end of a query: forgets it and its nodes.  Must
+ * not throw.
  */
 static void
 forget_query(void *arg)
@@ -183,14 +196,12 @@ forget_query(void *arg)
 	slist_iter	iter;
 
 	last_found = NULL;
-	la_worker_counters_end(query);
+	query->at_end(query);
 	slist_foreach(iter, &query->nodes)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		la_stats_add_scan(node->feature, &node->counters);
-		la_stats_add_workers(node->feature, &node->worker_counters);
 		nodetable_delete(node_table, node->planstate);
 	}
-	dlist_delete(&query->link);
+	querytable_delete(query_table, query->estate);
 }

@@ -11,28 +11,32 @@
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
 
-#include "la_stats.h"
+#include "la_counters.h"
+#include "la_feature.h"
+#include "la_reason.h"
 
 /*
- * A query between ExecutorStart and the end of its EState.  Lives in the
+ * A query with a node that is awake, or that will be asked about its nodes, until
+ * the end of its EState.  Lives in the
  * per-query memory context and goes with it, whether the query ends or fails.
  */
 typedef struct LaQuery
 {
-	dlist_node	link;			/* in the list of running queries */
 	EState	   *estate;
 	slist_head	nodes;			/* LaNode */
-	slist_head	gathers;		/* of statistics/la_worker_counters.c */
+	slist_head	gathers;		/* of la_worker_counters.c */
 	bool		is_slice;		/* a worker's, for a leader to count */
+	bool		looked_at;		/* does the leader want to know its end? */
 	bool		listening;		/* do workers hand counters to us? */
 	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		partial_fetch;	/* rows are asked for a few at a time */
 	Size		ring_bytes;		/* of all scans that look ahead */
+	void		(*at_end) (struct LaQuery *query);
 	MemoryContextCallback on_reset;
 } LaQuery;
 
 /*
- * A scan node of a query, attached or left to core.
+ * A plan node that a feature is for, attached or left to core.
  */
 typedef struct LaNode
 {
@@ -42,31 +46,31 @@ typedef struct LaNode
 	LaQuery    *query;
 	bool		below_gather;	/* may workers execute it? */
 	LaFeature	feature;
-	bool		classified;		/* has the walker decided about it? */
 	LaReason	reason;			/* why it is left to core, if it is */
-	const char *mode;			/* what this process does in a table scan, as
-								 * EXPLAIN shows it; NULL before its first row */
+	int			way;			/* of executing it: LaVerdict.way */
+	LaMode		mode;			/* of a table scan */
 
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;
 
-	/* Used by la_index_peek.c, if it attached. */
-	struct LaIndexPeek *peek;
+	/* What the feature keeps once the node is awake, or NULL. */
+	void	   *state;
 
-	/* Used by la_bitmap_scan.c and la_seq_scan.c, likewise. */
-	struct LaBitmapScan *bitmap;
-	struct LaSeqScan *seq;
+#ifdef LA_TEST
+	uint32		test_rows;		/* returned while asleep */
+#endif
 
-	LaScanCounters counters;	/* of this process */
-	LaScanCounters worker_counters; /* what its workers handed on */
+	LaCounters	counters;		/* of this process */
+	LaCounters	worker_counters;	/* what its workers handed on */
 } LaNode;
 
-extern LaQuery *la_registry_add_query(EState *estate);
+extern LaQuery *la_registry_add_query(EState *estate,
+									  void (*at_end) (LaQuery *query));
 extern LaQuery *la_registry_find_query(EState *estate);
+extern void la_registry_note_partial_fetch(EState *estate);
 extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate,
 							   LaFeature feature);
 extern LaNode *la_registry_find(PlanState *planstate);
 extern uint64 la_registry_rows_wanted(const LaNode *node);
-extern LaNode *la_registry_find_id(LaQuery *query, int plan_node_id);
 
 #endif							/* LA_REGISTRY_H */

@@ -3,16 +3,23 @@
  * la_page_writer.c
  *	  writes the pages of a new relation fork in bulk
  *
- * Does what core's storage/smgr/bulk_write.c does, with larger requests.
- * Finished pages are WAL-logged in records of as many pages as a record
- * holds, while they are still in the processor's cache, and kept until there
- * is a batch of them.  For a batch the file is extended to its new end by one
- * request and the pages are written by vectored writes, where core makes one
- * 8 kB write for each page.
+ * Does what core's bulk writer does, with larger requests.
+ * Finished pages are kept until there is a batch of them.  For a batch the
+ * file is extended to its new end by one request; the pages are WAL-logged, in
+ * records of as many pages as a record holds, and written by vectored writes,
+ * where core makes one 8 kB write for each page.
  *
- * Only for a fork that nobody else can see: pages go around the buffer
- * manager.  That is so for the file of an index being built, because the
- * transaction that created it has not committed and holds the lock.
+ * Pages are logged and written in one step, which every checkpoint waits for
+ * (see log_and_write()).  Otherwise a base backup could lose them: it does not
+ * replay a record from before its redo point, and has zeroes where it copied
+ * the file before the pages were written.  As it is, zeroes in a backup are
+ * places whose pages are logged after its redo point, or never, if the build
+ * fails.
+ *
+ * Only for a fork that nobody else reads: pages go around the buffer manager.
+ * That is so for the file of an index being built, because the transaction
+ * that created it has not committed and holds the lock, or because the index is
+ * not ready (CONCURRENTLY).
  *
  * Blocks may be put in any order, each once.  A block that is passed by and
  * written later is a hole of zeroes in between, as with core.
@@ -34,10 +41,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "bulk_write/la_page_relay.h"
 #include "bulk_write/la_page_writer.h"
+#include "la_compat.h"
 
-/* Most pages that one WAL record can carry; core's bulk_write.c uses it too. */
+/* Most pages that one WAL record can carry; core's bulk writer uses it too. */
 #define WAL_RECORD_PAGES XLR_MAX_BLOCK_ID
 
 /*
@@ -46,15 +53,21 @@
  */
 #define SMALL_BATCH 8
 
+/*
+ * Pages that are logged and written in one step: as many as one vectored write
+ * takes, and full WAL records.  A checkpoint waits for the end of the step.
+ */
+#define STEP_PAGES (4 * WAL_RECORD_PAGES)
+
 typedef struct PendingPage
 {
 	BlockNumber block;
 	Page		page;
 } PendingPage;
 
-struct LaPageWriter
+typedef struct PageWriter
 {
-	shm_mq_handle *relay;		/* to the process that writes, or NULL: we */
+	LaPageSink	sink;			/* first, so that one is the other */
 	SMgrRelation smgr;
 	bool		use_wal;
 	int			step_blocks;	/* 0: extend page by page, as core */
@@ -65,31 +78,39 @@ struct LaPageWriter
 
 	int			room;			/* of the arrays, at most batch_blocks */
 	int			npending;
-	int			nlogged;		/* of them, the first ones */
 	PendingPage *pending;
 	int			nfree;
 	Page	   *free_pages;
-};
+} PageWriter;
 
-static void double_room(LaPageWriter *writer);
-static void release_page(LaPageWriter *writer, Page page);
-static void flush_batch(LaPageWriter *writer);
-static void log_pages(LaPageWriter *writer);
-static void extend_page_by_page(LaPageWriter *writer);
-static void extend_at_once(LaPageWriter *writer);
-static void write_run(LaPageWriter *writer, int first, int count);
-static void make_durable(LaPageWriter *writer);
+static Page writer_get(LaPageSink *sink);
+static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
+static void writer_end(LaPageSink *sink);
+static void double_room(PageWriter *writer);
+static void release_page(PageWriter *writer, Page page);
+static void write_step(PageWriter *writer);
+static void extend_file(PageWriter *writer, BlockNumber end);
+static void log_and_write(PageWriter *writer, int count);
+static void log_pages(PageWriter *writer, PendingPage *pages, int count);
+static void write_pages(PageWriter *writer, PendingPage *pages, int count);
+static void extend_page_by_page(PageWriter *writer, PendingPage *pages,
+								int count);
+static void write_run(PageWriter *writer, PendingPage *pages, int count);
+static void make_durable(PageWriter *writer);
 
 /*
  * Starts to write the main fork of rel.  step_blocks is the most blocks by
  * which the file grows at once, batch_blocks how many finished pages are kept
  * before they are written.  Everything is allocated in the current context.
  */
-LaPageWriter *
+LaPageSink *
 la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 {
-	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
+	PageWriter *writer = palloc0(sizeof(PageWriter));
 
+	writer->sink.get = writer_get;
+	writer->sink.put = writer_put;
+	writer->sink.end = writer_end;
 	writer->smgr = RelationGetSmgr(rel);
 	writer->use_wal = RelationNeedsWAL(rel);
 	writer->step_blocks = step_blocks;
@@ -100,32 +121,14 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->room = WAL_RECORD_PAGES;
 	writer->pending = palloc(writer->room * sizeof(PendingPage));
 	writer->free_pages = palloc(writer->room * sizeof(Page));
-	return writer;
+	return &writer->sink;
 }
 
-/*
- * The same for pages that another process logs and writes, see
- * la_page_relay.c.
- */
-LaPageWriter *
-la_page_writer_begin_relay(shm_mq_handle *relay)
+static Page
+writer_get(LaPageSink *sink)
 {
-	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
+	PageWriter *writer = (PageWriter *) sink;
 
-	writer->relay = relay;
-	writer->batch_blocks = writer->room = 1;
-	writer->context = CurrentMemoryContext;
-	writer->free_pages = palloc(sizeof(Page));
-	return writer;
-}
-
-/*
- * A page to fill.  Its content is undefined; it belongs to the caller until
- * it is given back by la_page_writer_put().
- */
-Page
-la_page_writer_get(LaPageWriter *writer)
-{
 	if (writer->nfree > 0)
 		return writer->free_pages[--writer->nfree];
 	return MemoryContextAllocAligned(writer->context, BLCKSZ,
@@ -133,35 +136,28 @@ la_page_writer_get(LaPageWriter *writer)
 }
 
 /*
- * Takes a finished page, of standard layout, and writes it sooner or later.
+ * Writes the page sooner or later.
  */
-void
-la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
+static void
+writer_put(LaPageSink *sink, BlockNumber block, Page page)
 {
+	PageWriter *writer = (PageWriter *) sink;
 	PendingPage *pending;
 
-	if (writer->relay != NULL)
-	{
-		la_relay_put(writer->relay, block, page);
-		release_page(writer, page);
-		return;
-	}
 	if (writer->npending == writer->room)
 		double_room(writer);
 	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
-	if (writer->npending - writer->nlogged == WAL_RECORD_PAGES)
-		log_pages(writer);
 	if (writer->npending == writer->batch_blocks)
-		flush_batch(writer);
+		write_step(writer);
 }
 
 /*
  * Makes room for more pages of a batch: a small index never needs it.
  */
 static void
-double_room(LaPageWriter *writer)
+double_room(PageWriter *writer)
 {
 	writer->room = Min(2 * writer->room, writer->batch_blocks);
 	writer->pending = repalloc(writer->pending,
@@ -171,27 +167,25 @@ double_room(LaPageWriter *writer)
 }
 
 /*
- * Writes what is left and makes the fork durable as core would; when pages
- * are relayed, that is so once the other process has ended.
+ * Writes what is left and makes the fork durable as core would.
  */
-void
-la_page_writer_end(LaPageWriter *writer)
+static void
+writer_end(LaPageSink *sink)
 {
-	if (writer->relay != NULL)
-	{
-		la_relay_end(writer->relay);
-		return;
-	}
-	flush_batch(writer);
+	PageWriter *writer = (PageWriter *) sink;
+
+	while (writer->npending > 0)
+		write_step(writer);
 	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
+	INJECTION_POINT("pg-lookahead-pages-durable", NULL);
 }
 
 /*
- * Keeps a page for la_page_writer_get(), or frees it.
+ * Keeps a page for writer_get(), or frees it.
  */
 static void
-release_page(LaPageWriter *writer, Page page)
+release_page(PageWriter *writer, Page page)
 {
 	if (writer->nfree < writer->room)
 		writer->free_pages[writer->nfree++] = page;
@@ -207,96 +201,39 @@ compare_pending(const void *a, const void *b)
 }
 
 /*
- * Logs the rest of the pending pages, and writes them all.
+ * Writes those of the pending pages that come first in the file, at most
+ * STEP_PAGES.  When the file has to grow, it grows for all that are pending:
+ * so it does by large requests, while WAL comes in portions that the WAL
+ * writer can keep pace with.
  */
 static void
-flush_batch(LaPageWriter *writer)
+write_step(PageWriter *writer)
 {
-	if (writer->npending == 0)
-		return;
+	PendingPage *pending = writer->pending;
+	int			npending = writer->npending;
+	int			count = Min(npending, STEP_PAGES);
 
-	log_pages(writer);
-	INJECTION_POINT("pg-lookahead-pages-logged", NULL);
-	qsort(writer->pending, writer->npending, sizeof(PendingPage),
-		  compare_pending);
-	if (writer->step_blocks == 0 || writer->npending <= SMALL_BATCH)
-		extend_page_by_page(writer);
-	else
-		extend_at_once(writer);
+	INJECTION_POINT("pg-lookahead-pages-collected", NULL);
+	qsort(pending, npending, sizeof(PendingPage), compare_pending);
+	if (pending[count - 1].block >= writer->file_blocks &&
+		writer->step_blocks > 0 && npending > SMALL_BATCH)
+		extend_file(writer, pending[npending - 1].block + 1);
+	INJECTION_POINT("pg-lookahead-file-extended", NULL);
+	log_and_write(writer, count);
+	INJECTION_POINT("pg-lookahead-step-written", NULL);
 
-	for (int i = 0; i < writer->npending; i++)
-		release_page(writer, writer->pending[i].page);
-	writer->npending = writer->nlogged = 0;
-}
-
-/*
- * Logs the pages that are not logged yet, at most as many as one record
- * carries, and sets their checksums.  The WAL writer is told of each full record,
- * and writes and syncs the WAL meanwhile; otherwise this process would have to
- * whenever WAL buffers are full, and wait for the disk at the end of each WAL
- * file.
- */
-static void
-log_pages(LaPageWriter *writer)
-{
-	PendingPage *pending = writer->pending + writer->nlogged;
-	int			count = writer->npending - writer->nlogged;
-	BlockNumber blocks[WAL_RECORD_PAGES];
-	Page		pages[WAL_RECORD_PAGES];
-
-	qsort(pending, count, sizeof(PendingPage), compare_pending);
 	for (int i = 0; i < count; i++)
-	{
-		blocks[i] = pending[i].block;
-		pages[i] = pending[i].page;
-	}
-	if (writer->use_wal && count > 0)
-	{
-		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM,
-					 count, blocks, pages, true);
-		if (count == WAL_RECORD_PAGES)
-			XLogSetAsyncXactLSN(PageGetLSN(pages[0]));
-	}
-	for (int i = 0; i < count; i++)
-		PageSetChecksumInplace(pages[i], blocks[i]);
-	writer->nlogged = writer->npending;
+		release_page(writer, pending[i].page);
+	writer->npending -= count;
+	memmove(pending, pending + count, writer->npending * sizeof(PendingPage));
 }
 
 /*
- * Writes the batch as core's smgr_bulk_flush() does: page by page, a hole
- * filled with zeroes.
+ * Extends the file to an end, in steps of at most step_blocks.
  */
 static void
-extend_page_by_page(LaPageWriter *writer)
+extend_file(PageWriter *writer, BlockNumber end)
 {
-	static const PGIOAlignedBlock zeroes = {0};
-
-	for (int i = 0; i < writer->npending; i++)
-	{
-		BlockNumber block = writer->pending[i].block;
-
-		while (writer->file_blocks < block)
-			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   zeroes.data, true);
-		if (block == writer->file_blocks)
-			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   writer->pending[i].page, true);
-		else
-			smgrwrite(writer->smgr, MAIN_FORKNUM, block,
-					  writer->pending[i].page, true);
-	}
-}
-
-/*
- * Extends the file to the end of the batch, in steps of at most step_blocks,
- * and writes the runs of adjacent blocks.
- */
-static void
-extend_at_once(LaPageWriter *writer)
-{
-	BlockNumber end = writer->pending[writer->npending - 1].block + 1;
-	int			first = 0;
-
 	while (writer->file_blocks < end)
 	{
 		int			step = Min(end - writer->file_blocks, writer->step_blocks);
@@ -305,49 +242,150 @@ extend_at_once(LaPageWriter *writer)
 					   true);
 		writer->file_blocks += step;
 	}
+}
 
-	for (int i = 1; i <= writer->npending; i++)
+/*
+ * Logs the first pending pages and writes them.  If the redo point of a
+ * checkpoint comes after their records, it is completed only when they are in
+ * the file, and a backup that asked for it copies the file after that.  Core's
+ * bulk writer does not go so far; it writes the pages of each record at once.
+ * Reads PGPROC of proc.h; relies on GetVirtualXIDsDelayingChkpt() in procarray.c.
+ *
+ * Nothing here waits for anything but the disk, nor checks for interrupts.  An
+ * error, such as a full disk, may end a subtransaction only: then nobody else
+ * clears the flag, and all checkpoints would wait until the transaction ends.
+ */
+static void
+log_and_write(PageWriter *writer, int count)
+{
+	PendingPage *pages = writer->pending;
+
+	if (!writer->use_wal)
 	{
-		if (i < writer->npending &&
-			writer->pending[i].block == writer->pending[i - 1].block + 1)
+		write_pages(writer, pages, count);
+		return;
+	}
+
+	Assert((MyProc->delayChkptFlags & DELAY_CHKPT_START) == 0);
+	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
+	PG_TRY();
+	{
+		for (int i = 0; i < count; i += WAL_RECORD_PAGES)
+			log_pages(writer, pages + i, Min(WAL_RECORD_PAGES, count - i));
+		INJECTION_POINT("pg-lookahead-pages-logged", NULL);
+		write_pages(writer, pages, count);
+	}
+	PG_FINALLY();
+	{
+		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Logs pages by one record.  The WAL writer is told of each full record, and
+ * writes and syncs the WAL meanwhile; otherwise this process would have to
+ * whenever WAL buffers are full, and wait for the disk at the end of each WAL
+ * file.
+ */
+static void
+log_pages(PageWriter *writer, PendingPage *pages, int count)
+{
+	BlockNumber blocks[WAL_RECORD_PAGES];
+	Page		images[WAL_RECORD_PAGES];
+
+	for (int i = 0; i < count; i++)
+	{
+		blocks[i] = pages[i].block;
+		images[i] = pages[i].page;
+	}
+	log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM, count,
+				 blocks, images, true);
+	if (count == WAL_RECORD_PAGES)
+		XLogSetAsyncXactLSN(PageGetLSN(images[0]));
+}
+
+/*
+ * Writes pages, which are in the order of their blocks, and extends the file
+ * where extend_file() has not done it.
+ */
+static void
+write_pages(PageWriter *writer, PendingPage *pages, int count)
+{
+	int			first = 0;
+
+	for (int i = 0; i < count; i++)
+		la_compat_set_checksum(pages[i].page, pages[i].block);
+	if (pages[count - 1].block >= writer->file_blocks)
+	{
+		extend_page_by_page(writer, pages, count);
+		return;
+	}
+	for (int i = 1; i <= count; i++)
+	{
+		if (i < count && pages[i].block == pages[i - 1].block + 1)
 			continue;
-		write_run(writer, first, i - first);
+		write_run(writer, pages + first, i - first);
 		first = i;
 	}
 }
 
 /*
- * Writes adjacent blocks: `count` pending pages from `first`.  One request
- * must not cross the end of a segment of the file.
+ * Writes pages page by page, a hole filled with zeroes.  Mirrors
+ * smgr_bulk_flush() in bulk_write.c.
  */
 static void
-write_run(LaPageWriter *writer, int first, int count)
+extend_page_by_page(PageWriter *writer, PendingPage *pages, int count)
 {
-	const void *pages[PG_IOV_MAX];
+	static const PGIOAlignedBlock zeroes = {0};
+
+	for (int i = 0; i < count; i++)
+	{
+		BlockNumber block = pages[i].block;
+
+		while (writer->file_blocks < block)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   zeroes.data, true);
+		if (block == writer->file_blocks)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   pages[i].page, true);
+		else
+			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page, true);
+	}
+}
+
+/*
+ * Writes pages of adjacent blocks.  One request must not cross the end of a
+ * segment of the file.
+ */
+static void
+write_run(PageWriter *writer, PendingPage *pages, int count)
+{
+	const void *images[PG_IOV_MAX];
 
 	while (count > 0)
 	{
-		BlockNumber block = writer->pending[first].block;
+		BlockNumber block = pages->block;
 		int			most = smgrmaxcombine(writer->smgr, MAIN_FORKNUM, block);
 		int			n = Min(count, Min(most, PG_IOV_MAX));
 
 		for (int i = 0; i < n; i++)
-			pages[i] = writer->pending[first + i].page;
-		smgrwritev(writer->smgr, MAIN_FORKNUM, block, pages, n, true);
-		first += n;
+			images[i] = pages[i].page;
+		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n, true);
+		pages += n;
 		count -= n;
 	}
 }
 
 /*
- * Sees to it that the pages reach the disk in time; the rules, and the
- * reasons for them, are those of core's smgr_bulk_finish().  All writes were
+ * Sees to it that the pages reach the disk in time.  Mirrors
+ * smgr_bulk_finish() in bulk_write.c, which gives the reasons.  All writes were
  * made with skipFsync, so the fork is registered with the checkpointer here,
  * or, if a checkpoint began since we started and has therefore missed early
  * writes whose WAL it makes unnecessary to replay, synced at once.
  */
 static void
-make_durable(LaPageWriter *writer)
+make_durable(PageWriter *writer)
 {
 	if (SmgrIsTemp(writer->smgr))
 		return;

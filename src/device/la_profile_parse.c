@@ -4,10 +4,11 @@
  *	  reads the text of a device profile
  *
  * Pure: no I/O, no memory, no settings, no locale.  The text decides how deep
- * every scan of the server reads, so nothing is guessed: an unknown key, a
- * key that is missing or comes twice, a number that no device can have, or a
- * text that was cut short refuses the whole file.  docs/device-profile.md
- * describes the format; device/profile_text.py of the lab writes it.
+ * every scan of the server reads, so nothing is guessed: an unknown key, one
+ * that scans need and is missing, one that comes twice, a number that no
+ * device can have, or a text that was cut short refuses the whole file.
+ * docs/device-profile.md describes the format; device/profile.py of the lab
+ * writes it.
  *
  *		version = 1
  *		[device 8:1]
@@ -32,6 +33,9 @@
 #define MAX_MAJOR 4095
 #define MAX_MINOR 1048575
 
+/* Depths at which random reads are measured: 1, 2, 4 ... 256. */
+#define DEPTHS 9
+
 /* Nothing was measured before. */
 #define FIRST_YEAR 2000
 
@@ -49,9 +53,13 @@ typedef enum LaProfileKeyKind
 	KEY_TIME,
 	KEY_INTEGER,
 	KEY_NUMBER,
+	KEY_IOPS,					/* a number of LaParser, not of the section */
 } LaProfileKeyKind;
 
-/* A key of a section; bounds are inclusive, and of numbers only. */
+/*
+ * A key of a section; bounds are inclusive, and of numbers only.  The offset is
+ * one in LaProfileSection, for KEY_IOPS an index of iops_at_depth.
+ */
 typedef struct LaProfileKey
 {
 	const char *name;
@@ -75,24 +83,25 @@ typedef struct LaParser
 	LaProfile  *profile;
 	LaParserState state;
 	bool		has_version;
-	uint32		seen;			/* keys of the open section, by index */
+	/* of the open section */
+	uint32		seen;			/* keys, by index */
+	double		iops_at_depth[DEPTHS];	/* 0 where not measured */
 } LaParser;
 
 #define FIELD(name) offsetof(LaProfileSection, name)
 #define DEPTH_KEY(depth, index) \
-	{"iops_at_depth_" #depth, KEY_NUMBER, false, \
-	FIELD(iops_at_depth) + (index) * sizeof(double), 0.1, 100e6}
+	{"iops_at_depth_" #depth, KEY_IOPS, false, index, 0.1, 100e6}
 
 /* Bounds are what no device of today comes near, on either side. */
 static const LaProfileKey keys[] = {
 	{"machine", KEY_MACHINE, true, FIELD(machine), 0, 0},
 	{"identity", KEY_IDENTITY, true, FIELD(identity), 0, 0},
 	{"measured_at", KEY_TIME, true, FIELD(measured_at), 0, 0},
-	{"random_read_latency_us", KEY_NUMBER, true, FIELD(values.random_read_us), 0.1, 10e6},
+	{"random_read_latency_us", KEY_NUMBER, false, FIELD(values.random_read_us), 0.1, 10e6},
 	{"bandwidth_mb", KEY_NUMBER, true, FIELD(values.bandwidth_mb), 0.1, 1e6},
 	{"depth", KEY_INTEGER, true, FIELD(values.depth), 1, 256},
-	{"request_blocks", KEY_INTEGER, true, FIELD(values.request_blocks), 1, 512},
-	{"gap_limit", KEY_INTEGER, true, FIELD(values.gap_limit), 0, 256},
+	{"request_blocks", KEY_INTEGER, false, FIELD(values.request_blocks), 1, 512},
+	{"gap_limit", KEY_INTEGER, false, FIELD(values.gap_limit), 0, 256},
 	DEPTH_KEY(1, 0),
 	DEPTH_KEY(2, 1),
 	DEPTH_KEY(4, 2),
@@ -109,8 +118,8 @@ static const char *parse_heading(LaParser *parser, LaSpan line);
 static const char *open_section(LaParser *parser, LaSpan number);
 static const char *close_section(LaParser *parser);
 static const char *parse_assignment(LaParser *parser, LaSpan line);
-static const char *take_value(LaProfileSection *section,
-							  const LaProfileKey *key, LaSpan value);
+static const char *take_value(LaParser *parser, const LaProfileKey *key,
+							  LaSpan value);
 static const char *take_text(LaProfileSection *section,
 							 const LaProfileKey *key, LaSpan value);
 static bool is_machine(LaSpan value);
@@ -131,7 +140,7 @@ bool
 la_profile_parse(const char *text, size_t length,
 				 LaProfile *profile, LaProfileError *error)
 {
-	LaParser	parser = {profile, IN_HEAD, false, 0};
+	LaParser	parser = {.profile = profile,.state = IN_HEAD};
 	size_t		position = 0;
 
 	profile->nsections = 0;
@@ -231,8 +240,10 @@ open_section(LaParser *parser, LaSpan number)
 	memset(section, 0, sizeof(*section));
 	section->device_major = (uint32) device_major;
 	section->device_minor = (uint32) device_minor;
+	section->values.gap_limit = -1;
 	parser->state = IN_SECTION;
 	parser->seen = 0;
+	memset(parser->iops_at_depth, 0, sizeof(parser->iops_at_depth));
 	return NULL;
 }
 
@@ -250,13 +261,13 @@ close_section(LaParser *parser)
 		if (keys[i].required && (parser->seen & (1U << i)) == 0)
 			return "a key is missing in the section before it";
 	}
-	for (int i = 0; i < LA_PROFILE_DEPTHS; i++)
+	for (int i = 0; i < DEPTHS; i++)
 	{
 		if (section->values.depth == 1 << i)
-			section->values.iops = section->iops_at_depth[i];
+			section->values.iops = parser->iops_at_depth[i];
 	}
-	if (section->values.iops <= 0 || section->iops_at_depth[0] <= 0)
-		return "the section before it lacks the IOPS at depth 1 or at its depth";
+	if (section->values.iops <= 0)
+		return "the section before it lacks the IOPS at its depth";
 
 	for (int i = 0; i < profile->nsections - 1; i++)
 	{
@@ -300,19 +311,21 @@ parse_assignment(LaParser *parser, LaSpan line)
 		if (parser->seen & (1U << i))
 			return "the key comes twice";
 		parser->seen |= 1U << i;
-		return take_value(&parser->profile->sections[parser->profile->nsections - 1],
-						  &keys[i], value);
+		return take_value(parser, &keys[i], value);
 	}
 	return "the key is unknown";
 }
 
 static const char *
-take_value(LaProfileSection *section, const LaProfileKey *key, LaSpan value)
+take_value(LaParser *parser, const LaProfileKey *key, LaSpan value)
 {
+	LaProfileSection *section =
+		&parser->profile->sections[parser->profile->nsections - 1];
 	char	   *field = (char *) section + key->offset;
 	double		number;
 
-	if (key->kind != KEY_INTEGER && key->kind != KEY_NUMBER)
+	if (key->kind == KEY_MACHINE || key->kind == KEY_IDENTITY ||
+		key->kind == KEY_TIME)
 		return take_text(section, key, value);
 
 	if (!parse_number(value, key->kind == KEY_INTEGER, &number))
@@ -320,7 +333,9 @@ take_value(LaProfileSection *section, const LaProfileKey *key, LaSpan value)
 			: "the value is not a decimal number";
 	if (!(number >= key->min && number <= key->max))
 		return "the value is out of range";
-	if (key->kind == KEY_INTEGER)
+	if (key->kind == KEY_IOPS)
+		parser->iops_at_depth[key->offset] = number;
+	else if (key->kind == KEY_INTEGER)
 		*(int *) field = (int) number;
 	else
 		*(double *) field = number;

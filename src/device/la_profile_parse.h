@@ -8,7 +8,8 @@
 #ifndef LA_PROFILE_PARSE_H
 #define LA_PROFILE_PARSE_H
 
-#include "device/la_profile.h"
+/* Profiles are measured and counted in blocks of this size. */
+#define LA_PROFILE_BLOCK_SIZE 8192
 
 /* The file is larger than this only by mistake, in bytes. */
 #define LA_PROFILE_MAX_BYTES (64 * 1024)
@@ -21,8 +22,23 @@
 #define LA_PROFILE_IDENTITY_LENGTH 127
 #define LA_PROFILE_TIME_LENGTH 20
 
-/* Depths at which random reads are measured: 1, 2, 4 ... 256. */
-#define LA_PROFILE_DEPTHS 9
+/*
+ * What was measured of one device; every value is within the bounds of
+ * la_profile_parse.c.  Scans use depth, IOPS and bandwidth, which are always
+ * there; the others are shown, and missing ones have the value named here.
+ */
+typedef struct LaDeviceProfile
+{
+	int			depth;			/* reads in flight beyond which nothing is
+								 * gained, 1 to 256 */
+	int			request_blocks; /* size of a read beyond which nothing is
+								 * gained, 1 to 512, or 0 */
+	int			gap_limit;		/* longest gap that is cheaper to read than to
+								 * skip, in blocks, 0 to 256, or -1 */
+	double		random_read_us; /* time of one random read, alone, or 0 */
+	double		iops;			/* random reads per second at that depth */
+	double		bandwidth_mb;	/* 10^6 bytes per second */
+} LaDeviceProfile;
 
 /* What the file says of one device. */
 typedef struct LaProfileSection
@@ -33,7 +49,6 @@ typedef struct LaProfileSection
 	char		identity[LA_PROFILE_IDENTITY_LENGTH + 1];
 	char		measured_at[LA_PROFILE_TIME_LENGTH + 1];
 	LaDeviceProfile values;
-	double		iops_at_depth[LA_PROFILE_DEPTHS];	/* 0 where not measured */
 } LaProfileSection;
 
 /* A whole file. */

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_authid_d.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -19,9 +20,9 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "device/la_device_settings.h"
 #include "device/la_profile.h"
-#include "device/la_tablespace_profile.h"
-#include "la_guc.h"
+#include "la_sql_function.h"
 
 #define PROFILE_COLUMNS 10
 
@@ -39,16 +40,9 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 {
 	const LaTablespaceProfile *found;
 	Oid			tablespace;
-	TupleDesc	descriptor;
+	TupleDesc	descriptor = la_sql_function_row(fcinfo, PROFILE_COLUMNS);
 	Datum		values[PROFILE_COLUMNS] = {0};
 	bool		nulls[PROFILE_COLUMNS];
-
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
-		descriptor->natts != PROFILE_COLUMNS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("function pg_lookahead_device_profile belongs to another version of pg_lookahead"),
-				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
 
 	/* a cache entry stays for good, so there is none for made-up numbers */
 	tablespace = PG_GETARG_OID(0);
@@ -57,7 +51,7 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 
 	memset(nulls, true, sizeof(nulls));
-	found = la_tablespace_profile_find(tablespace);
+	found = la_profile_find(tablespace);
 	if (found->device[0] != '\0')
 	{
 		values[0] = CStringGetTextDatum(found->device);
@@ -81,20 +75,23 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 }
 
 /*
- * Columns 2 to 8: when it was measured, and LaDeviceProfile.
+ * Columns 2 to 8: when it was measured, and LaDeviceProfile.  What the file
+ * does not say is null.
  */
 static void
 fill_values(const LaProfileSection *section, Datum *values, bool *nulls)
 {
 	const LaDeviceProfile *profile = &section->values;
-	int			i = 2;
 
-	values[i++] = CStringGetTextDatum(section->measured_at);
-	values[i++] = Float8GetDatum(profile->random_read_us);
-	values[i++] = Float8GetDatum(profile->iops);
-	values[i++] = Int32GetDatum(profile->depth);
-	values[i++] = Int32GetDatum(profile->request_blocks);
-	values[i++] = Int32GetDatum(profile->gap_limit);
-	values[i++] = Float8GetDatum(profile->bandwidth_mb);
-	memset(nulls + 2, false, (i - 2) * sizeof(bool));
+	memset(nulls + 2, false, 7 * sizeof(bool));
+	values[2] = CStringGetTextDatum(section->measured_at);
+	values[3] = Float8GetDatum(profile->random_read_us);
+	nulls[3] = profile->random_read_us == 0;
+	values[4] = Float8GetDatum(profile->iops);
+	values[5] = Int32GetDatum(profile->depth);
+	values[6] = Int32GetDatum(profile->request_blocks);
+	nulls[6] = profile->request_blocks == 0;
+	values[7] = Int32GetDatum(profile->gap_limit);
+	nulls[7] = profile->gap_limit < 0;
+	values[8] = Float8GetDatum(profile->bandwidth_mb);
 }

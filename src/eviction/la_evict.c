@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
@@ -34,6 +35,8 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/wait_event.h"
+
+#include "la_sql_function.h"
 
 #define EVICT_COLUMNS 6
 
@@ -89,12 +92,7 @@ pg_lookahead_evict(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be superuser to use %s()",
 						"pg_lookahead_evict")));
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
-		descriptor->natts != EVICT_COLUMNS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("function pg_lookahead_evict belongs to another version of pg_lookahead"),
-				 errhint("Run ALTER EXTENSION pg_lookahead UPDATE, or start a new session.")));
+	descriptor = la_sql_function_row(fcinfo, EVICT_COLUMNS);
 
 #ifdef CAN_EVICT
 	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
@@ -202,7 +200,8 @@ evict_relation(Relation relation, LaEviction *done)
 }
 
 /*
- * Has the kernel forget a fork, file by file as md.c cuts it.
+ * Has the kernel forget a fork, file by file.  Mirrors _mdfd_segpath() in md.c,
+ * which names them.
  */
 static void
 forget_fork(Relation relation, ForkNumber fork, LaEviction *done)
@@ -268,8 +267,8 @@ forget_file(const char *path, int64 *cached)
 /*
  * Has the kernel write a file out.  Not pg_fsync(), which does nothing where
  * the server runs with fsync = off, as the servers of experiments do.  A
- * failure is treated as in mdimmedsync(): the kernel may have dropped what it
- * could not write, and would not say so a second time.
+ * failure is treated as core does (mirrors mdimmedsync() in md.c): the kernel
+ * may have dropped what it could not write, and would not say so a second time.
  */
 static void
 flush_file(int file, const char *path)

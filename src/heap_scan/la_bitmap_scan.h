@@ -8,8 +8,8 @@
 #ifndef LA_BITMAP_SCAN_H
 #define LA_BITMAP_SCAN_H
 
-#include "attach/la_registry.h"
+#include "attach/la_methods.h"
 
-extern void la_bitmap_scan_attach(LaNode *node);
+extern const LaFeatureMethods la_bitmap_scan_methods;
 
 #endif							/* LA_BITMAP_SCAN_H */

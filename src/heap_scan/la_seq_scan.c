@@ -13,6 +13,10 @@
  * (start + position) modulo size.  In a parallel scan each process is given
  * chunks of consecutive positions, and asks for those of its chunk only.
  *
+ * Reads HeapScanDescData of heapam.h, and TableScanDescData,
+ * ParallelBlockTableScanDescData and ParallelBlockTableScanWorkerData of
+ * relscan.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -22,15 +26,18 @@
 #include "access/syncscan.h"
 #include "access/tableam.h"
 #include "executor/executor.h"
-#include "storage/smgr.h"
 #include "utils/rel.h"
 
-#include "heap_scan/la_heap_scan.h"
+#include "attach/la_attach.h"
+#include "heap_scan/la_heap_feature.h"
+#include "heap_scan/la_heap_reason.h"
 #include "heap_scan/la_seq_scan.h"
 #include "heap_scan/la_trial.h"
-#include "la_guc.h"
+#include "la_compat.h"
+#include "prefetch/la_request.h"
 #include "prefetch/la_residency.h"
 #include "prefetch/la_transport.h"
+#include "prefetch/la_wake.h"
 
 /*
  * Pages of a request when pg_lookahead.bulk_read_size is -1: 128 kB, what core's
@@ -49,14 +56,9 @@
 /* How many times as fast asking has to be in a trial. */
 #define CLEARLY_FASTER 1.33
 
-/* Of so many requests, one is made while all pages are in the OS cache. */
-#define RESIDENT_SHARE 8
-
 typedef struct LaSeqScan
 {
 	LaNode	   *node;
-	ExecProcNodeMtd core;		/* executes the node */
-	bool		begun;			/* our part in the scan is done */
 	HeapScanDesc heap;
 	LaResidency residency;
 	uint32		request;		/* pages of a request */
@@ -68,15 +70,17 @@ typedef struct LaSeqScan
 								 * the end */
 	BlockNumber start;			/* page at position 0 */
 	uint64		asked;			/* positions before this were asked for */
-	bool		asleep;			/* pages are in shared buffers: do not ask */
+	LaWake		wake;			/* looks at pages */
 	uint64		ramp;			/* pages since it began to ask */
-	uint32		idle;			/* pages since one had to be read */
-	int64		reads;			/* pages read until then */
-	uint32		skipped;		/* requests not made since the last one */
 } LaSeqScan;
 
+static ExecProcNodeMtd *core_seq_exec(const PlanState *planstate);
+static ExecProcNodeMtd *core_tid_range_exec(const PlanState *planstate);
+static void attach_seq(PlanState *planstate);
 static TupleTableSlot *seq_exec(PlanState *planstate);
-static void begin_scan(LaSeqScan *state, ScanState *node);
+static void begin_seq_scan(ScanState *node);
+static BlockNumber least_pages(void);
+static LaSeqScan *make_seq_scan(LaNode *node);
 static void swap_stream(LaSeqScan *state, TableScanDesc scan);
 static BlockNumber next_serial(ReadStream *stream, void *callback_private_data,
 							   void *per_buffer_data);
@@ -84,30 +88,55 @@ static BlockNumber next_parallel(ReadStream *stream,
 								 void *callback_private_data,
 								 void *per_buffer_data);
 static BlockNumber first_block(LaSeqScan *state);
-static BlockNumber advance(LaSeqScan *state);
+static BlockNumber advance_block(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
-static void look_ahead(LaSeqScan *state);
+static void ask_ahead(LaSeqScan *state);
 static bool must_ask(LaSeqScan *state);
-static void wake_up(LaSeqScan *state);
+static void wake_seq_scan(LaSeqScan *state);
 static bool trial_wants_asking(LaSeqScan *state);
-static void ask(LaSeqScan *state);
+static void ask_for_next(LaSeqScan *state);
+
+const LaFeatureMethods la_seq_scan_methods = {
+	.info = &la_seq_scan_feature,
+	.nodes = {T_SeqScanState},
+	.classify = la_heap_scan_classify,
+	.core_exec = core_seq_exec,
+	.attach = attach_seq,
+};
+
+const LaFeatureMethods la_tid_range_scan_methods = {
+	.info = &la_tid_range_scan_feature,
+	.nodes = {T_TidRangeScanState},
+	.classify = la_heap_scan_classify,
+	.core_exec = core_tid_range_exec,
+	.attach = attach_seq,
+};
 
 /*
- * Puts our function before core's, until the scan has begun.
+ * ExecInitSeqScan() has a function for each combination of qual and projection
+ * (relies on ExecInitSeqScan() in nodeSeqscan.c).
  */
-void
-la_seq_scan_attach(LaNode *node)
+static ExecProcNodeMtd *
+core_seq_exec(const PlanState *planstate)
 {
-	LaSeqScan  *state;
+	static ExecProcNodeMtd known[4];
 
-	state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
-								   sizeof(LaSeqScan));
-	state->node = node;
-	state->core = node->planstate->ExecProcNodeReal;
-	state->on_trial = la_bulk_read_size < 0;
-	state->request = state->on_trial ? AUTOMATIC_BULK_READ_SIZE : la_bulk_read_size;
-	node->seq = state;
-	ExecSetExecProcNode(node->planstate, seq_exec);
+	return &known[(planstate->qual != NULL ? 1 : 0) +
+				  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
+}
+
+static ExecProcNodeMtd *
+core_tid_range_exec(const PlanState *planstate)
+{
+	static ExecProcNodeMtd known;
+
+	return &known;
+}
+
+static void
+attach_seq(PlanState *planstate)
+{
+	ExecSetExecProcNode(planstate, seq_exec);
 }
 
 /*
@@ -117,48 +146,83 @@ la_seq_scan_attach(LaNode *node)
 static TupleTableSlot *
 seq_exec(PlanState *planstate)
 {
-	LaSeqScan  *state = la_registry_find(planstate)->seq;
+	ExecProcNodeMtd core = IsA(planstate, TidRangeScanState) ?
+		*core_tid_range_exec(planstate) : *core_seq_exec(planstate);
+	bool		first = planstate->ExecProcNodeReal == seq_exec;
 
-	if (!state->begun)
-	{
-		begin_scan(state, (ScanState *) planstate);
-		state->begun = true;
-	}
-	if (planstate->ExecProcNodeReal == seq_exec)
-		ExecSetExecProcNode(planstate, state->core);
-	return state->core(planstate);
+	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)
+		begin_seq_scan((ScanState *) planstate);
+	if (first)
+		ExecSetExecProcNode(planstate, core);
+	return core(planstate);
 }
 
 /*
- * Begins the scan as SeqNext() and TidRangeNext() do when they find none, and
- * gives it our stream.  A parallel scan has been begun by
- * ExecSeqScanInitializeDSM() or ...InitializeWorker().  The range of TIDs is
- * not computed yet: TidRangeNext() rescans a scan that is there with the right
- * one.
+ * Begins the scan when there is none, and gives it our stream if it may ever ask
+ * for something.  Mirrors the beginning of SeqNext() in nodeSeqscan.c and
+ * TidRangeNext() in nodeTidrangescan.c.  A parallel scan has been begun (relies
+ * on ExecSeqScanInitializeDSM() and ExecSeqScanInitializeWorker() in
+ * nodeSeqscan.c).  The range of TIDs is not computed yet: TidRangeNext() rescans
+ * a scan that is there with the right one.
  */
 static void
-begin_scan(LaSeqScan *state, ScanState *node)
+begin_seq_scan(ScanState *node)
 {
 	TableScanDesc scan = node->ss_currentScanDesc;
 	Relation	table = node->ss_currentRelation;
 	Snapshot	snapshot = node->ps.state->es_snapshot;
 	ItemPointerData nowhere;
+	LaNode	   *registered;
 
 	if (scan == NULL && IsA(node, TidRangeScanState))
 	{
 		ItemPointerSet(&nowhere, 0, FirstOffsetNumber);
-		scan = table_beginscan_tidrange(table, snapshot, &nowhere, &nowhere);
+		scan = la_compat_beginscan_tidrange(table, snapshot, &nowhere, &nowhere);
 	}
 	else if (scan == NULL)
-		scan = table_beginscan(table, snapshot, 0, NULL);
+		scan = la_compat_beginscan(table, snapshot);
 	node->ss_currentScanDesc = scan;
 
-	if (la_heap_scan_may_swap(state->node, scan))
-		swap_stream(state, scan);
+	if (la_heap_scan_is_small(scan, least_pages()))
+	{
+		registered = la_registry_find(&node->ps);
+		if (registered != NULL)
+			registered->mode = LA_MODE_SMALL_TABLE;
+		return;
+	}
+	registered = la_attach_wake(&node->ps);
+	if (registered != NULL && registered->state == NULL &&
+		la_heap_scan_layout_as_expected(registered, scan))
+		swap_stream(make_seq_scan(registered), scan);
 }
 
 /*
- * The arguments are those of heap_beginscan() in heapam.c.
+ * Most pages that a table can have without a scan of it ever asking.
+ */
+static BlockNumber
+least_pages(void)
+{
+	return la_bulk_read_size < 0 ? la_trial_pages_before_asking() : LA_SMALL_TABLE;
+}
+
+/*
+ * Makes what is kept for a node.
+ */
+static LaSeqScan *
+make_seq_scan(LaNode *node)
+{
+	LaSeqScan  *state;
+
+	state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
+								   sizeof(LaSeqScan));
+	state->node = node;
+	node->state = state;
+	node->mode = LA_MODE_CACHED;
+	return state;
+}
+
+/*
+ * Mirrors the arguments of heap_beginscan() in heapam.c.
  */
 static void
 swap_stream(LaSeqScan *state, TableScanDesc scan)
@@ -174,11 +238,11 @@ swap_stream(LaSeqScan *state, TableScanDesc scan)
 								   heap->rs_strategy, scan->rs_rd, MAIN_FORKNUM,
 								   scan->rs_parallel ? next_parallel : next_serial,
 								   state, 0);
-	state->node->counters.scans++;
 }
 
 /*
- * Callback of a serial scan.  Mirrors heap_scan_stream_read_next_serial().
+ * Callback of a serial scan.  Mirrors heap_scan_stream_read_next_serial() in
+ * heapam.c.
  */
 static BlockNumber
 next_serial(ReadStream *stream, void *callback_private_data,
@@ -192,19 +256,20 @@ next_serial(ReadStream *stream, void *callback_private_data,
 		elog(ERROR, "pg_lookahead cannot scan a table backward");
 
 	if (heap->rs_inited)
-		heap->rs_prefetch_block = advance(state);
+		heap->rs_prefetch_block = advance_block(state);
 	else
 	{
 		heap->rs_prefetch_block = first_block(state);
 		heap->rs_inited = true;
 	}
 	if (heap->rs_prefetch_block != InvalidBlockNumber)
-		look_ahead(state);
+		ask_ahead(state);
 	return heap->rs_prefetch_block;
 }
 
 /*
- * Callback of a parallel scan.  Mirrors heap_scan_stream_read_next_parallel().
+ * Callback of a parallel scan.  Mirrors heap_scan_stream_read_next_parallel() in
+ * heapam.c; relies on table_block_parallelscan_nextpage() in tableam.c.
  */
 static BlockNumber
 next_parallel(ReadStream *stream, void *callback_private_data,
@@ -219,7 +284,7 @@ next_parallel(ReadStream *stream, void *callback_private_data,
 
 	if (first)
 	{
-		table_block_parallelscan_startblock_init(table, own, shared);
+		la_compat_parallelscan_init(table, own, shared);
 		state->start = shared->phs_startblock;
 		heap->rs_inited = true;
 	}
@@ -232,12 +297,13 @@ next_parallel(ReadStream *stream, void *callback_private_data,
 	state->position = own->phsw_nallocated;
 	state->run_end = Min(own->phsw_nallocated + own->phsw_chunk_remaining + 1,
 						 shared->phs_nblocks);
-	look_ahead(state);
+	ask_ahead(state);
 	return heap->rs_prefetch_block;
 }
 
 /*
- * The first page of a serial scan.  Mirrors heapgettup_initial_block().
+ * The first page of a serial scan.  Mirrors heapgettup_initial_block() in
+ * heapam.c.
  */
 static BlockNumber
 first_block(LaSeqScan *state)
@@ -253,11 +319,11 @@ first_block(LaSeqScan *state)
 }
 
 /*
- * The page after the one given last.  Mirrors heapgettup_advance_block(); the
- * position is reported before the end is looked for, as there.
+ * The page after the one given last.  Mirrors heapgettup_advance_block() in
+ * heapam.c; the position is reported before the end is looked for, as there.
  */
 static BlockNumber
-advance(LaSeqScan *state)
+advance_block(LaSeqScan *state)
 {
 	HeapScanDesc heap = state->heap;
 	BlockNumber block = heap->rs_prefetch_block + 1;
@@ -275,16 +341,19 @@ advance(LaSeqScan *state)
 }
 
 /*
- * A scan begins.  Nothing is asked for before a page had to be read.
+ * A scan begins, maybe anew and with another setting.  Nothing is asked for
+ * before a page had to be read.
  */
 static void
 start_asking(LaSeqScan *state)
 {
+	state->on_trial = la_bulk_read_size < 0;
+	state->request = state->on_trial ? AUTOMATIC_BULK_READ_SIZE :
+		Max(la_bulk_read_size, 1);
 	state->position = 0;
 	state->asked = 0;
 	state->ramp = 0;
-	state->asleep = true;
-	state->reads = la_heap_scan_reads();
+	la_wake_start(&state->wake, la_reads());
 }
 
 /*
@@ -292,7 +361,7 @@ start_asking(LaSeqScan *state)
  * as the scan has come since it began to ask, within bounds.
  */
 static void
-look_ahead(LaSeqScan *state)
+ask_ahead(LaSeqScan *state)
 {
 	uint64		ahead;
 	uint64		goal;
@@ -308,38 +377,35 @@ look_ahead(LaSeqScan *state)
 	state->asked = Max(state->asked, state->position + 1);
 	while (goal >= state->asked + state->request ||
 		   (goal == state->run_end && goal > state->asked))
-		ask(state);
+		ask_for_next(state);
 }
 
 /*
- * Does the scan meet pages that are not in shared buffers?
+ * Does the scan meet pages that are not in shared buffers?  A cursor goes on
+ * without asking when that was switched off between two fetches.
  */
 static bool
 must_ask(LaSeqScan *state)
 {
-	int64		reads = la_heap_scan_reads();
-
-	if (reads != state->reads)
-	{
-		if (state->asleep)
-			wake_up(state);
-		state->asleep = false;
-		state->reads = reads;
-		state->idle = 0;
-	}
-	else if (++state->idle > LA_HEAP_SCAN_SLEEP_AFTER)
-		state->asleep = true;
-	return !state->asleep || la_heap_scan_forced();
+	if (!la_feature_enabled(state->node->feature) || la_bulk_read_size == 0 ||
+		!la_wake_is_wanted(&state->wake))
+		return false;
+	if (!state->wake.awake)
+		wake_seq_scan(state);
+	return true;
 }
 
 /*
  * A page had to be read, after many that had not.
  */
 static void
-wake_up(LaSeqScan *state)
+wake_seq_scan(LaSeqScan *state)
 {
+	if (!state->wake.woken)
+		state->node->counters.scans++;
+	la_wake_up(&state->wake);
 	la_trial_start(&state->trial, CLEARLY_FASTER);
-	state->node->mode = state->on_trial ? "trial" : "advice";
+	state->node->mode = state->on_trial ? LA_MODE_TRIAL : LA_MODE_ADVICE;
 }
 
 /*
@@ -351,7 +417,7 @@ trial_wants_asking(LaSeqScan *state)
 	bool		ask = la_trial_page(&state->trial);
 
 	if (state->trial.phase == LA_TRIAL_DECIDED)
-		state->node->mode = ask ? "advice" : "plain";
+		state->node->mode = ask ? LA_MODE_ADVICE : LA_MODE_PLAIN;
 	return ask;
 }
 
@@ -359,24 +425,17 @@ trial_wants_asking(LaSeqScan *state)
  * Asks for the next request's pages, unless they are likely to be in memory.
  */
 static void
-ask(LaSeqScan *state)
+ask_for_next(LaSeqScan *state)
 {
 	HeapScanDesc heap = state->heap;
-	LaScanCounters *counters = &state->node->counters;
-	BlockNumber block = (state->start + state->asked) % heap->rs_nblocks;
-	uint32		nblocks;
+	LaRange		range;
 
-	nblocks = Min(state->request, state->run_end - state->asked);
-	nblocks = Min(nblocks, heap->rs_nblocks - block);
-	state->asked += nblocks;
-	if (state->residency.resident && ++state->skipped < RESIDENT_SHARE)
-		return;
-	state->skipped = 0;
-	if (!smgrprefetch(RelationGetSmgr(heap->rs_base.rs_rd), MAIN_FORKNUM,
-					  block, nblocks))
-		return;
-	counters->requests++;
-	counters->advised += nblocks;
-	if (la_residency_asked(&state->residency))
-		counters->pauses++;
+	range.first = (state->start + state->asked) % heap->rs_nblocks;
+	range.nblocks = Min(state->request, state->run_end - state->asked);
+	range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
+	range.wanted = range.nblocks;
+	state->asked += range.nblocks;
+	if (la_residency_may_ask(&state->residency))
+		la_request_make(heap->rs_base.rs_rd, &range, &state->residency,
+						&state->node->counters);
 }

@@ -8,8 +8,9 @@
 #ifndef LA_SEQ_SCAN_H
 #define LA_SEQ_SCAN_H
 
-#include "attach/la_registry.h"
+#include "attach/la_methods.h"
 
-extern void la_seq_scan_attach(LaNode *node);
+extern const LaFeatureMethods la_seq_scan_methods;
+extern const LaFeatureMethods la_tid_range_scan_methods;
 
 #endif							/* LA_SEQ_SCAN_H */

@@ -7,8 +7,9 @@
  * reads ahead.  Where that keeps the device busy, asking for more costs
  * processor time and gains nothing; where each read takes long, it gains several
  * times.  Settings do not tell the one from the other, so the scan tries: it reads
- * some pages without asking, then as many with asking, and does what was faster
- * until the next trial.
+ * some pages without asking, then as many with asking, and goes on asking only
+ * if that was clearly faster, by the factor that the scan gives, until the next trial.
+ * For a bitmap scan, not to ask is core's stream (la_stream_switch.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +35,15 @@ static inline uint32
 pages_of(LaTrialPhase phase)
 {
 	return la_trial_test_pages() > 0 ? la_trial_test_pages() : phase_pages[phase];
+}
+
+/*
+ * Pages that a scan has behind it when it first asks.
+ */
+uint32
+la_trial_pages_before_asking(void)
+{
+	return pages_of(LA_TRIAL_SETTLE) + pages_of(LA_TRIAL_PLAIN);
 }
 
 /*

@@ -10,7 +10,7 @@
 
 #include "portability/instr_time.h"
 
-#include "la_guc.h"
+#include "heap_scan/la_heap_feature.h"
 
 typedef enum LaTrialPhase
 {
@@ -45,6 +45,7 @@ la_trial_test_pages(void)
 #endif
 }
 
+extern uint32 la_trial_pages_before_asking(void);
 extern void la_trial_start(LaTrial *trial, double factor);
 extern bool la_trial_page(LaTrial *trial);
 

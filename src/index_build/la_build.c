@@ -3,7 +3,7 @@
  * la_build.c
  *	  builds btree indexes in place of core's btbuild()
  *
- * The function that la_takeover.c puts in the place of ambuild.  It looks at
+ * The function that la_ambuild.c puts in the place of ambuild.  It looks at
  * the settings and at the index each time it is called, and calls core's
  * btbuild() if this index is not for us.
  *
@@ -13,8 +13,16 @@
  * and loaded (la_build_load.c) in one phase, because sorting one part
  * alternates with loading it.
  *
- * Memory is that of maintenance_work_mem.  Parallel workers are used where
- * core would use them (la_build_parallel.c).
+ * Memory is that of maintenance_work_mem; where it is little for as many
+ * processes, core's sort is faster and builds the index.  Parallel workers are
+ * used where core would use them (la_build_parallel.c).
+ *
+ * An error in mid-build leaves nothing that we would have to undo: memory is in a context
+ * below the caller's, temporary files, workers and the file of a new index go with
+ * the transaction, or stay with the invalid index, as core's do, if it is concurrent.
+ * Two things outlive that, and are put back where they are set: that
+ * checkpoints wait (log_and_write() in la_page_writer.c), and the setting of parallel
+ * workers (la_ambuild.c).  The build is counted here.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,29 +40,36 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "bulk_write/la_page_writer.h"
+#include "index_build/keys/la_build_key.h"
 #include "index_build/la_build.h"
-#include "index_build/la_build_key.h"
-#include "index_build/la_build_load.h"
-#include "index_build/la_build_merge.h"
-#include "index_build/la_build_parallel.h"
-#include "index_build/la_build_scan.h"
-#include "index_build/la_build_sort.h"
-#include "la_guc.h"
-#include "la_stats.h"
+#include "index_build/la_build_feature.h"
+#include "index_build/la_build_reason.h"
+#include "index_build/load/la_build_load.h"
+#include "index_build/parallel/la_build_merge.h"
+#include "index_build/parallel/la_build_parallel.h"
+#include "index_build/scan/la_build_scan.h"
+#include "index_build/sort/la_build_sort.h"
+#include "la_reason.h"
+#include "statistics/la_stats.h"
 
-static LaReason unsuitable_relation(Relation heap, IndexInfo *indexInfo);
-static LaReason unsuitable_key(Relation index, LaBuildKey *key);
+static int64 memory_bytes(void);
 static IndexBuildResult *leave_to_core(Relation heap, Relation index,
 									   IndexInfo *indexInfo, LaReason reason);
-static bool build_index(Relation heap, Relation index, IndexInfo *indexInfo,
-						LaBuildKey *key, IndexBuildResult *result);
-static bool build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
-						LaBuildKey *key, Snapshot snapshot,
-						IndexBuildResult *result);
-static bool build_with_workers(Relation heap, Relation index,
-							   IndexInfo *indexInfo, LaBuildKey *key,
-							   Snapshot snapshot, LaParallel *parallel,
-							   IndexBuildResult *result);
+static void count_build(LaReason reason);
+static LaReason build_and_count(Relation heap, Relation index,
+								IndexInfo *indexInfo, LaBuildKey *key,
+								IndexBuildResult *result);
+static LaReason build_index(Relation heap, Relation index,
+							IndexInfo *indexInfo, LaBuildKey *key,
+							IndexBuildResult *result);
+static LaReason build_alone(Relation heap, Relation index,
+							IndexInfo *indexInfo, LaBuildKey *key,
+							Snapshot snapshot, IndexBuildResult *result);
+static LaReason build_with_workers(Relation heap, Relation index,
+								   IndexInfo *indexInfo, LaBuildKey *key,
+								   Snapshot snapshot, LaParallel *parallel,
+								   IndexBuildResult *result);
 static LaUniqueness uniqueness_of(const IndexInfo *indexInfo);
 static void report_loading(const IndexBuildResult *result);
 
@@ -77,24 +92,18 @@ la_build(Relation heap, Relation index, IndexInfo *indexInfo)
 	context = AllocSetContextCreate(CurrentMemoryContext, "index build",
 									ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);
-	reason = unsuitable_relation(heap, indexInfo);
-	if (reason == LA_REASON_NONE)
-		reason = unsuitable_key(index, &key);
+	reason = la_build_reason(heap, index, indexInfo, memory_bytes(), &key);
 	if (reason == LA_REASON_NONE)
 	{
-		/* as in btbuild() */
+		/* mirrors btbuild() in nbtsort.c */
 		if (RelationGetNumberOfBlocks(index) != 0)
 			elog(ERROR, "index \"%s\" already contains data",
 				 RelationGetRelationName(index));
 
-		la_stats_count(LA_FEATURE_INDEX_BUILD, LA_REASON_NONE, false);
-		if (!build_index(heap, index, indexInfo, &key, result))
-		{
-			la_collation_distrust(la_key_guessed_collation(&key));
-			RelationTruncate(index, 0);
-			reason = LA_REASON_COLLATION;
-		}
+		reason = build_and_count(heap, index, indexInfo, &key, result);
 	}
+	else
+		count_build(reason);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	if (reason != LA_REASON_NONE)
@@ -106,7 +115,6 @@ static IndexBuildResult *
 leave_to_core(Relation heap, Relation index, IndexInfo *indexInfo,
 			  LaReason reason)
 {
-	la_stats_count(LA_FEATURE_INDEX_BUILD, reason, false);
 	ereport(DEBUG1,
 			(errmsg_internal("pg_lookahead leaves the build of index \"%s\" to PostgreSQL: %s",
 							 RelationGetRelationName(index),
@@ -114,50 +122,68 @@ leave_to_core(Relation heap, Relation index, IndexInfo *indexInfo,
 	return btbuild(heap, index, indexInfo);
 }
 
-/*
- * Why an index on this table is left to core, whatever its key is.
- */
-static LaReason
-unsuitable_relation(Relation heap, IndexInfo *indexInfo)
+static int64
+memory_bytes(void)
 {
-	if (!IsNormalProcessingMode() || IsSystemRelation(heap))
-		return LA_REASON_SYSTEM_CATALOG;
-	if (heap->rd_tableam != GetHeapamTableAmRoutine())
-		return LA_REASON_TABLE_AM;
-	if (RELATION_IS_OTHER_TEMP(heap))
-		return LA_REASON_OTHER_TEMP;
-
-	/* core's scan then takes predicate locks, which ours does not */
-	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
-		return LA_REASON_SNAPSHOT;
-	return LA_REASON_NONE;
+	return (int64) maintenance_work_mem * 1024;
 }
 
 /*
- * Why an index with this key is left to core; if it is not, describes the key.
+ * Counts a build that was ours, or left to core for a reason.
  */
-static LaReason
-unsuitable_key(Relation index, LaBuildKey *key)
+static void
+count_build(LaReason reason)
 {
-	if (!la_key_init(key, index))
-		return LA_REASON_KEY_TYPE;
-	if (key->is_guess &&
-		la_collation_is_distrusted(la_key_guessed_collation(key)))
-		return LA_REASON_COLLATION;
-	return LA_REASON_NONE;
+	static const LaCounters one = {.scans = 1};
+
+	la_stats_count(LA_FEATURE_INDEX_BUILD, reason, false);
+	if (reason == LA_REASON_NONE)
+		la_stats_add(LA_FEATURE_INDEX_BUILD, &one);
 }
 
 /*
- * Builds the index, in the current memory context.  False if its entries have
- * turned out not to be in order: then it has pages that are of no use.
+ * Builds the index and counts it once, whichever way that ends: a build that
+ * fails as one of ours.  If core has to do it after all, the index is empty again,
+ * and the reason is returned.
  */
-static bool
+static LaReason
+build_and_count(Relation heap, Relation index, IndexInfo *indexInfo,
+				LaBuildKey *key, IndexBuildResult *result)
+{
+	volatile LaReason reason = LA_REASON_NONE;
+
+	PG_TRY();
+	{
+		reason = build_index(heap, index, indexInfo, key, result);
+	}
+	PG_CATCH();
+	{
+		count_build(LA_REASON_NONE);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	count_build(reason);
+	if (reason == LA_REASON_COLLATION)
+		la_collation_distrust(la_key_guessed_collation(key));
+	if (reason != LA_REASON_NONE)
+		RelationTruncate(index, 0);
+	return reason;
+}
+
+/*
+ * Builds the index, in the current memory context.  If core has to do it after
+ * all, tells why: its entries have turned out not to be in order, or one is so
+ * long that core will refuse the index, with the error that comes first there.  Then
+ * the index may have pages, which are of no use.
+ */
+static LaReason
 build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 			LaBuildKey *key, IndexBuildResult *result)
 {
 	Snapshot	snapshot = SnapshotAny;
 	LaParallel *parallel = NULL;
-	bool		built;
+	LaReason	reason;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
@@ -165,22 +191,23 @@ build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 		snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	if (indexInfo->ii_ParallelWorkers > 0)
 		parallel = la_parallel_begin(heap, index, indexInfo, snapshot,
-									 (int64) maintenance_work_mem * 1024);
+									 la_index_build_extend_size,
+									 memory_bytes());
 	if (parallel != NULL)
-		built = build_with_workers(heap, index, indexInfo, key, snapshot,
-								   parallel, result);
+		reason = build_with_workers(heap, index, indexInfo, key, snapshot,
+									parallel, result);
 	else
-		built = build_alone(heap, index, indexInfo, key, snapshot, result);
+		reason = build_alone(heap, index, indexInfo, key, snapshot, result);
 	if (indexInfo->ii_Concurrent)
 		UnregisterSnapshot(snapshot);
-	return built;
+	return reason;
 }
 
-static bool
+static LaReason
 build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 			LaBuildKey *key, Snapshot snapshot, IndexBuildResult *result)
 {
-	int64		memory = (int64) maintenance_work_mem * 1024;
+	int64		memory = memory_bytes();
 	int			step_blocks = la_index_build_extend_size;
 	int			batch_blocks = Min(step_blocks, memory / 8 / BLCKSZ);
 	LaScanShare share;
@@ -193,18 +220,23 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
 										&share, sort);
 	result->index_tuples = la_sort_count(sort);
+	if (la_sort_is_refused(sort))
+		return LA_REASON_ROW_SIZE;
 
 	report_loading(result);
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
 						 la_page_writer_begin(index, step_blocks, batch_blocks));
+	/* in ICU it costs little to look twice */
+	if (la_sort_is_in_order(sort) && la_key_chosen_column(key) < 0)
+		la_load_trust_order(load);
 	la_sort_finish(sort, la_load_output(load));
-	return la_load_end(load);
+	return la_load_end(load) ? LA_REASON_NONE : LA_REASON_COLLATION;
 }
 
 /*
  * The leader's part of a build with parallel workers.
  */
-static bool
+static LaReason
 build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
 				   LaBuildKey *key, Snapshot snapshot, LaParallel *parallel,
 				   IndexBuildResult *result)
@@ -215,26 +247,33 @@ build_with_workers(Relation heap, Relation index, IndexInfo *indexInfo,
 	LaStream   *streams;
 	int			nstreams;
 	LaLoad	   *load;
+	bool		refused;
 	bool		built;
 
 	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
 										la_parallel_scan(parallel), sort);
 	result->index_tuples = la_sort_count(sort);
+	refused = la_sort_is_refused(sort);
 	nstreams = la_parallel_streams(parallel, key, &streams);
 	for (int i = 0; i < nstreams; i++)
 	{
 		result->heap_tuples += streams[i].result.live_rows;
 		result->index_tuples += streams[i].result.entries;
 		indexInfo->ii_BrokenHotChain |= streams[i].result.broken_hot_chain;
+		refused |= streams[i].result.refused;
 	}
 
 	report_loading(result);
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
-						 la_parallel_writer(parallel, index));
-	la_sort_finish(sort, la_merge_begin(load, key, streams, nstreams));
+						 la_parallel_pages(parallel, index));
+	if (refused)
+		la_load_abandon(load);
+	la_sort_finish(sort, la_merge_begin(la_load_output(load), key, streams, nstreams));
 	built = la_load_end(load);
 	la_parallel_end(parallel);
-	return built;
+	if (refused)
+		return LA_REASON_ROW_SIZE;
+	return built ? LA_REASON_NONE : LA_REASON_COLLATION;
 }
 
 static LaUniqueness

@@ -4,23 +4,30 @@
  *	  our IndexFetchTableData, which wraps the heap AM's
  *
  * Rescan, parallel rescan, restore and end of an index scan all reach the
- * table AM: index_rescan(), index_parallelrescan(), index_restrpos() and
- * index_endscan() (src/backend/access/index/indexam.c) call
- * table_index_fetch_reset() or table_index_fetch_end() on
- * IndexScanDesc.xs_heapfetch before anything else, while the index AM still
- * stands on its leaf page.  Those find the AM's functions through
- * xs_heapfetch->rel->rd_tableam and look at nothing else of that relation.
+ * table AM (relies on index_rescan(), index_parallelrescan(), index_restrpos()
+ * and index_endscan() in indexam.c): these call table_index_fetch_reset() or
+ * table_index_fetch_end() on IndexScanDesc.xs_heapfetch before anything else,
+ * while the index AM still stands on its leaf page.  Those find the AM's
+ * functions through xs_heapfetch->rel->rd_tableam and look at nothing else of
+ * that relation (relies on table_index_fetch_reset(), table_index_fetch_end()
+ * and table_index_fetch_tuple() in tableam.h).
  * So xs_heapfetch is made to point at a struct of ours whose rel is a shadow:
  * a RelationData in which only rd_tableam is set, to a copy of the heap AM's
  * routine with our functions in it.  Everything that a scan must not outlive
  * is released there, and no other interception is needed.
  *
- * The first entries of a scan go through core's own functions, so a point
- * lookup or LIMIT 1 allocates one small struct and nothing else.
+ * A scan sleeps at first: its xs_heapfetch is the heap AM's, and it takes its
+ * entries through core's functions (la_index_next.c).  When a page had to be
+ * read it wakes, and is wrapped.  It goes on through core's functions until it
+ * is clear that pages come from a device, not from the OS cache; then a ring of
+ * entries reads ahead (la_tid_ring.c).  When nothing was read for some time the
+ * ring is emptied and the scan sleeps again, unwrapped.  A scan that may only peek
+ * (la_index_peek.c) never gets a ring.
  *
- * This is the only file that reads IndexFetchHeapData, the heap AM's private
- * struct.  Its one field, the pinned buffer of the current row, is checked
- * against the row just returned by core before a scan starts to stream.
+ * An index-only scan is wrapped from the beginning, since it visits the table only
+ * for pages that are not all-visible, and those visits come to us.
+ *
+ * Reads IndexScanDescData and IndexFetchTableData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,27 +36,29 @@
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/tableam.h"
-#include "catalog/pg_am_d.h"
-#include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-#include "index_scan/la_btree_kill.h"
+#include "attach/la_asleep.h"
+#include "attach/la_attach.h"
 #include "index_scan/la_index_fetch.h"
+#include "index_scan/la_index_peek.h"
+#include "index_scan/la_index_reason.h"
+#include "index_scan/la_index_trust.h"
+#include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
-#include "la_guc.h"
+#include "prefetch/la_transport.h"
 
 /*
- * Index entries that a scan takes through core before a stream is built.
- * Arbitrary: point lookups and LIMIT 1 stay below it, and four pages read
- * one by one are a small part of a scan that is worth prefetching.
+ * Table pages that a scan reads one by one before it looks ahead, of which the
+ * first one wakes it: the second tells where it came from.
  */
-#define START_AFTER 4
+#define MISSES_TO_START 2
 
 static TableAmRoutine shadow_routine;
 static RelationData shadow_relation;
-
-/* Has anything been found that cannot be?  Then no scan streams any more. */
-static bool distrusted = false;
+static bool (*heap_fetch_tuple) (IndexFetchTableData *scan, ItemPointer tid,
+								 Snapshot snapshot, TupleTableSlot *slot,
+								 bool *call_again, bool *all_dead);
 
 static void init_shadow(void);
 static void shadow_fetch_reset(IndexFetchTableData *base);
@@ -57,12 +66,14 @@ static void shadow_fetch_end(IndexFetchTableData *base);
 static bool shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
 							   Snapshot snapshot, TupleTableSlot *slot,
 							   bool *call_again, bool *all_dead);
+static void start_ring(LaIndexFetch *fetch, ScanDirection direction);
 static void give_up_ring(LaIndexFetch *fetch);
 static bool next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 							  TupleTableSlot *slot, bool *more);
-static bool may_start_stream(LaIndexFetch *fetch, ScanDirection direction);
-static bool layout_as_expected(LaIndexFetch *fetch);
-static uint32 start_after(void);
+static void note_read(LaIndexFetch *fetch);
+static void fall_asleep(LaIndexFetch *fetch);
+static bool may_look_ahead(LaIndexFetch *fetch);
+static bool shall_start(const LaIndexFetch *fetch);
 
 /*
  * Our state of a scan, or NULL when it is not wrapped.
@@ -78,24 +89,68 @@ la_index_fetch_of(IndexScanDesc scan)
 }
 
 /*
- * Wraps the fetch state of a scan that has begun but returned nothing.
+ * Wraps the fetch state of a scan, which stays asleep.
  */
 LaIndexFetch *
-la_index_fetch_wrap(IndexScanDesc scan, LaNode *node)
+la_index_fetch_wrap(IndexScanDesc scan, PlanState *planstate)
 {
 	LaIndexFetch *fetch;
 
 	if (shadow_relation.rd_tableam == NULL)
 		init_shadow();
 
-	fetch = MemoryContextAllocZero(node->query->estate->es_query_cxt,
+	fetch = MemoryContextAllocZero(planstate->state->es_query_cxt,
 								   sizeof(LaIndexFetch));
 	fetch->base.rel = &shadow_relation;
 	fetch->inner = scan->xs_heapfetch;
 	fetch->scan = scan;
-	fetch->node = node;
-	fetch->context = node->query->estate->es_query_cxt;
+	fetch->planstate = planstate;
 	scan->xs_heapfetch = &fetch->base;
+	return fetch;
+}
+
+/*
+ * A page was read on behalf of a scan that sleeps: wakes it, and wraps it if it is
+ * not wrapped.  Returns NULL when it has to stay with core.
+ */
+LaIndexFetch *
+la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
+{
+	LaNode	   *node = la_attach_wake(planstate);
+	LaIndexFetch *fetch = la_index_fetch_of(scan);
+	LaResidency *residency;
+
+	if (node == NULL)
+		return NULL;
+	if (fetch == NULL && node->state != NULL)
+	{
+		fetch = node->state;
+
+		/* A node begins its scan once. */
+		Assert(fetch->scan == scan && fetch->inner == scan->xs_heapfetch);
+		scan->xs_heapfetch = &fetch->base;
+	}
+	else if (fetch == NULL)
+		fetch = la_index_fetch_wrap(scan, planstate);
+
+	residency = &fetch->findings.residency;
+	if (fetch->node == NULL)
+	{
+		fetch->node = node;
+		node->state = fetch;
+		la_residency_init(residency, scan->heapRelation);
+
+		/* Direct I/O passes by the OS cache. */
+		residency->blind = la_transport_choose() != LA_TRANSPORT_ADVICE;
+		if (node->way == LA_INDEX_PEEK)
+			fetch->peek = la_index_peek_create(node, scan);
+	}
+	else
+		la_residency_look(residency);
+	fetch->entries_taken = la_wake_at_start() ? 0 : 1;
+	fetch->missed = 1;
+	fetch->wants_ring = false;
+	la_wake_up(&fetch->findings.wake);
 	return fetch;
 }
 
@@ -108,24 +163,49 @@ bool
 la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
 					TupleTableSlot *slot)
 {
-	if (!fetch->streaming)
+	for (;;)
 	{
 		bool		more;
 
-		if (next_through_core(fetch, direction, slot, &more))
+		if (!fetch->looking_ahead)
+		{
+			if (next_through_core(fetch, direction, slot, &more))
+				return true;
+			if (!more)
+				break;
+			start_ring(fetch, direction);
+		}
+		if (la_tid_ring_next(fetch->ring, direction, slot))
 			return true;
-		if (!more)
-			return false;
-		if (fetch->ring == NULL)
-			fetch->ring = la_tid_ring_create(fetch);
-		la_tid_ring_start(fetch->ring, direction);
-		fetch->streaming = true;
+		if (!la_tid_ring_drained(fetch->ring))
+			break;
+		la_tid_ring_hand_back(fetch->ring);
+		fetch->looking_ahead = false;
+		fetch->wants_ring = false;
 	}
-	if (la_tid_ring_next(fetch->ring, direction, slot))
-		return true;
-	if (la_tid_ring_crowded(fetch->node->query))
+	if (fetch->ring != NULL && la_ring_memory_crowded(fetch->node->query))
 		give_up_ring(fetch);
 	return false;
+}
+
+/*
+ * Has the scan go on with a ring.
+ */
+static void
+start_ring(LaIndexFetch *fetch, ScanDirection direction)
+{
+	LaCounters *counters = &fetch->node->counters;
+
+	if (fetch->ring == NULL)
+		fetch->ring = la_tid_ring_create(fetch->scan, fetch->inner,
+										 fetch->node, &fetch->findings);
+	la_tid_ring_start(fetch->ring, direction);
+	if (fetch->looked_ahead)
+		counters->restarts++;
+	else
+		counters->scans++;
+	fetch->looking_ahead = true;
+	fetch->looked_ahead = true;
 }
 
 /*
@@ -138,144 +218,120 @@ give_up_ring(LaIndexFetch *fetch)
 	la_tid_ring_reset(fetch->ring);
 	la_tid_ring_free(fetch->ring);
 	fetch->ring = NULL;
-	fetch->streaming = false;
+	fetch->looking_ahead = false;
 	fetch->entries_taken = 0;
 }
 
 /*
  * Takes entries through core's functions: returns true with a row in the
  * slot, or false with *more saying whether the scan has ended or shall go on
- * as a stream.  Mirrors index_getnext_slot(); an MVCC snapshot sees one row
- * of a HOT chain at most, so there is never a chain to continue.
+ * with a ring.  Mirrors index_getnext_slot() in indexam.c.
  */
 static bool
 next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 				  TupleTableSlot *slot, bool *more)
 {
+	IndexScanDesc scan = fetch->scan;
+
 	for (;;)
 	{
-		if (fetch->entries_taken >= start_after() &&
-			may_start_stream(fetch, direction))
+		bool		found;
+
+		if (fetch->peek == NULL && shall_start(fetch) && may_look_ahead(fetch))
 		{
 			*more = true;
 			return false;
 		}
-		if (index_getnext_tid(fetch->scan, direction) == NULL)
+		if (fetch->peek != NULL)
+			la_index_peek(fetch->peek, direction);
+		if (!scan->xs_heap_continue &&
+			index_getnext_tid(scan, direction) == NULL)
 		{
 			*more = false;
 			return false;
 		}
 		fetch->entries_taken++;
-		if (index_fetch_heap(fetch->scan, slot))
+		found = index_fetch_heap(scan, slot);
+		note_read(fetch);
+
+		/* Not before there is a row: the loop is of a scan that is wrapped. */
+		if (found)
+		{
+			fall_asleep(fetch);
 			return true;
+		}
 	}
 }
 
 /*
- * Is it worth while, and safe, to go on as a stream?  Looking ahead is of no
- * use when a Limit wants hardly any more rows.
+ * An entry was taken through core's functions: notes whether its page had to
+ * be read, and from where.
  */
-static bool
-may_start_stream(LaIndexFetch *fetch, ScanDirection direction)
+static void
+note_read(LaIndexFetch *fetch)
 {
-	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || distrusted)
-		return false;
-	if (la_registry_rows_wanted(fetch->node) <= start_after())
-		return false;
-	if (fetch->ring == NULL && !la_tid_ring_affordable(fetch->node->query))
-		return false;
-	if (!layout_as_expected(fetch))
+	LaIndexFindings *findings = &fetch->findings;
+
+	if (!la_wake_step(&findings->wake))
+		return;
+	fetch->missed++;
+	if (findings->reads_to_pass > 0)
 	{
-		la_index_fetch_distrust();
-		fetch->node->reason = LA_REASON_SELF_CHECK;
-		ereport(LOG,
-				(errmsg("pg_lookahead leaves index scans of this session to core"),
-				 errdetail("Private structures of this server are not as expected."),
-				 errhint("Rebuild pg_lookahead against this server's header files.")));
-		return false;
+		findings->reads_to_pass--;
+		return;
 	}
-	return true;
+	if (fetch->peek == NULL && la_residency_read(&findings->residency) &&
+		fetch->missed >= MISSES_TO_START)
+		fetch->wants_ring = true;
 }
 
 /*
- * Do the private structures look as the headers say?  Compares what they hold
- * with what core just returned.  Before the first entry there is nothing to
- * compare but the sizes.
+ * Gives the scan back to core if nothing was read for some time.  What we
+ * have allocated stays, for the next time.
+ */
+static void
+fall_asleep(LaIndexFetch *fetch)
+{
+	if (!la_wake_is_calm(&fetch->findings.wake))
+		return;
+	Assert(!fetch->looking_ahead);
+	if (fetch->ring != NULL && la_ring_memory_crowded(fetch->node->query))
+		give_up_ring(fetch);
+	la_wake_sleep(&fetch->findings.wake);
+	if (IsA(fetch->planstate, IndexScanState))
+		fetch->scan->xs_heapfetch = fetch->inner;
+}
+
+/*
+ * Does the scan want a ring?  A test setting starts it after some entries.
  */
 static bool
-layout_as_expected(LaIndexFetch *fetch)
+shall_start(const LaIndexFetch *fetch)
 {
-	IndexFetchHeapData *heap_fetch = (IndexFetchHeapData *) fetch->inner;
-
+	if (fetch->findings.lock_step)
+		return false;
 #ifdef LA_TEST
-	if (la_test_fail_self_check)
-		return false;
-#endif
-	if (heap_fetch->xs_base.rel != fetch->scan->heapRelation)
-		return false;
-	if (fetch->entries_taken > 0 && BufferIsValid(heap_fetch->xs_cbuf) &&
-		BufferGetBlockNumber(heap_fetch->xs_cbuf) !=
-		ItemPointerGetBlockNumber(&fetch->scan->xs_heaptid))
-		return false;
-	if (fetch->scan->indexRelation->rd_rel->relam != BTREE_AM_OID)
+	if (la_wake_forced())
 		return true;
-	return la_btree_layout_as_expected(fetch->scan, fetch->entries_taken > 0);
-}
-
-static uint32
-start_after(void)
-{
-#ifdef LA_TEST
-	if (la_test_start_after >= 0)
-		return la_test_start_after;
 #endif
-	return START_AFTER;
+	return fetch->wants_ring;
 }
 
 /*
- * Makes a pinned buffer, the page of the next row, the current buffer of the
- * heap AM, which takes over the pin.  A second pin of ours on the page would
- * switch off pruning, which needs the only one (see
- * ConditionalLockBufferForCleanup in src/backend/storage/buffer/bufmgr.c).
- * The heap AM prunes when it changes buffers, which it now cannot notice, so
- * that is done here, as in heapam_index_fetch_tuple().
+ * Is it worth while, and safe, to look ahead?  It is of no use when a Limit
+ * wants hardly any more rows.
  */
-void
-la_index_fetch_take_pin(LaIndexFetch *fetch, Buffer buffer)
+static bool
+may_look_ahead(LaIndexFetch *fetch)
 {
-	IndexFetchHeapData *heap_fetch = (IndexFetchHeapData *) fetch->inner;
-	Buffer		previous = heap_fetch->xs_cbuf;
-
-	if (BufferIsValid(previous))
-		ReleaseBuffer(previous);
-	heap_fetch->xs_cbuf = buffer;
-	if (previous != buffer)
-		heap_page_prune_opt(heap_fetch->xs_base.rel, buffer);
-}
-
-/*
- * Releases the pin on the page of the current row: at the end of the scan.
- */
-void
-la_index_fetch_release_pin(LaIndexFetch *fetch)
-{
-	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
-}
-
-/*
- * An internal inconsistency was found: from now on, index scans of this
- * backend are left to core.
- */
-void
-la_index_fetch_distrust(void)
-{
-	distrusted = true;
-}
-
-bool
-la_index_fetch_distrusted(void)
-{
-	return distrusted;
+	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || !la_index_trusted())
+		return false;
+	if (la_registry_rows_wanted(fetch->node) <= 1 && !la_wake_forced())
+		return false;
+	if (fetch->ring == NULL && !la_ring_memory_affordable(fetch->node->query))
+		return false;
+	return la_index_trust_check(fetch->scan, fetch->inner,
+								fetch->entries_taken > 0, &fetch->node->reason);
 }
 
 /*
@@ -289,6 +345,7 @@ init_shadow(void)
 	shadow_routine.index_fetch_reset = shadow_fetch_reset;
 	shadow_routine.index_fetch_end = shadow_fetch_end;
 	shadow_routine.index_fetch_tuple = shadow_fetch_tuple;
+	heap_fetch_tuple = GetHeapamTableAmRoutine()->index_fetch_tuple;
 	shadow_relation.rd_tableam = &shadow_routine;
 }
 
@@ -301,10 +358,13 @@ shadow_fetch_reset(IndexFetchTableData *base)
 {
 	LaIndexFetch *fetch = (LaIndexFetch *) base;
 
-	if (fetch->streaming)
+	if (fetch->looking_ahead)
 		la_tid_ring_reset(fetch->ring);
-	fetch->streaming = false;
+	fetch->looking_ahead = false;
+	fetch->looked_ahead = false;
+	fetch->wants_ring = false;
 	fetch->entries_taken = 0;
+	fetch->missed = 0;
 	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
 }
 
@@ -319,17 +379,46 @@ shadow_fetch_end(IndexFetchTableData *base)
 		la_tid_ring_free(fetch->ring);
 	}
 	GetHeapamTableAmRoutine()->index_fetch_end(fetch->inner);
+	if (fetch->peek != NULL)
+		la_index_peek_free(fetch->peek);
+	if (fetch->node != NULL)
+		fetch->node->state = NULL;
 	pfree(fetch);
 }
 
+/*
+ * Fetches a row for core's functions.  An index-only scan comes here, asleep or
+ * awake, when its row is on a page that is not all-visible; other scans while
+ * they are awake.
+ */
 static bool
 shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
 				   Snapshot snapshot, TupleTableSlot *slot,
 				   bool *call_again, bool *all_dead)
 {
 	LaIndexFetch *fetch = (LaIndexFetch *) base;
+	bool		peeks = false;
+	int64		reads;
+	bool		found;
 
-	return GetHeapamTableAmRoutine()->index_fetch_tuple(fetch->inner, tid,
-														snapshot, slot,
-														call_again, all_dead);
+	if (unlikely(fetch->findings.wake.awake))
+	{
+		peeks = IsA(fetch->planstate, IndexOnlyScanState);
+		if (peeks)
+			la_index_peek(fetch->peek, la_index_peek_direction(fetch->planstate));
+	}
+	reads = la_reads();
+	found = heap_fetch_tuple(fetch->inner, tid, snapshot, slot, call_again,
+							 all_dead);
+	if (unlikely(fetch->findings.wake.awake))
+	{
+		if (peeks)
+		{
+			note_read(fetch);
+			fall_asleep(fetch);
+		}
+	}
+	else if (unlikely(la_asleep_missed(fetch->planstate, reads)))
+		(void) la_index_fetch_wake(fetch->scan, fetch->planstate);
+	return found;
 }

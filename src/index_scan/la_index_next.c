@@ -1,127 +1,74 @@
 /*-------------------------------------------------------------------------
  *
  * la_index_next.c
- *	  execution of an index scan node: what core's nodeIndexscan.c does, with
- *	  our way to the next row
+ *	  execution of an index scan node: what core does, with our way to the next
+ *	  row
  *
  * The node keeps core's state, scan keys, quals, projection, rescan and
- * parallel support; only its ExecProcNode is ours.  index_next() mirrors
- * IndexNext() and la_index_scan_exec() mirrors ExecIndexScan(), both in
- * src/backend/executor/nodeIndexscan.c of PostgreSQL 18.
+ * parallel support; only its ExecProcNode is ours.  Index-only scans are begun
+ * here and executed by core.
  *
- * Look-ahead drops the pin on an index page before the table page has been
- * read, so an index entry can be recycled meanwhile.  That is safe with an
- * MVCC snapshot only: it cannot see whatever row took the place (see
- * src/backend/access/nbtree/README, "Making concurrent TID recycling safe").
+ * Reads IndexScanState and IndexOnlyScanState of execnodes.h, and
+ * IndexScanDescData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/heapam.h"
-#include "access/nbtree.h"
-#include "catalog/pg_am_d.h"
 #include "executor/execScan.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
-#include "attach/la_registry.h"
+#include "attach/la_asleep.h"
+#include "index_scan/la_index_feature.h"
 #include "index_scan/la_index_fetch.h"
 #include "index_scan/la_index_next.h"
+#include "index_scan/la_index_reason.h"
+#include "la_compat.h"
+#include "prefetch/la_wake.h"
 
-static bool is_known_am(Oid access_method);
+static ExecProcNodeMtd *core_index_exec(const PlanState *planstate);
+static void attach_index_scan(PlanState *planstate);
+static TupleTableSlot *index_scan_exec(PlanState *pstate);
 static TupleTableSlot *index_next(IndexScanState *node);
+static bool next_slot(IndexScanState *node, IndexScanDesc scan,
+					  ScanDirection direction, TupleTableSlot *slot);
 static bool index_recheck(IndexScanState *node, TupleTableSlot *slot);
-static IndexScanDesc begin_scan(IndexScanState *node);
+static IndexScanDesc begin_index_scan(IndexScanState *node);
+static TupleTableSlot *index_only_exec(PlanState *pstate);
+static IndexScanDesc begin_index_only_scan(IndexOnlyScanState *node);
 
-/*
- * Why this scan must be left to core, as far as is known before it runs.
- * eflags are those of the whole query: BACKWARD says that a cursor may turn
- * round, which some children of the plan would never see; those are given up
- * too.
- */
-LaReason
-la_index_scan_reason(PlanState *planstate, int eflags)
+const LaFeatureMethods la_index_scan_methods = {
+	.info = &la_index_scan_feature,
+	.nodes = {T_IndexScanState, T_IndexOnlyScanState},
+	.classify = la_index_classify,
+	.core_exec = core_index_exec,
+	.attach = attach_index_scan,
+};
+
+static ExecProcNodeMtd *
+core_index_exec(const PlanState *planstate)
 {
-	IndexScanState *node;
-	Relation	table;
-	Relation	index;
-	Oid			access_method;
+	static ExecProcNodeMtd index_scan;
+	static ExecProcNodeMtd index_only_scan;
 
-	if (IsA(planstate, IndexOnlyScanState))
-		return LA_REASON_INDEX_ONLY;
+	return IsA(planstate, IndexOnlyScanState) ? &index_only_scan : &index_scan;
+}
 
-	node = castNode(IndexScanState, planstate);
-	if (((IndexScan *) planstate->plan)->indexorderby != NIL)
-		return LA_REASON_ORDER_BY_OPERATOR;
-	if (eflags & EXEC_FLAG_BACKWARD)
-		return LA_REASON_SCROLL;
-
-	table = node->ss.ss_currentRelation;
-	if (table->rd_tableam != GetHeapamTableAmRoutine())
-		return LA_REASON_TABLE_AM;
-	if (RELATION_IS_OTHER_TEMP(table))
-		return LA_REASON_OTHER_TEMP;
-	if (planstate->state->es_snapshot == NULL ||
-		planstate->state->es_snapshot->snapshot_type != SNAPSHOT_MVCC)
-		return LA_REASON_SNAPSHOT;
-
-	index = node->iss_RelationDesc;
-	access_method = la_index_scan_am(planstate);
-	if (!is_known_am(access_method) ||
-		(access_method == BTREE_AM_OID &&
-		 index != NULL && index->rd_indam->amgettuple != btgettuple))
-		return LA_REASON_INDEX_AM;
-	if (la_index_fetch_distrusted())
-		return LA_REASON_SELF_CHECK;
-	return LA_REASON_NONE;
+static void
+attach_index_scan(PlanState *planstate)
+{
+	ExecSetExecProcNode(planstate, IsA(planstate, IndexOnlyScanState) ?
+						index_only_exec : index_scan_exec);
 }
 
 /*
- * The access method of the index of an index scan or index-only scan.  The
- * index is not open in a query that is only explained.
+ * ExecProcNode of an attached index scan.  Mirrors ExecIndexScan() in
+ * nodeIndexscan.c.
  */
-Oid
-la_index_scan_am(PlanState *planstate)
-{
-	Relation	index;
-	Oid			indexid;
-
-	if (IsA(planstate, IndexOnlyScanState))
-	{
-		index = ((IndexOnlyScanState *) planstate)->ioss_RelationDesc;
-		indexid = ((IndexOnlyScan *) planstate->plan)->indexid;
-	}
-	else
-	{
-		index = ((IndexScanState *) planstate)->iss_RelationDesc;
-		indexid = ((IndexScan *) planstate->plan)->indexid;
-	}
-	return index != NULL ? index->rd_rel->relam : get_rel_relam(indexid);
-}
-
-/*
- * Is this an access method of core with ordered or plain scans?  Others may
- * expect that a row is fetched before the next entry is asked for.
- */
-static bool
-is_known_am(Oid access_method)
-{
-	return access_method == BTREE_AM_OID ||
-		access_method == HASH_AM_OID ||
-		access_method == GIST_AM_OID ||
-		access_method == SPGIST_AM_OID;
-}
-
-/*
- * ExecProcNode of an attached index scan.
- */
-TupleTableSlot *
-la_index_scan_exec(PlanState *pstate)
+static TupleTableSlot *
+index_scan_exec(PlanState *pstate)
 {
 	IndexScanState *node = castNode(IndexScanState, pstate);
 
@@ -136,6 +83,7 @@ la_index_scan_exec(PlanState *pstate)
 
 /*
  * Access method for ExecScan(): the next row in index order, or an empty slot.
+ * Mirrors IndexNext() in nodeIndexscan.c.
  */
 static TupleTableSlot *
 index_next(IndexScanState *node)
@@ -145,18 +93,13 @@ index_next(IndexScanState *node)
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
 	IndexScanDesc scan = node->iss_ScanDesc;
 	ScanDirection direction;
-	LaIndexFetch *fetch;
 
 	direction = ScanDirectionCombine(estate->es_direction,
 									 ((IndexScan *) node->ss.ps.plan)->indexorderdir);
 	if (scan == NULL)
-		scan = begin_scan(node);
+		scan = begin_index_scan(node);
 
-	fetch = la_index_fetch_of(scan);
-	if (fetch == NULL)
-		fetch = la_index_fetch_wrap(scan, la_registry_find(&node->ss.ps));
-
-	while (la_index_fetch_next(fetch, direction, slot))
+	while (next_slot(node, scan, direction, slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 
@@ -177,8 +120,43 @@ index_next(IndexScanState *node)
 }
 
 /*
+ * Puts the next visible row into the slot; false at the end of the scan.  While
+ * the scan sleeps, this mirrors index_getnext_slot() in indexam.c, but for the look
+ * at whether an entry had a page read: for each entry, because rows that are
+ * dead or that a filter drops never leave the node.
+ */
+static bool
+next_slot(IndexScanState *node, IndexScanDesc scan, ScanDirection direction,
+		  TupleTableSlot *slot)
+{
+	LaIndexFetch *fetch = la_index_fetch_of(scan);
+
+	if (la_wake_at_start() && fetch == NULL)
+		fetch = la_index_fetch_wake(scan, &node->ss.ps);
+	if (likely(fetch == NULL))
+	{
+		int64		reads = la_reads();
+
+		while (scan->xs_heap_continue || index_getnext_tid(scan, direction) != NULL)
+		{
+			bool		found = index_fetch_heap(scan, slot);
+
+			if (unlikely(la_asleep_missed(&node->ss.ps, reads)))
+				fetch = la_index_fetch_wake(scan, &node->ss.ps);
+			if (found)
+				return true;
+			if (fetch != NULL)
+				return la_index_fetch_next(fetch, direction, slot);
+			reads = la_reads();
+		}
+		return false;
+	}
+	return la_index_fetch_next(fetch, direction, slot);
+}
+
+/*
  * Recheck method for ExecScan(), for EvalPlanQual: does the row in the slot
- * satisfy the index quals?  Mirrors IndexRecheck().
+ * satisfy the index quals?  Mirrors IndexRecheck() in nodeIndexscan.c.
  */
 static bool
 index_recheck(IndexScanState *node, TupleTableSlot *slot)
@@ -190,21 +168,16 @@ index_recheck(IndexScanState *node, TupleTableSlot *slot)
 }
 
 /*
- * Begins the scan of a node that is not parallel, or is run serially.  In a
- * parallel scan, ExecIndexScanInitializeDSM() or ...InitializeWorker() has
- * begun it.
+ * Begins the scan of a node that is not parallel, or is run serially.  A
+ * parallel scan has been begun (relies on ExecIndexScanInitializeDSM() and
+ * ExecIndexScanInitializeWorker() in nodeIndexscan.c).
  */
 static IndexScanDesc
-begin_scan(IndexScanState *node)
+begin_index_scan(IndexScanState *node)
 {
 	IndexScanDesc scan;
 
-	scan = index_beginscan(node->ss.ss_currentRelation,
-						   node->iss_RelationDesc,
-						   node->ss.ps.state->es_snapshot,
-						   &node->iss_Instrument,
-						   node->iss_NumScanKeys,
-						   node->iss_NumOrderByKeys);
+	scan = la_compat_index_beginscan(node);
 	node->iss_ScanDesc = scan;
 
 	/* Keys that are still to be computed come with the first rescan. */
@@ -212,5 +185,49 @@ begin_scan(IndexScanState *node)
 		index_rescan(scan,
 					 node->iss_ScanKeys, node->iss_NumScanKeys,
 					 node->iss_OrderByKeys, node->iss_NumOrderByKeys);
+	return scan;
+}
+
+/*
+ * ExecProcNode of an attached index-only scan until its first row, or its end:
+ * begins it as core does, and wraps it.  Core's function does all the rest.
+ */
+static TupleTableSlot *
+index_only_exec(PlanState *pstate)
+{
+	IndexOnlyScanState *node = castNode(IndexOnlyScanState, pstate);
+	ExecProcNodeMtd core = *core_index_exec(pstate);
+	IndexScanDesc scan = node->ioss_ScanDesc;
+
+	if (scan == NULL)
+		scan = begin_index_only_scan(node);
+	if (la_index_fetch_of(scan) == NULL)
+	{
+		la_index_fetch_wrap(scan, pstate);
+		if (la_wake_at_start())
+			la_index_fetch_wake(scan, pstate);
+	}
+	if (pstate->ExecProcNodeReal == index_only_exec)
+		ExecSetExecProcNode(pstate, core);
+	return core(pstate);
+}
+
+/*
+ * Mirrors the first part of IndexOnlyNext() in nodeIndexonlyscan.c.
+ */
+static IndexScanDesc
+begin_index_only_scan(IndexOnlyScanState *node)
+{
+	IndexScanDesc scan;
+
+	scan = la_compat_index_only_beginscan(node);
+	node->ioss_ScanDesc = scan;
+	scan->xs_want_itup = true;
+	node->ioss_VMBuffer = InvalidBuffer;
+
+	if (node->ioss_NumRuntimeKeys == 0 || node->ioss_RuntimeKeysReady)
+		index_rescan(scan,
+					 node->ioss_ScanKeys, node->ioss_NumScanKeys,
+					 node->ioss_OrderByKeys, node->ioss_NumOrderByKeys);
 	return scan;
 }

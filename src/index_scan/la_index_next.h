@@ -8,12 +8,8 @@
 #ifndef LA_INDEX_NEXT_H
 #define LA_INDEX_NEXT_H
 
-#include "nodes/execnodes.h"
+#include "attach/la_methods.h"
 
-#include "la_stats.h"
-
-extern Oid	la_index_scan_am(PlanState *planstate);
-extern LaReason la_index_scan_reason(PlanState *planstate, int eflags);
-extern TupleTableSlot *la_index_scan_exec(PlanState *pstate);
+extern const LaFeatureMethods la_index_scan_methods;
 
 #endif							/* LA_INDEX_NEXT_H */

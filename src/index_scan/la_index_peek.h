@@ -8,9 +8,16 @@
 #ifndef LA_INDEX_PEEK_H
 #define LA_INDEX_PEEK_H
 
+#include "access/genam.h"
+#include "access/sdir.h"
+
 #include "attach/la_registry.h"
 
-extern bool la_index_peek_possible(PlanState *planstate, LaReason reason);
-extern void la_index_peek_attach(LaNode *node);
+typedef struct LaIndexPeek LaIndexPeek;
+
+extern LaIndexPeek *la_index_peek_create(LaNode *node, IndexScanDesc scan);
+extern void la_index_peek_free(LaIndexPeek *peek);
+extern ScanDirection la_index_peek_direction(PlanState *planstate);
+extern void la_index_peek(LaIndexPeek *peek, ScanDirection direction);
 
 #endif							/* LA_INDEX_PEEK_H */

@@ -12,11 +12,15 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
 #include "index_scan/la_ring_advice.h"
+#include "index_scan/la_ring_fill.h"
 #include "prefetch/la_advice.h"
+#include "prefetch/la_distance.h"
+#include "prefetch/la_wake.h"
 
 /*
  * Entries from the one being fetched to the one whose row is brought to the
@@ -24,52 +28,78 @@
  */
 #define ROWS_AHEAD 3
 
-struct LaRingAdvice
+/*
+ * Table pages that are read on their turn before the scan looks ahead again, where
+ * the kernel has been found to do better alone: arbitrary.
+ */
+#define READS_TO_PASS 512
+
+typedef struct LaRingAdvice
 {
 	LaAdvice   *advice;
 	uint64		advised;		/* entries before this one have been looked at */
 	BlockNumber last_advised;
-};
+} LaRingAdvice;
 
-static void look_ahead(LaTidRing *ring, BlockNumber current);
+static void advice_create(LaTidRing *ring);
+static void advice_start(LaTidRing *ring);
+static bool advice_make_ready(LaTidRing *ring);
+static void advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry);
+static void advice_hand_back(LaTidRing *ring);
+static void advice_free(LaTidRing *ring);
+static void advise_entries(LaTidRing *ring, BlockNumber current);
 static pg_attribute_always_inline void prefetch_row(LaTidRing *ring, uint64 position);
 
-/*
- * Allocates in the current memory context.
- */
-LaRingAdvice *
-la_ring_advice_create(LaTidRing *ring)
+const LaRingReader la_ring_advice = {
+	.create = advice_create,
+	.start = advice_start,
+	.make_ready = advice_make_ready,
+	.before_fetch = advice_before_fetch,
+	.hand_back = advice_hand_back,
+	.free = advice_free,
+};
+
+static void
+advice_create(LaTidRing *ring)
 {
 	LaRingAdvice *state = palloc0_object(LaRingAdvice);
 
-	state->advice = la_advice_create(ring->fetch->scan->heapRelation,
-									 ring->fetch->context,
-									 &ring->fetch->node->counters);
-	return state;
+	state->advice = la_advice_create(ring->scan->heapRelation, ring->context,
+									 &ring->node->counters);
+	ring->reader_state = state;
 }
 
-/*
- * The ring starts from empty, with at most so many requests in flight.
- */
-void
-la_ring_advice_start(LaTidRing *ring, int distance)
+static void
+advice_start(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->advice;
+	LaRingAdvice *state = ring->reader_state;
+	LaAdvice   *advice = state->advice;
 
 	state->advised = 0;
 	state->last_advised = InvalidBlockNumber;
-	la_advice_start(state->advice, distance);
+	la_advice_start(advice,
+					la_distance_limit(advice->relation,
+									  ring->node->query->partial_fetch));
+	la_residency_init(&advice->residency, advice->relation);
 }
 
 /*
- * The row of the next entry, which is on another page than the one before, is
- * about to be fetched.
+ * Every entry is: what was not asked for is read on its turn.
  */
-void
-la_ring_advice_next_page(LaTidRing *ring, const LaTidEntry *entry)
+static bool
+advice_make_ready(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->advice;
-	LaScanCounters *counters = &ring->fetch->node->counters;
+	if (ring->consumed == ring->filled && !la_ring_fill(ring))
+		return false;
+	ring->ready = ring->filled;
+	return true;
+}
+
+static void
+advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
+{
+	LaRingAdvice *state = ring->reader_state;
+	LaCounters *counters = &ring->node->counters;
 
 	if (ring->consumed < state->advised)
 	{
@@ -82,16 +112,31 @@ la_ring_advice_next_page(LaTidRing *ring, const LaTidEntry *entry)
 	else
 		counters->direct++;
 
-	if (la_advice_turn(state->advice, ring->consumed))
-		look_ahead(ring, ItemPointerGetBlockNumber(&entry->tid));
+	if (la_advice_turn(state->advice, ring->consumed) &&
+		(!state->advice->kernel_leads || la_wake_forced()))
+		advise_entries(ring, ItemPointerGetBlockNumber(&entry->tid));
+	else
+		ring->draining = true;
 	prefetch_row(ring, ring->consumed + ROWS_AHEAD);
 }
 
-void
-la_ring_advice_free(LaTidRing *ring)
+static void
+advice_hand_back(LaTidRing *ring)
 {
-	la_advice_free(ring->advice->advice);
-	pfree(ring->advice);
+	LaRingAdvice *state = ring->reader_state;
+
+	ring->findings->residency = state->advice->residency;
+	if (state->advice->kernel_leads)
+		ring->findings->reads_to_pass = READS_TO_PASS;
+}
+
+static void
+advice_free(LaTidRing *ring)
+{
+	LaRingAdvice *state = ring->reader_state;
+
+	la_advice_free(state->advice);
+	pfree(state);
 }
 
 /*
@@ -99,10 +144,10 @@ la_ring_advice_free(LaTidRing *ring)
  * allows and a Limit wants them.
  */
 static void
-look_ahead(LaTidRing *ring, BlockNumber current)
+advise_entries(LaTidRing *ring, BlockNumber current)
 {
-	LaRingAdvice *state = ring->advice;
-	uint64		wanted = la_registry_rows_wanted(ring->fetch->node);
+	LaRingAdvice *state = ring->reader_state;
+	uint64		wanted = la_registry_rows_wanted(ring->node);
 
 	if (state->advised <= ring->consumed)
 	{
@@ -115,13 +160,13 @@ look_ahead(LaTidRing *ring, BlockNumber current)
 		BlockNumber block;
 
 		if (state->advised - ring->consumed >= wanted ||
-			la_tid_ring_stops_at_random(ring) ||
-			(state->advised == ring->filled && !la_tid_ring_fill(ring)))
+			la_ring_stops_at_random(ring) ||
+			(state->advised == ring->filled && !la_ring_fill(ring)))
 		{
 			la_advice_flush(state->advice);
 			return;
 		}
-		entry = la_tid_ring_entry(ring, state->advised);
+		entry = la_ring_entry(ring, state->advised);
 		block = ItemPointerGetBlockNumber(&entry->tid);
 		if (block != state->last_advised)
 		{
@@ -136,22 +181,28 @@ look_ahead(LaTidRing *ring, BlockNumber current)
  * Brings the row of an entry to the processor's caches, when its page was seen
  * in shared buffers.  The buffer is not pinned and may have another page by
  * now.  So nothing depends on the line pointer but the address that is given
- * to the processor, which is kept within the page.  (Inlined: see la_advice.c.)
+ * to the processor, which is kept within the page.  Reads PageHeaderData of
+ * bufpage.h.  (Inlined: see la_advice.c.)
  */
 static pg_attribute_always_inline void
 prefetch_row(LaTidRing *ring, uint64 position)
 {
+	LaRingAdvice *state = ring->reader_state;
 	LaTidEntry *entry;
 	char	   *page;
+	OffsetNumber offset;
 	ItemIdData	pointer;
 
-	if (position >= ring->advice->advised)
+	if (position >= state->advised)
 		return;
-	entry = la_tid_ring_entry(ring, position);
+	entry = la_ring_entry(ring, position);
 	if (!BufferIsValid(entry->seen_in))
 		return;
 
+	offset = ItemPointerGetOffsetNumberNoCheck(&entry->tid);
+	if (offset < FirstOffsetNumber || offset > MaxHeapTuplesPerPage)
+		return;
 	page = BufferGetBlock(entry->seen_in);
-	pointer = ((PageHeader) page)->pd_linp[ItemPointerGetOffsetNumber(&entry->tid) - 1];
+	pointer = ((PageHeader) page)->pd_linp[offset - 1];
 	__builtin_prefetch(page + (ItemIdGetOffset(&pointer) & (BLCKSZ - 1)));
 }

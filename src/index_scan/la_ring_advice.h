@@ -8,14 +8,8 @@
 #ifndef LA_RING_ADVICE_H
 #define LA_RING_ADVICE_H
 
-#include "index_scan/la_ring_state.h"
+#include "index_scan/la_ring_reader.h"
 
-typedef struct LaRingAdvice LaRingAdvice;
-
-extern LaRingAdvice *la_ring_advice_create(LaTidRing *ring);
-extern void la_ring_advice_start(LaTidRing *ring, int distance);
-extern void la_ring_advice_next_page(LaTidRing *ring,
-									 const LaTidEntry *entry);
-extern void la_ring_advice_free(LaTidRing *ring);
+extern const LaRingReader la_ring_advice;
 
 #endif							/* LA_RING_ADVICE_H */

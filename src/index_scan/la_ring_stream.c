@@ -3,21 +3,21 @@
  * la_ring_stream.c
  *	  has the pages of a ring's entries read by a read stream
  *
- *		consumed  <=  routed  <=  filled			(counts of entries)
+ *		consumed  <=  ready  <=  filled			(counts of entries)
  *
  *		.. 41 42 | 43 44 45 46 47 | 48 49 50 | 51 ..
  *		         ^ next row       ^ next     ^ next from the AM
  *		                            block for the stream
  *
- * The stream's callback routes entries one by one.  For page numbers
- * 7 7 3 9 3 the stream is asked for 7, 3 and 9 only:
+ * The stream's callback goes from entry to entry, which are ready then.  For
+ * page numbers 7 7 3 9 3 the stream is asked for 7, 3 and 9 only:
  *
- *		7 STREAM	7 REPEATED	3 STREAM	9 STREAM	3 DIRECT
+ *		7 streamed	7 repeated	3 streamed	9 streamed	3 direct
  *
- * - STREAM: the page comes through the stream, whose pin is moved into the
+ * - streamed: the page comes through the stream, whose pin is moved into the
  *   heap AM's fetch state.
- * - REPEATED: same page as the entry before; the heap AM still has it pinned.
- * - DIRECT: an entry further ahead than the one before has this page already,
+ * - repeated: same page as the entry before; the heap AM still has it pinned.
+ * - direct: an entry further ahead than the one before has this page already,
  *   queued and not consumed.  The heap AM reads it when its turn comes, and
  *   finds it in shared buffers.
  *
@@ -26,7 +26,7 @@
  * error, never a wrong row.
  *
  * How far ahead it reads is decided by the stream's own control: its distance
- * starts at 1 and doubles with each read it has to wait for.  A stream of
+ * starts at 1 and doubles with each read it has to wait for, up to la_distance_limit().  A stream of
  * PostgreSQL 18 cannot be paused.  When the callback has nothing to give for
  * the moment (the ring is full, a Limit wants no more rows, the leaf of an
  * unlogged index must be finished first), it ends the stream; the rest is
@@ -41,10 +41,14 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "index_scan/la_heap_pin.h"
+#include "index_scan/la_index_trust.h"
+#include "index_scan/la_ring_fill.h"
 #include "index_scan/la_ring_stream.h"
+#include "prefetch/la_distance.h"
 #include "prefetch/la_read_stream.h"
 
-/* How many routed entries want a page for which the stream was asked. */
+/* How many ready entries want a page for which the stream was asked. */
 typedef struct LaQueuedBlock
 {
 	BlockNumber block;			/* hash key */
@@ -66,107 +70,120 @@ typedef struct LaQueuedBlock
 /* Initial size of the table of queued pages: arbitrary; it grows. */
 #define BLOCK_TABLE_SIZE 64
 
-struct LaRingStream
+typedef struct LaRingStream
 {
 	ReadStream *stream;
-	uint64		routed;			/* entries before this one have been routed */
 	bool		stopped;		/* the callback has ended the stream */
 	Buffer		delivered;		/* came from the stream for a later entry */
-	BlockNumber last_block;		/* of the entry routed last */
-	blocktable_hash *queued;	/* pages of STREAM and DIRECT entries */
-	uint32		queued_reads;	/* STREAM entries not consumed */
-};
+	BlockNumber last_block;		/* of the last entry that is ready */
+	blocktable_hash *queued;	/* pages of streamed and direct entries */
+	uint32		queued_reads;	/* streamed entries not consumed */
+} LaRingStream;
 
-static BlockNumber next_block(ReadStream *stream, void *callback_private_data,
-							  void *per_buffer_data);
+static void stream_create(LaTidRing *ring);
+static void stream_start(LaTidRing *ring);
+static bool stream_make_ready(LaTidRing *ring);
+static void stream_before_fetch(LaTidRing *ring, const LaTidEntry *entry);
+static void stream_reset(LaTidRing *ring);
+static void stream_free(LaTidRing *ring);
+static BlockNumber next_streamed_block(ReadStream *stream,
+									   void *callback_private_data,
+									   void *per_buffer_data);
 static bool must_stop(LaTidRing *ring);
-static bool route_entry(LaTidRing *ring, LaTidEntry *entry);
-static bool route_next(LaTidRing *ring);
+static bool route_entry(LaRingStream *state, LaTidEntry *entry);
 static void take_streamed_page(LaTidRing *ring, const LaTidEntry *entry);
 pg_noreturn static void report_mismatch(LaTidRing *ring, Buffer delivered,
 										BlockNumber wanted);
-static void forget_queued(LaTidRing *ring, const LaTidEntry *entry);
+static void forget_queued(LaRingStream *state, BlockNumber block);
 
-/*
- * Allocates in the current memory context.  At most so many reads will be in
- * flight.
- */
-LaRingStream *
-la_ring_stream_create(LaTidRing *ring, int distance)
+const LaRingReader la_ring_stream = {
+	.create = stream_create,
+	.start = stream_start,
+	.make_ready = stream_make_ready,
+	.before_fetch = stream_before_fetch,
+	.reset = stream_reset,
+	.free = stream_free,
+};
+
+static void
+stream_create(LaTidRing *ring)
 {
 	LaRingStream *state = palloc0_object(LaRingStream);
+	Relation	table = ring->scan->heapRelation;
+	bool		partial_fetch = ring->node->query->partial_fetch;
 
 	state->delivered = InvalidBuffer;
-	state->queued = blocktable_create(ring->fetch->context, BLOCK_TABLE_SIZE,
-									  NULL);
+	state->queued = blocktable_create(ring->context, BLOCK_TABLE_SIZE, NULL);
 
 	/*
 	 * No READ_STREAM_USE_BATCHING: the callback reads index pages, which can
 	 * wait for I/O and locks.
 	 */
-	state->stream = la_read_stream_begin(READ_STREAM_DEFAULT, NULL,
-										 ring->fetch->scan->heapRelation,
-										 next_block, ring, 0, distance,
-										 ring->fetch->node->query->partial_fetch ? 1 : io_combine_limit);
-	return state;
+	state->stream = la_read_stream_begin(READ_STREAM_DEFAULT, NULL, table,
+										 next_streamed_block, ring, 0,
+										 la_distance_limit(table, partial_fetch),
+										 partial_fetch ? 1 : io_combine_limit);
+	ring->reader_state = state;
 }
 
-/*
- * The ring starts from empty.
- */
-void
-la_ring_stream_start(LaTidRing *ring)
+static void
+stream_start(LaTidRing *ring)
 {
-	LaRingStream *state = ring->stream;
+	LaRingStream *state = ring->reader_state;
 
-	state->routed = 0;
 	state->stopped = false;
 	state->last_block = InvalidBlockNumber;
 }
 
 /*
- * Is there an entry to consume?
+ * Nothing was looked at beyond the rows already returned: cranks the stream
+ * until an entry is.  Returns false at the end of the scan.
  */
-bool
-la_ring_stream_ready(LaTidRing *ring)
+static bool
+stream_make_ready(LaTidRing *ring)
 {
-	return ring->consumed < ring->stream->routed || route_next(ring);
+	LaRingStream *state = ring->reader_state;
+
+	for (;;)
+	{
+		if (state->stopped)
+		{
+			if ((ring->exhausted || ring->draining) &&
+				ring->consumed == ring->filled)
+				return false;
+			read_stream_reset(state->stream);
+			state->stopped = false;
+			ring->node->counters.restarts++;
+		}
+		Assert(!BufferIsValid(state->delivered));
+		state->delivered = read_stream_next_buffer(state->stream, NULL);
+		if (ring->consumed < ring->ready)
+			return true;
+		if (!state->stopped)
+			report_mismatch(ring, state->delivered, InvalidBlockNumber);
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /*
- * The row of the next entry is about to be fetched: makes sure that the heap
- * AM has its page.
+ * Makes sure that the heap AM has the page.
  */
-void
-la_ring_stream_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
+static void
+stream_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 {
-	LaScanCounters *counters = &ring->fetch->node->counters;
+	LaRingStream *state = ring->reader_state;
 
-	if (entry->route == LA_ROUTE_STREAM)
+	if (entry->streamed)
 		take_streamed_page(ring, entry);
-	else if (entry->route == LA_ROUTE_DIRECT)
-		counters->direct++;
 	else
-		counters->repeated++;
+		ring->node->counters.direct++;
+	forget_queued(state, ItemPointerGetBlockNumber(&entry->tid));
 }
 
-/*
- * The row has been fetched.
- */
-void
-la_ring_stream_after_fetch(LaTidRing *ring, const LaTidEntry *entry)
+static void
+stream_reset(LaTidRing *ring)
 {
-	if (entry->route != LA_ROUTE_REPEATED)
-		forget_queued(ring, entry);
-}
-
-/*
- * Drops what has been read ahead.
- */
-void
-la_ring_stream_reset(LaTidRing *ring)
-{
-	LaRingStream *state = ring->stream;
+	LaRingStream *state = ring->reader_state;
 
 	if (BufferIsValid(state->delivered))
 	{
@@ -176,18 +193,16 @@ la_ring_stream_reset(LaTidRing *ring)
 	read_stream_reset(state->stream);
 	blocktable_reset(state->queued);
 	state->queued_reads = 0;
-	state->routed = 0;
 }
 
-/*
- * Frees what has been reset.
- */
-void
-la_ring_stream_free(LaTidRing *ring)
+static void
+stream_free(LaTidRing *ring)
 {
-	read_stream_end(ring->stream->stream);
-	blocktable_destroy(ring->stream->queued);
-	pfree(ring->stream);
+	LaRingStream *state = ring->reader_state;
+
+	read_stream_end(state->stream);
+	blocktable_destroy(state->queued);
+	pfree(state);
 }
 
 /*
@@ -195,24 +210,24 @@ la_ring_stream_free(LaTidRing *ring)
  * stream, for good or until it is reset.
  */
 static BlockNumber
-next_block(ReadStream *stream, void *callback_private_data,
-		   void *per_buffer_data)
+next_streamed_block(ReadStream *stream, void *callback_private_data,
+					void *per_buffer_data)
 {
 	LaTidRing  *ring = (LaTidRing *) callback_private_data;
-	LaRingStream *state = ring->stream;
+	LaRingStream *state = ring->reader_state;
 
 	for (;;)
 	{
 		LaTidEntry *entry;
 
 		if (must_stop(ring) ||
-			(state->routed == ring->filled && !la_tid_ring_fill(ring)))
+			(ring->ready == ring->filled && !la_ring_fill(ring)))
 		{
 			state->stopped = true;
 			return InvalidBlockNumber;
 		}
-		entry = la_tid_ring_entry(ring, state->routed++);
-		if (route_entry(ring, entry))
+		entry = la_ring_entry(ring, ring->ready++);
+		if (route_entry(state, entry))
 			return state->last_block;
 	}
 }
@@ -224,15 +239,14 @@ next_block(ReadStream *stream, void *callback_private_data,
 static bool
 must_stop(LaTidRing *ring)
 {
-	LaRingStream *state = ring->stream;
-	uint64		ahead = state->routed - ring->consumed;
+	uint64		ahead = ring->ready - ring->consumed;
 
 	if (ahead == 0)
 		return false;
-	if (ring->fetch->node->limit != NULL &&
-		ahead >= la_registry_rows_wanted(ring->fetch->node))
+	if (ring->node->limit != NULL &&
+		ahead >= la_registry_rows_wanted(ring->node))
 		return true;
-	return la_tid_ring_stops_at_random(ring);
+	return la_ring_stops_at_random(ring);
 }
 
 /*
@@ -240,60 +254,27 @@ must_stop(LaTidRing *ring)
  * read it.
  */
 static bool
-route_entry(LaTidRing *ring, LaTidEntry *entry)
+route_entry(LaRingStream *state, LaTidEntry *entry)
 {
-	LaRingStream *state = ring->stream;
 	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 	LaQueuedBlock *queued;
 	bool		found;
 
+	entry->streamed = false;
 	if (block == state->last_block)
-	{
-		entry->route = LA_ROUTE_REPEATED;
 		return false;
-	}
 	state->last_block = block;
 
 	queued = blocktable_insert(state->queued, block, &found);
 	if (found)
 	{
 		queued->entries++;
-		entry->route = LA_ROUTE_DIRECT;
 		return false;
 	}
 	queued->entries = 1;
 	state->queued_reads++;
-	entry->route = LA_ROUTE_STREAM;
+	entry->streamed = true;
 	return true;
-}
-
-/*
- * Nothing is routed beyond the rows already returned: cranks the stream until
- * an entry is.  Returns false at the end of the scan.
- */
-static bool
-route_next(LaTidRing *ring)
-{
-	LaRingStream *state = ring->stream;
-
-	for (;;)
-	{
-		if (state->stopped)
-		{
-			if (ring->exhausted && ring->consumed == ring->filled)
-				return false;
-			read_stream_reset(state->stream);
-			state->stopped = false;
-			ring->fetch->node->counters.restarts++;
-		}
-		Assert(!BufferIsValid(state->delivered));
-		state->delivered = read_stream_next_buffer(state->stream, NULL);
-		if (ring->consumed < state->routed)
-			return true;
-		if (!state->stopped)
-			report_mismatch(ring, state->delivered, InvalidBlockNumber);
-		CHECK_FOR_INTERRUPTS();
-	}
 }
 
 /*
@@ -302,8 +283,8 @@ route_next(LaTidRing *ring)
 static void
 take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 {
-	LaRingStream *state = ring->stream;
-	LaScanCounters *counters = &ring->fetch->node->counters;
+	LaRingStream *state = ring->reader_state;
+	LaCounters *counters = &ring->node->counters;
 	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 	Buffer		buffer = state->delivered;
 	uint32		distance = state->queued_reads - 1;
@@ -318,7 +299,7 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 	counters->distance_sum += distance;
 	counters->distance_max = Max(counters->distance_max, distance);
 	state->queued_reads--;
-	la_index_fetch_take_pin(ring->fetch, buffer);
+	la_heap_pin_take(ring->heap_fetch, buffer);
 }
 
 /*
@@ -329,25 +310,23 @@ take_streamed_page(LaTidRing *ring, const LaTidEntry *entry)
 static void
 report_mismatch(LaTidRing *ring, Buffer delivered, BlockNumber wanted)
 {
-	la_index_fetch_distrust();
+	la_index_distrust();
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("pg_lookahead was given block %u instead of block %u of relation \"%s\"",
 					BufferIsValid(delivered) ? BufferGetBlockNumber(delivered) : InvalidBlockNumber,
 					wanted,
-					RelationGetRelationName(ring->fetch->scan->heapRelation)),
+					RelationGetRelationName(ring->scan->heapRelation)),
 			 errhint("Repeat the statement: index scans of this session no longer prefetch.")));
 }
 
 /*
- * The page of this entry has been used: once no routed entry wants it any
- * more, the stream may be asked for it again.
+ * An entry that wanted this page is being consumed: once no other that is ready
+ * wants it, the stream may be asked for it again.
  */
 static void
-forget_queued(LaTidRing *ring, const LaTidEntry *entry)
+forget_queued(LaRingStream *state, BlockNumber block)
 {
-	LaRingStream *state = ring->stream;
-	BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 	LaQueuedBlock *queued = blocktable_lookup(state->queued, block);
 
 	Assert(queued != NULL && queued->entries > 0);

@@ -1,27 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * la_tid_ring.h
- *	  index entries read ahead, and the read stream over their table pages
+ *	  rows of an index scan that looks ahead
  *
  *-------------------------------------------------------------------------
  */
 #ifndef LA_TID_RING_H
 #define LA_TID_RING_H
 
-#include "executor/tuptable.h"
+#include "access/genam.h"
+#include "access/relscan.h"
 #include "access/sdir.h"
+#include "executor/tuptable.h"
 
-#include "index_scan/la_index_fetch.h"
+#include "attach/la_registry.h"
+#include "index_scan/la_index_findings.h"
 
-typedef struct LaTidRing LaTidRing;
+struct LaTidRing;
 
-extern LaTidRing *la_tid_ring_create(LaIndexFetch *fetch);
-extern void la_tid_ring_start(LaTidRing *ring, ScanDirection direction);
-extern bool la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
+extern struct LaTidRing *la_tid_ring_create(IndexScanDesc scan,
+											IndexFetchTableData *heap_fetch,
+											LaNode *node,
+											LaIndexFindings *findings);
+extern void la_tid_ring_start(struct LaTidRing *ring, ScanDirection direction);
+extern bool la_tid_ring_next(struct LaTidRing *ring, ScanDirection direction,
 							 TupleTableSlot *slot);
-extern void la_tid_ring_reset(LaTidRing *ring);
-extern void la_tid_ring_free(LaTidRing *ring);
-extern bool la_tid_ring_affordable(const LaQuery *query);
-extern bool la_tid_ring_crowded(const LaQuery *query);
+extern bool la_tid_ring_drained(const struct LaTidRing *ring);
+extern void la_tid_ring_hand_back(struct LaTidRing *ring);
+extern void la_tid_ring_reset(struct LaTidRing *ring);
+extern void la_tid_ring_free(struct LaTidRing *ring);
 
 #endif							/* LA_TID_RING_H */

@@ -6,10 +6,12 @@
  * The pages are then read by core, each on its turn, out of the kernel's
  * cache.  Pages in shared buffers are not asked for, near ones are asked for
  * together (la_range_planner.c), and nothing is asked for while the pages turn
- * out to be in memory (la_residency.c).
+ * out to be in memory (la_residency.c).  How long a gap may be is learned from the
+ * device's profile (la_gap_choice.c).  Runs of adjacent pages, and index scans that pass
+ * over the table again and again, are left to the kernel's read-ahead.
  *
- * The distance is controlled like that of a read stream
- * (src/backend/storage/aio/read_stream.c): it starts at 1, doubles with each
+ * The distance is controlled like that of a read stream (mirrors
+ * read_stream_look_ahead() in read_stream.c): it starts at 1, doubles with each
  * page used while pages ahead are not in shared buffers, and goes by one
  * towards MEMORY_DISTANCE when as many pages as the distance were used without
  * that.
@@ -21,12 +23,12 @@
 #include "common/hashfn.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
-#include "storage/smgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "la_guc.h"
 #include "prefetch/la_advice.h"
+#include "prefetch/la_prefetch_settings.h"
+#include "prefetch/la_request.h"
 
 /*
  * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks, as long as
@@ -50,6 +52,16 @@
 #define SEQUENTIAL_RUN 64
 
 /*
+ * Pages not in shared buffers after which it is looked whether they are passes
+ * over the table (see note_pass): of these, how many come behind pages that
+ * were read, and how many behind the one before.  Arbitrary, but that of pages in
+ * random order half ascend, give or take two.
+ */
+#define PAGES_PER_PASS_LOOK 32
+#define FOLLOWING_PAGES 28
+#define ASCENDING_PAGES 24
+
+/*
  * Pages to look ahead when all are in shared buffers, to have them come to the
  * processor's caches.
  */
@@ -59,10 +71,11 @@ static void adapt_distance(LaAdvice *advice);
 static void learn_gap(LaAdvice *advice, BlockNumber block);
 static bool recently_asked(LaAdvice *advice, BlockNumber block);
 static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);
+static void note_pass(LaAdvice *advice, BlockNumber block);
+static bool was_before(LaAdvice *advice, BlockNumber block);
 static pg_attribute_always_inline void prefetch_memory(Buffer buffer);
 static bool in_sequence(LaAdvice *advice, BlockNumber block);
-static bool initiate(Relation relation, const LaRange *range);
-static void ask(LaAdvice *advice, const LaRange *range, uint64 position);
+static void ask_range(LaAdvice *advice, const LaRange *range, uint64 position);
 static void push_in_flight(LaAdvice *advice, uint64 position);
 
 /*
@@ -70,7 +83,7 @@ static void push_in_flight(LaAdvice *advice, uint64 position);
  */
 LaAdvice *
 la_advice_create(Relation relation, MemoryContext context,
-				 LaScanCounters *counters)
+				 LaCounters *counters)
 {
 	LaAdvice   *advice = MemoryContextAllocZero(context, sizeof(LaAdvice));
 
@@ -115,6 +128,11 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	advice->last_block = InvalidBlockNumber;
 	advice->run_length = 0;
 	advice->last_found = false;
+	advice->looked_at = 0;
+	advice->following = 0;
+	advice->ascending = 0;
+	advice->last_missed = 0;
+	advice->kernel_leads = false;
 	advice->profile = NULL;
 	if (la_gap_limit < 0 && !RelationUsesLocalBuffers(advice->relation))
 		advice->profile = la_profile_for_tablespace(advice->relation->rd_locator.spcOid);
@@ -204,8 +222,9 @@ la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 	}
 
 	advice->missed = true;
+	note_pass(advice, block);
 	if (la_range_planner_add(&advice->planner, block, &range))
-		ask(advice, &range, advice->open_position);
+		ask_range(advice, &range, advice->open_position);
 	if (advice->planner.open.wanted == 1)
 		advice->open_position = position;
 	return InvalidBuffer;
@@ -220,7 +239,7 @@ la_advice_flush(LaAdvice *advice)
 	LaRange		range;
 
 	if (la_range_planner_finish(&advice->planner, &range))
-		ask(advice, &range, advice->open_position);
+		ask_range(advice, &range, advice->open_position);
 }
 
 /*
@@ -274,6 +293,42 @@ recently_asked(LaAdvice *advice, BlockNumber block)
 		return true;
 	*slot = block;
 	return false;
+}
+
+/*
+ * Notes whether a page that is to be asked for lies behind the one before it, and
+ * right behind two that were read, or asked for, not long ago.  Where that is so
+ * again and again, the scan passes over the table in ascending steps, time after
+ * time.  The kernel, reading such a page by itself, finds the pages before it in
+ * its cache, and reads many more at once (try_context_readahead() in
+ * mm/readahead.c), where advice is taken literally, page by page.  So there it
+ * does better alone.
+ */
+static void
+note_pass(LaAdvice *advice, BlockNumber block)
+{
+	if (block > advice->last_missed)
+		advice->ascending++;
+	advice->last_missed = block;
+	if (block >= 2 && was_before(advice, block - 1) && was_before(advice, block - 2))
+		advice->following++;
+	if (++advice->looked_at < PAGES_PER_PASS_LOOK)
+		return;
+	advice->kernel_leads = advice->following >= FOLLOWING_PAGES &&
+		advice->ascending >= ASCENDING_PAGES;
+	advice->looked_at = 0;
+	advice->following = 0;
+	advice->ascending = 0;
+}
+
+/*
+ * Is a page in shared buffers, or on its way?
+ */
+static bool
+was_before(LaAdvice *advice, BlockNumber block)
+{
+	return advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS] == block ||
+		BufferIsValid(find_in_shared_buffers(advice, block));
 }
 
 /*
@@ -334,35 +389,14 @@ in_sequence(LaAdvice *advice, BlockNumber block)
 }
 
 /*
- * Tells the kernel.  Returns false when it was not told: the page of a
- * temporary table is in local buffers, or in recovery the file is gone.  A page
- * that was not asked for is read on its turn all the same.
- */
-static bool
-initiate(Relation relation, const LaRange *range)
-{
-#ifdef USE_PREFETCH
-	if (!RelationUsesLocalBuffers(relation))
-		return smgrprefetch(RelationGetSmgr(relation), MAIN_FORKNUM,
-							range->first, range->nblocks);
-#endif
-	return PrefetchBuffer(relation, MAIN_FORKNUM, range->first).initiated_io;
-}
-
-/*
  * Asks the kernel for a range whose first page is used at a position.
  */
 static void
-ask(LaAdvice *advice, const LaRange *range, uint64 position)
+ask_range(LaAdvice *advice, const LaRange *range, uint64 position)
 {
 	push_in_flight(advice, position);
-	if (!initiate(advice->relation, range))
-		return;
-	advice->counters->requests++;
-	advice->counters->advised += range->wanted;
-	advice->counters->bridged += range->nblocks - range->wanted;
-	if (la_residency_asked(&advice->residency))
-		advice->counters->pauses++;
+	la_request_make(advice->relation, range, &advice->residency,
+					advice->counters);
 }
 
 static void

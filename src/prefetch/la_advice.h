@@ -12,7 +12,7 @@
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
-#include "la_stats.h"
+#include "la_counters.h"
 #include "device/la_profile.h"
 #include "prefetch/la_gap_choice.h"
 #include "prefetch/la_range_planner.h"
@@ -30,7 +30,7 @@
 typedef struct LaAdvice
 {
 	Relation	relation;
-	LaScanCounters *counters;
+	LaCounters *counters;
 
 	uint32		distance;		/* requests to have in flight now */
 	uint32		max_distance;
@@ -39,6 +39,11 @@ typedef struct LaAdvice
 	BlockNumber last_block;		/* added last */
 	uint32		run_length;		/* adjacent pages before it */
 	bool		last_found;		/* was it in shared buffers? */
+	uint32		looked_at;		/* pages since it was last looked */
+	BlockNumber last_missed;	/* the one before */
+	uint32		following;		/* of these, right behind others */
+	uint32		ascending;		/* of these, behind the one before */
+	bool		kernel_leads;	/* the kernel reads ahead better, alone */
 
 	LaRangePlanner planner;
 	uint32		gap_limit;
@@ -56,7 +61,7 @@ typedef struct LaAdvice
 } LaAdvice;
 
 extern LaAdvice *la_advice_create(Relation relation, MemoryContext context,
-								  LaScanCounters *counters);
+								  LaCounters *counters);
 extern void la_advice_free(LaAdvice *advice);
 extern void la_advice_start(LaAdvice *advice, uint32 max_distance);
 extern void la_advice_resume(LaAdvice *advice);

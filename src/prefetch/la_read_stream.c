@@ -5,7 +5,8 @@
  *
  * A stream takes its limits from settings when it is created, and keeps them.
  * Options of the tablespace win over the settings, one for ordinary streams and
- * one for those of maintenance; the two kinds differ in nothing else.
+ * one for those of maintenance; the two kinds differ in nothing else (relies on
+ * read_stream_begin_impl() in read_stream.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -39,7 +39,11 @@
 /* Looks without a read from a device that make pages count as resident. */
 #define QUIET_LOOKS 2
 
+/* Of so many requests, one is made while pages count as resident: arbitrary. */
+#define RESIDENT_SHARE 8
+
 static bool reads_are_counted(Relation relation);
+static bool is_counted(Relation relation);
 static bool count_moved(LaResidency *watch);
 
 /*
@@ -51,6 +55,37 @@ la_residency_init(LaResidency *watch, Relation relation)
 	memset(watch, 0, sizeof(LaResidency));
 	watch->relation = relation;
 	(void) count_moved(watch);
+}
+
+/*
+ * The process was busy elsewhere: what was read from a device meanwhile does
+ * not count.
+ */
+void
+la_residency_look(LaResidency *watch)
+{
+	(void) count_moved(watch);
+}
+
+/*
+ * A page was read that nobody had asked for.  Returns whether it came from a
+ * device, or may have.  While they do not, only every so many pages are looked
+ * at.
+ */
+bool
+la_residency_read(LaResidency *watch)
+{
+	if (watch->blind)
+		return true;
+	if (watch->resident && ++watch->events < EVENTS_PER_LOOK)
+		return false;
+	watch->events = 0;
+	watch->resident = false;
+	if (count_moved(watch))
+		return true;
+	watch->blind = !reads_are_counted(watch->relation);
+	watch->resident = !watch->blind;
+	return watch->blind;
 }
 
 /*
@@ -82,7 +117,22 @@ la_residency_asked(LaResidency *watch)
 }
 
 /*
- * Another page is about to be used while the scan does not ask.
+ * A request is about to be made by a scan whose own reads may not tell, because
+ * other processes read for it.  Returns whether to make it: while pages count as
+ * resident only some are, to find out where memory ends.
+ */
+bool
+la_residency_may_ask(LaResidency *watch)
+{
+	if (watch->resident && ++watch->passed < RESIDENT_SHARE)
+		return false;
+	watch->passed = 0;
+	return true;
+}
+
+/*
+ * Another page is about to be used while the scan does not ask.  Reads
+ * BufferUsage of instrument.h.
  */
 void
 la_residency_not_asked(LaResidency *watch)
@@ -97,11 +147,30 @@ la_residency_not_asked(LaResidency *watch)
 }
 
 /*
+ * is_counted(), with the last answer remembered: it takes system calls, and is
+ * asked by each scan that finds its pages in memory.
+ */
+static bool
+reads_are_counted(Relation relation)
+{
+	static RelFileLocator last = {0};
+	static bool answer;
+
+	if (last.spcOid != relation->rd_locator.spcOid ||
+		last.dbOid != relation->rd_locator.dbOid)
+	{
+		answer = is_counted(relation);
+		last = relation->rd_locator;
+	}
+	return answer;
+}
+
+/*
  * Does the file system of a relation read in the calling process, and the
  * kernel count that?
  */
 static bool
-reads_are_counted(Relation relation)
+is_counted(Relation relation)
 {
 #ifdef __linux__
 	RelPathStr	path = relpathbackend(relation->rd_locator,

@@ -19,12 +19,16 @@ typedef struct LaResidency
 	uint32		events;			/* requests, or pages read, since the last
 								 * look */
 	uint32		quiet_looks;	/* looks in a row without a read from a device */
+	uint32		passed;			/* requests not made since the last one */
 	long		device_blocks;	/* of this process, at the last look */
 	int64		reads;			/* pages not in shared buffers, until then */
 } LaResidency;
 
 extern void la_residency_init(LaResidency *watch, Relation relation);
+extern void la_residency_look(LaResidency *watch);
+extern bool la_residency_read(LaResidency *watch);
 extern bool la_residency_asked(LaResidency *watch);
+extern bool la_residency_may_ask(LaResidency *watch);
 extern void la_residency_not_asked(LaResidency *watch);
 
 #endif							/* LA_RESIDENCY_H */

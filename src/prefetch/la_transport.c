@@ -17,34 +17,9 @@
  */
 #include "postgres.h"
 
-#include "storage/bufmgr.h"
 #include "storage/fd.h"
-#include "utils/rel.h"
 
-#include "device/la_profile.h"
-#include "la_guc.h"
 #include "prefetch/la_transport.h"
-
-/*
- * Requests in flight when pg_lookahead.prefetch_distance is 0, the device has no
- * profile, and effective_io_concurrency is not larger.  On the devices measured, 64 gains
- * another fifth over 16 and larger values hardly anything (docs/benchmarks.md).
- */
-#define AUTOMATIC_DISTANCE 64
-
-/*
- * Fewest requests in flight by a profile: a volume with a limit on requests gains
- * nothing by a second one, but the scan does, which has other work to do
- * meanwhile.  Arbitrary.
- */
-#define MIN_DISTANCE 8
-
-/*
- * Requests in flight for a query whose rows are fetched a few at a time.  A
- * stream pins one page more than this, and the current row one: 9 in all
- * while the query stands idle.
- */
-#define PARTIAL_FETCH_DISTANCE 7
 
 /*
  * The way to be used by a scan that starts now.  Depends on settings that only
@@ -58,22 +33,4 @@ la_transport_choose(void)
 		return LA_TRANSPORT_ADVICE;
 #endif
 	return LA_TRANSPORT_STREAM;
-}
-
-/*
- * How many requests a scan of a relation may have in flight.
- */
-int
-la_transport_distance(Relation relation, bool partial_fetch)
-{
-	int			distance = la_prefetch_distance;
-	const LaDeviceProfile *profile;
-
-	if (distance == 0)
-	{
-		profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
-		distance = profile != NULL ? Max(profile->depth, MIN_DISTANCE) :
-			Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
-	}
-	return partial_fetch ? Min(distance, PARTIAL_FETCH_DISTANCE) : distance;
 }

@@ -8,8 +8,6 @@
 #ifndef LA_TRANSPORT_H
 #define LA_TRANSPORT_H
 
-#include "utils/relcache.h"
-
 typedef enum LaTransport
 {
 	LA_TRANSPORT_ADVICE,		/* ask the kernel; core reads each page on its
@@ -18,6 +16,5 @@ typedef enum LaTransport
 } LaTransport;
 
 extern LaTransport la_transport_choose(void);
-extern int	la_transport_distance(Relation relation, bool partial_fetch);
 
 #endif							/* LA_TRANSPORT_H */

@@ -3,22 +3,25 @@
  * la_cluster_stats.c
  *	  counts of the whole cluster, in core's cumulative statistics
  *
- * A fixed-numbered custom kind, as described in core's pgstat.c: counts are
- * pending in each process, without any lock, until pgstat_report_stat() takes
- * them to shared memory between transactions or at the end of the process.
+ * A fixed-numbered custom kind (PgStat_KindInfo): counts are pending in each
+ * process, without any lock, until pgstat_report_stat() takes them to shared
+ * memory between transactions or at the end of the process (relies on
+ * pgstat_report_stat() in pgstat.c).
  * Core registers kinds only for libraries that come with the server, so
  * without shared_preload_libraries there are no counts of the cluster.
  *
  * The kind is not written to core's statistics file.  It must not be: a
  * server that starts without the library finds a kind in the file that it
- * does not know, and then discards the statistics of everybody
- * (pgstat_read_statsfile).  So our counts begin with each start of the
- * server, which stats_reset says.
+ * does not know, and then discards the statistics of everybody (relies on
+ * pgstat_read_statsfile() in pgstat.c).  So our counts begin with each start of
+ * the server, which stats_reset says.
  *
  * Nothing being stored, the number of the kind has a meaning only while the
  * server runs, and we take the highest one that is free.  24 is never taken,
  * because core keeps it for experiments.  When another library has taken all
  * numbers, the view shows sessions; that is no reason to refuse a start.
+ *
+ * Reads PgStat_KindInfo of pgstat_internal.h.
  *
  *-------------------------------------------------------------------------
  */

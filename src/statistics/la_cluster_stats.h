@@ -10,7 +10,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "la_stats.h"
+#include "statistics/la_totals.h"
 
 extern void la_cluster_stats_init(void);
 extern bool la_cluster_stats_active(void);

@@ -5,15 +5,19 @@
  *
  * Core gives plan nodes a place in the DSM segment of a parallel query, but
  * we have no node of our own, so the counters travel beside it: in one table
- * for the cluster, made when the first parallel query needs it and kept until
- * the server stops.  A worker adds the counters of its nodes to the cells of
- * its leader; the leader takes them out when its workers have ended.
+ * for the cluster, made when the first parallel query, or a report, needs it and
+ * kept until the server stops.  A worker adds the counters of its nodes to the cells of
+ * its leader; the leader takes them out when its workers have ended.  A cell is
+ * found by its key, in time that does not depend on how many there are: a query
+ * over a thousand partitions has a cell for each.  Beside the cells it has the last
+ * report of an unusable device profile, so that only one session logs it
+ * (la_machine_profile.c).
  *
  * The name of the segment and its first bytes are the build of the library,
  * so a leader and a worker of different builds never see each other's cells.
  *
  * Three rules keep cells from being left behind: a worker only writes for a
- * leader that listens, a leader that stops listening empties its list, and
+ * leader that listens, a leader that stops listening frees its cells, and
  * so does a process that becomes a leader where another one was before it.
  * None of this can fail a query: without a table, or without a free cell,
  * the counters are missing, and EXPLAIN says so.
@@ -23,6 +27,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/dsm_registry.h"
 #include "storage/lwlock.h"
@@ -36,7 +41,7 @@
 
 /*
  * Cells in the table: one for each scan node that the workers of a running
- * parallel query have executed.  Arbitrary: 400 kB; few in a test build, so
+ * parallel query have executed.  Arbitrary: 500 kB; few in a test build, so
  * that a test can fill it.
  */
 #ifdef LA_TEST
@@ -47,19 +52,30 @@
 
 #define NO_CELL (-1)
 
+#define TRANCHE_NAME "PgLookaheadWorkers"
+
+/* Whose counters a cell has. */
+typedef struct LaWorkerKey
+{
+	int32		leader;			/* ProcNumber */
+	dsm_handle	context;		/* segment of the parallel context */
+	int32		plan_node_id;
+} LaWorkerKey;
+
 /* Counters of a plan node, summed over workers that have ended. */
 typedef struct LaWorkerCell
 {
-	int32		next;			/* in the list of the leader, or of free cells */
-	dsm_handle	context;		/* segment of the parallel context */
-	int32		plan_node_id;
-	LaScanCounters counters;
+	int32		next;			/* in its bucket, or in the list of free cells */
+	int32		older;			/* both in the list of the leader */
+	int32		newer;
+	LaWorkerKey key;
+	LaCounters	counters;
 } LaWorkerCell;
 
 /* What workers left for one leader. */
 typedef struct LaLeaderSlot
 {
-	int32		first;			/* its list of cells */
+	int32		newest;			/* its list of cells */
 	bool		listening;		/* does it take cells out? */
 	bool		full;			/* was there no cell since it listens? */
 } LaLeaderSlot;
@@ -70,7 +86,9 @@ typedef struct LaWorkerTable
 	char		build_id[32];	/* never changes */
 	int32		leader_count;	/* never changes */
 	LWLock		lock;
+	uint64		last_report;	/* see la_worker_table_first_report() */
 	int32		first_free;
+	int32		buckets[CELLS]; /* first cell of each, by hash of its key */
 	LaWorkerCell cells[CELLS];
 	LaLeaderSlot leaders[FLEXIBLE_ARRAY_MEMBER];	/* by ProcNumber */
 } LaWorkerTable;
@@ -81,11 +99,13 @@ StaticAssertDecl(sizeof(LA_BUILD_ID) <= sizeof(((LaWorkerTable *) 0)->build_id),
 static LaWorkerTable *table = NULL;
 
 static LaWorkerTable *map_table(void);
-static void init_table(void *ptr);
+static void init_table(LA_SEGMENT_INIT_PARAMETERS);
 static void fail_if_tested(void);
-static void empty_list(LaLeaderSlot *slot);
-static LaWorkerCell *find_cell(LaLeaderSlot *slot, dsm_handle context,
-							   int plan_node_id);
+static int32 *bucket_of(const LaWorkerKey *key);
+static int32 *find_link(const LaWorkerKey *key);
+static LaWorkerCell *find_or_make_cell(const LaWorkerKey *key);
+static void free_cell(int32 *link);
+static void free_cells_of_leader(void);
 
 /*
  * Maps the table, makes it if need be.  False when that is impossible.
@@ -93,7 +113,7 @@ static LaWorkerCell *find_cell(LaLeaderSlot *slot, dsm_handle context,
  * Core's functions throw when memory or DSM slots are used up, and may then
  * hold locks, so they run in a subtransaction of their own.  Its end advances
  * the command counter if the command has used its command id, which is an
- * error in parallel mode (CommandCounterIncrement in xact.c).  A worker never
+ * error in parallel mode (relies on CommandCounterIncrement() in xact.c).  A worker never
  * uses one; a leader has to come here before it enters parallel mode.
  */
 bool
@@ -151,14 +171,14 @@ map_table(void)
 	LaWorkerTable *mapped;
 	bool		found;
 
-	mapped = GetNamedDSMSegment("pg_lookahead workers " LA_BUILD_ID,
-								offsetof(LaWorkerTable, leaders) +
-								sizeof(LaLeaderSlot) * MaxBackends,
-								init_table, &found);
+	mapped = la_compat_named_segment("pg_lookahead workers " LA_BUILD_ID,
+									 offsetof(LaWorkerTable, leaders) +
+									 sizeof(LaLeaderSlot) * MaxBackends,
+									 init_table, &found);
 	fail_if_tested();
 	if (strcmp(mapped->build_id, LA_BUILD_ID) != 0)
 		elog(ERROR, "pg_lookahead found the table of another build");
-	LWLockRegisterTranche(mapped->lock.tranche, "PgLookaheadWorkers");
+	la_compat_name_tranche(mapped->lock.tranche, TRANCHE_NAME);
 	return mapped;
 }
 
@@ -166,20 +186,24 @@ map_table(void)
  * Callback of GetNamedDSMSegment, in the process that makes the segment.
  */
 static void
-init_table(void *ptr)
+init_table(LA_SEGMENT_INIT_PARAMETERS)
 {
 	LaWorkerTable *made = (LaWorkerTable *) ptr;
 
 	fail_if_tested();
 	strlcpy(made->build_id, LA_BUILD_ID, sizeof(made->build_id));
 	made->leader_count = MaxBackends;
-	LWLockInitialize(&made->lock, LWLockNewTrancheId());
+	LWLockInitialize(&made->lock, la_compat_new_tranche(TRANCHE_NAME));
+	made->last_report = 0;
 	made->first_free = 0;
 	for (int i = 0; i < CELLS; i++)
+	{
+		made->buckets[i] = NO_CELL;
 		made->cells[i].next = i + 1 < CELLS ? i + 1 : NO_CELL;
+	}
 	for (int i = 0; i < made->leader_count; i++)
 	{
-		made->leaders[i].first = NO_CELL;
+		made->leaders[i].newest = NO_CELL;
 		made->leaders[i].listening = false;
 		made->leaders[i].full = false;
 	}
@@ -212,7 +236,7 @@ la_worker_table_listen(bool listening)
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	slot->listening = listening;
 	slot->full = false;
-	empty_list(slot);
+	free_cells_of_leader();
 	LWLockRelease(&table->lock);
 }
 
@@ -223,18 +247,19 @@ la_worker_table_listen(bool listening)
  */
 void
 la_worker_table_give(dsm_handle context, int plan_node_id,
-					 const LaScanCounters *counters)
+					 const LaCounters *counters)
 {
 	LaLeaderSlot *slot = &table->leaders[ParallelLeaderProcNumber];
+	LaWorkerKey key = {ParallelLeaderProcNumber, context, plan_node_id};
 	LaWorkerCell *cell;
 
 	Assert(ParallelLeaderProcNumber < table->leader_count);
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	if (slot->listening)
 	{
-		cell = find_cell(slot, context, plan_node_id);
+		cell = find_or_make_cell(&key);
 		if (cell != NULL)
-			la_scan_counters_add(&cell->counters, counters);
+			la_counters_add(&cell->counters, counters);
 		else
 			slot->full = true;
 	}
@@ -242,32 +267,24 @@ la_worker_table_give(dsm_handle context, int plan_node_id,
 }
 
 /*
- * In a leader that listens: takes one cell of this parallel context out of
- * its list.  False when there is none.  Must not throw.
+ * In a leader that listens: takes the cell of a plan node of this parallel
+ * context.  False when there is none.  Must not throw.
  */
 bool
-la_worker_table_take(dsm_handle context, int *plan_node_id,
-					 LaScanCounters *counters)
+la_worker_table_take(dsm_handle context, int plan_node_id,
+					 LaCounters *counters)
 {
-	LaLeaderSlot *slot = &table->leaders[MyProcNumber];
-	bool		found = false;
+	LaWorkerKey key = {MyProcNumber, context, plan_node_id};
+	bool		found;
 	int32	   *link;
 
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
-	for (link = &slot->first; *link != NO_CELL; link = &table->cells[*link].next)
+	link = find_link(&key);
+	found = *link != NO_CELL;
+	if (found)
 	{
-		int32		index = *link;
-		LaWorkerCell *cell = &table->cells[index];
-
-		if (cell->context != context)
-			continue;
-		*plan_node_id = cell->plan_node_id;
-		*counters = cell->counters;
-		*link = cell->next;
-		cell->next = table->first_free;
-		table->first_free = index;
-		found = true;
-		break;
+		*counters = table->cells[*link].counters;
+		free_cell(link);
 	}
 	LWLockRelease(&table->lock);
 	return found;
@@ -288,47 +305,107 @@ la_worker_table_full(void)
 }
 
 /*
- * Frees all cells of a leader.  The lock is held exclusively.
+ * In a process whose table is attached: is this report, given by a hash, another
+ * one than the last that any process of the cluster has made?  For what each
+ * session finds out for itself and the log should say once.
  */
-static void
-empty_list(LaLeaderSlot *slot)
+bool
+la_worker_table_first_report(uint64 report)
 {
-	while (slot->first != NO_CELL)
-	{
-		int32		index = slot->first;
+	bool		first;
 
-		slot->first = table->cells[index].next;
-		table->cells[index].next = table->first_free;
-		table->first_free = index;
-	}
+	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+	first = table->last_report != report;
+	table->last_report = report;
+	LWLockRelease(&table->lock);
+	return first;
 }
 
 /*
- * The cell of a plan node in the list of a leader, which may be a new one,
- * or NULL when none is free.  The lock is held exclusively.
+ * The functions below are called with the lock held exclusively.
+ */
+
+static int32 *
+bucket_of(const LaWorkerKey *key)
+{
+	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
+
+	return &table->buckets[hash % CELLS];
+}
+
+/*
+ * Where it is written which cell has this key: NO_CELL when there is none.
+ */
+static int32 *
+find_link(const LaWorkerKey *key)
+{
+	int32	   *link = bucket_of(key);
+
+	while (*link != NO_CELL &&
+		   memcmp(&table->cells[*link].key, key, sizeof(*key)) != 0)
+		link = &table->cells[*link].next;
+	return link;
+}
+
+/*
+ * The cell with this key, which may be a new one, or NULL when none is free.
  */
 static LaWorkerCell *
-find_cell(LaLeaderSlot *slot, dsm_handle context, int plan_node_id)
+find_or_make_cell(const LaWorkerKey *key)
 {
+	LaLeaderSlot *slot = &table->leaders[key->leader];
+	int32	   *link = find_link(key);
+	int32		index = *link;
 	LaWorkerCell *cell;
-	int32		index;
 
-	for (index = slot->first; index != NO_CELL; index = cell->next)
-	{
-		cell = &table->cells[index];
-		if (cell->context == context && cell->plan_node_id == plan_node_id)
-			return cell;
-	}
-
+	if (index != NO_CELL)
+		return &table->cells[index];
 	index = table->first_free;
 	if (index == NO_CELL)
 		return NULL;
+
 	cell = &table->cells[index];
 	table->first_free = cell->next;
-	cell->next = slot->first;
-	cell->context = context;
-	cell->plan_node_id = plan_node_id;
+	*link = index;
+	cell->next = NO_CELL;
+	cell->older = slot->newest;
+	cell->newer = NO_CELL;
+	if (slot->newest != NO_CELL)
+		table->cells[slot->newest].newer = index;
+	slot->newest = index;
+	cell->key = *key;
 	memset(&cell->counters, 0, sizeof(cell->counters));
-	slot->first = index;
 	return cell;
+}
+
+/*
+ * Frees the cell to which a link points.
+ */
+static void
+free_cell(int32 *link)
+{
+	int32		index = *link;
+	LaWorkerCell *cell = &table->cells[index];
+
+	*link = cell->next;
+	if (cell->newer != NO_CELL)
+		table->cells[cell->newer].older = cell->older;
+	else
+		table->leaders[cell->key.leader].newest = cell->older;
+	if (cell->older != NO_CELL)
+		table->cells[cell->older].newer = cell->newer;
+	cell->next = table->first_free;
+	table->first_free = index;
+}
+
+/*
+ * Frees all cells of this process, or of the one that had its number before.
+ */
+static void
+free_cells_of_leader(void)
+{
+	LaLeaderSlot *slot = &table->leaders[MyProcNumber];
+
+	while (slot->newest != NO_CELL)
+		free_cell(find_link(&table->cells[slot->newest].key));
 }

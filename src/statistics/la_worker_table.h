@@ -10,15 +10,16 @@
 
 #include "storage/dsm_impl.h"
 
-#include "la_stats.h"
+#include "la_counters.h"
 
 extern bool la_worker_table_attach(void);
 extern bool la_worker_table_attached(void);
 extern void la_worker_table_listen(bool listening);
 extern void la_worker_table_give(dsm_handle context, int plan_node_id,
-								 const LaScanCounters *counters);
-extern bool la_worker_table_take(dsm_handle context, int *plan_node_id,
-								 LaScanCounters *counters);
+								 const LaCounters *counters);
+extern bool la_worker_table_take(dsm_handle context, int plan_node_id,
+								 LaCounters *counters);
 extern bool la_worker_table_full(void);
+extern bool la_worker_table_first_report(uint64 report);
 
 #endif							/* LA_WORKER_TABLE_H */

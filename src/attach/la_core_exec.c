@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_core_exec.c
+ *	  core's functions that execute the nodes that we attach to
+ *
+ * Core's ExecProcNode functions are static.  What a node has after
+ * ExecInitNode() is core's function for its kind, unless another extension has
+ * taken the node: such a function lies outside of the server's binary.  So
+ * a function is believed when it lies in the mapping that also has
+ * standard_ExecutorStart(); and since a kind of node has one function, or one for
+ * each combination of qual and projection (core_seq_exec() in la_seq_scan.c), a
+ * node with us needs no place of its own to keep it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "executor/executor.h"
+
+#include "attach/la_core_exec.h"
+
+/* The server's binary in memory: first address, and the one after the last. */
+static uintptr_t server_begin = 0;
+static uintptr_t server_end = 0;
+
+static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
+static bool owned_by_server(ExecProcNodeMtd function);
+
+/*
+ * Has a node that nobody has executed the function that core gives to its
+ * kind?  Then that is *known from now on, NULL until the first such node.
+ */
+bool
+la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
+{
+	ExecProcNodeMtd function = planstate->ExecProcNodeReal;
+
+	if (likely(*known == function))
+		return true;
+	if (*known != NULL || !owned_by_server(function))
+		return false;
+	*known = function;
+	return true;
+}
+
+/*
+ * Is this function part of the server's binary?
+ */
+static bool
+owned_by_server(ExecProcNodeMtd function)
+{
+	if (server_begin == 0)
+		dl_iterate_phdr(find_server, NULL);
+	return (uintptr_t) function >= server_begin &&
+		(uintptr_t) function < server_end;
+}
+
+/*
+ * dl_iterate_phdr callback: notes the segment that has a function which is
+ * known to be the server's.  Ends the iteration there.
+ */
+static int
+find_server(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	uintptr_t	known = (uintptr_t) standard_ExecutorStart;
+
+	for (int i = 0; i < object->dlpi_phnum; i++)
+	{
+		uintptr_t	begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+		uintptr_t	end = begin + object->dlpi_phdr[i].p_memsz;
+
+		if (object->dlpi_phdr[i].p_type == PT_LOAD &&
+			known >= begin && known < end)
+		{
+			server_begin = begin;
+			server_end = end;
+			return 1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,171 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_hooks.c
+ *	  all hooks of core that we use
+ *
+ * Nobody else installs one.  Each calls the hook that was there before, or the
+ * function of core that it stands for, exactly once; none changes a plan.  What
+ * happens there is said by the table of features (la_methods.h) and, for plan
+ * nodes, by la_attach.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "tcop/utility.h"
+
+#include "attach/la_attach.h"
+#include "attach/la_hooks.h"
+#include "attach/la_methods.h"
+#include "attach/la_worker_counters.h"
+#include "la_compat.h"
+
+static ExecutorStart_hook_type next_ExecutorStart = NULL;
+static ExecutorRun_hook_type next_ExecutorRun = NULL;
+static ProcessUtility_hook_type next_ProcessUtility = NULL;
+static LaRelationHook next_relation = NULL;
+static explain_per_node_hook_type next_explain_per_node = NULL;
+static LaExplainNode our_explain_node;
+
+static void hook_executor_start(QueryDesc *queryDesc, int eflags);
+static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
+							  uint64 count);
+static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
+								 bool readOnlyTree,
+								 ProcessUtilityContext context,
+								 ParamListInfo params,
+								 QueryEnvironment *queryEnv,
+								 DestReceiver *dest, QueryCompletion *qc);
+static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
+static void hook_explain_per_node(PlanState *planstate, List *ancestors,
+								  const char *relationship,
+								  const char *plan_name, ExplainState *es);
+
+/*
+ * Installs the hooks: last of all at load, because they may run at once.
+ */
+void
+la_hooks_install(LaExplainNode explain_node)
+{
+	our_explain_node = explain_node;
+	next_explain_per_node = explain_per_node_hook;
+	explain_per_node_hook = hook_explain_per_node;
+	next_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = hook_executor_start;
+	next_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = hook_executor_run;
+	next_relation = la_relation_hook;
+	la_relation_hook = hook_relation;
+	next_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = hook_process_utility;
+}
+
+/*
+ * ExecutorStart_hook: the nodes of the plan are there.
+ */
+static void
+hook_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	/*
+	 * Pruning of partitions, a part of the start, may run queries of
+	 * functions.
+	 */
+	bool		in_slice = la_worker_counters_in_slice();
+
+	if (next_ExecutorStart)
+		next_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+	la_attach_start(queryDesc, eflags, in_slice);
+}
+
+/*
+ * ExecutorRun_hook: nodes may wake.
+ */
+static void
+hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
+{
+	LaRun		run;
+
+	la_attach_begin_run(&run, queryDesc, count);
+	PG_TRY();
+	{
+		if (next_ExecutorRun)
+			next_ExecutorRun(queryDesc, direction, count);
+		else
+			standard_ExecutorRun(queryDesc, direction, count);
+	}
+	PG_FINALLY();
+	{
+		la_attach_end_run(&run);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * ProcessUtility_hook: the only one that sees a utility command's beginning and
+ * its end.
+ */
+static void
+hook_process_utility(PlannedStmt *pstmt, const char *queryString,
+					 bool readOnlyTree, ProcessUtilityContext context,
+					 ParamListInfo params, QueryEnvironment *queryEnv,
+					 DestReceiver *dest, QueryCompletion *qc)
+{
+	bool		begun[LA_FEATURE_COUNT] = {0};
+
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->begin_utility != NULL)
+			begun[feature] = la_methods[feature]->begin_utility(pstmt->utilityStmt);
+	}
+	PG_TRY();
+	{
+		if (next_ProcessUtility)
+			next_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+								params, queryEnv, dest, qc);
+		else
+			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
+									params, queryEnv, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+		{
+			if (la_methods[feature]->end_utility != NULL)
+				la_methods[feature]->end_utility(begun[feature]);
+		}
+	}
+	PG_END_TRY();
+}
+
+/*
+ * get_relation_info_hook or its successor: the planner has looked at a table.
+ */
+static void
+hook_relation(LA_RELATION_HOOK_PARAMETERS)
+{
+	if (next_relation)
+		next_relation(LA_RELATION_HOOK_ARGUMENTS);
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->plan_relation != NULL)
+			la_methods[feature]->plan_relation(root, rel);
+	}
+}
+
+/*
+ * explain_per_node_hook: core has printed a plan node.
+ */
+static void
+hook_explain_per_node(PlanState *planstate, List *ancestors,
+					  const char *relationship, const char *plan_name,
+					  ExplainState *es)
+{
+	if (next_explain_per_node)
+		next_explain_per_node(planstate, ancestors, relationship, plan_name,
+							  es);
+	our_explain_node(planstate, es);
+}

@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_hooks.h
+ *	  all hooks of core that we use
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_HOOKS_H
+#define LA_HOOKS_H
+
+#include "commands/explain_state.h"
+#include "nodes/execnodes.h"
+
+/* Prints what EXPLAIN shows under a plan node. */
+typedef void (*LaExplainNode) (PlanState *planstate, ExplainState *es);
+
+extern void la_hooks_install(LaExplainNode explain_node);
+
+#endif							/* LA_HOOKS_H */

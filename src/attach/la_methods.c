@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_methods.c
+ *	  the table of features: where each comes into what core does
+ *
+ * Every node of every query that starts is looked up, so a kind of node has one
+ * feature at most, which is found by the number of the kind.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "attach/la_methods.h"
+
+const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];
+
+uint8		la_methods_by_kind[LA_NODE_KINDS];
+
+/*
+ * At load: takes the table, by LaFeature.
+ */
+void
+la_methods_init(const LaFeatureMethods *const *features)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		const LaFeatureMethods *methods = features[feature];
+
+		la_methods[feature] = methods;
+		la_feature_declare(feature, methods->info);
+		for (int i = 0; i < LA_FEATURE_NODES && methods->nodes[i] != T_Invalid; i++)
+		{
+			Assert(methods->nodes[i] < LA_NODE_KINDS);
+			Assert(la_methods_by_kind[methods->nodes[i]] == 0);
+			la_methods_by_kind[methods->nodes[i]] = feature + 1;
+		}
+	}
+}
+
+/*
+ * May any plan node of a query that starts now be ours?
+ */
+bool
+la_methods_any_node(void)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->attach != NULL && la_feature_enabled(feature))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_methods.h
+ *	  the table of features: where each comes into what core does
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_METHODS_H
+#define LA_METHODS_H
+
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+
+#include "la_feature.h"
+#include "la_reason.h"
+
+/* More than core has kinds of nodes. */
+#define LA_NODE_KINDS 1024
+
+/* Kinds of plan nodes that one feature can have: arbitrary. */
+#define LA_FEATURE_NODES 4
+
+/*
+ * Where a plan node stands in its query.
+ */
+typedef struct LaPlace
+{
+	int			eflags;			/* of the query */
+	PlanState  *gather;			/* Gather [Merge] above, or NULL */
+	PlanState  *marked;			/* node that its parent marks and restores */
+	PlanState  *limited;		/* node whose rows all reach a Limit */
+	LimitState *limit;			/* that one */
+} LaPlace;
+
+/*
+ * What becomes of a plan node.
+ */
+typedef struct LaVerdict
+{
+	LaReason	reason;			/* why it is left to core, if it is */
+	int			way;			/* one of the ways in which its feature
+								 * executes such nodes; its own affair */
+} LaVerdict;
+
+/*
+ * What a feature does, and where.  Each has one, at the top of its room; la_module.c
+ * lists them by LaFeature.  What a feature has nothing to do with is NULL.
+ */
+typedef struct LaFeatureMethods
+{
+	const LaFeatureInfo *info;
+
+	/*
+	 * Plan nodes.  No two features have the same kind, and there are
+	 * T_Invalid behind the last.  A query that starts has each node
+	 * classified; one that is not left to core is attached to, which gives it
+	 * another function. core_exec() tells where the room keeps core's
+	 * function for such a node, NULL until the first has been seen.
+	 */
+	NodeTag		nodes[LA_FEATURE_NODES];
+	LaVerdict	(*classify) (PlanState *planstate, const LaPlace *place);
+	ExecProcNodeMtd *(*core_exec) (const PlanState *planstate);
+	void		(*attach) (PlanState *planstate);
+
+	/* The planner has looked at a table. */
+	void		(*plan_relation) (PlannerInfo *root, RelOptInfo *rel);
+
+	/*
+	 * A utility command begins, and ends, be it by an error; they nest.  What
+	 * the first returns is passed to the second.  The second must not throw.
+	 */
+	bool		(*begin_utility) (Node *statement);
+	void		(*end_utility) (bool begun);
+} LaFeatureMethods;
+
+extern const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];
+extern uint8 la_methods_by_kind[LA_NODE_KINDS]; /* the feature and one, or 0 */
+
+extern void la_methods_init(const LaFeatureMethods *const *features);
+extern bool la_methods_any_node(void);
+
+/*
+ * Which feature is a plan node for?  False when for none.  Every node of every
+ * query that starts is looked up.
+ */
+static inline bool
+la_methods_feature(const PlanState *planstate, LaFeature *feature)
+{
+	NodeTag		kind = nodeTag(planstate);
+
+	if (kind >= LA_NODE_KINDS || la_methods_by_kind[kind] == 0)
+		return false;
+	*feature = la_methods_by_kind[kind] - 1;
+	return true;
+}
+
+#endif							/* LA_METHODS_H */

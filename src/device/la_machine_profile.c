@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_machine_profile.c
+ *	  the device profile of this machine, as the setting names it now
+ *
+ * The file that pg_lookahead.device_profile names is read by each process
+ * when it first needs it, and again after a reload of the configuration.  In
+ * any doubt there is no profile; the view pg_lookahead_device says why, and
+ * the log says it once, not in every session: again when the reason, the path
+ * or the file has changed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "device/la_device_settings.h"
+#include "device/la_machine_profile.h"
+#include "device/la_profile_file.h"
+#include "statistics/la_worker_table.h"
+
+/* The file as it was when it was read. */
+typedef struct LaReadProfile
+{
+	bool		was_read;
+	TimestampTz configured;		/* the reload it was read after */
+	LaProfile  *profile;		/* NULL until the first file is read */
+	bool		usable;
+	char		reason[LA_PROFILE_REASON_SIZE]; /* why it is not */
+	char		machine[LA_PROFILE_MACHINE_LENGTH + 1];
+} LaReadProfile;
+
+static LaReadProfile current;
+
+static void read_current(void);
+static bool is_news(void);
+static bool read_for_machine(void);
+
+/*
+ * Reads the file unless this was done since the last reload.  Returns whether
+ * it was read: what was found before may be gone.
+ */
+bool
+la_machine_profile_refresh(void)
+{
+	if (current.was_read && current.configured == PgReloadTime)
+		return false;
+	read_current();
+	current.was_read = true;
+	current.configured = PgReloadTime;
+	return true;
+}
+
+/*
+ * The section of a device on this machine, or NULL, and why there is none.
+ * Both are good until the file is read again.
+ */
+const LaProfileSection *
+la_machine_profile_find(const LaDeviceId *id, const char **reason)
+{
+	if (!current.usable)
+	{
+		*reason = current.reason;
+		return NULL;
+	}
+	for (int i = 0; i < current.profile->nsections; i++)
+	{
+		const LaProfileSection *section = &current.profile->sections[i];
+
+		if (strcmp(section->machine, current.machine) == 0 &&
+			la_device_id_matches(id, section))
+			return section;
+	}
+	*reason = "the device was not measured";
+	return NULL;
+}
+
+static void
+read_current(void)
+{
+	if (la_device_profile == NULL || la_device_profile[0] == '\0')
+	{
+		current.usable = false;
+		strlcpy(current.reason, "pg_lookahead.device_profile is empty",
+				sizeof(current.reason));
+		return;
+	}
+	current.usable = read_for_machine();
+	if (!current.usable && is_news())
+		ereport(LOG,
+				(errmsg("device profile \"%s\" is ignored: %s",
+						la_device_profile, current.reason),
+				 errhint("Write it again with \"lookahead probe --profile\", or set \"%s\" to an empty string.",
+						 "pg_lookahead.device_profile")));
+}
+
+/*
+ * Has no session said yet why the file is not usable?  A process that cannot
+ * tell, as it has no part in shared memory and is in no state to take it, says
+ * nothing.
+ */
+static bool
+is_news(void)
+{
+	struct stat status;
+	uint64		report;
+
+	if (!la_worker_table_attached() &&
+		(IsInParallelMode() || !la_worker_table_attach()))
+		return false;
+	report = hash_bytes_extended((const unsigned char *) current.reason,
+								 strlen(current.reason), 0);
+	report = hash_bytes_extended((const unsigned char *) la_device_profile,
+								 strlen(la_device_profile), report);
+	if (stat(la_device_profile, &status) == 0)
+	{
+		report = hash_combine64(report, status.st_ino);
+		report = hash_combine64(report, status.st_mtime);
+	}
+	return la_worker_table_first_report(report);
+}
+
+/*
+ * Reads the file; false when it is not usable or says nothing of this
+ * machine.
+ */
+static bool
+read_for_machine(void)
+{
+	if (BLCKSZ != LA_PROFILE_BLOCK_SIZE)
+	{
+		strlcpy(current.reason, "profiles are for blocks of 8 kB",
+				sizeof(current.reason));
+		return false;
+	}
+	if (current.profile == NULL)
+		current.profile = MemoryContextAlloc(TopMemoryContext, sizeof(LaProfile));
+
+	if (!la_profile_file_read(la_device_profile, current.profile, current.reason))
+		return false;
+	if (!la_device_id_of_machine(current.machine))
+	{
+		strlcpy(current.reason, "this machine has no identity",
+				sizeof(current.reason));
+		return false;
+	}
+	for (int i = 0; i < current.profile->nsections; i++)
+	{
+		if (strcmp(current.profile->sections[i].machine, current.machine) == 0)
+			return true;
+	}
+	strlcpy(current.reason, "it was measured on another machine",
+			sizeof(current.reason));
+	return false;
+}

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_machine_profile.h
+ *	  the device profile of this machine, as the setting names it now
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_MACHINE_PROFILE_H
+#define LA_MACHINE_PROFILE_H
+
+#include "device/la_device_id.h"
+#include "device/la_profile_parse.h"
+
+extern bool la_machine_profile_refresh(void);
+extern const LaProfileSection *la_machine_profile_find(const LaDeviceId *id,
+													   const char **reason);
+
+#endif							/* LA_MACHINE_PROFILE_H */

@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_stream_switch.c
+ *	  changes the read stream of a bitmap scan in mid-scan
+ *
+ * Where a part of the bitmap has most of the table's pages, they are read much as
+ * in a sequential scan, and asking for them may cost more than it gains
+ * (la_trial.c).  So there a trial decides between our way and core's, which is
+ * another stream: with asynchronous reads, and without advice.  In a part that has
+ * hardly any gaps that stream asks for the same large reads as we would; so it is
+ * used without a trial, unless core reads synchronously, which leaves such a part to
+ * the read-ahead of the kernel.
+ *
+ * To change from one to the other, the callback ends the stream in use.  When its
+ * pages are used up, the other stream is put in its place.
+ *
+ * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "nodes/tidbitmap.h"
+#include "storage/bufmgr.h"
+
+#include "heap_scan/la_stream_switch.h"
+#include "prefetch/la_read_stream.h"
+
+/*
+ * How many times as fast our way has to be in a dense part: more than what two
+ * measurements of the same way differ by on a quiet machine.
+ */
+#define ADVICE_FASTER 1.1
+
+/* Reads in flight of core's way, at least: its default. */
+#define CORE_READS 16
+
+static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
+
+/*
+ * Prepares the first of our streams, with so many reads in flight, which is not
+ * in use yet.
+ */
+void
+la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
+					  MemoryContext context, int max_ios,
+					  ReadStreamBlockNumberCB callback, void *callback_data)
+{
+	streams->heap = heap;
+	streams->context = context;
+	streams->callback = callback;
+	streams->callback_data = callback_data;
+	streams->kind = LA_STREAM_ADVISED;
+	streams->streams[streams->kind] = begin_stream(streams, max_ios);
+}
+
+/*
+ * Puts it in the place of the stream that the scan began with.
+ */
+void
+la_stream_switch_begin(LaStreamSwitch *streams)
+{
+	read_stream_end(streams->heap->rs_read_stream);
+	streams->heap->rs_read_stream = streams->streams[LA_STREAM_ADVISED];
+}
+
+/*
+ * The scan of a bitmap is about to begin, with whatever stream is in use.
+ */
+void
+la_stream_switch_start(LaStreamSwitch *streams)
+{
+	streams->changing = false;
+	la_density_start(&streams->density);
+}
+
+/*
+ * A block is given to the stream in use.
+ */
+void
+la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
+{
+	if (la_density_add(&streams->density, block) &&
+		streams->density.level == LA_DENSITY_DENSE)
+		la_trial_start(&streams->trial, ADVICE_FASTER);
+}
+
+/*
+ * The scan has been woken: a trial that was under way would have measured the time of
+ * its sleep, too.
+ */
+void
+la_stream_switch_woken(LaStreamSwitch *streams)
+{
+	if (streams->density.level == LA_DENSITY_DENSE)
+		la_trial_start(&streams->trial, ADVICE_FASTER);
+}
+
+/*
+ * The stream that the next page should come from.
+ */
+LaStreamKind
+la_stream_switch_choose(LaStreamSwitch *streams)
+{
+	switch (streams->density.level)
+	{
+		case LA_DENSITY_SPARSE:
+			break;
+		case LA_DENSITY_DENSE:
+			return la_trial_page(&streams->trial) ? LA_STREAM_ADVISED : LA_STREAM_CORE;
+		case LA_DENSITY_SOLID:
+			return LA_STREAM_CORE;
+	}
+	return LA_STREAM_ADVISED;
+}
+
+/*
+ * The stream in use has been used up: puts the other one in its place.  It is
+ * reset, or it would stay at its end when its turn comes again.
+ */
+void
+la_stream_switch_change(LaStreamSwitch *streams)
+{
+	LaStreamKind wanted = streams->kind == LA_STREAM_CORE ?
+		LA_STREAM_ADVISED : LA_STREAM_CORE;
+
+	streams->changing = false;
+	if (streams->streams[wanted] == NULL)
+		streams->streams[wanted] = begin_stream(streams,
+												Max(effective_io_concurrency, CORE_READS));
+	read_stream_reset(streams->streams[streams->kind]);
+	streams->heap->rs_read_stream = streams->streams[wanted];
+	streams->kind = wanted;
+}
+
+/*
+ * Mirrors the arguments of heap_beginscan() in heapam.c, but for the limit.
+ * The stream that is not in use keeps nothing pinned.
+ */
+static ReadStream *
+begin_stream(LaStreamSwitch *streams, int max_ios)
+{
+	HeapScanDesc heap = streams->heap;
+	MemoryContext old_context;
+	ReadStream *stream;
+
+	old_context = MemoryContextSwitchTo(streams->context);
+	stream = la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
+								  heap->rs_strategy, heap->rs_base.rs_rd,
+								  streams->callback, streams->callback_data,
+								  sizeof(TBMIterateResult),
+								  max_ios, io_combine_limit);
+	MemoryContextSwitchTo(old_context);
+	return stream;
+}

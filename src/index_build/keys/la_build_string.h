@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_string.h
+ *	  the strings of bytes that index keys become, word by word
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_STRING_H
+#define LA_BUILD_STRING_H
+
+#include "index_build/keys/la_build_key.h"
+
+extern uint64 la_key_value_bits(const LaKeyColumn *column);
+extern uint64 la_key_word_of_value(const LaKeyColumn *column, Datum value);
+extern Datum la_key_value_of_word(const LaKeyColumn *column, uint64 word);
+extern uint64 la_key_fixed_word(const LaKeyColumn *column, Datum value);
+extern uint64 la_key_first_word(LaBuildKey *key, const Datum *values,
+								const bool *isnull);
+extern uint64 la_key_make(LaBuildKey *key, const Datum *values,
+						  const bool *isnull, LaKeyBytes *kept);
+extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
+							 uint64 *bytes);
+
+/*
+ * True if the string of a key was too long to be kept: then only its first word is
+ * known.
+ */
+static inline bool
+la_key_is_cut(const LaBuildKey *key, IndexTuple tuple)
+{
+	return key->kind == LA_RECORD_BYTES && la_tuple_bytes(tuple)->length == 0;
+}
+
+#endif							/* LA_BUILD_STRING_H */

@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_feature.h
+ *	  what index builds are to the rest of the library
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_FEATURE_H
+#define LA_BUILD_FEATURE_H
+
+#include "la_feature.h"
+#include "la_guc.h"
+
+extern const LaFeatureInfo la_index_build_feature;
+extern const LaSetting la_build_settings[];
+
+extern int	la_index_build_extend_size;
+
+#endif							/* LA_BUILD_FEATURE_H */

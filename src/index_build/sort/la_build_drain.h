@@ -1,0 +1,16 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_build_drain.h
+ *	  hands collected index entries over in the index's order
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_BUILD_DRAIN_H
+#define LA_BUILD_DRAIN_H
+
+#include "index_build/entries/la_build_output.h"
+#include "index_build/sort/la_build_collection.h"
+
+extern void la_drain(LaCollection *entries, LaOutput *output);
+
+#endif							/* LA_BUILD_DRAIN_H */

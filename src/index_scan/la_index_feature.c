@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_index_feature.c
+ *	  what index scans are to the rest of the library: name, counters, settings
+ *
+ * The settings under LA_TEST force look-ahead into states that small tables do not
+ * reach.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "index_scan/la_index_feature.h"
+#include "la_counters.h"
+
+bool		la_enable_index_prefetch = true;
+
+#ifdef LA_TEST
+int			la_test_depth = 0;
+int			la_test_ring_size = 0;
+int			la_test_stop_seed = 0;
+#endif
+
+const LaFeatureInfo la_index_scan_feature = {
+	.name = "index_scan",
+	.enabled = &la_enable_index_prefetch,
+	.counters = LA_SCAN_COUNTERS,
+	.explained = LA_SCAN_COUNTERS,
+};
+
+const LaSetting la_index_settings[] = {
+	{
+		.name = "pg_lookahead.enable_index_prefetch",
+		.summary = "Enables prefetching of table pages by index scans.",
+		.flag = &la_enable_index_prefetch,
+		.context = PGC_USERSET,
+		.flags = GUC_EXPLAIN,
+	},
+#ifdef LA_TEST
+	{
+		.name = "pg_lookahead.test_depth",
+		.summary = "Sets the number of index entries to read ahead at once.",
+		.detail = "0 leaves it to the control of the distance.",
+		.number = &la_test_depth,
+		.least = 0,
+		.most = LA_RING_SIZE_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_ring_size",
+		.summary = "Sets the capacity of the ring of index entries.",
+		.detail = "Rounded up to a power of two; 0 uses the default.",
+		.number = &la_test_ring_size,
+		.least = 0,
+		.most = LA_RING_SIZE_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_stop_seed",
+		.summary = "Sets the seed of random stops of the look-ahead.",
+		.detail = "0 never stops at random.",
+		.number = &la_test_stop_seed,
+		.least = 0,
+		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+#endif
+	{0}
+};

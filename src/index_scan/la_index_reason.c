@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_index_reason.c
+ *	  why an index scan is left to core, or in which way it looks ahead
+ *
+ * Look-ahead drops the pin on an index page before the table page has been
+ * read, so an index entry can be recycled meanwhile.  That is safe with an
+ * MVCC snapshot only: it cannot see whatever row took the place (see
+ * src/backend/access/nbtree/README, "Making concurrent TID recycling safe").
+ *
+ * Reads IndexScanState and IndexOnlyScanState of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/nbtree.h"
+#include "catalog/pg_am_d.h"
+#include "executor/executor.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "index_scan/la_index_reason.h"
+#include "index_scan/la_index_trust.h"
+#include "prefetch/la_transport.h"
+
+static LaReason index_scan_reason(PlanState *planstate, const LaPlace *place);
+static bool may_peek(PlanState *planstate, LaReason reason);
+static Oid	index_am(PlanState *planstate);
+static bool is_known_am(Oid access_method);
+
+/*
+ * A scan that must not have its index entries taken away ahead of time may have
+ * advice.
+ */
+LaVerdict
+la_index_classify(PlanState *planstate, const LaPlace *place)
+{
+	LaVerdict	verdict;
+
+	verdict.reason = index_scan_reason(planstate, place);
+	verdict.way = LA_INDEX_RING;
+	if (may_peek(planstate, verdict.reason))
+	{
+		verdict.reason = LA_REASON_NONE;
+		verdict.way = LA_INDEX_PEEK;
+	}
+	return verdict;
+}
+
+/*
+ * Why this scan must be left to core, as far as is known before it runs.  The
+ * index AM's position runs ahead of the row we return, so a scan cannot be marked
+ * and restored.  The flags are those of the whole query: BACKWARD says that a
+ * cursor may turn round, which some children of the plan would never see; those
+ * are given up too.
+ */
+static LaReason
+index_scan_reason(PlanState *planstate, const LaPlace *place)
+{
+	IndexScanState *node;
+	Relation	table;
+	Relation	index;
+	Oid			access_method;
+
+	if (planstate == place->marked)
+		return LA_REASON_MARK_RESTORE;
+	if (IsA(planstate, IndexOnlyScanState))
+		return LA_REASON_INDEX_ONLY;
+
+	node = castNode(IndexScanState, planstate);
+	if (((IndexScan *) planstate->plan)->indexorderby != NIL)
+		return LA_REASON_ORDER_BY_OPERATOR;
+	if (place->eflags & EXEC_FLAG_BACKWARD)
+		return LA_REASON_SCROLL;
+
+	table = node->ss.ss_currentRelation;
+	if (table->rd_tableam != GetHeapamTableAmRoutine())
+		return LA_REASON_TABLE_AM;
+	if (RELATION_IS_OTHER_TEMP(table))
+		return LA_REASON_OTHER_TEMP;
+	if (planstate->state->es_snapshot == NULL ||
+		planstate->state->es_snapshot->snapshot_type != SNAPSHOT_MVCC)
+		return LA_REASON_SNAPSHOT;
+
+	index = node->iss_RelationDesc;
+	access_method = index_am(planstate);
+	if (!is_known_am(access_method) ||
+		(access_method == BTREE_AM_OID &&
+		 index != NULL && index->rd_indam->amgettuple != btgettuple))
+		return LA_REASON_INDEX_AM;
+	if (!la_index_trusted())
+		return LA_REASON_SELF_CHECK;
+	return LA_REASON_NONE;
+}
+
+/*
+ * Can a scan that has to be left to core for this reason have advice?
+ */
+static bool
+may_peek(PlanState *planstate, LaReason reason)
+{
+	Relation	table = ((ScanState *) planstate)->ss_currentRelation;
+
+	if (reason != LA_REASON_INDEX_ONLY && reason != LA_REASON_SCROLL &&
+		reason != LA_REASON_MARK_RESTORE)
+		return false;
+	return la_transport_choose() == LA_TRANSPORT_ADVICE &&
+		la_index_trusted() &&
+		table->rd_tableam == GetHeapamTableAmRoutine() &&
+		!RELATION_IS_OTHER_TEMP(table) &&
+		index_am(planstate) == BTREE_AM_OID;
+}
+
+/*
+ * The access method of the index of an index scan or index-only scan.  The
+ * index is not open in a query that is only explained.
+ */
+static Oid
+index_am(PlanState *planstate)
+{
+	Relation	index;
+	Oid			indexid;
+
+	if (IsA(planstate, IndexOnlyScanState))
+	{
+		index = ((IndexOnlyScanState *) planstate)->ioss_RelationDesc;
+		indexid = ((IndexOnlyScan *) planstate->plan)->indexid;
+	}
+	else
+	{
+		index = ((IndexScanState *) planstate)->iss_RelationDesc;
+		indexid = ((IndexScan *) planstate->plan)->indexid;
+	}
+	return index != NULL ? index->rd_rel->relam : get_rel_relam(indexid);
+}
+
+/*
+ * Is this an access method of core with ordered or plain scans?  Others may
+ * expect that a row is fetched before the next entry is asked for.
+ */
+static bool
+is_known_am(Oid access_method)
+{
+	return access_method == BTREE_AM_OID ||
+		access_method == HASH_AM_OID ||
+		access_method == GIST_AM_OID ||
+		access_method == SPGIST_AM_OID;
+}

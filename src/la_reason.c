@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_reason.c
+ *	  why something is left to core, and what is done where it is not: the
+ *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
+ *
+ * It is decided in la_index_reason.c, la_heap_reason.c and la_build_reason.c, and for
+ * all plan nodes in la_attach.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "la_reason.h"
+
+static const char *const reason_texts[] = {
+	[LA_REASON_NONE] = "none",
+	[LA_REASON_INDEX_ONLY] = "index-only scan",
+	[LA_REASON_ORDER_BY_OPERATOR] = "ordering operator",
+	[LA_REASON_INDEX_AM] = "index access method",
+	[LA_REASON_TABLE_AM] = "table access method",
+	[LA_REASON_OTHER_TEMP] = "temporary table of another session",
+	[LA_REASON_SCROLL] = "scrollable cursor",
+	[LA_REASON_MARK_RESTORE] = "mark and restore",
+	[LA_REASON_SNAPSHOT] = "snapshot",
+	[LA_REASON_OTHER_EXTENSION] = "other extension",
+	[LA_REASON_SELF_CHECK] = "self-check",
+	[LA_REASON_SYSTEM_CATALOG] = "system catalog",
+	[LA_REASON_KEY_TYPE] = "key type",
+	[LA_REASON_COLLATION] = "collation",
+	[LA_REASON_ROW_SIZE] = "row size",
+	[LA_REASON_MEMORY] = "memory",
+	[LA_REASON_BULK_READ_SIZE] = "bulk_read_size is 0",
+	[LA_REASON_DIRECT_IO] = "direct I/O",
+	[LA_REASON_SERVER_VERSION] = "server version",
+	[LA_REASON_DISABLED] = "disabled",
+};
+
+static const char *const mode_texts[] = {
+	[LA_MODE_NONE] = "none",
+	[LA_MODE_SMALL_TABLE] = "small-table",
+	[LA_MODE_CACHED] = "cached",
+	[LA_MODE_TRIAL] = "trial",
+	[LA_MODE_ADVICE] = "advice",
+	[LA_MODE_PLAIN] = "plain",
+	[LA_MODE_STREAM] = "stream",
+};
+
+StaticAssertDecl(lengthof(reason_texts) == LA_REASON_COUNT,
+				 "every LaReason needs a text");
+StaticAssertDecl(lengthof(mode_texts) == LA_MODE_COUNT,
+				 "every LaMode needs a text");
+
+const char *
+la_reason_text(LaReason reason)
+{
+	return reason_texts[reason];
+}
+
+const char *
+la_mode_text(LaMode mode)
+{
+	return mode_texts[mode];
+}

@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_reason.h
+ *	  why something is left to core, and what is done where it is not
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_REASON_H
+#define LA_REASON_H
+
+/*
+ * Why a scan or an index build is left to core's own code.  docs/explain.md
+ * explains each.
+ */
+typedef enum LaReason
+{
+	LA_REASON_NONE,				/* not left to core */
+	LA_REASON_INDEX_ONLY,
+	LA_REASON_ORDER_BY_OPERATOR,
+	LA_REASON_INDEX_AM,
+	LA_REASON_TABLE_AM,
+	LA_REASON_OTHER_TEMP,
+	LA_REASON_SCROLL,
+	LA_REASON_MARK_RESTORE,
+	LA_REASON_SNAPSHOT,
+	LA_REASON_OTHER_EXTENSION,
+	LA_REASON_SELF_CHECK,
+	LA_REASON_SYSTEM_CATALOG,
+	LA_REASON_KEY_TYPE,
+	LA_REASON_COLLATION,
+	LA_REASON_ROW_SIZE,
+	LA_REASON_MEMORY,
+	LA_REASON_BULK_READ_SIZE,
+	LA_REASON_DIRECT_IO,
+	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
+	LA_REASON_DISABLED,			/* only shown, never counted */
+} LaReason;
+
+#define LA_REASON_COUNT (LA_REASON_DISABLED + 1)
+
+/*
+ * What this process does in a table scan.
+ */
+typedef enum LaMode
+{
+	LA_MODE_NONE,				/* it has executed nothing of the scan */
+	LA_MODE_SMALL_TABLE,
+	LA_MODE_CACHED,
+	LA_MODE_TRIAL,
+	LA_MODE_ADVICE,
+	LA_MODE_PLAIN,
+	LA_MODE_STREAM,
+} LaMode;
+
+#define LA_MODE_COUNT (LA_MODE_STREAM + 1)
+
+extern const char *la_reason_text(LaReason reason);
+extern const char *la_mode_text(LaMode mode);
+
+#endif							/* LA_REASON_H */

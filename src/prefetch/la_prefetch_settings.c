@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_prefetch_settings.c
+ *	  settings that index scans and bitmap scans share
+ *
+ * Those of sequential scans are in la_heap_feature.c; test_start_after is for all.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "prefetch/la_prefetch_settings.h"
+
+/* Upper bound of pg_lookahead.gap_limit, in blocks. */
+#define GAP_LIMIT_MAX 256
+
+/* Upper bound of pg_lookahead.prefetch_distance, in read requests. */
+#define PREFETCH_DISTANCE_MAX 1000
+
+int			la_gap_limit = -1;
+int			la_prefetch_distance = 0;
+
+#ifdef LA_TEST
+int			la_test_start_after = -1;
+#endif
+
+const LaSetting la_prefetch_settings[] = {
+	{
+		.name = "pg_lookahead.gap_limit",
+		.summary = "Sets the longest gap between wanted pages that one request may include.",
+		.detail = "-1 chooses it automatically; 0 asks for wanted pages only.",
+		.number = &la_gap_limit,
+		.least = -1,
+		.most = GAP_LIMIT_MAX,
+		.context = PGC_USERSET,
+		.flags = GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+	},
+	{
+		.name = "pg_lookahead.prefetch_distance",
+		.summary = "Sets the number of read requests that a scan keeps in flight.",
+		.detail = "0 chooses it automatically.",
+		.number = &la_prefetch_distance,
+		.least = 0,
+		.most = PREFETCH_DISTANCE_MAX,
+		.context = PGC_USERSET,
+		.flags = GUC_EXPLAIN,
+	},
+#ifdef LA_TEST
+	{
+		.name = "pg_lookahead.test_start_after",
+		.summary = "Sets the number of index entries that a scan takes through core before it prefetches.",
+		.detail = "-1 uses the default.",
+		.number = &la_test_start_after,
+		.least = -1,
+		.most = 1000,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+#endif
+	{0}
+};

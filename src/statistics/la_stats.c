@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_stats.c
+ *	  what this process has counted
+ *
+ * Nodes are counted when a query starts and counters added up when it ends, so of a
+ * query that is still running the view shows its nodes only; one that fails is
+ * counted like any other.
+ *
+ * Every process counts for itself.  Where the library came with the server
+ * (shared_preload_libraries), the counts are also handed to core's cumulative
+ * statistics (la_cluster_stats.c), and the view shows those; elsewhere it
+ * shows the counts of its own session.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+
+#include "la_guc.h"
+#include "statistics/la_cluster_stats.h"
+#include "statistics/la_stats.h"
+
+/* Of this process, and since when (0: since it started). */
+static LaTotals session_totals;
+static TimestampTz session_reset = 0;
+
+/* Of its parallel workers. */
+static LaCounters worker_totals[LA_FEATURE_COUNT];
+
+#ifdef LA_TEST
+static void register_counter_file(void);
+static void write_counter_file(int code, Datum arg);
+static void append_counters(StringInfo line, LaFeature feature);
+#endif
+
+/*
+ * Counts a scan node of a query that starts, or an index that is built, and
+ * why it was left to core if it was.  A worker's slice is part of a query that
+ * its leader counts.
+ */
+void
+la_stats_count(LaFeature feature, LaReason reason, bool in_slice)
+{
+	LaTotals   *pending;
+
+#ifdef LA_TEST
+	register_counter_file();
+#endif
+	if (in_slice)
+		return;
+
+	pending = la_cluster_stats_pending();
+	session_totals.features[feature].nodes[reason]++;
+	if (pending != NULL)
+		pending->features[feature].nodes[reason]++;
+}
+
+/*
+ * Adds the counters of a plan node whose query ends, or of an index build.
+ * Must not throw.
+ */
+void
+la_stats_add(LaFeature feature, const LaCounters *counters)
+{
+	LaTotals   *pending = la_cluster_stats_pending();
+
+	la_counters_add(&session_totals.features[feature].counters, counters);
+	if (pending != NULL)
+		la_counters_add(&pending->features[feature].counters, counters);
+}
+
+/*
+ * Adds what the workers of a leader's plan node have counted.  The cluster
+ * has that from the workers themselves.  Must not throw.
+ */
+void
+la_stats_add_workers(LaFeature feature, const LaCounters *counters)
+{
+	la_counters_add(&worker_totals[feature], counters);
+}
+
+/*
+ * What the view shows, and since when that counts.  Returns whether it is of the
+ * whole cluster.
+ */
+bool
+la_stats_fetch(LaTotals *totals, TimestampTz *since)
+{
+	const LaTotals *cluster = la_cluster_stats_fetch(since);
+
+	if (cluster != NULL)
+	{
+		*totals = *cluster;
+		return true;
+	}
+
+	*totals = session_totals;
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
+		la_counters_add(&totals->features[f].counters, &worker_totals[f]);
+	*since = session_reset != 0 ? session_reset : MyStartTimestamp;
+	return false;
+}
+
+/*
+ * Sets to zero what the view shows.
+ */
+void
+la_stats_reset(void)
+{
+	if (la_cluster_stats_reset())
+		return;
+	memset(&session_totals, 0, sizeof(session_totals));
+	memset(worker_totals, 0, sizeof(worker_totals));
+	session_reset = GetCurrentTimestamp();
+}
+
+#ifdef LA_TEST
+/*
+ * Arranges, once in a backend, that its counters are written at exit.  Not
+ * done in _PG_init: under shared_preload_libraries that runs in the
+ * postmaster.
+ */
+static void
+register_counter_file(void)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		registered = true;
+		before_shmem_exit(write_counter_file, (Datum) 0);
+	}
+}
+
+/*
+ * before_shmem_exit callback: appends one line to
+ * pg_lookahead.test_counter_file, with index_scan.scans=1 and the like.  A
+ * single write() in append mode, so lines of backends that exit together do
+ * not mix.
+ */
+static void
+write_counter_file(int code, Datum arg)
+{
+	StringInfoData line;
+	int			fd;
+
+	if (la_test_counter_file == NULL || la_test_counter_file[0] == '\0')
+		return;
+
+	initStringInfo(&line);
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
+		append_counters(&line, f);
+	appendStringInfoChar(&line, '\n');
+	fd = open(la_test_counter_file, O_WRONLY | O_APPEND | O_CREAT, 0644);
+	if (fd < 0 || write(fd, line.data, line.len) != line.len)
+		elog(LOG, "could not write counters to \"%s\": %m",
+			 la_test_counter_file);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void
+append_counters(StringInfo line, LaFeature feature)
+{
+	const LaFeatureInfo *info = la_feature_info(feature);
+	const LaFeatureTotals *totals = &session_totals.features[feature];
+
+	appendStringInfo(line, "%s.nodes=" UINT64_FORMAT " ", info->name,
+					 la_totals_nodes(totals));
+	for (int i = 0; i < LA_COUNTER_COUNT; i++)
+	{
+		if (la_counter_in(info->counters, i) &&
+			la_counter_table[i].kind == LA_COUNTER_SUM)
+			appendStringInfo(line, "%s.%s=" UINT64_FORMAT " ", info->name,
+							 la_counter_table[i].name,
+							 la_counter_value(&totals->counters, i));
+	}
+}
+#endif

@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_stats.h
+ *	  what this process has counted
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_STATS_H
+#define LA_STATS_H
+
+#include "datatype/timestamp.h"
+
+#include "statistics/la_totals.h"
+
+extern void la_stats_count(LaFeature feature, LaReason reason, bool in_slice);
+extern void la_stats_add(LaFeature feature, const LaCounters *counters);
+extern void la_stats_add_workers(LaFeature feature,
+								 const LaCounters *counters);
+extern bool la_stats_fetch(LaTotals *totals, TimestampTz *since);
+extern void la_stats_reset(void);
+
+#endif							/* LA_STATS_H */

@@ -1,17 +1,22 @@
-# pg_lookahead: build, install and everything a developer types.
+# pg_lookahead: build and install by PGXS, against any PostgreSQL 18 (PG_CONFIG=/path/to/pg_config).
 #
-# `make`, `make install` and `make installcheck` keep their PGXS meaning and work
-# against any PostgreSQL 18 (PG_CONFIG=/path/to/pg_config).  Objects never land
-# beside the sources: each combination of server, compiler and flags has a folder
-# of its own under $(BUILD_DIR), so the released library, the one with test settings
-# and those for several servers live side by side and are reused by later runs.
-# The PGXS part is tools/extension.mk, run inside that folder.
+# Run in the checkout, this is also what a developer types (`make help`), and goals of the
+# extension are handed over to a build folder: objects never land beside the sources.  Run in
+# another folder (make -f /path/to/Makefile), as packagers do, that is the build folder.
 
 SHELL := /bin/bash
-TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
-BUILD_DIR ?= $(TOP)/build
+TOP := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
 PG_CONFIG ?= pg_config
+# With test settings, when not empty.
 LA_TEST ?=
+
+ifeq ($(CURDIR),$(TOP))
+
+# Goals of the extension are handed over to a folder below $(BUILD_DIR): tools/build-folder
+# makes one for each combination of server, compiler and flags, so the released library, the
+# one with test settings and those for several servers live side by side and are reused by
+# later runs.  Variables given on the command line reach it as they are.
+
 PYTHON := $(TOP)/.venv/bin/python
 # Modules that the tests and the tools share: the driver of pg_regress, the watch over logs.
 export PYTHONPATH := $(TOP)/tools:$(TOP)/test/pytest
@@ -25,30 +30,37 @@ endif
 SERVER_OPTION = $(if $(GIVEN_PG_CONFIG),--pg-config $(GIVEN_PG_CONFIG))
 
 EXTENSION_GOALS := all stage install installcheck uninstall
-EXTENSION_MAKE = $(TOP)/tools/make-extension --pg-config '$(PG_CONFIG)' --build '$(BUILD_DIR)' \
+BUILD_DIR ?= $(TOP)/build
+BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(BUILD_DIR)' \
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint format bench \
-	check-core check-amcheck differential index-build-fuzz soak clean distclean
+.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench \
+	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz \
+	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
 default:
-	@if $(EXTENSION_MAKE) --probe; then $(EXTENSION_MAKE) all && echo; else \
+	@if $(BUILD_FOLDER) --probe; then $(MAKE) -s --no-print-directory all && echo; else \
 	  echo "No PostgreSQL 18 server files were found: build with make PG_CONFIG=/path/to/18/bin/pg_config"; echo; fi
-	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) help
+	@$(MAKE) -s --no-print-directory help
 
 help:
 	@echo "pg_lookahead: make TARGET [PG_CONFIG=/path/to/18/bin/pg_config]"
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(TOP)/Makefile | \
-	  while IFS=$$'\t' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+	  while IFS=$$'\t' read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done
 
 all:           ## build the extension (LA_TEST=1: with test settings)
 stage:         ## build, and print the folder from which a server can load it uninstalled
 install:       ## install into the server of PG_CONFIG
 installcheck:  ## regress and isolation tests against a running server
 uninstall:     ## remove what install put there
+# Two callers of one folder take turns (the tests of several processes, an editor).
 $(EXTENSION_GOALS):
-	@$(EXTENSION_MAKE) $@ $(if $(DESTDIR),DESTDIR='$(DESTDIR)') $(if $(with_llvm),with_llvm='$(with_llvm)')
+	@folder=$$($(BUILD_FOLDER)) && \
+	flock "$$folder.lock" $(MAKE) -s --no-print-directory $(JOBS) -C "$$folder" \
+	  $(if $(DESTDIR),DESTDIR='$(abspath $(DESTDIR))') $@ >&2 \
+	$(if $(filter stage,$@),&& echo "$$folder/stage")
 
 setup:
 	@$(TOP)/tools/setup-python >/dev/null
@@ -62,19 +74,34 @@ test: setup    ## all tests on a private server; TEST=name picks one
 lint: setup    ## every check that needs no server running
 	@$(PYTHON) $(TOP)/tools/lint $(SERVER_OPTION)
 
+core-parts: setup  ## list what is taken from PostgreSQL's private parts; READ="name name" or READ=all: was read again
+	@$(PYTHON) $(TOP)/tools/core_parts.py $(if $(READ),accept $(filter-out all,$(READ)),write)
+
 format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
-# Without those that need root.
+# Without those that need root. Caches of the machine are dropped only when that is asked for.
 BENCH := index-scan controls index-build bitmap-scan seq-scan cached-scan range-query concurrent-scans
-bench: setup   ## the full experiments (table of 2 GB and more; takes long)
-	@cd $(TOP) && for experiment in $(BENCH); do .venv/bin/lookahead run $$experiment $(SERVER_OPTION) || exit; done
+bench: setup   ## the full experiments (table of 2 GB and more; takes long): DROP_CACHES=1 as root
+	@cd $(TOP) && for experiment in $(BENCH); do \
+	  options='$(if $(DROP_CACHES),--drop-caches)'; [ $$experiment != index-build ] || options=; \
+	  .venv/bin/lookahead run $$experiment $$options $(SERVER_OPTION) || exit; done
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))
 
+check-suites: setup  ## PostgreSQL's other suites, forced: SUITES="contrib recovery" SHARE=1/8 SEED=n
+	@$(PYTHON) $(TOP)/test/core/check_suites.py $(if $(BUILD),--build '$(BUILD)') $(if $(SUITES),--suites '$(SUITES)') \
+	  $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
+
 check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=assert
-	@$(PYTHON) $(TOP)/test/core/check_amcheck.py $(if $(BUILD),--build '$(BUILD)')
+	@$(PYTHON) $(TOP)/test/core/check_suites.py --suites amcheck $(if $(BUILD),--build '$(BUILD)')
+
+# Of the server that users have, unless PG_CONFIG or BUILD=assert names another.
+COUNTED_SERVER = $(or $(GIVEN_PG_CONFIG),$$($(TOP)/tools/build-postgres $(if $(filter assert,$(BUILD)),,--release)))
+cost-of-nothing: setup  ## instructions of statements that gain nothing: SHAPES="name name" KEEP=folder BUILD=release
+	@pg_config=$(COUNTED_SERVER) && $(PYTHON) $(TOP)/test/instructions/cost_of_nothing.py \
+	  --pg-config "$$pg_config" $(if $(SHAPES),--shapes '$(SHAPES)') $(if $(KEEP),--keep '$(KEEP)')
 
 differential: setup  ## random statements with and without look-ahead: PAIRS=20000 SEED=n
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q \
@@ -86,6 +113,28 @@ index-build-fuzz: setup  ## random indexes, kills and cancels in mid-build: INDE
 	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 \
 	  $(if $(INDEXES),--indexes $(INDEXES)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
+hostile-index: setup  ## keys at every limit, every memory: ROUNDS=200 SEED=n; SLOWER=1 finds slow builds
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/index_build/test_hostile_index.py --timeout=36000 \
+	  $(if $(ROUNDS),--tables $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SLOWER),--slower)
+
+backups: setup  ## copies and kills of servers in mid-build: ROUNDS=50 SEED=n
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/backups --timeout=7200 \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
+
+sqlancer: setup  ## SQLancer's oracles, forced: STATEMENTS=2000 SEED=n
+	@$(GENERATORS)/check_sqlancer.py $(GENERATED)
+
+sqlsmith: setup  ## random statements, forced, for crashes: STATEMENTS=5000 SEED=n
+	@$(GENERATORS)/check_sqlsmith.py $(GENERATED)
+
+GENERATORS := PYTHONPATH=$(PYTHONPATH):$(TOP)/test/core $(PYTHON) $(TOP)/test/generators
+GENERATED = $(if $(BUILD),--build '$(BUILD)') $(if $(STATEMENTS),--statements $(STATEMENTS)) $(if $(SEED),--seed $(SEED))
+
+mutants: setup  ## small wrong changes to the code, each to be noticed by a test: NAMES="..." SHARE=1/10
+	@$(PYTHON) $(TOP)/test/mutants/run_mutants.py $(SERVER_OPTION) $(if $(NAMES),--names '$(NAMES)') $(if $(SHARE),--share $(SHARE)) $(if $(LIST),--list)
+
 soak: setup    ## sanitizer and small-segment servers, all modes, long differential
 	@$(TOP)/tools/soak
 
@@ -94,3 +143,90 @@ clean:         ## remove the builds of the extension
 
 distclean: clean  ## remove the Python environment too
 	rm -rf $(TOP)/.venv
+
+else
+
+EXTENSION := pg_lookahead
+MODULE_big := pg_lookahead
+DATA := $(patsubst $(TOP)/%,%,$(wildcard $(TOP)/sql/pg_lookahead--*.sql))
+SOURCES := $(sort $(patsubst $(TOP)/%,%,$(wildcard $(TOP)/src/*.c $(TOP)/src/*/*.c $(TOP)/src/*/*/*.c)))
+OUR_HEADERS := $(sort $(patsubst $(TOP)/%,%,$(wildcard $(TOP)/src/*.h $(TOP)/src/*/*.h $(TOP)/src/*/*/*.h)))
+OBJS := $(SOURCES:.c=.o)
+VPATH := $(TOP)
+
+# Tests that name a test setting need the library that has them.
+ALL_TESTS := $(sort $(wildcard $(TOP)/test/sql/*.sql $(TOP)/test/specs/*.spec))
+FORCED_TESTS := $(if $(ALL_TESTS),$(shell grep -lF 'pg_lookahead.test_' $(ALL_TESTS)))
+CHOSEN_TESTS := $(if $(LA_TEST),$(ALL_TESTS),$(filter-out $(FORCED_TESTS),$(ALL_TESTS)))
+REGRESS := $(patsubst $(TOP)/test/sql/%.sql,%,$(filter %.sql,$(CHOSEN_TESTS)))
+ISOLATION := $(patsubst $(TOP)/test/specs/%.spec,%,$(filter %.spec,$(CHOSEN_TESTS)))
+REGRESS_OPTS := --inputdir=$(TOP)/test --outputdir=regress
+ISOLATION_OPTS := --inputdir=$(TOP)/test --outputdir=isolation
+# pg_regress keeps PGOPTIONS: no setting of the running server has to change.
+export PGOPTIONS := $(PGOPTIONS) -c session_preload_libraries=pg_lookahead
+
+# The compiler that PGXS will take: the one given, or that of the server.
+ifneq ($(filter default undefined,$(origin CC)),)
+CC := $(shell $(PG_CONFIG) --cc)
+endif
+
+# Our own flags, not the recorded ones: a server built by a newer compiler records
+# options that this machine's compiler does not know.  Those that change the meaning of
+# the code (aliasing, wrapping, excess precision) are the ones PostgreSQL needs.  CFLAGS on the
+# command line, as packagers give them, come after ours.
+GIVEN_CFLAGS := $(if $(filter command,$(firstword $(origin CFLAGS))),$(CFLAGS))
+IS_CLANG := $(shell $(CC) -dM -E -x c /dev/null | grep -c __clang__)
+SANITIZERS := $(filter -fsanitize=% -fno-sanitize%,$(shell $(PG_CONFIG) --cflags))
+override CFLAGS := -std=gnu11 -O2 -g -fno-omit-frame-pointer -fno-strict-aliasing -fwrapv \
+	$(if $(filter 0,$(IS_CLANG)),-fexcess-precision=standard) \
+	-Wall -Wextra -Wshadow=compatible-local -Wvla -Wmissing-prototypes -Wpointer-arith -Werror \
+	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
+	$(SANITIZERS) $(COPT) $(GIVEN_CFLAGS)
+ifneq ($(IS_CLANG),0)
+override CFLAGS := $(filter-out -Wshadow=compatible-local,$(CFLAGS))
+endif
+
+# Identifies the library among the processes of a cluster: two builds whose shared
+# structures could differ never have the same one.
+BUILD_ID := $(shell cd $(TOP) && { echo '$(CFLAGS) $(LA_TEST)'; $(PG_CONFIG) --version; \
+	cat $(SOURCES) $(OUR_HEADERS); } | sha256sum | cut -c1-16)
+
+# -isystem: warnings of the server's headers are not ours to mend.  It wins over the -I
+# that PGXS adds for the same folder.
+PG_CPPFLAGS := -I$(TOP)/src -isystem $(shell $(PG_CONFIG) --includedir-server) \
+	-DLA_BUILD_ID='"$(BUILD_ID)"' $(if $(LA_TEST),-DLA_TEST) -MMD -MP
+
+# The server's dependency tracking would write elsewhere than the include below reads.
+override autodepend :=
+# No bitcode unless asked for: it needs the very clang the server was built with.
+ifneq ($(origin with_llvm),command line)
+override with_llvm := no
+endif
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# Objects follow the flags; those that carry the build id follow every source.
+FLAGS_STAMP := $(shell echo '$(CC) $(CFLAGS) $(filter-out -DLA_BUILD_ID=%,$(CPPFLAGS))' | cmp -s - flags || \
+	echo '$(CC) $(CFLAGS) $(filter-out -DLA_BUILD_ID=%,$(CPPFLAGS))' > flags)
+ID_STAMP := $(shell echo $(BUILD_ID) | cmp -s - build_id || echo $(BUILD_ID) > build_id)
+ID_USERS := $(if $(OUR_HEADERS),$(shell cd $(TOP) && grep -lw LA_BUILD_ID $(OUR_HEADERS)))
+ID_OBJECTS := $(if $(ID_USERS),$(OBJS),$(patsubst %.c,%.o,$(if $(SOURCES),$(shell cd $(TOP) && grep -lw LA_BUILD_ID $(SOURCES)))))
+# (Folders by a shell call: as prerequisites VPATH would find those of the sources.)
+MADE := $(shell mkdir -p $(sort $(dir $(OBJS))))
+$(OBJS): flags
+$(ID_OBJECTS): build_id
+-include $(OBJS:.o=.d)
+
+# Where a server can load it uninstalled.  It may have the library mapped: files are replaced
+# by rename, never rewritten, and only when they differ.
+.PHONY: stage
+stage: all
+	@publish() { cmp -s "$$1" "$$2" || { cp "$$1" "$$2.new" && mv -f "$$2.new" "$$2"; }; }; \
+	mkdir -p stage/lib stage/share/extension && \
+	publish $(MODULE_big)$(DLSUFFIX) stage/lib/$(MODULE_big)$(DLSUFFIX) && \
+	for file in pg_lookahead.control $(DATA); do \
+	  publish "$(TOP)/$$file" "stage/share/extension/$${file##*/}" || exit; \
+	done
+
+endif

@@ -10,9 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
+import arrows
 import conventions
 import history
 import library
+import mutants
+import private_parts
 import sizes
 import style
 from findings import Check, Checkout
@@ -21,10 +24,14 @@ CHECKS = (
     Check("c-style", style.check_c_style),
     Check("c-names", conventions.check_file_names),
     Check("c-includes", conventions.check_includes),
+    Check("c-arrows", arrows.check_arrows),
     Check("c-versions", conventions.check_versions),
+    Check("private-parts", private_parts.check_private_parts),
+    Check("core-sources", private_parts.check_core_sources),
     Check("sizes", sizes.check_sizes),
     Check("settings", conventions.check_settings),
     Check("test-files", conventions.check_test_files),
+    Check("mutants", mutants.check_mutants),
     Check("library", library.check_library),
     Check("python-format", style.check_python_format),
     Check("python", style.check_python),

@@ -7,7 +7,6 @@ from pathlib import Path
 from findings import Checkout, Outcome
 
 _COMPAT_HEADER = "la_compat.h"
-_GUC_FILE = Path("src/la_guc.c")
 _SETTINGS_PAGE = Path("docs/settings.md")
 
 
@@ -51,8 +50,6 @@ def check_versions(checkout: Checkout) -> Outcome:
 
 def check_settings(checkout: Checkout) -> Outcome:
     """Every setting has a heading in the settings page, and the page invents none."""
-    if _GUC_FILE not in checkout.files:
-        return Outcome((f"{_GUC_FILE} is missing",))
     if _SETTINGS_PAGE not in checkout.files:
         return Outcome((f"{_SETTINGS_PAGE} is missing",))
     defined = setting_names(checkout)
@@ -67,8 +64,8 @@ def check_settings(checkout: Checkout) -> Outcome:
 
 def setting_names(checkout: Checkout) -> set[str]:
     """The names of the settings that the sources define, those of test builds included."""
-    text = checkout.text(_GUC_FILE)
-    return set(re.findall(r'DefineCustom\w+Variable\(\s*"(pg_lookahead\.\w+)"', text))
+    text = "".join(map(checkout.text, checkout.sources(".c", under="src/")))
+    return set(re.findall(r'\.name = "(pg_lookahead\.\w+)"', text))
 
 
 def check_test_files(checkout: Checkout) -> Outcome:

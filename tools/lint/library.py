@@ -29,7 +29,7 @@ def check_library(checkout: Checkout) -> Outcome:
         return Outcome((str(error),))
     names = {name for name in setting_names(checkout) if name.startswith("pg_lookahead.test_")}
     if not names:
-        return Outcome(("src/la_guc.c defines no test setting: nothing was checked",))
+        return Outcome(("the sources define no test setting: nothing was checked",))
     findings = [f"the released library contains {name}" for name in _found(released, names)]
     findings += [
         f"the library with test settings lacks {name}" for name in names - _found(forced, names)

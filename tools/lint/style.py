@@ -8,9 +8,25 @@ from pathlib import Path
 from findings import Checkout, Outcome, outcome_of
 
 _MYPY_CONFIG = "lab/pyproject.toml"
-_TYPED = ("lab/src/lookahead", "tools", "test/core", "test/pytest")
+_TYPED = (
+    "lab/src/lookahead",
+    "tools",
+    "test/core",
+    "test/generators",
+    "test/instructions",
+    "test/mutants",
+    "test/pytest",
+)
 # Folders of scripts import their neighbours by name: these are the roots of their modules.
-_MODULE_ROOTS = ("tools", "tools/lint", "test/core", "test/pytest")
+_MODULE_ROOTS = (
+    "tools",
+    "tools/lint",
+    "test/core",
+    "test/generators",
+    "test/instructions",
+    "test/mutants",
+    "test/pytest",
+)
 
 
 def _tool(name: str) -> str:

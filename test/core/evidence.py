@@ -7,18 +7,31 @@ from pathlib import Path
 
 from modes import Floor
 
+# The fields of a Floor, as sums of the counters in the file.
+_SUMS = {
+    "scans": ("index_scan.scans",),
+    "pages": ("index_scan.prefetched", "index_scan.direct"),
+    "bitmap_scans": ("bitmap_scan.scans",),
+    "bitmap_pages": ("bitmap_scan.prefetched",),
+    "seq_scans": ("seq_scan.scans", "tid_range_scan.scans"),
+    "seq_requests": ("seq_scan.requests", "tid_range_scan.requests"),
+    "builds": ("index_build.scans",),
+}
+
 
 def sum_counters(file: Path) -> Counter[str]:
-    """The sums of the `key=value` counters that every backend appended at its exit.
+    """The sums of the `feature.counter=value` that every backend appended at its exit.
 
-    `pages` are those that scans took from the ring, looked ahead at or not: in tables of a single
-    page, which the isolation suite has, there is nothing ahead.
+    By these names, and by those of the fields of a Floor. Of these `pages` are those that scans
+    took from the ring, looked ahead at or not: in tables of a single page, which the isolation
+    suite has, there is nothing ahead.
     """
     sums: Counter[str] = Counter()
     if file.exists():
-        for key, value in re.findall(r"(\w+)=(\d+)\b", file.read_text()):
+        for key, value in re.findall(r"([\w.]+)=(\d+)\b", file.read_text()):
             sums[key] += int(value)
-    sums["pages"] = sums["prefetched"] + sums["direct"]
+    for name, counters in _SUMS.items():
+        sums[name] = sum(sums[counter] for counter in counters)
     return sums
 
 

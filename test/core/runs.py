@@ -92,7 +92,7 @@ def _run_side(target: Target, mode: Mode, suite: str, random: Random | None, kep
     with PrivateServer(target.installation, stage=stage, settings=server_settings()) as server:
         server.initdb()
         counter_file = make_folder(server, "evidence") / _COUNTERS
-        forced = forced_settings(random, str(counter_file)) if random else {}
+        forced = forced_settings(random, str(counter_file), suite) if random else {}
         server.start({**mode.settings, **forced})
         run = run_suite(server, target.source, suite)
         server.stop()

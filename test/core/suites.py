@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pg_regress import Verdicts, find_driver, pg_config, run_driver
 
-from lookahead.errors import LabError
+from lookahead.account import Account
+from lookahead.errors import LabError, last_lines
+from lookahead.installation import Installation
 from lookahead.server import PrivateServer
 
 _SCHEDULES = {"regress": "parallel_schedule", "isolation": "isolation_schedule"}
@@ -59,7 +61,8 @@ def run_suite(server: PrivateServer, source: Path, suite: str) -> SuiteRun:
         "--max-concurrent-tests=20",
     ]
     if suite == "regress":
-        arguments.append(f"--dlpath={_loaded_libraries(server, source)}")
+        libraries = server_libraries(server, source)
+        arguments.append(f"--dlpath={libraries}")
     verdicts = run_driver(
         server, server.account, driver, arguments, timeout_seconds=_TIMEOUT_SECONDS
     )
@@ -67,8 +70,8 @@ def run_suite(server: PrivateServer, source: Path, suite: str) -> SuiteRun:
 
 
 def make_folder(server: PrivateServer, name: str) -> Path:
-    """A new folder inside the server's own, writable by the server's account."""
-    folder = server.directory / name
+    """A new folder below the server's own, writable by the server's account."""
+    folder = server.work_directory / name
     server.run_client("/bin/mkdir", "-p", folder)
     return folder
 
@@ -77,13 +80,28 @@ def _schedule(source: Path, suite: str) -> Path:
     return source / "src/test" / suite / _SCHEDULES[suite]
 
 
-def _loaded_libraries(server: PrivateServer, source: Path) -> Path:
-    """Compile what the regression tests load: an installed server lacks part of it."""
-    folder = make_folder(server, "libraries")
-    include = pg_config(server.installation, "--includedir-server")
+def compile_libraries(
+    account: Account, folder: Path, installation: Installation, source: Path
+) -> None:
+    """Compile what core's tests load into a folder of the account, if that is empty.
+
+    An installed server lacks part of it.
+    """
+    include = pg_config(installation, "--includedir-server")
     compiler = shutil.which("gcc") or "cc"
     flags = ("-O1", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-fwrapv")
     for file in _LOADED:
         library = folder / Path(file).with_suffix(".so").name
-        server.run_client(compiler, *flags, f"-I{include}", source / file, "-o", library)
+        if library.exists():
+            continue
+        command: list[str | Path] = [compiler, *flags, f"-I{include}", source / file, "-o", library]
+        done = account.run(command)
+        if done.returncode != 0:
+            raise LabError(f"{file} does not compile:\n{last_lines(done.stderr)}")
+
+
+def server_libraries(server: PrivateServer, source: Path) -> Path:
+    """The folder of a server with what core's tests load."""
+    folder = make_folder(server, "libraries")
+    compile_libraries(server.account, folder, server.installation, source)
     return folder

@@ -1,7 +1,9 @@
 """Servers for the tests, and what holds for every test that uses one.
 
 Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential,
---indexes N the number of generated indexes, --kills N how often a server is killed in mid-build.
+--indexes N the number of generated indexes, --kills N how often a server is killed in mid-build,
+--rounds N the number of primaries that are copied and killed in mid-build, --tables N that of
+tables of hostile index data, of which --slower looks for builds slower than stock's.
 PG_CONFIG in the environment names the server; else the lab's own discovery decides.
 """
 
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from server_log import LogWatch, ServerFactory, WatchedServer
 
+from lookahead import cold
 from lookahead.extension import Stage, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.server import PrivateServer
@@ -22,6 +25,8 @@ from lookahead.server import PrivateServer
 _DEFAULT_PAIRS = 2000
 _DEFAULT_INDEXES = 120
 _DEFAULT_KILLS = 3
+_DEFAULT_ROUNDS = 1
+_DEFAULT_TABLES = 12
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +49,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=_DEFAULT_KILLS,
         help=f"how often a server is killed in the middle of a build (default: {_DEFAULT_KILLS})",
+    )
+    group.addoption(
+        "--rounds",
+        type=int,
+        default=_DEFAULT_ROUNDS,
+        help=f"primaries that are copied and killed in mid-build (default: {_DEFAULT_ROUNDS})",
+    )
+    group.addoption(
+        "--tables",
+        type=int,
+        default=_DEFAULT_TABLES,
+        help=f"tables of hostile index data (default: {_DEFAULT_TABLES})",
+    )
+    group.addoption(
+        "--slower",
+        action="store_true",
+        help="hostile index data: larger tables, and report builds that are slower than stock's",
     )
 
 
@@ -90,6 +112,20 @@ def indexes(request: pytest.FixtureRequest) -> int:
 def kills(request: pytest.FixtureRequest) -> int:
     """How often a server is killed in the middle of a build."""
     return int(request.config.option.kills)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _caches_of_the_machine_stay() -> Iterator[None]:
+    """Files are made cold one by one, as without root: other runs need what they have cached."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cold, "_DROP_CACHES", Path("/nonexistent/drop_caches"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How many primaries are copied and killed in mid-build."""
+    return int(request.config.option.rounds)
 
 
 @pytest.fixture(scope="session")

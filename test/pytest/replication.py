@@ -41,9 +41,15 @@ def wait_for_replay(primary: Connection, standby: Connection) -> None:
     but prunes pages, reaches the standby at any time later.
     """
     position = scalar(primary, "SELECT pg_logical_emit_message(false, 'replay', '', true)")
-    replayed = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
-    what = "the standby has replayed everything"
-    wait_until(lambda: scalar(standby, replayed), what, _REPLAY_SECONDS)
+
+    def replayed() -> bool:
+        try:
+            return bool(scalar(standby, f"SELECT pg_last_wal_replay_lsn() >= '{position}'"))
+        except psycopg.errors.SerializationFailure:
+            # Even this question has a snapshot, and what is being replayed may conflict with it.
+            return False
+
+    wait_until(replayed, "the standby has replayed everything", _REPLAY_SECONDS)
 
 
 def wait_for_conflict(standby: Connection, statement: str) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sessions import EndedSession
+
 from lookahead.server import PrivateServer, StopMode
 
 # Each is a bug whatever the test asserts: a dead process, a failed assertion, a forgotten resource,
@@ -73,6 +75,8 @@ class WatchedServer(PrivateServer):
     copied where the same programs would make the same one: that takes a fraction of initdb's time.
     """
 
+    session_class = EndedSession
+
     def __init__(
         self,
         watch: LogWatch,
@@ -92,8 +96,9 @@ class WatchedServer(PrivateServer):
         if template is None or not same_programs or self._initdb_options:
             super().initdb()
             return
-        places = [template.data_directory, self.data_directory]
-        done = self.account.run(["cp", "-a", *places])
+        done = self.account.run(
+            ["cp", "-a", f"{template.data_directory}/.", self.data_directory],
+        )
         assert done.returncode == 0, done.stderr
 
     def close(self, mode: StopMode = "fast") -> None:

@@ -8,6 +8,8 @@ ANALYZE walked;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
+-- look ahead in memory, too
+SET pg_lookahead.test_start_after = 4;
 
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, v FROM walked ORDER BY v;

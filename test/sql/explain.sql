@@ -34,7 +34,7 @@ EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM explained WHERE k < 500;
 EXPLAIN (COSTS OFF, LOOKAHEAD off) SELECT * FROM explained WHERE k < 500;
 EXPLAIN (COSTS OFF, LOOKAHEAD perhaps) SELECT * FROM explained WHERE k < 500;
 
--- a scan that prefetches; a point lookup, which never does; LIMIT
+-- scans sleep: their pages are in shared buffers (forced_look_ahead.sql has others)
 SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD)
     SELECT * FROM explained WHERE k < 500 ORDER BY k');
 SELECT explain_lines('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD)

@@ -48,6 +48,36 @@ ROLLBACK;
 SELECT sum(l.id) FROM generate_series(0, 20000, 250) g,
     LATERAL (SELECT id FROM forced WHERE k >= g ORDER BY k LIMIT 7) l;
 
+-- what is said of a scan that core begins: four rows a page, 4 entries by core, 396 on
+-- 99 pages by us
+RESET pg_lookahead.test_depth;
+SET pg_lookahead.test_start_after = 4;
+CREATE TABLE counted (k int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO counted SELECT i, repeat('x', 1900) FROM generate_series(1, 400) i;
+CREATE INDEX ON counted (k);
+ANALYZE counted;
+CREATE FUNCTION explain_lines(query text) RETURNS SETOF text
+LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, LOOKAHEAD) ' || query LOOP
+        RETURN NEXT regexp_replace(line, 'distance=[0-9.]+/[0-9]+', 'distance=N/N');
+    END LOOP;
+END $$;
+SELECT explain_lines('SELECT count(pad) FROM counted WHERE k > 0');
+SELECT explain_lines('SELECT pad FROM counted WHERE k > 0 ORDER BY k LIMIT 20');
+SELECT explain_lines('SELECT pad FROM counted WHERE k = 42');
+CREATE EXTENSION pg_lookahead;
+SELECT scans AS before FROM pg_stat_lookahead WHERE feature = 'index_scan' \gset
+SELECT count(pad) FROM counted WHERE k > 0;
+-- a statement that fails is counted too
+SELECT sum(1 / (k - 300)) FROM counted WHERE k > 0 AND pad > '';
+SELECT scans - :before AS scans FROM pg_stat_lookahead WHERE feature = 'index_scan';
+DROP EXTENSION pg_lookahead;
+DROP FUNCTION explain_lines;
+DROP TABLE counted;
+
 -- test settings are for superusers
 CREATE ROLE regress_lookahead_user;
 SET ROLE regress_lookahead_user;

@@ -10,6 +10,7 @@ SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
 
 EXPLAIN (COSTS OFF, LOOKAHEAD) SELECT * FROM checked WHERE k > 0;
+SET pg_lookahead.test_start_after = 4;
 SET pg_lookahead.test_fail_self_check = on;
 SELECT count(*), sum(k) FROM checked WHERE k > 0;
 -- once distrusted, always distrusted

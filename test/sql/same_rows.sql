@@ -18,6 +18,9 @@ SET enable_bitmapscan = off;
 SET enable_indexonlyscan = off;
 SET max_parallel_workers_per_gather = 0;
 
+-- look ahead in memory, too
+SET pg_lookahead.test_start_after = 4;
+
 -- runs a query with look-ahead and without: the digests must be equal
 CREATE FUNCTION same(query text, OUT rows bigint, OUT same boolean)
 LANGUAGE plpgsql AS $$
@@ -46,6 +49,14 @@ SELECT * FROM same('SELECT * FROM rows_a ORDER BY k FETCH FIRST 30 ROWS WITH TIE
 SELECT * FROM same('SELECT * FROM (VALUES (1), (399), (NULL), (25)) v (x), LATERAL (SELECT * FROM rows_a WHERE k = v.x ORDER BY k LIMIT 12) l');
 SELECT * FROM same('SELECT * FROM rows_a a JOIN rows_a b ON b.k = a.k AND b.id < a.id WHERE a.k < 20');
 SELECT * FROM same('SELECT ctid, xmin, tableoid, id FROM rows_a WHERE k > 300 ORDER BY k');
+
+-- the inner side is marked and restored
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_material = off;
+SET enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM rows_a a JOIN rows_a b USING (k) WHERE a.k < 50;
+SELECT * FROM same('SELECT a.id, b.id FROM rows_a a JOIN rows_a b USING (k) WHERE a.k < 50');
 
 DROP FUNCTION same;
 DROP TABLE rows_a;

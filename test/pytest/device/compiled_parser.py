@@ -49,7 +49,6 @@ class CSection(ctypes.Structure):
         ("identity", ctypes.c_char * 128),
         ("measured_at", ctypes.c_char * 21),
         ("values", CValues),
-        ("iops_at_depth", ctypes.c_double * 9),
     )
 
 

@@ -100,9 +100,9 @@ check_accepted(const LaProfile *profile)
 		const LaDeviceProfile *values = &section->values;
 
 		check_bounds("depth", values->depth, 1, 256);
-		check_bounds("request_blocks", values->request_blocks, 1, 512);
-		check_bounds("gap_limit", values->gap_limit, 0, 256);
-		check_bounds("random_read_us", values->random_read_us, 0.1, 1e7);
+		check_bounds("request_blocks", values->request_blocks, 0, 512);
+		check_bounds("gap_limit", values->gap_limit, -1, 256);
+		check_bounds("random_read_us", values->random_read_us, 0, 1e7);
 		check_bounds("iops", values->iops, 0.1, 1e8);
 		check_bounds("bandwidth_mb", values->bandwidth_mb, 0.1, 1e6);
 		check_bounds("major", section->device_major, 0, 4095);

@@ -11,32 +11,18 @@ from typing import Any
 
 import psycopg
 import pytest
+from made_profile import made_profile
 from psycopg.rows import dict_row
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from lookahead.device.identity import DeviceId, device_of, machine_name
-from lookahead.device.profile import DepthRate, DeviceProfile, format_profiles
+from lookahead.device.profile import format_profiles
 from lookahead.extension import Stage
 
 _MEMORY = Path("/dev/shm")
 _IGNORED = 'device profile "'
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-
-
-def _profile(device: DeviceId, **changes: Any) -> DeviceProfile:
-    made = DeviceProfile(
-        device=device,
-        machine=machine_name(),
-        measured_at="2026-01-31T23:59:59Z",
-        random_read_latency_us=95.5,
-        bandwidth_mb=1500.0,
-        depth=64,
-        request_blocks=32,
-        gap_limit=3,
-        rates=(DepthRate(1, 10_000.0), DepthRate(64, 60_000.5)),
-    )
-    return replace(made, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +89,7 @@ def _write(path: Path, text: str) -> None:
 def test_lab_and_extension_name_machine_and_device_alike(
     server: WatchedServer, configured: Path
 ) -> None:
-    _write(configured, format_profiles((_profile(_here(server)),)))
+    _write(configured, format_profiles((made_profile(_here(server)),)))
     with server.connect() as session:
         row = _row(session)
     assert row["reason"] is None
@@ -115,8 +101,17 @@ def test_lab_and_extension_name_machine_and_device_alike(
     assert (row["iops"], row["bandwidth_mb"]) == (60_000.5, 1500.0)
 
 
+def test_what_the_file_lacks_is_null(server: WatchedServer, configured: Path) -> None:
+    lacking = {"random_read_latency_us": None, "request_blocks": None, "gap_limit": None}
+    _write(configured, format_profiles((made_profile(_here(server), **lacking),)))
+    with server.connect() as session:
+        row = _row(session)
+    assert (row["random_read_us"], row["request_blocks"], row["gap_limit"]) == (None, None, None)
+    assert (row["reason"], row["depth"], row["iops"]) == (None, 64, 60_000.5)
+
+
 def test_others_do_not_see_the_path(server: WatchedServer, configured: Path) -> None:
-    _write(configured, format_profiles((_profile(_here(server)),)))
+    _write(configured, format_profiles((made_profile(_here(server)),)))
     with server.connect(user="plain") as session:
         row = _row(session)
         assert (row["profile"], row["depth"]) == (None, 64)
@@ -127,10 +122,10 @@ def test_others_do_not_see_the_path(server: WatchedServer, configured: Path) -> 
 
 def test_a_reload_reads_the_file_again(server: WatchedServer, configured: Path) -> None:
     device = _here(server)
-    _write(configured, format_profiles((_profile(device),)))
+    _write(configured, format_profiles((made_profile(device),)))
     with server.connect() as session:
         assert _row(session)["gap_limit"] == 3
-        _write(configured, format_profiles((_profile(device, gap_limit=9),)))
+        _write(configured, format_profiles((made_profile(device, gap_limit=9),)))
         assert _row(session)["gap_limit"] == 3
         _reload(session)
         assert _row(session)["gap_limit"] == 9
@@ -146,7 +141,7 @@ def test_each_tablespace_has_the_profile_of_its_device(
     folder = server.directory / "space"
     folder.mkdir()
     os.chown(folder, server.account.uid, server.account.gid)
-    _write(configured, format_profiles((_profile(_here(server)),)))
+    _write(configured, format_profiles((made_profile(_here(server)),)))
     with server.connect() as session:
         session.execute(f"CREATE TABLESPACE space LOCATION '{folder}'")
         assert _row(session, "space")["depth"] == 64
@@ -174,8 +169,8 @@ def test_devices_without_number_are_told_by_their_file_system(
     os.chown(memory, server.account.uid, server.account.gid)
     there = device_of(memory)
     profiles = (
-        _profile(_here(server)),
-        _profile(replace(there, minor=there.minor + 1), depth=1),
+        made_profile(_here(server)),
+        made_profile(replace(there, minor=there.minor + 1), depth=1),
     )
     _write(configured, format_profiles(profiles))
     with server.connect() as session:
@@ -192,7 +187,7 @@ def test_another_device_was_not_measured(server: WatchedServer, configured: Path
         replace(here, identity=here.identity + "0"),
     )
     before = server.log_path.read_text().count(_IGNORED)
-    _write(configured, format_profiles(tuple(_profile(other) for other in others)))
+    _write(configured, format_profiles(tuple(made_profile(other) for other in others)))
     with server.connect() as session:
         assert _row(session)["reason"] == "the device was not measured"
     assert server.log_path.read_text().count(_IGNORED) == before
@@ -245,7 +240,7 @@ def _unreadable(path: Path) -> None:
 def test_what_is_not_to_be_trusted_is_ignored_with_one_line(
     server: WatchedServer, configured: Path, spoil: Callable[[Path], None], reason: str
 ) -> None:
-    _write(configured, format_profiles((_profile(_here(server)),)))
+    _write(configured, format_profiles((made_profile(_here(server)),)))
     spoil(configured)
     _expect_refused(server, reason)
 
@@ -260,7 +255,7 @@ def test_only_files_are_read(
 
 @as_root
 def test_the_owner_has_to_be_trusted(server: WatchedServer, configured: Path) -> None:
-    _write(configured, format_profiles((_profile(_here(server)),)))
+    _write(configured, format_profiles((made_profile(_here(server)),)))
     os.chown(configured, server.account.uid, -1)
     with server.connect() as session:
         assert _row(session)["depth"] == 64
@@ -270,7 +265,7 @@ def test_the_owner_has_to_be_trusted(server: WatchedServer, configured: Path) ->
 
 def test_a_file_in_the_data_directory_is_ignored(server: WatchedServer, path: Path) -> None:
     inside = server.data_directory / "profile"
-    _write(inside, format_profiles((_profile(_here(server)),)))
+    _write(inside, format_profiles((made_profile(_here(server)),)))
     try:
         path.symlink_to(inside)
         for name in (inside, path):
@@ -282,13 +277,17 @@ def test_a_file_in_the_data_directory_is_ignored(server: WatchedServer, path: Pa
 
 
 def _expect_refused(server: WatchedServer, reason: str) -> None:
-    """Scans have no profile, the view says why, and the log has one line for this session."""
+    """Scans have no profile, the view says why, and the log has one line for all sessions.
+
+    It has none again where it already told the same of this file.
+    """
     before = server.log_path.read_text().count(_IGNORED)
-    with server.connect() as session:
-        for tablespace in ("pg_default", "pg_global", "pg_default"):
-            row = _row(session, tablespace)
-            assert row["reason"] == reason
-            assert row["depth"] is None
+    for _ in range(3):
+        with server.connect() as session:
+            for tablespace in ("pg_default", "pg_global", "pg_default"):
+                row = _row(session, tablespace)
+                assert row["reason"] == reason
+                assert row["depth"] is None
     log = server.log_path.read_text()
-    assert log.count(_IGNORED) == before + 1
+    assert log.count(_IGNORED) <= before + 1
     assert f"is ignored: {reason}" in log

@@ -8,7 +8,7 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 from transports import transport_settings
 
-from extension.probes import INDEX_SCANS_ONLY, QUIET, Connection
+from extension.probes import AWAKE, INDEX_SCANS_ONLY, QUIET, Connection
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 
@@ -30,7 +30,7 @@ def server(
 
 @pytest.fixture
 def connection(server: WatchedServer) -> Iterator[Connection]:
-    """A session that uses index scans only."""
+    """A session that uses index scans only, which look ahead in memory, too."""
     with server.connect() as session:
-        session.execute(INDEX_SCANS_ONLY)
+        session.execute(f"{INDEX_SCANS_ONLY}; {AWAKE}")
         yield session

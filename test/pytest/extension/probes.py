@@ -15,9 +15,19 @@ INDEX_SCANS_ONLY = (
     "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; "
     "SET enable_sort = off"
 )
+# Scans look ahead at what is in buffers, too, once core has given them four entries; needs a build
+# with LA_TEST=1. Without it they sleep as long as no page has to be read.
+AWAKE = "SET pg_lookahead.test_start_after = 4"
 # Every scan is streamed from its first row and looks far ahead; needs a build with LA_TEST=1.
 STREAM_ALWAYS = "SET pg_lookahead.test_start_after = 0; SET pg_lookahead.test_depth = 64"
-QUIET = {"autovacuum": "off", "fsync": "off", "jit": "off"}
+# Nobody but sessions pins or writes a page: a busy machine may halt whoever does.
+QUIET = {
+    "autovacuum": "off",
+    "bgwriter_lru_maxpages": "0",
+    "checkpoint_timeout": "1d",
+    "fsync": "off",
+    "jit": "off",
+}
 # 16 shared buffers, 100 temporary ones, and one I/O at a time for each process.
 TINY = {
     **QUIET,
@@ -38,6 +48,18 @@ def need_extension(connection: Connection, name: str) -> None:
     if not found:
         pytest.skip(f"this server comes without the contrib module {name}")
     connection.execute(f"CREATE EXTENSION IF NOT EXISTS {name}")
+
+
+def need_icu(connection: Connection) -> None:
+    """Skip the test by name where the server was built without ICU."""
+    if not scalar(connection, "SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'"):
+        pytest.skip("this server was built without ICU")
+
+
+def need_own_memory(connection: Connection) -> None:
+    """Skip the test by name where private memory is mostly the sanitizers'."""
+    if "-fsanitize" in scalar(connection, "SELECT setting FROM pg_config WHERE name = 'CFLAGS'"):
+        pytest.skip("private memory is mostly the sanitizers'")
 
 
 def stands_at(watcher: Connection, point: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import (
+    AWAKE,
     INDEX_SCANS_ONLY,
     QUIET,
     explain,
@@ -47,7 +48,7 @@ def _check(server: WatchedServer) -> None:
     with server.connect() as session:
         session.execute("CREATE EXTENSION pg_stat_statements")
         make_shuffled(session, "o", 5_000)
-        session.execute(INDEX_SCANS_ONLY)
+        session.execute(f"{INDEX_SCANS_ONLY}; {AWAKE}")
         session.execute("SELECT pg_stat_statements_reset()")
         assert scalar(session, _SCAN) == 900
         plan = explain(session, _SCAN, "ANALYZE, LOOKAHEAD, DEBUG, RANGE_TABLE")
@@ -105,6 +106,6 @@ def test_loaded_by_hand(server_factory: ServerFactory, test_stage: Stage) -> Non
         session.execute(INDEX_SCANS_ONLY)
         stock = json.dumps(explain(session, _SCAN, "COSTS OFF"))
         for _ in range(2):
-            session.execute("LOAD 'pg_lookahead'")
+            session.execute(f"LOAD 'pg_lookahead'; {AWAKE}")
             assert [group["Scans"] for group in lookahead(explain(session, _SCAN))] == [1]
         assert json.dumps(explain(session, _SCAN, "COSTS OFF")) == stock

@@ -5,6 +5,7 @@ from server_log import WatchedServer
 from waiting import wait_until
 
 from extension.probes import (
+    AWAKE,
     PINNED,
     STREAM_ALWAYS,
     Connection,
@@ -29,7 +30,9 @@ def _keys(connection: Connection, sql: str) -> list[int]:
     return [row[0] for row in connection.execute(sql).fetchall()]
 
 
-@pytest.mark.parametrize("stream", ["", STREAM_ALWAYS], ids=["default", "forced"])
+@pytest.mark.parametrize(
+    "stream", [AWAKE, STREAM_ALWAYS, "SET jit = off"], ids=["mid_scan", "forced", "default"]
+)
 @pytest.mark.parametrize("fetches", [[3000], [1, 2, 5, 100, 2000], [7] * 40])
 def test_idle_cursor_holds_few_pins(
     server: WatchedServer, connection: Connection, fetches: list[int], stream: str

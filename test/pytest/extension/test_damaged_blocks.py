@@ -7,7 +7,7 @@ import pytest
 from segments import place_of_page
 from server_log import ServerFactory, WatchedServer
 
-from extension.probes import INDEX_SCANS_ONLY, QUIET, STREAM_ALWAYS, Connection, scalar
+from extension.probes import AWAKE, INDEX_SCANS_ONLY, QUIET, STREAM_ALWAYS, Connection, scalar
 from lookahead.extension import Stage
 
 _DAMAGED = 50
@@ -40,7 +40,7 @@ def server(
         yield started
 
 
-@pytest.fixture(params=["", STREAM_ALWAYS], ids=["default", "forced"])
+@pytest.fixture(params=[AWAKE, STREAM_ALWAYS], ids=["mid_scan", "forced"])
 def session(request: pytest.FixtureRequest, server: WatchedServer) -> Iterator[Connection]:
     with server.connect() as connection:
         connection.execute(INDEX_SCANS_ONLY)

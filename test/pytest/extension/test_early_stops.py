@@ -12,6 +12,8 @@ from extension.probes import (
 )
 
 _TOLERATED = 1.05
+# A scan that is cut off may have read ahead as far as it is let, 64 pages and its own; two scans.
+_AHEAD = 2 * 65
 _ONLY = {
     "merge": "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off",
     "nestloop": "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off; "
@@ -44,6 +46,7 @@ QUERIES = {
 @pytest.fixture(autouse=True)
 def _tables(connection: Connection) -> None:
     if scalar(connection, "SELECT to_regclass('b') IS NULL"):
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
         make_shuffled(connection, "b", 20_000)
         connection.execute("ALTER TABLE b ADD g int")
         connection.execute("UPDATE b SET g = k / 40")
@@ -56,11 +59,14 @@ def _tables(connection: Connection) -> None:
 def test_buffers_of_a_join_that_ends_early(connection: Connection, name: str) -> None:
     joins, query = QUERIES[name]
     connection.execute(_ONLY[joins])
+    # Cold, as scans look ahead by themselves: the setting would have each rescan do so.
+    connection.execute("RESET pg_lookahead.test_start_after")
     counts = {}
     for setting in ("off", "on"):
         connection.execute(f"SET pg_lookahead.enabled = {setting}")
         explain(connection, query, "ANALYZE, BUFFERS")
+        connection.execute("SELECT pg_lookahead_evict('b'), pg_lookahead_evict('s')")
         plan = explain(connection, query, "ANALYZE, BUFFERS, LOOKAHEAD")
         counts[setting] = buffers(plan)
     assert streamed_scans(plan) > 0
-    assert counts["on"] <= _TOLERATED * counts["off"]
+    assert counts["on"] <= max(_TOLERATED * counts["off"], counts["off"] + _AHEAD)

@@ -4,6 +4,7 @@ import pytest
 from server_log import WatchedServer
 
 from extension.probes import (
+    AWAKE,
     STREAM_ALWAYS,
     Connection,
     buffers,
@@ -37,7 +38,7 @@ def _limit_buffers(connection: Connection, query: str) -> list[int]:
 
 
 @pytest.mark.parametrize("count", EXTRA)
-@pytest.mark.parametrize("stream", ["", STREAM_ALWAYS], ids=["default", "forced"])
+@pytest.mark.parametrize("stream", [AWAKE, STREAM_ALWAYS], ids=["mid_scan", "forced"])
 def test_limit_reads_hardly_more_than_stock(
     connection: Connection, count: int, stream: str
 ) -> None:
@@ -88,15 +89,29 @@ def _heap_accesses(connection: Connection) -> int:
     ],
 )
 def test_short_scans_never_build_a_stream(connection: Connection, query: str) -> None:
+    connection.execute("RESET pg_lookahead.test_start_after")
     connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
     plan = explain(connection, query)
     assert any(node["Node Type"] == "Index Scan" for node in nodes(plan))
     assert streamed_scans(plan) == 0
 
 
-def test_long_scan_builds_one(connection: Connection) -> None:
-    """The counterpart: without it the tests above could not fail."""
-    assert streamed_scans(explain(connection, "SELECT * FROM l WHERE k < 1000")) == 1
+@pytest.mark.parametrize(
+    ("query", "streams"),
+    [
+        ("SELECT * FROM l WHERE k = 77", 0),
+        ("SELECT * FROM l WHERE k >= 77 ORDER BY k LIMIT 1", 0),
+        ("SELECT * FROM generate_series(1, 300) g JOIN l ON l.k = g", 0),
+        ("SELECT * FROM l WHERE k BETWEEN 100 AND 1000", 1),
+    ],
+)
+def test_short_scans_of_a_cold_table(connection: Connection, query: str, streams: int) -> None:
+    """Nothing is built for one row, as often as it may be asked for another; a range builds one."""
+    connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
+    connection.execute("RESET pg_lookahead.test_start_after")
+    connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+    connection.execute("SELECT pg_lookahead_evict('l')")
+    assert streamed_scans(explain(connection, query)) == streams
 
 
 def test_many_rescans_use_no_more_memory(server: WatchedServer, connection: Connection) -> None:

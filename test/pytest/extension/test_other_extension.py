@@ -8,6 +8,7 @@ from compiling import shared_library
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import (
+    AWAKE,
     INDEX_SCANS_ONLY,
     QUIET,
     Connection,
@@ -35,9 +36,9 @@ def other_library(installation: Installation, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module")
-def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
     settings = {**QUIET, "session_preload_libraries": ""}
-    with server_factory(stage=stage, settings=settings) as started:
+    with server_factory(stage=test_stage, settings=settings) as started:
         with started.connect() as session:
             make_shuffled(session, "o", _ROWS)
         yield started
@@ -45,7 +46,7 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
 
 def _rows(session: Connection, first: str, second: str) -> list[tuple[int, str]]:
     session.execute(f"LOAD '{first}'; LOAD '{second}'")
-    session.execute(INDEX_SCANS_ONLY)
+    session.execute(f"{INDEX_SCANS_ONLY}; {AWAKE}")
     return session.execute(_SCAN).fetchall()
 
 
@@ -87,6 +88,7 @@ def test_table_scans_are_shared(
     with server.connect() as session:
         for library in libraries if ours_first else reversed(libraries):
             session.execute(f"LOAD '{library}'")
+        session.execute(AWAKE)
         for other in {"bitmapscan", "seqscan", "tidscan", "indexscan"} - {path}:
             session.execute(f"SET enable_{other} = off")
         [group] = lookahead(explain(session, sql))

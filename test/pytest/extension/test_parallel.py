@@ -75,17 +75,19 @@ def test_gather_is_rescanned(connection: Connection) -> None:
 
 def test_scans_inside_workers_are_streamed(server: WatchedServer, connection: Connection) -> None:
     """Each worker says at its end what it did; with the leader left out they did everything."""
-    path = server.directory / "worker_counters"
+    path = server.work_directory / "worker_counters"
     connection.execute("SET max_parallel_workers_per_gather = 2")
     connection.execute("SET parallel_leader_participation = off")
     connection.execute(f"SET pg_lookahead.test_counter_file = '{path}'")
     assert scalar(connection, _QUERY) == 19_900
     wait_until(lambda: path.exists() and len(_counted(path)) >= 2, "both workers have ended")
     counters = _counted(path)
-    assert sum(line["scans"] for line in counters) >= 1
+    assert sum(line["index_scan.scans"] for line in counters) >= 1
     # 20,000 rows in random order on some 900 pages: nearly every row is on another page than the
     # row before it.
-    assert sum(line["prefetched"] + line["direct"] for line in counters) > 15_000
+    assert (
+        sum(line["index_scan.prefetched"] + line["index_scan.direct"] for line in counters) > 15_000
+    )
 
 
 def _counted(path: Path) -> list[dict[str, int]]:

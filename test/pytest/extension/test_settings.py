@@ -1,5 +1,6 @@
 """Settings: who may change them, within which bounds, and that bad ones are refused."""
 
+import re
 from collections.abc import Iterator
 
 import psycopg
@@ -11,6 +12,7 @@ from extension.probes import (
     INDEX_SCANS_ONLY,
     QUIET,
     Connection,
+    Plan,
     explain,
     lookahead,
     make_shuffled,
@@ -35,6 +37,7 @@ def released(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedSer
     """A server with the library as users get it."""
     with server_factory(stage=stage, settings=QUIET) as started:
         with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
             make_shuffled(session, "g", 5_000)
             session.execute("CREATE ROLE plain LOGIN")
             session.execute("GRANT SELECT ON g TO plain")
@@ -46,6 +49,12 @@ def session(released: WatchedServer) -> Iterator[Connection]:
     with released.connect() as connection:
         connection.execute(INDEX_SCANS_ONLY)
         yield connection
+
+
+def _cold_plan(session: Connection, query: str = _SCAN) -> Plan:
+    """The plan of a query that has run on a cold table: a scan sleeps in memory."""
+    assert scalar(session, "SELECT buffers_skipped FROM pg_lookahead_evict('g')") == 0
+    return explain(session, query)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +111,9 @@ def test_anyone_may_change_behaviour_but_not_disable(released: WatchedServer) ->
 
 @pytest.mark.parametrize("name", ["enabled", "enable_index_prefetch"])
 def test_off_attaches_nothing(session: Connection, name: str) -> None:
-    assert streamed_scans(explain(session, _SCAN)) == 1
+    assert streamed_scans(_cold_plan(session)) == 1
     session.execute(f"SET pg_lookahead.{name} = off")
-    assert [group["Reason"] for group in lookahead(explain(session, _SCAN))] == ["disabled"]
+    assert [group["Reason"] for group in lookahead(_cold_plan(session))] == ["disabled"]
 
 
 def test_disable_overrides_every_session_at_once(
@@ -120,7 +129,7 @@ def test_disable_overrides_every_session_at_once(
                     lambda value=value: scalar(session, "SHOW pg_lookahead.disable") == value,  # type: ignore[misc]
                     "the session has read the configuration again",
                 )
-                assert streamed_scans(explain(session, _SCAN)) == streams
+                assert streamed_scans(_cold_plan(session)) == streams
         finally:
             administrator.execute("ALTER SYSTEM RESET pg_lookahead.disable")
             administrator.execute("SELECT pg_reload_conf()")
@@ -132,11 +141,22 @@ def test_settings_show_in_explain(session: Connection) -> None:
     assert "pg_lookahead.prefetch_distance = '17'" in text
 
 
+def test_settings_made_before_the_library_came_show_in_one_order(released: WatchedServer) -> None:
+    """Whatever the order in which they were made, and the room that each belongs to."""
+    made = ("prefetch_distance=8", "enabled=off", "bulk_read_size=16", "enable_index_prefetch=off")
+    options = " ".join(f"-c pg_lookahead.{setting}" for setting in made)
+    with released.connect(options=options) as session:
+        shown = session.execute("EXPLAIN (SETTINGS) SELECT 1").fetchall()
+    text = "\n".join(row[0] for row in shown)
+    names = ["enable_index_prefetch", "enabled", "bulk_read_size", "prefetch_distance"]
+    assert re.findall(r"pg_lookahead\.(\w+)", text) == names
+
+
 @pytest.mark.parametrize("distance", [1, 2, 30, 1000])
 def test_distance_bounds_what_is_in_flight(session: Connection, distance: int) -> None:
     """The largest number of pages asked for and not yet used, whatever the transport."""
     session.execute(f"SET pg_lookahead.prefetch_distance = {distance}")
-    (group,) = lookahead(explain(session, "SELECT count(pad) FROM g WHERE k >= 0"))
+    (group,) = lookahead(_cold_plan(session, "SELECT count(pad) FROM g WHERE k >= 0"))
     assert group["Scans"] == 1
     # Beside the reads in flight the stream holds the page it hands out, and it looks for the next
     # page before it hands that out.

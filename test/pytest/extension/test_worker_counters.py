@@ -15,6 +15,7 @@ from extension.probes import (
     QUIET,
     STREAM_ALWAYS,
     Connection,
+    Plan,
     explain,
     lookahead,
     make_shuffled,
@@ -115,6 +116,20 @@ def test_text_format_sums_too(leader: Connection) -> None:
 
 def test_gather_that_is_rescanned(leader: Connection) -> None:
     """Each rescan launches workers again, for the same plan nodes."""
+    (group,) = lookahead(_rescanned(leader))
+    assert _seen(group) == 7 * 500
+
+
+def test_largest_distance_is_that_of_one_worker(leader: Connection) -> None:
+    leader.execute("SET pg_lookahead.prefetch_distance = 8; RESET pg_lookahead.test_depth")
+    (group,) = lookahead(_rescanned(leader))
+    assert group["Mean Distance"] <= group["Max Distance"]
+    # What is in flight, and the page that is handed out.
+    assert 1 <= group["Max Distance"] <= 8 + 2
+
+
+def _rescanned(leader: Connection) -> Plan:
+    """A plan whose Gather ran seven times, each time with new workers."""
     leader.execute(
         "SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; "
         "SET enable_memoize = off"
@@ -126,8 +141,7 @@ def test_gather_that_is_rescanned(leader: Connection) -> None:
     )
     loops = [node["Actual Loops"] for node in nodes(plan) if node["Node Type"] == "Gather"]
     assert loops == [7]
-    (group,) = lookahead(plan)
-    assert _seen(group) == 7 * 500
+    return plan
 
 
 def test_nodes_are_told_apart(leader: Connection) -> None:
@@ -159,6 +173,27 @@ def test_first_parallel_query_writes(leader: Connection, kind: str) -> None:
     leader.execute(f"CREATE {kind} made AS {_QUERY}")
     assert scalar(leader, "SELECT * FROM made") == _ROWS
     leader.execute(f"DROP {kind} made")
+
+
+def test_pruning_at_the_start_runs_a_query(leader: Connection) -> None:
+    """A worker's first query is then that of a function, within the start of its slice."""
+    leader.execute(
+        "CREATE TABLE parts (k int, pad text) PARTITION BY RANGE (k); "
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000); "
+        "CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1000) TO (2000); "
+        "INSERT INTO parts SELECT k, pad FROM w WHERE k < 2000; "
+        "CREATE INDEX ON parts (k); ANALYZE parts; "
+        "CREATE FUNCTION least_key() RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$ BEGIN "
+        "RETURN (SELECT min(k) + 1000 FROM w WHERE k >= 0 AND pad > ''); END $$"
+    )
+    try:
+        groups = lookahead(
+            explain(leader, "SELECT count(pad) FROM parts WHERE k >= least_key() AND k >= 0")
+        )
+        assert sum(map(_seen, groups)) == 1_000
+        assert all("Workers" not in group for group in groups)
+    finally:
+        leader.execute("DROP FUNCTION least_key; DROP TABLE parts")
 
 
 def test_first_parallel_query_inside_one_that_writes(leader: Connection) -> None:
@@ -322,3 +357,12 @@ def test_more_nodes_than_the_table_has_cells(leader: Connection) -> None:
     assert any(node["Node Type"] == "Gather" for node in nodes(plan))
     assert 20 < sum(_seen(group) > 0 for group in groups) <= 32
     assert all(group["Workers"] == "uncounted" for group in groups)
+
+
+def test_cells_of_one_query_are_there_for_the_next(leader: Connection) -> None:
+    """Several times as many queries as there are cells."""
+    for _ in range(40):
+        leader.execute(_QUERY)
+    (group,) = lookahead(explain(leader, _QUERY))
+    assert _seen(group) == _ROWS
+    assert "Workers" not in group

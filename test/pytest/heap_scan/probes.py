@@ -18,6 +18,8 @@ TID_RANGES = f"{SEQ_SCANS}; SET enable_seqscan = off"
 # Look ahead from the first page on, in the smallest table, at pages that are in buffers, too; a
 # request for every two pages, whatever a trial would say. Needs a build with LA_TEST=1.
 FORCED = "SET pg_lookahead.test_start_after = 0; SET pg_lookahead.bulk_read_size = 2"
+# Bitmap heap scans sleep for some rows, and have their stream taken over in mid-scan.
+TAKEN_OVER = "SET pg_lookahead.test_start_after = 3; SET pg_lookahead.bulk_read_size = 2"
 # Bitmap heap scans change between their two streams after every few pages.
 CHANGING = "SET pg_lookahead.test_trial_pages = 3"
 OFF = "SET pg_lookahead.enabled = off"

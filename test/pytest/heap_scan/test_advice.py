@@ -25,6 +25,9 @@ from heap_scan.probes import (
 from lookahead.extension import Stage
 
 _PAGES = 4_000
+# Pages that core's stream reads before ours follows: the one that wakes the scan, and, since it had
+# to wait for that, at most two that it reads ahead.
+_CORES = 3
 # Names that stat(1) gives to file systems whose reads the kernel counts for the reading process.
 _COUNTED = {"ext2/ext3", "xfs", "btrfs", "f2fs"}
 
@@ -67,11 +70,27 @@ def _in_system_cache(server: WatchedServer, session: Connection) -> None:
 def test_each_page_of_a_sparse_bitmap_is_asked_for(connection: Connection) -> None:
     connection.execute(BITMAP_SCANS)
     scan = _cold_scan(connection, _every(8))
-    # The first page is read on its turn, unless a page of the index had to be read before.
     assert scan["Advised Blocks"] == scan["Requests"]
-    assert _PAGES // 8 - 1 <= scan["Requests"] <= _PAGES // 8
+    assert _PAGES // 8 - _CORES <= scan["Requests"] < _PAGES // 8
     assert scan["Prefetched Blocks"] >= scan["Requests"] - 1
     assert (scan["Bridged Blocks"], scan["Pauses"], scan["Max Distance"]) == (0, 0, 64)
+
+
+def test_each_bitmap_of_a_rescanned_node_is_asked_for(connection: Connection) -> None:
+    """What is known of one bitmap, and counts of it, must not pass for those of the next."""
+    connection.execute(BITMAP_SCANS)
+    loops, step = 8, 8
+    keys = 2 * _PAGES // loops
+    wanted = loops * len(range(0, keys, 2 * step))
+    scan = _cold_scan(
+        connection,
+        f"SELECT g, l.n FROM generate_series(0, {loops - 1}) g CROSS JOIN LATERAL "
+        "(SELECT count(pad) AS n FROM a WHERE k = ANY (ARRAY(SELECT "
+        f"generate_series(g * {keys}, g * {keys} + {keys - 1}, {2 * step})))) l",
+    )
+    assert scan["Scans"] == loops
+    # The first page of each bitmap is read on its turn.
+    assert wanted - 2 * loops <= scan["Advised Blocks"] <= wanted
 
 
 def test_gaps_are_bridged_up_to_the_limit(connection: Connection) -> None:
@@ -80,7 +99,7 @@ def test_gaps_are_bridged_up_to_the_limit(connection: Connection) -> None:
         connection.execute(f"SET pg_lookahead.gap_limit = {gap_limit}")
         scan = _cold_scan(connection, _every(step))
         wanted = _PAGES // step + (_PAGES % step > 0)
-        assert wanted - 1 <= scan["Advised Blocks"] <= wanted
+        assert wanted - _CORES <= scan["Advised Blocks"] < wanted
         if bridged:
             assert scan["Bridged Blocks"] > 0.7 * (step - 1) * scan["Advised Blocks"]
             assert scan["Requests"] < scan["Advised Blocks"] / 3

@@ -10,6 +10,7 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
+    TAKEN_OVER,
     TID_RANGES,
     make_cold,
     make_pages,
@@ -61,7 +62,7 @@ def test_idle_cursor_holds_no_more_cached_pages_than_stocks(
     server: WatchedServer, connection: Connection, scan: str
 ) -> None:
     stock = max(_pins_while_idle(server, connection, scan, OFF, cold=False))
-    for settings in ("SET jit = off", FORCED):
+    for settings in ("SET jit = off", FORCED, TAKEN_OVER):
         pins = _pins_while_idle(server, connection, scan, settings, cold=False)
         assert min(pins) >= 1
         assert max(pins) <= stock
@@ -80,18 +81,19 @@ def test_idle_cursor_holds_few_cold_pages(
         limit = 8 * read_of_pages + 1
     else:
         limit = read_of_pages + 1
-    for settings in ("SET jit = off", FORCED):
+    for settings in ("SET jit = off", FORCED, TAKEN_OVER):
         pins = _pins_while_idle(server, connection, scan, settings, cold=True)
         assert min(pins) >= 1
         assert max(pins) <= limit
 
 
+@pytest.mark.parametrize("forced", [FORCED, TAKEN_OVER], ids=["forced", "taken_over"])
 @pytest.mark.parametrize("scan", _SCANS)
-def test_settings_change_between_fetches(connection: Connection, scan: str) -> None:
+def test_settings_change_between_fetches(connection: Connection, scan: str, forced: str) -> None:
     path, sql = _SCANS[scan]
     connection.execute(f"{path}; {OFF}")
     expected = _keys(connection, sql)
-    connection.execute(f"SET pg_lookahead.enabled = on; {FORCED}")
+    connection.execute(f"SET pg_lookahead.enabled = on; {forced}")
     make_cold(connection, "c")
     changes = (
         "pg_lookahead.gap_limit = 256",
@@ -114,6 +116,83 @@ def test_settings_change_between_fetches(connection: Connection, scan: str) -> N
     assert seen == expected
 
 
+@pytest.mark.parametrize("how", ["session", "reload"])
+@pytest.mark.parametrize("scan", ["bitmap", "seq", "tid_range"])
+def test_nothing_is_asked_for_once_it_is_switched_off(
+    server: WatchedServer, connection: Connection, scan: str, how: str, transport: dict[str, str]
+) -> None:
+    """A cursor that was looking ahead goes on without that."""
+    if "debug_io_direct" in transport:
+        pytest.skip("with direct I/O nothing is asked for")
+    path, sql = _SCANS[scan]
+    connection.execute(
+        f"{path}; SET pg_lookahead.bulk_read_size = 2; SET pg_lookahead.prefetch_distance = 4"
+    )
+    asked = "SELECT sum(advised_blocks) FROM pg_stat_lookahead"
+    expected = _keys(connection, sql)
+    advised = []
+    for switched in (False, True):
+        make_cold(connection, "c")
+        before = scalar(connection, asked)
+        with connection.transaction():
+            connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")
+            seen = _keys(connection, "FETCH 100 FROM c")
+            if switched and how == "session":
+                connection.execute("SET LOCAL pg_lookahead.enabled = off")
+            elif switched:
+                _reload(server, connection, "on")
+            if switched:
+                seen += _keys(connection, "FETCH ALL FROM c")
+                assert seen == expected
+        advised.append(scalar(connection, asked) - before)
+    if how == "reload":
+        _reload(server, connection, "off")
+    # What the kernel reads ahead by itself decides how many of a sequence are asked for at first.
+    assert all(20 < count < _PAGES // 2 for count in advised)
+
+
+@pytest.mark.parametrize("scan", ["seq", "tid_range"])
+def test_a_rescan_asks_in_requests_of_the_size_set_by_then(
+    connection: Connection, scan: str, transport: dict[str, str]
+) -> None:
+    """0 counts at once: nothing more is asked for."""
+    if "debug_io_direct" in transport:
+        pytest.skip("with direct I/O nothing is asked for")
+    path, sql = _SCANS[scan]
+    query = f"SELECT l.k FROM generate_series(1, 4) g CROSS JOIN LATERAL ({sql} OFFSET 0 * g) l"
+    # A query is counted when it ends.
+    asked = f"FROM pg_stat_lookahead WHERE feature = '{scan}_scan'"
+    connection.execute(f"{path}; {FORCED}; SET enable_material = off; SET enable_memoize = off")
+    expected = _keys(connection, sql) * 4
+    requests: dict[int, int] = {}
+    blocks: dict[int, int] = {}
+    for size in (2, 16, 0):
+        make_cold(connection, "c")
+        requests[size] = -scalar(connection, f"SELECT requests {asked}")
+        blocks[size] = -scalar(connection, f"SELECT advised_blocks {asked}")
+        with connection.transaction():
+            connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {query}")
+            seen = _keys(connection, f"FETCH {len(expected) // 4} FROM c")
+            connection.execute(f"SET LOCAL pg_lookahead.bulk_read_size = {size}")
+            seen += _keys(connection, "FETCH ALL FROM c")
+        assert seen == expected
+        requests[size] += scalar(connection, f"SELECT requests {asked}")
+        blocks[size] += scalar(connection, f"SELECT advised_blocks {asked}")
+    assert 0 < requests[0] <= _PAGES // 2 < requests[16]
+    assert blocks[16] - blocks[0] > 8 * (requests[16] - requests[0])
+    assert blocks[2] - blocks[0] <= 2 * (requests[2] - requests[0])
+
+
+def _reload(server: WatchedServer, session: Connection, disable: str) -> None:
+    """Until the session knows."""
+    with server.connect() as administrator:
+        administrator.execute(f"ALTER SYSTEM SET pg_lookahead.disable = {disable}")
+        administrator.execute("SELECT pg_reload_conf()")
+    wait_until(
+        lambda: scalar(session, "SHOW pg_lookahead.disable") == disable, "the settings are reloaded"
+    )
+
+
 def test_distance_grows_between_rescans(connection: Connection) -> None:
     """A rescan takes the distance that is set by then; what it keeps must have grown with it."""
     query = (
@@ -132,10 +211,13 @@ def test_distance_grows_between_rescans(connection: Connection) -> None:
     assert seen == [(g, 301) for g in range(1, 41)]
 
 
+@pytest.mark.parametrize("forced", [FORCED, TAKEN_OVER], ids=["forced", "taken_over"])
 @pytest.mark.parametrize("scan", _SCANS)
-def test_cursor_outlives_failed_subtransactions(connection: Connection, scan: str) -> None:
+def test_cursor_outlives_failed_subtransactions(
+    connection: Connection, scan: str, forced: str
+) -> None:
     path, sql = _SCANS[scan]
-    connection.execute(f"{path}; {FORCED}")
+    connection.execute(f"{path}; {forced}")
     expected = _keys(connection, sql)
     make_cold(connection, "c")
     seen: list[int] = []
@@ -149,11 +231,12 @@ def test_cursor_outlives_failed_subtransactions(connection: Connection, scan: st
     assert seen == expected
 
 
+@pytest.mark.parametrize("forced", [FORCED, TAKEN_OVER], ids=["forced", "taken_over"])
 @pytest.mark.parametrize("scan", _SCANS)
-def test_rows_may_change_under_a_cursor(connection: Connection, scan: str) -> None:
+def test_rows_may_change_under_a_cursor(connection: Connection, scan: str, forced: str) -> None:
     """What comes later in the transaction is not seen; the row it stands on can be changed."""
     path, sql = _SCANS[scan]
-    connection.execute(f"{path}; {FORCED}")
+    connection.execute(f"{path}; {forced}")
     expected = _keys(connection, sql)
     with connection.transaction(force_rollback=True):
         connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {sql}")

@@ -13,6 +13,7 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
+    TAKEN_OVER,
     TID_RANGES,
     make_cold,
     make_pages,
@@ -52,7 +53,9 @@ def server(
         yield started
 
 
-@pytest.fixture(params=["SET jit = off", FORCED], ids=["default", "forced"])
+@pytest.fixture(
+    params=["SET jit = off", FORCED, TAKEN_OVER], ids=["default", "forced", "taken_over"]
+)
 def session(request: pytest.FixtureRequest, server: WatchedServer) -> Iterator[Connection]:
     with server.connect() as connection:
         connection.execute(request.param)
@@ -71,8 +74,9 @@ def test_gap_is_read_through_without_an_error(session: Connection) -> None:
     assert [row[0] for row in expected] == list(range(3, 400, 4))
     make_cold(session, "d")
     scan = only_scan(session, _UNHURT)
-    # Fewer requests than there are gaps: the damaged page was part of one.
-    assert scan["Bridged Blocks"] > 80
+    # Fewer requests than there are gaps, a hundred: the damaged page was part of one. Before ours,
+    # core's stream may have read over a few, fewer than the 25 up to the damaged one.
+    assert scan["Bridged Blocks"] > 75
     assert scan["Requests"] < 20
 
 

@@ -33,6 +33,10 @@ _PAGES = 4_000
 # Every row costs a little, so that most of the interruptions hit the scan.
 _SCANS = {
     "bitmap": (BITMAP_SCANS, "SELECT count(md5(pad)) FROM i WHERE r < 6000"),
+    "taken_over": (
+        f"{BITMAP_SCANS}; SET pg_lookahead.test_start_after = 300",
+        "SELECT count(md5(pad)) FROM i WHERE r < 6000",
+    ),
     "bridging": (
         f"{BITMAP_SCANS}; SET pg_lookahead.gap_limit = 256",
         "SELECT count(md5(pad)) FROM i WHERE k = ANY (ARRAY(SELECT generate_series(0, 7999, 6)))",
@@ -64,8 +68,8 @@ def watcher(server: WatchedServer) -> Iterator[Connection]:
 
 def _scanner(server: WatchedServer, scan: str) -> Connection:
     session = server.connect()
-    session.execute(_SCANS[scan][0])
     session.execute(FORCED)
+    session.execute(_SCANS[scan][0])
     return session
 
 

@@ -155,10 +155,12 @@ def test_each_process_asks_for_pages_of_its_own_chunk(
     query = "SELECT count(*), sum(k), sum(r), count(DISTINCT ctid) FROM large"
     stock, ours = both_ways(connection, [query])
     assert ours == stock
+    # A request may be longer than a chunk, which has four pages.
+    connection.execute("SET pg_lookahead.bulk_read_size = 16")
     make_cold(connection, "large")
     (scan,) = scans(explain(connection, "SELECT count(pad) FROM large"))
     # The first page of each chunk is read on its turn, and hardly any is asked for while the
     # kernel reads ahead by itself. No page is asked for by two processes.
     assert 100 < scan["Advised Blocks"] < pages
-    assert scan["Advised Blocks"] <= 2 * scan["Requests"]
+    assert scan["Advised Blocks"] <= 3 * scan["Requests"]
     connection.execute("DROP TABLE large")

@@ -88,6 +88,11 @@ def test_bitmap_scans_read_the_same_blocks(connection: Connection, shape: Shape)
     for trial_pages in (1, 2, 30):  # between two changes of the stream
         connection.execute(f"SET pg_lookahead.test_trial_pages = {trial_pages}")
         assert traces(connection, "b", sql) == stock
+    for rows in (1, 2, 7, 150):  # after which ours follows core's stream, of the trial's length
+        connection.execute(f"SET pg_lookahead.test_start_after = {rows}")
+        assert traces(connection, "b", sql) == stock
+    connection.execute("SET pg_lookahead.test_trial_pages = 0")
+    assert traces(connection, "b", sql) == stock
     connection.execute("SET pg_lookahead.prefetch_distance = 1")
     assert traces(connection, "b", sql) == stock
 

@@ -15,7 +15,7 @@ _BUILDER = {
     SWITCH: "on",
     "shared_buffers": "1MB",
     "max_wal_size": "4GB",
-    "statement_timeout": "120s",
+    "statement_timeout": "20min",
 }
 
 

@@ -40,7 +40,7 @@ def dump(server: WatchedServer) -> Path:
     with server.connect("source") as session:
         for statement in _TABLES:
             session.execute(statement)
-    path = server.directory / "dump"
+    path = server.work_directory / "dump"
     server.run_client("pg_dump", "-Fd", "-f", path, "source")
     return path
 
@@ -61,7 +61,7 @@ def _restore(server: WatchedServer, dump: Path, arm: Arm) -> int:
         others = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{arm}'"
         wait_until(lambda: scalar(session, others) == 0, "the sessions have ended")
     text = counters.read_text() if counters.exists() else ""
-    return sum(map(int, re.findall(r"builds=(\d+)", text)))
+    return sum(map(int, re.findall(r"index_build\.scans=(\d+)", text)))
 
 
 def test_restored_indexes_are_the_same(server: WatchedServer, dump: Path) -> None:

@@ -147,3 +147,32 @@ def test_key_function_that_reads_tables(twins: Twins) -> None:
         "CREATE INDEX h_l ON h (looks(k), s)",
     )
     compare(twins, statements, built=1)
+
+
+def _class_of_name(function: str) -> tuple[str, ...]:
+    """Names, of 64 bytes, in the order of a function that reads as much of them as it likes."""
+    operators = ", ".join(
+        f"OPERATOR {n} {sign}(name, name)" for n, sign in enumerate(("<", "<=", "=", ">=", ">"), 1)
+    )
+    return (
+        f"CREATE OPERATOR CLASS name_part FOR TYPE name USING btree AS {operators}, "
+        f"FUNCTION 1 (name, name) {function}",
+        "CREATE OPERATOR CLASS low_half FOR TYPE int8 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, "
+        "OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 (int8, int8) btint4cmp(int4, int4)",
+    )
+
+
+@pytest.mark.parametrize("copies", [1, 9, 32])
+def test_comparison_of_another_type(twins: Twins, copies: int) -> None:
+    """A function may be for values of another size than those of the operator class's type."""
+    statements = (
+        "CREATE TABLE h (n name, a int8, b int8, c int8, d int8, e int8, f int8, g int8)",
+        "INSERT INTO h SELECT 'x', 1, 1, 1, 1, 1, i * 7919 % 1000, "
+        "CASE WHEN i % 2 = 0 THEN NULL ELSE 0 END FROM generate_series(1, 1000) i",
+        *_class_of_name("uuid_cmp(uuid, uuid)"),
+        f"CREATE INDEX h_n ON h ({', '.join(['n name_part'] * copies)})",
+        "CREATE INDEX h_all ON h (n name_part, a, b, c, d, e, f, g)",
+        "CREATE INDEX h_later ON h (f, n name_part, g)",
+        "CREATE INDEX h_half ON h ((f + (g << 40)) low_half, a)",
+    )
+    compare(twins, statements)

@@ -14,12 +14,14 @@ from index_build.twins import Counters, check_tree, choose
 _ROWS = 60_000
 _STATEMENT = "CREATE INDEX k_s ON k (s)"
 # So little that entries go to temporary files, and pages are written many times.
-_MEMORY = "SET maintenance_work_mem = '256kB'"
+_MEMORY = "SET maintenance_work_mem = '1MB'"
 _POINTS = (
     "pg-lookahead-entries-spilled",
     "pg-lookahead-table-scanned",
+    "pg-lookahead-file-extended",
     "pg-lookahead-pages-logged",
     "pg-lookahead-pages-written",
+    "pg-lookahead-pages-durable",
 )
 
 

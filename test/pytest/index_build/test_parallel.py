@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from extension.probes import Connection, need_extension, scalar
+from extension.probes import Connection, need_extension, need_icu, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -106,8 +106,7 @@ def test_workers_make_no_difference(twins: Twins, keys: str) -> None:
 
 def test_icu_keys_come_in_order(twins: Twins) -> None:
     session = twins.connection
-    if not scalar(session, "SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'"):
-        pytest.skip("this server was built without ICU")
+    need_icu(session)
     test_workers_make_no_difference(twins, 's COLLATE "und-x-icu", id')
 
 

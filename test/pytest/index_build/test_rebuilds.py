@@ -190,6 +190,23 @@ def test_worker_setting_that_a_trigger_changed_is_rolled_back(connection: Connec
         connection.execute("DROP EVENT TRIGGER meddle; DROP FUNCTION meddle; DROP TABLE g")
 
 
+def test_inner_commands_do_not_end_what_was_begun_for_a_build(
+    connection: Connection, twins: Twins
+) -> None:
+    """Without parallel workers, the takeover depends on a setting that it raises meanwhile."""
+    connection.execute("SET max_parallel_maintenance_workers = 0")
+    statements = (
+        *_TABLE,
+        "CREATE FUNCTION inner_command() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "COMMENT ON TABLE twin.t IS 'being indexed'; END $$",
+        "CREATE EVENT TRIGGER early ON ddl_command_start WHEN TAG IN ('CREATE INDEX') "
+        "EXECUTE FUNCTION inner_command()",
+        "CREATE INDEX t_k ON t (k)",
+        "DROP EVENT TRIGGER early",
+    )
+    compare(twins, statements, built=1)
+
+
 def test_catalogs_are_left_to_core(connection: Connection, twins: Twins) -> None:
     built = compare(twins, (*_WHOLE, "REINDEX TABLE pg_class"), built=4).built
     assert built == 4

@@ -99,16 +99,20 @@ class Twins:
         self.tally = tally or Tally()
         self._data_directory = data_directory
 
-    def build(self, arm: Arm, statement: str, index: str) -> Build:
-        """Run a statement that builds `index`, and read what it has made."""
+    def build(self, arm: Arm, statement: str, index: str, limit_seconds: float = 0.0) -> Build:
+        """Run a statement that builds `index`, in limited time, and read what it has made."""
         choose(self.connection, arm)
         before = Counters.of(self.connection)
+        if limit_seconds:
+            self.connection.execute(f"SET statement_timeout = {int(limit_seconds * 1000)}")
         try:
             self._execute(statement)
         except psycopg.Error as error:
             self.tally.failed += arm == "ours"
             return Build(failure=Failure.of(error))
         finally:
+            if limit_seconds:
+                self.connection.execute("RESET statement_timeout")
             choose(self.connection, "stock")
         self._count(arm, before, Counters.of(self.connection), statement)
         return self.read(index)

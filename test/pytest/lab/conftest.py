@@ -6,9 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from device.compiled_parser import PROFILE
 from mounting import mounted
 
+import lookahead
+from lab.made_probe import made_round
 from lab.made_results import MACHINE, make_sample
+from lookahead.device.probe import probe_data
+from lookahead.device.probe.analysis import summarize
+from lookahead.device.probe.probe_data import ProbeDocument, ProbeParameters
+from lookahead.device.profile import parse_profiles
 from lookahead.machine import SourceFacts
 from lookahead.measurements import (
     ControlArm,
@@ -80,18 +87,39 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
 
 @pytest.fixture
 def controls_document(document: ResultDocument) -> ResultDocument:
-    """A complete result of "controls": "on" is 1 % slower than "off" in every alternation."""
-    tps: dict[ControlArm, float] = {"not loaded": 1000.0, "off": 1000.0, "on": 990.0}
+    """A complete result of "controls": "on" takes 1 % longer than the others in every round."""
+    times: dict[ControlArm, float] = {"not loaded": 9.9, "off": 9.9, "on": 10.0}
     samples = tuple(
-        ControlSample(
-            "limit-1", "worker", alternation, 3 * alternation + position, arm, 1000, value
-        )
-        for alternation in range(6)
-        for position, (arm, value) in enumerate(tps.items())
+        ControlSample("limit-1", "worker", number, 3 * number + position, arm, 1000, value, None)
+        for number in range(6)
+        for position, (arm, value) in enumerate(times.items())
     )
-    evidence = (ControlEvidence("limit-1", "worker", "Index Scan", ("on",), 0, None),)
-    controls = ControlsData(200_000, 50_000, 1.0, evidence, samples, ())
+    evidence = (ControlEvidence("limit-1", "worker", ("Limit", "Index Scan"), ("on",), 0, None),)
+    controls = ControlsData(evidence, samples, ())
     return replace(document, experiment="controls", index_scan=None, controls=controls)
+
+
+@pytest.fixture
+def probe() -> ProbeDocument:
+    """A complete probe of a made device: 80,000 reads/s and 1,000 MB/s at most."""
+    rounds = [made_round(number, lambda _: 1.0) for number in range(3)]
+    return ProbeDocument(
+        schema=probe_data.SCHEMA,
+        schema_version=probe_data.SCHEMA_VERSION,
+        status="complete",
+        ending="complete",
+        started_at="2026-01-31T23:59:00+00:00",
+        finished_at="2026-01-31T23:59:59+00:00",
+        command=("lookahead", "probe", "/<srv>"),
+        lab_version=lookahead.__version__,
+        source=SourceFacts(None, False),
+        machine=MACHINE,
+        parameters=ProbeParameters(2**30, 60.0, 0.0, 0.2, 1, ()),
+        findings=(),
+        samples=tuple(sample for samples in rounds for sample in samples),
+        summary=summarize(rounds, seed=1),
+        profile=parse_profiles(PROFILE)[0],
+    )
 
 
 @pytest.fixture

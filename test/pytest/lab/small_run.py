@@ -22,14 +22,9 @@ SCAN = scan_scenarios.SizeDefaults(
     patterns=scan_scenarios.Patterns(pages=(300,), limits=(), shares_percent=()),
     io_methods=("worker",),
     pairs=2,
-    common_read_ahead=False,
 )
 CONTROLS = controls.SizeDefaults(
-    alternations=1,
-    os_cached_alternations=1,
-    seconds=1,
-    os_cached_pages=8_000,  # twice the shared buffers
-    io_methods=("sync",),
+    rounds=1, page_rounds=1, max_pages=1280, divisor=1000, io_methods=("sync",)
 )
 BUILD = index_build.SizeDefaults(
     rows=2_000,
@@ -48,7 +43,6 @@ BITMAP = bitmap_scan.SizeDefaults(
     settings=(0, 64),
     io_methods=("worker",),
     rounds=1,
-    common_read_ahead=False,
 )
 THROTTLED = throttled.SizeDefaults(
     table_pages=2_000, shares=(0.1,), io_methods=("worker",), rounds=1

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lookahead.aims import control_aim, scan_aim
-from lookahead.experiments.control_workloads import OS_CACHED_NAMES, WORKLOAD_NAMES
+from lookahead.experiments.control_shape import Shape
+from lookahead.experiments.control_shapes import SHAPES
 from lookahead.measurements import Arm, Scenario
 from lookahead.stats import Outcome, judge, ratio_of_medians
 
@@ -35,10 +36,10 @@ def test_scan_aims(scenario: Scenario, baseline: Arm, aim: float | None) -> None
     assert scan_aim(scenario, baseline, 0.45) == (None if aim is None else pytest.approx(aim))
 
 
-@pytest.mark.parametrize("name", WORKLOAD_NAMES)
-def test_control_aims(name: str) -> None:
-    expected = {"scan-100k": 1.1, **dict.fromkeys(OS_CACHED_NAMES, 0.95)}
-    assert control_aim(name) == expected.get(name, 0.98)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_control_aims(shape: Shape) -> None:
+    expected = 0.98 if shape.state == "cached" else 0.95
+    assert control_aim(shape.name) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lab.outcome import run_command
+from lookahead.data_place import check_space
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.runner import check_space
 from lookahead.results import SCHEMA_VERSION, ResultDocument, encode
 
 _RUN = ("run", "index-scan", "--demo")
@@ -112,6 +112,17 @@ def _version(text: str) -> str:
         (_version, f"has schema version 99; this lookahead reads version {SCHEMA_VERSION}"),
         (lambda text: "", "is empty or cut short"),
         (lambda text: "[1, 2]", "is not a result of lookahead"),
+        (lambda text: "[" * 100_000, "is empty or cut short: no JSON of ours"),
+        (lambda text: '{"a":' * 100_000, "is empty or cut short: no JSON of ours"),
+        (lambda text: f'{{"schema_version": {"9" * 5000}}}', "is empty or cut short: no JSON of"),
+        (
+            lambda text: text.replace('_ms": 400.0', '_ms": NaN'),
+            "is empty or cut short: no JSON of ours",
+        ),
+        (lambda text: text.replace('_ms": 400.0', '_ms": 1e999'), "is damaged: index_scan"),
+        (lambda text: text.replace('_ms": 400.0', '_ms": 0.0'), "cannot be worked out"),
+        (lambda text: text.replace('_ms": 400.0', '_ms": 1e308'), "cannot be worked out"),
+        (lambda text: text.replace('_ms": 400.0', f'_ms": {"9" * 400}'), "is damaged: index_scan"),
     ],
 )
 def test_report_of_a_damaged_result(

@@ -74,7 +74,7 @@ def test_measures_pairs_and_compares_rows(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY, "--measure", "--repetitions", "2", "--json")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = json.loads(outcome.stdout)
-    assert (found["schema"], found["schema_version"]) == ("lookahead-check", 1)
+    assert (found["schema"], found["schema_version"]) == ("lookahead-check", 2)
     assert found["verdict"] == "when cold"
     assert found["nodes"][0]["attached"] is True
     measured = found["measurement"]
@@ -93,10 +93,10 @@ def test_values_without_a_counterpart_in_python(server: WatchedServer) -> None:
 
 
 def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
-    outcome = _check(server, "SELECT random()", "--measure", "--repetitions", "1")
+    outcome = _check(server, "SELECT random()", "--measure", "--allow-volatile")
     assert outcome.status is ExitStatus.FAILURE
     assert "error: the rows differ: 1 with the library off, 1 with it on" in outcome.stderr
-    assert "volatile" in outcome.stderr
+    assert "Does the statement call a function whose answers vary" in outcome.stderr
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
 )
 def test_nothing_that_writes_is_executed(server: WatchedServer, statement: str, words: str) -> None:
     before = _content(server)
-    outcome = _check(server, statement, "--measure", "--repetitions", "1")
+    outcome = _check(server, statement, "--measure", "--allow-volatile")
     assert outcome.status is ExitStatus.USAGE
     assert words in outcome.stderr
     assert "hint: " in outcome.stderr
@@ -152,16 +152,63 @@ def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: s
     assert outcome.stderr.startswith("error: the server refuses the statement: ")
 
 
+def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY, "--measure")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    first, *steps = outcome.stderr.splitlines()
+    assert first == "executes the statement 8 times, at most 60 s in all"
+    assert len(steps) == 8
+    assert steps[0] == "execution 1 of 8: library off, compares rows"
+    assert steps[-1] == "execution 8 of 8: library on, pair 3 of 3"
+    assert "executed:   8 times in " in outcome.stdout
+    assert "pages:      none read, all were in shared buffers" in outcome.stdout
+    assert "3 pairs, a rough interval)" in outcome.stdout
+
+
+def test_one_pair_has_no_interval(server: WatchedServer) -> None:
+    outcome = _check(server, _QUERY, "--measure", "--repetitions", "1")
+    (line,) = [line for line in outcome.stdout.splitlines() if line.startswith("measured:")]
+    assert line.endswith(" (1 pair: too few to tell)")
+
+
 @pytest.mark.expects_in_log("statement timeout")
-def test_a_time_limit_ends_the_measurement(server: WatchedServer) -> None:
-    dsn = f"{_dsn(server)} options='-c statement_timeout=200'"
-    outcome = run_command("check", "SELECT pg_sleep(9)", "--dsn", dsn, "--measure")
+def test_what_is_finished_within_the_time_counts(server: WatchedServer) -> None:
+    statement = "SELECT count(*) FROM pg_sleep(0.3)"
+    options = ("--measure", "--allow-volatile", "--repetitions", "1000", "--time-limit", "6")
+    outcome = _check(server, statement, *options)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "the time limit of 6 s left time for " in outcome.stdout
+    measured = json.loads(_check(server, statement, *options, "--json").stdout)["measurement"]
+    pairs = [sample["pair"] for sample in measured["samples"]]
+    assert pairs == [pair for pair in range(len(pairs) // 2) for _ in range(2)]
+    assert measured["wanted_pairs"] == 1000
+    assert measured["executions"] >= len(pairs) + 2
+
+
+@pytest.mark.expects_in_log("statement timeout")
+def test_time_for_no_pair(server: WatchedServer) -> None:
+    statement = "SELECT count(*) FROM pg_sleep(600)"
+    outcome = _check(server, statement, "--measure", "--allow-volatile", "--time-limit", "2")
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: the time limit of 2 s ended the measurement in execution 1 of 8" in (
+        outcome.stderr
+    )
+    assert "hint: Raise it with --time-limit" in outcome.stderr
+
+
+@pytest.mark.expects_in_log("statement timeout")
+def test_a_time_limit_of_the_users_stays(server: WatchedServer) -> None:
+    dsn = f"{_dsn(server)} options='-c statement_timeout=3000'"
+    outcome = run_command(
+        "check", "SELECT pg_sleep(90)", "--dsn", dsn, "--measure", "--allow-volatile"
+    )
     assert outcome.status is ExitStatus.FAILURE
     assert "canceling statement due to statement timeout" in outcome.stderr
 
 
 def test_an_end_of_the_session_is_told(server: WatchedServer) -> None:
-    outcome = _check(server, "SELECT pg_terminate_backend(pg_backend_pid())", "--measure")
+    statement = "SELECT pg_terminate_backend(pg_backend_pid())"
+    outcome = _check(server, statement, "--measure", "--allow-volatile")
     assert outcome.status is ExitStatus.FAILURE
     assert "error: the statement was not finished: terminating connection" in outcome.stderr
 
@@ -193,38 +240,33 @@ def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
 
 
 def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -> None:
-    """With a function of the name and arguments of the extension's, which notes its calls."""
     with server.connect() as connection:
-        connection.execute("CREATE TABLE evicted (name regclass)")
-        connection.execute(
-            "CREATE FUNCTION pg_lookahead_evict(regclass) RETURNS void LANGUAGE sql "
-            "AS 'INSERT INTO public.evicted VALUES ($1)'"
-        )
+        connection.execute("CREATE EXTENSION pg_lookahead")
     try:
-        outcome = _check(server, _QUERY, "--measure", "--cold", "--repetitions", "1")
-        with server.connect() as connection:
-            rows = connection.execute(
-                "SELECT name::text, count(*) FROM evicted GROUP BY name ORDER BY 1"
-            ).fetchall()
+        outcome = _check(server, _QUERY, "--measure", "--cold", "--repetitions", "1", "--json")
     finally:
         with server.connect() as connection:
-            connection.execute("DROP FUNCTION pg_lookahead_evict; DROP TABLE evicted")
+            connection.execute("DROP EXTENSION pg_lookahead")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    assert "caches:     cold: 2 relations evicted" in outcome.stdout
-    assert rows == [("orders", 2), ("orders_k", 2)]
+    measured = json.loads(outcome.stdout)["measurement"]
+    assert measured["caches"] == "cold: 2 relations evicted"
+    # All pages of the table that it hits, and leaves of the index.
+    assert all(sample["shared_read_blocks"] > 1000 for sample in measured["samples"])
 
 
 def test_an_eviction_that_is_refused(server: WatchedServer) -> None:
     with server.connect() as connection:
         connection.execute(
-            "CREATE FUNCTION pg_lookahead_evict(regclass) RETURNS void LANGUAGE plpgsql "
-            "AS $$ BEGIN RAISE insufficient_privilege; END $$"
+            "CREATE EXTENSION pg_lookahead; GRANT EXECUTE ON FUNCTION pg_lookahead_evict TO reader;"
+            "ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'"
         )
     try:
-        outcome = _check(server, _QUERY, "--measure", "--cold")
+        outcome = _check(server, _QUERY, "--measure", "--cold", user="reader")
     finally:
         with server.connect() as connection:
-            connection.execute("DROP FUNCTION pg_lookahead_evict")
+            connection.execute(
+                "DROP EXTENSION pg_lookahead; ALTER ROLE reader RESET session_preload_libraries"
+            )
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert 'error: cannot evict "public.orders": ' in outcome.stderr
 
@@ -244,8 +286,11 @@ def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
         (["--dsn", "nonsense"], ExitStatus.USAGE, "--dsn is no connection string"),
         (["--directory", "/nowhere"], ExitStatus.USAGE, "holds no private server"),
         (["--cold"], ExitStatus.USAGE, "--cold needs --measure"),
+        (["--allow-volatile"], ExitStatus.USAGE, "--allow-volatile needs --measure"),
         (["--dsn", "", "--directory", "."], ExitStatus.USAGE, "exclude each other"),
         (["--repetitions", "0"], ExitStatus.USAGE, "0 is not in the range"),
+        (["--time-limit", "0"], ExitStatus.USAGE, "0.0 is not in the range"),
+        (["--measure", "--time-limit", "soon"], ExitStatus.USAGE, "'soon' is not a valid float"),
     ],
 )
 def test_bad_options(options: list[str], status: ExitStatus, words: str) -> None:

@@ -1,39 +1,44 @@
 """What `lookahead check` concludes from a plan and the catalogs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lookahead.check.advice import (
-    Advice,
-    Facts,
-    Memory,
-    Relation,
-    Verdict,
-    advise,
-    estimate_pages,
-)
+from lookahead.check.advice import Advice, Verdict, advise
 from lookahead.check.display import advice_lines, size_text
+from lookahead.check.scan_pages import INDEX_ROWS
+from lookahead.check.table_facts import Column, Facts, Index, Memory, Relation
 
 _MB = 2**20
 _MEMORY = Memory(shared_buffers=128 * _MB, effective_cache_size=4096 * _MB)
 _ELIGIBLE = {"Status": "eligible"}
+_ORDERS = ("shop", "orders")
 
 
 def _relation(pages: int) -> Relation:
     return Relation(pages, pages * 10.0, pages, pages * 8192, None)
 
 
-def _facts(pages: int) -> Facts:
-    return Facts(_MEMORY, {("shop", "orders"): _relation(pages)}, {})
+def _facts(pages: int, correlation: float | None = 0.0) -> Facts:
+    column = Column("k", correlation, pages * 10.0)
+    index = Index("btree", (column,))
+    return Facts(
+        _MEMORY,
+        {_ORDERS: _relation(pages)},
+        {("shop", "orders_k"): index},
+        {_ORDERS: {"k": column}},
+    )
 
 
-def _index_scan(rows: int, group: dict[str, str] | None, **more: Any) -> dict[str, Any]:
+def _scan(rows: int, group: dict[str, str] | None, **more: Any) -> dict[str, Any]:
     scan = {
         "Node Type": "Index Scan",
         "Schema": "shop",
         "Relation Name": "orders",
+        "Alias": "orders",
         "Index Name": "orders_k",
+        "Index Cond": "(orders.k > 1)",
         "Plan Rows": rows,
         **more,
     }
@@ -46,7 +51,7 @@ def _index_scan(rows: int, group: dict[str, str] | None, **more: Any) -> dict[st
         (1_000_000, 5_000, _ELIGIBLE, "yes", "about 4,988 pages to read ahead"),
         (100_000, 5_000, _ELIGIBLE, "when cold", "the cache of the system"),
         (10_000, 5_000, _ELIGIBLE, "when cold", "once they are in shared buffers"),
-        (1_000_000, 3, _ELIGIBLE, "little", "touch few pages"),
+        (1_000_000, 3, _ELIGIBLE, "little", "reads few pages"),
         (1_000_000, 5_000, {"Status": "stock", "Reason": "snapshot"}, "no", "is left to Postgre"),
         (1_000_000, 5_000, None, "no", "is left to Postgre"),
     ],
@@ -54,9 +59,78 @@ def _index_scan(rows: int, group: dict[str, str] | None, **more: Any) -> dict[st
 def test_verdicts(
     pages: int, rows: int, group: dict[str, str] | None, verdict: Verdict, words: str
 ) -> None:
-    found = advise(_index_scan(rows, group), _facts(pages))
+    found = advise(_scan(rows, group), _facts(pages))
     assert found.verdict == verdict
     assert words in found.conclusion
+
+
+@pytest.mark.parametrize(
+    ("node", "correlation", "words"),
+    [
+        ({"Node Type": "Seq Scan"}, 0.0, "read it in order and ahead already"),
+        ({"Node Type": "Tid Range Scan"}, 0.0, "read it in order and ahead already"),
+        ({}, 1.0, "the pages lie side by side"),
+        ({"Node Type": "Index Only Scan"}, 0.0, "its pages are all-visible"),
+        ({"Plan Rows": 400_000}, 0.0, None),
+        ({"Index Cond": "(orders.k = ANY ('{1,2,3}'::integer[]))"}, 1.0, None),
+    ],
+)
+def test_what_gains_nothing_is_told(
+    node: dict[str, Any], correlation: float, words: str | None
+) -> None:
+    found = advise({**_scan(5_000, _ELIGIBLE), **node}, _facts(100_000, correlation))
+    assert (found.nodes[0].no_gain is None) == (words is None)
+    if words is not None:
+        assert found.verdict == "little"
+        assert words in found.conclusion
+
+
+def test_a_bitmap_of_most_pages_gains_nothing() -> None:
+    def heap(rows: int) -> dict[str, Any]:
+        bitmap = {**_scan(rows, None), "Node Type": "Bitmap Index Scan"}
+        del bitmap["Relation Name"]
+        return {**_scan(rows, _ELIGIBLE), "Node Type": "Bitmap Heap Scan", "Plans": [bitmap]}
+
+    found = advise(heap(20_000), _facts(10_000))
+    assert (found.verdict, found.nodes[0].estimated_pages) == ("little", 8647)
+    assert "most pages of the table" in found.conclusion
+    assert advise(heap(5_000), _facts(10_000)).verdict == "when cold"
+
+
+def test_a_table_in_shared_buffers_gains_nothing_now() -> None:
+    facts = _facts(10_000)
+    cached = replace(facts.relations[_ORDERS], cached_bytes=9_900 * 8192)
+    found = advise(_scan(5_000, _ELIGIBLE), replace(facts, relations={_ORDERS: cached}))
+    assert found.verdict == "no"
+    assert found.conclusion == "it would not help now: what it reads is in shared buffers"
+
+
+def test_what_does_not_follow_from_statistics_is_said() -> None:
+    found = advise(_scan(10_000, _ELIGIBLE, Filter="(orders.a = 1)"), _facts(100_000, None))
+    (node,) = found.nodes
+    assert (node.estimated_pages, node.least_pages, node.most_pages) == (None, 1000, 100_000)
+    assert _lines(found)[1] == (
+        "  would read ahead: don't know how many of 100,000 table pages: 1,000 to 100,000"
+    )
+    assert found.conclusion.startswith("it would help while the tables are cold (at least 1,000 ")
+    few = advise(_scan(50, _ELIGIBLE), _facts(100_000, None))
+    assert few.verdict == "unknown"
+    assert few.conclusion.startswith("don't know: how many pages")
+
+
+def test_rows_that_a_filter_rejects_are_read() -> None:
+    scan = _scan(50, _ELIGIBLE, Filter="(orders.a = 1)", **{INDEX_ROWS: 5_000.0})
+    assert advise(scan, _facts(100_000)).nodes[0].estimated_pages == 4877
+
+
+def test_a_small_part_of_what_is_read_is_told() -> None:
+    whole = {**_scan(1, _ELIGIBLE), "Node Type": "Seq Scan", "Relation Name": "lines"}
+    facts = _facts(10_000)
+    relations = {**facts.relations, ("shop", "lines"): _relation(1_000_000)}
+    plan = {"Node Type": "Hash Join", "Plans": [_scan(500, _ELIGIBLE), whole]}
+    found = advise(plan, replace(facts, relations=relations))
+    assert found.verdict == "little"
+    assert "a small part" in found.conclusion
 
 
 def _lines(advice: Advice) -> list[str]:
@@ -64,12 +138,12 @@ def _lines(advice: Advice) -> list[str]:
 
 
 def test_text() -> None:
-    scan = _index_scan(5_000, _ELIGIBLE, Filter="(a = 1)")
-    other = {**_index_scan(10, {"Status": "stock", "Reason": "mark and restore"}), "Schema": "x"}
-    plan = {"Node Type": "Merge Join", "Plans": [scan, other]}
+    scan = _scan(5_000, _ELIGIBLE)
+    other = {**_scan(10, {"Status": "stock", "Reason": "mark and restore"}), "Schema": "x"}
+    plan = {"Node Type": "Hash Join", "Plans": [scan, {**other, "Alias": "others"}]}
     assert _lines(advise(plan, _facts(100_000)))[:-1] == [
         "Index Scan using orders_k on shop.orders",
-        "  would read ahead: at least 4,877 of 100,000 table pages",
+        "  would read ahead: about 4,877 of 100,000 table pages",
         "  table: 781 MB, larger than shared buffers, fits into effective_cache_size",
         "Index Scan using orders_k on x.orders",
         "  left to PostgreSQL: mark and restore",
@@ -91,25 +165,10 @@ def test_a_sequential_scan_reads_all_pages() -> None:
 
 
 def test_an_index_only_scan_reads_pages_that_are_not_all_visible() -> None:
-    half = Relation(1_000, 10_000.0, 500, 8_192_000, None)
-    facts = Facts(_MEMORY, {("shop", "orders"): half}, {})
-    scan = {**_index_scan(100_000, None), "Node Type": "Index Only Scan"}
-    assert advise(scan, facts).nodes[0].estimated_pages == 500
-
-
-@pytest.mark.parametrize(
-    ("rows", "correlation", "pages"),
-    [(0, 0.0, 0), (1, 0.0, 1), (1e9, 0.0, 1_000), (1_000, 1.0, 100), (1_000, -1.0, 100)],
-)
-def test_estimated_pages(rows: float, correlation: float, pages: int) -> None:
-    assert estimate_pages(rows, _relation(1_000), correlation) == pages
-
-
-def test_correlation_lies_between_the_extremes() -> None:
-    estimates = [estimate_pages(2_000, _relation(1_000), step / 10) for step in range(11)]
-    assert estimates == sorted(estimates, reverse=True)
-    assert (estimates[0], estimates[-1]) == (865, 200)
-    assert estimate_pages(10, _relation(0), 0.5) == 0
+    half = Relation(10_000, 100_000.0, 5_000, 81_920_000, None)
+    facts = replace(_facts(10_000), relations={_ORDERS: half})
+    scan = {**_scan(1_000_000, None), "Node Type": "Index Only Scan"}
+    assert advise(scan, facts).nodes[0].estimated_pages == 4_968
 
 
 @pytest.mark.parametrize(
@@ -121,7 +180,7 @@ def test_sizes(size: int, text: str) -> None:
 
 
 def test_what_is_in_shared_buffers_now() -> None:
-    relation = Relation(10, 100.0, 10, 81_920, 40_960)
-    facts = Facts(_MEMORY, {("shop", "orders"): relation}, {})
-    lines = _lines(advise(_index_scan(5, _ELIGIBLE), facts))
+    facts = _facts(10)
+    relations = {_ORDERS: Relation(10, 100.0, 10, 81_920, 40_960)}
+    lines = _lines(advise(_scan(5, _ELIGIBLE), replace(facts, relations=relations)))
     assert lines[2] == "  table: 80 kB, fits into shared buffers; 40 kB of it are there now"

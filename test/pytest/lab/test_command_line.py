@@ -1,10 +1,12 @@
 """Bad input to the command line: message, hint and exit status; and the help as it is printed."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from lab.outcome import run_command
+from lookahead.cli import _terminated_like_interrupted
 from lookahead.errors import ExitStatus
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -21,7 +23,7 @@ _HELPS = {
     "run-range-query": ("run", "range-query", "--help"),
     "run-seq-scan": ("run", "seq-scan", "--help"),
     "run-throttled": ("run", "throttled", "--help"),
-    "check": ("check", "--help"),
+    "check": ("check", "-h"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
 }
@@ -137,7 +139,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "controls", "--workload", "vacuum"],
-            "'vacuum' is not one of 'limit-1', ",
+            "'vacuum' is not one of 'point-lookup', ",
             "`lookahead run controls --help` lists",
         ),
         (
@@ -162,6 +164,22 @@ def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
     assert advice.startswith("hint: ")
     assert hint in advice
     assert outcome.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_an_ignored_signal_stays_ignored(number: signal.Signals) -> None:
+    """nohup starts a command with SIGHUP ignored."""
+    previous = signal.signal(number, signal.SIG_IGN)
+    try:
+        with _terminated_like_interrupted():
+            assert signal.getsignal(number) is signal.SIG_IGN
+        assert signal.getsignal(number) is signal.SIG_IGN
+        signal.signal(number, signal.SIG_DFL)
+        with pytest.raises(KeyboardInterrupt), _terminated_like_interrupted():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, previous)
 
 
 def test_nothing_asked_for_shows_the_help() -> None:

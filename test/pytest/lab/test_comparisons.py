@@ -2,11 +2,12 @@
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from lookahead.comparisons import compare_controls, compare_scans
-from lookahead.experiments.schedule import alternate
+from lookahead.experiments.schedule import alternate, rotate
 from lookahead.measurements import ScanSample
 from lookahead.results import ResultDocument
 
@@ -59,7 +60,8 @@ def test_controls(controls_document: ResultDocument) -> None:
     samples = controls_document.controls.samples
     found = compare_controls(samples, seed=7)
     assert [item.baseline for item in found] == ["not loaded", "off"]
-    assert [item.estimate.ratio for item in found] == [0.99, 0.99]
+    assert [item.estimate.ratio for item in found] == [pytest.approx(0.99)] * 2
+    assert [item.least_ratio for item in found] == [pytest.approx(0.99)] * 2
     assert {item.estimate.verdict for item in found} == {"slower"}
     assert {(item.aim, item.outcome) for item in found} == {(0.98, "reached")}
     assert compare_controls(samples[:-1], seed=7)[0].estimate.pairs == 5
@@ -69,14 +71,22 @@ def test_controls(controls_document: ResultDocument) -> None:
 def test_controls_are_compared_for_each_io_method(controls_document: ResultDocument) -> None:
     assert controls_document.controls is not None
     samples = controls_document.controls.samples
-    others = [replace(sample, io_method="sync", tps=sample.tps / 2) for sample in samples]
+    others = [replace(sample, io_method="sync", executions=500) for sample in samples]
     found = compare_controls((*samples, *others), seed=7)
-    assert [(item.io_method, item.on_median_tps) for item in found] == [
-        ("worker", 990.0),
-        ("worker", 990.0),
-        ("sync", 495.0),
-        ("sync", 495.0),
+    assert [(item.io_method, item.on_median_ms) for item in found] == [
+        ("worker", 0.01),
+        ("worker", 0.01),
+        ("sync", 0.02),
+        ("sync", 0.02),
     ]
+
+
+def test_the_least_time_is_of_either_arm(controls_document: ResultDocument) -> None:
+    assert controls_document.controls is not None
+    first, *rest = controls_document.controls.samples
+    assert first.arm == "not loaded"
+    found = compare_controls((replace(first, elapsed_ms=5.0), *rest), seed=7)
+    assert found[0].least_ratio == pytest.approx(0.5)
 
 
 def test_recorded_comparisons_follow_from_the_samples(recorded: ResultDocument) -> None:
@@ -98,6 +108,15 @@ def test_even_drift_cancels_out(rounds: int) -> None:
     for place, (_, arm) in enumerate(alternate(("a", "b", "c"), rounds)):
         places[arm].append(place)
     assert len({sum(values) for values in places.values()}) == 1
+
+
+@pytest.mark.parametrize("rounds", [3, 6, 12, 60])
+def test_rotation_gives_every_arm_every_place(rounds: int) -> None:
+    order = [arm for _, arm in rotate(("a", "b", "c"), rounds)]
+    assert all(arm != following for arm, following in pairwise(order))
+    places = {arm: [n for n, other in enumerate(order) if other == arm] for arm in "abc"}
+    assert len({sum(values) for values in places.values()}) == 1
+    assert all(len({n % 3 for n in values}) == 3 for values in places.values())
 
 
 def test_seeded_resampling_leaves_the_global_generator_alone(

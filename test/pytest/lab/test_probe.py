@@ -17,6 +17,7 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from lab.outcome import Outcome, run_command
+from lookahead.conninfo import shown_dsn
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice
 from lookahead.device.probe import fio_engine, native_aio
@@ -224,10 +225,13 @@ def _dsn(server: WatchedServer) -> str:
 
 def test_tablespace_of_a_server(server: WatchedServer, disk: Path) -> None:
     outcome = run_command(
-        *("probe", "--tablespace", "pg_default", "--dsn", _dsn(server)),
+        *("probe", "--tablespace", "pg_default", "--dsn", f"{_dsn(server)} password=hunter2"),
         *("--output", disk / "results", "--engine", "own", *_SMALL),
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    (file,) = (disk / "results").glob("probe-*.json")
+    assert "hunter2" not in file.read_text()
+    assert shown_dsn(_dsn(server)) in _document(disk).command
     names = [path.name for path in (server.data_directory / "base").iterdir()]
     assert all(name.isdecimal() or name == "pgsql_tmp" for name in names)
 

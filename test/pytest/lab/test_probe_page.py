@@ -6,49 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-from device.compiled_parser import PROFILE
-
-import lookahead
-from lab.made_probe import made_round
-from lab.made_results import MACHINE
 from lab.outcome import run_command
-from lookahead.device.probe.analysis import summarize
 from lookahead.device.probe.probe_data import (
-    SCHEMA,
-    SCHEMA_VERSION,
     ProbeDocument,
-    ProbeParameters,
     parse_probe,
 )
-from lookahead.device.profile import parse_profiles
 from lookahead.errors import ExitStatus
-from lookahead.machine import SourceFacts
 from lookahead.report.probe_page import render_probe_page
 from lookahead.results import ResultDocument, encode
-
-
-@pytest.fixture
-def probe() -> ProbeDocument:
-    """A complete probe of a made device: 80,000 reads/s and 1,000 MB/s at most."""
-    rounds = [made_round(number, lambda _: 1.0) for number in range(3)]
-    return ProbeDocument(
-        schema=SCHEMA,
-        schema_version=SCHEMA_VERSION,
-        status="complete",
-        ending="complete",
-        started_at="2026-01-31T23:59:00+00:00",
-        finished_at="2026-01-31T23:59:59+00:00",
-        command=("lookahead", "probe", "/<srv>"),
-        lab_version=lookahead.__version__,
-        source=SourceFacts(None, False),
-        machine=MACHINE,
-        parameters=ProbeParameters(2**30, 60.0, 0.0, 0.2, 1, ()),
-        findings=(),
-        samples=tuple(sample for samples in rounds for sample in samples),
-        summary=summarize(rounds, seed=1),
-        profile=parse_profiles(PROFILE)[0],
-    )
 
 
 def _plots(page: str) -> list[str]:

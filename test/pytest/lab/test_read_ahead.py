@@ -2,13 +2,21 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
+from lab.outcome import run_command
+from lookahead import postmasters
+from lookahead.device import read_ahead as module
 from lookahead.device.read_ahead import ReadAhead, state_folder
 from lookahead.errors import ExitStatus, LabError
+from lookahead.results import ResultDocument, encode
 
 _BOOT = "11111111-aaaa"
 _STAT = "{pid} (a (strange) name) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {started} 1 1\n"
@@ -62,6 +70,14 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
+
+
+@pytest.fixture
+def result(tmp_path: Path, document: ResultDocument) -> Path:
+    """A result file, for a command that does nothing but report."""
+    path = tmp_path / "result.json"
+    path.write_text(encode(document))
+    return path
 
 
 def test_changed_within_the_block_only(machine: Machine) -> None:
@@ -150,6 +166,18 @@ def test_not_permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
     assert machine.state == (8192, False)
 
 
+def test_not_beside_another_server(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [4_194_305])
+    with pytest.raises(LabError, match="changing the read-ahead of sda disturbs") as caught:
+        machine.read_ahead.check_undisturbed((8192, 128), forced=False)
+    assert "process 4194305" in caught.value.message
+    assert caught.value.hint.startswith("Leave --read-ahead out, stop that server,")
+    said = machine.read_ahead.check_undisturbed((8192, 128), forced=True)
+    assert said == caught.value.message
+    # What is in effect already disturbs nobody.
+    assert machine.read_ahead.check_undisturbed((8192,), forced=False) is None
+
+
 def test_without_a_journal_nothing_is_changed(machine: Machine) -> None:
     machine.journal.parent.write_text("a file where the folder should be")
     with (
@@ -161,7 +189,80 @@ def test_without_a_journal_nothing_is_changed(machine: Machine) -> None:
 
 
 def test_state_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/some/state")
     assert state_folder() == Path("/some/state/lookahead")
     monkeypatch.setenv("XDG_STATE_HOME", "relative is ignored")
     assert state_folder() == Path.home() / ".local/state/lookahead"
+
+
+def test_the_state_of_root_is_in_nobodys_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sudo` may leave HOME and XDG_STATE_HOME as they are."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("XDG_STATE_HOME", "/somebody/state")
+    monkeypatch.setenv("HOME", "/somebody")
+    assert state_folder() == Path("/run/lookahead")
+
+
+_KILLED_RUN = """
+import sys
+from pathlib import Path
+from lookahead.device.read_ahead import ReadAhead
+
+root = Path(sys.argv[1])
+with ReadAhead("sda", root / "state/read-ahead-sda.json", sys_block=root / "sys").changed_to(128):
+    print("changed", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_run_is_cleaned_up_at_once(machine: Machine) -> None:
+    command = [sys.executable, "-c", _KILLED_RUN, str(machine.root)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, process_group=0) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "changed\n"
+        assert machine.state == (128, True)
+        os.killpg(run.pid, signal.SIGKILL)
+    wait_until(lambda: not machine.journal.exists(), "the janitor has put it back")
+    assert machine.state == (8192, False)
+
+
+def test_the_value_of_a_killed_run_is_nobodys_own(machine: Machine) -> None:
+    """Also when it is the one that the next run wants: it is put back first, and afterwards."""
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("128\n")
+    with machine.read_ahead.changed_to(128):
+        assert machine.state == (128, True)
+    assert machine.state == (8192, False)
+
+
+def test_a_value_that_the_kernel_rounds_is_put_back(machine: Machine) -> None:
+    with machine.read_ahead.changed_to(131):
+        assert machine.state == (128, True)
+    assert machine.state == (8192, False)
+
+
+def test_a_journal_waits_for_who_may_restore(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("128\n")
+    monkeypatch.setattr(ReadAhead, "is_permitted", lambda self: False)
+    assert machine.read_ahead.restore_interrupted() is None
+    assert machine.state == (128, True)
+
+
+def test_every_command_puts_back_what_was_left(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, result: Path
+) -> None:
+    machine.leave_journal(pid=999_999_999, started=7)
+    machine.value.write_text("128\n")
+    (machine.journal.parent / "read-ahead-sdb.json").write_text("damaged")
+    monkeypatch.setattr(module, "state_folder", lambda: machine.journal.parent)
+    monkeypatch.setattr(module, "_SYS_BLOCK", machine.root / "sys")
+    monkeypatch.setattr(module, "_PROC", machine.root / "proc")
+    outcome = run_command("report", result)
+    assert outcome.status is ExitStatus.SUCCESS
+    assert "read-ahead of sda put back after a killed run: 8192 kB" in outcome.stderr
+    assert machine.state == (8192, False)

@@ -152,6 +152,7 @@ def test_controls_page(controls_document: ResultDocument) -> None:
     assert '<td class="number">0.99 [0.99, 0.99]</td>' in text
     assert "Over time" not in text
     assert "in the OS cache</th>" in text
+    assert "<td>Limit, Index Scan</td>" in text
 
 
 def test_a_delay_device_is_described(document: ResultDocument) -> None:

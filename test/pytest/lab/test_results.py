@@ -93,8 +93,8 @@ Change = Callable[[dict[str, Any]], object]
             "has schema version 1; this lookahead",
         ),
         (
-            lambda value: value.update(schema_version="3"),
-            "has schema version 3; this lookahead",
+            lambda value: value.update(schema_version="4"),
+            "has schema version 4; this lookahead",
         ),
         (lambda value: value.pop("schema_version"), "has schema version None"),
         (lambda value: value.update(schema="other"), "is not a result of lookahead"),
@@ -176,3 +176,11 @@ def test_decoding_is_strict() -> None:
     ):
         with pytest.raises(DecodingError, match=place):
             decode(_Outer, wrong)
+
+
+def test_a_path_that_is_no_text(tmp_path: Path, document: ResultDocument) -> None:
+    """Bytes of a file name that are not UTF-8 go through the file and come back."""
+    odd = dataclasses.replace(document, command=("lookahead", "probe", "/srv/\udcff"))
+    file = ResultFile.claim(tmp_path, "probe", datetime.now(UTC))
+    file.write(odd)
+    assert read_result(file.path) == odd

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_plan import find_index_scan, read_blocks
-from lookahead.experiments.pgbench_output import parse_pgbench
 from lookahead.experiments.scan_plan import check_path, parse_scan
 from lookahead.experiments.scan_rows import check_attached
 
@@ -136,42 +134,3 @@ def test_rows_are_compared_between_the_right_arms_only() -> None:
     for status, arm in (("prefetch", "stock"), ("stock", "lookahead")):
         with pytest.raises(LabError, match="cannot be compared"):
             check_attached(status, arm)  # type: ignore[arg-type]
-
-
-def test_the_one_index_scan_of_a_plan() -> None:
-    inner = {"Node Type": "Index Scan", "Index Name": "i", "Shared Read Blocks": 7}
-    join = {"Node Type": "Nested Loop", "Plans": [{"Node Type": "Function Scan"}, inner]}
-    assert find_index_scan({"Node Type": "Aggregate", "Plans": [join]}) is inner
-    assert (read_blocks(inner), read_blocks(join)) == (7, 0)
-    with pytest.raises(LabError, match="0 index scans instead of one: none"):
-        find_index_scan({"Node Type": "Seq Scan"})
-    with pytest.raises(LabError, match="2 index scans instead of one: Index Scan, Index Scan"):
-        find_index_scan({"Node Type": "Append", "Plans": [inner, inner]})
-
-
-_PGBENCH = """\
-pgbench (18.6)
-transaction type: point-lookup.sql
-number of transactions actually processed: 40321
-number of failed transactions: 0 (0.000%)
-latency average = 0.025 ms
-initial connection time = 2.130 ms
-tps = 40357.123456 (without initial connection time)
-"""
-
-
-def test_pgbench_report() -> None:
-    assert parse_pgbench(_PGBENCH) == (40321, 40357.123456)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("failed transactions: 0", "failed transactions: 2"),
-        ("processed: 40321", "processed: 0"),
-        ("tps = ", "tps: "),
-    ],
-)
-def test_pgbench_without_a_clean_run(old: str, new: str) -> None:
-    with pytest.raises(LabError, match="reports no clean run"):
-        parse_pgbench(_PGBENCH.replace(old, new))

@@ -11,20 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mounting import mounted
+from mounting import mounted, mounted_disk
 from waiting import wait_until
 
 from lab import small_run
 from lab.outcome import run_command
+from lookahead import cold, postmasters
 from lookahead.comparisons import compare_scans
 from lookahead.device import delay_device
 from lookahead.device.read_probe import Overlap
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import control_workloads, controls, latency, runner, scan_scenarios
+from lookahead.experiments import control_shapes, controls, latency, runner, scan_scenarios
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
-_INDEX_ONLY = "index-only"
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
 
 
@@ -108,39 +108,49 @@ def test_controls(tmp_path: Path, disk: Path) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     data = _result(tmp_path).controls
     assert data is not None
+    shapes = {shape.name: shape for shape in control_shapes.SHAPES if shape.pages <= 1280}
     names = list(dict.fromkeys(sample.workload for sample in data.samples))
-    assert names == list(control_workloads.WORKLOAD_NAMES)
+    assert names == list(shapes)
     assert len(data.samples) == 3 * len(names)
-    assert all(sample.tps > 0 for sample in data.samples)
+    assert all(sample.elapsed_ms > 0 and sample.executions > 0 for sample in data.samples)
     evidence = {item.workload: item for item in data.evidence}
-    assert all(
-        item.attached_arms == ("on",) for name, item in evidence.items() if name != _INDEX_ONLY
-    )
-    assert evidence[_INDEX_ONLY].node_type == "Index Only Scan"
     for name, item in evidence.items():
-        if name in control_workloads.OS_CACHED_NAMES:
-            assert item.io_method == "sync"
-            assert item.shared_read_blocks > 6_000
-            assert item.resident_share is not None
-            assert item.resident_share > 0.99
-        else:
+        assert set(shapes[name].nodes) <= set(item.node_types)
+        assert set(item.attached_arms) <= {"on"}
+        if shapes[name].state == "cached":
             assert (item.io_method, item.shared_read_blocks) == ("worker", 0)
             assert item.resident_share is None
+        else:
+            assert item.io_method == "sync"
+            assert item.shared_read_blocks > 1270
+            assert item.resident_share is not None
+            assert item.resident_share > 0.99
+    assert evidence["point-lookup"].attached_arms == ("on",)
     assert len(data.comparisons) == 2 * len(names)
     assert list(disk.iterdir()) == []
 
 
-def test_controls_of_one_workload(tmp_path: Path, disk: Path) -> None:
+def test_a_cold_control(tmp_path: Path, disk: Path) -> None:
     outcome = run_command(
-        *("run", "controls", "--demo", "--workload", "os-random", "--io-method", "worker"),
+        *(
+            "run",
+            "controls",
+            "--demo",
+            "--workload",
+            "cold-stride-27-32mb",
+            "--io-method",
+            "worker",
+        ),
         *("--directory", disk, "--output", tmp_path, *_PG_CONFIG),
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = _result(tmp_path)
     assert found.controls is not None
     places = {(sample.workload, sample.io_method) for sample in found.controls.samples}
-    assert places == {("os-random", "worker")}
-    assert found.settings["shared_buffers"] == "32MB"
+    assert places == {("cold-stride-27-32mb", "worker")}
+    assert all(sample.cold is not None for sample in found.controls.samples)
+    assert found.controls.evidence[0].shared_read_blocks >= 4096
+    assert found.settings["plan_cache_mode"] == "force_generic_plan"
 
 
 @pytest.fixture
@@ -240,7 +250,7 @@ def test_interrupted(
         wait_until(
             lambda: _has_sample(output) or child.poll() is not None,
             "a first sample",
-            timeout_seconds=60,
+            timeout_seconds=200,
         )
         child.send_signal(number)
         _, stderr = child.communicate(timeout=60)
@@ -268,7 +278,7 @@ def test_more_pages_than_the_table_has(tmp_path: Path) -> None:
 @pytest.fixture
 def small_disk(disk: Path) -> Iterator[Path]:
     """A file system of 60 MB; needs the right to mount."""
-    with mounted(disk / "small", "size=60m") as place:
+    with mounted_disk(disk / "small", 60 * 2**20) as place:
         yield place
 
 
@@ -290,11 +300,71 @@ def test_refuses_a_disk_that_is_too_small(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("experiment", ["index-scan", "index-build", "seq-scan"])
+def test_refuses_a_place_in_memory(tmp_path: Path, disk: Path, experiment: str) -> None:
+    output = tmp_path / "results"
+    with mounted(disk / "memory", "size=16m") as place:
+        outcome = run_command(
+            *("run", experiment, "--demo", "--directory", place, "--output", output, *_PG_CONFIG)
+        )
+        assert list(place.iterdir()) == []
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert f'error: "{place}" is in memory (tmpfs)' in outcome.stderr
+    assert "hint: Name a folder on a disk with --directory." in outcome.stderr
+    assert list(output.iterdir()) == []
+
+
+def test_a_disk_of_its_own_is_not_made_in_memory(tmp_path: Path, disk: Path) -> None:
+    output = tmp_path / "results"
+    with mounted(disk / "memory", "size=2g") as place:
+        outcome = run_command(
+            *("run", "seq-scan", "--demo", "--own-disk", "--part", "scan", "--table-mb", "1"),
+            *("--directory", place, "--output", output, *_PG_CONFIG),
+        )
+        assert list(place.iterdir()) == []
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert f'no direct reads are possible in "{place}": tmpfs is in memory' in outcome.stderr
+
+
+def test_caches_are_not_dropped_beside_another_server(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cold, "_DROP_CACHES", tmp_path)
+    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    output = tmp_path / "results"
+    command = ("run", "index-scan", "--demo", "--drop-caches", "--directory", disk)
+    outcome = run_command(*command, "--output", output, *_PG_CONFIG)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: dropping all caches disturbs another PostgreSQL" in outcome.stderr
+    assert f"process {os.getpid()} (" in outcome.stderr
+    assert "insist with --force" in outcome.stderr
+    assert list(disk.iterdir()) == []
+    assert list(output.iterdir()) == []
+
+
+def test_caches_are_dropped_when_that_is_forced(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the switch, which is not the kernel's: what stays in memory ends the run."""
+    switch = tmp_path / "drop_caches"
+    switch.touch()
+    monkeypatch.setattr(cold, "_DROP_CACHES", switch)
+    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    output = tmp_path / "results"
+    command = ("run", "index-scan", "--demo", "--drop-caches", "--force", "--directory", disk)
+    outcome = run_command(*command, "--output", output, *_PG_CONFIG)
+    assert "warning: dropping all caches disturbs another PostgreSQL" in outcome.stderr
+    assert switch.read_text() == "3\n"
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: the data cannot be made cold" in outcome.stderr
+    assert list(disk.iterdir()) == []
+
+
 def test_disk_full_under_way(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if something else had filled the disk after it was looked at.
-    monkeypatch.setattr(runner, "check_space", lambda folder, needed_bytes: None)
+    monkeypatch.setattr(runner, "check_place", lambda place, needed_bytes: None)
     outcome = run_command(
         "run", "index-scan", "--demo", "--directory", small_disk, "--output", tmp_path, *_PG_CONFIG
     )

@@ -7,8 +7,10 @@ import pytest
 
 from lab import small_run
 from lab.outcome import Outcome, run_command
+from lookahead import postmasters
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.profile import format_profiles
+from lookahead.device.read_ahead import ReadAhead
 from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import (
@@ -219,6 +221,38 @@ def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
     assert {one.name for one in data.references} == {"seq, in memory", "article: COPY"}
     assert "for the whole table the device alone takes" in outcome.stderr
     assert "knee of seq: a read-ahead of" in outcome.stderr
+
+
+def test_seq_scan_at_the_read_ahead_of_the_machine(tmp_path: Path, disk: Path) -> None:
+    """As root too: neither is it changed, nor is a loop device made."""
+    device = block_device_of(disk)
+    if device is None:
+        pytest.skip("no block device is visible")
+    before = ReadAhead.of(device).read_kb()
+    outcome = _run("article-2", disk, tmp_path, "--part", "scan")
+    data = _measured(outcome, tmp_path, disk)
+    (scenario,) = trial_scenarios_of(data.samples)
+    assert scenario.value("read-ahead") == f"{before} kB"
+    assert "measured at the machine's own read-ahead only" in outcome.stderr
+    assert "--own-disk measures several" in outcome.stderr
+    assert ReadAhead.of(device).read_kb() == before
+
+
+@pytest.mark.parametrize("experiment", ["bitmap-scan", "seq-scan"])
+def test_read_ahead_is_not_changed_beside_another_server(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch, experiment: str
+) -> None:
+    device = block_device_of(disk)
+    if device is None or not ReadAhead.of(device).is_permitted():
+        pytest.skip("the read-ahead of the disk may not be changed here")
+    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    before = ReadAhead.of(device).read_kb()
+    outcome = _run(experiment, disk, tmp_path, "--read-ahead", str(before + 64))
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert f"changing the read-ahead of {device.disk} disturbs another" in outcome.stderr
+    assert ReadAhead.of(device).read_kb() == before
+    assert list(tmp_path.iterdir()) == []
+    assert list(disk.iterdir()) == []
 
 
 def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:

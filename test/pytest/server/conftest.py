@@ -22,7 +22,7 @@ def mount_small(tmp_path: Path) -> Iterator[MountSmall]:
     def mount(options: str) -> Path:
         place = tmp_path / f"disk{len(mounted)}"
         place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"mode=0777,{options}", "tmpfs", str(place)]
+        command = ["mount", "-t", "tmpfs", "-o", f"mode=1777,{options}", "tmpfs", str(place)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             pytest.skip(f"this root may not mount: {done.stderr.strip()}")

@@ -1,5 +1,6 @@
 """Cold means cold: what mincore says before and after."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from server_log import ServerFactory
 
 from lookahead import cold
-from lookahead.cold import ColdEvidence, make_cold, resident_bytes
+from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold, resident_bytes
+from lookahead.data_place import memory_file_system
+from lookahead.errors import ExitStatus, LabError
 
 _ONE_MB = 1024 * 1024
 
@@ -15,12 +18,8 @@ _ONE_MB = 1024 * 1024
 @pytest.fixture
 def disk_path(tmp_path: Path) -> Path:
     """A folder whose cache can be dropped; on a tmpfs the files themselves are the cache."""
-    longest, kind = "", ""
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, place, file_system, *_ = line.split()
-        if tmp_path.is_relative_to(place) and len(place) >= len(longest):
-            longest, kind = place, file_system
-    if kind in ("tmpfs", "ramfs"):
+    kind = memory_file_system(tmp_path)
+    if kind:
         pytest.skip(f"the temporary directory is a {kind}: it cannot be cold")
     return tmp_path
 
@@ -29,7 +28,7 @@ def test_resident_bytes_follow_the_cache(disk_path: Path) -> None:
     file = disk_path / "file"
     file.write_bytes(b"x" * (_ONE_MB + 1))
     assert resident_bytes(file) == _ONE_MB + 4096
-    cold._give_up(file)
+    cold.forget(file)
     assert resident_bytes(file) == 0
     with file.open("rb", buffering=0) as reader:
         reader.read(1)
@@ -41,8 +40,7 @@ def test_an_empty_file_has_nothing_resident(disk_path: Path) -> None:
     assert resident_bytes(disk_path / "empty") == 0
 
 
-def test_tablespaces_are_made_cold_too(disk_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "_drop_caches", lambda: False)
+def test_tablespaces_are_made_cold_too(disk_path: Path) -> None:
     (disk_path / "data").mkdir()
     (disk_path / "elsewhere").mkdir()
     (disk_path / "elsewhere" / "1").write_bytes(b"x" * _ONE_MB)
@@ -57,23 +55,92 @@ def test_what_stays_resident_is_not_called_cold() -> None:
     assert not ColdEvidence("dontneed", 1000, 11, files=1, total_bytes=1000).is_cold
 
 
-@pytest.mark.parametrize("method", ["as permitted", "dontneed"])
-def test_a_cold_restart_empties_the_cache_and_keeps_the_rows(
-    server_factory: ServerFactory,
-    disk_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
+@pytest.fixture
+def caches(disk_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What stands for the kernel's switch: the caches of the machine are other tests' too."""
+    (disk_path / "drop_caches").touch()
+    monkeypatch.setattr(cold, "_DROP_CACHES", disk_path / "drop_caches")
+    return disk_path / "drop_caches"
+
+
+@pytest.fixture
+def data(disk_path: Path) -> Path:
+    """A folder with a file that is in the cache."""
+    (disk_path / "data").mkdir()
+    (disk_path / "data" / "1").write_bytes(b"x" * _ONE_MB)
+    return disk_path / "data"
+
+
+def test_the_machine_keeps_its_caches(caches: Path, data: Path) -> None:
+    """Whoever we are: nothing but our own files is given up."""
+    other = data.parent / "other"
+    other.write_bytes(b"x" * _ONE_MB)
+    assert make_cold(data).method == "dontneed"
+    assert resident_bytes(other) == _ONE_MB
+    assert caches.read_text() == ""
+
+
+def test_the_kernel_is_asked_to_drop_its_caches(caches: Path, data: Path) -> None:
+    """When that is asked for, and then files are not given up one by one."""
+    evidence = make_cold(data, whole_machine=True)
+    assert caches.read_text() == "3\n"
+    assert evidence.method == "drop_caches"
+    assert not evidence.is_cold  # nobody has dropped anything
+
+
+def test_caches_that_may_not_be_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "_DROP_CACHES", Path("/nonexistent/drop_caches"))
+    with pytest.raises(LabError, match="the caches of this machine may not be dropped") as caught:
+        check_drop_permitted()
+    assert caught.value.hint.startswith("Leave --drop-caches out")
+    assert caught.value.status is ExitStatus.ENVIRONMENT
+
+
+def test_what_something_else_reads_meanwhile_goes_the_next_time(
+    data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if method == "dontneed":
-        monkeypatch.setattr(cold, "_drop_caches", lambda: False)
+    forget, done = cold.forget, []
+
+    def disturbed(path: Path) -> None:
+        forget(path)
+        done.append(path)
+        if len(done) == 1:
+            path.read_bytes()
+
+    monkeypatch.setattr(cold, "forget", disturbed)
+    assert make_cold(data).resident_bytes_after == 0
+    assert done == [data / "1"] * 2
+
+
+def test_data_that_stay_in_memory_are_an_error(server_factory: ServerFactory) -> None:
+    def fail(directory: Path) -> ColdEvidence:
+        return ColdEvidence("dontneed", 9_000_000, 2_000_000, files=1, total_bytes=9_000_000)
+
+    with (
+        server_factory(empty_cache=fail) as server,
+        pytest.raises(LabError, match=r"cannot be made cold: 2.0 of 9.0 MB stay") as caught,
+    ):
+        server.cold_restart()
+    assert "--directory" in caught.value.hint
+    assert caught.value.status is ExitStatus.ENVIRONMENT
+
+
+# The caches of the whole machine are those of other tests too.
+@pytest.mark.parametrize(
+    "method", ["dontneed", pytest.param("drop_caches", marks=pytest.mark.soak)]
+)
+@pytest.mark.usefixtures("disk_path")
+def test_a_cold_restart_empties_the_cache_and_keeps_the_rows(
+    server_factory: ServerFactory, method: str
+) -> None:
+    empty_cache = partial(make_cold, whole_machine=method == "drop_caches")
     # Autovacuum would read the table behind the test's back.
-    with server_factory(settings={"autovacuum": "off"}) as server:
+    with server_factory(settings={"autovacuum": "off"}, empty_cache=empty_cache) as server:
         with server.connect() as connection:
             rows = "select n, repeat('x', 500) as pad from generate_series(1, 5000) n"
             connection.execute(f"create table t as {rows}")
         evidence = server.cold_restart({"work_mem": "5MB"})
-        if method == "dontneed":
-            assert evidence.method == "dontneed"
+        assert evidence.method == method
         assert evidence.files > 500
         # No more is certain: another job of the machine may drop caches too.
         assert evidence.resident_bytes_before > 0

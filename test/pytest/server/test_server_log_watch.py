@@ -6,6 +6,7 @@ import signal
 import psycopg
 import pytest
 from server_log import LogWatch, WatchedServer, forbidden_lines
+from waiting import wait_until
 
 from lookahead.installation import Installation
 
@@ -43,6 +44,11 @@ def test_a_killed_backend_is_found_also_when_the_server_is_gone(
         with pytest.raises(psycopg.OperationalError), server.connect() as connection:
             os.kill(connection.info.backend_pid, signal.SIGKILL)
             connection.execute("select 1")
+        # A shutdown that is asked for while the server begins anew may be lost.
+        wait_until(
+            lambda: server.read_log().count("ready to accept connections") == 2,
+            "the server has begun anew",
+        )
     found = watch.findings()
     assert len(found) == 1
     assert "was terminated by signal 9" in found[0]

@@ -77,6 +77,25 @@ def test_a_folder_without_write_permission_is_refused(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"error: cannot write to {tmp_path} (hint: ")
 
 
+def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    _make_server(tmp_path / "pg18-assert-icu")
+    tmp_path.chmod(0o777)
+    done = _run(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: another user can change what stands in {tmp_path}")
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """It has a name that everybody knows, and root would run what stands there."""
+    _make_server(tmp_path / "pg18-assert-icu")
+    os.chown(tmp_path, 65534, 65534)
+    done = _run(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: another user can change what stands in {tmp_path}")
+
+
 def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = _run(tmp_path / "file" / "servers")

@@ -28,11 +28,14 @@ def test_counters_of_all_backends_are_summed_and_held_against_the_floor(
     evidence, modes = load("evidence"), load("modes")
     file = tmp_path / "counters"
     file.write_text(
-        "nodes=3 scans=2 prefetched=39 kills=0 bitmap_scans=4 bitmap_pages=9\n"
-        "nodes=1 scans=1 prefetched=2 direct=1 seq_scans=5 seq_requests=6 builds=7\n"
+        "index_scan.nodes=3 index_scan.scans=2 index_scan.prefetched=39 index_scan.kills=0 "
+        "bitmap_scan.scans=4 bitmap_scan.prefetched=9 \n"
+        "index_scan.scans=1 index_scan.prefetched=2 index_scan.direct=1 seq_scan.scans=3 "
+        "seq_scan.requests=2 tid_range_scan.scans=2 tid_range_scan.requests=4 "
+        "index_build.scans=7 \n"
     )
     sums = evidence.sum_counters(file)
-    assert (sums["scans"], sums["prefetched"], sums["builds"]) == (3, 41, 7)
+    assert (sums["scans"], sums["index_scan.prefetched"], sums["builds"]) == (3, 41, 7)
     assert evidence.missing_streams(sums, modes.Floor(3, 42, 4, 9, 5, 6, 7)) == []
     assert len(evidence.missing_streams(sums, modes.Floor(4, 43, 5, 10, 6, 7, 8))) == 7
 

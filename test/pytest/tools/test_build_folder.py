@@ -1,4 +1,4 @@
-"""What `make` says when the extension cannot be built: one line that names what is missing."""
+"""Where `make` builds the extension, and the one line that says what is missing for that."""
 
 import os
 import subprocess
@@ -79,3 +79,38 @@ def test_stage_prints_only_its_folder(installation: Installation, option: tuple[
     stage = Path(done.stdout.rstrip("\n"))
     assert (stage / "lib" / "pg_lookahead.so").is_file()
     assert (stage / "share" / "extension" / "pg_lookahead.control").is_file()
+
+
+def _make_in(folder: Path, *arguments: str) -> str:
+    """What a packager's make, in a folder of its own, would do."""
+    makefile = _CHECKOUT / "Makefile"
+    done = _make("-n", "-C", str(folder), "-f", str(makefile), *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_another_folder_is_the_build_folder(installation: Installation, tmp_path: Path) -> None:
+    """As pg_buildext does it: VPATH, CFLAGS of the distribution, DESTDIR."""
+    given = (f"PG_CONFIG={installation.pg_config}", f"VPATH={_CHECKOUT}")
+    built = _make_in(tmp_path, "all", *given, "CFLAGS=-fpackaged")
+    compiled = [line for line in built.splitlines() if " -c -o src/" in line]
+    assert len(compiled) == len(list((_CHECKOUT / "src").rglob("*.c")))
+    assert all("-fwrapv" in line and "-fpackaged" in line for line in compiled)
+    installed = _make_in(tmp_path, "install", *given, "DESTDIR=/packaged", "pkglibdir=/of/ours")
+    assert "'/packaged/of/ours/pg_lookahead.so'" in installed
+
+
+def test_variables_reach_the_build_folder(installation: Installation, tmp_path: Path) -> None:
+    """A make in the checkout hands over all that its command line sets; a DESTDIR is its own."""
+    done = _make(
+        "-n",
+        "install",
+        f"PG_CONFIG={installation.pg_config}",
+        f"BUILD_DIR={tmp_path}/build",
+        "DESTDIR=packaged",
+        "pkglibdir=/of/ours",
+        "CFLAGS=-fpackaged",
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"'{_CHECKOUT}/packaged/of/ours/pg_lookahead.so'" in done.stderr
+    assert "-fpackaged" in done.stderr

@@ -1,0 +1,28 @@
+"""Which shapes are counted, and how many instructions each may cost with the library."""
+
+from lookahead.experiments.control_shapes import CACHED_SHAPES
+from lookahead.experiments.control_shapes_more import MORE_CACHED_SHAPES
+
+# Of the instructions without the library.
+_LIMIT = 1.03
+# Scans of many entries: one test per entry weighs more there.
+_ENTRY_LIMIT = 1.05
+_OF_ENTRIES = (
+    "range-4",
+    "range-10",
+    "range-50",
+    "index-only-100",
+    "index-only-500",
+    "index-only-100k",
+    "merge-join-100",
+)
+# A single-user server has no parallel workers and no connections; of the others there are shorter
+# ones that say the same.
+_NOT_COUNTED = ("parallel", "connect", "nested-loop-20000", "scan-100k", "merge-join-1000")
+
+SHAPES = {
+    shape.name: shape
+    for shape in (*CACHED_SHAPES, *MORE_CACHED_SHAPES)
+    if shape.name not in _NOT_COUNTED and not shape.preloaded
+}
+LIMITS = dict.fromkeys(SHAPES, _LIMIT) | dict.fromkeys(_OF_ENTRIES, _ENTRY_LIMIT)

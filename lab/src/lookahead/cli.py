@@ -15,7 +15,10 @@ from lookahead.commands.context import CommandContext
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run.group import run
+from lookahead.conninfo import shown_arguments
+from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
+from lookahead.output import checked_stdout
 from lookahead.render import Terminal
 
 PROGRAM = "lookahead"
@@ -40,27 +43,39 @@ cli.add_command(report)
 
 def main(arguments: Sequence[str] | None = None, terminal: Terminal | None = None) -> None:
     """The console script: run the command line and exit with its status."""
-    sys.exit(execute(sys.argv[1:] if arguments is None else arguments, terminal or Terminal()))
+    with checked_stdout():  # also for the help that click itself writes
+        status = execute(sys.argv[1:] if arguments is None else arguments, terminal or Terminal())
+    sys.exit(status)
 
 
 def execute(arguments: Sequence[str], terminal: Terminal) -> ExitStatus:
     """Run one command line; expected failures are shown, bugs keep their traceback."""
-    command = (PROGRAM, *arguments)
-    context = CommandContext(terminal, command)
     try:
-        with _terminated_like_interrupted():
-            cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=context)
+        return _execute(arguments, terminal)
     except LabError as error:
         terminal.error(error)
         return error.status
+
+
+def _execute(arguments: Sequence[str], terminal: Terminal) -> ExitStatus:
+    # Kept in results, shown in messages.
+    command = (PROGRAM, *shown_arguments(arguments))
+    context = CommandContext(terminal, command)
+    try:
+        with _terminated_like_interrupted():
+            for done in restore_abandoned():
+                terminal.step(done)
+            cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=context)
     except click.exceptions.NoArgsIsHelpError as request:
         terminal.result(request.format_message())
         return ExitStatus.USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else PROGRAM
         hint = f"`{path} --help` lists options and values."
-        terminal.error(LabError(_lower(error.format_message()), hint))
-        return ExitStatus.USAGE
+        message = error.format_message()
+        for given, shown in zip(arguments, command[1:], strict=True):
+            message = message.replace(given, shown) if given != shown else message
+        raise LabError(_lower(message), hint, status=ExitStatus.USAGE) from None
     except (KeyboardInterrupt, click.Abort):
         again = shlex.join(command)
         terminal.error(LabError("interrupted", f"Start again with: {again}"))
@@ -75,7 +90,9 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # What was to be ignored stays so: nohup starts us with SIGHUP ignored.
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    numbers = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
     previous = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield

@@ -1,22 +1,27 @@
 """Emptying the operating system's cache of a stopped server's files, and proving it.
 
-As root the kernel drops its whole page cache. Otherwise (or where that is forbidden, as in
-containers) every file is written out and given up one by one. How much of the files stays
-resident is counted with mincore(2) before and after; the evidence goes into the result.
+Every file is written out and given up one by one, so that nothing else on the machine notices; only
+when asked for does the kernel drop its whole page cache. How much of the files stays resident
+is counted with mincore(2) before and after; the evidence goes into the result.
 """
 
 import ctypes
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from lookahead.account import acting_as_owner
+from lookahead.errors import ExitStatus, LabError
 
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _MAP_FAILED = ctypes.c_void_p(-1).value
 # A stopped server's files can be dropped to the last page; a hundredth is an arbitrary allowance
 # for pages that something else on the machine (a backup, a virus scanner) reads meanwhile.
 _COLD_SHARE = 0.01
+# A page that something else reads at that moment stays; the next time it goes. Arbitrary.
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -38,26 +43,58 @@ class ColdEvidence:
         return self.resident_bytes_after <= self.total_bytes * _COLD_SHARE
 
 
-def make_cold(directory: Path) -> ColdEvidence:
+def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdEvidence:
     """Empty the cache of all files below `directory`, tablespaces included.
 
-    The server on it must be stopped: pages that it writes afterwards are cached again. Raises
-    OSError when a file cannot be opened or written out.
+    With `whole_machine` all caches of the machine are emptied, whoever they are for. The server on
+    the folder must be stopped: pages that it writes afterwards are cached again. Raises OSError
+    when a file cannot be opened or written out, or caches may not be dropped. Links are followed,
+    so files are looked at with no other rights than those of the folder's owner.
     """
-    files = [path for path in data_files(directory) if path.stat().st_size > 0]
-    before = sum(resident_bytes(path) for path in files)
-    os.sync()
-    method = "drop_caches" if _drop_caches() else "dontneed"
-    if method == "dontneed":
-        for path in files:
-            _give_up(path)
-    return ColdEvidence(
-        method=method,
-        resident_bytes_before=before,
-        resident_bytes_after=sum(resident_bytes(path) for path in files),
-        files=len(files),
-        total_bytes=sum(path.stat().st_size for path in files),
-    )
+    with acting_as_owner(directory):
+        files = [path for path in data_files(directory) if path.stat().st_size > 0]
+        before = sum(resident_bytes(path) for path in files)
+        if not whole_machine:
+            _forget_all(files)
+    if whole_machine:
+        os.sync()
+        _DROP_CACHES.write_text("3\n")  # page cache, dentries and inodes
+    with acting_as_owner(directory):
+        return ColdEvidence(
+            method="drop_caches" if whole_machine else "dontneed",
+            resident_bytes_before=before,
+            resident_bytes_after=sum(resident_bytes(path) for path in files),
+            files=len(files),
+            total_bytes=sum(path.stat().st_size for path in files),
+        )
+
+
+def require_cold(empty_cache: Callable[[Path], ColdEvidence], directory: Path) -> ColdEvidence:
+    """Have `empty_cache` make the files below `directory` cold; LabError unless they are then."""
+    try:
+        evidence = empty_cache(directory)
+    except OSError as error:
+        raise LabError(f"cannot make the data cold: {error}") from None
+    if not evidence.is_cold:
+        raise LabError(
+            f"the data cannot be made cold: {evidence.resident_bytes_after / 1e6:.1f} of "
+            f"{evidence.total_bytes / 1e6:.1f} MB stay in memory",
+            "Something else reads the files (a backup, a virus scanner), or their file system "
+            "keeps them: name a folder on a local disk with --directory.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    return evidence
+
+
+def check_drop_permitted() -> None:
+    """LabError unless this process may empty all caches of the machine."""
+    if not os.access(_DROP_CACHES, os.W_OK):
+        raise LabError(
+            "the caches of this machine may not be dropped",
+            "Leave --drop-caches out: then the server's own files are made cold, which needs no "
+            "root. With it, run as root, outside of a container.",
+            status=ExitStatus.ENVIRONMENT,
+        )
 
 
 def data_files(directory: Path) -> Iterator[Path]:
@@ -99,16 +136,16 @@ def resident_bytes(path: Path) -> int:
         libc.munmap(address, size)
 
 
-def _drop_caches() -> bool:
-    """Ask the kernel to drop its page cache, dentries and inodes; False when not permitted."""
-    try:
-        _DROP_CACHES.write_text("3\n")
-    except OSError:
-        return False
-    return True
+def _forget_all(files: list[Path]) -> None:
+    remaining = files
+    for _ in range(_ATTEMPTS):
+        for path in remaining:
+            forget(path)
+        remaining = [path for path in remaining if resident_bytes(path) > 0]
 
 
-def _give_up(path: Path) -> None:
+def forget(path: Path) -> None:
+    """Write the file out, and have the operating system give its cache of it up."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # The advice passes over dirty pages.

@@ -57,30 +57,36 @@ def _compare_scan(
 
 
 def compare_controls(samples: Iterable[ControlSample], seed: int) -> tuple[ControlComparison, ...]:
-    """For each workload and I/O method, "on" against each other arm, from whole alternations."""
+    """For each workload and I/O method, "on" against each other arm, from whole rounds."""
     known = list(samples)
     found = []
     for workload, io_method in dict.fromkeys((item.workload, item.io_method) for item in known):
         rounds: dict[int, dict[ControlArm, float]] = {}
         for sample in known:
             if (sample.workload, sample.io_method) == (workload, io_method):
-                rounds.setdefault(sample.alternation, {})[sample.arm] = sample.tps
+                times = rounds.setdefault(sample.round, {})
+                times[sample.arm] = sample.elapsed_ms / sample.executions
         whole = [arms for arms in rounds.values() if len(arms) == len(CONTROL_ARMS)]
         for baseline in CONTROL_ARMS[:-1] if whole else ():
-            on = [arms["on"] for arms in whole]
-            base = [arms[baseline] for arms in whole]
-            estimate = ratio_of_medians(on, base, seed=seed)
-            aim = control_aim(workload)
-            found.append(
-                ControlComparison(
-                    workload=workload,
-                    io_method=io_method,
-                    baseline=baseline,
-                    baseline_median_tps=median(base),
-                    on_median_tps=median(on),
-                    estimate=estimate,
-                    aim=aim,
-                    outcome=judge(estimate, aim),
-                )
-            )
+            found.append(_compare_control((workload, io_method), baseline, whole, seed))
     return tuple(found)
+
+
+def _compare_control(
+    place: tuple[str, str], baseline: ControlArm, rounds: list[dict[ControlArm, float]], seed: int
+) -> ControlComparison:
+    on = [arms["on"] for arms in rounds]
+    base = [arms[baseline] for arms in rounds]
+    estimate = ratio_of_medians(base, on, seed=seed)
+    aim = control_aim(place[0])
+    return ControlComparison(
+        workload=place[0],
+        io_method=place[1],
+        baseline=baseline,
+        baseline_median_ms=median(base),
+        on_median_ms=median(on),
+        least_ratio=min(base) / min(on),
+        estimate=estimate,
+        aim=aim,
+        outcome=judge(estimate, aim),
+    )

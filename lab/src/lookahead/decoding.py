@@ -6,12 +6,14 @@ may stand for a float.
 """
 
 import dataclasses
+import math
 import types
 import typing
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _SCALARS = (str, int, float, bool, type(None))
+_MAX_INTEGER = 1 << 63
 
 
 class DecodingError(ValueError):
@@ -57,10 +59,12 @@ def _decode_dataclass(kind: type, value: object, place: str) -> object:
 
 
 def _decode_scalar(kind: Any, value: object, place: str) -> object:
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) <= _MAX_INTEGER:
         return float(value)
     if type(value) is not kind:
         raise DecodingError(f"{place}: expected {kind.__name__}, found {type(value).__name__}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DecodingError(f"{place}: the number is too large")
     return value
 
 

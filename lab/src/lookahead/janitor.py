@@ -14,6 +14,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,9 @@ from pathlib import Path
 # How long a server may take to end by itself, in seconds: SIGQUIT ends it without a checkpoint,
 # after 5 s the postmaster kills its children; twice that is arbitrary.
 _GRACE_SECONDS = 10.0
+LONGEST_END_SECONDS = 2 * _GRACE_SECONDS
 _POLL_SECONDS = 0.02
+_STATUS_BYTES = 8192  # eight short lines and two paths
 _SERVER_PROGRAMS = ("postgres", "initdb")
 
 
@@ -29,7 +32,8 @@ def processes_in(folder: Path, bindir: Path) -> list[int]:
     """The ids of server processes whose working directory is `folder` or lies below it.
 
     Every process of a server works in its data directory. Only the server's own programs are
-    counted, so that a shell that was moved into the folder to look around is spared.
+    counted, those of `bindir` and copies in the folder itself, so that a shell that was moved into
+    the folder to look around is spared.
     """
     found = []
     for entry in Path("/proc").iterdir():
@@ -44,9 +48,10 @@ def _belongs(entry: Path, folder: Path, bindir: Path) -> bool:
         directory = Path(str((entry / "cwd").readlink()).removesuffix(" (deleted)"))
     except OSError:  # it has just ended, or is another user's
         return False
-    if program.parent != bindir or program.name not in _SERVER_PROGRAMS:
+    if program.name not in _SERVER_PROGRAMS:
         return False
-    return directory.is_relative_to(folder)
+    is_servers = program.parent == bindir or program.is_relative_to(folder)
+    return is_servers and directory.is_relative_to(folder)
 
 
 def send(process: int, number: signal.Signals) -> None:
@@ -58,9 +63,28 @@ def send(process: int, number: signal.Signals) -> None:
 def postmaster_of(data_directory: Path) -> int | None:
     """The process id that stands in postmaster.pid, else None."""
     try:
-        return int((data_directory / "postmaster.pid").read_text().splitlines()[0])
-    except (OSError, ValueError, IndexError):
+        return int(status_lines(data_directory)[0])
+    except (ValueError, IndexError):
         return None
+
+
+def status_lines(data_directory: Path) -> list[str]:
+    """The lines of postmaster.pid, none when there is no such file.
+
+    The server's account owns the folder, and we may be root: a link is not followed, a pipe not
+    waited for.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(data_directory / "postmaster.pid", flags)
+    except OSError:
+        return []
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        text = os.read(descriptor, _STATUS_BYTES) if is_file else b""
+    finally:
+        os.close(descriptor)
+    return text.decode("utf-8", "replace").splitlines()
 
 
 def end_processes(folder: Path, bindir: Path, *, grace_seconds: float = _GRACE_SECONDS) -> bool:

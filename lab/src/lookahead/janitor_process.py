@@ -1,4 +1,4 @@
-"""Processes that clean up after us, however we end: lookahead.janitor and delay_janitor."""
+"""Processes that clean up after us, however we end: lookahead.janitor and its kin in device/."""
 
 import subprocess
 import sys

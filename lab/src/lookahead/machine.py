@@ -131,8 +131,17 @@ def backend_cpu_ms(process: int) -> float | None:
 
 
 def _git(checkout: Path, *arguments: str) -> str | None:
-    # A checkout owned by somebody else is refused by git unless it is named as safe.
-    command = ["git", "-c", f"safe.directory={checkout}", "-C", str(checkout), *arguments]
+    # A checkout owned by somebody else is refused by git unless it is named as safe; what runs here
+    # is code of that checkout anyway. Nothing is written into it.
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-c",
+        f"safe.directory={checkout}",
+        "-C",
+        str(checkout),
+        *arguments,
+    ]
     try:
         done = own_account().run(command, timeout_seconds=30)
     except (OSError, subprocess.TimeoutExpired):

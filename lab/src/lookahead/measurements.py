@@ -192,28 +192,32 @@ class IndexScanData:
 
 @dataclass(frozen=True)
 class ControlSample:
-    """One pgbench run: transactions per second without the time to connect."""
+    """Executions of a control one after the other, and how long they took together.
 
-    workload: str
-    io_method: str
-    alternation: int
-    sequence: int
-    arm: ControlArm
-    transactions: int
-    tps: float
-
-
-@dataclass(frozen=True)
-class ControlEvidence:
-    """What was verified before a workload: the plan's node, and in which arms we were attached.
-
-    `shared_read_blocks` came from outside shared buffers in one execution; `resident_share` of the
-    table (0..1) was in the OS cache, None where the table is in shared buffers.
+    `cold` is None of data that was cached.
     """
 
     workload: str
     io_method: str
-    node_type: str
+    round: int
+    sequence: int
+    arm: ControlArm
+    executions: int
+    elapsed_ms: float
+    cold: ColdRecord | None
+
+
+@dataclass(frozen=True)
+class ControlEvidence:
+    """What was verified before a control: the nodes of its plans, and in which arms we were there.
+
+    `shared_read_blocks` came from outside shared buffers in one execution; `resident_share` of the
+    table (0..1) was in the OS cache, None where that is not where it is meant to be.
+    """
+
+    workload: str
+    io_method: str
+    node_types: tuple[str, ...]
     attached_arms: tuple[str, ...]
     shared_read_blocks: int
     resident_share: float | None
@@ -221,16 +225,19 @@ class ControlEvidence:
 
 @dataclass(frozen=True)
 class ControlComparison:
-    """Ratio tps on / tps of `baseline` (above 1: faster) with both medians in tps.
+    """Ratio time of `baseline` / time with the library on (above 1: faster), of medians.
 
-    `aim` is the ratio that must be kept (aims.py).
+    Times are of one execution. `least_ratio` is that of the least times of both arms: with
+    nothing to wait for, other work on the machine makes every other sample longer. `aim` is the
+    ratio that must be kept (aims.py).
     """
 
     workload: str
     io_method: str
     baseline: ControlArm
-    baseline_median_tps: float
-    on_median_tps: float
+    baseline_median_ms: float
+    on_median_ms: float
+    least_ratio: float
     estimate: RatioEstimate
     aim: float
     outcome: Outcome
@@ -238,14 +245,8 @@ class ControlComparison:
 
 @dataclass(frozen=True)
 class ControlsData:
-    """The data of the experiment "controls"; grows until the run ends, see `IndexScanData`.
+    """The data of the experiment "controls"; grows until the run ends, see `IndexScanData`."""
 
-    `rows` are those of the table in shared buffers, `os_cached_pages` the pages of the other.
-    """
-
-    rows: int
-    os_cached_pages: int
-    seconds_per_run: float
     evidence: tuple[ControlEvidence, ...]
     samples: tuple[ControlSample, ...]
     comparisons: tuple[ControlComparison, ...]

@@ -19,7 +19,9 @@ from lookahead.aims import build_aim
 from lookahead.build_comparisons import PUBLISHED_WORKER_GAIN
 from lookahead.build_measurements import BuildComparison, ValidatedBuild, WorkerGain
 from lookahead.errors import LabError
+from lookahead.foreign_text import printable
 from lookahead.measurements import ARMS, Arm, ControlComparison, ScanComparison, Scenario
+from lookahead.output import checked, indifferent
 from lookahead.stats import Outcome, RatioEstimate, judge
 
 _VERDICT_STYLES = {
@@ -45,7 +47,7 @@ class ProgressBar:
 
     def describe(self, text: str) -> None:
         """Say what is under way."""
-        self._progress.update(self._task, description=escape(text))
+        self._progress.update(self._task, description=_plain_text(text))
 
     def advance(self) -> None:
         """One sample more is done."""
@@ -58,25 +60,26 @@ class Terminal:
     def __init__(
         self, stdout: TextIO | None = None, stderr: TextIO | None = None, width: int | None = None
     ) -> None:
-        self._out = Console(file=stdout or sys.stdout, width=width, highlight=False)
-        self._err = Console(file=stderr or sys.stderr, width=width, highlight=False)
+        out, err = checked(stdout or sys.stdout), indifferent(stderr or sys.stderr)
+        self._out = Console(file=out, width=width, highlight=False, emoji=False)
+        self._err = Console(file=err, width=width, highlight=False, emoji=False)
 
     def error(self, error: LabError) -> None:
         """The two lines of an expected failure, unwrapped so that they can be searched for."""
-        self._plain(f"[bold red]error:[/] {escape(error.message)}")
+        self._plain(f"[bold red]error:[/] {_plain_text(error.message)}")
         if error.hint:
-            self._plain(f"[bold]hint:[/] {escape(error.hint)}")
+            self._plain(f"[bold]hint:[/] {_plain_text(error.hint)}")
 
     def step(self, text: str) -> None:
         """Something that was done or found on the way."""
-        self._plain(f"[dim]{escape(text)}[/]")
+        self._plain(f"[dim]{_plain_text(text)}[/]")
 
     def finding(self, level: str, text: str, advice: str) -> None:
         """A finding and what to do about it."""
         style = "yellow" if level == "warning" else "dim"
-        self._plain(f"[{style}]{level}: {escape(text)}[/]")
+        self._plain(f"[{style}]{level}: {_plain_text(text)}[/]")
         if advice:
-            self._plain(f"[dim]  {escape(advice)}[/]")
+            self._plain(f"[dim]  {_plain_text(advice)}[/]")
 
     def log_only(self, text: str) -> None:
         """What the progress bar would show, for a standard error that is no terminal."""
@@ -85,11 +88,11 @@ class Terminal:
 
     def result(self, text: str) -> None:
         """A line on standard output."""
-        self._out.print(escape(text), soft_wrap=True)
+        self._out.print(_plain_text(text), soft_wrap=True)
 
     def raw(self, text: str) -> None:
         """A document on standard output, to the byte."""
-        self._out.print(text, soft_wrap=True, markup=False, emoji=False)
+        self._out.print(text, soft_wrap=True, markup=False)
 
     @contextmanager
     def progress(self, total: int) -> Iterator[ProgressBar]:
@@ -173,20 +176,21 @@ class Terminal:
             self._out.print(table)
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
-        """The table of `run controls`: transactions per second, their ratio, and the aim."""
-        table = plain_table(
-            "nothing to wait for, pgbench -M prepared: median transactions per second"
-        )
-        for name in ("workload", "io_\nmethod", "against", "tps", "tps on"):
-            table.add_column(name, justify="right" if name.startswith("tps") else "left")
-        add_ratio_columns(table, [item.estimate for item in comparisons], verdict=False)
-        for item in comparisons:
+        """The table of `run controls`: times against no library at all, their ratios, the aim."""
+        bare = [item for item in comparisons if item.baseline == "not loaded"]
+        table = plain_table("median time of one execution, and ratio without / with the library")
+        table.add_column("workload", no_wrap=True)
+        table.add_column("io_\nmethod")
+        for name in ("without", "with", "least\nratio"):
+            table.add_column(name, justify="right", no_wrap=True)
+        add_ratio_columns(table, [item.estimate for item in bare], verdict=False)
+        for item in bare:
             table.add_row(
                 item.workload,
                 item.io_method,
-                item.baseline,
-                rate_text(item.baseline_median_tps),
-                rate_text(item.on_median_tps),
+                short_time(item.baseline_median_ms),
+                short_time(item.on_median_ms),
+                f"{item.least_ratio:.2f}",
                 escape(ratio_text(item.estimate)),
                 aim_text(item.aim, item.outcome),
             )
@@ -194,6 +198,11 @@ class Terminal:
 
     def _plain(self, text: str) -> None:
         self._err.print(text, soft_wrap=True)
+
+
+def _plain_text(text: str) -> str:
+    """Text that is no markup of ours, and nothing that a terminal obeys."""
+    return escape(printable(text))
 
 
 def pattern_text(scenario: Scenario, *, short: bool = False) -> str:
@@ -233,6 +242,11 @@ def milliseconds(value: float) -> str:
     if value >= 100:
         return f"{value:.0f} ms"
     return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
+
+
+def short_time(value_ms: float) -> str:
+    """A time that may be far below a millisecond."""
+    return milliseconds(value_ms) if value_ms >= 1 else f"{value_ms * 1000:.3g} us"
 
 
 def ratio_text(estimate: RatioEstimate) -> str:

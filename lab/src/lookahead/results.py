@@ -8,6 +8,7 @@ the run has ended well. A complete file is never touched again.
 import dataclasses
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
+from lookahead.safe_files import make_file, opened_folder, replace_file
 from lookahead.trial_measurements import TrialData
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ Experiment = Literal[
 ]
 DocumentT = TypeVar("DocumentT")
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -123,16 +125,12 @@ class ResultFile:
         """Make the folder and a new, empty file in it; LabError when that is not possible."""
         stem = f"{experiment}-{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for number in range(1, _MAX_SAME_SECOND):
-                path = folder / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
-                try:
-                    path.touch(exist_ok=False)
-                except FileExistsError:
-                    if path.exists():
-                        continue
-                    raise
-                return cls(path)
+            with opened_folder(folder, make=True) as descriptor:
+                for number in range(1, _MAX_SAME_SECOND):
+                    name = f"{stem}.json" if number == 1 else f"{stem}-{number}.json"
+                    with suppress(FileExistsError):
+                        make_file(descriptor, name)
+                        return cls(folder / name)
         except OSError as error:
             raise LabError(
                 f'cannot write results to "{folder}": {error.strerror}',
@@ -147,7 +145,8 @@ class ResultFile:
 
     def discard(self) -> None:
         """Remove the file: nothing was measured."""
-        self.path.unlink(missing_ok=True)
+        with opened_folder(self.path.parent) as folder, suppress(FileNotFoundError):
+            os.unlink(self.path.name, dir_fd=folder)
 
 
 def encode(document: "DataclassInstance") -> str:
@@ -155,21 +154,17 @@ def encode(document: "DataclassInstance") -> str:
     return json.dumps(dataclasses.asdict(document), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, *, mode: int | None = None) -> None:
     """Write a file so that readers see the old or the new content, never a part.
 
-    Raises LabError, and leaves no temporary file, when the disk is full or read-only.
+    `mode` is for one that must have it whatever the umask. Raises LabError, and leaves no temporary
+    file, when the disk is full or read-only.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with opened_folder(path.parent) as folder:
+            # A path may hold bytes that are no text; JSON has the same escapes for them.
+            content = text.encode(errors="backslashreplace")
+            replace_file(folder, path.name, content, mode=mode)
     except OSError as error:
         raise LabError(
             f'cannot write "{path}": {error.strerror}',
@@ -236,13 +231,22 @@ def parse_document(
 
 def _parse_json(text: str, name: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # Also numbers of thousands of digits, and objects within objects without end.
+        problem = "no JSON of ours"
+        if isinstance(error, json.JSONDecodeError):
+            problem = f"no valid JSON at line {error.lineno}"
         raise LabError(
-            f'"{name}" is empty or cut short: no valid JSON at line {error.lineno}',
+            f'"{name}" is empty or cut short: {problem}',
             "Copy the file again from where it was written, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         ) from None
+
+
+def _refuse_constant(name: str) -> None:
+    """JSON has no NaN and no infinity; Python's reader takes them."""
+    raise ValueError(name)
 
 
 def now_text() -> str:

@@ -13,23 +13,24 @@ import atexit
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import psycopg
 
-from lookahead.account import find_account
-from lookahead.cold import ColdEvidence, make_cold
+from lookahead.account import acting_as_owner, find_account
+from lookahead.cold import ColdEvidence, make_cold, require_cold
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
-from lookahead.janitor import processes_in, send, wait_until_none
+from lookahead.janitor import processes_in, send, status_lines, wait_until_none
 from lookahead.server_folder import ServerFolder
-from lookahead.server_settings import neutral_environment, settings_text
+from lookahead.server_settings import WITHOUT_PASSWORD, neutral_environment, settings_text
 from lookahead.shared_memory import Leftovers
 
+Session = psycopg.Connection[Any]
 StopMode = Literal["smart", "fast", "immediate"]
 _STOP_SIGNALS = {
     "smart": signal.SIGTERM,
@@ -51,9 +52,12 @@ class PrivateServer:
 
     `directory` is the folder to make (default: a new one in the temporary directory); a folder
     kept by an earlier server is taken over. `stage` is the pg_lookahead that every session loads;
-    without it the server is stock. `settings` apply to every start. The time limits are in
-    seconds. Raises LabError when the folder or the account for the server is missing.
+    without it the server is stock. `settings` apply to every start. `empty_cache` is how a cold
+    restart makes the stopped server's data cold. The time limits are in seconds. Raises LabError
+    when the folder or the account for the server is missing.
     """
+
+    session_class: type[Session] = psycopg.Connection  # of what `connect` returns
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class PrivateServer:
         directory: Path | None = None,
         keep: bool = False,
         initdb_options: Sequence[str] = (),
+        empty_cache: Callable[[Path], ColdEvidence] = make_cold,
         start_timeout_seconds: float = 120.0,
         stop_timeout_seconds: float = 300.0,
     ) -> None:
@@ -75,6 +80,7 @@ class PrivateServer:
         self._run_settings: dict[str, str] = {}
         self._initdb_options = tuple(initdb_options)
         self._keep = keep
+        self._empty_cache = empty_cache
         self._process: subprocess.Popen[bytes] | None = None
         self._leftovers = Leftovers()
         self._folder = ServerFolder(directory, self.account, installation.bindir, keep=keep)
@@ -111,6 +117,11 @@ class PrivateServer:
     @property
     def socket_directory(self) -> Path:
         return self._folder.socket_directory
+
+    @property
+    def work_directory(self) -> Path:
+        """A folder of the server's account, for whatever its programs are to write."""
+        return self._folder.work_directory
 
     @property
     def log_path(self) -> Path:
@@ -159,7 +170,12 @@ class PrivateServer:
             )
         # Relative, so that the file of a base backup names the settings of its own server.
         line = f"\ninclude '../{self._folder.settings_path.name}'\n"
-        self._append(self.data_directory / "postgresql.conf", line)
+        path = self.data_directory / "postgresql.conf"
+        try:
+            with acting_as_owner(self.data_directory), path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise LabError(f'cannot write "{path}": {error.strerror}') from None
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Change settings for all later starts.
@@ -232,23 +248,18 @@ class PrivateServer:
     def cold_restart(self, settings: Mapping[str, str] | None = None) -> ColdEvidence:
         """Stop, empty the operating system's cache of the data, start; returns the evidence.
 
-        As root this drops the page cache of the whole machine.
+        Raises LabError when the data do not get cold; the server is stopped then.
         """
         self.stop()
-        try:
-            evidence = make_cold(self.data_directory)
-        except OSError as error:
-            raise LabError(f"cannot make the data cold: {error}") from None
+        evidence = require_cold(self._empty_cache, self.data_directory)
         self.start(settings)
         return evidence
 
-    def connect(
-        self, dbname: str = "postgres", autocommit: bool = True, **options: Any
-    ) -> psycopg.Connection[Any]:
-        """A new connection as superuser; `options` go to `psycopg.connect`."""
+    def connect(self, dbname: str = "postgres", autocommit: bool = True, **options: Any) -> Session:
+        """A new connection as superuser; `options` go to psycopg's connect()."""
         place = {"host": str(self.socket_directory), "port": self.port, "user": _SUPERUSER}
-        arguments: dict[str, Any] = {**place, "dbname": dbname, **options}
-        return psycopg.connect(autocommit=autocommit, **arguments)
+        arguments: dict[str, Any] = {**place, "dbname": dbname, **WITHOUT_PASSWORD, **options}
+        return self.session_class.connect(autocommit=autocommit, **arguments)
 
     def environment(self) -> dict[str, str]:
         """The variables by which client programs reach the server."""
@@ -291,12 +302,13 @@ class PrivateServer:
             raise LabError(f"{program} exits with {done.returncode}:\n{answer}")
         return done
 
+    def write_file(self, name: str, text: str) -> Path:
+        """Put a file into the server's folder that its account can read; returns its path."""
+        return self._folder.write(name, text)
+
     def read_log(self) -> str:
         """The whole log, of all runs; "" before the first."""
-        try:
-            return self.log_path.read_text(encoding="utf-8", errors="backslashreplace")
-        except FileNotFoundError:
-            return ""
+        return self._folder.read_log().decode("utf-8", "backslashreplace")
 
     def close(self, mode: StopMode = "fast") -> None:
         """Stop the server and remove its folder (unless it is kept); once, later calls do nothing.
@@ -315,12 +327,17 @@ class PrivateServer:
             self._process = None
             self._closed = True
             atexit.unregister(self.close)
-            self._leftovers.remove()
-            self._folder.close()
+            try:
+                if self._leftovers != Leftovers():
+                    # Their names are those that processes of the account gave them.
+                    with acting_as_owner(self.data_directory):
+                        self._leftovers.remove()
+            finally:
+                self._folder.close()
 
     def _spawn_postmaster(self) -> subprocess.Popen[bytes]:
         try:
-            log = self._folder.open_for_append(self.log_path)
+            log = self._folder.open_log()
         except OSError as error:
             raise LabError(f'cannot open "{self.log_path}": {error.strerror}') from None
         try:
@@ -339,7 +356,7 @@ class PrivateServer:
         return self._process
 
     def _environment(self) -> dict[str, str]:
-        return {**neutral_environment(str(self.directory)), **self.environment()}
+        return {**neutral_environment(str(self.work_directory)), **self.environment()}
 
     def _effective_settings(self) -> dict[str, str]:
         place = {
@@ -351,23 +368,13 @@ class PrivateServer:
         return {**place, **staged, **self._settings, **self._run_settings}
 
     def _write_settings(self) -> None:
-        text = settings_text(self._effective_settings())
-        self._folder.settings_path.unlink(missing_ok=True)
-        self._append(self._folder.settings_path, text)
-
-    def _append(self, path: Path, text: str) -> None:
-        try:
-            with os.fdopen(self._folder.open_for_append(path), "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise LabError(f'cannot write "{path}": {error.strerror}') from None
+        self.write_file(self._folder.settings_path.name, settings_text(self._effective_settings()))
 
     def _await_ready(self, process: subprocess.Popen[bytes], log_size: int) -> None:
         """Wait until postmaster.pid says "ready", as pg_ctl does."""
-        status_file = self.data_directory / "postmaster.pid"
         polls = int(self.start_timeout_seconds / _POLL_SECONDS)
         for _ in range(max(polls, 1)):
-            if _is_ready(status_file, process.pid):
+            if _is_ready(self.data_directory, process.pid):
                 return
             try:
                 process.wait(_POLL_SECONDS)
@@ -379,7 +386,7 @@ class PrivateServer:
         process.wait()
         self._process = None
         what = "did not start" if ended else f"was not ready in {self.start_timeout_seconds:g} s"
-        log = self.log_path.read_bytes()[log_size:].decode("utf-8", "backslashreplace")
+        log = self._folder.read_log()[log_size:].decode("utf-8", "backslashreplace")
         raise LabError(
             f"PostgreSQL {self.installation.version} {what}; its log ends with:\n{last_lines(log)}",
             "The settings given to the server are the likeliest cause.",
@@ -387,10 +394,7 @@ class PrivateServer:
         )
 
 
-def _is_ready(status_file: Path, process: int) -> bool:
-    """Whether the file is of this process and its eighth line says that it takes connections."""
-    try:
-        lines = status_file.read_text().splitlines()
-    except OSError:
-        return False
+def _is_ready(data_directory: Path, process: int) -> bool:
+    """Whether postmaster.pid is of this process and says in its eighth line that it is ready."""
+    lines = status_lines(data_directory)
     return len(lines) >= 8 and lines[0] == str(process) and lines[7].strip() == "ready"

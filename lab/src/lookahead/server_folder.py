@@ -2,16 +2,23 @@
 
     FOLDER/data           the data directory
     FOLDER/socket         the Unix socket (elsewhere when the path would be too long for one)
+    FOLDER/work           where programs of the server's account may write
     FOLDER/server.log     the server's log
     FOLDER/settings.conf  the settings, included by data/postgresql.conf
     FOLDER/programs       copies of server programs and of the stage that the server's account
     FOLDER/stage          cannot reach where they are (a checkout in a closed home directory)
+
+As root the folder stays root's, and so does everything in it but `data`, `socket` and `work`: the
+server's account reads it and can put nothing into it, so that no name there is ever another one's.
+Within those three folders nothing is done by path but with the account's own rights. For the same
+reason the folder must lie where nobody else can replace it.
 
 Modes and owners are changed here and nowhere else on the machine.
 """
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +29,15 @@ from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
 from lookahead.janitor_process import JanitorProcess
+from lookahead.safe_files import (
+    is_ours,
+    make_folder_for,
+    open_for_append,
+    opened_folder,
+    own_place,
+    read_file,
+    replace_file,
+)
 
 # sun_path of a socket address holds 108 bytes, the closing zero included.
 _SOCKET_PATH_LIMIT = 107
@@ -40,25 +56,34 @@ class ServerFolder:
     ) -> None:
         self.account = account
         try:
-            self.path = _make(directory)
+            self.path = _make(directory, account, bindir)
         except OSError as error:
             raise _folder_error(directory, error) from None
         try:
-            self.socket_directory = self._make_socket_directory()
+            self._socket_parent = self._find_socket_parent()
             self._janitor = self._start_janitor(bindir, keep=keep)
         except OSError as error:
-            shutil.rmtree(self.path, ignore_errors=True)
+            if not self.data_directory.exists():  # of a kept folder the data are not ours to lose
+                shutil.rmtree(self.path, ignore_errors=True)
             raise _folder_error(directory, error) from None
         try:
-            self._give_to_account([self.path, self.socket_directory])
+            self._make_folders()
             self._check_reach()
-        except BaseException:
+        except BaseException as error:
             self.close()
-            raise
+            raise _folder_error(directory, error) if isinstance(error, OSError) else error from None
 
     @property
     def data_directory(self) -> Path:
         return self.path / "data"
+
+    @property
+    def socket_directory(self) -> Path:
+        return self._socket_parent / "socket"
+
+    @property
+    def work_directory(self) -> Path:
+        return self.path / "work"
 
     @property
     def log_path(self) -> Path:
@@ -68,17 +93,30 @@ class ServerFolder:
     def settings_path(self) -> Path:
         return self.path / "settings.conf"
 
-    def open_for_append(self, path: Path) -> int:
-        """Open a file of the folder for appending; a link planted there is not followed.
+    def write(self, name: str, text: str) -> Path:
+        """Write a file that the account reads, whatever our file mode mask is; returns its path."""
+        path = self.path / name
+        try:
+            with opened_folder(self.path) as folder:
+                replace_file(folder, name, text.encode(), mode=0o644)
+        except OSError as error:
+            raise LabError(f'cannot write "{path}": {error.strerror}') from None
+        return path
 
-        The folder belongs to the server's account, and we may be root.
-        """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o644)
-        if path.parent == self.path:
-            # Whatever our file mode mask is, the server must read its settings.
-            os.fchmod(descriptor, 0o644)
-        return descriptor
+    def open_log(self) -> int:
+        """A descriptor that appends to the log; OSError when it is not the file we made."""
+        with opened_folder(self.path) as folder:
+            return open_for_append(folder, self.log_path.name, 0o600)
+
+    def read_log(self) -> bytes:
+        """The log, nothing before the first start; LabError when it is not the file we made."""
+        try:
+            with opened_folder(self.path) as folder:
+                return read_file(folder, self.log_path.name)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise LabError(f'cannot read "{self.log_path}": {error.strerror}') from None
 
     def close(self) -> None:
         """Have the janitor end what still runs in the folder and remove the folder.
@@ -92,20 +130,30 @@ class ServerFolder:
             )
 
     def _start_janitor(self, bindir: Path, *, keep: bool) -> JanitorProcess:
-        extra = [] if self.socket_directory.parent == self.path else [self.socket_directory]
+        extra = [] if self._socket_parent == self.path else [self._socket_parent]
         task = "keep" if keep else "remove"
         return JanitorProcess(janitor.__file__, task, bindir, self.path, *extra)
 
-    def _make_socket_directory(self) -> Path:
+    def _find_socket_parent(self) -> Path:
         inside = self.path / "socket"
         if len(os.fsencode(inside)) + _SOCKET_NAME_ROOM <= _SOCKET_PATH_LIMIT:
-            inside.mkdir(mode=0o700, exist_ok=True)
-            return inside
+            return self.path
         # TMPDIR may be what made the path too long.
         return Path(tempfile.mkdtemp(prefix="lookahead-", dir="/tmp"))
 
+    def _make_folders(self) -> None:
+        """Make the folders that the account may write to; then, as root, let it pass to them."""
+        places = ((self.path, "data"), (self.path, "work"), (self._socket_parent, "socket"))
+        for parent, name in places:
+            with opened_folder(parent) as folder:
+                make_folder_for(folder, name, self.account.uid, self.account.gid)
+        if self.account.drops:
+            for parent in {self.path, self._socket_parent}:
+                os.chown(parent, -1, self.account.gid)
+                parent.chmod(0o750)
+
     def _check_reach(self) -> None:
-        if not self.account.can_read(self.path):
+        if not self.account.can_read(self.work_directory):
             raise LabError(
                 f'user "{self.account.name}", under which the server runs, '
                 f'cannot reach "{self.path}"',
@@ -147,7 +195,7 @@ class ServerFolder:
         folders = (stage.library_directory, stage.extension_directory)
         if all(self.account.can_read(file) for path in folders for file in _stage_files(path)):
             return stage
-        target = self.path / "stage"
+        target = self._cleared("stage")
         for source, name in zip(folders, ("lib", "share/extension"), strict=True):
             self._copy(source, target / name, only=_stage_files(source))
         return stage_at(target)
@@ -182,51 +230,87 @@ class ServerFolder:
                 "Choose another PostgreSQL with --pg-config.",
                 status=ExitStatus.ENVIRONMENT,
             )
-        target = self.path / "programs"
+        target = self._cleared("programs")
         for source in sorted(sources):
             if not any(other in source.parents for other in sources):
                 self._copy(source, target / source.relative_to(common))
         return target / bindir.relative_to(common), target / libdir.relative_to(common)
 
+    def _cleared(self, name: str) -> Path:
+        """A place for copies; those of another run, in a kept folder, may be of other programs."""
+        place = self.path / name
+        if place.exists():
+            shutil.rmtree(place)
+        return place
+
     def _copy(self, source: Path, target: Path, *, only: Sequence[Path] | None = None) -> None:
-        """Copy a folder, or `only` some of its files, and give the copies to the account."""
+        """Copy a folder, or `only` some of its files: ours, for everybody who reaches them."""
         try:
             if only is None:
                 shutil.copytree(
-                    source, target, ignore=_NOT_NEEDED_TO_RUN, ignore_dangling_symlinks=True
+                    source,
+                    target,
+                    ignore=_NOT_NEEDED_TO_RUN,
+                    copy_function=_copy_file,
+                    ignore_dangling_symlinks=True,
                 )
             else:
                 target.mkdir(parents=True)
                 for file in only:
-                    shutil.copy(file, target)
+                    _copy_file(file, target / file.name)
+            # What was closed to others at its old place opens to the account.
             above = [parent for parent in target.parents if self.path in parent.parents]
-            # What was closed to others at its old place opens to the account as its owner.
-            self._give_to_account([*above, target, *target.rglob("*")])
+            for folder in (*above, target, *filter(Path.is_dir, target.rglob("*"))):
+                folder.chmod(0o755)
         except (OSError, shutil.Error) as error:
             raise LabError(
                 f'cannot copy "{source}" into the server\'s folder: {error}',
-                "Is the disk full? TMPDIR chooses the place of temporary folders.",
+                "Is there room on the disk? TMPDIR chooses the place of temporary folders.",
                 status=ExitStatus.ENVIRONMENT,
             ) from None
 
-    def _give_to_account(self, paths: Sequence[Path]) -> None:
-        """Change the owner of things in the folder; raises OSError."""
-        if self.account.drops:
-            for path in paths:
-                os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
+
+def _copy_file(source: str | Path, target: str | Path) -> None:
+    """The content, and whether it is a program; no other mode, such as set-user-id."""
+    shutil.copyfile(source, target)
+    Path(target).chmod(0o755 if Path(source).stat().st_mode & stat.S_IXUSR else 0o644)
 
 
-def _make(directory: Path | None) -> Path:
+def _make(directory: Path | None, account: Account, bindir: Path) -> Path:
     if directory is None:
-        return Path(tempfile.mkdtemp(prefix="lookahead-")).resolve()
-    if directory.exists() and not (directory / "data" / "PG_VERSION").exists():
+        parent = own_place(Path(tempfile.gettempdir()) / "new").parent
+        return Path(tempfile.mkdtemp(prefix="lookahead-", dir=parent))
+    place = own_place(directory)
+    if place.exists():
+        _check_kept(place, account, bindir)
+    else:
+        place.mkdir(mode=0o700)
+    return place
+
+
+def _check_kept(directory: Path, account: Account, bindir: Path) -> None:
+    """LabError unless the folder is one that we have kept, with no server at work in it."""
+    if not (directory / "data" / "PG_VERSION").exists():
         raise LabError(
             f'"{directory}" exists and is not a folder of an earlier private server',
             "Name a folder that does not exist yet; it is made, and removed at the end.",
             status=ExitStatus.ENVIRONMENT,
         )
-    directory.mkdir(mode=0o700, exist_ok=True)
-    return directory.resolve()
+    data = (directory / "data").lstat()
+    if (account.drops and not is_ours(directory.lstat())) or data.st_uid != account.uid:
+        raise LabError(
+            f'"{directory}" was kept by another user\'s server',
+            f"Its data belong to user id {data.st_uid}: run the command as it was run then.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    # The janitor of a killed lab may still be ending its server.
+    if not janitor.wait_until_none(directory, bindir, janitor.LONGEST_END_SECONDS):
+        running = janitor.processes_in(directory, bindir)
+        raise LabError(
+            f'a server runs in "{directory}": process {min(running, default=0)}',
+            "Wait for the end of the command that uses it, or end the process.",
+            status=ExitStatus.ENVIRONMENT,
+        )
 
 
 def _stage_files(directory: Path) -> list[Path]:

@@ -1,8 +1,10 @@
-"""The settings file of a private server, and the environment of the programs it runs."""
+"""The settings file of a private server, the environment of its programs, how it is reached."""
 
 import os
 import re
 from collections.abc import Mapping
+
+import psycopg
 
 from lookahead.errors import ExitStatus, LabError
 
@@ -10,6 +12,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # Variables that would make results depend on who runs the lab: libpq's and PostgreSQL's own,
 # the language of messages, and where start-up files such as psqlrc are looked for.
 _FOREIGN = re.compile(r"PG[A-Z]+|LC_\w+|LANG|LANGUAGE|HOME|USER|LOGNAME|XDG_\w+")
+# Nobody but an impostor asks for the user's password, which libpq would take from PGPASSWORD or
+# ~/.pgpass: our servers trust their socket. The option is libpq's since 16.
+WITHOUT_PASSWORD = {"require_auth": "none"} if psycopg.pq.version() >= 160000 else {}
 
 
 def settings_text(settings: Mapping[str, str]) -> str:

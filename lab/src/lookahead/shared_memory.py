@@ -6,6 +6,7 @@ machine restarts.
 """
 
 import ctypes
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -37,9 +38,10 @@ class Leftovers:
         return cls(frozenset(segments), frozenset(files))
 
     def remove(self) -> None:
-        """Remove them; those that are gone already are no error."""
+        """Remove them, except those that are gone already or another account's."""
         for file in self.files:
-            file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError, PermissionError):
+                file.unlink()
         libc = ctypes.CDLL(None, use_errno=True)
         for segment in self.segments:
             libc.shmctl(segment, _REMOVE, None)

@@ -1,61 +1,40 @@
 """What EXPLAIN and the catalogs say of one statement, turned into advice. Pure.
 
-Pages are estimated as the planner does for a first, cold execution: rows in random order hit
-P * (1 - (1 - 1/P)^rows) of P pages, rows in the order of the table the same share of pages as of
-rows, and the square of the correlation lies between the two.
+Look-ahead gains where pages are read from a device one after the other in an order that the
+operating system does not foresee. What gained nothing when it was measured (docs/benchmarks.md)
+is told so: tables in memory, sequential scans, scans of consecutive pages, few pages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil, isfinite
 from typing import Any, Literal
 
-Place = Literal["shared buffers", "OS cache", "disk"]
-Verdict = Literal["yes", "when cold", "little", "no"]
+from lookahead.check.page_ranges import Range
+from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
+from lookahead.check.scan_pages import ScanPages, hidden_share
+from lookahead.check.table_facts import Facts, Name, Place, Relation
 
-# The first entries of an index scan go through stock's code (docs/explain.md).
-_STOCK_ENTRIES = 4
+Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
 
-
-@dataclass(frozen=True)
-class Relation:
-    """A table; sizes in bytes. `cached_bytes` is None where pg_buffercache cannot be asked."""
-
-    pages: int
-    rows: float
-    all_visible_pages: int
-    size_bytes: int
-    cached_bytes: int | None
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What the server's settings say of memory, in bytes."""
-
-    shared_buffers: int
-    effective_cache_size: int
-
-    def place_of(self, relation: Relation) -> Place:
-        """The fastest place that the table as a whole fits into."""
-        if relation.size_bytes <= self.shared_buffers:
-            return "shared buffers"
-        return "OS cache" if relation.size_bytes <= self.effective_cache_size else "disk"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Tables by (schema, name); the correlation of indexes' first columns by (schema, name)."""
-
-    memory: Memory
-    relations: Mapping[tuple[str, str], Relation]
-    correlations: Mapping[tuple[str, str], float]
+# The first entries of an index scan go through stock's code, small tables too (docs/explain.md).
+_FEW_PAGES = 16
+_WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
+# Of bitmap heap scans: of more pages than that they gained nothing at a large OS read-ahead.
+_MOST_PAGES = 0.75
+# What is read ahead is worth a verdict if it is at least that share of all that is read.
+_WORTH_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class NodeAdvice:
     """One node of the plan: what the library does there, or why it leaves the node to stock.
 
-    `estimated_pages` are those of the table, per execution of the node; None where they are
-    unknown. With a filter they are a lower bound. `place` is where the table would fit.
+    `least_pages` and `most_pages` bound the pages of the table that the statement reads there, all
+    executions of the node together, when nothing is cached before; `estimated_pages` is within a
+    factor of 2 of either, None where they are too far apart. Of a table that is not known all are
+    None, of executions without a bound the most. `no_gain` says why reading ahead gains nothing;
+    `place` is where the table would fit.
     """
 
     node_type: str
@@ -64,9 +43,16 @@ class NodeAdvice:
     attached: bool
     reason: str | None
     estimated_pages: int | None
-    filtered: bool
+    least_pages: int | None
+    most_pages: int | None
+    no_gain: str | None
     table: Relation | None
     place: Place | None
+
+    @property
+    def may_gain(self) -> bool:
+        """Whether nothing speaks against a gain from reading ahead."""
+        return self.attached and self.no_gain is None
 
 
 @dataclass(frozen=True)
@@ -80,41 +66,30 @@ class Advice:
 
 def advise(plan: Mapping[str, Any], facts: Facts) -> Advice:
     """Advice for a plan of EXPLAIN (VERBOSE, LOOKAHEAD, FORMAT JSON)."""
-    nodes = tuple(_node_advice(node, facts) for node in plan_nodes(plan) if _is_ours(node))
+    tables = {str(node["Alias"]): table_of(node) for node in plan_nodes(plan) if "Alias" in node}
+    scans = ScanPages(facts, tables)
+    found: dict[int, tuple[Range, str | None]] = {}
+    for node, execution in executions(plan, facts.participation):
+        table = table_of(node)
+        if table is not None and table in facts.relations:
+            pages = scans.of(node, table, execution)
+            is_consecutive = scans.is_consecutive(node, table, pages)
+            reason = _no_gain(node, facts.relations[table], pages, is_consecutive=is_consecutive)
+            found[id(node)] = pages, reason
+    nodes = tuple(
+        _node_advice(node, facts, *found.get(id(node), (None, None)))
+        for node in plan_nodes(plan)
+        if _is_ours(node)
+    )
     verdict, conclusion = _conclude(nodes)
     return Advice(nodes, verdict, conclusion)
 
 
-def plan_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The node and all below it, in the order that EXPLAIN shows them."""
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from plan_nodes(child)
-
-
-def table_of(node: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(schema, name) of the table a node reads, None when it reads none."""
-    if "Relation Name" not in node:
-        return None
-    return str(node.get("Schema", "")), str(node["Relation Name"])
-
-
-def estimate_pages(rows: float, relation: Relation, correlation: float) -> int:
-    """Distinct pages that so many rows of an index scan lie on, at most all of them."""
-    pages = relation.pages
-    if pages == 0 or rows <= 0:
-        return 0
-    scattered: float = pages * (1 - (1 - 1 / pages) ** rows)
-    dense = pages * min(rows / relation.rows, 1.0) if relation.rows > 0 else scattered
-    weight = correlation * correlation
-    return min(pages, max(1, round(weight * dense + (1 - weight) * scattered)))
-
-
-def _is_ours(node: Mapping[str, Any]) -> bool:
+def _is_ours(node: Node) -> bool:
     return "Lookahead" in node or (str(node["Node Type"]).endswith("Scan") and bool(table_of(node)))
 
 
-def _node_advice(node: Mapping[str, Any], facts: Facts) -> NodeAdvice:
+def _node_advice(node: Node, facts: Facts, pages: Range | None, no_gain: str | None) -> NodeAdvice:
     table = table_of(node)
     relation = facts.relations.get(table) if table else None
     group = node.get("Lookahead")
@@ -125,46 +100,89 @@ def _node_advice(node: Mapping[str, Any], facts: Facts) -> NodeAdvice:
     name = node.get("Index Name")
     return NodeAdvice(
         node_type=str(node["Node Type"]),
-        relation=".".join(part for part in table if part) if table else None,
+        relation=_shown(table),
         index=str(name) if name else None,
         attached=attached,
         reason=reason,
-        estimated_pages=_pages_of(node, table, relation, facts) if relation else None,
-        filtered="Filter" in node,
+        estimated_pages=pages.known if pages else None,
+        least_pages=round(pages.low) if pages else None,
+        most_pages=_whole(pages.high) if pages else None,
+        no_gain=no_gain,
         table=relation,
         place=facts.memory.place_of(relation) if relation else None,
     )
 
 
-def _pages_of(
-    node: Mapping[str, Any], table: tuple[str, str] | None, relation: Relation, facts: Facts
-) -> int | None:
+def _whole(pages: float) -> int | None:
+    return ceil(pages) if isfinite(pages) else None
+
+
+def _shown(table: Name | None) -> str | None:
+    return ".".join(part for part in table if part) if table else None
+
+
+def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bool) -> str | None:
+    """Why reading ahead gains nothing in this node, None where it may gain."""
     kind = str(node["Node Type"])
-    if kind == "Seq Scan":
-        return relation.pages
-    rows = float(node.get("Plan Rows", 0))
-    index = (table[0] if table else "", str(node.get("Index Name", "")))
-    correlation = facts.correlations.get(index, 0.0)
-    if kind == "Index Only Scan":
-        hidden = 1 - min(relation.all_visible_pages / relation.pages, 1) if relation.pages else 0.0
-        return round(estimate_pages(rows, relation, correlation) * hidden)
-    return estimate_pages(rows, relation, correlation)
+    if relation.is_cached:
+        return "the table is in shared buffers now"
+    if kind == "Index Only Scan" and hidden_share(relation).low == 0.0:
+        return "its pages are all-visible, so the table itself is hardly read"
+    if pages.high <= _FEW_PAGES:
+        return "it reads few pages of the table"
+    if kind in _WHOLE_TABLE_SCANS:
+        return "PostgreSQL and the system read it in order and ahead already"
+    known = pages.known
+    if known is None:
+        return None
+    if kind == "Bitmap Heap Scan" and known >= relation.pages * _MOST_PAGES:
+        return "it reads most pages of the table in order, as a sequential scan does"
+    if is_consecutive:
+        return "the pages lie side by side, and the system reads those ahead already"
+    return None
 
 
 def _conclude(nodes: tuple[NodeAdvice, ...]) -> tuple[Verdict, str]:
+    if not nodes:
+        return "no", "it would not help: the plan reads no table"
     attached = [node for node in nodes if node.attached]
     if not attached:
         return "no", "it would not help here: every scan is left to PostgreSQL"
-    long = [node for node in attached if (node.estimated_pages or 0) > _STOCK_ENTRIES]
-    if not long:
-        return "little", "it would change little: the scans it reads ahead for touch few pages"
-    places = {node.place for node in long}
-    pages = sum(node.estimated_pages or 0 for node in long)
+    gaining = [node for node in attached if node.may_gain]
+    if not gaining:
+        return _conclude_no_gain(attached)
+    pages = sum(_at_least(node) for node in gaining)
+    is_unsure = any(node.estimated_pages is None for node in gaining)
+    if pages <= _FEW_PAGES or pages < _WORTH_SHARE * sum(map(_at_least, nodes)):
+        if is_unsure:
+            return (
+                "unknown",
+                "don't know: how many pages there are to read ahead does not follow from the "
+                "statistics; --measure --cold finds out",
+            )
+        return "little", (
+            f"it would change little: about {pages:,} pages to read ahead are few, or a small part "
+            "of what the statement reads"
+        )
+    about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
+    places = {node.place for node in gaining}
     if "disk" in places or None in places:
-        return "yes", f"it would help: about {pages:,} pages to read ahead, more than memory holds"
+        return "yes", f"it would help: {about}, of tables larger than memory"
     where = "shared buffers" if places == {"shared buffers"} else "the cache of the system"
     return (
         "when cold",
-        f"it would help while the tables are cold (about {pages:,} pages to read ahead), and "
-        f"change little once they are in {where}, where they fit",
+        f"it would help while the tables are cold ({about}), and change little once they are in "
+        f"{where}, where they fit",
     )
+
+
+def _at_least(node: NodeAdvice) -> int:
+    return (node.estimated_pages if node.estimated_pages is not None else node.least_pages) or 0
+
+
+def _conclude_no_gain(attached: list[NodeAdvice]) -> tuple[Verdict, str]:
+    """Of scans that would be read ahead, none of which would gain; the largest says why."""
+    if all(node.table is not None and node.table.is_cached for node in attached):
+        return "no", "it would not help now: what it reads is in shared buffers"
+    largest = max(attached, key=lambda node: node.most_pages or 0)
+    return "little", f"it would change little: {largest.no_gain}"

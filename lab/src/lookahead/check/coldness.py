@@ -5,11 +5,18 @@ from typing import Any
 
 import psycopg
 
-from lookahead.check.advice import plan_nodes, table_of
+from lookahead.check.extension_member import find_member
+from lookahead.check.plan_tree import plan_nodes, table_of
 from lookahead.check.target import Target
 from lookahead.errors import ExitStatus, LabError
+from lookahead.extension import LIBRARY
+from lookahead.foreign_text import one_line
 
 _EVICT = "pg_lookahead_evict"
+_FIND_RELATION = """
+    SELECT c.oid FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s"""
 
 
 def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
@@ -40,13 +47,15 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
 
 def _evict(connection: psycopg.Connection[Any], function: str, schema: str, name: str) -> None:
     try:
-        connection.execute(
-            f"SELECT {function}(format('%%I.%%I', %s::text, %s::text)::regclass)", (schema, name)
-        )
+        found = connection.execute(_FIND_RELATION, (schema, name)).fetchone()
+        if found is not None:
+            # The function is C code of the extension's, named with its schema.
+            connection.execute(f"SELECT {function}(%s::pg_catalog.oid::pg_catalog.regclass)", found)
     except psycopg.Error as error:
         raise LabError(
-            f'cannot evict "{schema}.{name}": {error.diag.message_primary or error}',
-            error.diag.message_hint or "Leave --cold out.",
+            f'cannot evict "{one_line(schema)}.{one_line(name)}": '
+            + one_line(error.diag.message_primary or str(error)),
+            one_line(error.diag.message_hint or "Leave --cold out."),
             status=ExitStatus.ENVIRONMENT,
         ) from None
 
@@ -66,19 +75,18 @@ def _relations_of(plan: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def _evict_function(target: Target) -> str:
-    """The function's name with its schema, in which CREATE EXTENSION has put it."""
+    """The extension's function with its schema, as it stands in a statement."""
     with target.connect() as connection:
-        row = connection.execute(
-            "SELECT p.oid::regproc::text FROM pg_proc p WHERE p.proname = %s "
-            "AND p.pronargs = 1 AND p.proargtypes[0] = 'regclass'::regtype "
-            "AND has_function_privilege(p.oid, 'EXECUTE')",
-            (_EVICT,),
-        ).fetchone()
-    if row is None:
+        found = find_member(connection, LIBRARY, "function", f"{_EVICT}(pg_catalog.regclass)")
+        permitted = found is not None and connection.execute(
+            "SELECT pg_catalog.has_function_privilege(%s::pg_catalog.oid, 'EXECUTE')", (found.oid,)
+        ).fetchone() == (True,)
+    if found is None or not permitted:
         raise LabError(
-            f"--cold is not possible here: this role has no function {_EVICT}(regclass)",
+            f"--cold is not possible here: this role has no function {_EVICT}(regclass) of the "
+            "extension",
             "Let a superuser run CREATE EXTENSION pg_lookahead and the check, or check a private "
             "server with --directory.",
             status=ExitStatus.ENVIRONMENT,
         )
-    return str(row[0])
+    return f"{found.schema}.{_EVICT}"

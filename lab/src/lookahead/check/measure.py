@@ -1,26 +1,42 @@
 """Executes the statement with the library switched on and off in alternation.
 
 First both arms send all their rows within one snapshot, and the rows are compared by hash; then
-pairs of EXPLAIN ANALYZE are timed on the server.
+pairs of EXPLAIN ANALYZE are timed on the server. Always in read-only transactions that are rolled
+back, which does not undo what a function does beside tables: volatility.py says which could.
+
+A time limit holds for all executions together: each gets what is left of it as its
+statement_timeout. The pairs that were finished by then are the measurement.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-from lookahead.check.statement import explain, explained_errors, read_only
+from lookahead.check.statement import StatementCancelled, explain, explained_errors, read_only
 from lookahead.check.target import Target
-from lookahead.errors import LabError
+from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.schedule import alternate
+from lookahead.guarded_connection import GuardedConnection
 from lookahead.measurements import ARMS, Arm
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
 _HASH_RANGE = 1 << 256
+# What psycopg calls a type for which nothing is registered, such as an enum.
+_ANY_OTHER_TYPE = 0
+# A limit of the user's own stays, if it is shorter; 0 is none. In milliseconds.
+_SET_TIMEOUT = """
+    SELECT pg_catalog.set_config('statement_timeout', CASE WHEN setting::pg_catalog.int8 = 0
+               THEN mine::pg_catalog.text
+               ELSE least(setting::pg_catalog.int8, mine)::pg_catalog.text END, true)
+    FROM pg_catalog.pg_settings, (SELECT %s::pg_catalog.int8 AS mine) AS limits
+    WHERE name = 'statement_timeout'"""
 
 
 @dataclass(frozen=True)
@@ -38,14 +54,37 @@ class CheckSample:
 class Measurement:
     """Pairs of executions and what follows; `caches` says in what state they found the caches.
 
-    `same_order` is whether the rows came in the same order too; other rows are an error.
+    `same_order` is whether the rows came in the same order too; other rows are an error. The
+    statement was executed `executions` times in all, for `elapsed_s`; `wanted_pairs` were asked
+    for, and fewer are there when `time_limit_s` ended them.
     """
 
     caches: str
     rows: int
     same_order: bool
+    executions: int
+    elapsed_s: float
+    time_limit_s: float
+    wanted_pairs: int
     samples: tuple[CheckSample, ...]
     estimate: RatioEstimate
+
+
+@dataclass(frozen=True)
+class MeasurePlan:
+    """How often to measure, and for how long at most."""
+
+    pairs: int
+    time_limit_s: float
+    seed: int
+
+    @property
+    def executions(self) -> int:
+        """Of the statement: one of each arm compares rows."""
+        return len(ARMS) * (self.pairs + 1)
+
+
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -65,54 +104,139 @@ class _RawLoader(Loader):
 
 
 def measure(
-    target: Target, statement: str, pairs: int, seed: int, make_cold: Callable[[], str] | None
+    target: Target,
+    statement: str,
+    plan: MeasurePlan,
+    make_cold: Callable[[], str] | None,
+    report: Report,
 ) -> Measurement:
-    """Compare rows, then take `pairs` pairs; `make_cold` precedes each execution if given.
+    """Compare rows, then take pairs; `make_cold` precedes each of their executions if given.
 
-    Raises LabError when the statement writes, fails or returns other rows.
+    `report` is told before each execution which one it is. Raises LabError when the statement
+    writes, fails or returns other rows, or when the time limit comes before the end of a pair.
     """
-    rows, same_order = _compare_rows(target, statement)
-    samples = []
-    caches = "as the executions before left them"
-    for pair, arm in alternate(ARMS, pairs):
-        if make_cold is not None:
-            caches = make_cold()
-        samples.append(_sample(target, statement, pair, arm))
+    run = _Run(target, statement, plan, report)
+    rows, same_order = run.compare_rows()
+    caches = run.take_pairs(make_cold)
+    whole = len(run.samples) // len(ARMS)
+    samples = tuple(item for item in run.samples if item.pair < whole)
     times: dict[Arm, list[float]] = {
         arm: [item.execution_ms for item in sorted(samples, key=_pair) if item.arm == arm]
         for arm in ARMS
     }
-    estimate = ratio_of_medians(times["stock"], times["lookahead"], seed=seed)
-    return Measurement(caches, rows, same_order, tuple(samples), estimate)
+    estimate = ratio_of_medians(times["stock"], times["lookahead"], seed=plan.seed)
+    return Measurement(
+        caches=caches,
+        rows=rows,
+        same_order=same_order,
+        executions=run.executions,
+        elapsed_s=run.elapsed_s,
+        time_limit_s=plan.time_limit_s,
+        wanted_pairs=plan.pairs,
+        samples=samples,
+        estimate=estimate,
+    )
+
+
+class _Run:
+    """The executions of one measurement."""
+
+    def __init__(self, target: Target, statement: str, plan: MeasurePlan, report: Report) -> None:
+        self._target = target
+        self._statement = statement
+        self._plan = plan
+        self._report = report
+        self._start = monotonic()
+        self.executions = 0
+        self.samples: list[CheckSample] = []
+
+    @property
+    def elapsed_s(self) -> float:
+        return monotonic() - self._start
+
+    def compare_rows(self) -> tuple[int, bool]:
+        """The number of rows, and whether both arms return them in the same order."""
+        digests = []
+        with self._target.connect() as connection, read_only(connection):
+            for arm in ARMS:
+                self._begin(connection, arm, "compares rows")
+                with self._limited():
+                    digests.append(_digest(connection, self._statement))
+        stock, ours = digests
+        if (stock.rows, stock.unordered) != (ours.rows, ours.unordered):
+            raise LabError(
+                f"the rows differ: {stock.rows} with the library off, {ours.rows} with it on, "
+                "of other content",
+                "Does the statement call a function whose answers vary, such as random()? If not, "
+                "this is a bug of pg_lookahead, report it.",
+            )
+        return stock.rows, stock.ordered == ours.ordered
+
+    def take_pairs(self, make_cold: Callable[[], str] | None) -> str:
+        """As many as the time allows, one at least; returns the state of the caches."""
+        caches = "as the executions before left them"
+        for pair, arm in alternate(ARMS, self._plan.pairs):
+            if make_cold is not None:
+                caches = make_cold()
+            try:
+                self._take(pair, arm)
+            except _TimeIsOverError:
+                if len(self.samples) < len(ARMS):
+                    raise
+                break
+        return caches
+
+    def _take(self, pair: int, arm: Arm) -> None:
+        with self._target.connect() as connection, read_only(connection):
+            self._begin(connection, arm, f"pair {pair + 1} of {self._plan.pairs}")
+            with self._limited():
+                self.samples.append(_sample(connection, self._statement, pair, arm))
+
+    def _begin(self, connection: GuardedConnection, arm: Arm, purpose: str) -> None:
+        left_s = self._plan.time_limit_s - self.elapsed_s
+        if left_s <= 0:
+            raise self._time_is_over()
+        _choose(connection, arm)
+        connection.execute(_SET_TIMEOUT, (max(1, round(left_s * 1000)),))
+        self.executions += 1
+        state = "on" if arm == "lookahead" else "off"
+        self._report(
+            f"execution {self.executions} of {self._plan.executions}: library {state}, {purpose}"
+        )
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Tell the end of our time from that of the user's own limits."""
+        try:
+            yield
+        except StatementCancelled:
+            if self.elapsed_s < self._plan.time_limit_s:
+                raise
+            raise self._time_is_over() from None
+
+    def _time_is_over(self) -> "_TimeIsOverError":
+        return _TimeIsOverError(
+            f"the time limit of {self._plan.time_limit_s:g} s ended the measurement in execution "
+            f"{max(1, self.executions)} of {self._plan.executions}",
+            "Raise it with --time-limit; --repetitions 1 takes four executions.",
+        )
+
+
+class _TimeIsOverError(LabError):
+    """The time limit of the measurement has come."""
 
 
 def _pair(sample: CheckSample) -> int:
     return sample.pair
 
 
-def _compare_rows(target: Target, statement: str) -> tuple[int, bool]:
-    digests = []
-    with target.connect() as connection, read_only(connection):
-        for arm in ARMS:
-            _choose(connection, arm)
-            digests.append(_digest(connection, statement))
-    stock, ours = digests
-    if (stock.rows, stock.unordered) != (ours.rows, ours.unordered):
-        raise LabError(
-            f"the rows differ: {stock.rows} with the library off, {ours.rows} with it on, "
-            "of other content",
-            "Does the statement call a volatile function such as random()? If not, this is a bug "
-            "of pg_lookahead, report it.",
-        )
-    return stock.rows, stock.ordered == ours.ordered
-
-
-def _digest(connection: psycopg.Connection[Any], statement: str) -> _Digest:
+def _digest(connection: GuardedConnection, statement: str) -> _Digest:
     ordered, unordered, rows = hashlib.sha256(), 0, 0
-    with connection.cursor() as cursor, explained_errors(statement):
-        for info in connection.adapters.types:
-            cursor.adapters.register_loader(info.oid, _RawLoader)
-        for row in cursor.stream(statement.encode()):
+    with connection.cursor() as cursor, explained_errors(statement), connection.users_names():
+        known = [oid for info in connection.adapters.types for oid in (info.oid, info.array_oid)]
+        for oid in (*filter(None, known), _ANY_OTHER_TYPE):
+            cursor.adapters.register_loader(oid, _RawLoader)
+        for row in _stream(cursor, statement):
             text = b"\x1e".join(b"\x00" if value is None else b"\x01" + value for value in row)
             one = hashlib.sha256(text).digest()
             ordered.update(one)
@@ -121,11 +245,22 @@ def _digest(connection: psycopg.Connection[Any], statement: str) -> _Digest:
     return _Digest(rows, ordered.hexdigest(), unordered)
 
 
-def _sample(target: Target, statement: str, pair: int, arm: Arm) -> CheckSample:
-    with target.connect() as connection, read_only(connection):
-        _choose(connection, arm)
-        explain(connection, statement, "LOOKAHEAD")  # loads catalogs
-        document = explain(connection, statement, "ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD")
+def _stream(cursor: psycopg.Cursor[Any], statement: str) -> Iterator[Sequence[bytes | None]]:
+    try:
+        yield from cursor.stream(statement.encode())
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is not None:
+            raise  # the server's
+        raise LabError(
+            "the statement returns no rows that could be compared",
+            "Only queries are measured; leave --measure out.",
+            status=ExitStatus.USAGE,
+        ) from None
+
+
+def _sample(connection: GuardedConnection, statement: str, pair: int, arm: Arm) -> CheckSample:
+    explain(connection, statement, "LOOKAHEAD")  # loads catalogs
+    (document,) = explain(connection, statement, "ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD")
     plan = document["Plan"]
     return CheckSample(
         pair=pair,
@@ -136,5 +271,5 @@ def _sample(target: Target, statement: str, pair: int, arm: Arm) -> CheckSample:
     )
 
 
-def _choose(connection: psycopg.Connection[Any], arm: Arm) -> None:
+def _choose(connection: GuardedConnection, arm: Arm) -> None:
     connection.execute(f"SET LOCAL pg_lookahead.enabled = {'on' if arm == 'lookahead' else 'off'}")

@@ -3,6 +3,9 @@
 Always one statement in a read-only transaction that is rolled back. It goes through the extended
 protocol, which takes one statement at a time: a second one after a semicolon is refused by the
 server and cannot end the transaction.
+
+Names in the statement mean what they mean to the user, in everything else what they mean to the
+server (guarded_connection.py).
 """
 
 from collections.abc import Iterator
@@ -12,6 +15,8 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import ExitStatus, LabError
+from lookahead.foreign_text import one_line
+from lookahead.guarded_connection import GuardedConnection
 
 # SQLSTATE classes: transaction rollback, insufficient resources, operator intervention, system
 # error, internal error.
@@ -19,8 +24,12 @@ _SERVER_CLASSES = ("40", "53", "57", "58", "XX")
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
+class StatementCancelled(LabError):
+    """A time limit or somebody's cancel ended the statement."""
+
+
 @contextmanager
-def read_only(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def read_only(connection: GuardedConnection) -> Iterator[None]:
     """A read-only transaction with one snapshot; rolled back at the end."""
     connection.execute(_BEGIN)
     try:
@@ -30,16 +39,33 @@ def read_only(connection: psycopg.Connection[Any]) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def explain(connection: psycopg.Connection[Any], statement: str, options: str) -> dict[str, Any]:
-    """EXPLAIN's document for the statement; errors of the statement become LabErrors."""
+def explain(
+    connection: GuardedConnection, statement: str, options: str
+) -> tuple[dict[str, Any], ...]:
+    """EXPLAIN's documents for the statement: one, or what rules make of it.
+
+    Errors of the statement become LabErrors, also that there is no plan.
+    """
     prefix = f"EXPLAIN ({options}, FORMAT JSON) "
-    with explained_errors(statement, len(prefix)):
+    with explained_errors(statement, len(prefix)), connection.users_names():
         # Binary results are to be had through the extended protocol only.
         cursor = connection.execute(f"{prefix}{statement}".encode(), binary=True)
-        row = cursor.fetchone()
+        try:
+            row = cursor.fetchone()
+        except RecursionError:
+            raise LabError(
+                "the plan is nested too deeply to be read", "Check a part of the statement."
+            ) from None
     assert row is not None
-    document: dict[str, Any] = row[0][0]
-    return document
+    # What has no plan is a mere string.
+    documents = tuple(document for document in row[0] if isinstance(document, dict))
+    if not documents:
+        raise LabError(
+            "the statement has no plan: it is a command, or rules leave nothing of it",
+            "Check the query inside it.",
+            status=ExitStatus.USAGE,
+        )
+    return documents
 
 
 @contextmanager
@@ -49,13 +75,14 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         yield
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise LabError(
-            f"the statement writes: {error.diag.message_primary}",
+            f"the statement writes: {_message(error)}",
             "Only statements that read are executed; without --measure it is not executed at all.",
             status=ExitStatus.USAGE,
         ) from None
     except psycopg.Error as error:
         if _ended_by_server(error):
-            raise LabError(
+            is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
+            raise (StatementCancelled if is_cancelled else LabError)(
                 f"the statement was not finished: {_message(error)}",
                 "Its time limit (statement_timeout), a cancel, a lack of resources, or an end of "
                 "the server: see the server's log.",
@@ -63,7 +90,7 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         place = _place(statement, error.diag.statement_position, prefix_length)
         raise LabError(
             f"the server refuses the statement: {_message(error)}{place}",
-            error.diag.message_hint
+            one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked, with values instead of parameters.",
             status=ExitStatus.USAGE,
         ) from None
@@ -75,7 +102,7 @@ def _ended_by_server(error: psycopg.Error) -> bool:
 
 
 def _message(error: psycopg.Error) -> str:
-    return error.diag.message_primary or str(error).strip()
+    return one_line(error.diag.message_primary or str(error).strip())
 
 
 def _place(statement: str, position: str | None, prefix_length: int) -> str:

@@ -7,12 +7,15 @@ server that an earlier run kept in a folder.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
+from lookahead.conninfo import shown_error
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import LIBRARY, find_stage
+from lookahead.foreign_text import one_line
+from lookahead.guarded_connection import GuardedConnection, connect_guarded
 from lookahead.installation import SUPPORTED_MAJOR, find_installation
 from lookahead.server import PrivateServer
 
@@ -27,19 +30,20 @@ class Target:
         self._dsn = dsn
         self.server = server
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> GuardedConnection:
         """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
         try:
-            connection = self.server.connect() if self.server else self._connect_by_libpq()
+            connection = connect_guarded(self._dsn, "lookahead check")
         except psycopg.OperationalError as error:
             raise LabError(
-                f"no connection to the server: {str(error).strip()}",
+                f"no connection to the server: {shown_error(self._dsn, error)}",
                 "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
                 status=ExitStatus.ENVIRONMENT,
             ) from None
-        except psycopg.ProgrammingError as error:
+        except psycopg.ProgrammingError:
+            # libpq's own words would quote the string, and with it a password.
             raise LabError(
-                f"--dsn is no connection string: {str(error).strip()}",
+                "--dsn is no connection string",
                 'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
                 status=ExitStatus.USAGE,
             ) from None
@@ -51,9 +55,6 @@ class Target:
             connection.close()
             raise
         return connection
-
-    def _connect_by_libpq(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self._dsn, autocommit=True, application_name="lookahead check")
 
 
 def connection_lost(error: psycopg.OperationalError) -> LabError:
@@ -81,10 +82,19 @@ def open_target(
     stage = find_stage(installation, library=library)
     with PrivateServer(installation, stage=stage, directory=directory, keep=True) as server:
         server.start()
-        yield Target("", server)
+        place = server.environment()
+        yield Target(
+            make_conninfo(
+                host=place["PGHOST"],
+                port=place["PGPORT"],
+                user=place["PGUSER"],
+                dbname=place["PGDATABASE"],
+            ),
+            server,
+        )
 
 
-def _load_library(connection: psycopg.Connection[Any]) -> None:
+def _load_library(connection: GuardedConnection) -> None:
     major = connection.info.server_version // 10000
     if major != SUPPORTED_MAJOR:
         raise LabError(
@@ -98,14 +108,14 @@ def _load_library(connection: psycopg.Connection[Any]) -> None:
         connection.execute(f"LOAD '{LIBRARY}'")
     except psycopg.errors.InsufficientPrivilege:
         raise LabError(
-            f"{LIBRARY} is not loaded, and role {connection.info.user} may not load it",
+            f"{LIBRARY} is not loaded, and role {one_line(connection.info.user)} may not load it",
             "Let a superuser run the check, or let one set session_preload_libraries = "
             f"'{LIBRARY}' for this role or database.",
             status=ExitStatus.ENVIRONMENT,
         ) from None
     except psycopg.Error as error:
         raise LabError(
-            f"{LIBRARY} cannot be loaded: {error.diag.message_primary or error}",
+            f"{LIBRARY} cannot be loaded: {one_line(error.diag.message_primary or str(error))}",
             "Install it for this server: make install PG_CONFIG=/path/to/its/pg_config.",
             status=ExitStatus.ENVIRONMENT,
         ) from None
@@ -117,7 +127,7 @@ def _load_library(connection: psycopg.Connection[Any]) -> None:
         )
 
 
-def _knows_lookahead(connection: psycopg.Connection[Any]) -> bool:
+def _knows_lookahead(connection: GuardedConnection) -> bool:
     try:
         connection.execute(_PROBE)
     except psycopg.errors.SyntaxError:

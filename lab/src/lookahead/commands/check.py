@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,30 @@ from typing import Any
 import click
 import psycopg
 
-from lookahead.check.advice import Advice, advise, plan_nodes
+from lookahead.check.advice import Advice, advise
 from lookahead.check.coldness import cold_maker
 from lookahead.check.display import advice_lines, measurement_lines
 from lookahead.check.facts import collect_facts
-from lookahead.check.measure import Measurement, measure
+from lookahead.check.index_rows import add_index_rows
+from lookahead.check.measure import Measurement, MeasurePlan, measure
+from lookahead.check.plan_tree import plan_nodes
 from lookahead.check.statement import explain, read_only
 from lookahead.check.target import Target, connection_lost, open_target
+from lookahead.check.volatility import volatile_functions
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import library_option, pg_config_option, seed_option
 from lookahead.errors import ExitStatus, LabError
+from lookahead.foreign_text import one_line, require_text
+from lookahead.stats import MIN_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 1
-_DEFAULT_PAIRS = 6
+_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 2
+# The fewest that allow a verdict: the user's own statement, perhaps a long one, on a busy server.
+_DEFAULT_PAIRS = MIN_PAIRS
 _MAX_PAIRS = 1000
+_DEFAULT_TIME_LIMIT_S = 60.0
+_MAX_TIME_LIMIT_S = 86400.0
+_STATEMENTS = "Statements"
 
 
 @dataclass(frozen=True)
@@ -36,19 +46,22 @@ class CheckRequest:
     pg_config: Path | None
     library: Path | None
     measures: bool
+    allows_volatile: bool
     cold: bool
     repetitions: int
+    time_limit: float
     seed: int
     as_json: bool
 
     def check_consistency(self) -> None:
         """LabError when options contradict each other."""
-        if self.cold and not self.measures:
-            raise LabError(
-                "--cold needs --measure",
-                "Nothing is executed without it.",
-                status=ExitStatus.USAGE,
-            )
+        for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
+            if given and not self.measures:
+                raise LabError(
+                    f"{option} needs --measure",
+                    "Nothing is executed without it.",
+                    status=ExitStatus.USAGE,
+                )
         if self.dsn is not None and self.directory is not None:
             raise LabError(
                 "--dsn and --directory exclude each other",
@@ -57,7 +70,7 @@ class CheckRequest:
             )
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("statement")
 @click.option(
     "--dsn",
@@ -79,6 +92,12 @@ class CheckRequest:
     help="Execute it with the library on and off in alternation, in read-only transactions.",
 )
 @click.option(
+    "--allow-volatile",
+    "allows_volatile",
+    is_flag=True,
+    help="With --measure: also a statement that calls volatile functions.",
+)
+@click.option(
     "--cold",
     is_flag=True,
     help="With --measure: empty the caches of its tables before each execution. Needs "
@@ -89,7 +108,17 @@ class CheckRequest:
     type=click.IntRange(1, _MAX_PAIRS),
     default=_DEFAULT_PAIRS,
     show_default=True,
-    help="With --measure: executions with each setting.",
+    help="With --measure: pairs of executions, one with the library off and one with it on. One "
+    "more pair compares the rows.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, _MAX_TIME_LIMIT_S, min_open=True),
+    default=_DEFAULT_TIME_LIMIT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --measure: for all executions together. The one under way is cancelled, and the "
+    "pairs that are finished count.",
 )
 @seed_option("Seed of the interval.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -98,39 +127,97 @@ def check(context: CommandContext, /, **options: Any) -> None:
     """Would the library help this statement on this server?
 
     Shows for each scan of its plan what the library would do, or why the scan stays with
-    PostgreSQL. The statement is not executed unless --measure is given. A STATEMENT of "-" is read
-    from standard input.
+    PostgreSQL; how many pages of the table it reads, to within a factor of 2, or that this does not
+    follow from the statistics; and whether it would gain. The statement is not executed unless
+    --measure is given; planning it can call functions declared immutable or stable. A STATEMENT of
+    "-" is read from standard input.
 
-    Exit status: 0 whatever the verdict; 1 the execution failed, or the rows differ; 2 the server
-    refuses the statement, or it writes and was to be measured; 3 no connection, no library.
+    A read-only transaction changes no table. It does not prevent what functions do beside them:
+    replication slots, files, signals and messages to other processes and servers. So --measure
+    refuses statements that call volatile functions, unless --allow-volatile is given, and believes
+    what functions are declared as. Connect as a role that may do no more than the statement needs.
+
+    Exit status: 0 whatever the verdict; 1 the execution failed, the time limit came before the
+    first pair was complete, or the rows differ; 2 wrong options, the server refuses the statement,
+    or it was to be measured and writes or calls volatile functions; 3 no connection, no library, or
+    no way to empty caches; 130 interrupted.
     """
     request = CheckRequest(**options)
     request.check_consistency()
     text = request.statement
     if text == "-":
-        text = sys.stdin.read()
+        text = sys.stdin.buffer.read().decode(errors="surrogateescape")
+    require_text(text, "the statement")
+    require_text(request.dsn or "", "--dsn")
     try:
-        advice, measurement = _check(request, text)
+        advice, measurement = _check(context, request, text)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
     _show(context, text, advice, measurement, as_json=request.as_json)
 
 
-def _check(request: CheckRequest, statement: str) -> tuple[Advice, Measurement | None]:
+def _check(
+    context: CommandContext, request: CheckRequest, statement: str
+) -> tuple[Advice, Measurement | None]:
     place = (request.dsn, request.directory, request.pg_config, request.library)
     with open_target(*place) as target:
         plan, advice = _advise(target, statement)
         if not request.measures:
             return advice, None
         _refuse_to_write(plan)
+        if not request.allows_volatile:
+            _refuse_volatile(target, statement)
         maker = cold_maker(target, plan) if request.cold else None
-        return advice, measure(target, statement, request.repetitions, request.seed, maker)
+        times = MeasurePlan(request.repetitions, request.time_limit, request.seed)
+        return advice, _measure(context, target, statement, times, maker)
+
+
+def _measure(
+    context: CommandContext,
+    target: Target,
+    statement: str,
+    times: MeasurePlan,
+    maker: Callable[[], str] | None,
+) -> Measurement:
+    terminal = context.terminal
+    terminal.step(
+        f"executes the statement {times.executions} times, at most {times.time_limit_s:g} s in all"
+    )
+    with terminal.progress(times.executions) as bar:
+        begun = 0
+
+        def report(text: str) -> None:
+            nonlocal begun
+            if begun:
+                bar.advance()
+            begun += 1
+            bar.describe(text)
+            terminal.log_only(text)
+
+        return measure(target, statement, times, maker, report)
 
 
 def _advise(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
     with target.connect() as connection, read_only(connection):
-        plan: dict[str, Any] = explain(connection, statement, "VERBOSE, LOOKAHEAD")["Plan"]
-        return plan, advise(plan, collect_facts(connection, plan))
+        documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
+        # Rules can make several statements of one: a node above their plans.
+        plans = [document["Plan"] for document in documents]
+        plan = {"Node Type": _STATEMENTS, "Plans": plans}
+        facts = collect_facts(connection, plan)
+        add_index_rows(connection, statement, plans)
+        return plan, advise(plan, facts)
+
+
+def _refuse_volatile(target: Target, statement: str) -> None:
+    with target.connect() as connection, read_only(connection):
+        found = volatile_functions(connection, statement)
+    if found:
+        raise LabError(
+            f"the statement calls volatile functions: {', '.join(map(one_line, found))}",
+            "A read-only transaction does not undo what they do beside tables. --allow-volatile "
+            "executes it nevertheless; without --measure it is not executed at all.",
+            status=ExitStatus.USAGE,
+        )
 
 
 def _refuse_to_write(plan: dict[str, Any]) -> None:
@@ -138,6 +225,12 @@ def _refuse_to_write(plan: dict[str, Any]) -> None:
         raise LabError(
             "the statement writes: its plan modifies a table",
             "Only statements that read are executed; leave --measure out.",
+            status=ExitStatus.USAGE,
+        )
+    if len(plan["Plans"]) != 1:
+        raise LabError(
+            "the statement cannot be measured: rules make several statements of it",
+            "Measure one of them; leave --measure out.",
             status=ExitStatus.USAGE,
         )
 

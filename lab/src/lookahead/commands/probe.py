@@ -92,7 +92,11 @@ _MAX_RATE_MB = 1_000_000
 )
 @seed_option("Seed of the places, the order and the intervals.")
 @click.option(
-    "--force", "forced", is_flag=True, help="Also on a standby, a busy device or a busy server."
+    "--force",
+    "forced",
+    is_flag=True,
+    help="Also on a standby, a busy device or a busy server; --read-ahead also while a PostgreSQL "
+    "runs.",
 )
 @pass_command_context
 def probe(context: CommandContext, /, **options: Any) -> None:

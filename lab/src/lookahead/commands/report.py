@@ -1,5 +1,6 @@
 """`lookahead report RESULT...`: make the page again from result files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -32,17 +33,30 @@ def report(context: CommandContext, results: tuple[Path, ...], output: Path | No
     """
     texts = [(path, read_text(path)) for path in results]
     target = output or results[0].with_suffix(".html")
+    try:
+        page = _write(texts, target)
+    except (ValueError, ArithmeticError) as error:
+        # Numbers of the right type that no run writes, such as a negative time.
+        names = ", ".join(f'"{path}"' for path in results)
+        raise LabError(
+            f"{names} cannot be worked out: {error}",
+            "Copy the file again from where it was written, or repeat the run.",
+            status=ExitStatus.BAD_FILE,
+        ) from None
+    context.terminal.result(f"page: {page}")
+
+
+def _write(texts: Sequence[tuple[Path, str]], target: Path) -> Path:
+    """Write the page of these files; returns its path."""
     probes = [schema_of(text, str(path)) == PROBE_SCHEMA for path, text in texts]
     if all(probes):
         found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
-        page = write_probe_page(found, target)
-    elif any(probes):
+        return write_probe_page(found, target)
+    if any(probes):
         raise LabError(
             "results of `run` and of `probe` do not go on one page",
             "Make a page of each kind.",
             status=ExitStatus.USAGE,
         )
-    else:
-        runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
-        page = write_page(runs, target)
-    context.terminal.result(f"page: {page}")
+    runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
+    return write_page(runs, target)

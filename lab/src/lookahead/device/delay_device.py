@@ -29,19 +29,22 @@ _SPARE_BYTES = 2**30
 class DelayDevice(LoopDisk):
     """The device, made on entry; raises LabError where the machine does not permit it.
 
-    `directory` is where its folder is made (None: the temporary directory).
+    `directory` is where its folder is made.
     """
 
     what = "delay device"
     needs = "FUSE and loop devices"
 
-    def __init__(self, size_bytes: int, latency_us: int, directory: Path | None = None) -> None:
+    def __init__(self, size_bytes: int, latency_us: int, directory: Path) -> None:
         super().__init__(size_bytes, directory)
         self.latency_us = latency_us
         self._server: subprocess.Popen[str] | None = None
 
     def _check_permitted(self) -> None:
         check_permitted(self.size_bytes)
+
+    def _check_place(self, place: Path) -> None:
+        """The content is in memory: any place will do."""
 
     def _make_file(self, file: Path) -> None:
         """A file whose content is in memory, served with delay."""
@@ -87,7 +90,7 @@ def check_permitted(size_bytes: int) -> None:
             )
     for place, what in ((Path("/dev/fuse"), "FUSE"), (Path("/dev/loop-control"), "loop devices")):
         if not place.exists():
-            raise DelayDevice(size_bytes, 0).not_permitted(
+            raise DelayDevice(size_bytes, 0, Path()).not_permitted(
                 f"the kernel offers no {what} here ({place} is missing)"
             )
     available = available_memory_bytes()

@@ -20,21 +20,31 @@ from types import TracebackType
 from typing import Self
 
 from lookahead.account import own_account
+from lookahead.data_place import SERVER_BYTES, check_direct_reads, check_space
 from lookahead.device import delay_janitor
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.janitor_process import JanitorProcess
+from lookahead.safe_files import own_place
+
+
+def disk_bytes(needed_bytes: int) -> int:
+    """How large a disk must be for a server that needs so much beside its data directory.
+
+    Of ext4 1.6 % are inodes, and the journal of one of some GB is 128 MB; with some allowance.
+    """
+    return int(1.03 * (needed_bytes + SERVER_BYTES)) + 200_000_000
 
 
 class LoopDisk:
     """The disk, made on entry; raises LabError where the machine does not permit it.
 
-    `directory` is where its folder is made (None: the temporary directory).
+    `directory` is where its folder is made.
     """
 
     what = "loop disk"
     needs = "loop devices"
 
-    def __init__(self, size_bytes: int, directory: Path | None = None) -> None:
+    def __init__(self, size_bytes: int, directory: Path) -> None:
         self.size_bytes = size_bytes
         self._directory = directory
         self._folder = Path()
@@ -43,11 +53,12 @@ class LoopDisk:
 
     def __enter__(self) -> Self:
         self._check_permitted()
+        place = own_place(self._directory / "new").parent
         try:
-            if self._directory is not None:
-                self._directory.mkdir(parents=True, exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
+            self._check_place(place)
             prefix = f"lookahead-{self.what.split()[0]}-"
-            self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self._directory))
+            self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         except OSError as error:
             raise LabError(
                 f"cannot make a folder for the {self.what}: {error}",
@@ -87,7 +98,8 @@ class LoopDisk:
         """An ext4 on the device, mounted."""
         self.disk.mkdir()
         # Everything is written at once rather than behind the server's back later.
-        self._run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,nodiscard", str(self.loop))
+        options = ("-m", "0", "-E", "lazy_itable_init=0,nodiscard")  # no share kept for root
+        self._run("mkfs.ext4", "-q", *options, str(self.loop))
         self._run("mount", str(self.loop), str(self.disk))
         self.disk.chmod(0o755)
 
@@ -102,6 +114,10 @@ class LoopDisk:
     def _check_permitted(self) -> None:
         if os.geteuid() != 0:
             raise self.not_permitted("it needs root")
+
+    def _check_place(self, place: Path) -> None:
+        check_space(place, self.size_bytes)
+        check_direct_reads(place)
 
     def _make_file(self, file: Path) -> None:
         """The file below the loop device: here all of it, so that no read meets a hole."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from lookahead.device.identity import DeviceId
 from lookahead.errors import ExitStatus, LabError
 from lookahead.results import write_atomically
+from lookahead.safe_files import opened_folder, read_file
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 BLOCK_BYTES = 8192
@@ -42,7 +43,9 @@ _INTEGERS = {
 }
 _DEPTH_KEYS = {f"iops_at_depth_{depth}": depth for depth in DEPTHS}
 _IOPS_BOUNDS = (0.1, 100e6)
-_REQUIRED = (*_TEXTS, *_NUMBERS, *_INTEGERS, "iops_at_depth_1")
+_OPTIONAL = ("random_read_latency_us", "request_blocks", "gap_limit")
+_REQUIRED = {*_TEXTS, *_NUMBERS, *_INTEGERS} - {*_OPTIONAL}
+_KNOWN = {*_REQUIRED, *_OPTIONAL, *_DEPTH_KEYS}
 
 _COMMENT = """\
 # What the devices of this machine can do, for pg_lookahead.device_profile.
@@ -62,19 +65,25 @@ class DepthRate:
 class DeviceProfile:
     """One device: who it is, and what was measured. `bandwidth_mb` is in 10^6 bytes per second.
 
-    `depth`, `request_blocks` and `gap_limit` (in blocks of 8 kB) are what the extension works with;
-    `rates` are of each depth measured, in ascending order.
+    `depth`, the rate at it and `bandwidth_mb` are what scans work with; the extension shows the
+    others where the file has them. `request_blocks` and `gap_limit` are in blocks of 8 kB; `rates`
+    are of each depth measured, in ascending order.
     """
 
     device: DeviceId
     machine: str
     measured_at: str
-    random_read_latency_us: float
+    random_read_latency_us: float | None
     bandwidth_mb: float
     depth: int
-    request_blocks: int
-    gap_limit: int
+    request_blocks: int | None
+    gap_limit: int | None
     rates: tuple[DepthRate, ...]
+
+    @property
+    def iops(self) -> float:
+        """Random reads per second at `depth`."""
+        return next(rate.iops for rate in self.rates if rate.depth == self.depth)
 
     def is_of(self, other: "DeviceProfile") -> bool:
         """Whether both are of one device on one machine."""
@@ -121,7 +130,8 @@ def read_profiles(path: Path) -> tuple[DeviceProfile, ...]:
     try:
         if not path.parent.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f'there is no folder "{path.parent}"')
-        return parse_profiles(path.read_text(encoding="ascii"))
+        with opened_folder(path.parent) as folder:
+            return parse_profiles(read_file(folder, path.name).decode("ascii"))
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
@@ -141,25 +151,29 @@ def merge_into(path: Path, profile: DeviceProfile) -> None:
             f'"{path}" has {_MAX_SECTIONS} devices already',
             "Take sections out of it that no tablespace needs.",
         )
-    write_atomically(path, format_profiles((*kept, profile)))
     # Whatever the umask: the extension refuses a file that others may write to.
-    path.chmod(0o644)
+    write_atomically(path, format_profiles((*kept, profile)), mode=0o644)
 
 
 def _format(profile: DeviceProfile) -> str:
     device = profile.device
-    lines = [
-        f"[device {device.major}:{device.minor}]",
-        f"machine = {profile.machine}",
-        f"identity = {device.identity}",
-        f"measured_at = {profile.measured_at}",
-        f"random_read_latency_us = {profile.random_read_latency_us:.1f}",
-        f"bandwidth_mb = {profile.bandwidth_mb:.1f}",
-        f"depth = {profile.depth}",
-        f"request_blocks = {profile.request_blocks}",
-        f"gap_limit = {profile.gap_limit}",
+    values: dict[str, str | float | None] = {
+        "machine": profile.machine,
+        "identity": device.identity,
+        "measured_at": profile.measured_at,
+        "random_read_latency_us": profile.random_read_latency_us,
+        "bandwidth_mb": profile.bandwidth_mb,
+        "depth": profile.depth,
+        "request_blocks": profile.request_blocks,
+        "gap_limit": profile.gap_limit,
+        **{f"iops_at_depth_{rate.depth}": rate.iops for rate in profile.rates},
+    }
+    lines = [f"[device {device.major}:{device.minor}]"]
+    lines += [
+        f"{name} = {value:.1f}" if isinstance(value, float) else f"{name} = {value}"
+        for name, value in values.items()
+        if value is not None
     ]
-    lines += [f"iops_at_depth_{rate.depth} = {rate.iops:.1f}" for rate in profile.rates]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -182,8 +196,7 @@ def _parse_section(name: str, body: str) -> DeviceProfile:
     if number is None or int(number[1]) > _MAX_MAJOR or int(number[2]) > _MAX_MINOR:
         raise ProfileError(f"[{name}] is neither [device MAJOR:MINOR] nor [end]")
     values = _assignments(body)
-    known = {*_REQUIRED, *_DEPTH_KEYS}
-    for wrong in (set(_REQUIRED) - set(values)) | (set(values) - known):
+    for wrong in (_REQUIRED - set(values)) | (set(values) - _KNOWN):
         raise ProfileError(f"[{name}]: {wrong} is missing or unknown")
     for key, shape in _TEXTS.items():
         if not shape.fullmatch(values[key]):
@@ -194,8 +207,14 @@ def _parse_section(name: str, body: str) -> DeviceProfile:
         for key, depth in _DEPTH_KEYS.items()
         if key in values
     )
-    numbers = {key: _number(values[key], bounds, key) for key, bounds in _NUMBERS.items()}
-    integers = {key: _integer(values[key], bounds, key) for key, bounds in _INTEGERS.items()}
+    numbers = {
+        key: _number(values[key], bounds, key) for key, bounds in _NUMBERS.items() if key in values
+    }
+    integers = {
+        key: _integer(values[key], bounds, key)
+        for key, bounds in _INTEGERS.items()
+        if key in values
+    }
     if integers["depth"] not in {rate.depth for rate in rates}:
         raise ProfileError(f"[{name}]: the IOPS at its depth are missing")
     return DeviceProfile(
@@ -203,11 +222,11 @@ def _parse_section(name: str, body: str) -> DeviceProfile:
         machine=values["machine"],
         measured_at=values["measured_at"],
         rates=rates,
-        random_read_latency_us=numbers["random_read_latency_us"],
+        random_read_latency_us=numbers.get("random_read_latency_us"),
         bandwidth_mb=numbers["bandwidth_mb"],
         depth=integers["depth"],
-        request_blocks=integers["request_blocks"],
-        gap_limit=integers["gap_limit"],
+        request_blocks=integers.get("request_blocks"),
+        gap_limit=integers.get("gap_limit"),
     )
 
 

@@ -1,25 +1,35 @@
 """Setting the operating system's read-ahead of a disk for an experiment, and putting it back.
 
 The setting belongs to the machine, not to us. It is put back when the experiment ends, fails or is
-interrupted. Against a kill -9 a journal is written before the setting is touched: the next run
+interrupted, and when it is killed: by a janitor process (read_ahead_janitor.py), at once. Should
+that be killed too, there is a journal, written before the setting is touched: the next command
 finds it, sees that its writer is gone, and restores. The kernel forgets the setting at a reboot,
 so a journal of an earlier boot is void; so is one whose value somebody has changed again since.
 """
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lookahead.device import read_ahead_janitor
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import ExitStatus, LabError
+from lookahead.janitor_process import JanitorProcess
+from lookahead.postmasters import check_undisturbed
+from lookahead.safe_files import opened_folder, read_file, replace_file
 
 # The kernel stores pages in an unsigned long; more than 1 GB is a slip of the finger.
 MAX_READ_AHEAD_KB = 1024 * 1024
 _SYS_BLOCK = Path("/sys/block")
 _PROC = Path("/proc")
+# Root's own, whatever home `sudo` left in the environment. A reboot empties it, and voids journals.
+_STATE_OF_ROOT = Path("/run/lookahead")
+_PREFIX, _SUFFIX = "read-ahead-", ".json"
+# The kernel keeps whole pages.
+_PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 @dataclass(frozen=True)
@@ -38,17 +48,22 @@ class ReadAhead:
     """The read-ahead of one disk. `sys_block` and `proc` are replaced in tests."""
 
     def __init__(
-        self, disk: str, journal: Path, *, sys_block: Path = _SYS_BLOCK, proc: Path = _PROC
+        self,
+        disk: str,
+        journal: Path,
+        *,
+        sys_block: Path | None = None,
+        proc: Path | None = None,
     ) -> None:
         self._disk = disk
         self._journal = journal
-        self._file = sys_block / disk / "queue" / "read_ahead_kb"
-        self._proc = proc
+        self._file = (sys_block or _SYS_BLOCK) / disk / "queue" / "read_ahead_kb"
+        self._proc = proc or _PROC
 
     @classmethod
     def of(cls, device: BlockDevice) -> "ReadAhead":
-        """The read-ahead of a device's disk, with its journal in the user's state folder."""
-        return cls(device.disk, state_folder() / f"read-ahead-{device.disk}.json")
+        """The read-ahead of a device's disk, with its journal in the state folder."""
+        return cls(device.disk, state_folder() / f"{_PREFIX}{device.disk}{_SUFFIX}")
 
     def read_kb(self) -> int:
         """The value in effect, in kB."""
@@ -68,26 +83,38 @@ class ReadAhead:
                 status=ExitStatus.ENVIRONMENT,
             )
 
+    def check_undisturbed(self, sizes_kb: Sequence[int], *, forced: bool) -> str | None:
+        """LabError when another server runs and a size is not in effect, unless it is forced.
+
+        Returns what was said against it when it is forced, None when there is nothing.
+        """
+        current_kb = self.read_kb()
+        if all(size_kb == current_kb for size_kb in sizes_kb):
+            return None
+        deed = f"changing the read-ahead of {self._disk}"
+        return check_undisturbed(deed, "--read-ahead", forced=forced)
+
     @contextmanager
     def changed_to(self, size_kb: int) -> Iterator[None]:
         """Have `size_kb` in effect within the block; restored whatever happens in it.
 
         Raises LabError when it may not be set or another live run has it changed.
         """
+        self.restore_interrupted()
         original_kb = self.read_kb()
+        size_kb -= size_kb % _PAGE_KB
         if size_kb == original_kb:
             yield
             return
         self.check_permitted(size_kb)
-        self.restore_interrupted()
+        self._write_journal(original_kb, size_kb)
+        janitor = self._start_janitor(original_kb, size_kb)
         try:
-            self._write_journal(original_kb, size_kb)
             self._set_kb(size_kb)
             yield
         finally:
-            if self.read_kb() != original_kb:
-                self._set_kb(original_kb)
-            self._remove_journal()
+            if not janitor.finish():
+                raise self._cannot_set(original_kb, "its janitor failed")
 
     def restore_interrupted(self) -> int | None:
         """Put back what a killed run left changed; returns the restored value in kB, else None.
@@ -107,20 +134,33 @@ class ReadAhead:
                 status=ExitStatus.ENVIRONMENT,
             )
         restored = None
-        if same_boot and self.read_kb() == entry.changed_kb and self.is_permitted():
+        if same_boot and self.read_kb() == entry.changed_kb:
+            if not self.is_permitted():  # it stays for somebody who may
+                return None
             self._set_kb(entry.original_kb)
             restored = entry.original_kb
         self._remove_journal()
         return restored
 
+    def _start_janitor(self, original_kb: int, changed_kb: int) -> JanitorProcess:
+        arguments = (self._file, changed_kb, original_kb, self._journal)
+        try:
+            return JanitorProcess(read_ahead_janitor.__file__, *arguments)
+        except OSError as error:
+            self._remove_journal()
+            raise self._cannot_set(changed_kb, error.strerror) from None
+
     def _set_kb(self, size_kb: int) -> None:
         try:
             self._file.write_text(f"{size_kb}\n")
         except OSError as error:
-            raise LabError(
-                f"cannot set the read-ahead of {self._disk} to {size_kb} kB: {error.strerror}",
-                f"Set it by hand: echo {size_kb} > {self._file}",
-            ) from None
+            raise self._cannot_set(size_kb, error.strerror) from None
+
+    def _cannot_set(self, size_kb: int, reason: str | None) -> LabError:
+        return LabError(
+            f"cannot set the read-ahead of {self._disk} to {size_kb} kB: {reason}",
+            f"Set it by hand: echo {size_kb} > {self._file}",
+        )
 
     def _write_journal(self, original_kb: int, changed_kb: int) -> None:
         entry = JournalEntry(
@@ -132,21 +172,20 @@ class ReadAhead:
             boot_id=self._boot_id(),
         )
         try:
-            self._journal.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._journal.with_suffix(".new")
-            temporary.write_text(json.dumps(asdict(entry)))
-            temporary.replace(self._journal)
+            with opened_folder(self._journal.parent, make=True) as folder:
+                replace_file(folder, self._journal.name, json.dumps(asdict(entry)).encode())
         except OSError as error:
             raise LabError(
                 f'cannot write "{self._journal}": {error.strerror}',
                 "Read-ahead is only changed when the old value is kept there; "
-                "leave --read-ahead out or set XDG_STATE_HOME to a writable folder.",
+                "leave --read-ahead out, or (not as root) set XDG_STATE_HOME to a writable folder.",
                 status=ExitStatus.ENVIRONMENT,
             ) from None
 
     def _read_journal(self) -> JournalEntry | None:
         try:
-            return JournalEntry(**json.loads(self._journal.read_text()))
+            with opened_folder(self._journal.parent) as folder:
+                return JournalEntry(**json.loads(read_file(folder, self._journal.name)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError):
@@ -157,8 +196,11 @@ class ReadAhead:
             ) from None
 
     def _remove_journal(self) -> None:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            self._journal.unlink()
+        with (
+            suppress(FileNotFoundError, NotADirectoryError),
+            opened_folder(self._journal.parent) as folder,
+        ):
+            os.unlink(self._journal.name, dir_fd=folder)
 
     def _boot_id(self) -> str:
         return (self._proc / "sys/kernel/random/boot_id").read_text().strip()
@@ -176,8 +218,25 @@ class ReadAhead:
         return int(text.rpartition(")")[2].split()[19])
 
 
+def restore_abandoned() -> list[str]:
+    """Put back what killed runs left changed, on all disks; what was done, to be shown.
+
+    Of a run that is alive, and of a journal that cannot be read, whoever measures that disk hears.
+    """
+    done = []
+    for journal in sorted(state_folder().glob(f"{_PREFIX}*{_SUFFIX}")):
+        disk = journal.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        with suppress(LabError, OSError):
+            restored_kb = ReadAhead(disk, journal).restore_interrupted()
+            if restored_kb is not None:
+                done.append(f"read-ahead of {disk} put back after a killed run: {restored_kb} kB")
+    return done
+
+
 def state_folder() -> Path:
-    """Where the lab keeps what must outlive a run: $XDG_STATE_HOME/lookahead."""
+    """Where the lab keeps what must outlive a run: of a user, $XDG_STATE_HOME/lookahead."""
+    if os.geteuid() == 0:
+        return _STATE_OF_ROOT
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
     return home / "lookahead"

@@ -50,7 +50,6 @@ class SizeDefaults:
     settings: tuple[int, ...]
     io_methods: tuple[str, ...]
     rounds: int
-    common_read_ahead: bool
 
 
 _ALL_SHARES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.42, 0.5, 0.75, 1.0)
@@ -58,7 +57,7 @@ _ALL_SETTINGS = (0, 1, 16, 64, 256)
 # Bitmaps of the full table are lossy at 4 MB, as in the article; of the smaller ones at less.
 DEFAULTS: dict[Size, SizeDefaults] = {
     "demo": SizeDefaults(
-        40_000, (0.1, 0.42), ("uniform",), ("64MB",), PLANS[:2], (), ("worker",), 4, False
+        40_000, (0.1, 0.42), ("uniform",), ("64MB",), PLANS[:2], (), ("worker",), 4
     ),
     "quick": SizeDefaults(
         70_000,
@@ -69,10 +68,9 @@ DEFAULTS: dict[Size, SizeDefaults] = {
         _ALL_SETTINGS,
         ("worker",),
         4,
-        False,
     ),
     "full": SizeDefaults(
-        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 4, True
+        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 4
     ),
 }
 
@@ -104,7 +102,6 @@ def _wanted(request: BitmapScanRequest, defaults: SizeDefaults) -> SizeDefaults:
         settings=defaults.settings if request.settings is None else request.settings,
         io_methods=request.io_methods or defaults.io_methods,
         rounds=request.repetitions or defaults.rounds,
-        common_read_ahead=defaults.common_read_ahead,
     )
 
 
@@ -118,9 +115,7 @@ class _BitmapScan:
         self._io_methods = available_methods(
             run, wanted.io_methods, explicit=request.io_methods is not None
         )
-        self._read_aheads = ReadAheads(
-            run, request.read_aheads_kb or (), common=wanted.common_read_ahead
-        )
+        self._read_aheads = ReadAheads(run, request.read_aheads_kb or ())
         self._selections = selections_for(wanted.shares, wanted.layouts)
         self._pages: dict[int, list[int]] = {}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 
+from lookahead.account import acting_as_owner
 from lookahead.build_comparisons import (
     build_scenarios_of,
     compare_validated_builds,
@@ -231,7 +232,6 @@ class _IndexBuild:
             wal = f"SELECT pg_current_wal_insert_lsn() - '{position}'::pg_lsn"
             wal_bytes = int(_value(builder, wal))
             built = _count_builds(builder, key, arm)
-            file = self._file(builder, key.index)
             sample = BuildSample(
                 scenario=scenario,
                 pair=pair,
@@ -244,14 +244,15 @@ class _IndexBuild:
                 peak_memory_bytes=watch.peak_memory_bytes,
                 workers_seen=watch.workers_seen,
                 phases=watch.phases,
-                pages_sha256=pages_sha256(file) if pair == 0 else None,
+                pages_sha256=self._pages_sha256(builder, key.index) if pair == 0 else None,
             )
             builder.execute(key.drop)
         return sample
 
-    def _file(self, connection: psycopg.Connection[Any], relation: str) -> Path:
+    def _pages_sha256(self, connection: psycopg.Connection[Any], relation: str) -> str:
         path = str(_value(connection, f"SELECT pg_relation_filepath('{relation}')"))
-        return self._server.data_directory / path
+        with acting_as_owner(self._server.data_directory):
+            return pages_sha256(self._server.data_directory / path)
 
     def _available(self, connection: psycopg.Connection[Any]) -> list[BuildKey]:
         """The keys to measure, without those that need what the server lacks."""

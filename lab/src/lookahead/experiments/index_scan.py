@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
-from lookahead.experiments.cold_restarts import ColdRestarts
+from lookahead.experiments.cold_restarts import restart_cold
 from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import IndexScanRequest
@@ -112,13 +112,10 @@ class _IndexScan:
         self._patterns = patterns
         self._parameters = run.document.parameters
         self._generator = random.Random(self._parameters.seed)
-        self._cold = ColdRestarts(run)
         self._io_methods = available_methods(
             run, self._parameters.io_methods, explicit=explicit_methods
         )
-        self._read_aheads = ReadAheads(
-            run, self._parameters.read_aheads_kb, common=defaults.common_read_ahead
-        )
+        self._read_aheads = ReadAheads(run, self._parameters.read_aheads_kb)
 
     def measure(self) -> None:
         """Build the table, then take all samples."""
@@ -180,7 +177,7 @@ class _IndexScan:
     def _sample(
         self, scenario: Scenario, statement: ScanStatement, pair: int, arm: Arm
     ) -> ScanSample:
-        cold = self._cold.restart({"io_method": scenario.io_method})
+        cold = restart_cold(self._run, {"io_method": scenario.io_method})
         device = self._run.device.name if self._run.device else None
         with self._server.connect() as connection:
             choose_arm(connection, arm)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lookahead.device.delay_device import DelayDevice
+from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.read_probe import probe_overlap
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
@@ -23,13 +24,11 @@ from lookahead.render import Terminal
 MIN_READS_AT_ONCE = 32
 _PROBE_DEPTH = 64
 _PROBE_SECONDS = 2
-# A data directory without tables, its WAL, the file system itself.
-_OTHER_BYTES = 400_000_000
 # A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
 DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(12_000, Patterns((1_000,), (), ()), ("worker",), 4, False),
-    "quick": SizeDefaults(48_000, Patterns((1_000, 5_000), (100,), ()), IO_METHODS, 4, False),
-    "full": SizeDefaults(125_000, Patterns((1_000, 10_000), (1, 100), ()), IO_METHODS, 6, False),
+    "demo": SizeDefaults(12_000, Patterns((1_000,), (), ()), ("worker",), 4),
+    "quick": SizeDefaults(48_000, Patterns((1_000, 5_000), (100,), ()), IO_METHODS, 4),
+    "full": SizeDefaults(125_000, Patterns((1_000, 10_000), (1, 100), ()), IO_METHODS, 6),
 }
 
 
@@ -38,7 +37,7 @@ def run_latency(request: LatencyRequest, terminal: Terminal) -> Path:
     scans = request.scans
     defaults = DEFAULTS[scans.run.size]
     patterns = wanted_patterns(scans, defaults)
-    size_bytes = int(SPACE_FACTOR * table_bytes(defaults.table_pages)) + _OTHER_BYTES
+    size_bytes = disk_bytes(int(SPACE_FACTOR * table_bytes(defaults.table_pages)))
     with DelayDevice(size_bytes, request.latency_us, scans.run.directory) as device:
         facts = _prove_overlap(device, terminal)
         device.make_file_system()

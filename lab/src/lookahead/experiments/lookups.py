@@ -3,9 +3,9 @@
 pgbench with a prepared statement, from a cold start; it logs the time of every transaction.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
+from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
 from lookahead.experiments.wide_table import WIDE
 from lookahead.server import PrivateServer
@@ -26,10 +26,10 @@ def measure_lookups(
     seconds: int,
 ) -> LookupSample:
     """Look rows up for `seconds` on a server that was made cold; LabError when pgbench fails."""
-    prefix = server.data_directory / _LOG_PREFIX
-    script = server.directory / "lookup.sql"
-    script.write_text(f"\\set key random(1, {rows})\nSELECT id, pad FROM {WIDE} WHERE id = :key;\n")
-    script.chmod(0o644)  # the server's account reads it
+    prefix = server.work_directory / _LOG_PREFIX
+    script = server.write_file(
+        "lookup.sql", f"\\set key random(1, {rows})\nSELECT id, pad FROM {WIDE} WHERE id = :key;\n"
+    )
     try:
         server.run_client(
             "pgbench",
@@ -38,10 +38,9 @@ def measure_lookups(
             *("-f", script),
             env={"PGOPTIONS": f"-c pg_lookahead.enabled={library}"},
         )
-        times = sorted(_times_ms(prefix.parent.glob(f"{_LOG_PREFIX}.*")))
+        times = sorted(_times_ms(server.work_directory))
     finally:
-        for path in prefix.parent.glob(f"{_LOG_PREFIX}.*"):
-            path.unlink()
+        _remove_logs(server.work_directory)
     if not times:
         raise LabError("pgbench looked nothing up", "Give it more --seconds.")
     return LookupSample(
@@ -57,8 +56,16 @@ def measure_lookups(
     )
 
 
-def _times_ms(logs: Iterable[Path]) -> list[float]:
-    return [time for log in logs for time in parse_log(log.read_text())]
+def _times_ms(folder: Path) -> list[float]:
+    with acting_as_owner(folder):
+        texts = [log.read_text() for log in folder.glob(f"{_LOG_PREFIX}.*")]
+    return [time for text in texts for time in parse_log(text)]
+
+
+def _remove_logs(folder: Path) -> None:
+    with acting_as_owner(folder):
+        for path in folder.glob(f"{_LOG_PREFIX}.*"):
+            path.unlink()
 
 
 def parse_log(text: str) -> list[float]:

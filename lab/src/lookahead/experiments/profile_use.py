@@ -6,8 +6,6 @@ from lookahead.device.profile import parse_profiles
 from lookahead.errors import ExitStatus, LabError
 from lookahead.server import PrivateServer
 
-_BLOCK_KB = 8
-
 
 def copy_profile(server: PrivateServer, profile: Path) -> str:
     """Have the server use a copy from its next start on; returns what the profile says.
@@ -25,13 +23,11 @@ def copy_profile(server: PrivateServer, profile: Path) -> str:
             "Name a file that `lookahead probe --profile FILE` has written.",
             status=ExitStatus.ENVIRONMENT,
         ) from None
-    copy = server.directory / "device.profile"
-    copy.write_text(text, encoding="ascii")
-    copy.chmod(0o644)  # whatever the umask: others may not write to it
+    copy = server.write_file("device.profile", text)
     server.configure({"pg_lookahead.device_profile": str(copy)})
     devices = "; ".join(
-        f"{one.measured_at}, depth {one.depth}, requests of {one.request_blocks * _BLOCK_KB} kB, "
-        f"gap limit {one.gap_limit}"
+        f"{one.measured_at}, depth {one.depth}, {one.iops:,.0f} reads/s, "
+        f"{one.bandwidth_mb:,.0f} MB/s"
         for one in found
     )
     return f"device profile in use: {devices or 'of no device'}"

@@ -17,19 +17,22 @@ Size = Literal["demo", "quick", "full"]
 class RunRequest:
     """The options that all experiments share.
 
-    `directory` is where the server's folder is made (None: the temporary directory), `output` the
-    folder for the result file, `profile` a device profile for the server, `command` the exact
-    command line.
+    `directory` is where the server's folder is made, `output` the folder for the result file,
+    `profile` a device profile for the server. With `drops_caches` data are made cold by emptying
+    all caches of the machine. `forced`: what the machine is asked for is done although another
+    PostgreSQL runs on it. `command` is the exact command line.
     """
 
     size: Size
     pg_config: Path | None
     library: Path | None
     output: Path
-    directory: Path | None
+    directory: Path
     profile: Path | None
     seed: int
     keep: bool
+    drops_caches: bool
+    forced: bool
     command: tuple[str, ...]
 
 

@@ -10,8 +10,8 @@ gone afterwards and the file holds what was measured; without a single sample it
 """
 
 import hashlib
-import shutil
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,14 +22,17 @@ import psycopg
 
 import lookahead
 from lookahead.build_comparisons import compare_builds
+from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold
 from lookahead.comparisons import compare_controls, compare_scans
+from lookahead.data_place import check_can_be_cold, check_place
 from lookahead.device.block_device import BlockDevice
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, last_lines
 from lookahead.experiments.profile_use import copy_profile
 from lookahead.experiments.request import RunRequest
-from lookahead.extension import LIBRARY, Stage, find_stage
+from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
+from lookahead.postmasters import check_undisturbed
 from lookahead.render import Terminal
 from lookahead.results import (
     SCHEMA,
@@ -58,7 +61,10 @@ _SETTINGS_QUERY = """
 
 
 class Run:
-    """A run under way: its server, the device below it, its result so far."""
+    """A run under way: its server, the device below it, its result so far.
+
+    `forced`: what the machine is asked for is done beside another PostgreSQL too.
+    """
 
     def __init__(
         self,
@@ -66,12 +72,15 @@ class Run:
         document: ResultDocument,
         file: ResultFile,
         terminal: Terminal,
+        *,
+        forced: bool,
     ) -> None:
         self.server = server
         self.installation: Installation = server.installation
         self.device: BlockDevice | None = block_device_of(server.directory)
         self.document = document
         self.terminal = terminal
+        self.forced = forced
         self._file = file
 
     @property
@@ -115,18 +124,15 @@ def open_run(
     run: Run | None = None
     ending = "interrupted"
     try:
-        installation = find_installation(request.pg_config)
-        stage = find_stage(installation, library=request.library)
-        with PrivateServer(
-            installation,
-            stage=stage,
-            settings=settings,
-            directory=server_folder(request),
-            keep=request.keep,
-        ) as server:
-            check_space(server.directory, needed_bytes)
-            document = _new_document(request, experiment, parameters, server, stage)
-            run = Run(server, document, file, terminal)
+        objection = _check_machine(request)
+        check_place(request.directory, needed_bytes)
+        with _make_server(request, settings) as server:
+            if not request.drops_caches:
+                check_can_be_cold(server.directory)
+            document = _new_document(request, experiment, parameters, server)
+            run = Run(server, document, file, terminal, forced=request.forced)
+            if objection:
+                run.find("warning", objection, "Its caches are emptied, and it disturbs figures.")
             _preflight(run, request)
             with _explained(server):
                 yield run
@@ -138,28 +144,47 @@ def open_run(
         _finish(run, file, terminal, ending)
 
 
-def server_folder(request: RunRequest) -> Path | None:
-    """The folder to make for the server below the one that was named; None: a temporary one."""
-    if request.directory is None:
+def _check_machine(request: RunRequest) -> str | None:
+    """LabError when what is to be done to the machine may not be; what was said against it."""
+    if not request.drops_caches:
         return None
-    return request.directory / f"lookahead-server-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    check_drop_permitted()
+    return _check_drop_undisturbed(request)
 
 
-def check_space(folder: Path, needed_bytes: int) -> None:
-    """LabError unless `needed_bytes` are free where `folder` lies."""
-    free = shutil.disk_usage(folder).free
-    if free < needed_bytes:
-        raise LabError(
-            f"the experiment needs {_gigabytes(needed_bytes)} of disk space, "
-            f"{_gigabytes(free)} are free",
-            "Make room, name another place with --directory, or take a smaller size "
-            "(--demo, --quick).",
-            status=ExitStatus.ENVIRONMENT,
-        )
+def _drop_caches(request: RunRequest) -> Callable[[Path], ColdEvidence]:
+    """How data are made cold at the cost of the whole machine.
+
+    A server that was started since the run began is respected too.
+    """
+
+    def drop(directory: Path) -> ColdEvidence:
+        _check_drop_undisturbed(request)
+        return make_cold(directory, whole_machine=True)
+
+    return drop
 
 
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
+def _check_drop_undisturbed(request: RunRequest) -> str | None:
+    return check_undisturbed("dropping all caches", "--drop-caches", forced=request.forced)
+
+
+def _make_server(request: RunRequest, settings: Mapping[str, str]) -> PrivateServer:
+    installation = find_installation(request.pg_config)
+    return PrivateServer(
+        installation,
+        stage=find_stage(installation, library=request.library),
+        settings=settings,
+        directory=server_folder(request),
+        keep=request.keep,
+        empty_cache=_drop_caches(request) if request.drops_caches else make_cold,
+    )
+
+
+def server_folder(request: RunRequest) -> Path:
+    """The folder to make for the server; another one in each run."""
+    started = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return request.directory / f"lookahead-server-{started}-{secrets.token_hex(3)}"
 
 
 def _new_document(
@@ -167,9 +192,9 @@ def _new_document(
     experiment: Experiment,
     parameters: Parameters,
     server: PrivateServer,
-    stage: Stage,
 ) -> ResultDocument:
-    library = stage.library_directory / f"{LIBRARY}.so"
+    assert server.stage is not None
+    library = server.stage.library_directory / f"{LIBRARY}.so"
     software = Software(
         lab_version=lookahead.__version__,
         server_version=server.installation.version,

@@ -33,22 +33,21 @@ class Patterns:
 
 @dataclass(frozen=True)
 class SizeDefaults:
-    """What a size measures. `common_read_ahead`: also 128 kB where it may be set."""
+    """What a size measures."""
 
     table_pages: int
     patterns: Patterns
     io_methods: tuple[str, ...]
     pairs: int
-    common_read_ahead: bool
 
 
 _ALL = Patterns((1_000, 10_000, 100_000), (1, 100), (10, 25, 50, 75))
 # Even numbers of pairs balance the order of the arms. The full table is 2.3 GB, several times
 # shared_buffers; the demo's is made within seconds.
 DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(48_000, Patterns((1_000, 10_000), (), ()), ("worker",), 6, False),
-    "quick": SizeDefaults(125_000, _ALL, IO_METHODS, 6, False),
-    "full": SizeDefaults(280_000, _ALL, IO_METHODS, 8, True),
+    "demo": SizeDefaults(48_000, Patterns((1_000, 10_000), (), ()), ("worker",), 6),
+    "quick": SizeDefaults(125_000, _ALL, IO_METHODS, 6),
+    "full": SizeDefaults(280_000, _ALL, IO_METHODS, 8),
 }
 
 

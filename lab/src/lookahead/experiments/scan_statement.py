@@ -4,9 +4,8 @@ All read the table of `scan_table`, one row on each page that they touch:
 
     random    a range of k within one layer: neighbours in the index are strangers in the table
     heap      every page of a chosen share, in the order of the table
-    periodic  every page once, each a fixed step behind the one before
 
-The two in an order of the table's own go through partial indexes, whose predicate stands in the
+That in an order of the table's own goes through a partial index, whose predicate stands in the
 statement word for word, so that the planner proves it and leaves it out of the scan.
 """
 
@@ -21,9 +20,6 @@ from lookahead.experiments.scan_table import ROWS_PER_PAGE, TABLE
 
 # The first row of each page: ids count through the table, page by page.
 _FIRST_OF_PAGE = f"id % {ROWS_PER_PAGE} = 0"
-# The step of the periodic order in pages: beyond what the kernel takes for sequential, and short
-# enough that each round passes through the whole table. Arbitrary.
-PERIOD_PAGES = 100
 
 
 @dataclass(frozen=True)
@@ -70,13 +66,6 @@ def choose_heap_ordered(
     condition = f"{_FIRST_OF_PAGE} AND {chosen}"
     _make_index(connection, f"{TABLE}_heap_{share_percent}", "id", condition)
     return _whole(connection, condition, "id")
-
-
-def choose_periodic(connection: psycopg.Connection[Any]) -> ScanStatement:
-    """All pages, `PERIOD_PAGES` apart, round after round."""
-    order = f"(id % {ROWS_PER_PAGE * PERIOD_PAGES}), id"
-    _make_index(connection, f"{TABLE}_periodic", order, _FIRST_OF_PAGE)
-    return _whole(connection, _FIRST_OF_PAGE, order)
 
 
 def _whole(connection: psycopg.Connection[Any], condition: str, order: str) -> ScanStatement:

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 
+from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
 from lookahead.measurements import TableFacts
 
@@ -100,11 +101,12 @@ def touch_device(
     for relation in relations:
         (relative,) = _query(connection, f"SELECT pg_relation_filepath('{relation}')")
         path = data_directory / relative
-        # Segments of 1 GB: the file itself, then .1, .2 ...
-        for segment in sorted(path.parent.glob(f"{path.name}*")):
-            with segment.open("rb", buffering=0) as file:
-                while file.read(_READ_BYTES):
-                    pass
+        with acting_as_owner(data_directory):
+            # Segments of 1 GB: the file itself, then .1, .2 ...
+            for segment in sorted(path.parent.glob(f"{path.name}*")):
+                with segment.open("rb", buffering=0) as file:
+                    while file.read(_READ_BYTES):
+                        pass
 
 
 def _query(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:

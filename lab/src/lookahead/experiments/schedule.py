@@ -2,6 +2,9 @@
 
 A B, B A, A B, ... (ABBA): whatever drifts evenly during the run, or favours the second of two
 executions, favours both arms alike, provided that the number of pairs is even.
+
+Samples of a millisecond are rotated instead: A B C, B C A, C A B, ... There the same backend
+twice in a row, on both sides of the seam of two rounds, was half as slow again the second time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,4 +17,15 @@ def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
     """(round, arm) for each sample, rounds counted from 0; odd rounds in reverse order."""
     for number in range(rounds):
         for arm in arms if number % 2 == 0 else tuple(reversed(arms)):
+            yield number, arm
+
+
+def rotate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
+    """(round, arm) for each sample, rounds counted from 0; round N begins with the Nth arm.
+
+    Drift cancels out when the number of rounds is a multiple of the number of arms.
+    """
+    for number in range(rounds):
+        first = number % len(arms)
+        for arm in (*arms[first:], *arms[:first]):
             yield number, arm

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from lookahead.account import acting_as_owner
 from lookahead.aims import RAW_DEVICE_AIM, SEQ_SCAN_AIM
 from lookahead.device.raw_read import read_directly
 from lookahead.experiments.arms import SEQ_SCAN, arm_of
@@ -158,7 +159,8 @@ def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
         if arm.plan:
             return explain_sized(connection, statement, arm)
         if arm.name == DEVICE:
-            return read_directly(files), None
+            with acting_as_owner(server.data_directory):
+                return read_directly(files), None
         started = monotonic()
         server.run_client(
             "psql",

@@ -5,22 +5,20 @@
     bulk-read  cold sequential scan of pgbench's table by the size of our requests
     vacuum     VACUUM of the same table by io_combine_limit and maintenance_io_concurrency
 
-Where the read-ahead of the machine's disk may not be changed, the first two run on a loop device of
-our own; where that cannot be made either, at the read-ahead that the machine has.
+The first two are measured at the read-ahead that the machine has, at sizes that were named, or on a
+loop device of our own at several.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from tempfile import gettempdir
 from time import monotonic
 
-from lookahead.device.block_device import find_block_device
-from lookahead.device.loop_disk import LoopDisk
+from lookahead.account import acting_as_owner
+from lookahead.device.loop_disk import LoopDisk, disk_bytes
 from lookahead.device.raw_read import read_directly
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
 from lookahead.experiments.knee import knee_of
@@ -61,14 +59,14 @@ _ON_READ_AHEAD: tuple[SeqPart, ...] = ("scan", "lookups")
 _LIBRARIES: tuple[Library, ...] = ("off", "on")
 _ACCOUNT_BYTES = 135  # a row of pgbench_accounts, with its page's rest
 _ROWS_PER_SCALE = 100_000
-# The tables, the WAL of loading and freezing them, a data directory.
-_SPACE_FACTOR, _OTHER_BYTES = 2.5, 400_000_000
+# The tables, the WAL of loading and freezing them.
+_SPACE_FACTOR = 2.5
 _LIMIT_SAMPLES = 3
 
 
 @dataclass(frozen=True)
 class SizeDefaults:
-    """What a size measures."""
+    """What a size measures; the read-aheads on a disk of its own."""
 
     parts: tuple[SeqPart, ...]
     table_mb: int
@@ -99,7 +97,7 @@ def run_seq_scan(request: SeqScanRequest, terminal: Terminal) -> Path:
     """Measure and write the result; returns its path. Raises LabError."""
     wanted = _wanted(request, DEFAULTS[request.run.size])
     needed = _needed_bytes(wanted)
-    with _disk(request, wanted, needed, terminal) as run_request:
+    with _disk(request, needed) as run_request:
         return run_trials(
             run_request,
             "seq-scan",
@@ -107,7 +105,7 @@ def run_seq_scan(request: SeqScanRequest, terminal: Terminal) -> Path:
             lambda run: _SeqScan(run, request, wanted).measure(),
             rounds=wanted.rounds,
             settings=SCAN_SETTINGS,
-            needed_bytes=needed - _OTHER_BYTES,
+            needed_bytes=needed,
             read_aheads_kb=request.read_aheads_kb or (),
         )
 
@@ -129,37 +127,18 @@ def _needed_bytes(wanted: SizeDefaults) -> int:
     wide = wanted.table_mb * 1_000_000 if set(wanted.parts) & set(_ON_READ_AHEAD) else 0
     others = set(wanted.parts) - set(_ON_READ_AHEAD)
     accounts = wanted.scale * _ROWS_PER_SCALE * _ACCOUNT_BYTES if others else 0
-    return int(_SPACE_FACTOR * (wide + accounts)) + _OTHER_BYTES
+    return int(_SPACE_FACTOR * (wide + accounts))
 
 
 @contextmanager
-def _disk(
-    request: SeqScanRequest, wanted: SizeDefaults, needed_bytes: int, terminal: Terminal
-) -> Iterator[RunRequest]:
-    """The request, with a folder on a disk of our own where the read-ahead needs one."""
-    run = request.run
-    on_read_ahead = set(wanted.parts) & set(_ON_READ_AHEAD)
-    with ExitStack() as stack:
-        if request.own_disk or (on_read_ahead and _is_fixed(run.directory)):
-            try:
-                disk = stack.enter_context(LoopDisk(needed_bytes, run.directory))
-                disk.make_file_system()
-                run = replace(run, directory=disk.disk)
-            except LabError as error:
-                if request.own_disk:
-                    raise
-                advice = "Measured at the machine's own read-ahead only."
-                terminal.finding("note", error.message, advice)
-        yield run
-
-
-def _is_fixed(directory: Path | None) -> bool:
-    """Whether the read-ahead of the disk may not be changed."""
-    folder = directory or Path(gettempdir())
-    while not folder.exists():
-        folder = folder.parent
-    device = find_block_device(folder)
-    return device is not None and not ReadAhead.of(device).is_permitted()
+def _disk(request: SeqScanRequest, needed_bytes: int) -> Iterator[RunRequest]:
+    """The request, with a folder on a disk of our own if that was asked for."""
+    if not request.own_disk:
+        yield request.run
+        return
+    with LoopDisk(disk_bytes(needed_bytes), request.run.directory) as disk:
+        disk.make_file_system()
+        yield replace(request.run, directory=disk.disk)
 
 
 class _SeqScan:
@@ -187,7 +166,8 @@ class _SeqScan:
             self._measure_accounts(parts)
 
     def _measure_read_aheads(self, parts: set[SeqPart]) -> None:
-        read_aheads = ReadAheads(self._run, self._sizes_kb(), common=False)
+        own_disk = self._request.own_disk
+        read_aheads = ReadAheads(self._run, self._sizes_kb(), own_disk=own_disk)
         mb = self._wanted.table_mb
         self._run.terminal.step(f"making a table of {mb:,} MB")
         with self._server.connect() as connection:
@@ -210,12 +190,16 @@ class _SeqScan:
             self._find_knees(read_aheads.sizes_kb, trials)
 
     def _sizes_kb(self) -> tuple[int, ...]:
-        """Those wanted where they may be set, else none: the machine's own."""
-        device = self._run.device
-        if self._request.read_aheads_kb is not None:
-            return self._request.read_aheads_kb
-        permitted = device is not None and ReadAhead.of(device).is_permitted()
-        return self._wanted.read_aheads_kb if permitted else ()
+        """Those that were named, on a disk of our own those of the size, else none: what it is."""
+        if self._request.own_disk or self._request.read_aheads_kb:
+            return self._wanted.read_aheads_kb
+        self._run.find(
+            "note",
+            "measured at the machine's own read-ahead only",
+            "As root, --own-disk measures several on a disk of its own, and --read-ahead KB sets "
+            "that of the machine's disk.",
+        )
+        return ()
 
     def _scan_limits(self) -> ScanLimits:
         """What the disk takes for the table alone, and a scan that finds it in memory."""
@@ -223,7 +207,8 @@ class _SeqScan:
             row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
         assert row is not None
         first = self._server.data_directory / str(row[0])
-        files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
+        with acting_as_owner(self._server.data_directory):
+            files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
         limits = ScanLimits(files, self._device_ms(files), self._in_memory_ms())
         if limits.device_ms is not None:
             self._run.find(
@@ -237,7 +222,8 @@ class _SeqScan:
     def _device_ms(self, files: Sequence[Path]) -> float | None:
         """The median of some reads past the page cache; None where that cannot be."""
         try:
-            return median(read_directly(files) for _ in range(_LIMIT_SAMPLES))
+            with acting_as_owner(self._server.data_directory):
+                return median(read_directly(files) for _ in range(_LIMIT_SAMPLES))
         except LabError as error:
             self._run.find("note", error.message, error.hint)
             return None

@@ -18,7 +18,7 @@ import psycopg
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
-from lookahead.experiments.cold_restarts import ColdRestarts
+from lookahead.experiments.cold_restarts import restart_cold
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_rows import digest_rows
 from lookahead.experiments.schedule import alternate
@@ -82,7 +82,6 @@ class Trials:
     def __init__(self, run: Run, *, on_start: Callable[[], None] | None = None) -> None:
 
         self._run = run
-        self._cold = ColdRestarts(run)
         self._on_start = on_start
         self._device = run.device.name if run.device else None
         if run.document.trials is None:
@@ -138,7 +137,7 @@ class Trials:
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
         """Restart the server with these settings and an empty cache."""
-        record = self._cold.restart(settings)
+        record = restart_cold(self._run, settings)
         if self._on_start:
             self._on_start()
         return record

@@ -7,9 +7,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from lookahead.foreign_text import printable
+
 
 def render_sections(template: str, sections: Sequence[object]) -> str:
-    """A page by a template of this package; what is not marked as HTML is escaped."""
+    """A page by a template of this package; what is not marked as HTML is escaped.
+
+    So is what is not printable: results can come from anywhere.
+    """
     environment = Environment(
         loader=PackageLoader("lookahead.report", "templates"),
         autoescape=True,
@@ -18,7 +23,8 @@ def render_sections(template: str, sections: Sequence[object]) -> str:
         lstrip_blocks=True,
     )
     style = environment.get_template("page.css").render()
-    return environment.get_template(template).render(sections=sections, style=Markup(style))
+    page = environment.get_template(template).render(sections=sections, style=Markup(style))
+    return printable(page)
 
 
 def embedded(value: dict[str, Any]) -> Markup:

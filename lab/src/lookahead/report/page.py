@@ -99,7 +99,7 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 
 def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
-    controls = document.controls or ControlsData(0, 0, 0.0, (), (), ())
+    controls = document.controls or ControlsData((), (), ())
     seed = document.parameters.seed
     answers = compare_trials(document.trials, seed) if document.trials else ()
     comparison, figure = _comparison(document, answers)
@@ -141,7 +141,7 @@ def _comparison(
             )
             for item in ratios
         ]
-        plot = ratio_plot(rows, "tps of pg_lookahead on / tps of the other arm")
+        plot = ratio_plot(rows, "time of the other arm / time with pg_lookahead on")
         return control_comparison_table(ratios), plot
     if document.index_build:
         built = compare_builds(document.index_build.samples, seed)

@@ -7,7 +7,7 @@ from statistics import median
 from lookahead.comparisons import scenarios_of
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import ControlComparison, ControlEvidence, ScanComparison, ScanSample
-from lookahead.render import aim_text, milliseconds, rate_text, ratio_text
+from lookahead.render import aim_text, milliseconds, ratio_text, short_time
 from lookahead.report.scan_plots import samples_of, scenario_text
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
@@ -41,22 +41,23 @@ def scan_comparison_table(comparisons: Sequence[ScanComparison]) -> TextTable:
 
 
 def control_comparison_table(comparisons: Sequence[ControlComparison]) -> TextTable:
-    """Transactions per second, ratio with interval, verdict, aim."""
+    """Times of one execution, ratios of the least and of the medians with interval, aim."""
     rows = tuple(
         (
             item.workload,
             item.io_method,
             item.baseline,
-            rate_text(item.baseline_median_tps),
-            rate_text(item.on_median_tps),
+            short_time(item.baseline_median_ms),
+            short_time(item.on_median_ms),
+            f"{item.least_ratio:.2f}",
             _ratio(item.estimate),
             item.estimate.verdict,
             aim_text(item.aim, item.outcome),
         )
         for item in comparisons
     )
-    names = ("workload", "I/O method", "against", "tps", "tps on", "ratio [interval]")
-    return TextTable((*names, "verdict", "aim"), rows, 3)
+    names = ("workload", "I/O method", "against", "its time", "our time", "ratio of the least")
+    return TextTable((*names, "ratio [interval]", "verdict", "aim"), rows, 3)
 
 
 def control_evidence_table(evidence: Sequence[ControlEvidence]) -> TextTable:
@@ -65,7 +66,7 @@ def control_evidence_table(evidence: Sequence[ControlEvidence]) -> TextTable:
         (
             item.workload,
             item.io_method,
-            item.node_type,
+            ", ".join(item.node_types) or "none",
             ", ".join(item.attached_arms) or "none",
             f"{item.shared_read_blocks:,}",
             "-" if item.resident_share is None else f"{item.resident_share:.1%}",

@@ -7,8 +7,8 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import CommaList, MemorySize, joined, list_option
 from lookahead.commands.run.options import (
-    COMMON_READ_AHEAD_HELP,
     io_method_option,
+    machine_options,
     pages_share_option,
     read_ahead_option,
     repetitions_option,
@@ -37,6 +37,7 @@ class _Settings(CommaList):
 
 @click.command("bitmap-scan")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @table_pages_option
@@ -71,7 +72,7 @@ class _Settings(CommaList):
     help="effective_io_concurrency beside the default; none for no other. Default: 0,1,16,64,256, "
     "none with --demo. Our arm is measured at 0 and 1 of them too.",
 )
-@read_ahead_option(COMMON_READ_AHEAD_HELP)
+@read_ahead_option()
 @pass_command_context
 def bitmap_scan(
     context: CommandContext,

@@ -7,6 +7,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import MemorySize, joined, list_option
 from lookahead.commands.run.options import (
+    machine_options,
     repetitions_option,
     run_request,
     shared_options,
@@ -21,6 +22,7 @@ _MAX_WORKERS = 8  # of the default max_worker_processes
 
 @click.command("cached-scan")
 @shared_options
+@machine_options
 @repetitions_option
 @table_pages_option
 @list_option(

@@ -8,6 +8,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import joined, list_option
 from lookahead.commands.run.options import (
     io_method_option,
+    machine_options,
     repetitions_option,
     run_request,
     shared_options,
@@ -23,6 +24,7 @@ _MAX_DEPTH = 1000
 
 @click.command("concurrent-scans")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @table_pages_option

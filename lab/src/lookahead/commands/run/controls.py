@@ -7,26 +7,30 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.options import (
     io_method_option,
+    machine_options,
     repetitions_option,
     run_request,
     shared_options,
 )
 from lookahead.commands.run.outcome import show_outcome
-from lookahead.experiments.control_workloads import WORKLOAD_NAMES
+from lookahead.experiments.control_shapes import SHAPES
 from lookahead.experiments.controls import run_controls
 from lookahead.experiments.request import ControlsRequest
 
 
 @click.command("controls")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @click.option(
     "--workload",
     "workloads",
-    type=click.Choice(WORKLOAD_NAMES),
+    type=click.Choice([shape.name for shape in SHAPES]),
     multiple=True,
-    help="May be repeated. Default: all.",
+    metavar="NAME",
+    help="May be repeated; a wrong one lists them. Default: all, in the smaller sizes without the "
+    "largest tables.",
 )
 @pass_command_context
 def controls(
@@ -37,11 +41,12 @@ def controls(
     repetitions: int | None,
     **shared: Any,
 ) -> None:
-    """Cached statements, which must not become slower.
+    """Statements that gain nothing, which must not become slower.
 
-    pgbench of short statements and a long scan in shared buffers, and of scans of a table that is
-    in the cache of the operating system only, the latter under each --io-method; against backends
-    without the library and with it switched off.
+    Short statements, joins, writes, partitions, parallel queries, connecting and long scans in
+    shared buffers; scans of tables in the cache of the operating system only, and cold ones that
+    visit pages again and again, under each --io-method. Against backends without the library and
+    with it switched off.
     """
     request = ControlsRequest(
         run=run_request(context, shared),

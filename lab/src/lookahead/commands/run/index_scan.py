@@ -6,9 +6,9 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.options import (
-    COMMON_READ_AHEAD_HELP,
     io_method_option,
     limit_option,
+    machine_options,
     pages_option,
     read_ahead_option,
     repetitions_option,
@@ -22,6 +22,7 @@ from lookahead.experiments.request import IndexScanRequest
 
 @click.command("index-scan")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @pages_option(
@@ -40,7 +41,7 @@ from lookahead.experiments.request import IndexScanRequest
     help="Share of the table's pages that a scan in heap order touches; may be repeated. "
     "Default: 10, 25, 50 and 75, none with --demo.",
 )
-@read_ahead_option(COMMON_READ_AHEAD_HELP)
+@read_ahead_option()
 @pass_command_context
 def index_scan(
     context: CommandContext,

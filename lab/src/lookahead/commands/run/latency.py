@@ -8,6 +8,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.options import (
     io_method_option,
     limit_option,
+    machine_options,
     pages_option,
     repetitions_option,
     run_request,
@@ -24,6 +25,7 @@ _MAX_LATENCY_US = 1_000_000
 
 @click.command("latency")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @pages_option("Distinct table pages that a scan touches; may be repeated. Default: by size.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from lookahead.commands.options import (
     seed_option,
 )
 from lookahead.commands.run.lists import Percent, list_option
+from lookahead.data_place import choose_place
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.io_methods import IO_METHODS
@@ -22,10 +24,6 @@ from lookahead.experiments.request import RunRequest, Size
 _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 
-COMMON_READ_AHEAD_HELP = (
-    "Read-ahead of the disk, set during the run; may be repeated. Default: the machine's own, in "
-    "the full size also 128 where permitted."
-)
 _SHARED_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
     click.option("--quick", is_flag=True, help="Middle size: at most 2 min a scenario."),
@@ -49,8 +47,8 @@ _SHARED_OPTIONS = (
         "--directory",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Where the server's folder is made: the disk to measure. "
-        "Default: the temporary directory.",
+        help="Where the server's folder is made: the disk to measure. Default: the temporary "
+        "directory if it is on a disk, else /var/tmp or the checkout.",
     ),
     click.option(
         "--profile",
@@ -66,6 +64,29 @@ _SHARED_OPTIONS = (
 def shared_options(command: CommandT) -> CommandT:
     """The options of every experiment."""
     for option in reversed(_SHARED_OPTIONS):
+        command = option(command)
+    return command
+
+
+def machine_options(command: CommandT) -> CommandT:
+    """What is done to the whole machine, for experiments with cold data."""
+    options = (
+        click.option(
+            "--drop-caches",
+            "drops_caches",
+            is_flag=True,
+            help="Make data cold by dropping all caches of the machine (root only). Default: only "
+            "those of the server's own files.",
+        ),
+        click.option(
+            "--force",
+            "forced",
+            is_flag=True,
+            help="Drop caches or change read-ahead although another PostgreSQL runs on this "
+            "machine.",
+        ),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -134,7 +155,7 @@ def pages_share_option(command: CommandT) -> CommandT:
     return option(command)
 
 
-def read_ahead_option(help_text: str) -> Callable[[CommandT], CommandT]:
+def read_ahead_option(default: str = "as it is") -> Callable[[CommandT], CommandT]:
     """The read-ahead of the disk to measure at."""
     return click.option(
         "--read-ahead",
@@ -142,12 +163,16 @@ def read_ahead_option(help_text: str) -> Callable[[CommandT], CommandT]:
         type=click.IntRange(0, MAX_READ_AHEAD_KB),
         multiple=True,
         metavar="KB",
-        help=help_text,
+        help="Change the system's read-ahead of the disk to this during the run, and put it back "
+        f"(root only); may be repeated. Default: {default}.",
     )
 
 
 def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
-    """What the shared options say; LabError when they contradict each other."""
+    """What the shared options say; LabError when they contradict each other.
+
+    Experiments without cold data lack the machine's options.
+    """
     if shared["demo"] and shared["quick"]:
         raise LabError(
             "--demo and --quick exclude each other", "Name one size.", status=ExitStatus.USAGE
@@ -158,9 +183,19 @@ def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
         pg_config=shared["pg_config"],
         library=shared["library"],
         output=shared["output"],
-        directory=shared["directory"],
+        directory=shared["directory"] or default_directory(context),
         profile=shared["profile"],
         seed=shared["seed"],
         keep=shared["keep"],
+        drops_caches=shared.get("drops_caches", False),
+        forced=shared.get("forced", False),
         command=context.command,
     )
+
+
+def default_directory(context: CommandContext) -> Path:
+    """Where the server's folder is made when no place was named; says so when it is unusual."""
+    place, temporary = choose_place(), Path(gettempdir())
+    if place != temporary:
+        context.terminal.step(f"the server's folder is made in {place}, not in {temporary}")
+    return place

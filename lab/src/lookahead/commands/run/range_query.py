@@ -8,6 +8,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import joined, list_option
 from lookahead.commands.run.options import (
     io_method_option,
+    machine_options,
     repetitions_option,
     run_request,
     shared_options,
@@ -22,6 +23,7 @@ _MAX_SCALE = 100
 
 @click.command("range-query")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @click.option(

@@ -7,6 +7,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import joined, list_option
 from lookahead.commands.run.options import (
+    machine_options,
     read_ahead_option,
     repetitions_option,
     run_request,
@@ -26,6 +27,7 @@ _ARTICLE_5_PARTS: tuple[SeqPart, ...] = ("bulk-read", "vacuum")
 
 @click.command("seq-scan")
 @shared_options
+@machine_options
 @repetitions_option
 @list_option(
     "--part",
@@ -36,14 +38,14 @@ _ARTICLE_5_PARTS: tuple[SeqPart, ...] = ("bulk-read", "vacuum")
     f"{ARTICLE_5} {' and '.join(_ARTICLE_5_PARTS)}.",
 )
 @read_ahead_option(
-    "Read-ahead of the disk, set during the run; may be repeated. Default: 128, 1024 and 8192, in "
-    "the full size 128 to 163840 where permitted."
+    "as it is; with --own-disk 128, 1024 and 8192, with --demo the first and the last, in the full "
+    "size 128 to 163840"
 )
 @click.option(
     "--own-disk",
     is_flag=True,
-    help="Make a loop device and set its read-ahead, not that of the machine's disk; needs root. "
-    "Done anyway where the latter may not be changed.",
+    help="Measure on a loop device, made for the run, whose read-ahead is changed instead of that "
+    "of the machine's disk; needs root.",
 )
 @click.option(
     "--table-mb",

@@ -8,6 +8,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.run.lists import joined
 from lookahead.commands.run.options import (
     io_method_option,
+    machine_options,
     pages_share_option,
     repetitions_option,
     run_request,
@@ -23,6 +24,7 @@ _MAX_RATE = 1_000_000
 
 @click.command("throttled")
 @shared_options
+@machine_options
 @repetitions_option
 @io_method_option
 @table_pages_option

@@ -105,7 +105,7 @@ def _run(job_file: str, count: int, slice_s: float) -> list[dict[str, Any]]:
     try:
         # Notes may come before the document.
         jobs: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         raise _FioError(said) from None
     if done.returncode != 0 or len(jobs) != count or any(job.get("error") for job in jobs):
         raise _FioError(said)

@@ -8,12 +8,16 @@ import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
+from lookahead.conninfo import shown_error
 from lookahead.device.block_device import find_block_device
 from lookahead.device.counters import parse_diskstats
 from lookahead.errors import ExitStatus, LabError
+from lookahead.foreign_text import require_text
+from lookahead.guarded_connection import connect_guarded
 
 # Of the time in which the device has any request; more than a quiet server's checkpointer.
 MAX_BUSY_PERCENT = 20.0
@@ -24,7 +28,7 @@ _DSN_HINT = "Name the server with --dsn, or set PGHOST, PGPORT, PGUSER and PGDAT
 _STATE = """
 SELECT pg_catalog.pg_is_in_recovery(),
        pg_catalog.inet_server_addr() IS DISTINCT FROM pg_catalog.inet_client_addr(),
-       (SELECT count(*) FROM pg_catalog.pg_stat_activity
+       (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
         WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
           AND (state IS NULL OR state NOT LIKE 'idle%%'))
 """
@@ -58,28 +62,15 @@ def named_folder(folder: Path) -> Place:
 
 def tablespace_folder(name: str, dsn: str | None) -> Place:
     """The folder of a tablespace of the server that libpq's rules or `dsn` lead to."""
-    try:
-        with psycopg.connect(dsn or "", autocommit=True) as connection:
-            state = connection.execute(_STATE).fetchone()
-            found = connection.execute(_LOCATION, [name]).fetchone()
-    except psycopg.OperationalError as error:
-        text = str(error).strip().splitlines()[0]
-        raise LabError(
-            f"cannot connect: {text}", _DSN_HINT, status=ExitStatus.ENVIRONMENT
-        ) from None
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise LabError(
-            f"the server does not say where the tablespace is: {error.diag.message_primary}",
-            "Connect as a member of pg_monitor.",
-            status=ExitStatus.ENVIRONMENT,
-        ) from None
+    require_text(name, "the tablespace's name")
+    require_text(dsn or "", "--dsn")
+    state, found = _ask(name, dsn or "")
     if found is None:
         raise LabError(
             f'there is no tablespace "{name}"',
             "SELECT spcname FROM pg_tablespace lists them.",
             status=ExitStatus.USAGE,
         )
-    assert state is not None
     in_recovery, is_remote, active = state
     folder = Path(found[0])
     if is_remote or not folder.exists():
@@ -95,6 +86,32 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
     if active:
         objections.append(f"sessions at work on the server: {active}")
     return Place(folder.resolve(), tuple(objections))
+
+
+def _ask(name: str, dsn: str) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    """The server's state, and the tablespace's location, None where there is none."""
+    try:
+        with connect_guarded(dsn, "lookahead probe") as connection:
+            state = connection.execute(_STATE).fetchone()
+            found = connection.execute(_LOCATION, [name]).fetchone()
+    except psycopg.ProgrammingError:
+        # libpq's own words would quote the string.
+        raise LabError(
+            "--dsn is no connection string", _DSN_HINT, status=ExitStatus.USAGE
+        ) from None
+    except psycopg.OperationalError as error:
+        text = shown_error(dsn, error).splitlines()[0]
+        raise LabError(
+            f"cannot connect: {text}", _DSN_HINT, status=ExitStatus.ENVIRONMENT
+        ) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise LabError(
+            f"the server does not say where the tablespace is: {error.diag.message_primary}",
+            "Connect as a member of pg_monitor.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
+    assert state is not None
+    return state, found
 
 
 def busy_objection(folder: Path) -> str | None:

@@ -68,11 +68,11 @@ def run_probe(
     _refuse(request)
     wanted = request.size_bytes or DEFAULT_SIZE_BYTES
     size = choose_size(folder, wanted, named=request.size_bytes is not None)
-    read_ahead = _read_ahead(folder, request.read_aheads_kb)
+    read_ahead, objection = _read_ahead(folder, request)
     engines = _engines(request)
     started = datetime.now(UTC)
     file = ResultFile.claim(request.output, "probe", started)
-    document = _first_document(request, size, started)
+    document = _first_document(request, size, started, objection)
     campaign: Campaign | None = None
     try:
         report(f"writing a test file of {size // 2**20} MB")
@@ -112,10 +112,14 @@ def _refuse(request: ProbeRequest) -> None:
         )
 
 
-def _read_ahead(folder: Path, sizes_kb: tuple[int, ...]) -> ReadAhead | None:
-    """The setting, when it is to be changed; LabError when that is not permitted."""
+def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, str | None]:
+    """The setting, when it is to be changed, and what was said against that where it is forced.
+
+    LabError when it may not be changed.
+    """
+    sizes_kb = request.read_aheads_kb
     if not sizes_kb:
-        return None
+        return None, None
     device = find_block_device(folder)
     if device is None:
         raise LabError(
@@ -126,7 +130,7 @@ def _read_ahead(folder: Path, sizes_kb: tuple[int, ...]) -> ReadAhead | None:
     read_ahead = ReadAhead.of(device)
     for size_kb in sizes_kb:
         read_ahead.check_permitted(size_kb)
-    return read_ahead
+    return read_ahead, read_ahead.check_undisturbed(sizes_kb, forced=request.forced)
 
 
 def _engines(request: ProbeRequest) -> tuple[Engine, Engine]:
@@ -144,8 +148,12 @@ def _engines(request: ProbeRequest) -> tuple[Engine, Engine]:
     return (fio_engine.FioEngine() if wants_fio and fio_engine.is_available() else own), own
 
 
-def _first_document(request: ProbeRequest, size: int, started: datetime) -> ProbeDocument:
+def _first_document(
+    request: ProbeRequest, size: int, started: datetime, objection: str | None
+) -> ProbeDocument:
     findings = []
+    if objection:
+        findings.append(Finding("warning", objection, "Its reads are changed meanwhile."))
     if request.forced and request.place.objections:
         text = f"forced although {'; '.join(request.place.objections)}"
         findings.append(Finding("warning", text, "The figures may be too low."))

@@ -4,9 +4,11 @@ Every field is written under its own name; a change of meaning or name is a chan
 `SCHEMA_VERSION`.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from lookahead.conninfo import shown_arguments
 from lookahead.device.profile import DeviceProfile
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.results import Finding, parse_document
@@ -146,4 +148,6 @@ class ProbeDocument:
 
 def parse_probe(text: str, name: str) -> ProbeDocument:
     """The document in `text`; `name` is for the error. LabError when it is not of this version."""
-    return parse_document(ProbeDocument, SCHEMA, SCHEMA_VERSION, text, name)
+    document = parse_document(ProbeDocument, SCHEMA, SCHEMA_VERSION, text, name)
+    # Also from a file of a lab that kept connection strings as they were.
+    return dataclasses.replace(document, command=shown_arguments(document.command))

@@ -5,22 +5,20 @@ whatever way the probe ends. Random bytes are neither compressed nor deduplicate
 """
 
 import errno
-import mmap
 import os
-import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lookahead.device.block_device import find_mount
+from lookahead.data_place import check_direct_reads
 from lookahead.errors import ExitStatus, LabError
+from lookahead.safe_files import make_nameless
 
 MIN_BYTES = 64 * 2**20
 # The share of the free space that the file may take: a probe must not fill a server's disk.
 FREE_SHARE = 10
 _CHUNK_BYTES = 4 * 2**20
-_IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 
 
 class TestFile:
@@ -45,13 +43,10 @@ class TestFile:
         return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
 
     def __enter__(self) -> Self:
-        _check_folder(self.folder)
         try:
-            self._descriptor = _make_nameless(self.folder)
-            try:
-                self.direct = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
-            except OSError as error:
-                raise _no_direct_reads(self.folder, os.strerror(error.errno or 0)) from None
+            check_direct_reads(self.folder)
+            self._descriptor = make_nameless(self.folder)
+            self.direct = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
             self._fill()
         except OSError as error:
             self._close()
@@ -86,11 +81,6 @@ class TestFile:
                 time.sleep(max(0.0, started + written / self._rate - time.monotonic()))
         os.fsync(self._descriptor)
         self.evict()
-        with mmap.mmap(-1, mmap.PAGESIZE) as buffer:
-            try:
-                os.preadv(self.direct, [buffer], 0)
-            except OSError as error:
-                raise _no_direct_reads(self.folder, os.strerror(error.errno or 0)) from None
 
     def _close(self) -> None:
         for descriptor in (self.direct, self._descriptor):
@@ -116,32 +106,6 @@ def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:
             status=ExitStatus.ENVIRONMENT,
         )
     return size
-
-
-def _check_folder(folder: Path) -> None:
-    mount = find_mount(folder.resolve(), Path("/proc/self/mountinfo").read_text())
-    if mount is not None and mount.filesystem in _IN_MEMORY:
-        raise _no_direct_reads(folder, f"{mount.filesystem} is in memory")
-
-
-def _make_nameless(folder: Path) -> int:
-    try:
-        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            raise
-    # PostgreSQL's prefix of temporary files: base backups leave such a file out.
-    descriptor, name = tempfile.mkstemp(prefix="pgsql_tmp_lookahead_probe.", dir=folder)
-    Path(name).unlink()
-    return descriptor
-
-
-def _no_direct_reads(folder: Path, reason: str) -> LabError:
-    return LabError(
-        f'no direct reads are possible in "{folder}": {reason}',
-        "What is read through memory says nothing of a device; name a folder on a disk.",
-        status=ExitStatus.ENVIRONMENT,
-    )
 
 
 def _cannot_write(folder: Path, error: OSError) -> LabError:

@@ -1,0 +1,212 @@
+"""How often each scan of a plan is executed, and how much of it is asked for. Pure.
+
+EXPLAIN gives the rows of one execution of a node, read to its end, by one process. What is read
+depends on the nodes above: a nested loop executes its inner side once for each row of the outer
+one, a LIMIT stops early, the workers of a parallel scan share its rows. Where a plan does not tell,
+as for a merge join that may end early, the range is wide.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lookahead.check.page_ranges import Range
+
+Node = Mapping[str, Any]
+_ONCE = Range(1.0, 1.0)
+_ANY_SHARE = Range(0.0, 1.0)
+# They read all of their input before they return a row.
+_BLOCKING = ("Sort", "Hash", "SetOp")
+_BLOCKING_AGGREGATES = ("Plain", "Hashed", "Mixed")
+# They may need more of their input than the share of rows that is asked for.
+_GREEDY = ("Incremental Sort", "WindowAgg", "ProjectSet", "Gather", "Gather Merge", "Append")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the nodes above a node do with it.
+
+    It is executed `loops` times, by all processes together, and a share `consumed` of its rows is
+    asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
+    EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
+    are looked up.
+    """
+
+    loops: Range = _ONCE
+    consumed: Range = _ONCE
+    row_limit: float = float("inf")
+    participants: float = 1.0
+    outer: Node | None = None
+
+
+@dataclass(frozen=True)
+class Participation:
+    """The settings that decide how rows are divided among processes."""
+
+    leader: bool = True
+
+    def participants(self, gather: Node) -> float:
+        """As get_parallel_divisor() in costsize.c: a leader is busy with its workers."""
+        workers = float(gather.get("Workers Planned", 0))
+        if gather.get("Single Copy") or workers == 0:
+            return 1.0
+        return workers + (max(0.0, 1.0 - 0.3 * workers) if self.leader else 0.0)
+
+
+def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node, Execution]]:
+    """All nodes below and including `plan`, with what is done with them.
+
+    Common table expressions come last: how much of them is read depends on all of their readers.
+    """
+    waiting: list[tuple[Node, Execution]] = [(plan, Execution())]
+    expressions: dict[str, Node] = {}
+    readers: dict[str, list[Range]] = {}
+    while waiting or expressions:
+        if not waiting:
+            name = _ready(expressions, readers)
+            shares = readers.get(name, [])
+            share = Range(
+                max((item.low for item in shares), default=0.0),
+                max((item.high for item in shares), default=1.0),
+            )
+            waiting.append((expressions.pop(name), Execution(consumed=share)))
+        node, execution = waiting.pop()
+        yield node, execution
+        if node["Node Type"] == "CTE Scan":
+            readers.setdefault(str(node.get("CTE Name")), []).append(execution.consumed)
+        for child in reversed(node.get("Plans", ())):
+            name = str(child.get("Subplan Name", ""))
+            if name.startswith("CTE "):
+                expressions[name.removeprefix("CTE ")] = child
+            else:
+                waiting.append((child, _child(node, child, execution, participation)))
+
+
+def plan_nodes(plan: Node) -> Iterator[Node]:
+    """The node and all below it, in the order that EXPLAIN shows them."""
+    waiting = [plan]  # no recursion: a statement chooses how deep its plan is
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(node.get("Plans", ())))
+
+
+def table_of(node: Node) -> tuple[str, str] | None:
+    """(schema, name) of the table a node reads, None when it reads none."""
+    if "Relation Name" not in node:
+        return None
+    return str(node.get("Schema", "")), str(node["Relation Name"])
+
+
+def own_rows(node: Node, execution: Execution) -> float:
+    """Rows of one execution of the node, by all processes together."""
+    share = execution.participants if is_shared(node) else 1.0
+    return float(node.get("Plan Rows", 0)) * share
+
+
+def is_shared(node: Node) -> bool:
+    """Whether processes divide the rows of the node among them."""
+    current: Node | None = node
+    while current is not None:
+        if current.get("Parallel Aware"):
+            return True
+        inputs = [child for child in current.get("Plans", ()) if not _is_subplan(child)]
+        if current["Node Type"] in ("Gather", "Gather Merge") or not inputs:
+            return False
+        current = inputs[0]
+    return False
+
+
+def _ready(expressions: Mapping[str, Node], readers: Mapping[str, object]) -> str:
+    """One that is read by what has been seen; another one reads the others."""
+    return next((name for name in expressions if name in readers), next(iter(expressions)))
+
+
+def _is_subplan(node: Node) -> bool:
+    return node.get("Parent Relationship") in ("InitPlan", "SubPlan")
+
+
+def _child(parent: Node, child: Node, above: Execution, participation: Participation) -> Execution:
+    relationship = child.get("Parent Relationship")
+    if relationship == "InitPlan":
+        return Execution(participants=1.0)
+    if relationship == "SubPlan":
+        return _subplan(parent, child, above)
+    kind = str(parent["Node Type"])
+    consumed = _consumed(parent, child, above.consumed)
+    below = replace(above, consumed=consumed, row_limit=float("inf"))
+    if kind in ("Gather", "Gather Merge"):
+        return replace(below, participants=participation.participants(parent))
+    if kind in ("Materialize", "Hash", "Sort"):
+        # Kept for the next loops, unless something in it depends on them: then it is looked up.
+        return below
+    if kind == "Memoize":
+        return replace(below, row_limit=above.row_limit)
+    if kind == "Nested Loop" and relationship == "Inner":
+        return _inner(parent, above)
+    if kind == "Recursive Union" and relationship == "Inner":
+        return replace(below, loops=Range(1.0, float("inf")))
+    if kind in ("Append", "Merge Append"):
+        # Partitions without matching rows may be left out while it is executed.
+        parts = sum(not _is_subplan(part) for part in parent["Plans"])
+        if above.loops.high > 1:
+            return replace(below, loops=Range(above.loops.low / parts, above.loops.high))
+    return below
+
+
+def _inner(join: Node, above: Execution) -> Execution:
+    outer = join["Plans"][0]
+    rows = own_rows(outer, above)
+    loops = above.loops.times(above.consumed).times(Range(rows, rows))
+    limit = float("inf")
+    if join.get("Join Type") == "Inner" and "Join Filter" not in join:
+        limit = own_rows(join, above) * above.loops.high * above.consumed.high
+    stops_early = join.get("Join Type") in ("Semi", "Anti", "Right Semi", "Right Anti")
+    return Execution(
+        loops=loops,
+        consumed=_ANY_SHARE if stops_early else _ONCE,
+        row_limit=limit,
+        participants=above.participants,
+        outer=outer,
+    )
+
+
+def _subplan(parent: Node, child: Node, above: Execution) -> Execution:
+    name = str(child.get("Subplan Name", ""))
+    texts = [str(value) for key, value in parent.items() if key != "Plans"]
+    if any(f"hashed {name}" in text for text in texts):
+        return Execution()
+    rows = own_rows(parent, above)
+    filtered = any(name in str(parent.get(key, "")) for key in ("Filter", "Join Filter"))
+    each = Range(rows, float("inf") if filtered else rows)
+    # EXISTS and the like stop at the first row.
+    return Execution(
+        loops=above.loops.times(above.consumed).times(each), consumed=_ANY_SHARE, outer=parent
+    )
+
+
+def _consumed(parent: Node, child: Node, above: Range) -> Range:
+    """The share of the child's rows that the parent asks for when `above` is asked of it."""
+    kind = str(parent["Node Type"])
+    if kind in _BLOCKING or (
+        kind == "Aggregate" and parent.get("Strategy") in _BLOCKING_AGGREGATES
+    ):
+        return _ONCE
+    if kind == "Limit":
+        return above.times(Range.exactly(_share_of_limit(parent, child)))
+    if kind == "Merge Join":
+        # It ends with the shorter of its inputs.
+        return Range(0.0, above.high)
+    if above.low < 1.0 and kind in _GREEDY:
+        return Range(0.0, 1.0)
+    return above
+
+
+def _share_of_limit(limit: Node, child: Node) -> float:
+    """Rows that are skipped are in the cost, which is interpolated between those of the input."""
+    start = float(child.get("Startup Cost", 0))
+    whole = float(child.get("Total Cost", 0)) - start
+    if whole <= 0:
+        return min(1.0, float(limit.get("Plan Rows", 0)) / max(1.0, float(child["Plan Rows"])))
+    share = (float(limit.get("Total Cost", 0)) - start) / whole
+    return min(1.0, max(share, 0.0))

@@ -1,0 +1,229 @@
+"""How many pages of its table each scan of a plan reads when nothing is cached. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lookahead.check.conditions import columns_in, values_in_lists
+from lookahead.check.page_ranges import (
+    Layout,
+    Range,
+    disorder_of,
+    distinct,
+    intersection,
+    pages_of_lookups,
+    pages_of_range,
+    union,
+    with_repeated_reads,
+)
+from lookahead.check.plan_tree import Execution, Node, own_rows
+from lookahead.check.table_facts import Column, Facts, Name, Relation
+
+# Rows that the index has found, before the node's filter: index_rows.py adds it to the plan.
+INDEX_ROWS = "Index Rows"
+_INFINITE = float("inf")
+_MANY = 1e18
+_CONDITIONS = ("Index Cond", "Filter")
+# Below it a column says nothing about the order of the table.
+_UNORDERED = 0.3
+# From it on a scan of a range of values reads page after page.
+_IN_ORDER = 0.99
+# So many times the pages that the rows fill when they lie side by side. Arbitrary: index scans of
+# three quarters of the pages in order still gained 1.1.
+_CONSECUTIVE = 1.15
+# Stock reads ahead of a scan that is not read to its end, up to a combined request.
+_READ_AHEAD_PAGES = 15
+# By so many a table is extended at most (MAX_BUFFERS_TO_EXTEND_BY in hio.c): those may be empty.
+_NEW_PAGES = 64
+# An access method whose entries stand for groups of pages.
+_PAGE_GROUPS = "brin"
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The table of a scan, the name of its rows in conditions, and what is done with it."""
+
+    table: Name
+    alias: str
+    relation: Relation
+    execution: Execution
+
+
+class ScanPages:
+    """The estimates for one plan; `tables` are its tables by alias, None of what is no table."""
+
+    def __init__(self, facts: Facts, tables: Mapping[str, Name | None]) -> None:
+        self._facts = facts
+        self._tables = tables
+
+    def of(self, node: Node, table: Name, execution: Execution) -> Range:
+        """Pages of the table that all executions of the scan read; some again, if it is large."""
+        relation = self._facts.relations[table]
+        scan = _Scan(table, str(node.get("Alias", "")), relation, execution)
+        kind = str(node["Node Type"])
+        if relation.pages == 0 or execution.consumed.high <= 0:
+            return Range.exactly(0)
+        if kind in ("Seq Scan", "Sample Scan"):
+            return _of_whole_table(node, relation, execution)
+        if kind == "Bitmap Heap Scan":
+            return self._of_bitmap(node, scan)
+        if kind == "Index Only Scan":
+            return self._of_index(node, scan, None).times(hidden_share(relation))
+        if kind == "Index Scan":
+            return self._of_index(node, scan, self._facts.memory.buffers)
+        layout = Layout(relation.pages, relation.rows, 1.0 if kind == "Tid Range Scan" else 0.0)
+        return pages_of_range(_rows(node, execution).times(execution.consumed), layout)
+
+    def _of_index(self, node: Node, scan: _Scan, buffers: int | None) -> Range:
+        rows = _rows(node, scan.execution)
+        share = scan.execution.consumed
+        if "Filter" in node and share.low < 1.0:
+            share = Range(0.0, 1.0)  # how soon the filter lets rows pass is not known
+        taken = Range(max(rows.low * share.low, min(1.0, rows.low)), rows.high * share.high)
+        pages = self._found_by(node, scan, taken)
+        layout = self._layout(node, scan)
+        in_order = disorder_of(layout.correlation) == 0.0 and scan.execution.loops.high <= 1
+        if buffers is None or in_order:
+            return pages
+        return with_repeated_reads(pages, scan.execution.loops.high * taken.high, layout, buffers)
+
+    def is_consecutive(self, node: Node, table: Name, pages: Range) -> bool:
+        """Whether a scan reads pages that lie side by side, all of whose rows it wants."""
+        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+        if "Index Name" not in source:
+            return False
+        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
+        layout, condition = self._layout(source, scan), str(source.get("Index Cond", ""))
+        if (layout.correlation or 0.0) < _IN_ORDER or not layout.by_one_column:
+            return False
+        if self._outer_columns(condition, scan) or values_in_lists(condition) != 1:
+            return False
+        filled = layout.dense(float(source.get(INDEX_ROWS, source.get("Plan Rows", 0))))
+        return pages.high <= filled * _CONSECUTIVE + 1
+
+    def _found_by(self, node: Node, scan: _Scan, rows: Range) -> Range:
+        """Pages of the rows that a scan of an index finds each time."""
+        layout = self._layout(node, scan)
+        condition = str(node.get("Index Cond", ""))
+        lookups, disorder = self._lookups(condition, scan)
+        values = values_in_lists(condition)
+        if lookups.high <= 1 and values == 1:
+            return pages_of_range(rows, layout)
+        limit = scan.execution.row_limit
+        if lookups.high > 1 and limit < lookups.high * rows.high:
+            # Not each loop finds what it looks for.
+            each = limit / lookups.high
+            rows = Range(min(rows.low, each), each)
+        number = Range(1.0, max(1.0, rows.high)) if values is None else Range.exactly(values)
+        each_value = Range(rows.low / number.high, rows.high / number.low)
+        return pages_of_lookups(lookups.times(number), each_value, layout, disorder)
+
+    def _of_bitmap(self, node: Node, scan: _Scan) -> Range:
+        pages = self._of_bitmap_part(node["Plans"][-1], scan)
+        share = scan.execution.consumed.low
+        if share >= 1.0:
+            return pages
+        least = 0.0 if "Filter" in node else pages.low * share
+        return Range(max(least, min(1.0, pages.low)), pages.high)
+
+    def _of_bitmap_part(self, part: Node, scan: _Scan) -> Range:
+        rows = float(part.get("Plan Rows", 0))
+        if part["Node Type"] == "Bitmap Index Scan":
+            return self._found_by(part, scan, Range.exactly(rows))
+        inputs = part.get("Plans", ())
+        found = [self._of_bitmap_part(child, scan) for child in inputs]
+        if part["Node Type"] == "BitmapOr":
+            return union(found, scan.relation.pages)
+        conditions = [str(child.get("Index Cond", "")) for child in inputs]
+        is_lookup = any(self._outer_columns(condition, scan) for condition in conditions)
+        loops = scan.execution.loops.high if is_lookup else 1.0
+        layout = Layout(scan.relation.pages, scan.relation.rows, None)
+        return intersection(found, rows * loops, layout)
+
+    def _layout(self, node: Node, scan: _Scan) -> Layout:
+        pages, rows = scan.relation.pages, scan.relation.rows
+        index = self._facts.indexes.get((scan.table[0], str(node.get("Index Name", ""))))
+        if index is None or not index.columns or index.access_method == _PAGE_GROUPS:
+            return Layout(pages, rows, None)
+        mentioned = {name for _, name in columns_in(str(node.get("Index Cond", "")))}
+        used = [item for item in index.columns if item.name in mentioned] or [index.columns[0]]
+        known = [abs(item.correlation) for item in used if item.correlation is not None]
+        correlation = max(known) if len(known) == len(used) else None
+        return Layout(pages, rows, correlation, by_one_column=len(used) == 1)
+
+    def _outer_columns(self, condition: str, scan: _Scan) -> list[tuple[str, str]]:
+        """Columns of other nodes, whose values are looked up."""
+        return [
+            (alias, column)
+            for alias, column in columns_in(condition)
+            if alias in self._tables and alias != scan.alias
+        ]
+
+    def _lookups(self, condition: str, scan: _Scan) -> tuple[Range, float]:
+        """Different values that are looked up, and the share of them known to be in disorder."""
+        loops = scan.execution.loops
+        outer = self._outer_columns(condition, scan)
+        if not outer or loops.high <= 1:
+            return Range.exactly(1.0), 0.0  # the same rows each time
+        column = self._column(outer[0])
+        if column is None or column.distinct is None:
+            return Range(min(1.0, loops.low), loops.high), 0.0
+        many = distinct(column.distinct, min(loops.high, _MANY))
+        order = abs(column.correlation) if column.correlation is not None else 1.0
+        if order < _UNORDERED and not _chooses(scan.execution.outer, outer[0]):
+            return Range(distinct(column.distinct, loops.low), many), 1.0 - order
+        # Neighbours may well have the same value.
+        few = loops.low * min(1.0, column.distinct / self._rows_with(outer[0]))
+        return Range(min(few, many), many), 0.0
+
+    def _rows_with(self, name: tuple[str, str]) -> float:
+        table = self._tables.get(name[0])
+        relation = self._facts.relations.get(table) if table else None
+        return max(1.0, relation.rows) if relation else 1.0
+
+    def _column(self, name: tuple[str, str]) -> Column | None:
+        table = self._tables.get(name[0])
+        return self._facts.columns.get(table, {}).get(name[1]) if table else None
+
+
+def _rows(node: Node, execution: Execution) -> Range:
+    """Rows that each execution of the scan takes from the table, by all processes together."""
+    rows = own_rows(node, execution)
+    if "Filter" not in node:
+        return Range.exactly(rows)
+    if INDEX_ROWS in node:
+        share = rows / float(node["Plan Rows"]) if node.get("Plan Rows") else 1.0
+        return Range.exactly(float(node[INDEX_ROWS]) * share)
+    return Range(rows, _INFINITE)
+
+
+def _of_whole_table(node: Node, relation: Relation, execution: Execution) -> Range:
+    pages = float(relation.pages)
+    share = execution.consumed
+    if node["Node Type"] == "Sample Scan":
+        return Range(min(1.0, pages), pages)
+    if "Filter" in node and share.low < 1.0:
+        return Range(1.0, pages)
+    ahead = _READ_AHEAD_PAGES if share.low < 1.0 else 0
+    return Range(max(1.0, pages * share.low), pages * share.high + ahead).at_most(pages)
+
+
+def hidden_share(relation: Relation) -> Range:
+    """The share of the pages for which the visibility map does not answer."""
+    hidden = max(0, relation.pages - relation.all_visible_pages)
+    return Range(
+        max(0, hidden - _NEW_PAGES) / relation.pages if relation.pages else 0.0,
+        hidden / relation.pages if relation.pages else 0.0,
+    )
+
+
+def _chooses(outer: Mapping[str, Any] | None, column: tuple[str, str]) -> bool:
+    """Whether a condition below the node is on this very column."""
+    waiting = [outer] if outer else []
+    while waiting:
+        node = waiting.pop()
+        for key in _CONDITIONS:
+            if column in columns_in(str(node.get(key, ""))):
+                return True
+        waiting.extend(node.get("Plans", ()))
+    return False

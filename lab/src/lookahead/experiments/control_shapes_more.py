@@ -1,0 +1,147 @@
+"""Further cached shapes: kinds of scans, subplans, functions and cursors beside plain statements.
+
+They are for counting: what they would add to a table of times, the shapes of control_shapes.py
+show as well. Both are executed by the same procedures.
+"""
+
+from lookahead.experiments.control_shape import Shape
+from lookahead.experiments.control_shapes import CACHED_SHAPES
+from lookahead.experiments.control_tables import ROW, SMALL
+
+_SETTINGS = {shape.name: shape.settings for shape in CACHED_SHAPES}
+_INDEX_SCANS = _SETTINGS["range-10"]
+_NESTED_LOOPS = _SETTINGS["join-3"]
+_BY_K = "SELECT id, k, pad FROM control_row WHERE k"
+_OFTEN, _RARELY = 1000, 2
+_PAGES = (
+    "CREATE TABLE control_twenty_pages (id int, pad text)",
+    # Items of 128 bytes and a line pointer of 4: 61 of them on a page.
+    "INSERT INTO control_twenty_pages SELECT id, repeat('x', 95) FROM generate_series(1, 1220) id",
+    "VACUUM (FREEZE, ANALYZE) control_twenty_pages",
+)
+_GROUPS = (
+    "CREATE TABLE control_group (id int PRIMARY KEY, member int NOT NULL)",
+    "INSERT INTO control_group SELECT id, id % 10 FROM control_row ORDER BY id",
+    "VACUUM (FREEZE, ANALYZE) control_group",
+)
+
+
+def _function(name: str, body: str) -> Shape:
+    """A statement that calls a PL/pgSQL function, whose statements are cached like its own."""
+    function = f"control_{name.replace('-', '_')}_of"
+    definition = (
+        f"CREATE FUNCTION {function}(wanted int) RETURNS bigint LANGUAGE plpgsql "
+        f"AS $function$ {body} $function$"
+    )
+    return Shape(
+        name, (f"SELECT {function}(:key)",), _OFTEN, (*ROW, definition), ("Result",), _INDEX_SCANS
+    )
+
+
+_SCANS = (
+    Shape(
+        "backward-10",
+        (f"{_BY_K} <= :key + 10 ORDER BY k DESC LIMIT 10",),
+        _OFTEN,
+        ROW,
+        ("Index Scan",),
+        _INDEX_SCANS,
+    ),
+    Shape(
+        "key-list-10",
+        (
+            "SELECT pad FROM control_row WHERE id = ANY (ARRAY[:key, :key + 1, :key + 2, "
+            ":key - 30, :key - 31, :key - 32, :key - 60, :key - 61, :key - 62, :key - 90])",
+        ),
+        _OFTEN,
+        ROW,
+        ("Index Scan",),
+        _INDEX_SCANS,
+    ),
+    Shape(
+        "seq-scan-20-pages",
+        ("SELECT count(pad) FROM control_twenty_pages",),
+        _OFTEN,
+        _PAGES,
+        ("Seq Scan",),
+    ),
+    Shape(
+        "scalar-aggregate",
+        ("SELECT sum(k), max(id), count(*) FROM control_row",),
+        _RARELY,
+        ROW,
+        ("Aggregate", "Seq Scan"),
+    ),
+    Shape(
+        "tid-range",
+        ("SELECT count(pad) FROM control_row WHERE ctid >= '(3,1)' AND ctid < '(8,1)'",),
+        _OFTEN,
+        ROW,
+        ("Tid Range Scan",),
+    ),
+)
+_SUBPLANS = (
+    Shape(
+        "not-exists",
+        (
+            "SELECT r.id FROM control_row r WHERE r.k BETWEEN :key AND :key + 9 "
+            "AND NOT EXISTS (SELECT FROM control_row s WHERE s.id = r.id + 1000000)",
+        ),
+        _OFTEN,
+        ROW,
+        ("Nested Loop", "Index Scan", "Index Only Scan"),
+        _NESTED_LOOPS | _INDEX_SCANS,
+    ),
+    Shape(
+        "merge-join-100",
+        (
+            "SELECT count(*) FROM control_row r JOIN control_group g ON g.id = r.id "
+            "WHERE r.id BETWEEN :key AND :key + 99 AND g.id BETWEEN :key AND :key + 99",
+        ),
+        _OFTEN,
+        (*ROW, *_GROUPS),
+        ("Merge Join", "Index Only Scan"),
+        _INDEX_SCANS | {"enable_hashjoin": "off", "enable_nestloop": "off"},
+    ),
+    Shape(
+        "memoize",
+        (
+            "SELECT count(r.pad) FROM control_group g JOIN control_row r ON r.id = g.member "
+            "WHERE g.id BETWEEN :key AND :key + 99",
+        ),
+        _OFTEN,
+        (*ROW, *_GROUPS),
+        ("Memoize", "Index Scan"),
+        _INDEX_SCANS | {"enable_hashjoin": "off", "enable_mergejoin": "off"},
+    ),
+    Shape(
+        "correlated-subplan",
+        (
+            "SELECT (SELECT r.pad FROM control_row r WHERE r.id = s.id * 100 + :key) "
+            "FROM control_small s",
+        ),
+        _OFTEN,
+        (*ROW, *SMALL),
+        ("Seq Scan", "Index Scan"),
+    ),
+)
+_FUNCTIONS = (
+    _function(
+        "function-lookup",
+        "DECLARE found int; BEGIN SELECT k INTO found FROM control_row WHERE id = wanted; "
+        "RETURN found; END",
+    ),
+    _function(
+        "cursor-fetch-20",
+        "DECLARE entries CURSOR FOR SELECT id FROM control_row WHERE k >= wanted ORDER BY k; "
+        "entry int; BEGIN OPEN entries; FOR number IN 1 .. 20 LOOP FETCH entries INTO entry; "
+        "END LOOP; CLOSE entries; RETURN entry; END",
+    ),
+    _function(
+        "loop-over-50",
+        "DECLARE entry record; total bigint := 0; BEGIN FOR entry IN SELECT id FROM control_row "
+        "WHERE k BETWEEN wanted AND wanted + 49 LOOP total := total + entry.id; END LOOP; "
+        "RETURN total; END",
+    ),
+)
+MORE_CACHED_SHAPES = (*_SCANS, *_SUBPLANS, *_FUNCTIONS)

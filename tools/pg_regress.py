@@ -48,15 +48,16 @@ def run_driver(
     arguments: Sequence[str],
     *,
     timeout_seconds: float,
+    cwd: Path = Path("/"),
 ) -> Verdicts:
-    """Run the driver against the running server, under `account`.
+    """Run the driver against the running server, under `account` and in the folder `cwd`.
 
     Raises LabError when it ran no test or did not end in time.
     """
     command = [str(driver), f"--bindir={server.installation.bindir}", *arguments]
     environment = {**neutral_environment(str(server.directory)), **server.environment()}
     try:
-        done = account.run(command, env=environment, timeout_seconds=timeout_seconds)
+        done = account.run(command, cwd=cwd, env=environment, timeout_seconds=timeout_seconds)
     except subprocess.TimeoutExpired:
         raise LabError(f"{driver.name} did not end within {timeout_seconds:g} s") from None
     verdicts = _VERDICT.findall(done.stdout)

@@ -3,7 +3,7 @@
 An aim is shown beside what was measured; it never enters a measurement.
 """
 
-from lookahead.measurements import Arm, Scenario
+from lookahead.scan_measurements import Arm, Scenario
 
 # Whole ranges in random order, cold, by the least number of pages; below that, start-up counts.
 _RANDOM_AIMS = ((10_000, 4.0), (1_000, 2.5))

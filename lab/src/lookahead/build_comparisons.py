@@ -11,7 +11,7 @@ from lookahead.build_measurements import (
     ValidatedBuild,
     WorkerGain,
 )
-from lookahead.measurements import ARMS, Arm
+from lookahead.scan_measurements import ARMS, Arm
 from lookahead.stats import ratio_of_medians
 
 

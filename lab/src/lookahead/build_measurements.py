@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lookahead.measurements import Arm
+from lookahead.scan_measurements import Arm
 from lookahead.stats import RatioEstimate
 
 

@@ -1,8 +1,9 @@
-"""Turns parsed JSON back into the frozen dataclasses it was written from, strictly.
+"""Turns parsed JSON back into the frozen dataclasses it was written from.
 
-Missing, surplus and wrongly typed fields are refused with their place, such as
-`index_scan.samples[3].evidence.rows`; nothing is guessed or converted, except that a JSON integer
-may stand for a float.
+Missing fields without a default and wrongly typed ones are refused with their place, such as
+`measurements.samples[3].evidence.rows`; nothing is guessed or converted, except that a JSON integer
+may stand for a float. Fields that a dataclass does not have are left out: another version has
+written them.
 """
 
 import dataclasses
@@ -50,12 +51,18 @@ def _decode_dataclass(kind: type, value: object, place: str) -> object:
     if not isinstance(value, dict):
         raise DecodingError(f"{place or 'document'}: expected an object")
     hints = typing.get_type_hints(kind)
-    names = {field.name for field in dataclasses.fields(kind)}
-    for problem, found in (("missing", names - value.keys()), ("unknown", value.keys() - names)):
-        if found:
-            raise DecodingError(f"{place or 'document'}: {problem} field {min(found)!r}")
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    missing = [name for name in fields.keys() - value.keys() if is_required(fields[name])]
+    if missing:
+        raise DecodingError(f"{place or 'document'}: missing field {min(missing)!r}")
     prefix = f"{place}." if place else ""
-    return kind(**{name: _decode(hints[name], value[name], prefix + name) for name in names})
+    known = fields.keys() & value.keys()
+    return kind(**{name: _decode(hints[name], value[name], prefix + name) for name in known})
+
+
+def is_required(field: "dataclasses.Field[Any]") -> bool:
+    """Whether a field of a dataclass has no default."""
+    return field.default is field.default_factory is dataclasses.MISSING
 
 
 def _decode_scalar(kind: Any, value: object, place: str) -> object:

@@ -1,24 +1,73 @@
 """What experiments measure: the raw samples of a result file and the evidence beside them.
 
+Everything is a *trial*: a scenario whose arms (plans, settings, stock's code or ours) are all run
+once in each round; questions say which arms are compared.
+
 Every field is written to the file under its own name; times are in the unit the name ends with.
-A change of meaning or name is a change of `results.SCHEMA_VERSION`.
+A change of meaning or name is a change of `results.SCHEMA_VERSION`; a new field has a default, so
+that files without it can be read.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from lookahead.device.counters import Rates
 from lookahead.device.io_sampler import Timeline
-from lookahead.stats import Outcome, RatioEstimate
+from lookahead.stats import RatioEstimate
 
-Arm = Literal["stock", "lookahead", "bitmap"]
-"""An index scan by stock or by us, or stock's bitmap scan of the same rows and its sort."""
-ARMS: tuple[Arm, Arm] = ("stock", "lookahead")
-BASELINES: tuple[Arm, ...] = ("stock", "bitmap")
+Library = Literal["not loaded", "off", "on"]
+"""pg_lookahead in the sessions of an arm; "off" is loaded and switched off."""
 
-Order = Literal["random", "heap"]
 
-ControlArm = Literal["not loaded", "off", "on"]
-CONTROL_ARMS: tuple[ControlArm, ...] = ("not loaded", "off", "on")
+@dataclass(frozen=True)
+class Factor:
+    """One condition of a scenario and its value, such as "pages" and "42 %"."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What all arms of a trial have in common, in the order in which it is shown."""
+
+    factors: tuple[Factor, ...]
+
+    def value(self, name: str) -> str | None:
+        """The value of a factor, None when the scenario has none of that name."""
+        return next((factor.value for factor in self.factors if factor.name == name), None)
+
+    @property
+    def label(self) -> str:
+        """All values, such as "42 %, uniform, 4 MB, worker"."""
+        return ", ".join(factor.value for factor in self.factors)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way to run the statement of a scenario: what is set in its sessions.
+
+    `plan` is a node type that EXPLAIN must show ("" where there is no plan to look at).
+    """
+
+    name: str
+    library: Library
+    plan: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which arms of a scenario are compared.
+
+    Of several baselines, and of several challengers, the fastest by its median counts. The name of
+    a reference of the scenario stands for its time, as baseline of each round.
+    """
+
+    scenario: Scenario
+    name: str
+    baselines: tuple[str, ...]
+    challengers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,196 +106,147 @@ class LookaheadEvidence:
 
 
 @dataclass(frozen=True)
-class ScanEvidence:
-    """One execution as EXPLAIN (ANALYZE, BUFFERS) reports it; blocks are of 8 kB."""
+class NodeEvidence:
+    """One execution as EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD) reports it; blocks are of 8 kB.
+
+    `rows` are the plan's, `removed_rows` those that the scan's recheck or filter removed. Exact and
+    lossy blocks are a bitmap's; workers those that were launched for the scan.
+    """
 
     node_type: str
-    index_name: str
     rows: int
+    removed_rows: int
+    exact_blocks: int
+    lossy_blocks: int
+    workers: int
     planning_ms: float
-    execution_ms: float
     shared_hit_blocks: int
     shared_read_blocks: int
     lookahead: LookaheadEvidence
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """What a comparison is made for: distinct pages touched, I/O method, OS read-ahead in kB.
+class Sample:
+    """What one arm did in one round; samples of a round form a pair.
 
-    `order` is that of the index in terms of the table. `limit` rows end the statement, if not
-    None; `share_percent` of the table's pages are touched in heap order, None in random order.
-    `read_ahead_kb` is None where no block device is known. `added_latency_us` is that of a delay
-    device.
-    """
+    `time_ms` is what arms are compared by: of one of the `executions`, and of several sessions the
+    mean; `session_ms` has one for each session. `evidence` is None of a statement without a plan,
+    `cold` of one that found its data cached. `backend_cpu_ms` is summed over the sessions. `use`
+    and `timeline` are of the whole machine, None where nobody looked.
 
-    pages: int
-    io_method: str
-    read_ahead_kb: int | None
-    order: Order = "random"
-    limit: int | None = None
-    share_percent: int | None = None
-    added_latency_us: int = 0
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        """A bitmap scan answers for whole ranges in random order only."""
-        has_rival = self.order == "random" and self.limit is None
-        return (*ARMS, "bitmap") if has_rival else ARMS
-
-
-@dataclass(frozen=True)
-class ScanSample:
-    """One cold execution. `pair` joins it with the sample of the other arm on the same keys.
-
-    `distinct_pages` was counted from ctid; `first_key` and `last_key` are of the column that
-    orders the rows. `backend_cpu_ms` is what the backend's threads spent
-    during the statement; it leaves out the server's I/O workers. None where the kernel does not
-    tell.
+    `counts` is what the experiment counted beside it, by a name that says what is counted, with its
+    unit. `phases_ms` are the parts of the time that were seen by polling. `sha256` is of what was
+    made, None where none was taken.
     """
 
     scenario: Scenario
-    pair: int
+    round: int
     sequence: int
-    arm: Arm
-    first_key: int
-    last_key: int
-    distinct_pages: int
-    evidence: ScanEvidence
-    backend_cpu_ms: float | None
-    cold: ColdRecord
-    timeline: Timeline
+    arm: str
+    time_ms: float
+    session_ms: tuple[float, ...]
+    executions: int = 1
+    evidence: NodeEvidence | None = None
+    backend_cpu_ms: float | None = None
+    cold: ColdRecord | None = None
+    use: Rates | None = None
+    timeline: Timeline | None = None
+    counts: dict[str, float] = field(default_factory=dict)
+    phases_ms: dict[str, float] = field(default_factory=dict)
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)
-class ScanComparison:
-    """Two arms of a scenario: medians and the ratio `baseline` / lookahead (above 1: faster).
-
-    `aim` is the ratio that the project wants to reach (aims.py), None where it names none.
-    """
+class LookupSample:
+    """Random lookups of single rows by several sessions at once: their times, and how many."""
 
     scenario: Scenario
-    baseline: Arm
-    baseline_median_ms: float
-    lookahead_median_ms: float
-    estimate: RatioEstimate
-    aim: float | None
-    outcome: Outcome
+    round: int
+    sequence: int
+    arm: str
+    sessions: int
+    lookups: int
+    lookups_per_s: float
+    p50_ms: float
+    p99_ms: float
 
 
 @dataclass(frozen=True)
-class RowDigest:
-    """SHA-256 over the rows of one statement in the order returned, by both arms alike.
-
-    `scenario` is the first one measured; the OS read-ahead makes no difference to rows.
-    """
+class Reference:
+    """A figure to see the measured ones beside: published elsewhere, computed, or of the device."""
 
     scenario: Scenario
-    first_key: int
-    last_key: int
-    rows: int
-    sha256: str
+    name: str
+    time_ms: float
+    source: str
 
 
 @dataclass(frozen=True)
-class DelayFacts:
-    """The delay device below the server, and the rates of random direct reads measured on it.
+class Table:
+    """A table that was read or indexed; `index_bytes` are of the indexes that it had before."""
 
-    `engine` ("fio", "own (aio)" or "own (threads)") read 8 kB each, one at a time and `depth` at a
-    time.
-    """
-
-    latency_us: int
-    size_bytes: int
-    engine: str
-    depth: int
-    single_reads_per_s: float
-    deep_reads_per_s: float
-
-
-@dataclass(frozen=True)
-class TableFacts:
-    """The table that was scanned."""
-
+    name: str
     rows: int
     pages: int
-    rows_per_page: int
-    row_bytes: int
     table_bytes: int
     index_bytes: int
     build_seconds: float
 
 
 @dataclass(frozen=True)
-class IndexScanData:
-    """The data of the experiment "index-scan"; grows until the run ends.
+class Digest:
+    """SHA-256 over the rows of a scenario's statement, equal in all of `arms`.
 
+    `ordered`: the rows in the order in which they came; else whatever order, sorted.
+    """
+
+    scenario: Scenario
+    arms: tuple[str, ...]
+    ordered: bool
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was verified of a scenario before it was measured: facts by name, as they are shown."""
+
+    scenario: Scenario
+    facts: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer to a question: medians and the ratio baseline / challenger (above 1: faster).
+
+    `least_ratio` is that of the least times of both: with nothing to wait for, other work on the
+    machine makes every other sample longer.
+    """
+
+    question: Question
+    baseline: str
+    challenger: str
+    baseline_median_ms: float
+    challenger_median_ms: float
+    least_ratio: float
+    estimate: RatioEstimate
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The data of an experiment; grows until the run ends.
+
+    `statements` are the SQL of the scenarios by their labels, of several rounds the first's.
     `comparisons` are worked out from the samples at the end.
     """
 
-    table: TableFacts | None
-    digests: tuple[RowDigest, ...]
-    samples: tuple[ScanSample, ...]
-    comparisons: tuple[ScanComparison, ...]
-
-
-@dataclass(frozen=True)
-class ControlSample:
-    """Executions of a control one after the other, and how long they took together.
-
-    `cold` is None of data that was cached.
-    """
-
-    workload: str
-    io_method: str
-    round: int
-    sequence: int
-    arm: ControlArm
-    executions: int
-    elapsed_ms: float
-    cold: ColdRecord | None
-
-
-@dataclass(frozen=True)
-class ControlEvidence:
-    """What was verified before a control: the nodes of its plans, and in which arms we were there.
-
-    `shared_read_blocks` came from outside shared buffers in one execution; `resident_share` of the
-    table (0..1) was in the OS cache, None where that is not where it is meant to be.
-    """
-
-    workload: str
-    io_method: str
-    node_types: tuple[str, ...]
-    attached_arms: tuple[str, ...]
-    shared_read_blocks: int
-    resident_share: float | None
-
-
-@dataclass(frozen=True)
-class ControlComparison:
-    """Ratio time of `baseline` / time with the library on (above 1: faster), of medians.
-
-    Times are of one execution. `least_ratio` is that of the least times of both arms: with
-    nothing to wait for, other work on the machine makes every other sample longer. `aim` is the
-    ratio that must be kept (aims.py).
-    """
-
-    workload: str
-    io_method: str
-    baseline: ControlArm
-    baseline_median_ms: float
-    on_median_ms: float
-    least_ratio: float
-    estimate: RatioEstimate
-    aim: float
-    outcome: Outcome
-
-
-@dataclass(frozen=True)
-class ControlsData:
-    """The data of the experiment "controls"; grows until the run ends, see `IndexScanData`."""
-
-    evidence: tuple[ControlEvidence, ...]
-    samples: tuple[ControlSample, ...]
-    comparisons: tuple[ControlComparison, ...]
+    tables: tuple[Table, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    questions: tuple[Question, ...] = ()
+    statements: dict[str, str] = field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
+    checks: tuple[Check, ...] = ()
+    digests: tuple[Digest, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    lookups: tuple[LookupSample, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()

@@ -15,14 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lookahead.aims import build_aim
 from lookahead.build_comparisons import PUBLISHED_WORKER_GAIN
 from lookahead.build_measurements import BuildComparison, ValidatedBuild, WorkerGain
 from lookahead.errors import LabError
 from lookahead.foreign_text import printable
-from lookahead.measurements import ARMS, Arm, ControlComparison, ScanComparison, Scenario
 from lookahead.output import checked, indifferent
-from lookahead.stats import Outcome, RatioEstimate, judge
+from lookahead.scan_measurements import ARMS, Arm, ControlComparison, ScanComparison, Scenario
+from lookahead.stats import RatioEstimate
 
 _VERDICT_STYLES = {
     "faster": "green",
@@ -31,7 +30,6 @@ _VERDICT_STYLES = {
     "too few pairs": "dim",
 }
 
-_MET: dict[Outcome, str] = {"reached": "yes", "missed": "no", "undecided": "open", "no aim": ""}
 _SCAN_TITLES: dict[Arm, str] = {
     "stock": "index scan, cold: median execution time",
     "bitmap": "the same rows against stock's bitmap scan and sort",
@@ -119,13 +117,12 @@ class Terminal:
                 self._out.print(_scan_table(f"{title}{suffix}", chosen))
 
     def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
-        """The table of `run index-build`: medians, ratio with interval, verdict, aim."""
+        """The table of `run index-build`: medians, ratio with interval, verdict."""
         names = ("work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead")
         table = _key_table("index builds, table cached: median time", names)
         add_ratio_columns(table, [item.estimate for item in comparisons])
         for item in comparisons:
             scenario = item.scenario
-            aim = build_aim(scenario.key, scenario.rows, scenario.workers)
             table.add_row(
                 scenario.key,
                 str(scenario.workers),
@@ -134,7 +131,6 @@ class Terminal:
                 milliseconds(item.stock_median_ms),
                 milliseconds(item.lookahead_median_ms),
                 *ratio_cells(item.estimate),
-                aim_text(aim, judge(item.estimate, aim)),
             )
         self._out.print(table)
 
@@ -176,7 +172,7 @@ class Terminal:
             self._out.print(table)
 
     def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
-        """The table of `run controls`: times against no library at all, their ratios, the aim."""
+        """The table of `run controls`: times against no library at all, their ratios."""
         bare = [item for item in comparisons if item.baseline == "not loaded"]
         table = plain_table("median time of one execution, and ratio without / with the library")
         table.add_column("workload", no_wrap=True)
@@ -192,7 +188,6 @@ class Terminal:
                 short_time(item.on_median_ms),
                 f"{item.least_ratio:.2f}",
                 escape(ratio_text(item.estimate)),
-                aim_text(item.aim, item.outcome),
             )
         self._out.print(table)
 
@@ -223,11 +218,6 @@ def number_text(value: float) -> str:
     return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
 
 
-def aim_text(aim: float | None, outcome: Outcome) -> str:
-    """The ratio aimed at and whether it was met, such as "2.5 no"."""
-    return "-" if aim is None else f"{aim:.2g} {_MET[outcome]}"
-
-
 def rate_text(value: float) -> str:
     """Transactions per second: no fraction, unless they are few."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -255,7 +245,7 @@ def ratio_text(estimate: RatioEstimate) -> str:
 
 
 def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
-    """Medians, ratio, verdict, aim."""
+    """Medians, ratio, verdict."""
     table = plain_table(title)
     for name in ("scan", "io_\nmethod"):
         table.add_column(name)
@@ -269,7 +259,6 @@ def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
             milliseconds(item.baseline_median_ms),
             milliseconds(item.lookahead_median_ms),
             *ratio_cells(item.estimate),
-            aim_text(item.aim, item.outcome),
         )
     return table
 
@@ -289,14 +278,12 @@ def _key_table(title: str, names: Sequence[str]) -> Table:
 
 
 def add_ratio_columns(
-    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True, aim: bool = True
+    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True
 ) -> None:
     confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
     table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
     if verdict:
         table.add_column("verdict")
-    if aim:
-        table.add_column("aim,\nmet?")
     if estimates:
         counts = sorted({estimate.pairs for estimate in estimates})
         pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -7,38 +7,36 @@ from statistics import median
 from rich.markup import escape
 from rich.table import Table
 
+from lookahead.comparisons import (
+    Panel,
+    arms_of,
+    panels_of,
+    samples_of,
+    scenarios_of,
+)
+from lookahead.measurements import Comparison, LookupSample, Measurements
 from lookahead.render import (
     add_ratio_columns,
-    aim_text,
     milliseconds,
     plain_table,
     rate_text,
     ratio_cells,
 )
-from lookahead.trial_comparisons import (
-    TrialPanel,
-    arms_of,
-    lookup_scenarios_of,
-    trial_panels,
-    trial_scenarios_of,
-    trials_of,
-)
-from lookahead.trial_measurements import LookupSample, TrialComparison, TrialData
 
 # Beside the arms, in 80 columns.
 _MAX_COLUMNS = 6
 
 
-def trial_tables(data: TrialData | None) -> Iterator[Table]:
+def trial_tables(data: Measurements | None) -> Iterator[Table]:
     """Medians of all arms, lookups if there are any, then the answers to the questions."""
     if data is None:
         return
-    panels = trial_panels(trial_scenarios_of(data.samples))
+    panels = panels_of(scenarios_of(data.samples))
     for panel in panels:
         for first in range(0, len(panel.scenarios), _MAX_COLUMNS):
             columns = panel.scenarios[first : first + _MAX_COLUMNS]
             yield _median_table(data, replace(panel, scenarios=columns))
-    for panel in trial_panels(lookup_scenarios_of(data.lookups)):
+    for panel in panels_of(scenarios_of(data.lookups)):
         yield _lookup_table(data.lookups, panel)
     for panel in panels:
         chosen = [one for one in data.comparisons if one.question.scenario in panel.scenarios]
@@ -46,7 +44,7 @@ def trial_tables(data: TrialData | None) -> Iterator[Table]:
             yield _answer_table(panel, chosen)
 
 
-def _median_table(data: TrialData, panel: TrialPanel) -> Table:
+def _median_table(data: Measurements, panel: Panel) -> Table:
     """A row for each arm and reference, a column for each value of the axis."""
     table = plain_table(f"median time: {escape(panel.title)}")
     table.add_column(f"arm \\ {escape(panel.axis)}")
@@ -55,7 +53,7 @@ def _median_table(data: TrialData, panel: TrialPanel) -> Table:
     for arm in arms_of(one for one in data.samples if one.scenario in panel.scenarios):
         cells = []
         for scenario in panel.scenarios:
-            times = [one.time_ms for one in trials_of(data.samples, scenario, arm)]
+            times = [one.time_ms for one in samples_of(data.samples, scenario, arm)]
             cells.append(milliseconds(median(times)) if times else "-")
         table.add_row(escape(arm), *cells)
     known = [one for one in data.references if one.scenario in panel.scenarios]
@@ -73,7 +71,7 @@ def _median_table(data: TrialData, panel: TrialPanel) -> Table:
     return table
 
 
-def _lookup_table(samples: Sequence[LookupSample], panel: TrialPanel) -> Table:
+def _lookup_table(samples: Sequence[LookupSample], panel: Panel) -> Table:
     """Medians over rounds of what the lookups took, by scenario and arm."""
     table = plain_table(f"random lookups of single rows: {escape(panel.title)}")
     table.add_column(escape(panel.axis))
@@ -94,7 +92,7 @@ def _lookup_table(samples: Sequence[LookupSample], panel: TrialPanel) -> Table:
     return table
 
 
-def _answer_table(panel: TrialPanel, comparisons: Sequence[TrialComparison]) -> Table:
+def _answer_table(panel: Panel, comparisons: Sequence[Comparison]) -> Table:
     """The questions of a panel, by name and then along the axis."""
     table = plain_table(f"time of the other / ours: {escape(panel.title)}")
     table.add_column("against")
@@ -112,6 +110,5 @@ def _answer_table(panel: TrialPanel, comparisons: Sequence[TrialComparison]) -> 
             milliseconds(item.baseline_median_ms),
             milliseconds(item.challenger_median_ms),
             *ratio_cells(item.estimate),
-            aim_text(question.aim, item.outcome),
         )
     return table

@@ -18,9 +18,9 @@ from lookahead.build_measurements import IndexBuildData
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import ControlsData, DelayFacts, IndexScanData
+from lookahead.measurements import Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
-from lookahead.trial_measurements import TrialData
+from lookahead.scan_measurements import ControlsData, DelayFacts, IndexScanData
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -111,7 +111,7 @@ class ResultDocument:
     index_scan: IndexScanData | None
     controls: ControlsData | None
     index_build: IndexBuildData | None
-    trials: TrialData | None
+    trials: Measurements | None
 
 
 class ResultFile:

@@ -17,7 +17,16 @@ from lookahead.device.probe.analysis import summarize
 from lookahead.device.probe.probe_data import ProbeDocument, ProbeParameters
 from lookahead.device.profile import parse_profiles
 from lookahead.machine import SourceFacts
-from lookahead.measurements import (
+from lookahead.results import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    Finding,
+    Parameters,
+    ResultDocument,
+    Software,
+    read_result,
+)
+from lookahead.scan_measurements import (
     ControlArm,
     ControlEvidence,
     ControlSample,
@@ -27,15 +36,6 @@ from lookahead.measurements import (
     ScanSample,
     Scenario,
     TableFacts,
-)
-from lookahead.results import (
-    SCHEMA,
-    SCHEMA_VERSION,
-    Finding,
-    Parameters,
-    ResultDocument,
-    Software,
-    read_result,
 )
 
 DATA = Path(__file__).parent / "data"

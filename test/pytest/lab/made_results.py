@@ -3,10 +3,9 @@
 from lookahead.device.counters import CpuCounters, DiskCounters
 from lookahead.device.io_sampler import Reading, Timeline, to_timeline
 from lookahead.machine import DeviceFacts, MachineFacts
-from lookahead.measurements import (
+from lookahead.measurements import ColdRecord, LookaheadEvidence
+from lookahead.scan_measurements import (
     Arm,
-    ColdRecord,
-    LookaheadEvidence,
     ScanEvidence,
     ScanSample,
     Scenario,

@@ -1,37 +1,36 @@
 """Samples of trials with known numbers."""
 
 from lab.made_results import make_timeline
-from lookahead.measurements import ColdRecord, LookaheadEvidence
-from lookahead.trial_measurements import (
+from lookahead.measurements import (
+    Arm,
+    ColdRecord,
+    Digest,
     Factor,
+    LookaheadEvidence,
+    Measurements,
     NodeEvidence,
     Question,
     Reference,
-    TrialArm,
-    TrialData,
-    TrialDigest,
-    TrialSample,
-    TrialScenario,
-    TrialTable,
+    Sample,
+    Scenario,
+    Table,
 )
 
 STOCK, FAST, OURS = "bitmap, default", "bitmap, 64", "ours"
 ARMS = (
-    TrialArm(STOCK, "off", "Bitmap Heap Scan", {"work_mem": "4MB"}),
-    TrialArm(FAST, "off", "Bitmap Heap Scan", {"effective_io_concurrency": "64"}),
-    TrialArm(OURS, "on", "Bitmap Heap Scan", {}),
+    Arm(STOCK, "off", "Bitmap Heap Scan", {"work_mem": "4MB"}),
+    Arm(FAST, "off", "Bitmap Heap Scan", {"effective_io_concurrency": "64"}),
+    Arm(OURS, "on", "Bitmap Heap Scan", {}),
 )
 _STOCK_TIMES = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
 
 
-def make_trial_scenario(share: str, method: str = "worker") -> TrialScenario:
+def make_trial_scenario(share: str, method: str = "worker") -> Scenario:
     """A scenario of two factors."""
-    return TrialScenario((Factor("pages", share), Factor("I/O method", method)))
+    return Scenario((Factor("pages", share), Factor("I/O method", method)))
 
 
-def make_trial_sample(
-    scenario: TrialScenario, number: int, arm: str, time_ms: float
-) -> TrialSample:
+def make_trial_sample(scenario: Scenario, number: int, arm: str, time_ms: float) -> Sample:
     """A sample in which the arm's own code ran."""
     ours = arm == OURS
     evidence = LookaheadEvidence(
@@ -50,7 +49,7 @@ def make_trial_sample(
         killed_items=0,
         restarts=0,
     )
-    return TrialSample(
+    return Sample(
         scenario=scenario,
         round=number,
         sequence=number,
@@ -64,7 +63,7 @@ def make_trial_sample(
     )
 
 
-def make_trials() -> TrialData:
+def make_trials() -> Measurements:
     """Two shares of 6 rounds: ours half the time of stock's default, equal to the best of stock."""
     shares = [make_trial_scenario("10 %"), make_trial_scenario("42 %")]
     samples = []
@@ -77,17 +76,15 @@ def make_trials() -> TrialData:
         question
         for scenario in shares
         for question in (
-            Question(scenario, "stock's default", (STOCK,), (OURS,), 1.6),
-            Question(scenario, "best stock plan", (STOCK, FAST), (OURS,), 1 / 1.05),
+            Question(scenario, "stock's default", (STOCK,), (OURS,)),
+            Question(scenario, "best stock plan", (STOCK, FAST), (OURS,)),
         )
     ]
-    return TrialData(
-        tables=(TrialTable("lookahead_pages", 107_000, 1000, 8_192_000, 100_000, 1.5),),
+    return Measurements(
+        tables=(Table("lookahead_pages", 107_000, 1000, 8_192_000, 100_000, 1.5),),
         arms=ARMS,
         questions=tuple(questions),
         references=(Reference(shares[1], "bitmap scan, setting <1>", 145_000.0, "the article"),),
-        digests=(TrialDigest(shares[0], (STOCK, OURS), True, 1000, "ab" * 32),),
+        digests=(Digest(shares[0], (STOCK, OURS), True, 1000, "ab" * 32),),
         samples=tuple(samples),
-        lookups=(),
-        comparisons=(),
     )

@@ -4,10 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from lookahead.aims import control_aim, scan_aim
+from lookahead.aims import (
+    bitmap_aim,
+    build_aim,
+    control_aim,
+    parallel_aim,
+    scan_aim,
+    throttled_aim,
+)
 from lookahead.experiments.control_shape import Shape
 from lookahead.experiments.control_shapes import SHAPES
-from lookahead.measurements import Arm, Scenario
+from lookahead.scan_measurements import Arm, Scenario
 from lookahead.stats import Outcome, judge, ratio_of_medians
 
 _RANDOM = Scenario(10_000, "worker", 128)
@@ -55,3 +62,24 @@ def test_an_aim_is_judged_by_the_whole_interval(ours: list[float], outcome: Outc
     estimate = ratio_of_medians([40.0] * len(ours), ours, seed=1)
     assert judge(estimate, 2.0) == outcome
     assert judge(estimate, None) == "no aim"
+
+
+@pytest.mark.parametrize(
+    ("share", "aim"), [(0.001, None), (0.01, 1.6), (0.42, 1.6), (0.75, 1.2), (1.0, None)]
+)
+def test_aim_of_a_share(share: float, aim: float | None) -> None:
+    assert bitmap_aim(share) == aim
+
+
+def test_other_aims() -> None:
+    assert (throttled_aim(0.01), throttled_aim(0.1), throttled_aim(0.42)) == (None, 1.5, 1.8)
+    assert [parallel_aim(workers) for workers in range(4)] == [None, None, 1.3, None]
+
+
+def test_aims_of_builds_go_by_rows_and_workers() -> None:
+    assert build_aim("int-few", 30_000_000, 0) == 8.0
+    assert build_aim("int-few", 30_000_000, 2) == 5.0
+    assert build_aim("int-few", 30_000_000, 1) is None
+    assert build_aim("int-sorted", 10, 0) == 0.98
+    assert build_aim("int-sorted", 100_000, 0) is None
+    assert build_aim("int-many", 30_000_000, 0) is None

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from lookahead.comparisons import compare_controls, compare_scans
-from lookahead.experiments.schedule import alternate, rotate
-from lookahead.measurements import ScanSample
+from lookahead.experiments.trials import alternate, rotate
 from lookahead.results import ResultDocument
+from lookahead.scan_comparisons import compare_controls, compare_scans
+from lookahead.scan_measurements import ScanSample
 
 
 def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
@@ -23,10 +23,6 @@ def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
     assert fast.estimate.verdict == "faster"
     assert even.estimate.ratio == 1.0
     assert even.estimate.verdict == "no difference"
-    assert [(item.aim, item.outcome) for item in (fast, even)] == [
-        (4.0, "reached"),
-        (2.5, "missed"),
-    ]
 
 
 def test_a_third_arm_is_compared_apart(scan_samples: tuple[ScanSample, ...]) -> None:
@@ -63,7 +59,6 @@ def test_controls(controls_document: ResultDocument) -> None:
     assert [item.estimate.ratio for item in found] == [pytest.approx(0.99)] * 2
     assert [item.least_ratio for item in found] == [pytest.approx(0.99)] * 2
     assert {item.estimate.verdict for item in found} == {"slower"}
-    assert {(item.aim, item.outcome) for item in found} == {(0.98, "reached")}
     assert compare_controls(samples[:-1], seed=7)[0].estimate.pairs == 5
     assert compare_controls(samples[:2], seed=7) == ()
 

@@ -14,7 +14,7 @@ from lookahead.experiments.control_evidence import verify_control
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.extension import Stage
-from lookahead.measurements import CONTROL_ARMS, ControlArm
+from lookahead.scan_measurements import CONTROL_ARMS, ControlArm
 
 Sessions = dict[ControlArm, psycopg.Connection[Any]]
 

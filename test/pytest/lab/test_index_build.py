@@ -8,7 +8,6 @@ import pytest
 
 from lab import small_run
 from lab.outcome import run_command
-from lookahead.aims import build_aim
 from lookahead.build_comparisons import (
     compare_builds,
     compare_validated_builds,
@@ -29,9 +28,9 @@ from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE, Collatio
 from lookahead.experiments.index_build_pages import blanked, pages_sha256
 from lookahead.experiments.index_build_watch import private_bytes
 from lookahead.experiments.scan_table import BLOCK_BYTES
-from lookahead.measurements import Arm
 from lookahead.report.page import render_page
 from lookahead.results import ResultDocument, encode, parse_result, read_result
+from lookahead.scan_measurements import Arm
 
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
 _SCENARIO = BuildScenario("bigint-random", 1000, 0, 512, 4096)
@@ -115,15 +114,6 @@ def test_peak_memory_is_that_of_the_worst_sample() -> None:
     worse = replace(sample, peak_memory_bytes=512 * 1024 * 1024)
     assert peak_memory_share([sample, worse, _sample(_SCENARIO, 1, "stock", 1.0)]) == 1.0
     assert peak_memory_share([_sample(_SCENARIO, 1, "lookahead", 100.0)]) is None
-
-
-def test_aims_go_by_rows_and_workers() -> None:
-    assert build_aim("int-few", 30_000_000, 0) == 8.0
-    assert build_aim("int-few", 30_000_000, 2) == 5.0
-    assert build_aim("int-few", 30_000_000, 1) is None
-    assert build_aim("int-sorted", 10, 0) == 0.98
-    assert build_aim("int-sorted", 100_000, 0) is None
-    assert build_aim("int-many", 30_000_000, 0) is None
 
 
 def test_result_file_keeps_everything(builds: ResultDocument) -> None:

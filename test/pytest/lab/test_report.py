@@ -11,12 +11,12 @@ import pytest
 
 from lookahead.decoding import decode
 from lookahead.device.io_sampler import Timeline
-from lookahead.measurements import DelayFacts, IndexScanData, ScanSample
 from lookahead.render import number_text
 from lookahead.report.page import render_page
 from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
 from lookahead.report.timeline_plots import median_sample, slices_of
 from lookahead.results import ResultDocument
+from lookahead.scan_measurements import DelayFacts, IndexScanData, ScanSample
 
 _VOID = {"meta"}
 

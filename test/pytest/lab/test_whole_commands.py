@@ -17,12 +17,12 @@ from waiting import wait_until
 from lab import small_run
 from lab.outcome import run_command
 from lookahead import cold, postmasters
-from lookahead.comparisons import compare_scans
 from lookahead.device import delay_device
 from lookahead.device.read_probe import Overlap
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import control_shapes, controls, latency, runner, scan_scenarios
 from lookahead.results import ResultDocument, read_result
+from lookahead.scan_comparisons import compare_scans
 
 pytestmark = pytest.mark.end_to_end
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()

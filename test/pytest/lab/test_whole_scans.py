@@ -8,6 +8,7 @@ import pytest
 from lab import small_run
 from lab.outcome import Outcome, run_command
 from lookahead import postmasters
+from lookahead.comparisons import arms_of, compare, scenarios_of
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.profile import format_profiles
 from lookahead.device.read_ahead import ReadAhead
@@ -22,9 +23,8 @@ from lookahead.experiments import (
     throttled,
 )
 from lookahead.machine import block_device_of
+from lookahead.measurements import Measurements, Sample
 from lookahead.results import read_result
-from lookahead.trial_comparisons import arms_of, compare_trials, trial_scenarios_of
-from lookahead.trial_measurements import TrialData, TrialSample
 
 pytestmark = pytest.mark.end_to_end
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
@@ -46,14 +46,14 @@ def _run(name: str, disk: Path, output: Path, *options: str) -> Outcome:
     )
 
 
-def _measured(outcome: Outcome, output: Path, disk: Path) -> TrialData:
+def _measured(outcome: Outcome, output: Path, disk: Path) -> Measurements:
     """The data of a run that ended well, left nothing behind and made its page."""
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = output.glob("*.json")
     document = read_result(path)
     assert document.status == "complete"
     assert document.trials is not None
-    assert document.trials.comparisons == compare_trials(document.trials, document.parameters.seed)
+    assert document.trials.comparisons == compare(document.trials, document.parameters.seed)
     assert path.with_suffix(".html").exists()
     assert list(disk.iterdir()) == []
     for sample in document.trials.samples:
@@ -61,7 +61,7 @@ def _measured(outcome: Outcome, output: Path, disk: Path) -> TrialData:
     return document.trials
 
 
-def _check_evidence(data: TrialData, sample: TrialSample) -> None:
+def _check_evidence(data: Measurements, sample: Sample) -> None:
     (arm,) = (one for one in data.arms if one.name == sample.arm)
     assert sample.time_ms > 0
     assert sample.cold is None or sample.cold.is_cold
@@ -75,7 +75,7 @@ def _check_evidence(data: TrialData, sample: TrialSample) -> None:
 
 def test_bitmap_scan(tmp_path: Path, disk: Path) -> None:
     data = _measured(_run("bitmap-scan", disk, tmp_path), tmp_path, disk)
-    (scenario,) = trial_scenarios_of(data.samples)
+    (scenario,) = scenarios_of(data.samples)
     assert (scenario.value("pages"), scenario.value("work_mem")) == ("75 %", "64kB")
     assert arms_of(data.samples) == [
         *("seq", "index", "index, random order", "bitmap, 0", "bitmap, 64", "bitmap, default"),
@@ -108,7 +108,7 @@ def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
     outcome = _run("article-1", disk, tmp_path, *options)
     data = _measured(outcome, tmp_path, disk)
     assert "device profile in use: of no device" in outcome.stderr
-    found = [(one.value("pages"), one.value("layout")) for one in trial_scenarios_of(data.samples)]
+    found = [(one.value("pages"), one.value("layout")) for one in scenarios_of(data.samples)]
     assert found == [("50 %", "periodic"), ("50 %", "uniform")]
     assert arms_of(data.samples) == ["bitmap, default", "ours"]
     # At even distances there are as many pages as the share says.
@@ -209,7 +209,7 @@ def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
         pytest.skip(error.message)
     outcome = _run("article-2", disk, tmp_path, "--own-disk", "--part", "scan,lookups")
     data = _measured(outcome, tmp_path, disk)
-    found = [one.value("read-ahead") for one in trial_scenarios_of(data.samples)]
+    found = [one.value("read-ahead") for one in scenarios_of(data.samples)]
     assert found == ["128 kB", "1024 kB"]
     assert arms_of(data.samples) == [
         *("seq", "ours", "device alone", "COPY table", "COPY query, stock", "COPY query, ours")
@@ -231,7 +231,7 @@ def test_seq_scan_at_the_read_ahead_of_the_machine(tmp_path: Path, disk: Path) -
     before = ReadAhead.of(device).read_kb()
     outcome = _run("article-2", disk, tmp_path, "--part", "scan")
     data = _measured(outcome, tmp_path, disk)
-    (scenario,) = trial_scenarios_of(data.samples)
+    (scenario,) = scenarios_of(data.samples)
     assert scenario.value("read-ahead") == f"{before} kB"
     assert "measured at the machine's own read-ahead only" in outcome.stderr
     assert "--own-disk measures several" in outcome.stderr
@@ -267,6 +267,8 @@ def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:
     assert len(vacuums) == 4
     # All pages were read: no device is visible, or it has served them.
     pages = data.tables[0].pages
-    assert all(one.use.reads == 0 or one.use.read_bytes > pages * 8192 * 0.9 for one in vacuums)
+    uses = [one.use for one in vacuums if one.use]
+    assert len(uses) == len(vacuums)
+    assert all(use.reads == 0 or use.read_bytes > pages * 8192 * 0.9 for use in uses)
     assert "knee of pg_lookahead.bulk_read_size" in outcome.stderr
     assert "knee of io_combine_limit for VACUUM" in outcome.stderr

@@ -22,9 +22,9 @@ from psycopg.adapt import Loader
 from lookahead.check.statement import StatementCancelled, explain, explained_errors, read_only
 from lookahead.check.target import Target
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.schedule import alternate
+from lookahead.experiments.trials import alternate
 from lookahead.guarded_connection import GuardedConnection
-from lookahead.measurements import ARMS, Arm
+from lookahead.scan_measurements import ARMS, Arm
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
 _HASH_RANGE = 1 << 256

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
+from lookahead.measurements import Arm, Library
 from lookahead.server import PrivateServer
-from lookahead.trial_measurements import Library, TrialArm
 
 SEQ_SCAN, INDEX_SCAN, BITMAP_SCAN = "Seq Scan", "Index Scan", "Bitmap Heap Scan"
 _PLAN_SETTINGS: dict[str, dict[str, str]] = {
@@ -27,9 +27,9 @@ _NOT_LOADED = "-c session_preload_libraries="
 
 def arm_of(
     name: str, plan: str, library: Library = "off", settings: Mapping[str, str] | None = None
-) -> TrialArm:
+) -> Arm:
     """An arm whose plan is forced; `settings` are those of its sessions beside that."""
-    return TrialArm(name, library, plan, {**_PLAN_SETTINGS[plan], **(settings or {})})
+    return Arm(name, library, plan, {**_PLAN_SETTINGS[plan], **(settings or {})})
 
 
 def concurrency_arm(
@@ -37,7 +37,7 @@ def concurrency_arm(
     value: int | None,
     library: Library = "off",
     settings: Mapping[str, str] | None = None,
-) -> TrialArm:
+) -> Arm:
     """An arm with this effective_io_concurrency, None for the server's default.
 
     Its name is such as "bitmap, 64", "bitmap, default" or "ours, 64"; ours at the default is
@@ -53,7 +53,7 @@ def concurrency_arm(
     return arm_of(name, plan, library, chosen)
 
 
-def connect_arm(server: PrivateServer, arm: TrialArm) -> psycopg.Connection[Any]:
+def connect_arm(server: PrivateServer, arm: Arm) -> psycopg.Connection[Any]:
     """A session of the arm."""
     if arm.library == "not loaded":
         connection = server.connect(options=_NOT_LOADED)

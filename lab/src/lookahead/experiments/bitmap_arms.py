@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lookahead.aims import ANY_SETTING_AIM, BEST_STOCK_AIM, bitmap_aim
 from lookahead.experiments.arms import (
     BITMAP_SCAN,
     INDEX_SCAN,
@@ -18,7 +17,7 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.request import Plan
 from lookahead.experiments.trials import Trial
-from lookahead.trial_measurements import Factor, Question, Reference, TrialArm, TrialScenario
+from lookahead.measurements import Arm, Factor, Question, Reference, Scenario
 
 PLANS: tuple[Plan, ...] = ("seq", "index", "index-random", "bitmap")
 RANDOM_INDEX_ARM = "index, random order"
@@ -60,11 +59,11 @@ def percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
-def scenario_of(conditions: Conditions) -> TrialScenario:
+def scenario_of(conditions: Conditions) -> Scenario:
     """The factors in the order in which they are shown."""
     selection = conditions.selection
     read_ahead = conditions.read_ahead_kb
-    return TrialScenario(
+    return Scenario(
         (
             Factor("pages", percent(selection.share)),
             Factor("layout", selection.layout),
@@ -75,7 +74,7 @@ def scenario_of(conditions: Conditions) -> TrialScenario:
     )
 
 
-def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> tuple[TrialArm, ...]:
+def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> tuple[Arm, ...]:
     """Stock's plans, its bitmap scans with these settings, and ours.
 
     Stock's default and ours stand side by side: they are compared first.
@@ -98,27 +97,23 @@ def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> t
     )
 
 
-def questions_for(
-    scenario: TrialScenario, share: float, arms: Iterable[TrialArm]
-) -> tuple[Question, ...]:
+def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ...]:
     """What is asked of these arms."""
     names = {arm.name: arm for arm in arms}
     stock = tuple(name for name, arm in names.items() if arm.library == "off")
     questions = [
-        Question(scenario, "stock's default", (DEFAULT_ARM,), (OURS,), bitmap_aim(share)),
-        Question(scenario, "best stock plan", stock, (OURS,), BEST_STOCK_AIM),
+        Question(scenario, "stock's default", (DEFAULT_ARM,), (OURS,)),
+        Question(scenario, "best stock plan", stock, (OURS,)),
     ]
     for value in _HARMFUL_SETTINGS:
         name = f"{OURS}, {value}"
         if name in names:
             question = f"ours, setting {value}"
-            questions.append(Question(scenario, question, (OURS,), (name,), ANY_SETTING_AIM))
+            questions.append(Question(scenario, question, (OURS,), (name,)))
     return tuple(questions)
 
 
-def trial_of(
-    conditions: Conditions, arms: tuple[TrialArm, ...], pages: int, *, article: bool
-) -> Trial:
+def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, article: bool) -> Trial:
     """The trial under these conditions; with `article` its figures stand beside it."""
     selection, scenario = conditions.selection, scenario_of(conditions)
     beside = _ARTICLE_SECONDS.get(selection.share, ()) if article else ()
@@ -126,7 +121,7 @@ def trial_of(
         scenario=scenario,
         statement=select_value(selection.value),
         arms=arms,
-        questions=questions_for(scenario, selection.share, arms),
+        questions=questions_for(scenario, arms),
         server={"io_method": conditions.io_method},
         rows=pages,
         pages=pages,

@@ -32,10 +32,9 @@ from lookahead.experiments.page_table_setup import (
 from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import BitmapScanRequest, Layout, Plan, Size
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trials
+from lookahead.experiments.trials import Trials, run_trials
+from lookahead.measurements import Arm
 from lookahead.render import ProgressBar, Terminal
-from lookahead.trial_measurements import TrialArm
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,7 @@ class _BitmapScan:
         for read_ahead_kb, selection in product(others, main):
             yield Conditions(selection, last_memory, self._io_methods[0], read_ahead_kb)
 
-    def _measure(
-        self, conditions: Conditions, arms: tuple[TrialArm, ...], bar: ProgressBar
-    ) -> None:
+    def _measure(self, conditions: Conditions, arms: tuple[Arm, ...], bar: ProgressBar) -> None:
         pages = len(self._pages[conditions.selection.value])
         article = conditions.selection.layout == "uniform"
         trial = trial_of(conditions, arms, pages, article=article)

@@ -13,7 +13,6 @@ from typing import Any
 
 import psycopg
 
-from lookahead.aims import CACHED_AIM, parallel_aim
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
 from lookahead.experiments.page_table import (
@@ -30,17 +29,16 @@ from lookahead.experiments.page_table_setup import (
 )
 from lookahead.experiments.request import CachedScanRequest, Size, Temperature
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials, explain_trial
-from lookahead.render import Terminal
-from lookahead.trial_measurements import (
+from lookahead.experiments.trials import Trial, Trials, explain_trial, run_trials
+from lookahead.measurements import (
+    Arm,
     Factor,
     NodeEvidence,
     Question,
     Reference,
-    TrialArm,
-    TrialScenario,
+    Scenario,
 )
+from lookahead.render import Terminal
 
 # What the planner needs to take as many workers as it is given, and no more: pages cost it nothing,
 # since workers share the rows only by its reckoning.
@@ -157,11 +155,10 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
             "default" if value is None else f"setting {value}",
             (stock.name,),
             (ours.name,),
-            CACHED_AIM,
         )
         for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
-    questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",), CACHED_AIM))
+    questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",)))
     beside = _ARTICLE_MS.get(workers, ()) if work_mem == _ARTICLE_WORK_MEM else ()
     return Trial(
         scenario=scenario,
@@ -184,11 +181,7 @@ def cold_trial(workers: int, value: int, pages: int) -> Trial:
         scenario=scenario,
         statement=select_value(value, what="count(pad)"),
         arms=(stock, ours),
-        questions=(
-            Question(
-                scenario, "stock's default", (stock.name,), (ours.name,), parallel_aim(workers)
-            ),
-        ),
+        questions=(Question(scenario, "stock's default", (stock.name,), (ours.name,)),),
         server={},
         rows=pages,
         pages=pages,
@@ -196,7 +189,7 @@ def cold_trial(workers: int, value: int, pages: int) -> Trial:
 
 
 def explain_cached(
-    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> tuple[float, NodeEvidence | None]:
     """The fastest of some executions after one in which the session meets its shared buffers.
 
@@ -215,7 +208,7 @@ def explain_cached(
 
 
 def explain_parallel(
-    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> tuple[float, NodeEvidence]:
     """As `explain_trial`; LabError also when other than the wanted workers came."""
     time_ms, evidence = explain_trial(connection, statement, arm)
@@ -228,8 +221,8 @@ def explain_parallel(
     return time_ms, evidence
 
 
-def _scenario(workers: int, data: Temperature, work_mem: str) -> TrialScenario:
-    return TrialScenario(
+def _scenario(workers: int, data: Temperature, work_mem: str) -> Scenario:
+    return Scenario(
         (Factor("workers", str(workers)), Factor("data", data), Factor("work_mem", work_mem))
     )
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import psycopg
 
-from lookahead.aims import CONCURRENT_AIM
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
@@ -28,19 +27,24 @@ from lookahead.experiments.page_table_setup import (
 )
 from lookahead.experiments.request import ConcurrentScansRequest, Size
 from lookahead.experiments.runner import Run
-from lookahead.experiments.schedule import alternate
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials, explain_trial, warm_up
+from lookahead.experiments.trials import (
+    Trial,
+    Trials,
+    alternate,
+    explain_trial,
+    run_trials,
+    warm_up,
+)
 from lookahead.machine import backend_cpu_ms
-from lookahead.render import ProgressBar, Terminal
-from lookahead.trial_measurements import (
+from lookahead.measurements import (
+    Arm,
     Factor,
     NodeEvidence,
     Question,
-    TrialArm,
-    TrialSample,
-    TrialScenario,
+    Sample,
+    Scenario,
 )
+from lookahead.render import ProgressBar, Terminal
 
 # Of the pages for each session: of 16 sessions few meet in one page, and the others lie between.
 _SHARE = 0.05
@@ -128,7 +132,7 @@ def _measure_trial(
         cpu = [one.cpu_ms for one in done if one.cpu_ms is not None]
         times = tuple(one.time_ms for one in done)
         trials.add_sample(
-            TrialSample(
+            Sample(
                 scenario=trial.scenario,
                 round=number,
                 sequence=0,
@@ -146,7 +150,7 @@ def _measure_trial(
 
 def trial_of(sessions: int, method: str, depths: tuple[int, ...]) -> Trial:
     """So many sessions in all arms; the statement is that of the first session."""
-    scenario = TrialScenario(
+    scenario = Scenario(
         (
             Factor("sessions", str(sessions)),
             Factor("pages each", percent(_SHARE)),
@@ -173,14 +177,14 @@ def trial_of(sessions: int, method: str, depths: tuple[int, ...]) -> Trial:
         statement=select_value(0),
         arms=arms,
         questions=(
-            Question(scenario, "stock's default", (_STOCK,), (_OURS,), CONCURRENT_AIM),
-            Question(scenario, "best of stock", stock, (_OURS,), CONCURRENT_AIM),
+            Question(scenario, "stock's default", (_STOCK,), (_OURS,)),
+            Question(scenario, "best of stock", stock, (_OURS,)),
         ),
         server={"io_method": method},
     )
 
 
-def _run_sessions(run: Run, trial: Trial, arm: TrialArm, sessions: int) -> list[_Session]:
+def _run_sessions(run: Run, trial: Trial, arm: Arm, sessions: int) -> list[_Session]:
     """All sessions, begun together; raises what one of them raised."""
     connections: list[psycopg.Connection[Any]] = []
     try:
@@ -193,7 +197,7 @@ def _run_sessions(run: Run, trial: Trial, arm: TrialArm, sessions: int) -> list[
             connection.close()
 
 
-def _together(connections: Sequence[psycopg.Connection[Any]], arm: TrialArm) -> list[_Session]:
+def _together(connections: Sequence[psycopg.Connection[Any]], arm: Arm) -> list[_Session]:
     start = threading.Barrier(len(connections))
     done: dict[int, _Session] = {}
     failures: list[Exception] = []
@@ -215,7 +219,7 @@ def _together(connections: Sequence[psycopg.Connection[Any]], arm: TrialArm) -> 
     return [done[number] for number in range(len(connections))]
 
 
-def _session(connection: psycopg.Connection[Any], arm: TrialArm, number: int) -> _Session:
+def _session(connection: psycopg.Connection[Any], arm: Arm, number: int) -> _Session:
     """The scan of the pages of one session."""
     backend = connection.info.backend_pid
     before = backend_cpu_ms(backend)

@@ -7,8 +7,8 @@ import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.control_shape import Shape, with_key
-from lookahead.experiments.scan_plan import parse_lookahead
-from lookahead.measurements import CONTROL_ARMS, ControlArm, ControlEvidence
+from lookahead.experiments.node_evidence import parse_lookahead
+from lookahead.scan_measurements import CONTROL_ARMS, ControlArm, ControlEvidence
 
 _ATTACHED = ("eligible", "prefetch")
 

@@ -18,7 +18,6 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.cold_restarts import restart_cold
 from lookahead.experiments.control_evidence import prepared_statements, verify_control
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
@@ -26,18 +25,18 @@ from lookahead.experiments.io_methods import IO_METHODS, available_methods
 from lookahead.experiments.request import ControlsRequest, Size
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.schedule import rotate
+from lookahead.experiments.trials import restart_cold, rotate
 from lookahead.extension import LIBRARY
-from lookahead.measurements import (
+from lookahead.measurements import ColdRecord
+from lookahead.render import ProgressBar, Terminal
+from lookahead.results import Parameters
+from lookahead.scan_measurements import (
     CONTROL_ARMS,
-    ColdRecord,
     ControlArm,
     ControlEvidence,
     ControlSample,
     ControlsData,
 )
-from lookahead.render import ProgressBar, Terminal
-from lookahead.results import Parameters
 
 # What each arm's backends start with. An empty list of libraries leaves ours out of the process
 # altogether: not even its hooks are there.

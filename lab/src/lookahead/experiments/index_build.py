@@ -39,10 +39,10 @@ from lookahead.experiments.index_build_pages import pages_sha256
 from lookahead.experiments.index_build_watch import BuildWatch
 from lookahead.experiments.request import IndexBuildRequest, Size
 from lookahead.experiments.runner import Run, open_run
-from lookahead.experiments.schedule import alternate
-from lookahead.measurements import ARMS, Arm
+from lookahead.experiments.trials import alternate
 from lookahead.render import ProgressBar, Terminal
 from lookahead.results import Parameters
+from lookahead.scan_measurements import ARMS, Arm
 
 DEFAULT_EXTEND_KB = 4096
 # Steps of extension are varied on these; elsewhere they would tell nothing new.

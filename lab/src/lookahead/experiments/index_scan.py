@@ -15,7 +15,6 @@ from pathlib import Path
 
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
-from lookahead.experiments.cold_restarts import restart_cold
 from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import IndexScanRequest
@@ -33,11 +32,11 @@ from lookahead.experiments.scan_scenarios import (
 )
 from lookahead.experiments.scan_statement import ScanStatement
 from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
-from lookahead.experiments.schedule import alternate
+from lookahead.experiments.trials import alternate, restart_cold
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import Arm, DelayFacts, IndexScanData, ScanSample, Scenario
 from lookahead.render import ProgressBar, Terminal, pattern_text
 from lookahead.results import Experiment, Parameters
+from lookahead.scan_measurements import Arm, DelayFacts, IndexScanData, ScanSample, Scenario
 
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
 SPACE_FACTOR = 2.5

@@ -17,8 +17,8 @@ from lookahead.experiments.io_methods import IO_METHODS
 from lookahead.experiments.request import LatencyRequest, Size
 from lookahead.experiments.scan_scenarios import Patterns, SizeDefaults, wanted_patterns
 from lookahead.experiments.scan_table import table_bytes
-from lookahead.measurements import DelayFacts
 from lookahead.render import Terminal
+from lookahead.scan_measurements import DelayFacts
 
 # Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
 MIN_READS_AT_ONCE = 32

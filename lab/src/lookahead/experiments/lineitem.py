@@ -12,7 +12,7 @@ import psycopg
 
 from lookahead.experiments.request import DateRange
 from lookahead.experiments.wide_table import table_facts
-from lookahead.trial_measurements import TrialTable
+from lookahead.measurements import Table
 
 LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
 ORDERS_AT_SCALE_1 = 1_500_000
@@ -28,7 +28,7 @@ def lineitem_bytes(scale: float) -> int:
     return int(scale * ORDERS_AT_SCALE_1 * _LINES_PER_ORDER * _ROW_BYTES)
 
 
-def build_lineitem(connection: psycopg.Connection[Any], scale: float, seed: int) -> TrialTable:
+def build_lineitem(connection: psycopg.Connection[Any], scale: float, seed: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of the orders."""
     started = time.monotonic()
     with connection.transaction():

@@ -8,16 +8,16 @@ from pathlib import Path
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
 from lookahead.experiments.wide_table import WIDE
+from lookahead.measurements import Library, LookupSample, Scenario
 from lookahead.server import PrivateServer
 from lookahead.stats import quantile
-from lookahead.trial_measurements import Library, LookupSample, TrialScenario
 
 _LOG_PREFIX = "lookups"
 
 
 def measure_lookups(
     server: PrivateServer,
-    scenario: TrialScenario,
+    scenario: Scenario,
     library: Library,
     round_number: int,
     *,

@@ -22,7 +22,7 @@ import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.request import Layout
-from lookahead.trial_measurements import TrialTable
+from lookahead.measurements import Table
 
 LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
 
@@ -67,7 +67,7 @@ def page_table_bytes(pages: int) -> int:
 
 def build_page_table(
     connection: psycopg.Connection[Any], pages: int, selections: list[Selection], seed: int
-) -> TrialTable:
+) -> Table:
     """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
 
     Afterwards every page is all-visible and written out: scans of it write nothing.
@@ -97,7 +97,7 @@ def build_page_table(
             "Does this server have another block size or row layout than 8 kB and 64 bit?",
         )
     seconds = round(time.monotonic() - started, 1)
-    return TrialTable(TABLE, rows, pages, found[3], found[4], seconds)
+    return Table(TABLE, rows, pages, found[3], found[4], seconds)
 
 
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:

@@ -8,7 +8,6 @@ bitmap scan.
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookahead.aims import BEST_STOCK_AIM, RANGE_QUERY_DEFAULT_AIM, RANGE_QUERY_SETTING_1_AIM
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.io_methods import IO_METHODS, available_methods
 from lookahead.experiments.lineitem import (
@@ -23,10 +22,9 @@ from lookahead.experiments.page_table_setup import SCAN_SETTINGS
 from lookahead.experiments.request import DateRange, RangeQueryRequest, Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials
+from lookahead.experiments.trials import Trial, Trials, run_trials
+from lookahead.measurements import Factor, Question, Reference, Scenario
 from lookahead.render import Terminal
-from lookahead.trial_measurements import Factor, Question, Reference, TrialScenario
 
 # The table, its pages in the WAL when they are frozen, the sort of the index.
 _SPACE_FACTOR = 2.5
@@ -115,7 +113,7 @@ def _prepare(run: Run, trials: Trials, scale: float, method: str) -> None:
 
 def trial_of(span: DateRange, scale: float, method: str) -> Trial:
     """The query over one range, in all arms."""
-    scenario = TrialScenario(
+    scenario = Scenario(
         (Factor("range", span), Factor("scale", f"{scale:g}"), Factor("I/O method", method))
     )
     stock = tuple(arm.name for arm in _ARMS if arm.library == "off")
@@ -124,9 +122,9 @@ def trial_of(span: DateRange, scale: float, method: str) -> Trial:
         statement=range_query(span),
         arms=_ARMS,
         questions=(
-            Question(scenario, "setting 1", (_SETTING_1,), (_OURS,), RANGE_QUERY_SETTING_1_AIM),
-            Question(scenario, "stock's default", (_STOCK,), (_OURS,), RANGE_QUERY_DEFAULT_AIM),
-            Question(scenario, "best stock plan", stock, (_OURS,), BEST_STOCK_AIM),
+            Question(scenario, "setting 1", (_SETTING_1,), (_OURS,)),
+            Question(scenario, "stock's default", (_STOCK,), (_OURS,)),
+            Question(scenario, "best stock plan", stock, (_OURS,)),
         ),
         server={"io_method": method},
         references=tuple(

@@ -23,7 +23,7 @@ import psycopg
 import lookahead
 from lookahead.build_comparisons import compare_builds
 from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold
-from lookahead.comparisons import compare_controls, compare_scans
+from lookahead.comparisons import compare
 from lookahead.data_place import check_can_be_cold, check_place
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import LabError, last_lines
@@ -45,8 +45,8 @@ from lookahead.results import (
     Software,
     now_text,
 )
+from lookahead.scan_comparisons import compare_controls, compare_scans
 from lookahead.server import PrivateServer
-from lookahead.trial_comparisons import compare_trials
 
 # A load average above this share of the processors disturbs the figures; arbitrary.
 _BUSY_SHARE = 0.5
@@ -285,7 +285,7 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
         compared_builds = compare_builds(builds.samples, seed)
         document = replace(document, index_build=replace(builds, comparisons=compared_builds))
     if document.trials:
-        answers = compare_trials(document.trials, seed)
+        answers = compare(document.trials, seed)
         document = replace(document, trials=replace(document.trials, comparisons=answers))
     if ending == "complete":
         document = replace(document, status="complete", finished_at=now_text())

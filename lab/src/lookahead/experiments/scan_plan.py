@@ -1,9 +1,10 @@
 """Reads EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON): was it the scan that was meant?"""
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.measurements import Arm, LookaheadEvidence, ScanEvidence
+from lookahead.experiments.node_evidence import parse_lookahead
+from lookahead.scan_measurements import Arm, ScanEvidence
 
 # The share of rows whose page must have come through look-ahead. The first rows of a scan are
 # returned by stock's code, so it is never all of them.
@@ -49,28 +50,6 @@ def _scan_below(plan: dict[str, Any], parent: str) -> dict[str, Any]:
     """The plan itself, or what stands below a node of type `parent`."""
     below: dict[str, Any] = plan["Plans"][0] if plan["Node Type"] == parent else plan
     return below
-
-
-def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
-    """The group "Lookahead" of a node, None for none: "absent". KeyError without a status."""
-    if group is None:
-        group = {"Status": "absent"}
-    return LookaheadEvidence(
-        status=cast(Literal["absent", "stock", "eligible", "prefetch"], group["Status"]),
-        reason=group.get("Reason"),
-        scans=int(group.get("Scans", 0)),
-        prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
-        requests=int(group.get("Requests", 0)),
-        advised_blocks=int(group.get("Advised Blocks", 0)),
-        bridged_blocks=int(group.get("Bridged Blocks", 0)),
-        pauses=int(group.get("Pauses", 0)),
-        direct_blocks=int(group.get("Direct Blocks", 0)),
-        repeated_blocks=int(group.get("Repeated Blocks", 0)),
-        mean_distance=float(group.get("Mean Distance", 0.0)),
-        max_distance=int(group.get("Max Distance", 0)),
-        killed_items=int(group.get("Killed Items", 0)),
-        restarts=int(group.get("Restarts", 0)),
-    )
 
 
 def check_path(evidence: ScanEvidence, arm: Arm, *, prefetches: bool = True) -> None:

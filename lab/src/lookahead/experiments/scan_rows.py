@@ -1,7 +1,5 @@
 """Runs the scan in one arm or the other, and proves that both return the same rows."""
 
-import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -9,7 +7,8 @@ import psycopg
 from lookahead.errors import LabError
 from lookahead.experiments.scan_plan import parse_scan
 from lookahead.experiments.scan_statement import ScanStatement
-from lookahead.measurements import ARMS, Arm, RowDigest, Scenario
+from lookahead.experiments.trials import digest_rows
+from lookahead.scan_measurements import ARMS, Arm, RowDigest, Scenario
 from lookahead.server import PrivateServer
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
@@ -68,23 +67,3 @@ def check_attached(status: str, arm: Arm) -> None:
             f'rows cannot be compared: the scan of arm "{arm}" has status "{status}"',
             "docs/explain.md explains why a scan is left to stock.",
         )
-
-
-def digest_rows(
-    connection: psycopg.Connection[Any], query: str, *, ordered: bool = True
-) -> tuple[int, str]:
-    """Number and SHA-256 of the rows in the order the server sends them, or else sorted."""
-    texts = ("\x1f".join(map(str, row)) for row in _stream(connection, query))
-    digest, rows = hashlib.sha256(), 0
-    for text in texts if ordered else sorted(texts):
-        digest.update(text.encode())
-        digest.update(b"\x1e")
-        rows += 1
-    return rows, digest.hexdigest()
-
-
-def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[Any, ...]]:
-    # One execution to the end, not a cursor: a cursor that is fetched from in parts looks less
-    # far ahead, and would not compare the path that is measured.
-    with connection.cursor() as cursor:
-        yield from cursor.stream(query.encode(), binary=True)

@@ -14,7 +14,7 @@ from lookahead.experiments.scan_statement import (
     choose_heap_ordered,
     choose_random,
 )
-from lookahead.measurements import Scenario
+from lookahead.scan_measurements import Scenario
 
 # A statement with LIMIT takes about a millisecond, of which the first wait is most: it takes more
 # samples to see a difference of a few percent. Arbitrary.

@@ -15,7 +15,7 @@ import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
-from lookahead.measurements import TableFacts
+from lookahead.scan_measurements import TableFacts
 
 BLOCK_BYTES = 8192
 TABLE = "lookahead_scan"

@@ -9,21 +9,20 @@ from typing import Any
 import psycopg
 
 from lookahead.account import acting_as_owner
-from lookahead.aims import RAW_DEVICE_AIM, SEQ_SCAN_AIM
 from lookahead.device.raw_read import read_directly
 from lookahead.experiments.arms import SEQ_SCAN, arm_of
-from lookahead.experiments.trial_plan import check_trial, parse_trial
+from lookahead.experiments.node_evidence import check_node, parse_node
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
 from lookahead.experiments.wide_table import WIDE
-from lookahead.server import PrivateServer
-from lookahead.trial_measurements import (
+from lookahead.measurements import (
+    Arm,
     Factor,
     NodeEvidence,
     Question,
     Reference,
-    TrialArm,
-    TrialScenario,
+    Scenario,
 )
+from lookahead.server import PrivateServer
 
 ACCOUNTS = "pgbench_accounts"
 STOCK, OURS = "seq", "ours"
@@ -82,12 +81,11 @@ NO_LIMITS = ScanLimits((), None, 0.0)
 def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
     size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
-    scenario = TrialScenario((Factor("read-ahead", size), Factor("table", f"{table_mb} MB")))
+    scenario = Scenario((Factor("read-ahead", size), Factor("table", f"{table_mb} MB")))
     references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
         article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000
         references.append(Reference(scenario, "article: COPY", article_ms, _ARTICLE))
-    device_aim = RAW_DEVICE_AIM if limits.is_device else None
     return Trial(
         scenario=scenario,
         statement=COUNT_WIDE,
@@ -100,9 +98,9 @@ def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> 
             arm_of(COPY_OURS, "", "on"),
         ),
         questions=(
-            Question(scenario, "stock's scan", (STOCK,), (OURS,), SEQ_SCAN_AIM),
-            Question(scenario, "stock's COPY", (COPY_STOCK,), (COPY_OURS,), SEQ_SCAN_AIM),
-            Question(scenario, DEVICE, (DEVICE,), (OURS,), device_aim),
+            Question(scenario, "stock's scan", (STOCK,), (OURS,)),
+            Question(scenario, "stock's COPY", (COPY_STOCK,), (COPY_OURS,)),
+            Question(scenario, DEVICE, (DEVICE,), (OURS,)),
         ),
         server={},
         statements=_COPIES,
@@ -112,15 +110,15 @@ def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> 
 
 def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
     """A sequential scan of pgbench's table in requests of each size."""
-    scenario = TrialScenario((Factor("scale", str(scale)), Factor("table", ACCOUNTS)))
+    scenario = Scenario((Factor("scale", str(scale)), Factor("table", ACCOUNTS)))
     arms = tuple(arm_of(f"ours, {size}", SEQ_SCAN, "on", {BULK_SIZE: size}) for size in sizes)
     return Trial(
         scenario=scenario,
         statement=f"SELECT count(*) FROM {ACCOUNTS}",
         arms=(arm_of(STOCK, SEQ_SCAN), arm_of(OURS, SEQ_SCAN, "on"), *arms),
         questions=(
-            Question(scenario, "stock's scan", (STOCK,), (OURS,), SEQ_SCAN_AIM),
-            *(Question(scenario, f"{arm.name}", (STOCK,), (arm.name,), None) for arm in arms),
+            Question(scenario, "stock's scan", (STOCK,), (OURS,)),
+            *(Question(scenario, f"{arm.name}", (STOCK,), (arm.name,)) for arm in arms),
         ),
         server={},
     )
@@ -128,7 +126,7 @@ def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
 
 def vacuum_trial(scale: int, combine_limit: str, depths: tuple[int, ...]) -> Trial:
     """VACUUM of all pages of pgbench's table, which is PostgreSQL's own business."""
-    scenario = TrialScenario(
+    scenario = Scenario(
         (Factor("io_combine_limit", combine_limit), Factor("VACUUM at scale", str(scale)))
     )
     return Trial(
@@ -154,7 +152,7 @@ def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
     """Executes arms with a plan under EXPLAIN, COPY by psql into nothing; reads `files` alone."""
 
     def execute(
-        connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+        connection: psycopg.Connection[Any], statement: str, arm: Arm
     ) -> tuple[float, NodeEvidence | None]:
         if arm.plan:
             return explain_sized(connection, statement, arm)
@@ -173,18 +171,18 @@ def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
 
 
 def explain_sized(
-    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> tuple[float, NodeEvidence]:
     """As `explain_trial`, except that at `CORE_SIZE` the scan is left to PostgreSQL."""
     row = connection.execute(f"{EXPLAIN_ANALYZE} {statement}").fetchone()
-    time_ms, evidence = parse_trial(row[0] if row else None, arm.plan)
+    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
     if arm.settings.get(BULK_SIZE) != CORE_SIZE:
-        check_trial(evidence, arm)
+        check_node(evidence, arm)
     return time_ms, evidence
 
 
 def timed(
-    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> tuple[float, NodeEvidence | None]:
     """Executes a statement that EXPLAIN does not take."""
     started = monotonic()

@@ -17,6 +17,7 @@ from statistics import median
 from time import monotonic
 
 from lookahead.account import acting_as_owner
+from lookahead.comparisons import samples_of
 from lookahead.device.loop_disk import LoopDisk, disk_bytes
 from lookahead.device.raw_read import read_directly
 from lookahead.errors import ExitStatus, LabError
@@ -28,7 +29,6 @@ from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import RunRequest, SeqPart, SeqScanRequest, Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.schedule import alternate
 from lookahead.experiments.seq_parts import (
     ACCOUNTS,
     ARTICLE_KNEE,
@@ -47,12 +47,10 @@ from lookahead.experiments.seq_parts import (
     timed,
     vacuum_trial,
 )
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials
+from lookahead.experiments.trials import Trial, Trials, alternate, run_trials
 from lookahead.experiments.wide_table import WIDE, WIDE_KEY, build_wide_table, table_facts
+from lookahead.measurements import Library, Table
 from lookahead.render import ProgressBar, Terminal, milliseconds
-from lookahead.trial_comparisons import trials_of
-from lookahead.trial_measurements import Library, TrialTable
 
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")
 _ON_READ_AHEAD: tuple[SeqPart, ...] = ("scan", "lookups")
@@ -215,7 +213,7 @@ class _SeqScan:
                 "note",
                 f"for the whole table the device alone takes {milliseconds(limits.device_ms)}, "
                 f"a scan of pages in memory {milliseconds(limits.in_memory_ms)}",
-                "" if limits.is_device else "The device is not the limit: no aim against it.",
+                "" if limits.is_device else "The device is not the limit.",
             )
         return limits
 
@@ -237,7 +235,7 @@ class _SeqScan:
                 explain_sized(connection, COUNT_WIDE, arm)[0] for _ in range(_LIMIT_SAMPLES)
             )
 
-    def _measure_lookups(self, trial: Trial, table: TrialTable, bar: ProgressBar) -> None:
+    def _measure_lookups(self, trial: Trial, table: Table, bar: ProgressBar) -> None:
         for number, library in alternate(_LIBRARIES, self._wanted.rounds):
             bar.describe(f"{trial.scenario.label}: lookups, {library}")
             self._trials.cool(trial.server)
@@ -261,7 +259,7 @@ class _SeqScan:
                 (float(size), median(one.time_ms for one in chosen))
                 for size, trial in zip(sizes_kb, trials, strict=True)
                 if size is not None
-                and (chosen := trials_of(self._trials.data.samples, trial.scenario, arm))
+                and (chosen := samples_of(self._trials.data.samples, trial.scenario, arm))
             ]
             if points:
                 self._run.find("note", f"knee of {arm}: a read-ahead of {knee_of(points):.0f} kB")
@@ -296,7 +294,7 @@ class _SeqScan:
         points = []
         for arm in trial.arms:
             size = arm.settings.get(BULK_SIZE, CORE_SIZE)
-            chosen = trials_of(self._trials.data.samples, trial.scenario, arm.name)
+            chosen = samples_of(self._trials.data.samples, trial.scenario, arm.name)
             if size != CORE_SIZE and chosen:
                 points.append((_kilobytes(size), median(one.time_ms for one in chosen)))
         self._find_size_knee(BULK_SIZE, points)
@@ -307,7 +305,7 @@ class _SeqScan:
         points = []
         for limit, trial in zip(self._wanted.combine_limits, trials, strict=True):
             medians = [
-                median(one.time_ms for one in trials_of(samples, trial.scenario, arm.name))
+                median(one.time_ms for one in samples_of(samples, trial.scenario, arm.name))
                 for arm in trial.arms
             ]
             points.append((_kilobytes(limit), min(medians)))

@@ -9,7 +9,6 @@ requests under way is the matter of the experiment "latency".
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookahead.aims import OPTIMUM_AIM, throttled_aim
 from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
@@ -24,11 +23,10 @@ from lookahead.experiments.page_table_setup import (
 )
 from lookahead.experiments.request import Size, ThrottledRequest
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trial_run import run_trials
-from lookahead.experiments.trials import Trial, Trials
+from lookahead.experiments.trials import Trial, Trials, run_trials
 from lookahead.janitor import processes_in
+from lookahead.measurements import Factor, Question, Reference, Scenario
 from lookahead.render import Terminal
-from lookahead.trial_measurements import Factor, Question, Reference, TrialScenario
 
 _MEMORY = {"work_mem": "64MB"}
 _STOCK, _OURS = "bitmap, default", "ours"
@@ -112,7 +110,7 @@ def _trial(
     run: Run, request: ThrottledRequest, selection: Selection, method: str, pages: list[int]
 ) -> Trial:
     limits = f"{request.reads_per_s:,} reads/s, {request.mb_per_s} MB/s"
-    scenario = TrialScenario(
+    scenario = Scenario(
         (
             Factor("pages", percent(selection.share)),
             Factor("volume", limits),
@@ -129,15 +127,14 @@ def _trial(
         best.time_ms,
         "optimum: computed, the least over gap limits of max(requests / rate, bytes / bandwidth)",
     )
-    aim = throttled_aim(selection.share)
     return Trial(
         scenario=scenario,
         statement=select_value(selection.value),
         arms=_ARMS,
         questions=(
-            Question(scenario, "stock's default", (_STOCK,), (_OURS,), aim),
-            Question(scenario, "best stock plan", ("seq", "index", _STOCK), (_OURS,), None),
-            Question(scenario, "optimum", (optimum.name,), (_OURS,), OPTIMUM_AIM),
+            Question(scenario, "stock's default", (_STOCK,), (_OURS,)),
+            Question(scenario, "best stock plan", ("seq", "index", _STOCK), (_OURS,)),
+            Question(scenario, "optimum", (optimum.name,), (_OURS,)),
         ),
         server={"io_method": method},
         rows=len(pages),

@@ -7,44 +7,53 @@ A statement with a plan runs under EXPLAIN (ANALYZE, TIMING OFF), and a sample c
 plan and the code of its arm. Cold: before each sample the server is stopped, its files are dropped
 from the OS cache, it is started again; a plain EXPLAIN loads catalogs and the index root, but no
 page of the table.
+
+The arms of a round stand back to back, the order turned round from round to round: A B, B A, A B,
+... (ABBA). Whatever drifts evenly during the run, or favours the second of two executions, favours
+both arms alike, provided that the number of rounds is even. Samples of a millisecond are rotated
+instead: A B C, B C A, C A B, ... There the same backend twice in a row, on both sides of the seam
+of two rounds, was half as slow again the second time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import psycopg
 
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
-from lookahead.experiments.cold_restarts import restart_cold
-from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_rows import digest_rows
-from lookahead.experiments.schedule import alternate
-from lookahead.experiments.trial_plan import check_trial, parse_trial
+from lookahead.experiments.node_evidence import check_node, parse_node
+from lookahead.experiments.request import RunRequest
+from lookahead.experiments.runner import Run, open_run
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import ColdRecord
-from lookahead.render import ProgressBar
-from lookahead.trial_measurements import (
-    EMPTY_TRIALS,
+from lookahead.measurements import (
+    Arm,
+    ColdRecord,
+    Digest,
     LookupSample,
+    Measurements,
     NodeEvidence,
     Question,
     Reference,
-    TrialArm,
-    TrialData,
-    TrialDigest,
-    TrialSample,
-    TrialScenario,
-    TrialTable,
+    Sample,
+    Scenario,
+    Table,
 )
+from lookahead.render import ProgressBar, Terminal
+from lookahead.render_trials import trial_tables
+from lookahead.results import Experiment, Parameters
 
 EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
 # The option is the library's: without the library EXPLAIN refuses it.
 _STOCK_EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
 
-Execute = Callable[[psycopg.Connection[Any], str, TrialArm], tuple[float, NodeEvidence | None]]
+ArmT = TypeVar("ArmT", bound=str)
+
+Execute = Callable[[psycopg.Connection[Any], str, Arm], tuple[float, NodeEvidence | None]]
 """Runs a statement in an arm; the time in ms, and the evidence where there is a plan."""
 
 
@@ -57,9 +66,9 @@ class Trial:
     None where that is not known. Not `cold`: the server runs already, and its data is cached.
     """
 
-    scenario: TrialScenario
+    scenario: Scenario
     statement: str
-    arms: tuple[TrialArm, ...]
+    arms: tuple[Arm, ...]
     questions: tuple[Question, ...]
     server: Mapping[str, str]
     rows: int | None = None
@@ -68,9 +77,27 @@ class Trial:
     references: tuple[Reference, ...] = ()
     cold: bool = True
 
-    def statement_of(self, arm: TrialArm) -> str:
+    def statement_of(self, arm: Arm) -> str:
         """What the arm executes."""
         return self.statements.get(arm.name, self.statement)
+
+
+def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
+    """(round, arm) for each sample, rounds counted from 0; odd rounds in reverse order."""
+    for number in range(rounds):
+        for arm in arms if number % 2 == 0 else tuple(reversed(arms)):
+            yield number, arm
+
+
+def rotate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
+    """(round, arm) for each sample, rounds counted from 0; round N begins with the Nth arm.
+
+    Drift cancels out when the number of rounds is a multiple of the number of arms.
+    """
+    for number in range(rounds):
+        first = number % len(arms)
+        for arm in (*arms[first:], *arms[:first]):
+            yield number, arm
 
 
 class Trials:
@@ -85,16 +112,16 @@ class Trials:
         self._on_start = on_start
         self._device = run.device.name if run.device else None
         if run.document.trials is None:
-            run.record(trials=EMPTY_TRIALS)
+            run.record(trials=Measurements())
 
     @property
-    def data(self) -> TrialData:
+    def data(self) -> Measurements:
         """What was recorded so far."""
         data = self._run.document.trials
         assert data is not None
         return data
 
-    def add_table(self, table: TrialTable) -> None:
+    def add_table(self, table: Table) -> None:
         """Record a table."""
         self._record(tables=(*self.data.tables, table))
 
@@ -119,7 +146,7 @@ class Trials:
         )
         self._run.terminal.log_only(trial.scenario.label)
 
-    def compare_rows(self, trial: Trial, arms: Sequence[TrialArm], *, ordered: bool = True) -> None:
+    def compare_rows(self, trial: Trial, arms: Sequence[Arm], *, ordered: bool = True) -> None:
         """Receive the rows in each of `arms` on the running server; LabError when they differ."""
         found = {}
         for arm in arms:
@@ -132,7 +159,7 @@ class Trials:
                 "This is a bug of pg_lookahead, report it.",
             )
         rows, sha256 = next(iter(found.values()))
-        digest = TrialDigest(trial.scenario, tuple(found), ordered, rows, sha256)
+        digest = Digest(trial.scenario, tuple(found), ordered, rows, sha256)
         self._record(digests=(*self.data.digests, digest))
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
@@ -142,7 +169,7 @@ class Trials:
             self._on_start()
         return record
 
-    def add_sample(self, sample: TrialSample) -> None:
+    def add_sample(self, sample: Sample) -> None:
         """Keep a sample, numbered."""
         numbered = replace(sample, sequence=len(self.data.samples))
         self._record(samples=(*self.data.samples, numbered))
@@ -152,7 +179,7 @@ class Trials:
         numbered = replace(sample, sequence=len(self.data.lookups))
         self._record(lookups=(*self.data.lookups, numbered))
 
-    def _sample(self, trial: Trial, arm: TrialArm, number: int, execute: Execute) -> None:
+    def _sample(self, trial: Trial, arm: Arm, number: int, execute: Execute) -> None:
         cold = self.cool(trial.server) if trial.cold else None
         with connect_arm(self._run.server, arm) as connection:
             warm_up(connection, trial, arm)
@@ -165,7 +192,7 @@ class Trials:
             _check_counts(trial, arm, evidence)
         spent = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
         self.add_sample(
-            TrialSample(
+            Sample(
                 scenario=trial.scenario,
                 round=number,
                 sequence=0,
@@ -183,24 +210,24 @@ class Trials:
         self._run.record(trials=replace(self.data, **changes))
 
 
-def warm_up(connection: psycopg.Connection[Any], trial: Trial, arm: TrialArm) -> None:
+def warm_up(connection: psycopg.Connection[Any], trial: Trial, arm: Arm) -> None:
     """Load catalogs, and nothing of the table."""
     if arm.plan:
         connection.execute(f"EXPLAIN {trial.statement_of(arm)}")
 
 
 def explain_trial(
-    connection: psycopg.Connection[Any], statement: str, arm: TrialArm
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> tuple[float, NodeEvidence]:
     """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
     explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
     row = connection.execute(f"{explain} {statement}").fetchone()
-    time_ms, evidence = parse_trial(row[0] if row else None, arm.plan)
-    check_trial(evidence, arm)
+    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
+    check_node(evidence, arm)
     return time_ms, evidence
 
 
-def _check_counts(trial: Trial, arm: TrialArm, evidence: NodeEvidence) -> None:
+def _check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
     """LabError when the arm returned other rows than there are, or its bitmap had other pages."""
     found = {"rows": (evidence.rows, trial.rows)}
     if arm.plan == BITMAP_SCAN:
@@ -212,3 +239,71 @@ def _check_counts(trial: Trial, arm: TrialArm, evidence: NodeEvidence) -> None:
                 f"for {trial.scenario.label}",
                 "This is a bug, report it.",
             )
+
+
+def digest_rows(
+    connection: psycopg.Connection[Any], query: str, *, ordered: bool = True
+) -> tuple[int, str]:
+    """Number and SHA-256 of the rows in the order the server sends them, or else sorted."""
+    texts = ("\x1f".join(map(str, row)) for row in _stream(connection, query))
+    digest, rows = hashlib.sha256(), 0
+    for text in texts if ordered else sorted(texts):
+        digest.update(text.encode())
+        digest.update(b"\x1e")
+        rows += 1
+    return rows, digest.hexdigest()
+
+
+def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[Any, ...]]:
+    # One execution to the end, not a cursor: a cursor that is fetched from in parts looks less
+    # far ahead, and would not compare the path that is measured.
+    with connection.cursor() as cursor:
+        yield from cursor.stream(query.encode(), binary=True)
+
+
+def run_trials(
+    request: RunRequest,
+    experiment: Experiment,
+    terminal: Terminal,
+    measure: Callable[[Run], None],
+    *,
+    rounds: int,
+    settings: Mapping[str, str],
+    needed_bytes: int,
+    io_methods: tuple[str, ...] = (),
+    read_aheads_kb: tuple[int, ...] = (),
+) -> Path:
+    """Let `measure` fill the result, show it; returns its path. Raises LabError.
+
+    `settings` are those of every start of the server.
+    """
+    parameters = Parameters(
+        size=request.size,
+        seed=request.seed,
+        repetitions=rounds,
+        pages=(),
+        limits=(),
+        heap_shares_percent=(),
+        io_methods=io_methods,
+        read_aheads_kb=read_aheads_kb,
+    )
+    with open_run(
+        request, experiment, parameters, terminal, settings=settings, needed_bytes=needed_bytes
+    ) as run:
+        measure(run)
+        path = run.path
+    terminal.tables(trial_tables(run.document.trials))
+    return path
+
+
+def restart_cold(run: Run, settings: Mapping[str, str]) -> ColdRecord:
+    """Stop, empty the cache, start with `settings`; what was resident."""
+    evidence = run.server.cold_restart(settings)
+    return ColdRecord(
+        method=evidence.method,
+        resident_bytes_before=evidence.resident_bytes_before,
+        resident_bytes_after=evidence.resident_bytes_after,
+        files=evidence.files,
+        total_bytes=evidence.total_bytes,
+        is_cold=evidence.is_cold,
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from lookahead.trial_measurements import TrialTable
+from lookahead.measurements import Table
 
 WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
 _PAD_BYTES, _ROWS_PER_PAGE, _BLOCK_BYTES = 600, 12, 8192
@@ -16,7 +16,7 @@ def wide_rows(table_mb: int) -> int:
     return max(table_mb * 1_000_000 // _BLOCK_BYTES, 1) * _ROWS_PER_PAGE
 
 
-def build_wide_table(connection: psycopg.Connection[Any], table_mb: int) -> TrialTable:
+def build_wide_table(connection: psycopg.Connection[Any], table_mb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
     started = time.monotonic()
     rows = wide_rows(table_mb)
@@ -34,7 +34,7 @@ def build_wide_table(connection: psycopg.Connection[Any], table_mb: int) -> Tria
     return table_facts(connection, WIDE, started)
 
 
-def table_facts(connection: psycopg.Connection[Any], name: str, started: float) -> TrialTable:
+def table_facts(connection: psycopg.Connection[Any], name: str, started: float) -> Table:
     """What the catalog says of a vacuumed table that was begun at `started` (monotonic clock)."""
     row = connection.execute(
         "SELECT reltuples::bigint, relpages, pg_table_size(oid), pg_indexes_size(oid) "
@@ -42,4 +42,4 @@ def table_facts(connection: psycopg.Connection[Any], name: str, started: float) 
     ).fetchone()
     assert row is not None
     seconds = round(time.monotonic() - started, 1)
-    return TrialTable(name, row[0], row[1], row[2], row[3], seconds)
+    return Table(name, row[0], row[1], row[2], row[3], seconds)

@@ -18,11 +18,11 @@ from lookahead.build_measurements import (
     BuildScenario,
     IndexBuildData,
 )
-from lookahead.measurements import ARMS
 from lookahead.render import milliseconds, ratio_text
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
 from lookahead.report.tables import TextTable
+from lookahead.scan_measurements import ARMS
 
 _WIDTH, _LABEL_WIDTH, _ROW_HEIGHT, _TOP = 760, 290, 26, 22
 # In the order of a build; a phase that is not listed is drawn like the first.

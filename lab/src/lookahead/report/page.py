@@ -7,8 +7,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from lookahead.build_comparisons import compare_builds
-from lookahead.comparisons import compare_controls, compare_scans
-from lookahead.measurements import ControlsData, IndexScanData
+from lookahead.comparisons import compare
+from lookahead.measurements import Comparison
 from lookahead.render import pattern_text, ratio_text
 from lookahead.report.build_figures import (
     BuildFigures,
@@ -36,8 +36,8 @@ from lookahead.report.trial_figures import (
     trial_figures,
 )
 from lookahead.results import Finding, ResultDocument, write_atomically
-from lookahead.trial_comparisons import compare_trials
-from lookahead.trial_measurements import TrialComparison
+from lookahead.scan_comparisons import compare_controls, compare_scans
+from lookahead.scan_measurements import ControlsData, IndexScanData
 
 _TITLES = {
     "index-scan": "Index scans, cold",
@@ -101,7 +101,7 @@ def _section(name: str, document: ResultDocument) -> Section:
     scans = document.index_scan or IndexScanData(None, (), (), ())
     controls = document.controls or ControlsData((), (), ())
     seed = document.parameters.seed
-    answers = compare_trials(document.trials, seed) if document.trials else ()
+    answers = compare(document.trials, seed) if document.trials else ()
     comparison, figure = _comparison(document, answers)
     return Section(
         name=name,
@@ -127,7 +127,7 @@ def _section(name: str, document: ResultDocument) -> Section:
 
 
 def _comparison(
-    document: ResultDocument, answers: Sequence[TrialComparison]
+    document: ResultDocument, answers: Sequence[Comparison]
 ) -> tuple[TextTable, Markup]:
     """Table and plot of the ratios; `answers` are those of trials, whose panels have the plots."""
     seed = document.parameters.seed

@@ -6,11 +6,11 @@ from statistics import median
 
 from markupsafe import Markup
 
-from lookahead.comparisons import scenarios_of
-from lookahead.measurements import Arm, ScanComparison, ScanSample, Scenario
 from lookahead.render import milliseconds, pattern_text, ratio_text
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.svg import Canvas, Scale, time_text
+from lookahead.scan_comparisons import scenarios_of
+from lookahead.scan_measurements import Arm, ScanComparison, ScanSample, Scenario
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 264, 250
 _LEFT, _TOP, _BOTTOM = 56, 34, 40

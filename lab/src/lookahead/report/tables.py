@@ -4,12 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lookahead.comparisons import scenarios_of
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import ControlComparison, ControlEvidence, ScanComparison, ScanSample
-from lookahead.render import aim_text, milliseconds, ratio_text, short_time
+from lookahead.render import milliseconds, ratio_text, short_time
 from lookahead.report.scan_plots import samples_of, scenario_text
 from lookahead.results import ResultDocument
+from lookahead.scan_comparisons import scenarios_of
+from lookahead.scan_measurements import (
+    ControlComparison,
+    ControlEvidence,
+    ScanComparison,
+    ScanSample,
+)
 from lookahead.stats import RatioEstimate
 
 
@@ -23,7 +28,7 @@ class TextTable:
 
 
 def scan_comparison_table(comparisons: Sequence[ScanComparison]) -> TextTable:
-    """Medians, ratio with interval, verdict, aim."""
+    """Medians, ratio with interval, verdict."""
     rows = tuple(
         (
             scenario_text(item.scenario),
@@ -32,16 +37,15 @@ def scan_comparison_table(comparisons: Sequence[ScanComparison]) -> TextTable:
             milliseconds(item.lookahead_median_ms),
             _ratio(item.estimate),
             item.estimate.verdict,
-            aim_text(item.aim, item.outcome),
         )
         for item in comparisons
     )
-    heads = ("scenario", "against", "time", "pg_lookahead", "ratio [interval]", "verdict", "aim")
+    heads = ("scenario", "against", "time", "pg_lookahead", "ratio [interval]", "verdict")
     return TextTable(heads, rows, 2)
 
 
 def control_comparison_table(comparisons: Sequence[ControlComparison]) -> TextTable:
-    """Times of one execution, ratios of the least and of the medians with interval, aim."""
+    """Times of one execution, ratios of the least and of the medians with interval."""
     rows = tuple(
         (
             item.workload,
@@ -52,12 +56,11 @@ def control_comparison_table(comparisons: Sequence[ControlComparison]) -> TextTa
             f"{item.least_ratio:.2f}",
             _ratio(item.estimate),
             item.estimate.verdict,
-            aim_text(item.aim, item.outcome),
         )
         for item in comparisons
     )
     names = ("workload", "I/O method", "against", "its time", "our time", "ratio of the least")
-    return TextTable((*names, "ratio [interval]", "verdict", "aim"), rows, 3)
+    return TextTable((*names, "ratio [interval]", "verdict"), rows, 3)
 
 
 def control_evidence_table(evidence: Sequence[ControlEvidence]) -> TextTable:

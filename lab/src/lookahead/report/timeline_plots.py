@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from lookahead.device.counters import Rates
 from lookahead.device.io_sampler import Timeline
-from lookahead.measurements import ARMS, ScanSample, Scenario
 from lookahead.render import milliseconds, number_text
 from lookahead.report.scan_plots import samples_of
 from lookahead.report.svg import Canvas, Point, Scale, nice_ceiling, time_text
+from lookahead.scan_measurements import ARMS, ScanSample, Scenario
 
 _WIDTH = 760
 _LEFT, _GAP = 60, 30

@@ -6,24 +6,23 @@ from statistics import median
 
 from markupsafe import Markup
 
-from lookahead.render import aim_text, milliseconds, ratio_text
+from lookahead.comparisons import (
+    Panel,
+    arms_of,
+    panels_of,
+    samples_of,
+    scenarios_of,
+)
+from lookahead.measurements import (
+    Comparison,
+    LookupSample,
+    Measurements,
+    Sample,
+)
+from lookahead.render import milliseconds, ratio_text
 from lookahead.report.ratio_plot import RatioRow, ratio_plot
 from lookahead.report.tables import TextTable
 from lookahead.report.trial_plot import trial_plot
-from lookahead.trial_comparisons import (
-    TrialPanel,
-    arms_of,
-    lookup_scenarios_of,
-    trial_panels,
-    trial_scenarios_of,
-    trials_of,
-)
-from lookahead.trial_measurements import (
-    LookupSample,
-    TrialComparison,
-    TrialData,
-    TrialSample,
-)
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,11 @@ class TrialFigures:
     rows_compared: int
 
 
-def trial_figures(data: TrialData, comparisons: Sequence[TrialComparison]) -> TrialFigures | None:
+def trial_figures(data: Measurements, comparisons: Sequence[Comparison]) -> TrialFigures | None:
     """The figures; None without samples."""
     if not data.samples and not data.lookups:
         return None
-    panels = trial_panels(trial_scenarios_of(data.samples))
+    panels = panels_of(scenarios_of(data.samples))
     return TrialFigures(
         panels=tuple(
             TrialFigure(
@@ -73,8 +72,8 @@ def trial_figures(data: TrialData, comparisons: Sequence[TrialComparison]) -> Tr
     )
 
 
-def trial_comparison_table(comparisons: Sequence[TrialComparison]) -> TextTable:
-    """Medians, ratio with interval, verdict, aim."""
+def trial_comparison_table(comparisons: Sequence[Comparison]) -> TextTable:
+    """Medians, ratio with interval, verdict."""
     rows = tuple(
         (
             item.question.scenario.label,
@@ -85,15 +84,14 @@ def trial_comparison_table(comparisons: Sequence[TrialComparison]) -> TextTable:
             milliseconds(item.challenger_median_ms),
             ratio_text(item.estimate),
             item.estimate.verdict,
-            aim_text(item.question.aim, item.outcome),
         )
         for item in comparisons
     )
     names = ("scenario", "question", "other", "its time", "ours", "our time", "ratio [interval]")
-    return TextTable((*names, "verdict", "aim"), rows, 3)
+    return TextTable((*names, "verdict"), rows, 3)
 
 
-def _ratio_plot(comparisons: Sequence[TrialComparison]) -> Markup:
+def _ratio_plot(comparisons: Sequence[Comparison]) -> Markup:
     """Ratio with interval of every question of a panel; nothing where none was asked."""
     if not comparisons:
         return Markup("")
@@ -108,12 +106,12 @@ def _ratio_plot(comparisons: Sequence[TrialComparison]) -> Markup:
     return ratio_plot(rows, "time of the other / time of ours (right of 1: faster)")
 
 
-def _medians(data: TrialData, panel: TrialPanel) -> TextTable:
+def _medians(data: Measurements, panel: Panel) -> TextTable:
     """A row for each arm, a column for each value of the axis."""
     chosen = [one for one in data.samples if one.scenario in panel.scenarios]
     rows = []
     for arm in arms_of(chosen):
-        found = [trials_of(chosen, scenario, arm) for scenario in panel.scenarios]
+        found = [samples_of(chosen, scenario, arm) for scenario in panel.scenarios]
         cells = (
             milliseconds(median(one.time_ms for one in some)) if some else "-" for some in found
         )
@@ -122,7 +120,7 @@ def _medians(data: TrialData, panel: TrialPanel) -> TextTable:
     return TextTable(heads, tuple(rows), 1)
 
 
-def _references(data: TrialData) -> TextTable:
+def _references(data: Measurements) -> TextTable:
     """Figures that were not measured in this run, and where they come from."""
     rows = tuple(
         (item.scenario.label, item.name, milliseconds(item.time_ms), item.source)
@@ -134,7 +132,7 @@ def _references(data: TrialData) -> TextTable:
 def _lookups(samples: Sequence[LookupSample]) -> TextTable:
     """Medians over rounds."""
     rows = []
-    for scenario in lookup_scenarios_of(samples):
+    for scenario in scenarios_of(samples):
         for arm in dict.fromkeys(one.arm for one in samples if one.scenario == scenario):
             chosen = [one for one in samples if (one.scenario, one.arm) == (scenario, arm)]
             rows.append(
@@ -151,7 +149,7 @@ def _lookups(samples: Sequence[LookupSample]) -> TextTable:
     return TextTable(heads, tuple(rows), 2)
 
 
-def _arms(data: TrialData) -> TextTable:
+def _arms(data: Measurements) -> TextTable:
     """What each arm's sessions had set."""
     rows = tuple(
         (
@@ -165,7 +163,7 @@ def _arms(data: TrialData) -> TextTable:
     return TextTable(("arm", "pg_lookahead", "plan", "settings"), rows, 4)
 
 
-_COLUMNS: tuple[tuple[str, Callable[[TrialSample], float | None], str], ...] = (
+_COLUMNS: tuple[tuple[str, Callable[[Sample], float | None], str], ...] = (
     ("rows", lambda one: one.evidence.rows if one.evidence else None, ",.0f"),
     ("removed", lambda one: one.evidence.removed_rows if one.evidence else None, ",.0f"),
     ("exact", lambda one: one.evidence.exact_blocks if one.evidence else None, ",.0f"),
@@ -183,21 +181,21 @@ _COLUMNS: tuple[tuple[str, Callable[[TrialSample], float | None], str], ...] = (
         lambda one: one.evidence.lookahead.bridged_blocks if one.evidence else None,
         ",.0f",
     ),
-    ("requests", lambda one: one.use.reads, ",.0f"),
-    ("request kB", lambda one: one.use.request_kb, ",.1f"),
-    ("MB", lambda one: one.use.read_bytes / 1e6, ",.0f"),
-    ("depth", lambda one: one.use.queue_depth, ",.1f"),
-    ("util %", lambda one: one.use.util_percent, ".0f"),
+    ("requests", lambda one: one.use.reads if one.use else None, ",.0f"),
+    ("request kB", lambda one: one.use.request_kb if one.use else None, ",.1f"),
+    ("MB", lambda one: one.use.read_bytes / 1e6 if one.use else None, ",.0f"),
+    ("depth", lambda one: one.use.queue_depth if one.use else None, ",.1f"),
+    ("util %", lambda one: one.use.util_percent if one.use else None, ".0f"),
     ("CPU ms", lambda one: one.backend_cpu_ms, ",.0f"),
 )
 
 
-def _evidence(samples: Sequence[TrialSample]) -> TextTable:
+def _evidence(samples: Sequence[Sample]) -> TextTable:
     """What each arm did: medians over samples."""
     rows = []
-    for scenario in trial_scenarios_of(samples):
+    for scenario in scenarios_of(samples):
         for arm in arms_of(one for one in samples if one.scenario == scenario):
-            chosen = trials_of(samples, scenario, arm)
+            chosen = samples_of(samples, scenario, arm)
             status = {one.evidence.lookahead.status for one in chosen if one.evidence}
             cold = {one.cold.method if one.cold else "not cold" for one in chosen}
             cells = [_median_text(chosen, value, form) for _, value, form in _COLUMNS]
@@ -208,7 +206,7 @@ def _evidence(samples: Sequence[TrialSample]) -> TextTable:
 
 
 def _median_text(
-    samples: Sequence[TrialSample], value: Callable[[TrialSample], float | None], form: str
+    samples: Sequence[Sample], value: Callable[[Sample], float | None], form: str
 ) -> str:
     known = [number for number in map(value, samples) if number is not None]
     return format(median(known), form) if known else "-"

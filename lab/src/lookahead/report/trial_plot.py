@@ -5,10 +5,10 @@ from statistics import median
 
 from markupsafe import Markup
 
+from lookahead.comparisons import Panel, arms_of, samples_of
+from lookahead.measurements import Arm, Measurements, Sample
 from lookahead.render import milliseconds
 from lookahead.report.svg import Canvas, Scale, time_text
-from lookahead.trial_comparisons import TrialPanel, arms_of, trials_of
-from lookahead.trial_measurements import TrialArm, TrialData, TrialSample
 
 _WIDTH, _HEIGHT = 760, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 170, 16, 44
@@ -16,7 +16,7 @@ _LABEL_HEIGHT = 13
 _COLOURS = 8  # style classes arm-0 to arm-7 of the page
 
 
-def trial_plot(data: TrialData, panel: TrialPanel) -> Markup:
+def trial_plot(data: Measurements, panel: Panel) -> Markup:
     """All samples of the panel; medians are joined. Time is logarithmic."""
     samples = [one for one in data.samples if one.scenario in panel.scenarios]
     times = [one.time_ms for one in samples]
@@ -39,13 +39,13 @@ def trial_plot(data: TrialData, panel: TrialPanel) -> Markup:
     return canvas.render()
 
 
-def _x(position: int, panel: TrialPanel) -> float:
+def _x(position: int, panel: Panel) -> float:
     """The values stand at even distances, whatever they are."""
     step = (_WIDTH - _RIGHT - _LEFT) / len(panel.scenarios)
     return _LEFT + (position + 0.5) * step
 
 
-def _kinds(known: Sequence[TrialArm], names: Sequence[str]) -> dict[str, str]:
+def _kinds(known: Sequence[Arm], names: Sequence[str]) -> dict[str, str]:
     """A style class for each arm: ours have theirs, stock's others a colour each."""
     ours = {arm.name for arm in known if arm.library == "on"}
     stock = [name for name in names if name not in ours]
@@ -56,8 +56,8 @@ def _kinds(known: Sequence[TrialArm], names: Sequence[str]) -> dict[str, str]:
 
 def _series(
     canvas: Canvas,
-    panel: TrialPanel,
-    samples: Sequence[TrialSample],
+    panel: Panel,
+    samples: Sequence[Sample],
     arm: str,
     kind: str,
     y_scale: Scale,
@@ -65,7 +65,7 @@ def _series(
     """An arm's samples and the line through its medians; returns where the line ends."""
     points = []
     for position, scenario in enumerate(panel.scenarios):
-        chosen = trials_of(samples, scenario, arm)
+        chosen = samples_of(samples, scenario, arm)
         if not chosen:
             continue
         x = _x(position, panel)

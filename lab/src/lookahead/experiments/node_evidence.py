@@ -1,16 +1,15 @@
-"""Reads EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON) of a trial: was it the plan meant?"""
+"""Reads EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON): was it the plan that was meant?"""
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.scan_plan import parse_lookahead
-from lookahead.trial_measurements import NodeEvidence, TrialArm
+from lookahead.measurements import Arm, LookaheadEvidence, NodeEvidence
 
 Node = dict[str, Any]
 
 
-def parse_trial(document: object, plan: str) -> tuple[float, NodeEvidence]:
+def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
     """Execution time in ms and the evidence of the node of type `plan` in EXPLAIN's JSON.
 
     Raises LabError when there is none, which makes the measurement meaningless.
@@ -42,7 +41,29 @@ def parse_trial(document: object, plan: str) -> tuple[float, NodeEvidence]:
         raise LabError(f"EXPLAIN's output has another shape than expected: {error!r}") from None
 
 
-def check_trial(evidence: NodeEvidence, arm: TrialArm) -> None:
+def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
+    """The group "Lookahead" of a node, None for none: "absent". KeyError without a status."""
+    if group is None:
+        group = {"Status": "absent"}
+    return LookaheadEvidence(
+        status=cast(Literal["absent", "stock", "eligible", "prefetch"], group["Status"]),
+        reason=group.get("Reason"),
+        scans=int(group.get("Scans", 0)),
+        prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
+        requests=int(group.get("Requests", 0)),
+        advised_blocks=int(group.get("Advised Blocks", 0)),
+        bridged_blocks=int(group.get("Bridged Blocks", 0)),
+        pauses=int(group.get("Pauses", 0)),
+        direct_blocks=int(group.get("Direct Blocks", 0)),
+        repeated_blocks=int(group.get("Repeated Blocks", 0)),
+        mean_distance=float(group.get("Mean Distance", 0.0)),
+        max_distance=int(group.get("Max Distance", 0)),
+        killed_items=int(group.get("Killed Items", 0)),
+        restarts=int(group.get("Restarts", 0)),
+    )
+
+
+def check_node(evidence: NodeEvidence, arm: Arm) -> None:
     """LabError unless the arm's own code did the scan: ours in one, stock's in the others."""
     status = evidence.lookahead.status
     if arm.library != "on":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
+from lab.needs import needs_fio
 from lookahead.device import delay_device
 from lookahead.device.delay_device import DelayDevice
 from lookahead.device.delay_janitor import is_mounted, loop_devices_of
@@ -32,11 +33,10 @@ def _is_gone(folder: Path) -> bool:
 
 
 @pytest.mark.usefixtures("permitted")
-def test_reads_are_late_and_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)  # no fio
+@needs_fio
+def test_reads_are_late_and_many_at_once(tmp_path: Path) -> None:
     with DelayDevice(_SIZE, _LATENCY_US, tmp_path) as device:
         overlap = probe_overlap(device.loop, 8, 1)
-    assert overlap.engine.startswith("own (")
     # No read is earlier than it may be; that several overlap does not depend on the machine much.
     assert overlap.single_reads_per_s <= 1e6 / _LATENCY_US
     assert overlap.reads_at_once > 2
@@ -152,7 +152,7 @@ def test_fio_is_asked_for_both_rates(tmp_path: Path, monkeypatch: pytest.MonkeyP
     deep = '{"read": {"iops": 5000.0, "total_ios": 10000}}'
     _fake_fio(tmp_path, f'note: before\n{{"jobs": [{single}, {deep}]}}', monkeypatch)
     found = probe_overlap(Path("/dev/null"), 64, 1)
-    assert found == Overlap("fio", 64, 1250.0, 5000.0)
+    assert found == Overlap(64, 1250.0, 5000.0)
     assert found.reads_at_once == 4
 
 

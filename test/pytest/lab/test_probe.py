@@ -1,7 +1,6 @@
 """`lookahead probe`: whole small probes, what it refuses, and that nothing is left behind."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -13,28 +12,36 @@ from typing import Any
 
 import psycopg
 import pytest
+from made_profile import made_profile
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
+from lab import small_probe
+from lab.needs import needs_fio
 from lab.outcome import Outcome, run_command
 from lookahead.conninfo import shown_dsn
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice
-from lookahead.device.probe import fio_engine, native_aio
-from lookahead.device.probe.fio_engine import FioEngine
-from lookahead.device.probe.own_engine import OwnEngine
-from lookahead.device.probe.pattern import Pattern, random_reads, sequential_reads
+from lookahead.device.identity import DeviceId, device_of
+from lookahead.device.probe import campaign, fio
+from lookahead.device.probe.fio import (
+    Pattern,
+    Target,
+    buffered_reads,
+    gap_reads,
+    random_reads,
+    sequential_reads,
+)
 from lookahead.device.probe.probe_data import ProbeDocument
-from lookahead.device.probe.reading import Engine
 from lookahead.device.probe.test_file import TestFile
-from lookahead.device.profile import parse_profiles
+from lookahead.device.profile import format_profiles, parse_profiles
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
-from lookahead.stats import ratio_of_medians
 
 _SMALL = ("--size", "64", "--time", "2", "--rate", "0", "--force")
 _SIZE = 64 * 2**20
+_OTHER_DEVICE = DeviceId(4095, 7, "another")
 _MEMORY = Path("/dev/shm")
 
 
@@ -53,6 +60,12 @@ def disk(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, values in small_probe.few_patterns().items():
+        monkeypatch.setattr(campaign, name, values)
+
+
 def _probe(folder: Path, *options: str | Path) -> Outcome:
     return run_command("probe", folder, "--output", folder / "results", *_SMALL, *options)
 
@@ -62,9 +75,13 @@ def _document(folder: Path) -> ProbeDocument:
     return decode(ProbeDocument, json.loads(file.read_text()))
 
 
+@needs_fio
 def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
+    """Of the profile there was, it replaces its own section only."""
     profile = disk / "profile"
-    outcome = _probe(disk, "--engine", "own", "--profile", profile)
+    before = (made_profile(device_of(disk)), made_profile(_OTHER_DEVICE))
+    profile.write_text(format_profiles(before))
+    outcome = _probe(disk, "--profile", profile)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "random reads, reads/s" in outcome.stdout
     assert f"profile: {profile}" in outcome.stdout
@@ -74,9 +91,10 @@ def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
     assert document.status == "complete"
     summary = document.summary
     assert summary is not None and summary.rounds >= 1
-    assert len(document.samples) == summary.rounds * (9 + 20 + 16 + 1)
+    assert len(document.samples) == summary.rounds * small_probe.SAMPLES_OF_A_ROUND
     assert all(sample.requests > 0 for sample in document.samples)
-    (written,) = parse_profiles(profile.read_text())
+    kept, written = parse_profiles(profile.read_text())
+    assert kept.device == _OTHER_DEVICE
     assert document.profile is not None
     assert written.depth == document.profile.depth
     assert written.device == document.profile.device
@@ -84,24 +102,10 @@ def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
     assert sorted(path.name for path in disk.iterdir()) == ["profile", "results"]
 
 
-def test_a_second_probe_replaces_its_own_section_only(disk: Path) -> None:
-    profile = disk / "profile"
-    assert _probe(disk, "--engine", "own", "--profile", profile).status is ExitStatus.SUCCESS
-    first = profile.read_text()
-    (mine,) = parse_profiles(first)
-    other = first.replace(f"{mine.device.major}:{mine.device.minor}]", "4095:7]")
-    section = other[other.index("[device") : other.index("[end]")]
-    profile.write_text(first.replace("[end]", f"{section}[end]"))
-    assert _probe(disk, "--engine", "own", "--profile", profile).status is ExitStatus.SUCCESS
-    kept, again = parse_profiles(profile.read_text())
-    assert (kept.device.major, kept.device.minor) == (4095, 7)
-    assert again.device == mine.device
-
-
 def test_a_file_that_is_no_profile_is_not_replaced(disk: Path) -> None:
     precious = disk / "postgresql.conf"
     precious.write_text("port = 5432\n")
-    outcome = _probe(disk, "--engine", "own", "--profile", precious)
+    outcome = _probe(disk, "--profile", precious)
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "cannot write a device profile to" in outcome.stderr
     assert "it is no profile: " in outcome.stderr
@@ -109,10 +113,11 @@ def test_a_file_that_is_no_profile_is_not_replaced(disk: Path) -> None:
     assert not (disk / "results").exists()
 
 
+@needs_fio
 def test_the_rate_is_a_mean(disk: Path) -> None:
     """Resting is planned from the bytes read; the fastest round cannot be shorter than that."""
     outcome = run_command(
-        *("probe", disk, "--output", disk / "results", "--engine", "own", "--force"),
+        *("probe", disk, "--output", disk / "results", "--force"),
         *("--size", "64", "--time", "2", "--rate", "400"),
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
@@ -123,6 +128,7 @@ def test_the_rate_is_a_mean(disk: Path) -> None:
     assert took >= first_mb / 400 - 0.1
 
 
+@needs_fio
 def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a made folder of the kernel's: the disk keeps its own."""
     setting = disk / "sys" / "made" / "queue" / "read_ahead_kb"
@@ -133,7 +139,7 @@ def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         "lookahead.device.probe.probe.find_block_device", lambda folder: BlockDevice("made", "made")
     )
-    outcome = _probe(disk, "--engine", "own", "--read-ahead", "4096", "--read-ahead", "128")
+    outcome = _probe(disk, "--read-ahead", "4096", "--read-ahead", "128")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     document = _document(disk)
     tried = [s.read_ahead_kb for s in document.samples if s.kind == "buffered" and s.round == 0]
@@ -152,7 +158,6 @@ def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.Monk
         (("/", "--dsn", "x"), ExitStatus.USAGE, "--dsn needs --tablespace"),
         (("/dev/null",), ExitStatus.USAGE, '"/dev/null" is no folder'),
         (("/no/such/place",), ExitStatus.ENVIRONMENT, "cannot look at"),
-        (("/", "--engine", "dd"), ExitStatus.USAGE, "'dd' is not one of"),
         (("/", "--size", "1"), ExitStatus.USAGE, "1 is not in the range"),
         (("/", "--time", "0"), ExitStatus.USAGE, "0 is not in the range"),
         (("/", "--rate", "-1"), ExitStatus.USAGE, "-1 is not in the range"),
@@ -184,6 +189,7 @@ def test_block_devices_are_never_opened(tmp_path: Path) -> None:
     assert "is a block device" in outcome.stderr
 
 
+@needs_fio
 @pytest.mark.skipif(not _MEMORY.is_dir(), reason="no /dev/shm")
 def test_memory_is_no_device(tmp_path: Path) -> None:
     outcome = run_command("probe", _MEMORY, "--output", tmp_path / "results", *_SMALL)
@@ -223,10 +229,11 @@ def _dsn(server: WatchedServer) -> str:
     return f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
 
 
+@needs_fio
 def test_tablespace_of_a_server(server: WatchedServer, disk: Path) -> None:
     outcome = run_command(
         *("probe", "--tablespace", "pg_default", "--dsn", f"{_dsn(server)} password=hunter2"),
-        *("--output", disk / "results", "--engine", "own", *_SMALL),
+        *("--output", disk / "results", *_SMALL),
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (file,) = (disk / "results").glob("probe-*.json")
@@ -285,12 +292,13 @@ def test_the_folder_of_a_standby_is_left_alone(tmp_path: Path) -> None:
 
 
 def _long_probe(folder: Path) -> subprocess.Popen[str]:
-    program = [sys.executable, "-m", "lookahead", "probe", str(folder)]
-    options = ["--size", "64", "--time", "30", "--force", "--engine", "own"]
+    program = [sys.executable, small_probe.__file__, "probe", str(folder)]
+    options = ["--size", "64", "--time", "30", "--force"]
     output = ["--output", str(folder / "results")]
     return subprocess.Popen([*program, *options, *output], stderr=subprocess.PIPE, text=True)
 
 
+@needs_fio
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(disk: Path, number: signal.Signals) -> None:
     """What was measured is kept; the test file never had a name."""
@@ -305,11 +313,12 @@ def test_interrupted(disk: Path, number: signal.Signals) -> None:
     assert "error: interrupted" in rest
     document = _document(disk)
     assert (document.status, document.ending) == ("incomplete", "interrupted")
-    assert len(document.samples) >= 46
+    assert len(document.samples) >= small_probe.SAMPLES_OF_A_ROUND
     assert document.profile is None
     assert [path.name for path in disk.iterdir()] == ["results"]
 
 
+@needs_fio
 def test_killed_in_the_middle_nothing_is_left(disk: Path) -> None:
     """The result file apart, which was claimed."""
     with _long_probe(disk) as process:
@@ -320,31 +329,14 @@ def test_killed_in_the_middle_nothing_is_left(disk: Path) -> None:
     assert [path.name for path in disk.iterdir()] == ["results"]
 
 
-_COMPARED = (random_reads(1), random_reads(16), random_reads(256), sequential_reads(8, 128))
-_needs_fio = pytest.mark.skipif(not fio_engine.is_available(), reason="fio is not installed")
-_needs_aio = pytest.mark.skipif(
-    not native_aio.is_available(), reason="no asynchronous I/O of the kernel"
+_KINDS = (
+    random_reads(1),
+    random_reads(16),
+    random_reads(256),
+    sequential_reads(8, 128),
+    *gap_reads(16, 2),
+    buffered_reads(),
 )
-
-
-@_needs_fio
-@_needs_aio
-@pytest.mark.soak
-@pytest.mark.parametrize("pattern", _COMPARED, ids=str)
-def test_the_engines_agree(disk: Path, pattern: Pattern) -> None:
-    """In alternation, and within 10 % as far as the machine's noise lets one say.
-
-    The figures of a quiet machine are in docs/device-profile.md.
-    """
-    engines: tuple[Engine, Engine] = (OwnEngine(native=True), FioEngine())
-    rates: tuple[list[float], list[float]] = ([], [])
-    with TestFile(disk, _SIZE) as file:
-        for number in range(24):
-            for which in (0, 1) if number % 2 else (1, 0):
-                ((_, reading),) = engines[which].run(file, [pattern], 0.1, number)
-                rates[which].append(reading.requests_per_s)
-    estimate = ratio_of_medians(rates[0], rates[1], seed=1)
-    assert estimate.low <= 1.1 and estimate.high >= 0.9, estimate
 
 
 def _blocks_read() -> int:
@@ -353,48 +345,43 @@ def _blocks_read() -> int:
     return sum(resource.getrusage(who).ru_inblock for who in whose)
 
 
-@pytest.mark.parametrize("pattern", _COMPARED, ids=str)
-@pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(OwnEngine(native=True), id="own", marks=_needs_aio),
-        pytest.param(OwnEngine(native=False), id="threads"),
-        pytest.param(FioEngine(), id="fio", marks=_needs_fio),
-    ],
-)
-def test_the_kernel_counts_the_same_reads(disk: Path, engine: Engine, pattern: Pattern) -> None:
-    """Beyond those reported there are only requests still in flight, and loaded programs."""
+@needs_fio
+@pytest.mark.parametrize("pattern", _KINDS, ids=str)
+def test_the_kernel_counts_the_same_reads(disk: Path, pattern: Pattern) -> None:
+    """Beyond those reported there are only requests in flight, reads ahead, loaded programs."""
     excess = []
     with TestFile(disk, _SIZE) as file:
-        for _ in range(4):
+        for seed in range(2):
             before = _blocks_read()
-            ((_, reading),) = engine.run(file, [pattern], 0.2, 1)
+            (reading,) = fio.measure(file.target, [pattern], 0.2, seed)
+            file.evict()
             counted = (_blocks_read() - before) * 512
             reported = reading.requests * pattern.request_bytes
+            assert reading.requests > pattern.depth
             assert counted >= reported
+            assert (reading.median_latency_us is not None) == (pattern.depth == 1)
             excess.append(counted - reported * 1.1)
     assert min(excess) <= pattern.depth * pattern.request_bytes + 16 * 2**20
 
 
-def test_threads_read_where_nothing_better_is_there(disk: Path) -> None:
-    engine = OwnEngine(native=False)
-    with TestFile(disk, _SIZE) as file:
-        patterns = [random_reads(1), random_reads(16), sequential_reads(8, 64)]
-        for pattern, reading in engine.run(file, patterns, 0.5, 1):
-            assert reading.requests > pattern.depth
-            assert reading.seconds >= 0.5
-
-
+@needs_fio
 def test_a_failed_read_is_said(disk: Path) -> None:
     with TestFile(disk, _SIZE) as file:
-        beyond = Pattern("random", 4, 8192)
-        for native in (False, True):
-            if native and not native_aio.is_available():
-                continue
-            engine = OwnEngine(native)
-            closed = os.dup(file.direct)
-            real, file.direct = file.direct, closed
-            os.close(closed)
-            with pytest.raises(LabError, match="Bad file descriptor"):
-                list(engine.run(file, [beyond], 0.05, 1))
-            file.direct = real
+        gone = Target(file.target.path, 2 * _SIZE)
+    with pytest.raises(LabError, match="fio does not measure") as caught:
+        fio.measure(gone, [random_reads(4)], 0.05, 1)
+    assert "refusing extend" in caught.value.message
+    assert "libaio" in caught.value.hint
+
+
+def test_without_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    outcome = _probe(tmp_path)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert outcome.stdout == ""
+    assert outcome.stderr == (
+        "error: fio is not installed: it does the reads that are measured\n"
+        "hint: Install it: apt install fio (the package has this name everywhere).\n"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,16 @@
 """Knees, intervals and the gap limit of a probe, from made samples whose answers are known."""
 
+import os
+import random
+from pathlib import Path
+
 import pytest
 
 from lab.made_probe import made_round, made_sample
-from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize
+from lookahead.device.probe import fio
+from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize, summary_lines
 from lookahead.device.probe.campaign import GAPS
-from lookahead.device.probe.display import summary_lines
-from lookahead.device.probe.pattern import Pattern, gap_reads, random_reads, sequential_reads
+from lookahead.device.probe.fio import Target, gap_reads, random_reads
 
 
 def test_knees_of_a_device_without_noise() -> None:
@@ -87,15 +91,19 @@ def test_shown_in_80_columns() -> None:
     assert any(line.startswith("gap limit: 1 [1, 1] blocks") for line in lines)
 
 
-@pytest.mark.parametrize("pattern", [random_reads(4), sequential_reads(1, 1024), *gap_reads(4, 64)])
-def test_all_reads_lie_within_the_file(pattern: Pattern) -> None:
-    size = 64 * 2**20
-    offsets = pattern.offsets(size, 1)
-    assert min(offsets) >= 0
-    assert max(offsets) + pattern.request_bytes <= size
-    assert not any(offset % 8192 for offset in offsets)
-    assert offsets == pattern.offsets(size, 1)
-    if pattern.kind == "sequential":
-        assert sorted(offsets) == [*range(0, size, pattern.request_bytes)]
-    else:
-        assert len({*offsets}) > min(len(offsets), size // 8192) // 2
+@pytest.mark.parametrize("gap", GAPS)
+def test_pairs_that_are_skipped_lie_within_the_file(gap: int) -> None:
+    target = Target(Path("file"), 2**20)
+    _, skip = gap_reads(4, gap)
+    descriptor = fio._list_of_reads(target, skip, random.Random(1))
+    lines = Path(f"/proc/self/fd/{descriptor}").read_text().splitlines()
+    os.close(descriptor)
+    assert lines[:3] == ["fio version 2 iolog", "file add", "file open"]
+    assert lines[-1] == "file close"
+    reads = [tuple(map(int, line.removeprefix("file read ").split())) for line in lines[3:-1]]
+    assert {size for _, size in reads} == {8192}
+    firsts, seconds = reads[::2], reads[1::2]
+    assert {b - a for (a, _), (b, _) in zip(firsts, seconds, strict=True)} == {(gap + 1) * 8192}
+    # Every place occurs, the first and the last included.
+    places = range(0, 2**20 - (gap + 1) * 8192, 8192)
+    assert {first for first, _ in firsts} == {*places}

@@ -15,6 +15,7 @@ from mounting import mounted, mounted_disk
 from waiting import wait_until
 
 from lab import small_run
+from lab.needs import needs_fio
 from lab.outcome import run_command
 from lookahead import cold, postmasters
 from lookahead.device import delay_device
@@ -162,6 +163,7 @@ def _delay_device() -> None:
 
 
 @pytest.mark.usefixtures("_delay_device")
+@needs_fio
 def test_latency(tmp_path: Path, disk: Path) -> None:
     outcome = run_command(
         *("run", "latency", "--demo", "--latency", "500", "--repetitions", "1"),
@@ -189,7 +191,7 @@ def test_latency(tmp_path: Path, disk: Path) -> None:
 def test_latency_on_a_device_that_serves_few_reads_at_once(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = Overlap("fio", 64, 800.0, 4000.0)
+    slow = Overlap(64, 800.0, 4000.0)
     monkeypatch.setattr(latency, "probe_overlap", lambda device, depth, seconds: slow)
     monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 32)
     outcome = run_command(

@@ -9,7 +9,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import seed_option
 from lookahead.device.identity import device_of
-from lookahead.device.probe.display import summary_lines
+from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
 from lookahead.device.probe.probe_data import ProbeDocument
@@ -18,7 +18,7 @@ from lookahead.device.profile import merge_into, read_profiles
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
 
-_MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 60, 3600
+_MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
 _MAX_SIZE_MB = 1024 * 1024
 # Leaves a device that serves several GB/s idle for most of the time, and one that serves less than
 # this unlimited, which cannot be helped: it is the figure that is looked for.
@@ -33,13 +33,6 @@ _MAX_RATE_MB = 1_000_000
     "--dsn",
     metavar="STRING",
     help="With --tablespace: connection string. Default: libpq's rules (PGHOST, ...).",
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "fio", "own"]),
-    default="auto",
-    show_default=True,
-    help="What reads. auto: fio if it is installed and --time is 30 or more.",
 )
 @click.option(
     "--profile",
@@ -102,24 +95,23 @@ _MAX_RATE_MB = 1_000_000
 def probe(context: CommandContext, /, **options: Any) -> None:
     """Measure the device below FOLDER.
 
-    Random and sequential direct reads of a test file without a name, which is gone however the
-    probe ends. Writes a result file with all samples and, with --profile, the file that tells the
-    extension how deep and how large to read.
+    Random and sequential direct reads, by fio, of a test file without a name, which is gone
+    however the probe ends. Writes a result file with all samples and, with --profile, the file that
+    tells the extension how deep and how large to read.
 
-    Exit status: 0 done; 1 a read or a write failed; 2 wrong usage, no folder; 3 no direct reads
-    possible, no room, no permission, no connection, or the device is not to be disturbed (see
-    --force); 130 interrupted, what was measured is kept.
+    Exit status: 0 done; 1 a read or a write failed; 2 wrong usage, no folder; 3 no fio, no direct
+    reads possible, no room, no permission, no connection, or the device is not to be disturbed
+    (see --force); 130 interrupted, what was measured is kept.
     """
     profile: Path | None = options["profile"]
     size_mb: int | None = options["size_mb"]
     place = _place(options["folder"], options["tablespace"], options["dsn"])
     if profile is not None:
-        # What would forbid to write it is better said before a minute is spent on measuring.
+        # What would forbid to write it is better said before minutes are spent on measuring.
         read_profiles(profile)
         device_of(place.folder)
     request = ProbeRequest(
         place=place,
-        engine=options["engine"],
         size_bytes=size_mb * 2**20 if size_mb is not None else None,
         time_s=float(options["time_s"]),
         rate_mb_per_s=float(options["rate_mb"]),

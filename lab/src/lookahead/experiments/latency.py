@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lookahead.device.delay_device import DelayDevice
 from lookahead.device.loop_disk import disk_bytes
+from lookahead.device.probe import fio
 from lookahead.device.read_probe import probe_overlap
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
@@ -52,21 +53,19 @@ def _prove_overlap(device: DelayDevice, terminal: Terminal) -> DelayFacts:
         f"{overlap.single_reads_per_s:,.0f} reads/s one at a time, "
         f"{overlap.deep_reads_per_s:,.0f} with {overlap.depth} in flight"
     )
-    if overlap.engine != "fio":
-        terminal.finding("note", "fio is missing: the lab's own reads are used", "apt install fio")
     if overlap.reads_at_once < MIN_READS_AT_ONCE:
         raise LabError(
             f"the delay device serves {overlap.reads_at_once:.0f} reads at once, "
-            f"{MIN_READS_AT_ONCE} are needed ({overlap.engine}: {rates})",
+            f"{MIN_READS_AT_ONCE} are needed ({rates})",
             "One process serves it: repeat the run when nothing else is running, on more "
             "processors, or with a longer --latency.",
             status=ExitStatus.ENVIRONMENT,
         )
-    terminal.step(f"device with {device.latency_us} us added: {rates} ({overlap.engine})")
+    terminal.step(f"device with {device.latency_us} us added: {rates}")
     return DelayFacts(
         latency_us=device.latency_us,
         size_bytes=device.size_bytes,
-        engine=overlap.engine,
+        engine=fio.PROGRAM,
         depth=overlap.depth,
         single_reads_per_s=overlap.single_reads_per_s,
         deep_reads_per_s=overlap.deep_reads_per_s,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from lookahead.device.probe.display import interval_text
+from lookahead.device.probe.analysis import interval_text
 from lookahead.device.probe.probe_data import CurvePoint, Interval
 from lookahead.render import number_text
 from lookahead.report.svg import Canvas, Scale, nice_ceiling

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from lookahead.device.probe.display import interval_text
+from lookahead.device.probe.analysis import interval_text
 from lookahead.device.probe.probe_data import (
     CurvePoint,
     GapPoint,

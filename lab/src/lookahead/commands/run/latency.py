@@ -53,8 +53,8 @@ def latency(
     """A cold btree index scan on a device with added latency.
 
     The device is made for the run, in memory: a file served with delay through FUSE, a loop device,
-    ext4. Needs root. It must first show that it serves 32 reads at once, measured by fio if that is
-    installed; exit status 3 says that it does not, or cannot be made here.
+    ext4. Needs root and fio. It must first show that it serves 32 reads at once; exit status 3 says
+    that it does not, or cannot be made here.
     """
     if shared["keep"]:
         raise LabError(

@@ -2,21 +2,20 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lookahead.device.probe import fio_engine
+from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import STREAM_DEPTH, depth_knee
-from lookahead.device.probe.own_engine import buffered_rate
-from lookahead.device.probe.pattern import (
-    BLOCK_BYTES,
+from lookahead.device.probe.fio import (
     Pattern,
+    Reading,
+    buffered_reads,
     gap_reads,
     random_reads,
     sequential_reads,
 )
 from lookahead.device.probe.probe_data import ProbeParameters, ProbeSample
-from lookahead.device.probe.reading import Engine, Reading
 from lookahead.device.probe.test_file import TestFile
 from lookahead.device.profile import DEPTHS
 from lookahead.device.read_ahead import ReadAhead
@@ -26,27 +25,31 @@ GAPS = (0, 1, 2, 4, 8, 16, 32, 64)
 # Deeper than that, requests of 500 kB queue for most of a slice.
 _MAX_GAP_DEPTH = 64
 _PATTERNS = len(DEPTHS) + 2 * len(REQUEST_SIZES_KB) + 2 * len(GAPS) + 1
-# Slices are cut so that this many rounds fit into the time; resting and fio take some of them.
-_INTENDED_ROUNDS = 8
-_MIN_SLICE_S, _MAX_SLICE_S = 0.02, 0.5
+# Slices are cut so that this many rounds fit into the time, if that leaves them long enough.
+_INTENDED_ROUNDS = 5
+# What fio takes for a job beside its slice. It looks for ends ten times a second: slices shorter
+# than the least would end with the same look.
+_JOB_S = 0.26
+_MIN_SLICE_S, _MAX_SLICE_S = 0.15, 0.5
+# Jobs of one process of fio: between two of them the probe rests, and keeps what it has.
+_JOBS_AT_ONCE = 8
 
 
 def slice_for(time_s: float) -> float:
     """How long each pattern is measured at a time."""
-    return min(_MAX_SLICE_S, max(_MIN_SLICE_S, time_s / (_INTENDED_ROUNDS * _PATTERNS)))
+    share_s = time_s / (_INTENDED_ROUNDS * _PATTERNS) - _JOB_S
+    return min(_MAX_SLICE_S, max(_MIN_SLICE_S, share_s))
 
 
 @dataclass
 class Campaign:
     """One probe. `samples` are those of `complete_rounds` and, last, of a round cut short.
 
-    `engine` measures what it can, `own` the rest. `read_ahead` is None where it may not or need
-    not be changed. `report` is told what is under way.
+    `read_ahead` is None where it may not or need not be changed. `report` is told what is under
+    way.
     """
 
     file: TestFile
-    engine: Engine
-    own: Engine
     parameters: ProbeParameters
     read_ahead: ReadAhead | None
     current_read_ahead_kb: int | None
@@ -97,21 +100,13 @@ class Campaign:
         self._measure_buffered(number)
 
     def _measure(self, number: int, patterns: Sequence[Pattern]) -> None:
-        for engine, mine in self._shared_out(patterns):
-            seed = self.parameters.seed + 1000 * number
-            slice_s = self.parameters.slice_s
-            for pattern, reading in engine.run(self.file, mine, slice_s, seed):
-                self._keep(number, engine.name, pattern, reading)
-                self._rest()
-
-    def _shared_out(
-        self, patterns: Sequence[Pattern]
-    ) -> Iterator[tuple[Engine, Sequence[Pattern]]]:
-        if self.engine is self.own:
-            yield self.own, patterns
-            return
-        yield self.engine, [pattern for pattern in patterns if fio_engine.measures(pattern)]
-        yield self.own, [pattern for pattern in patterns if not fio_engine.measures(pattern)]
+        for first in range(0, len(patterns), _JOBS_AT_ONCE):
+            batch = patterns[first : first + _JOBS_AT_ONCE]
+            seed = self.parameters.seed + 1000 * number + first
+            readings = fio.measure(self.file.target, batch, self.parameters.slice_s, seed)
+            for pattern, reading in zip(batch, readings, strict=True):
+                self._keep(number, pattern, reading, None)
+            self._rest()
 
     def _measure_buffered(self, number: int) -> None:
         if self.read_ahead is None:
@@ -122,33 +117,27 @@ class Campaign:
                 self._keep_buffered(number, size_kb)
 
     def _keep_buffered(self, number: int, size_kb: int | None) -> None:
-        pattern = Pattern("sequential", 1, BLOCK_BYTES)
+        pattern = buffered_reads()
         seed = self.parameters.seed + len(self.samples)
-        reading = buffered_rate(self.file, pattern, self.parameters.slice_s, seed)
-        self._keep(number, self.own.name, pattern, reading, buffered_kb=size_kb, buffered=True)
+        (reading,) = fio.measure(self.file.target, [pattern], self.parameters.slice_s, seed)
+        self.file.evict()
+        self._keep(number, pattern, reading, size_kb)
         self._rest()
 
     def _keep(
-        self,
-        number: int,
-        engine: str,
-        pattern: Pattern,
-        reading: Reading,
-        *,
-        buffered: bool = False,
-        buffered_kb: int | None = None,
+        self, number: int, pattern: Pattern, reading: Reading, read_ahead_kb: int | None
     ) -> None:
         self._bytes += reading.requests * pattern.request_bytes
         self.samples.append(
             ProbeSample(
                 round=number,
                 sequence=len(self.samples),
-                engine=engine,
-                kind="buffered" if buffered else pattern.kind,
+                engine=fio.PROGRAM,
+                kind=pattern.kind,
                 depth=pattern.depth,
                 request_bytes=pattern.request_bytes,
                 gap_blocks=pattern.gap_blocks,
-                read_ahead_kb=buffered_kb,
+                read_ahead_kb=read_ahead_kb,
                 requests=reading.requests,
                 seconds=reading.seconds,
                 median_latency_us=reading.median_latency_us,

@@ -5,15 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import lookahead
 from lookahead.device.block_device import find_block_device
 from lookahead.device.identity import device_of, machine_name
-from lookahead.device.probe import fio_engine
+from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import summarize
 from lookahead.device.probe.campaign import Campaign, slice_for
-from lookahead.device.probe.own_engine import make_own_engine
 from lookahead.device.probe.place import Place, busy_objection
 from lookahead.device.probe.probe_data import (
     SCHEMA,
@@ -22,7 +20,6 @@ from lookahead.device.probe.probe_data import (
     ProbeParameters,
     ProbeSummary,
 )
-from lookahead.device.probe.reading import Engine
 from lookahead.device.probe.test_file import TestFile, choose_size
 from lookahead.device.profile import BLOCK_BYTES, DepthRate, DeviceProfile
 from lookahead.device.read_ahead import ReadAhead
@@ -34,8 +31,6 @@ from lookahead.results import Finding, ResultFile, now_text
 _MEMORY_LATENCY_US = 5.0
 # Below that, an interval says little (lookahead.stats.MIN_PAIRS).
 _FEW_ROUNDS = 3
-# fio spends most of a short probe on starting its jobs.
-_MIN_TIME_OF_FIO_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,6 @@ class ProbeRequest:
     """The options; see their help. `size_bytes` is None for the default."""
 
     place: Place
-    engine: Literal["auto", "fio", "own"]
     size_bytes: int | None
     time_s: float
     rate_mb_per_s: float
@@ -69,7 +63,7 @@ def run_probe(
     wanted = request.size_bytes or DEFAULT_SIZE_BYTES
     size = choose_size(folder, wanted, named=request.size_bytes is not None)
     read_ahead, objection = _read_ahead(folder, request)
-    engines = _engines(request)
+    fio.check_available()
     started = datetime.now(UTC)
     file = ResultFile.claim(request.output, "probe", started)
     document = _first_document(request, size, started, objection)
@@ -79,14 +73,12 @@ def run_probe(
         with TestFile(folder, size, request.rate_mb_per_s * 1e6) as test_file:
             campaign = Campaign(
                 file=test_file,
-                engine=engines[0],
-                own=engines[1],
                 parameters=document.parameters,
                 read_ahead=read_ahead,
                 current_read_ahead_kb=document.machine.device.read_ahead_kb,
                 report=report,
             )
-            report(f"measuring with the engine {engines[0].name}")
+            report("measuring with fio")
             campaign.run()
         document = _finished(document, campaign, folder)
         file.write(document)
@@ -133,21 +125,6 @@ def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, 
     return read_ahead, read_ahead.check_undisturbed(sizes_kb, forced=request.forced)
 
 
-def _engines(request: ProbeRequest) -> tuple[Engine, Engine]:
-    """The one to measure with, and our own for what that cannot."""
-    own = make_own_engine()
-    if request.engine == "fio" and not fio_engine.is_available():
-        raise LabError(
-            "fio is not installed",
-            "Install it (Debian package fio), or leave --engine out.",
-            status=ExitStatus.ENVIRONMENT,
-        )
-    wants_fio = request.engine == "fio" or (
-        request.engine == "auto" and request.time_s >= _MIN_TIME_OF_FIO_S
-    )
-    return (fio_engine.FioEngine() if wants_fio and fio_engine.is_available() else own), own
-
-
 def _first_document(
     request: ProbeRequest, size: int, started: datetime, objection: str | None
 ) -> ProbeDocument:
@@ -186,7 +163,7 @@ def _first_document(
 def _finished(document: ProbeDocument, campaign: Campaign, folder: Path) -> ProbeDocument:
     summary = summarize(campaign.rounds, document.parameters.seed)
     finished_at = now_text()
-    findings = [*document.findings, *_findings(summary, campaign)]
+    findings = [*document.findings, *_findings(summary)]
     profile = None
     if summary.latency_us.value >= _MEMORY_LATENCY_US:
         try:
@@ -205,7 +182,7 @@ def _finished(document: ProbeDocument, campaign: Campaign, folder: Path) -> Prob
     )
 
 
-def _findings(summary: ProbeSummary, campaign: Campaign) -> list[Finding]:
+def _findings(summary: ProbeSummary) -> list[Finding]:
     findings = []
     if summary.latency_us.value < _MEMORY_LATENCY_US:
         findings.append(
@@ -221,14 +198,6 @@ def _findings(summary: ProbeSummary, campaign: Campaign) -> list[Finding]:
                 "note",
                 f"too few rounds for the time ({summary.rounds}): the intervals mean little",
                 "Raise --time or --rate.",
-            )
-        )
-    if campaign.own.name.endswith("(threads)"):
-        findings.append(
-            Finding(
-                "note",
-                "the kernel's asynchronous I/O is not available: deep queues are read by threads",
-                "On fast devices take --engine fio.",
             )
         )
     return findings

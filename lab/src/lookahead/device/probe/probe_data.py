@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lookahead.conninfo import shown_arguments
+from lookahead.device.probe.fio import Kind
 from lookahead.device.profile import DeviceProfile
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.results import Finding, parse_document
@@ -16,7 +17,6 @@ from lookahead.results import Finding, parse_document
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 1
 
-SampleKind = Literal["random", "sequential", "through", "skip", "buffered"]
 Curve = Literal[
     "random reads", "sequential reads", "sequential reads, one at a time", "buffered reads"
 ]
@@ -44,7 +44,7 @@ class ProbeSample:
     round: int
     sequence: int
     engine: str
-    kind: SampleKind
+    kind: Kind
     depth: int
     request_bytes: int
     gap_blocks: int

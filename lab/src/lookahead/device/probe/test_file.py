@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from lookahead.data_place import check_direct_reads
+from lookahead.device.probe.fio import Target
 from lookahead.errors import ExitStatus, LabError
 from lookahead.safe_files import make_nameless
 
@@ -24,8 +25,7 @@ _CHUNK_BYTES = 4 * 2**20
 class TestFile:
     """Context manager: the file, filled and on the device.
 
-    `direct` is a descriptor for direct reads, `path` a name that this process and its children can
-    open while the file is there. `rate_bytes_per_s` limits the writing (0: no limit).
+    `rate_bytes_per_s` limits the writing (0: no limit).
     """
 
     __test__ = False  # not one of pytest's
@@ -35,18 +35,16 @@ class TestFile:
         self.size_bytes = size_bytes
         self._rate = rate_bytes_per_s
         self._descriptor = -1
-        self.direct = -1
 
     @property
-    def path(self) -> Path:
-        """Valid as long as this process keeps the file open."""
-        return Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
+    def target(self) -> Target:
+        """What our children can open, while the file is there."""
+        return Target(Path(f"/proc/{os.getpid()}/fd/{self._descriptor}"), self.size_bytes)
 
     def __enter__(self) -> Self:
         try:
             check_direct_reads(self.folder)
             self._descriptor = make_nameless(self.folder)
-            self.direct = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
             self._fill()
         except OSError as error:
             self._close()
@@ -64,10 +62,6 @@ class TestFile:
     ) -> None:
         self._close()
 
-    def open_buffered(self) -> int:
-        """A new descriptor for reads through the cache; it has the read-ahead of this moment."""
-        return os.open(self.path, os.O_RDONLY)
-
     def evict(self) -> None:
         """Take the file out of the system's cache."""
         os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -83,10 +77,9 @@ class TestFile:
         self.evict()
 
     def _close(self) -> None:
-        for descriptor in (self.direct, self._descriptor):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.direct = self._descriptor = -1
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:

@@ -1,4 +1,4 @@
-"""tools/build-postgres without building: its options, and what it takes for a finished server."""
+"""tools/build-postgres: its options, what it takes for a finished server, whose make it runs."""
 
 import os
 import subprocess
@@ -101,3 +101,46 @@ def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     done = _run(tmp_path / "file" / "servers")
     assert done.returncode == 1
     assert done.stderr.startswith("error: cannot write to ")
+
+
+# What configure of a stand-in for PostgreSQL's source writes: a Makefile that, as PostgreSQL's,
+# generates headers at the first level only, and fails without them.
+_CONFIGURE = """#!/bin/sh
+mkdir -p contrib src/test/isolation src/test/modules/injection_points
+for folder in . contrib src/test/isolation src/test/modules/injection_points; do
+cat >$folder/Makefile <<'END'
+all:
+\ttest "$(MAKELEVEL)" = 0
+install: all
+\tmkdir -p $(DESTDIR)PREFIX/bin
+\tfor name in pg_config postgres; do printf '#!/bin/sh\\n' >$(DESTDIR)PREFIX/bin/$$name; done
+\tchmod 755 $(DESTDIR)PREFIX/bin/*
+END
+sed -i "s|PREFIX|${1#--prefix=}|" $folder/Makefile
+done
+"""
+
+
+def test_a_build_within_make_is_at_the_first_level(tmp_path: Path) -> None:
+    """The targets of the Makefile build the server they need, on a machine that has none."""
+    servers, programs = tmp_path / "servers", tmp_path / "programs"
+    (servers / "postgresql-18.99").mkdir(parents=True)
+    programs.mkdir()
+    for path, text in (
+        (servers / "postgresql-18.99" / "configure", _CONFIGURE),
+        # No package is missing.
+        (programs / "dpkg-query", "#!/bin/sh\necho install ok installed\n"),
+    ):
+        path.write_text(text)
+        path.chmod(0o755)
+    (tmp_path / "Makefile").write_text(f"server:\n\t@+{_SCRIPT} --release {servers}\n")
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-j2", "-C", str(tmp_path), "server"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{servers}/pg18-release-icu/bin/pg_config\n"

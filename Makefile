@@ -85,7 +85,7 @@ BENCH := index-scan controls index-build bitmap-scan seq-scan cached-scan range-
 bench: setup   ## the full experiments (table of 2 GB and more; takes long): DROP_CACHES=1 as root
 	@cd $(TOP) && for experiment in $(BENCH); do \
 	  options='$(if $(DROP_CACHES),--drop-caches)'; [ $$experiment != index-build ] || options=; \
-	  .venv/bin/lookahead run $$experiment $$options $(SERVER_OPTION) || exit; done
+	  .venv/bin/lookahead run $$experiment --full $$options $(SERVER_OPTION) || exit; done
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_core.py $(if $(BUILD),--build '$(BUILD)') $(if $(MODES),--modes '$(MODES)') $(if $(SEED),--seed $(SEED))

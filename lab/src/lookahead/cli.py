@@ -12,9 +12,15 @@ import click
 import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
+from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
-from lookahead.commands.run.group import run
+from lookahead.commands.run import run
+from lookahead.commands.run_by_request.controls import controls
+from lookahead.commands.run_by_request.index_build import index_build
+from lookahead.commands.run_by_request.index_scan import index_scan
+from lookahead.commands.run_by_request.latency import latency
+from lookahead.commands.run_by_request.throttled import throttled
 from lookahead.conninfo import shown_arguments
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
@@ -25,7 +31,7 @@ PROGRAM = "lookahead"
 
 
 # A pinned width: the same help on every terminal, narrow enough for all.
-@click.group(context_settings={"terminal_width": 80})
+@click.group(context_settings={"terminal_width": 80, **HELP_OPTIONS})
 @click.version_option(lookahead.__version__, prog_name=PROGRAM)
 def cli() -> None:
     """Measure what pg_lookahead gains on this machine.
@@ -35,6 +41,8 @@ def cli() -> None:
     """
 
 
+for _command in (index_scan, latency, index_build, controls, throttled):
+    run.add_command(_command)
 cli.add_command(probe)
 cli.add_command(run)
 cli.add_command(check)

@@ -25,18 +25,6 @@ from lookahead.scan_measurements import ControlsData, DelayFacts, IndexScanData
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Experiment = Literal[
-    "index-scan",
-    "index-build",
-    "controls",
-    "latency",
-    "bitmap-scan",
-    "seq-scan",
-    "cached-scan",
-    "range-query",
-    "throttled",
-    "concurrent-scans",
-]
 DocumentT = TypeVar("DocumentT")
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 4
@@ -96,7 +84,7 @@ class ResultDocument:
 
     schema: str
     schema_version: int
-    experiment: Experiment
+    experiment: str
     status: Literal["incomplete", "complete"]
     ending: str
     started_at: str

@@ -5,6 +5,7 @@ Run as a program it is the command line itself, in a process of its own that can
 
 from lookahead.cli import main
 from lookahead.experiments import (
+    bitmap_arms,
     bitmap_scan,
     cached_scan,
     concurrent_scans,
@@ -34,36 +35,40 @@ BUILD = index_build.SizeDefaults(
     extends_kb=(4096,),
     pairs=2,
 )
-BITMAP = bitmap_scan.SizeDefaults(
+BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
-    shares=(0.75,),  # more pages than a bitmap of 64 kB has room for
-    layouts=("uniform",),
-    work_mems=("64kB",),
-    plans=("seq", "index", "index-random", "bitmap"),
-    settings=(0, 64),
-    io_methods=("worker",),
-    rounds=1,
+    pages_share=(0.75,),  # more pages than a bitmap of 64 kB has room for
+    layout=("uniform",),
+    work_mem=(64,),
+    plan=bitmap_arms.PLANS,
+    setting=(0, 64),
+    io_method=("worker",),
+    read_ahead=(),
+    repetitions=1,
 )
 THROTTLED = throttled.SizeDefaults(
     table_pages=2_000, shares=(0.1,), io_methods=("worker",), rounds=1
 )
-CACHED = cached_scan.SizeDefaults(
-    table_pages=2_000, workers=(0, 1), work_mems=("64kB",), data=("cached", "cold"), rounds=1
+CACHED = cached_scan.CachedScans(
+    table_pages=2_000, workers=(0, 1), work_mem=(64,), data=cached_scan.TEMPERATURES, repetitions=1
 )
-QUERY = range_query.SizeDefaults(scale=0.01, ranges=("month",), io_methods=("worker",), rounds=1)
-CONCURRENT = concurrent_scans.SizeDefaults(
-    table_pages=2_000, sessions=(1, 3), depths=(64,), io_methods=("worker",), rounds=1
+QUERY = range_query.RangeQueries(scale=0.01, range=("month",), io_method=("worker",), repetitions=1)
+CONCURRENT = concurrent_scans.ConcurrentScans(
+    table_pages=2_000, sessions=(1, 3), depth=(64,), io_method=("worker",), repetitions=1
 )
-SEQ = seq_scan.SizeDefaults(
-    parts=seq_scan.PARTS,
-    table_mb=10,
-    read_aheads_kb=(128, 1024),
+SEQ = seq_scan.SeqScans(
+    part=seq_scan.PARTS,
+    table_size=10 * 1024,
+    read_ahead=(),
+    own_disk=False,
+    own_read_ahead=(128, 1024),
     scale=1,
     bulk_sizes=("0", "16kB", "1MB"),
     combine_limits=("16kB", "128kB"),
     depths=(0, 16),
+    sessions=8,
     seconds=1,
-    rounds=1,
+    repetitions=1,
 )
 
 
@@ -73,12 +78,12 @@ def shrink() -> None:
     index_build.DEFAULTS["demo"] = BUILD
     controls.DEFAULTS["demo"] = CONTROLS
     latency.DEFAULTS["demo"] = SCAN
-    bitmap_scan.DEFAULTS["demo"] = BITMAP
+    bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     throttled.DEFAULTS["demo"] = THROTTLED
-    cached_scan.DEFAULTS["demo"] = CACHED
-    range_query.DEFAULTS["demo"] = QUERY
-    concurrent_scans.DEFAULTS["demo"] = CONCURRENT
-    seq_scan.DEFAULTS["demo"] = SEQ
+    cached_scan.EXPERIMENT.sizes["demo"] = CACHED
+    range_query.EXPERIMENT.sizes["demo"] = QUERY
+    concurrent_scans.EXPERIMENT.sizes["demo"] = CONCURRENT
+    seq_scan.EXPERIMENT.sizes["demo"] = SEQ
     # What a busy machine manages too: the experiment is tested, not the machine.
     latency.MIN_READS_AT_ONCE = 2
 

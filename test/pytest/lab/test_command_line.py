@@ -8,6 +8,7 @@ import pytest
 from lab.outcome import run_command
 from lookahead.cli import _terminated_like_interrupted
 from lookahead.errors import ExitStatus
+from lookahead.experiments.registry import EXPERIMENTS
 
 _GOLDEN = Path(__file__).parent / "golden"
 _HELPS = {
@@ -42,9 +43,14 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: article-1, article-2, article-4, article-5, bitmap-scan, cached-scan, "
-            "concurrent-scans, controls, index-build, index-scan, latency, range-query, "
-            "seq-scan, throttled.",
+            "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
+            "cached-scan, concurrent-scans, controls, index-build, index-scan, latency, "
+            "range-query, seq-scan, throttled.",
+        ),
+        (
+            ["run", "article-3"],
+            "the chapter of the third article comes with look-ahead for writes",
+            "`lookahead run --help` lists those that are there.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
@@ -93,6 +99,21 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
+            ["run", "bitmap-scan", "--work-mem", "32kB"],
+            "'32kB' is not in the range 64kB to ",
+            "--help` lists",
+        ),
+        (
+            ["run", "bitmap-scan", "--table-pages", "many"],
+            "'many' is not a whole number",
+            "--help` lists",
+        ),
+        (
+            ["run", "bitmap-scan", "--read-ahead", "128"],
+            "'128' is not a size such as 4MB or 512kB",
+            "--help` lists",
+        ),
+        (
             ["run", "article-1", "--plan", "seq,hash"],
             "'hash' is not one of 'seq', 'index', 'index-random', 'bitmap'",
             "--help` lists",
@@ -104,7 +125,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "range-query", "--scale", "0"],
-            "0.0 is not in the range",
+            "'0' is not a number above 0 and up to 100",
             "--help` lists",
         ),
         (
@@ -148,6 +169,11 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "Name one size.",
         ),
         (
+            ["run", "bitmap-scan", "--quick", "--full"],
+            "--quick and --full exclude each other",
+            "Name one size.",
+        ),
+        (
             ["run", "index-scan", "--demo", "--pages", "100000"],
             "--pages 100000 is out of range: the demo table has 48000 pages",
             "take a larger size",
@@ -164,6 +190,23 @@ def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
     assert advice.startswith("hint: ")
     assert hint in advice
     assert outcome.stdout == ""
+
+
+@pytest.mark.parametrize("words", [(), ("run",), ("run", "seq-scan"), ("report",), ("probe",)])
+def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(*words, "--help").status is ExitStatus.SUCCESS
+    help_text = capsys.readouterr().out
+    assert run_command(*words, "-h").status is ExitStatus.SUCCESS
+    assert capsys.readouterr().out == help_text
+
+
+def test_list_of_experiments() -> None:
+    outcome = run_command("run", "--list")
+    assert outcome.status is ExitStatus.SUCCESS
+    lines = [line.split(maxsplit=2) for line in outcome.stdout.splitlines()]
+    assert [tuple(line) for line in lines] == [
+        (one.name, "cold" if one.cold else "cached", one.summary) for one in EXPERIMENTS
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])

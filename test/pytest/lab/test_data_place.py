@@ -9,8 +9,8 @@ import pytest
 from mounting import mounted
 
 from lookahead import data_place
+from lookahead.commands import run
 from lookahead.commands.context import CommandContext
-from lookahead.commands.run import options
 from lookahead.data_place import (
     SERVER_BYTES,
     check_can_be_cold,
@@ -76,7 +76,7 @@ def test_it_is_said_when_it_is_another_one(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(memory))
     monkeypatch.setattr(data_place, "_VAR_TMP", disk)
-    assert options.default_directory(CommandContext(Terminal(), ())) == disk
+    assert run.default_directory(CommandContext(Terminal(), ())) == disk
     assert f"the server's folder is made in {disk}" in capsys.readouterr().err
 
 

@@ -123,26 +123,26 @@ def test_concurrent_trial() -> None:
 
 def test_scan_trial_has_the_article_where_it_measured() -> None:
     fast = seq_parts.ScanLimits((), 2500.0, 2600.0)
-    known = seq_parts.scan_trial(16384, 3000, fast)
+    known = seq_parts.scan_trial(16384, 3000 * 1024, fast)
     assert {one.name: one.time_ms for one in known.references} == {
         "seq, in memory": 2600.0,
         "article: COPY": 18_000.0,
     }
-    other = seq_parts.scan_trial(100, 3000, fast)
+    other = seq_parts.scan_trial(100, 3000 * 1024, fast)
     assert [one.name for one in other.references] == ["seq, in memory"]
 
 
 def test_device_is_measured_beside_a_scan_where_it_can_be() -> None:
     fast, slow = (seq_parts.ScanLimits((), ms, 2600.0) for ms in (2500.0, 2700.0))
     assert [limits.is_device for limits in (fast, slow)] == [False, True]
-    known = seq_parts.scan_trial(128, 3000, fast)
+    known = seq_parts.scan_trial(128, 3000 * 1024, fast)
     assert "device alone" in [arm.name for arm in known.arms]
-    silent = seq_parts.scan_trial(128, 3000, seq_parts.ScanLimits((), None, 2600.0))
+    silent = seq_parts.scan_trial(128, 3000 * 1024, seq_parts.ScanLimits((), None, 2600.0))
     assert "device alone" not in [arm.name for arm in silent.arms]
 
 
 def test_copies() -> None:
-    known = seq_parts.scan_trial(128, 3000, seq_parts.ScanLimits((), None, 1.0))
+    known = seq_parts.scan_trial(128, 3000 * 1024, seq_parts.ScanLimits((), None, 1.0))
     copies = {arm.name: known.statement_of(arm) for arm in known.arms if not arm.plan}
     assert copies["COPY table"] == "COPY lookahead_wide TO STDOUT"
     assert copies["COPY query, stock"] == copies["COPY query, ours"]

@@ -32,12 +32,12 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bitmap_scan.DEFAULTS, "demo", small_run.BITMAP)
+    monkeypatch.setitem(bitmap_scan.EXPERIMENT.sizes, "demo", small_run.BITMAP)
     monkeypatch.setitem(throttled.DEFAULTS, "demo", small_run.THROTTLED)
-    monkeypatch.setitem(cached_scan.DEFAULTS, "demo", small_run.CACHED)
-    monkeypatch.setitem(range_query.DEFAULTS, "demo", small_run.QUERY)
-    monkeypatch.setitem(concurrent_scans.DEFAULTS, "demo", small_run.CONCURRENT)
-    monkeypatch.setitem(seq_scan.DEFAULTS, "demo", small_run.SEQ)
+    monkeypatch.setitem(cached_scan.EXPERIMENT.sizes, "demo", small_run.CACHED)
+    monkeypatch.setitem(range_query.EXPERIMENT.sizes, "demo", small_run.QUERY)
+    monkeypatch.setitem(concurrent_scans.EXPERIMENT.sizes, "demo", small_run.CONCURRENT)
+    monkeypatch.setitem(seq_scan.EXPERIMENT.sizes, "demo", small_run.SEQ)
 
 
 def _run(name: str, disk: Path, output: Path, *options: str) -> Outcome:
@@ -247,7 +247,7 @@ def test_read_ahead_is_not_changed_beside_another_server(
         pytest.skip("the read-ahead of the disk may not be changed here")
     monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
     before = ReadAhead.of(device).read_kb()
-    outcome = _run(experiment, disk, tmp_path, "--read-ahead", str(before + 64))
+    outcome = _run(experiment, disk, tmp_path, "--read-ahead", f"{before + 64}kB")
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert f"changing the read-ahead of {device.disk} disturbs another" in outcome.stderr
     assert ReadAhead.of(device).read_kb() == before

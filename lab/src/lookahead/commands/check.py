@@ -70,7 +70,7 @@ class CheckRequest:
             )
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command()
 @click.argument("statement")
 @click.option(
     "--dsn",

@@ -8,6 +8,7 @@ import click
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 _DEFAULT_SEED = 1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from lookahead.experiments.arms import (
     BITMAP_SCAN,
@@ -15,10 +16,10 @@ from lookahead.experiments.page_table import (
     Selection,
     select_value,
 )
-from lookahead.experiments.request import Plan
 from lookahead.experiments.trials import Trial
 from lookahead.measurements import Arm, Factor, Question, Reference, Scenario
 
+Plan = Literal["seq", "index", "index-random", "bitmap"]
 PLANS: tuple[Plan, ...] = ("seq", "index", "index-random", "bitmap")
 RANDOM_INDEX_ARM = "index, random order"
 DEFAULT_ARM, OURS = "bitmap, default", "ours"

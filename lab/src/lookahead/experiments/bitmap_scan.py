@@ -6,162 +6,201 @@ and by our bitmap scan, also at the settings that stock suffers from. The rows o
 scan and of ours are received and compared, and the pages hit are counted from the rows' own places.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from pathlib import Path
 
 from lookahead.experiments.bitmap_arms import (
     DEFAULT_ARM,
     OURS,
     PLANS,
     Conditions,
+    Plan,
     arms_for,
     trial_of,
 )
-from lookahead.experiments.io_methods import IO_METHODS, available_methods
-from lookahead.experiments.page_table import (
-    LAYOUTS,
-    selections_for,
+from lookahead.experiments.experiment import Article, Experiment
+from lookahead.experiments.io_methods import available_methods
+from lookahead.experiments.options import (
+    IO_METHOD,
+    IO_METHODS,
+    PAGES_SHARE,
+    REPETITIONS,
+    TABLE_PAGES,
+    Choice,
+    Count,
+    MemorySize,
+    Option,
+    read_ahead_option,
+    size_text,
 )
+from lookahead.experiments.page_table import LAYOUTS, Layout, Selection, selections_for
 from lookahead.experiments.page_table_setup import (
     SCAN_SETTINGS,
+    build_seconds,
+    cold_scan_seconds,
     needed_bytes,
     prepare_page_table,
 )
 from lookahead.experiments.read_aheads import ReadAheads
-from lookahead.experiments.request import BitmapScanRequest, Layout, Plan, Size
+from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trials, run_trials
-from lookahead.measurements import Arm
-from lookahead.render import ProgressBar, Terminal
+from lookahead.experiments.trials import Trial, Trials
+
+_MAX_CONCURRENCY = 1000
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures; all shares and memories under the first layout and read-ahead only."""
+class BitmapScans:
+    """What is wanted: shares of 0..1, memory and read-ahead in kB.
+
+    Everything is measured in the first layout and at the first read-ahead; the others under the
+    first I/O method and with the last memory only.
+    """
 
     table_pages: int
-    shares: tuple[float, ...]
-    layouts: tuple[Layout, ...]
-    work_mems: tuple[str, ...]
-    plans: tuple[Plan, ...]
-    settings: tuple[int, ...]
-    io_methods: tuple[str, ...]
-    rounds: int
+    pages_share: tuple[float, ...]
+    layout: tuple[Layout, ...]
+    work_mem: tuple[int, ...]
+    plan: tuple[Plan, ...]
+    setting: tuple[int, ...]
+    io_method: tuple[str, ...]
+    read_ahead: tuple[int, ...]
+    repetitions: int
 
 
 _ALL_SHARES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.42, 0.5, 0.75, 1.0)
 _ALL_SETTINGS = (0, 1, 16, 64, 256)
-# Bitmaps of the full table are lossy at 4 MB, as in the article; of the smaller ones at less.
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(
-        40_000, (0.1, 0.42), ("uniform",), ("64MB",), PLANS[:2], (), ("worker",), 4
+_QUICK = BitmapScans(
+    table_pages=70_000,
+    pages_share=(0.01, 0.1, 0.42),
+    layout=("uniform",),
+    work_mem=(1024, 65536),  # bitmaps of this table are lossy at 1 MB, of the full one at 4 MB
+    plan=PLANS,
+    setting=_ALL_SETTINGS,
+    io_method=("worker",),
+    read_ahead=(),
+    repetitions=4,
+)
+_SIZES: dict[Size, BitmapScans] = {
+    "demo": replace(
+        _QUICK,
+        table_pages=40_000,
+        pages_share=(0.1, 0.42),
+        work_mem=(65536,),
+        plan=PLANS[:2],
+        setting=(),
     ),
-    "quick": SizeDefaults(
-        70_000,
-        (0.01, 0.1, 0.42),
-        ("uniform",),
-        ("1MB", "64MB"),
-        PLANS,
-        _ALL_SETTINGS,
-        ("worker",),
-        4,
-    ),
-    "full": SizeDefaults(
-        280_000, _ALL_SHARES, LAYOUTS, ("4MB", "64MB"), PLANS, _ALL_SETTINGS, IO_METHODS, 4
+    "quick": _QUICK,
+    "full": replace(
+        _QUICK,
+        table_pages=280_000,
+        pages_share=_ALL_SHARES,
+        layout=LAYOUTS,
+        work_mem=(4096, 65536),
+        io_method=IO_METHODS,
     ),
 }
 
 
-def run_bitmap_scan(request: BitmapScanRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    wanted = _wanted(request, DEFAULTS[request.run.size])
-    return run_trials(
-        request.run,
-        "bitmap-scan",
-        terminal,
-        lambda run: _BitmapScan(run, request, wanted).measure(),
-        rounds=wanted.rounds,
-        settings=SCAN_SETTINGS,
-        needed_bytes=needed_bytes(wanted.table_pages),
-        io_methods=wanted.io_methods,
-        read_aheads_kb=request.read_aheads_kb or (),
+def _measure(run: Run, wanted: BitmapScans) -> None:
+    """Build the table, then take all samples."""
+    trials = Trials(run)
+    wanted = replace(wanted, io_method=available_methods(run, wanted.io_method))
+    read_aheads = ReadAheads(run, wanted.read_ahead)
+    selections = selections_for(wanted.pages_share, wanted.layout)
+    pages = prepare_page_table(
+        run, trials, wanted.table_pages, selections, {"io_method": wanted.io_method[0]}
+    )
+    chosen = [
+        _trial(item, wanted, len(pages[item.selection.value]), read_aheads)
+        for item in _conditions(wanted, selections, read_aheads.sizes_kb)
+    ]
+    trials.measure_all(chosen, wanted.repetitions)
+
+
+def _conditions(
+    wanted: BitmapScans, selections: Sequence[Selection], read_aheads_kb: Sequence[int | None]
+) -> Iterator[Conditions]:
+    first_method, first_layout = wanted.io_method[0], wanted.layout[0]
+    last_memory = size_text(wanted.work_mem[-1])
+    own, *others = read_aheads_kb
+    main = [one for one in selections if one.layout == first_layout]
+    for method in wanted.io_method:
+        for memory, selection in product(wanted.work_mem, main):
+            yield Conditions(selection, size_text(memory), method, own)
+    for selection in selections:
+        if selection.layout != first_layout:
+            yield Conditions(selection, last_memory, first_method, own)
+    for read_ahead_kb, selection in product(others, main):
+        yield Conditions(selection, last_memory, first_method, read_ahead_kb)
+
+
+def _trial(
+    conditions: Conditions, wanted: BitmapScans, pages: int, read_aheads: ReadAheads
+) -> Trial:
+    arms = arms_for(wanted.plan, wanted.setting, conditions.work_mem)
+    article = conditions.selection.layout == "uniform"
+    return replace(
+        trial_of(conditions, arms, pages, article=article),
+        compared=(DEFAULT_ARM, OURS),
+        surroundings=partial(read_aheads.with_size, conditions.read_ahead_kb),
     )
 
 
-def _wanted(request: BitmapScanRequest, defaults: SizeDefaults) -> SizeDefaults:
-    """The defaults with what was asked for in their place."""
-    return SizeDefaults(
-        table_pages=request.table_pages or defaults.table_pages,
-        shares=request.shares or defaults.shares,
-        layouts=request.layouts or defaults.layouts,
-        work_mems=request.work_mems or defaults.work_mems,
-        plans=request.plans or defaults.plans,
-        settings=defaults.settings if request.settings is None else request.settings,
-        io_methods=request.io_methods or defaults.io_methods,
-        rounds=request.repetitions or defaults.rounds,
+def _estimated_seconds(wanted: BitmapScans) -> float:
+    selections = selections_for(wanted.pages_share, wanted.layout)
+    samples = sum(
+        len(arms_for(wanted.plan, wanted.setting, item.work_mem))
+        for item in _conditions(wanted, selections, wanted.read_ahead or (None,))
     )
+    scans = cold_scan_seconds(wanted.table_pages, samples * wanted.repetitions)
+    return build_seconds(wanted.table_pages) + scans
 
 
-class _BitmapScan:
-    """One run of the experiment."""
-
-    def __init__(self, run: Run, request: BitmapScanRequest, wanted: SizeDefaults) -> None:
-        self._run = run
-        self._wanted = wanted
-        self._trials = Trials(run)
-        self._io_methods = available_methods(
-            run, wanted.io_methods, explicit=request.io_methods is not None
-        )
-        self._read_aheads = ReadAheads(run, request.read_aheads_kb or ())
-        self._selections = selections_for(wanted.shares, wanted.layouts)
-        self._pages: dict[int, list[int]] = {}
-
-    def measure(self) -> None:
-        """Build the table, then take all samples."""
-        self._pages = prepare_page_table(
-            self._run,
-            self._trials,
-            self._wanted.table_pages,
-            self._selections,
-            {"io_method": self._io_methods[0]},
-        )
-        conditions = list(self._conditions())
-        arms = {
-            memory: arms_for(self._wanted.plans, self._wanted.settings, memory)
-            for memory in self._wanted.work_mems
-        }
-        total = sum(len(arms[item.work_mem]) for item in conditions) * self._wanted.rounds
-        with self._run.terminal.progress(total) as bar:
-            for item in conditions:
-                with self._read_aheads.with_size(item.read_ahead_kb):
-                    self._measure(item, arms[item.work_mem], bar)
-
-    def _conditions(self) -> Iterator[Conditions]:
-        """Everything in the first layout and at the first read-ahead; then the others.
-
-        The other layouts and sizes of read-ahead are measured under the first I/O method and with
-        the last memory only.
-        """
-        first, last_memory = self._wanted.layouts[0], self._wanted.work_mems[-1]
-        own, *others = self._read_aheads.sizes_kb
-        main = [one for one in self._selections if one.layout == first]
-        for method in self._io_methods:
-            for memory, selection in product(self._wanted.work_mems, main):
-                yield Conditions(selection, memory, method, own)
-        for selection in self._selections:
-            if selection.layout != first:
-                yield Conditions(selection, last_memory, self._io_methods[0], own)
-        for read_ahead_kb, selection in product(others, main):
-            yield Conditions(selection, last_memory, self._io_methods[0], read_ahead_kb)
-
-    def _measure(self, conditions: Conditions, arms: tuple[Arm, ...], bar: ProgressBar) -> None:
-        pages = len(self._pages[conditions.selection.value])
-        article = conditions.selection.layout == "uniform"
-        trial = trial_of(conditions, arms, pages, article=article)
-        self._run.server.restart(trial.server)
-        compared = [arm for arm in arms if arm.name in (DEFAULT_ARM, OURS)]
-        bar.describe(f"{trial.scenario.label}: comparing rows")
-        self._trials.compare_rows(trial, compared)
-        self._trials.measure(trial, self._wanted.rounds, bar)
+EXPERIMENT = Experiment(
+    name="bitmap-scan",
+    summary="Cold bitmap heap scans of a share of a table's pages, at several settings.",
+    description="The question of the first article: against stock's bitmap scans, sequential scan "
+    "and index scans of the same rows. Of --layout and --read-ahead the first value is measured "
+    "with everything, the others under the first --io-method and with the last --work-mem only.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        TABLE_PAGES,
+        PAGES_SHARE,
+        Option(
+            "layout", Choice(LAYOUTS), f"How these pages lie: {', '.join(LAYOUTS)}.", is_list=True
+        ),
+        Option(
+            "work_mem",
+            MemorySize(64),
+            "work_mem; with a small one bitmaps are lossy.",
+            is_list=True,
+        ),
+        Option(
+            "plan",
+            Choice(PLANS),
+            "Stock's plans beside its bitmap scan at the default setting: seq, index, "
+            "index-random, bitmap (at each --setting).",
+            is_list=True,
+        ),
+        Option(
+            "setting",
+            Count(0, _MAX_CONCURRENCY),
+            "effective_io_concurrency beside the default. Our arm is measured at 0 and 1 of them "
+            "too.",
+            is_list=True,
+            may_be_none=True,
+        ),
+        read_ahead_option(),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+    articles=(Article("article-1"),),
+)

@@ -8,13 +8,22 @@ numbers of workers with cold data.
 
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
+from lookahead.experiments.experiment import Article, Experiment
+from lookahead.experiments.options import (
+    REPETITIONS,
+    TABLE_PAGES,
+    Choice,
+    Count,
+    MemorySize,
+    Option,
+    size_text,
+)
 from lookahead.experiments.page_table import (
     FILLER,
     TABLE,
@@ -24,12 +33,14 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.page_table_setup import (
     SCAN_SETTINGS,
+    build_seconds,
+    cold_scan_seconds,
     needed_bytes,
     prepare_page_table,
 )
-from lookahead.experiments.request import CachedScanRequest, Size, Temperature
+from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials, explain_trial, run_trials
+from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import (
     Arm,
     Factor,
@@ -38,8 +49,9 @@ from lookahead.measurements import (
     Reference,
     Scenario,
 )
-from lookahead.render import Terminal
 
+Temperature = Literal["cached", "cold"]
+TEMPERATURES: tuple[Temperature, ...] = ("cached", "cold")
 # What the planner needs to take as many workers as it is given, and no more: pages cost it nothing,
 # since workers share the rows only by its reckoning.
 _PARALLEL = {
@@ -53,6 +65,8 @@ _SETTINGS = (0, None, 1000)
 _NOT_LOADED = "not loaded"
 # The fastest counts: a difference of two percent is looked for. Arbitrary.
 _CACHED_EXECUTIONS = 4
+# What estimates of a run's time go by; measured on a virtual machine with two processors.
+_CACHED_SECONDS_PER_PAGE = 1e-5
 # Of the pages, cold: each has one row, so that all time is reading.
 _COLD_SHARE = 0.42
 _COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
@@ -61,76 +75,53 @@ _ARTICLE_MS = {
     0: (("article: setting 0", 2620.0), ("article: default", 2635.0), ("article: 1000", 2662.0)),
     4: (("article: setting 0", 952.0), ("article: default", 1016.0), ("article: 1000", 1027.0)),
 }
-_ARTICLE_WORK_MEM = "64kB"
+_ARTICLE_WORK_MEM_KB = 64
+_MAX_WORKERS = 8  # of the default max_worker_processes
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures."""
+class CachedScans:
+    """What is wanted; memory of the scans of cached data in kB."""
 
     table_pages: int
     workers: tuple[int, ...]
-    work_mems: tuple[str, ...]
+    work_mem: tuple[int, ...]
     data: tuple[Temperature, ...]
-    rounds: int
+    repetitions: int
 
 
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(10_000, (0, 2), (_ARTICLE_WORK_MEM,), ("cached", "cold"), 4),
-    "quick": SizeDefaults(20_000, (0, 2), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 8),
+_SIZES: dict[Size, CachedScans] = {
+    "demo": CachedScans(10_000, (0, 2), (_ARTICLE_WORK_MEM_KB,), TEMPERATURES, 4),
+    "quick": CachedScans(20_000, (0, 2), (_ARTICLE_WORK_MEM_KB, 65536), TEMPERATURES, 8),
     # The article's 10 million rows.
-    "full": SizeDefaults(
-        93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM, "64MB"), ("cached", "cold"), 12
-    ),
+    "full": CachedScans(93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM_KB, 65536), TEMPERATURES, 12),
 }
 
 
-def run_cached_scan(request: CachedScanRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    defaults = DEFAULTS[request.run.size]
-    wanted = SizeDefaults(
-        table_pages=request.table_pages or defaults.table_pages,
-        workers=request.workers or defaults.workers,
-        work_mems=request.work_mems or defaults.work_mems,
-        data=request.data or defaults.data,
-        rounds=request.repetitions or defaults.rounds,
-    )
-    # The table, its index, and room for what else is read.
+def _settings(wanted: CachedScans) -> dict[str, str]:
+    """Buffers for the table, its index, and room for what else is read."""
     buffers_mb = int(page_table_bytes(wanted.table_pages) * 1.2 / 2**20) + 64
-    return run_trials(
-        request.run,
-        "cached-scan",
-        terminal,
-        lambda run: _measure(run, wanted),
-        rounds=wanted.rounds,
-        settings={**SCAN_SETTINGS, "shared_buffers": f"{buffers_mb}MB"},
-        needed_bytes=needed_bytes(wanted.table_pages),
-    )
+    return {**SCAN_SETTINGS, "shared_buffers": f"{buffers_mb}MB"}
 
 
-def _measure(run: Run, wanted: SizeDefaults) -> None:
+def _measure(run: Run, wanted: CachedScans) -> None:
     """Make the table; cached data first, while it is."""
     trials = Trials(run)
     (selection,) = selections_for((_COLD_SHARE,), ("uniform",))
     pages = prepare_page_table(run, trials, wanted.table_pages, [selection], {})
     cached = [
-        cached_trial(workers, memory)
-        for memory in (wanted.work_mems if "cached" in wanted.data else ())
+        cached_trial(workers, size_text(memory))
+        for memory in (wanted.work_mem if "cached" in wanted.data else ())
         for workers in wanted.workers
     ]
     cold = [
         cold_trial(workers, selection.value, len(pages[selection.value]))
         for workers in (wanted.workers if "cold" in wanted.data else ())
     ]
-    total = sum(len(trial.arms) for trial in (*cached, *cold)) * wanted.rounds
-    with run.terminal.progress(total) as bar:
-        if cached:
-            run.server.restart()
-            warm(run, cached[0])
-        for trial in cached:
-            trials.measure(trial, wanted.rounds, bar, explain_cached)
-        for trial in cold:
-            trials.measure(trial, wanted.rounds, bar, explain_parallel)
+    if cached:
+        run.server.restart()
+        warm(run, cached[0])
+    trials.measure_all([*cached, *cold], wanted.repetitions)
 
 
 def warm(run: Run, trial: Trial) -> None:
@@ -143,7 +134,7 @@ def warm(run: Run, trial: Trial) -> None:
 def cached_trial(workers: int, work_mem: str) -> Trial:
     """All rows but the chosen ones, on all pages; every setting by stock and by us."""
     scenario = _scenario(workers, "cached", work_mem)
-    chosen = _settings(workers, work_mem)
+    chosen = _session_settings(workers, work_mem)
     pairs = [
         tuple(concurrency_arm(BITMAP_SCAN, value, library, chosen) for library in ("off", "on"))
         for value in _SETTINGS
@@ -159,7 +150,7 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
         for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
     questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",)))
-    beside = _ARTICLE_MS.get(workers, ()) if work_mem == _ARTICLE_WORK_MEM else ()
+    beside = _ARTICLE_MS.get(workers, ()) if work_mem == size_text(_ARTICLE_WORK_MEM_KB) else ()
     return Trial(
         scenario=scenario,
         statement=_COUNT_FILLER,
@@ -168,13 +159,14 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
         server={},
         references=tuple(Reference(scenario, name, time_ms, _ARTICLE) for name, time_ms in beside),
         cold=False,
+        execute=explain_cached,
     )
 
 
 def cold_trial(workers: int, value: int, pages: int) -> Trial:
     """The pages of one value, which are on the disk only."""
     scenario = _scenario(workers, "cold", "64MB")
-    chosen = _settings(workers, "64MB")
+    chosen = _session_settings(workers, "64MB")
     stock = concurrency_arm(BITMAP_SCAN, None, "off", chosen)
     ours = concurrency_arm(BITMAP_SCAN, None, "on", chosen)
     return Trial(
@@ -185,6 +177,7 @@ def cold_trial(workers: int, value: int, pages: int) -> Trial:
         server={},
         rows=pages,
         pages=pages,
+        execute=explain_parallel,
     )
 
 
@@ -227,9 +220,53 @@ def _scenario(workers: int, data: Temperature, work_mem: str) -> Scenario:
     )
 
 
-def _settings(workers: int, work_mem: str) -> dict[str, str]:
+def _session_settings(workers: int, work_mem: str) -> dict[str, str]:
     return {
         **_PARALLEL,
         "max_parallel_workers_per_gather": str(workers),
         "work_mem": work_mem,
     }
+
+
+def _estimated_seconds(wanted: CachedScans) -> float:
+    kinds = len(wanted.workers) * wanted.repetitions
+    # Each scan of cached data is executed several times, by seven arms; cold by two.
+    cached = kinds * len(wanted.work_mem) * 7 * (_CACHED_EXECUTIONS + 1)
+    scan = wanted.table_pages * _CACHED_SECONDS_PER_PAGE
+    return (
+        build_seconds(wanted.table_pages)
+        + cached * scan * ("cached" in wanted.data)
+        + cold_scan_seconds(wanted.table_pages, kinds * 2) * ("cold" in wanted.data)
+    )
+
+
+EXPERIMENT = Experiment(
+    name="cached-scan",
+    summary="A bitmap heap scan with everything cached, and in parallel.",
+    description="The question of the fourth article: against stock's at effective_io_concurrency "
+    "0, at the default and at 1000. Cold data is scanned by the same numbers of workers.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        TABLE_PAGES,
+        Option("workers", Count(0, _MAX_WORKERS), "Parallel workers of the scan.", is_list=True),
+        Option(
+            "work_mem",
+            MemorySize(64),
+            "work_mem of the scans of cached data; at 64kB the bitmap is lossy.",
+            is_list=True,
+        ),
+        Option(
+            "data",
+            Choice(TEMPERATURES),
+            "Whether the table is in shared buffers or on the disk only: cached, cold.",
+            is_list=True,
+        ),
+    ),
+    sizes=_SIZES,
+    settings=_settings,
+    needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+    articles=(Article("article-4"),),
+)

@@ -35,7 +35,7 @@ from lookahead.experiments.scan_table import build_table, table_bytes, touch_dev
 from lookahead.experiments.trials import alternate, restart_cold
 from lookahead.machine import backend_cpu_ms
 from lookahead.render import ProgressBar, Terminal, pattern_text
-from lookahead.results import Experiment, Parameters
+from lookahead.results import Parameters
 from lookahead.scan_measurements import Arm, DelayFacts, IndexScanData, ScanSample, Scenario
 
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
@@ -66,7 +66,7 @@ def run_index_scan(request: IndexScanRequest, terminal: Terminal) -> Path:
 
 def measure_index_scans(
     request: IndexScanRequest,
-    experiment: Experiment,
+    experiment: str,
     defaults: SizeDefaults,
     patterns: Patterns,
     terminal: Terminal,

@@ -3,14 +3,16 @@
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.runner import Run
 
-IO_METHODS = ("worker", "sync", "io_uring")
 
-
-def available_methods(run: Run, methods: tuple[str, ...], *, explicit: bool) -> tuple[str, ...]:
+def available_methods(
+    run: Run, methods: tuple[str, ...], *, explicit: bool | None = None
+) -> tuple[str, ...]:
     """`methods` without io_uring where the server cannot use it.
 
     Raises LabError when it cannot although the user named it (`explicit`).
     """
+    if explicit is None:
+        explicit = "io_method" in run.explicit
     obstacle = run.installation.io_uring_obstacle
     if "io_uring" not in methods or not obstacle:
         return methods

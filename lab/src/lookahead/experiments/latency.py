@@ -14,7 +14,7 @@ from lookahead.device.probe import fio
 from lookahead.device.read_probe import probe_overlap
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
-from lookahead.experiments.io_methods import IO_METHODS
+from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import LatencyRequest, Size
 from lookahead.experiments.scan_scenarios import Patterns, SizeDefaults, wanted_patterns
 from lookahead.experiments.scan_table import table_bytes

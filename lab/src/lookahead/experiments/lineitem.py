@@ -6,11 +6,10 @@ a week on a seventh of the pages, those of a month on two fifths, those of a yea
 """
 
 import time
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 
-from lookahead.experiments.request import DateRange
 from lookahead.experiments.wide_table import table_facts
 from lookahead.measurements import Table
 
@@ -18,6 +17,7 @@ LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
 ORDERS_AT_SCALE_1 = 1_500_000
 # About what a row takes with line pointer, and its entry in the index.
 _ROW_BYTES, _LINES_PER_ORDER = 150, 4
+DateRange = Literal["week", "month", "year"]
 RANGES: tuple[DateRange, ...] = ("week", "month", "year")
 _FIRST_DAY = "1994-01-01"
 _DAYS = 2406  # of order dates, 1992-01-01 to 1998-08-02

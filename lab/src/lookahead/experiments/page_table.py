@@ -16,14 +16,14 @@ Column `c2` is the same, and its index has the rows of a value in random order.
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.request import Layout
 from lookahead.measurements import Table
 
+Layout = Literal["uniform", "clustered", "periodic"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
 
 BLOCK_BYTES = 8192

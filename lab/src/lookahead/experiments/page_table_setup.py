@@ -20,6 +20,12 @@ from lookahead.experiments.trials import Trials
 
 # The table, its pages once more in the WAL when they are frozen, the sort of the index.
 _SPACE_FACTOR = 2.5
+# What estimates of a run's time go by; measured on a virtual machine with two processors.
+_START_SECONDS = 5.0
+_BUILD_BYTES_PER_SECOND = 25e6
+COLD_RESTART_SECONDS = 1.0
+# Of a share of the pages in few and many requests, by all plans on average.
+_SCAN_SECONDS_PER_PAGE = 1.5e-5
 # As for index scans: nothing but what keeps other work away, see index_scan.py.
 SCAN_SETTINGS = {
     "shared_buffers": "256MB",
@@ -36,6 +42,16 @@ SCAN_SETTINGS = {
 def needed_bytes(pages: int) -> int:
     """The disk space that a table of so many pages and its making take."""
     return int(_SPACE_FACTOR * page_table_bytes(pages))
+
+
+def build_seconds(pages: int) -> float:
+    """About how long it takes to make the table."""
+    return _START_SECONDS + page_table_bytes(pages) / _BUILD_BYTES_PER_SECOND
+
+
+def cold_scan_seconds(pages: int, scans: int) -> float:
+    """About how long so many cold scans of a table take, each after a restart of the server."""
+    return scans * (COLD_RESTART_SECONDS + pages * _SCAN_SECONDS_PER_PAGE)
 
 
 def prepare_page_table(

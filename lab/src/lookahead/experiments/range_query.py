@@ -6,28 +6,39 @@ bitmap scan.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.io_methods import IO_METHODS, available_methods
+from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.lineitem import (
     LINEITEM,
     RANGES,
     SHIP_DATE_INDEX,
+    DateRange,
     build_lineitem,
     lineitem_bytes,
     range_query,
 )
-from lookahead.experiments.page_table_setup import SCAN_SETTINGS
-from lookahead.experiments.request import DateRange, RangeQueryRequest, Size
+from lookahead.experiments.options import (
+    IO_METHOD,
+    IO_METHODS,
+    REPETITIONS,
+    Choice,
+    Number,
+    Option,
+)
+from lookahead.experiments.page_table_setup import COLD_RESTART_SECONDS, SCAN_SETTINGS
+from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.trials import Trial, Trials, run_trials
+from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Reference, Scenario
-from lookahead.render import Terminal
 
 # The table, its pages in the WAL when they are frozen, the sort of the index.
 _SPACE_FACTOR = 2.5
+_MAX_SCALE = 100
+# What estimates of a run's time go by; measured on a virtual machine with two processors.
+_BUILD_SECONDS_AT_SCALE_1, _SCAN_SECONDS_AT_SCALE_1 = 90.0, 4.0
 _STOCK, _SETTING_1, _OURS = "bitmap, default", "bitmap, 1", "ours"
 _ARMS = (
     arm_of("seq", SEQ_SCAN),
@@ -46,56 +57,29 @@ _ARTICLE_SECONDS = (
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures."""
+class RangeQueries:
+    """What is wanted; `scale` is TPC-H's."""
 
     scale: float
-    ranges: tuple[DateRange, ...]
-    io_methods: tuple[str, ...]
-    rounds: int
+    range: tuple[DateRange, ...]
+    io_method: tuple[str, ...]
+    repetitions: int
 
 
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(0.1, ("month",), ("worker",), 4),
-    "quick": SizeDefaults(0.25, RANGES, ("worker",), 4),
-    "full": SizeDefaults(2.0, RANGES, IO_METHODS, 6),
+_SIZES: dict[Size, RangeQueries] = {
+    "demo": RangeQueries(0.1, ("month",), ("worker",), 4),
+    "quick": RangeQueries(0.25, RANGES, ("worker",), 4),
+    "full": RangeQueries(2.0, RANGES, IO_METHODS, 6),
 }
 
 
-def run_range_query(request: RangeQueryRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    defaults = DEFAULTS[request.run.size]
-    wanted = SizeDefaults(
-        scale=request.scale or defaults.scale,
-        ranges=request.ranges or defaults.ranges,
-        io_methods=request.io_methods or defaults.io_methods,
-        rounds=request.repetitions or defaults.rounds,
-    )
-    return run_trials(
-        request.run,
-        "range-query",
-        terminal,
-        lambda run: _measure(run, request, wanted),
-        rounds=wanted.rounds,
-        settings=SCAN_SETTINGS,
-        needed_bytes=int(_SPACE_FACTOR * lineitem_bytes(wanted.scale)),
-        io_methods=wanted.io_methods,
-    )
-
-
-def _measure(run: Run, request: RangeQueryRequest, wanted: SizeDefaults) -> None:
+def _measure(run: Run, wanted: RangeQueries) -> None:
     """Make the table, then take all samples."""
     trials = Trials(run)
-    methods = available_methods(run, wanted.io_methods, explicit=request.io_methods is not None)
+    methods = available_methods(run, wanted.io_method)
     _prepare(run, trials, wanted.scale, methods[0])
-    total = len(methods) * len(wanted.ranges) * len(_ARMS) * wanted.rounds
-    with run.terminal.progress(total) as bar:
-        for method in methods:
-            for span in wanted.ranges:
-                trial = trial_of(span, wanted.scale, method)
-                run.server.restart(trial.server)
-                trials.compare_rows(trial, _ARMS)
-                trials.measure(trial, wanted.rounds, bar)
+    chosen = [trial_of(span, wanted.scale, method) for method in methods for span in wanted.range]
+    trials.measure_all(chosen, wanted.repetitions)
 
 
 def _prepare(run: Run, trials: Trials, scale: float, method: str) -> None:
@@ -127,8 +111,37 @@ def trial_of(span: DateRange, scale: float, method: str) -> Trial:
             Question(scenario, "best stock plan", stock, (_OURS,)),
         ),
         server={"io_method": method},
+        compared=tuple(arm.name for arm in _ARMS),
         references=tuple(
             Reference(scenario, name, seconds * 1000, _ARTICLE)
             for name, seconds in (_ARTICLE_SECONDS if span == "year" else ())
         ),
     )
+
+
+def _estimated_seconds(wanted: RangeQueries) -> float:
+    samples = len(wanted.io_method) * len(wanted.range) * len(_ARMS) * wanted.repetitions
+    scan = COLD_RESTART_SECONDS + wanted.scale * _SCAN_SECONDS_AT_SCALE_1
+    return wanted.scale * _BUILD_SECONDS_AT_SCALE_1 + samples * scan
+
+
+EXPERIMENT = Experiment(
+    name="range-query",
+    summary="A cold sum over a range of dates, like query 6 of TPC-H.",
+    description="By a bitmap scan of a generated lineitem whose rows lie in the order of the "
+    "orders; against stock's at several effective_io_concurrency and its sequential scan.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        Option("scale", Number(_MAX_SCALE), "TPC-H's scale: 1 is 6 million rows, 0.8 GB."),
+        Option(
+            "range", Choice(RANGES), f"How much is summed up: {', '.join(RANGES)}.", is_list=True
+        ),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=lambda wanted: int(_SPACE_FACTOR * lineitem_bytes(wanted.scale)),
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+)

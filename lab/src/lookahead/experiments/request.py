@@ -4,12 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Layout = Literal["uniform", "clustered", "periodic"]
-Temperature = Literal["cached", "cold"]
-DateRange = Literal["week", "month", "year"]
-SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
-Plan = Literal["seq", "index", "index-random", "bitmap"]
-
 Size = Literal["demo", "quick", "full"]
 
 
@@ -81,26 +75,6 @@ class ControlsRequest:
 
 
 @dataclass(frozen=True)
-class BitmapScanRequest:
-    """Options of `run bitmap-scan`; None stands for the default of the size.
-
-    `shares` of the pages are 0..1, `work_mems` as PostgreSQL writes them, `settings` values of
-    effective_io_concurrency.
-    """
-
-    run: RunRequest
-    shares: tuple[float, ...] | None
-    layouts: tuple[Layout, ...] | None
-    work_mems: tuple[str, ...] | None
-    plans: tuple[Plan, ...] | None
-    settings: tuple[int, ...] | None
-    io_methods: tuple[str, ...] | None
-    read_aheads_kb: tuple[int, ...] | None
-    table_pages: int | None
-    repetitions: int | None
-
-
-@dataclass(frozen=True)
 class ThrottledRequest:
     """Options of `run throttled`: the volume's limits; None stands for the default of the size."""
 
@@ -111,57 +85,3 @@ class ThrottledRequest:
     repetitions: int | None
     reads_per_s: int
     mb_per_s: int
-
-
-@dataclass(frozen=True)
-class CachedScanRequest:
-    """Options of `run cached-scan`; None stands for the default of the size."""
-
-    run: RunRequest
-    workers: tuple[int, ...] | None
-    work_mems: tuple[str, ...] | None
-    data: tuple[Temperature, ...] | None
-    table_pages: int | None
-    repetitions: int | None
-
-
-@dataclass(frozen=True)
-class RangeQueryRequest:
-    """Options of `run range-query`; `scale` is TPC-H's, None stands for the default of the size."""
-
-    run: RunRequest
-    scale: float | None
-    ranges: tuple[DateRange, ...] | None
-    io_methods: tuple[str, ...] | None
-    repetitions: int | None
-
-
-@dataclass(frozen=True)
-class SeqScanRequest:
-    """Options of `run seq-scan`; None stands for the default of the size.
-
-    `scale` is pgbench's. `own_disk` has the read-ahead measured on a loop device of our own, even
-    where that of the machine's disk may be changed.
-    """
-
-    run: RunRequest
-    parts: tuple[SeqPart, ...] | None
-    read_aheads_kb: tuple[int, ...] | None
-    table_mb: int | None
-    scale: int | None
-    sessions: int
-    seconds: int | None
-    own_disk: bool
-    repetitions: int | None
-
-
-@dataclass(frozen=True)
-class ConcurrentScansRequest:
-    """Options of `run concurrent-scans`; None stands for the default of the size."""
-
-    run: RunRequest
-    sessions: tuple[int, ...] | None
-    depths: tuple[int, ...] | None
-    io_methods: tuple[str, ...] | None
-    table_pages: int | None
-    repetitions: int | None

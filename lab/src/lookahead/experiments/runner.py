@@ -37,7 +37,6 @@ from lookahead.render import Terminal
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
-    Experiment,
     Finding,
     Parameters,
     ResultDocument,
@@ -63,7 +62,8 @@ _SETTINGS_QUERY = """
 class Run:
     """A run under way: its server, the device below it, its result so far.
 
-    `forced`: what the machine is asked for is done beside another PostgreSQL too.
+    `forced`: what the machine is asked for is done beside another PostgreSQL too. `explicit` has
+    the names of the options that were given.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Run:
         terminal: Terminal,
         *,
         forced: bool,
+        explicit: frozenset[str],
     ) -> None:
         self.server = server
         self.installation: Installation = server.installation
@@ -81,6 +82,7 @@ class Run:
         self.document = document
         self.terminal = terminal
         self.forced = forced
+        self.explicit = explicit
         self._file = file
 
     @property
@@ -108,12 +110,13 @@ class Run:
 @contextmanager
 def open_run(
     request: RunRequest,
-    experiment: Experiment,
+    experiment: str,
     parameters: Parameters,
     terminal: Terminal,
     *,
     settings: Mapping[str, str],
     needed_bytes: int,
+    explicit: frozenset[str] = frozenset(),
 ) -> Iterator[Run]:
     """A run whose server exists and is not started yet; ends as described above.
 
@@ -130,7 +133,7 @@ def open_run(
             if not request.drops_caches:
                 check_can_be_cold(server.directory)
             document = _new_document(request, experiment, parameters, server)
-            run = Run(server, document, file, terminal, forced=request.forced)
+            run = Run(server, document, file, terminal, forced=request.forced, explicit=explicit)
             if objection:
                 run.find("warning", objection, "Its caches are emptied, and it disturbs figures.")
             _preflight(run, request)
@@ -189,7 +192,7 @@ def server_folder(request: RunRequest) -> Path:
 
 def _new_document(
     request: RunRequest,
-    experiment: Experiment,
+    experiment: str,
     parameters: Parameters,
     server: PrivateServer,
 ) -> ResultDocument:

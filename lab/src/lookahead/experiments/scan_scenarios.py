@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.io_methods import IO_METHODS
+from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import IndexScanRequest, Size
 from lookahead.experiments.scan_statement import (
     ScanStatement,

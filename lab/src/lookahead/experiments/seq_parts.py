@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from time import monotonic
 from typing import Any
 
@@ -10,8 +11,11 @@ import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.device.raw_read import read_directly
-from lookahead.experiments.arms import SEQ_SCAN, arm_of
+from lookahead.errors import LabError
+from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
 from lookahead.experiments.node_evidence import check_node, parse_node
+from lookahead.experiments.options import size_text
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
 from lookahead.experiments.wide_table import WIDE
 from lookahead.measurements import (
@@ -22,6 +26,7 @@ from lookahead.measurements import (
     Reference,
     Scenario,
 )
+from lookahead.render import milliseconds
 from lookahead.server import PrivateServer
 
 ACCOUNTS = "pgbench_accounts"
@@ -73,15 +78,54 @@ class ScanLimits:
         return self.device_ms is not None and self.device_ms >= self.in_memory_ms
 
 
+_LIMIT_SAMPLES = 3
 COUNT_WIDE = f"SELECT count(*) FROM {WIDE}"
 # Where no scan is measured.
 NO_LIMITS = ScanLimits((), None, 0.0)
 
 
-def scan_trial(read_ahead_kb: int | None, table_mb: int, limits: ScanLimits) -> Trial:
+def scan_limits(run: Run) -> ScanLimits:
+    """What the disk takes for the table alone, and a scan that finds it in memory; says so."""
+    directory = run.server.data_directory
+    with run.server.connect() as connection:
+        row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
+    assert row is not None
+    first = directory / str(row[0])
+    with acting_as_owner(directory):
+        files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
+    limits = ScanLimits(files, _device_ms(run, files), _in_memory_ms(run.server))
+    if limits.device_ms is not None:
+        run.find(
+            "note",
+            f"for the whole table the device alone takes {milliseconds(limits.device_ms)}, "
+            f"a scan of pages in memory {milliseconds(limits.in_memory_ms)}",
+            "" if limits.is_device else "The device is not the limit.",
+        )
+    return limits
+
+
+def _device_ms(run: Run, files: Sequence[Path]) -> float | None:
+    """The median of some reads past the page cache; None where that cannot be."""
+    try:
+        with acting_as_owner(run.server.data_directory):
+            return median(read_directly(files) for _ in range(_LIMIT_SAMPLES))
+    except LabError as error:
+        run.find("note", error.message, error.hint)
+        return None
+
+
+def _in_memory_ms(server: PrivateServer) -> float:
+    """The median of stock's scans that find all pages in the cache of the system."""
+    arm = arm_of(STOCK, SEQ_SCAN)
+    with connect_arm(server, arm) as connection:
+        explain_sized(connection, COUNT_WIDE, arm)  # brings them there
+        return median(explain_sized(connection, COUNT_WIDE, arm)[0] for _ in range(_LIMIT_SAMPLES))
+
+
+def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
     size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
-    scenario = Scenario((Factor("read-ahead", size), Factor("table", f"{table_mb} MB")))
+    scenario = Scenario((Factor("read-ahead", size), Factor("table", size_text(table_kb))))
     references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
         article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000
@@ -121,6 +165,7 @@ def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
             *(Question(scenario, f"{arm.name}", (STOCK,), (arm.name,)) for arm in arms),
         ),
         server={},
+        execute=explain_sized,
     )
 
 
@@ -145,6 +190,7 @@ def vacuum_trial(scale: int, combine_limit: str, depths: tuple[int, ...]) -> Tri
         ),
         questions=(),
         server={"io_max_combine_limit": "1MB"},
+        execute=timed,
     )
 
 

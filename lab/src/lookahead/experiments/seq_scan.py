@@ -12,21 +12,29 @@ loop device of our own at several.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from statistics import median
 from time import monotonic
+from typing import Literal
 
-from lookahead.account import acting_as_owner
 from lookahead.comparisons import samples_of
 from lookahead.device.loop_disk import LoopDisk, disk_bytes
-from lookahead.device.raw_read import read_directly
-from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
+from lookahead.experiments.experiment import Article, Experiment
 from lookahead.experiments.knee import knee_of
 from lookahead.experiments.lookups import measure_lookups
-from lookahead.experiments.page_table_setup import SCAN_SETTINGS
+from lookahead.experiments.options import (
+    REPETITIONS,
+    Choice,
+    Count,
+    Flag,
+    MemorySize,
+    Option,
+    read_ahead_option,
+    size_text,
+)
+from lookahead.experiments.page_table_setup import COLD_RESTART_SECONDS, SCAN_SETTINGS
 from lookahead.experiments.read_aheads import ReadAheads
-from lookahead.experiments.request import RunRequest, SeqPart, SeqScanRequest, Size
+from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
 from lookahead.experiments.seq_parts import (
@@ -35,23 +43,21 @@ from lookahead.experiments.seq_parts import (
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
-    COUNT_WIDE,
     NO_LIMITS,
     OURS,
     STOCK,
-    ScanLimits,
     bulk_trial,
-    explain_sized,
+    scan_limits,
     scan_or_copy,
     scan_trial,
-    timed,
     vacuum_trial,
 )
-from lookahead.experiments.trials import Trial, Trials, alternate, run_trials
+from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.experiments.wide_table import WIDE, WIDE_KEY, build_wide_table, table_facts
 from lookahead.measurements import Library, Table
-from lookahead.render import ProgressBar, Terminal, milliseconds
+from lookahead.render import Terminal
 
+SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")
 _ON_READ_AHEAD: tuple[SeqPart, ...] = ("scan", "lookups")
 _LIBRARIES: tuple[Library, ...] = ("off", "on")
@@ -59,99 +65,119 @@ _ACCOUNT_BYTES = 135  # a row of pgbench_accounts, with its page's rest
 _ROWS_PER_SCALE = 100_000
 # The tables, the WAL of loading and freezing them.
 _SPACE_FACTOR = 2.5
-_LIMIT_SAMPLES = 3
+_MAX_TABLE_KB = 1024**3
+_MAX_SCALE = 100_000
+_MAX_SESSIONS = 64
+_MAX_SECONDS = 3600
+# What estimates of a run's time go by; measured on a virtual machine with two processors.
+_ARMS_OF_SCAN = 6
+_BUILD_BYTES_PER_SECOND = 50e6
+_SCAN_BYTES_PER_SECOND = 500e6
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures; the read-aheads on a disk of its own."""
+class SeqScans:
+    """What is wanted: sizes and read-aheads in kB, `scale` is pgbench's.
 
-    parts: tuple[SeqPart, ...]
-    table_mb: int
-    read_aheads_kb: tuple[int, ...]
+    Without a read-ahead that of the disk is left as it is; `own_read_ahead` are those of a disk of
+    our own. `bulk_sizes` and `combine_limits` are sizes of requests as PostgreSQL writes them,
+    `depths` values of maintenance_io_concurrency.
+    """
+
+    part: tuple[SeqPart, ...]
+    table_size: int
+    read_ahead: tuple[int, ...]
+    own_disk: bool
+    own_read_ahead: tuple[int, ...]
     scale: int
     bulk_sizes: tuple[str, ...]
     combine_limits: tuple[str, ...]
     depths: tuple[int, ...]
+    sessions: int
     seconds: int
-    rounds: int
+    repetitions: int
 
 
-_READ_AHEADS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 163840)
-_SIZES = ("8kB", "16kB", "32kB", "64kB", "128kB", "256kB", "512kB", "1MB")
-_FEW_SIZES = ("16kB", "128kB", "1MB")
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(("scan",), 150, (128, 8192), 5, ("16kB",), ("128kB",), (16,), 1, 4),
-    "quick": SizeDefaults(
-        PARTS, 400, (128, 1024, 8192), 20, (CORE_SIZE, *_FEW_SIZES), _FEW_SIZES, (0, 16, 64), 2, 4
+_SIZE_NAMES = ("8kB", "16kB", "32kB", "64kB", "128kB", "256kB", "512kB", "1MB")
+_FEW_SIZE_NAMES = ("16kB", "128kB", "1MB")
+_QUICK = SeqScans(
+    part=PARTS,
+    table_size=400 * 1024,
+    read_ahead=(),
+    own_disk=False,
+    own_read_ahead=(128, 1024, 8192),
+    scale=20,
+    bulk_sizes=(CORE_SIZE, *_FEW_SIZE_NAMES),
+    combine_limits=_FEW_SIZE_NAMES,
+    depths=(0, 16, 64),
+    sessions=8,
+    seconds=2,
+    repetitions=4,
+)
+_SIZES: dict[Size, SeqScans] = {
+    "demo": replace(
+        _QUICK,
+        part=("scan",),
+        table_size=150 * 1024,
+        own_read_ahead=(128, 8192),
+        scale=5,
+        bulk_sizes=("16kB",),
+        combine_limits=("128kB",),
+        depths=(16,),
+        seconds=1,
     ),
-    "full": SizeDefaults(
-        PARTS, 3000, _READ_AHEADS_KB, 200, (CORE_SIZE, *_SIZES), _SIZES, (0, 1, 16, 64, 256), 5, 6
+    "quick": _QUICK,
+    "full": replace(
+        _QUICK,
+        table_size=3000 * 1024,
+        own_read_ahead=(128, 256, 512, 1024, 2048, 4096, 8192, 16384, 163840),
+        scale=200,
+        bulk_sizes=(CORE_SIZE, *_SIZE_NAMES),
+        combine_limits=_SIZE_NAMES,
+        depths=(0, 1, 16, 64, 256),
+        seconds=5,
+        repetitions=6,
     ),
 }
 
 
-def run_seq_scan(request: SeqScanRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    wanted = _wanted(request, DEFAULTS[request.run.size])
-    needed = _needed_bytes(wanted)
-    with _disk(request, needed) as run_request:
-        return run_trials(
-            run_request,
-            "seq-scan",
-            terminal,
-            lambda run: _SeqScan(run, request, wanted).measure(),
-            rounds=wanted.rounds,
-            settings=SCAN_SETTINGS,
-            needed_bytes=needed,
-            read_aheads_kb=request.read_aheads_kb or (),
-        )
+def _settle(wanted: SeqScans, explicit: frozenset[str]) -> SeqScans:
+    """On a disk of our own several read-aheads are measured, unless others were named."""
+    if wanted.own_disk and "read_ahead" not in explicit:
+        return replace(wanted, read_ahead=wanted.own_read_ahead)
+    return wanted
 
 
-def _wanted(request: SeqScanRequest, defaults: SizeDefaults) -> SizeDefaults:
-    """The defaults with what was asked for in their place."""
-    return replace(
-        defaults,
-        parts=request.parts or defaults.parts,
-        table_mb=request.table_mb or defaults.table_mb,
-        read_aheads_kb=request.read_aheads_kb or defaults.read_aheads_kb,
-        scale=request.scale or defaults.scale,
-        seconds=request.seconds or defaults.seconds,
-        rounds=request.repetitions or defaults.rounds,
-    )
-
-
-def _needed_bytes(wanted: SizeDefaults) -> int:
-    wide = wanted.table_mb * 1_000_000 if set(wanted.parts) & set(_ON_READ_AHEAD) else 0
-    others = set(wanted.parts) - set(_ON_READ_AHEAD)
+def _needed_bytes(wanted: SeqScans) -> int:
+    wide = wanted.table_size * 1024 if set(wanted.part) & set(_ON_READ_AHEAD) else 0
+    others = set(wanted.part) - set(_ON_READ_AHEAD)
     accounts = wanted.scale * _ROWS_PER_SCALE * _ACCOUNT_BYTES if others else 0
     return int(_SPACE_FACTOR * (wide + accounts))
 
 
 @contextmanager
-def _disk(request: SeqScanRequest, needed_bytes: int) -> Iterator[RunRequest]:
+def _disk(request: RunRequest, wanted: SeqScans, terminal: Terminal) -> Iterator[RunRequest]:
     """The request, with a folder on a disk of our own if that was asked for."""
-    if not request.own_disk:
-        yield request.run
+    if not wanted.own_disk:
+        yield request
         return
-    with LoopDisk(disk_bytes(needed_bytes), request.run.directory) as disk:
+    with LoopDisk(disk_bytes(_needed_bytes(wanted)), request.directory) as disk:
         disk.make_file_system()
-        yield replace(request.run, directory=disk.disk)
+        yield replace(request, directory=disk.disk)
 
 
 class _SeqScan:
     """One run of the experiment."""
 
-    def __init__(self, run: Run, request: SeqScanRequest, wanted: SizeDefaults) -> None:
+    def __init__(self, run: Run, wanted: SeqScans) -> None:
         self._run = run
         self._server = run.server
-        self._request = request
         self._wanted = wanted
         self._trials = Trials(run)
 
     def measure(self) -> None:
         """One part after the other; the table of one is gone before the next is made."""
-        parts = set(self._wanted.parts)
+        parts = set(self._wanted.part)
         self._server.start({})
         with self._server.connect() as connection:
             self._run.record_settings(connection)
@@ -164,93 +190,59 @@ class _SeqScan:
             self._measure_accounts(parts)
 
     def _measure_read_aheads(self, parts: set[SeqPart]) -> None:
-        own_disk = self._request.own_disk
-        read_aheads = ReadAheads(self._run, self._sizes_kb(), own_disk=own_disk)
-        mb = self._wanted.table_mb
-        self._run.terminal.step(f"making a table of {mb:,} MB")
-        with self._server.connect() as connection:
-            table = build_wide_table(connection, mb)
-            self._trials.add_table(table)
-            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
-        limits = self._scan_limits() if "scan" in parts else NO_LIMITS
-        trials = [scan_trial(size, mb, limits) for size in read_aheads.sizes_kb]
-        total = len(trials[0].arms) if "scan" in parts else 0
-        total += len(_LIBRARIES) if "lookups" in parts else 0
-        with self._run.terminal.progress(total * len(trials) * self._wanted.rounds) as bar:
-            for size, trial in zip(read_aheads.sizes_kb, trials, strict=True):
-                with read_aheads.with_size(size):
-                    if "scan" in parts:
-                        execute = scan_or_copy(self._server, limits.files)
-                        self._trials.measure(trial, self._wanted.rounds, bar, execute)
-                    if "lookups" in parts:
-                        self._measure_lookups(trial, table, bar)
-        if "scan" in parts and len(trials) > 1:
-            self._find_knees(read_aheads.sizes_kb, trials)
-
-    def _sizes_kb(self) -> tuple[int, ...]:
-        """Those that were named, on a disk of our own those of the size, else none: what it is."""
-        if self._request.own_disk or self._request.read_aheads_kb:
-            return self._wanted.read_aheads_kb
-        self._run.find(
-            "note",
-            "measured at the machine's own read-ahead only",
-            "As root, --own-disk measures several on a disk of its own, and --read-ahead KB sets "
-            "that of the machine's disk.",
-        )
-        return ()
-
-    def _scan_limits(self) -> ScanLimits:
-        """What the disk takes for the table alone, and a scan that finds it in memory."""
-        with self._server.connect() as connection:
-            row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
-        assert row is not None
-        first = self._server.data_directory / str(row[0])
-        with acting_as_owner(self._server.data_directory):
-            files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
-        limits = ScanLimits(files, self._device_ms(files), self._in_memory_ms())
-        if limits.device_ms is not None:
+        wanted = self._wanted
+        if not wanted.read_ahead:
             self._run.find(
                 "note",
-                f"for the whole table the device alone takes {milliseconds(limits.device_ms)}, "
-                f"a scan of pages in memory {milliseconds(limits.in_memory_ms)}",
-                "" if limits.is_device else "The device is not the limit.",
+                "measured at the machine's own read-ahead only",
+                "As root, --own-disk measures several on a disk of its own, and --read-ahead SIZE "
+                "sets that of the machine's disk.",
             )
-        return limits
-
-    def _device_ms(self, files: Sequence[Path]) -> float | None:
-        """The median of some reads past the page cache; None where that cannot be."""
-        try:
-            with acting_as_owner(self._server.data_directory):
-                return median(read_directly(files) for _ in range(_LIMIT_SAMPLES))
-        except LabError as error:
-            self._run.find("note", error.message, error.hint)
-            return None
-
-    def _in_memory_ms(self) -> float:
-        """The median of stock's scans that find all pages in the cache of the system."""
-        arm = arm_of(STOCK, SEQ_SCAN)
-        with connect_arm(self._server, arm) as connection:
-            explain_sized(connection, COUNT_WIDE, arm)  # brings them there
-            return median(
-                explain_sized(connection, COUNT_WIDE, arm)[0] for _ in range(_LIMIT_SAMPLES)
+        read_aheads = ReadAheads(self._run, wanted.read_ahead, own_disk=wanted.own_disk)
+        self._run.terminal.step(f"making a table of {size_text(wanted.table_size)}")
+        with self._server.connect() as connection:
+            table = build_wide_table(connection, wanted.table_size)
+            self._trials.add_table(table)
+            touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
+        limits = scan_limits(self._run) if "scan" in parts else NO_LIMITS
+        trials = [
+            replace(
+                scan_trial(size, wanted.table_size, limits),
+                execute=scan_or_copy(self._server, limits.files),
+                surroundings=partial(read_aheads.with_size, size),
             )
+            for size in read_aheads.sizes_kb
+        ]
+        if "scan" in parts:
+            self._trials.measure_all(trials, wanted.repetitions)
+            if len(trials) > 1:
+                self._find_knees(read_aheads.sizes_kb, trials)
+        if "lookups" in parts:
+            self._measure_lookups(trials, table)
 
-    def _measure_lookups(self, trial: Trial, table: Table, bar: ProgressBar) -> None:
-        for number, library in alternate(_LIBRARIES, self._wanted.rounds):
-            bar.describe(f"{trial.scenario.label}: lookups, {library}")
-            self._trials.cool(trial.server)
-            self._trials.add_lookups(
-                measure_lookups(
-                    self._server,
-                    trial.scenario,
-                    library,
-                    number,
-                    rows=table.rows,
-                    sessions=self._request.sessions,
-                    seconds=self._wanted.seconds,
-                )
+    def _measure_lookups(self, trials: Sequence[Trial], table: Table) -> None:
+        rounds = self._wanted.repetitions
+        with self._run.terminal.progress(len(trials) * len(_LIBRARIES) * rounds) as bar:
+            for trial in trials:
+                with trial.surroundings():
+                    for number, library in alternate(_LIBRARIES, rounds):
+                        bar.describe(f"{trial.scenario.label}: lookups, {library}")
+                        self._add_lookups(trial, library, number, table)
+                        bar.advance()
+
+    def _add_lookups(self, trial: Trial, library: Library, number: int, table: Table) -> None:
+        self._trials.cool(trial.server)
+        self._trials.add_lookups(
+            measure_lookups(
+                self._server,
+                trial.scenario,
+                library,
+                number,
+                rows=table.rows,
+                sessions=self._wanted.sessions,
+                seconds=self._wanted.seconds,
             )
-            bar.advance()
+        )
 
     def _find_knees(self, sizes_kb: Sequence[int | None], trials: Sequence[Trial]) -> None:
         """Say from which read-ahead on nothing more is gained."""
@@ -280,11 +272,7 @@ class _SeqScan:
         ]
         chosen = [bulk] if "bulk-read" in parts else []
         chosen += vacuums if "vacuum" in parts else []
-        total = sum(len(trial.arms) for trial in chosen) * wanted.rounds
-        with self._run.terminal.progress(total) as bar:
-            for trial in chosen:
-                execute = explain_sized if trial is bulk else timed
-                self._trials.measure(trial, wanted.rounds, bar, execute)
+        self._trials.measure_all(chosen, wanted.repetitions)
         if "bulk-read" in parts:
             self._find_bulk_knee(bulk)
         if "vacuum" in parts:
@@ -317,7 +305,66 @@ class _SeqScan:
 
 
 def _kilobytes(size: str) -> float:
-    number, unit = int(size[:-2]), size[-2:]
-    if unit not in ("kB", "MB"):
-        raise LabError(f"{size} is no size in kB or MB", status=ExitStatus.USAGE)
-    return float(number * (1024 if unit == "MB" else 1))
+    return float(MemorySize().parse(size))
+
+
+def _estimated_seconds(wanted: SeqScans) -> float:
+    parts = set(wanted.part)
+    rounds, places = wanted.repetitions, len(wanted.read_ahead) or 1
+    wide_bytes, read_aheads = wanted.table_size * 1024, parts & set(_ON_READ_AHEAD)
+    accounts_bytes = wanted.scale * _ROWS_PER_SCALE * _ACCOUNT_BYTES
+    scans = _ARMS_OF_SCAN * rounds * places if "scan" in parts else 0
+    lookups = len(_LIBRARIES) * rounds * places if "lookups" in parts else 0
+    bulk = (2 + len(wanted.bulk_sizes)) * rounds if "bulk-read" in parts else 0
+    vacuums = len(wanted.combine_limits) * len(wanted.depths) * rounds if "vacuum" in parts else 0
+    return (
+        (scans + lookups + bulk + vacuums) * COLD_RESTART_SECONDS
+        + bool(read_aheads) * wide_bytes / _BUILD_BYTES_PER_SECOND
+        + bool(parts - read_aheads) * accounts_bytes / _BUILD_BYTES_PER_SECOND
+        + scans * wide_bytes / _SCAN_BYTES_PER_SECOND
+        + (bulk + vacuums) * accounts_bytes / _SCAN_BYTES_PER_SECOND
+        + lookups * wanted.seconds
+    )
+
+
+EXPERIMENT = Experiment(
+    name="seq-scan",
+    summary="Cold sequential scans and COPY by the disk's read-ahead; bulk reads; VACUUM.",
+    description="The question of the second article: also random lookups of single rows at each "
+    "read-ahead. And that of the fifth: the size of bulk reads on pgbench's table, and its VACUUM.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        Option("part", Choice(PARTS), f"What is measured: {', '.join(PARTS)}.", is_list=True),
+        read_ahead_option(
+            "as it is; with --own-disk 128kB,1MB,8MB, with --demo the first and the last, with "
+            "--full 128kB to 160MB"
+        ),
+        Option(
+            "own_disk",
+            Flag(),
+            "Measure on a loop device, made for the run, whose read-ahead is changed instead of "
+            "that of the machine's disk; needs root.",
+        ),
+        Option(
+            "table_size",
+            MemorySize(1024, _MAX_TABLE_KB),
+            "Size of the table of scan and lookups.",
+        ),
+        Option(
+            "scale",
+            Count(1, _MAX_SCALE),
+            "pgbench's scale of the table of bulk-read and vacuum.",
+        ),
+        Option("sessions", Count(1, _MAX_SESSIONS), "Sessions that look rows up at once."),
+        Option("seconds", Count(1, _MAX_SECONDS), "How long they do."),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=_needed_bytes,
+    estimated_seconds=_estimated_seconds,
+    measure=lambda run, wanted: _SeqScan(run, wanted).measure(),
+    articles=(Article("article-2"), Article("article-5", {"part": ("bulk-read", "vacuum")})),
+    settle=_settle,
+    surround=_disk,
+)

@@ -14,7 +14,8 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_arms import percent
 from lookahead.experiments.gap_optimum import best_gap_plan
-from lookahead.experiments.io_methods import IO_METHODS, available_methods
+from lookahead.experiments.io_methods import available_methods
+from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.page_table import Selection, select_value, selections_for
 from lookahead.experiments.page_table_setup import (
     SCAN_SETTINGS,
@@ -96,14 +97,14 @@ def _measure(run: Run, request: ThrottledRequest, wanted: SizeDefaults) -> None:
         )
         settings = {"io_method": methods[0]}
         pages = prepare_page_table(run, trials, wanted.table_pages, selections, settings)
-        total = len(methods) * len(selections) * len(_ARMS) * wanted.rounds
-        with run.terminal.progress(total) as bar:
-            for method in methods:
-                for selection in selections:
-                    trial = _trial(run, request, selection, method, pages[selection.value])
-                    server.restart(trial.server)
-                    trials.compare_rows(trial, _ARMS[2:])
-                    trials.measure(trial, wanted.rounds, bar)
+        trials.measure_all(
+            [
+                _trial(run, request, selection, method, pages[selection.value])
+                for method in methods
+                for selection in selections
+            ],
+            wanted.rounds,
+        )
 
 
 def _trial(
@@ -140,4 +141,5 @@ def _trial(
         rows=len(pages),
         pages=len(pages),
         references=(optimum,),
+        compared=(_STOCK, _OURS),
     )

@@ -1,7 +1,7 @@
 """Takes the samples of trials: every arm once in each round, the order turned round.
 
     trials = Trials(run)
-    trials.measure(trial, rounds, bar)
+    trials.measure_all(chosen, rounds)
 
 A statement with a plan runs under EXPLAIN (ANALYZE, TIMING OFF), and a sample counts only with the
 plan and the code of its arm. Cold: before each sample the server is stopped, its files are dropped
@@ -17,8 +17,12 @@ of two rounds, was half as slow again the second time.
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
+from threading import Barrier, Thread
 from typing import Any, TypeVar
 
 import psycopg
@@ -45,25 +49,40 @@ from lookahead.measurements import (
 )
 from lookahead.render import ProgressBar, Terminal
 from lookahead.render_trials import trial_tables
-from lookahead.results import Experiment, Parameters
+from lookahead.results import Parameters
 
 EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
 # The option is the library's: without the library EXPLAIN refuses it.
 _STOCK_EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
 
 ArmT = TypeVar("ArmT", bound=str)
+ResultT = TypeVar("ResultT")
 
 Execute = Callable[[psycopg.Connection[Any], str, Arm], tuple[float, NodeEvidence | None]]
 """Runs a statement in an arm; the time in ms, and the evidence where there is a plan."""
+
+
+def explain_trial(
+    connection: psycopg.Connection[Any], statement: str, arm: Arm
+) -> tuple[float, NodeEvidence]:
+    """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
+    explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
+    row = connection.execute(f"{explain} {statement}").fetchone()
+    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
+    check_node(evidence, arm)
+    return time_ms, evidence
 
 
 @dataclass(frozen=True)
 class Trial:
     """A scenario with its statement and arms.
 
-    `statements` replace the statement in the arms that they name. `server` are settings of the
-    server's start. `rows` are what each arm's scan must return and `pages` what a bitmap must have,
-    None where that is not known. Not `cold`: the server runs already, and its data is cached.
+    `statements` replace the statement in the arms that they name; `sessions` are the statements of
+    several sessions at once. `server` are settings of the server's start. `rows` are what each
+    arm's scan must return and `pages` what a bitmap must have, None where that is not known. Not
+    `cold`: the server runs already, and its data is cached. `compared` are the arms whose rows are
+    received and compared first. `execute` takes a sample. `surroundings` are entered while the
+    trial is measured, such as a changed read-ahead.
     """
 
     scenario: Scenario
@@ -76,10 +95,18 @@ class Trial:
     statements: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
     cold: bool = True
+    sessions: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    execute: Execute = explain_trial
+    surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def statement_of(self, arm: Arm) -> str:
         """What the arm executes."""
         return self.statements.get(arm.name, self.statement)
+
+    def statements_of(self, arm: Arm) -> tuple[str, ...]:
+        """What each session of the arm executes."""
+        return self.sessions or (self.statement_of(arm),)
 
 
 def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
@@ -107,7 +134,6 @@ class Trials:
     """
 
     def __init__(self, run: Run, *, on_start: Callable[[], None] | None = None) -> None:
-
         self._run = run
         self._on_start = on_start
         self._device = run.device.name if run.device else None
@@ -125,15 +151,24 @@ class Trials:
         """Record a table."""
         self._record(tables=(*self.data.tables, table))
 
-    def measure(
-        self, trial: Trial, rounds: int, bar: ProgressBar, execute: Execute | None = None
-    ) -> None:
-        """All samples of a trial, recorded one by one; `execute` replaces EXPLAIN ANALYZE."""
+    def measure_all(self, trials: Sequence[Trial], rounds: int) -> None:
+        """All samples of all trials, recorded one by one, with a bar of the progress."""
+        total = sum(len(trial.arms) for trial in trials) * rounds
+        with self._run.terminal.progress(total) as bar:
+            for trial in trials:
+                with trial.surroundings():
+                    self._measure(trial, rounds, bar)
+
+    def _measure(self, trial: Trial, rounds: int, bar: ProgressBar) -> None:
+        if trial.compared:
+            bar.describe(f"{trial.scenario.label}: comparing rows")
+            self._run.server.restart(trial.server)
+            self.compare_rows(trial, [arm for arm in trial.arms if arm.name in trial.compared])
         self.begin(trial)
-        for number, arm in alternate([arm.name for arm in trial.arms], rounds):
-            chosen = next(one for one in trial.arms if one.name == arm)
-            bar.describe(f"{trial.scenario.label}: {arm}")
-            self._sample(trial, chosen, number, execute or explain_trial)
+        arms = {arm.name: arm for arm in trial.arms}
+        for number, name in alternate(list(arms), rounds):
+            bar.describe(f"{trial.scenario.label}: {name}")
+            self._sample(trial, arms[name], number)
             bar.advance()
 
     def begin(self, trial: Trial) -> None:
@@ -179,28 +214,37 @@ class Trials:
         numbered = replace(sample, sequence=len(self.data.lookups))
         self._record(lookups=(*self.data.lookups, numbered))
 
-    def _sample(self, trial: Trial, arm: Arm, number: int, execute: Execute) -> None:
+    def _sample(self, trial: Trial, arm: Arm, number: int) -> None:
         cold = self.cool(trial.server) if trial.cold else None
-        with connect_arm(self._run.server, arm) as connection:
-            warm_up(connection, trial, arm)
-            backend = connection.info.backend_pid
-            cpu_before = backend_cpu_ms(backend)
+        statements = trial.statements_of(arm)
+        with ExitStack() as sessions:
+            connections = [
+                sessions.enter_context(connect_arm(self._run.server, arm)) for _ in statements
+            ]
+            for connection, statement in zip(connections, statements, strict=True):
+                warm_up(connection, statement, arm)
             with IoSampler(self._device) as sampler:
-                time_ms, evidence = execute(connection, trial.statement_of(arm), arm)
-            cpu_after = backend_cpu_ms(backend)
+                done = run_together(
+                    [
+                        partial(_execute, trial.execute, connection, statement, arm)
+                        for connection, statement in zip(connections, statements, strict=True)
+                    ]
+                )
+        times = tuple(one.time_ms for one in done)
+        evidence = done[0].evidence
         if evidence is not None:
             _check_counts(trial, arm, evidence)
-        spent = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
+        spent = [one.cpu_ms for one in done if one.cpu_ms is not None]
         self.add_sample(
             Sample(
                 scenario=trial.scenario,
                 round=number,
                 sequence=0,
                 arm=arm.name,
-                time_ms=time_ms,
-                session_ms=(time_ms,),
+                time_ms=fmean(times),
+                session_ms=times,
                 evidence=evidence,
-                backend_cpu_ms=spent,
+                backend_cpu_ms=sum(spent) if len(spent) == len(done) else None,
                 cold=cold,
                 use=sampler.timeline().overall(),
             )
@@ -210,21 +254,59 @@ class Trials:
         self._run.record(trials=replace(self.data, **changes))
 
 
-def warm_up(connection: psycopg.Connection[Any], trial: Trial, arm: Arm) -> None:
+@dataclass(frozen=True)
+class _Execution:
+    """What one session did."""
+
+    time_ms: float
+    evidence: NodeEvidence | None
+    cpu_ms: float | None
+
+
+def _execute(
+    execute: Execute, connection: psycopg.Connection[Any], statement: str, arm: Arm
+) -> _Execution:
+    backend = connection.info.backend_pid
+    before = backend_cpu_ms(backend)
+    time_ms, evidence = execute(connection, statement, arm)
+    after = backend_cpu_ms(backend)
+    cpu_ms = None if before is None or after is None else after - before
+    return _Execution(time_ms, evidence, cpu_ms)
+
+
+def run_together(calls: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
+    """The results of calls that begin together, each in a thread of its own.
+
+    A single one is called as it is. Raises what one of them raised, when all have ended; when the
+    wait for them is interrupted they are left to themselves.
+    """
+    if len(calls) == 1:
+        return [calls[0]()]
+    start = Barrier(len(calls))
+    done: dict[int, ResultT] = {}
+    failures: list[Exception] = []
+
+    def begin(number: int) -> None:
+        try:
+            start.wait()
+            done[number] = calls[number]()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [Thread(target=begin, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [done[number] for number in range(len(calls))]
+
+
+def warm_up(connection: psycopg.Connection[Any], statement: str, arm: Arm) -> None:
     """Load catalogs, and nothing of the table."""
     if arm.plan:
-        connection.execute(f"EXPLAIN {trial.statement_of(arm)}")
-
-
-def explain_trial(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence]:
-    """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
-    explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
-    row = connection.execute(f"{explain} {statement}").fetchone()
-    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
-    check_node(evidence, arm)
-    return time_ms, evidence
+        connection.execute(f"EXPLAIN {statement}")
 
 
 def _check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
@@ -263,7 +345,7 @@ def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[A
 
 def run_trials(
     request: RunRequest,
-    experiment: Experiment,
+    experiment: str,
     terminal: Terminal,
     measure: Callable[[Run], None],
     *,

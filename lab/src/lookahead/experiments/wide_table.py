@@ -11,15 +11,15 @@ WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
 _PAD_BYTES, _ROWS_PER_PAGE, _BLOCK_BYTES = 600, 12, 8192
 
 
-def wide_rows(table_mb: int) -> int:
-    """How many rows make a table of so many 10^6 bytes."""
-    return max(table_mb * 1_000_000 // _BLOCK_BYTES, 1) * _ROWS_PER_PAGE
+def wide_rows(table_kb: int) -> int:
+    """How many rows make a table of so many kB."""
+    return max(table_kb * 1024 // _BLOCK_BYTES, 1) * _ROWS_PER_PAGE
 
 
-def build_wide_table(connection: psycopg.Connection[Any], table_mb: int) -> Table:
+def build_wide_table(connection: psycopg.Connection[Any], table_kb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
     started = time.monotonic()
-    rows = wide_rows(table_mb)
+    rows = wide_rows(table_kb)
     with connection.transaction():
         connection.execute(f"CREATE TABLE {WIDE} (id int, pad text)")
         # Neither compressed nor moved out of line.

@@ -106,7 +106,7 @@ def _section(name: str, document: ResultDocument) -> Section:
     return Section(
         name=name,
         experiment=document.experiment,
-        title=_TITLES[document.experiment],
+        title=_TITLES.get(document.experiment, document.experiment),
         ending=document.ending,
         is_complete=document.status == "complete",
         findings=document.findings,

@@ -2,31 +2,26 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import gettempdir
-from typing import Any
 
 import click
 
-from lookahead.commands.context import CommandContext
 from lookahead.commands.options import (
     CommandT,
     library_option,
     pg_config_option,
     seed_option,
 )
-from lookahead.commands.run.lists import Percent, list_option
-from lookahead.data_place import choose_place
+from lookahead.commands.run_by_request.lists import Percent, list_option
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
-from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.io_methods import IO_METHODS
-from lookahead.experiments.request import RunRequest, Size
+from lookahead.experiments.options import IO_METHODS
 
 _MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 
 _SHARED_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
-    click.option("--quick", is_flag=True, help="Middle size: at most 2 min a scenario."),
+    click.option("--quick", is_flag=True, help="Middle size, the default: minutes."),
+    click.option("--full", is_flag=True, help="Full size: tables of GB, hours."),
     pg_config_option(
         "pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
         "else the pinned binaries."
@@ -166,36 +161,3 @@ def read_ahead_option(default: str = "as it is") -> Callable[[CommandT], Command
         help="Change the system's read-ahead of the disk to this during the run, and put it back "
         f"(root only); may be repeated. Default: {default}.",
     )
-
-
-def run_request(context: CommandContext, shared: dict[str, Any]) -> RunRequest:
-    """What the shared options say; LabError when they contradict each other.
-
-    Experiments without cold data lack the machine's options.
-    """
-    if shared["demo"] and shared["quick"]:
-        raise LabError(
-            "--demo and --quick exclude each other", "Name one size.", status=ExitStatus.USAGE
-        )
-    size: Size = "demo" if shared["demo"] else "quick" if shared["quick"] else "full"
-    return RunRequest(
-        size=size,
-        pg_config=shared["pg_config"],
-        library=shared["library"],
-        output=shared["output"],
-        directory=shared["directory"] or default_directory(context),
-        profile=shared["profile"],
-        seed=shared["seed"],
-        keep=shared["keep"],
-        drops_caches=shared.get("drops_caches", False),
-        forced=shared.get("forced", False),
-        command=context.command,
-    )
-
-
-def default_directory(context: CommandContext) -> Path:
-    """Where the server's folder is made when no place was named; says so when it is unusual."""
-    place, temporary = choose_place(), Path(gettempdir())
-    if place != temporary:
-        context.terminal.step(f"the server's folder is made in {place}, not in {temporary}")
-    return place

@@ -5,16 +5,15 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.run.options import (
+from lookahead.commands.run import run_request, show_outcome
+from lookahead.commands.run_by_request.options import (
     io_method_option,
     limit_option,
     machine_options,
     pages_option,
     repetitions_option,
-    run_request,
     shared_options,
 )
-from lookahead.commands.run.outcome import show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.latency import run_latency
 from lookahead.experiments.request import IndexScanRequest, LatencyRequest

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.run.options import repetitions_option, run_request, shared_options
-from lookahead.commands.run.outcome import show_outcome
+from lookahead.commands.run import run_request, show_outcome
+from lookahead.commands.run_by_request.options import repetitions_option, shared_options
 from lookahead.experiments.index_build import run_index_build
 from lookahead.experiments.index_build_keys import KEYS
 from lookahead.experiments.request import IndexBuildRequest

@@ -5,17 +5,16 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.run.options import (
+from lookahead.commands.run import run_request, show_outcome
+from lookahead.commands.run_by_request.options import (
     io_method_option,
     limit_option,
     machine_options,
     pages_option,
     read_ahead_option,
     repetitions_option,
-    run_request,
     shared_options,
 )
-from lookahead.commands.run.outcome import show_outcome
 from lookahead.experiments.index_scan import run_index_scan
 from lookahead.experiments.request import IndexScanRequest
 

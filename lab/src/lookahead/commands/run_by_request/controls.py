@@ -5,14 +5,13 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.run.options import (
+from lookahead.commands.run import run_request, show_outcome
+from lookahead.commands.run_by_request.options import (
     io_method_option,
     machine_options,
     repetitions_option,
-    run_request,
     shared_options,
 )
-from lookahead.commands.run.outcome import show_outcome
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.experiments.controls import run_controls
 from lookahead.experiments.request import ControlsRequest

@@ -1,0 +1,306 @@
+"""`lookahead run EXPERIMENT`: a command for each experiment, made from what it declares."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import click
+
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import (
+    HELP_OPTIONS,
+    library_option,
+    pg_config_option,
+    seed_option,
+)
+from lookahead.data_place import choose_place
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.experiment import Article, Experiment, run_experiment
+from lookahead.experiments.options import Flag, Kind, Option
+from lookahead.experiments.registry import COMING, EXPERIMENTS
+from lookahead.experiments.request import RunRequest, Size
+from lookahead.render_trials import trial_tables
+from lookahead.report.page import write_page
+from lookahead.results import encode, read_result
+
+_NONE = "none"
+_SIZES: tuple[Size, ...] = ("demo", "quick", "full")
+_DEFAULT_SIZE: Size = "quick"
+
+_COMMON_OPTIONS = (
+    click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
+    click.option("--quick", is_flag=True, help="Middle size, the default: minutes."),
+    click.option("--full", is_flag=True, help="Full size: tables of GB, hours."),
+    pg_config_option(
+        "pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
+        "else the pinned binaries."
+    ),
+    library_option(
+        "Folder with lib/pg_lookahead.so and share/extension/. "
+        "Default: built from the checkout, else the installed one."
+    ),
+    click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        default=Path("results"),
+        show_default=True,
+        metavar="DIR",
+        help="Folder for the result file and the page.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the result file instead."),
+    click.option(
+        "--directory",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Where the server's folder is made: the disk to measure. Default: the temporary "
+        "directory if it is on a disk, else /var/tmp or the checkout.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Device profile of `lookahead probe` for the server. Default: none.",
+    ),
+    seed_option("Seed of the data, the keys and the interval."),
+    click.option("--keep", is_flag=True, help="Keep the server's folder."),
+)
+# What is done to the whole machine, for experiments with cold data.
+_MACHINE_OPTIONS = (
+    click.option(
+        "--drop-caches",
+        "drops_caches",
+        is_flag=True,
+        help="Make data cold by dropping all caches of the machine (root only). Default: only "
+        "those of the server's own files.",
+    ),
+    click.option(
+        "--force",
+        "forced",
+        is_flag=True,
+        help="Drop caches or change read-ahead although another PostgreSQL runs on this machine.",
+    ),
+)
+
+
+class _Value(click.ParamType[Any]):
+    """A value of an option; of a list the values between commas, as a tuple."""
+
+    def __init__(self, option: Option) -> None:
+        self.name = option.kind.metavar.lower()
+        self._option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        option, text = self._option, str(value)
+        try:
+            if not option.is_list:
+                return option.kind.parse(text)
+            if option.may_be_none and text == _NONE:
+                return ()
+            return tuple(option.kind.parse(word.strip()) for word in text.split(","))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
+    """A group with a command for each experiment and each of its articles."""
+    chosen = tuple(experiments)
+    group = _ExperimentGroup(
+        "run",
+        help="Measure stock PostgreSQL against pg_lookahead on a private server.\n\n"
+        "Every run writes a result file with all raw samples and a page with its plots.",
+        context_settings=HELP_OPTIONS,
+        params=[_list_option(chosen)],
+    )
+    for experiment in chosen:
+        group.add_command(_command(experiment, None))
+        for article in experiment.articles:
+            group.add_command(_command(experiment, article))
+    return group
+
+
+class _ExperimentGroup(click.Group):
+    """Names the experiments when an unknown one is asked for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise LabError(
+                f'there is no experiment "{args[0]}"',
+                f"Experiments: {', '.join(self.list_commands(ctx))}.",
+                status=ExitStatus.USAGE,
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:
+    def show(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+        if asked:
+            terminal = ctx.find_object(CommandContext)
+            assert terminal is not None
+            for one in experiments:
+                state = "cold" if one.cold else "cached"
+                terminal.terminal.raw(f"{one.name:<18}{state:<8}{one.summary}")
+            ctx.exit()
+
+    return click.Option(
+        ["--list"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Print the experiments, one in a line: its name, whether its data are cold, what it "
+        "is.",
+    )
+
+
+def _command(experiment: Experiment[Any], article: Article | None) -> click.Command:
+    @click.pass_context
+    @pass_command_context
+    def run_it(context: CommandContext, ctx: click.Context, /, **values: Any) -> None:
+        given = {**(article.values if article else {}), **_given(experiment, ctx, values)}
+        request = run_request(context, values)
+        show_outcome(
+            context,
+            run_experiment(experiment, request, given, context.terminal),
+            as_json=values["as_json"],
+        )
+
+    of_article = f" (the same as {experiment.name})" if article else ""
+    if article and article.values:
+        of_article = f" ({experiment.name} with {_written(experiment, article)})"
+    command = click.command(
+        article.name if article else experiment.name,
+        help=f"{experiment.summary}\n\n{experiment.description}",
+        short_help=f"{experiment.summary[:-1]}{of_article}.",
+        context_settings=HELP_OPTIONS,
+    )(run_it)
+    for decorate in (*_COMMON_OPTIONS, *(_MACHINE_OPTIONS if experiment.cold else ())):
+        decorate(command)
+    command.params += [_parameter(option, experiment, article) for option in experiment.options]
+    return command
+
+
+def _written(experiment: Experiment[Any], article: Article) -> str:
+    """The values of an article as they are written on the command line."""
+    return " ".join(
+        f"{option.flag} {option.show(article.values[option.name])}"
+        for option in experiment.options
+        if option.name in article.values
+    )
+
+
+def _parameter(
+    option: Option, experiment: Experiment[Any], article: Article | None
+) -> click.Option:
+    if isinstance(option.kind, Flag):
+        return click.Option([option.flag, option.name], is_flag=True, help=option.help)
+    return click.Option(
+        [option.flag, option.name],
+        type=_Value(option),
+        multiple=option.is_list,
+        metavar=_metavar(option.kind, is_list=option.is_list),
+        help=f"{option.help} Default: {_default(option, experiment, article)}.",
+    )
+
+
+def _metavar(kind: Kind, *, is_list: bool) -> str:
+    return f"{kind.metavar},..." if is_list else kind.metavar
+
+
+def _default(option: Option, experiment: Experiment[Any], article: Article | None) -> str:
+    """What the sizes have, that of the default size first."""
+    if article and option.name in article.values:
+        return option.show(article.values[option.name])
+    if option.default:
+        return option.default
+    shown = {size: option.show(getattr(experiment.sizes[size], option.name)) for size in _SIZES}
+    usual = shown.pop(_DEFAULT_SIZE)
+    others = [f"with --{size} {text}" for size, text in shown.items() if text != usual]
+    return "; ".join([usual, *others])
+
+
+def _given(
+    experiment: Experiment[Any], ctx: click.Context, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values of the options that were named; of a list each item once."""
+    given = {}
+    for option in experiment.options:
+        if ctx.get_parameter_source(option.name) is click.core.ParameterSource.DEFAULT:
+            continue
+        value = values[option.name]
+        if option.is_list:
+            value = tuple(dict.fromkeys(item for items in value for item in items))
+        given[option.name] = value
+    return given
+
+
+def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunRequest:
+    """What the common options say; LabError when they contradict each other.
+
+    Experiments without cold data lack the machine's options.
+    """
+    named = [size for size in _SIZES if values[size]]
+    if len(named) > 1:
+        raise LabError(
+            f"--{named[0]} and --{named[1]} exclude each other",
+            "Name one size.",
+            status=ExitStatus.USAGE,
+        )
+    return RunRequest(
+        size=named[0] if named else _DEFAULT_SIZE,
+        pg_config=values["pg_config"],
+        library=values["library"],
+        output=values["output"],
+        directory=values["directory"] or default_directory(context),
+        profile=values["profile"],
+        seed=values["seed"],
+        keep=values["keep"],
+        drops_caches=values.get("drops_caches", False),
+        forced=values.get("forced", False),
+        command=context.command,
+    )
+
+
+def default_directory(context: CommandContext) -> Path:
+    """Where the server's folder is made when no place was named; says so when it is unusual."""
+    place, temporary = choose_place(), Path(gettempdir())
+    if place != temporary:
+        context.terminal.step(f"the server's folder is made in {place}, not in {temporary}")
+    return place
+
+
+def show_outcome(context: CommandContext, result: Path, *, as_json: bool = False) -> None:
+    """Write the page of a result file; show its tables and where both are, or the file itself."""
+    terminal, document = context.terminal, read_result(result)
+    page = write_page([(result.name, document)], result.with_suffix(".html"))
+    if as_json:
+        terminal.raw(encode(document).rstrip())
+    else:
+        terminal.tables(trial_tables(document.trials) if document.trials else ())
+    show = terminal.step if as_json else terminal.result
+    show(f"result:     {result}")
+    show(f"page:       {page}")
+
+
+def _coming(name: str, reason: str) -> click.Command:
+    """A name of an experiment that is not there yet; says so."""
+
+    def refuse(**_: object) -> None:
+        raise LabError(
+            reason, "`lookahead run --help` lists those that are there.", status=ExitStatus.USAGE
+        )
+
+    return click.Command(
+        name,
+        callback=refuse,
+        short_help=f"Not there yet: {reason}.",
+        help=f"Not there yet: {reason}.",
+        context_settings=HELP_OPTIONS,
+    )
+
+
+run = make_run_group(EXPERIMENTS)
+for _name, _reason in COMING.items():
+    run.add_command(_coming(_name, _reason))

@@ -1,0 +1,198 @@
+"""What experiments declare, and how the values of their options are written; without a server."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import click
+import pytest
+
+from lab.outcome import run_command
+from lookahead.cli import cli
+from lookahead.commands.run import make_run_group
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments import seq_scan
+from lookahead.experiments.experiment import Article, Experiment, duration_text
+from lookahead.experiments.options import (
+    Choice,
+    Count,
+    Flag,
+    Kind,
+    MemorySize,
+    Number,
+    Option,
+    Percent,
+    size_text,
+)
+from lookahead.experiments.registry import EXPERIMENTS
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Count(0, 8), "8", 8),
+        (Number(2.0), "0.25", 0.25),
+        (Percent(), "42", 0.42),
+        (Percent(), "0.1", 0.001),
+        (MemorySize(), "512kB", 512),
+        (MemorySize(), "4MB", 4096),
+        (MemorySize(), "1GB", 2**20),
+        (MemorySize(0), "0kB", 0),
+        (Choice(("seq", "index")), "index", "index"),
+    ],
+)
+def test_values_are_shown_as_they_are_written(kind: Kind, text: str, value: object) -> None:
+    assert kind.parse(text) == value
+    assert kind.show(value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (Count(0, 8), "9", "9 is not in the range 0 to 8"),
+        (Count(0, 8), "", "'' is not a whole number"),
+        (Number(2.0), "inf", "'inf' is not a number above 0 and up to 2"),
+        (Number(2.0), "nan", "'nan' is not a number above 0"),
+        (Percent(), "101", "'101' is not a percentage"),
+        (Percent(), "half", "'half' is not a percentage"),
+        (MemorySize(), "4", "'4' is not a size such as 4MB or 512kB"),
+        (MemorySize(), "4mb", "'4mb' is not a size"),
+        (MemorySize(), "-4MB", "'-4MB' is not a size"),
+        (MemorySize(), "MB", "'MB' is not a size"),
+        (MemorySize(), "٤MB", "is not a size"),
+        (MemorySize(64, 1024), "63kB", "'63kB' is not in the range 64kB to 1MB"),
+        (MemorySize(64, 1024), f"{'9' * 5000}MB", "is not in the range 64kB to 1MB"),
+        (Choice(("seq", "index")), "hash", "'hash' is not one of 'seq', 'index'"),
+        (Flag(), "yes", "it takes no value"),
+    ],
+)
+def test_values_that_are_none(kind: Kind, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        kind.parse(text)
+    assert message in str(caught.value)
+
+
+def test_sizes_are_shown_in_whole_units() -> None:
+    shown = {0: "0kB", 64: "64kB", 1536: "1536kB", 1024: "1MB", 3000 * 1024: "3000MB"}
+    assert {size: size_text(size) for size in shown} == shown
+
+
+def test_durations() -> None:
+    shown = {61.0: "2 minutes", 60.0: "1 minute", 7140.0: "119 minutes", 7201.0: "3 hours"}
+    assert {seconds: duration_text(seconds) for seconds in shown} == shown
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_declarations(experiment: Experiment[Any]) -> None:
+    """Options are fields, values can be written as they are shown, larger sizes take longer."""
+    known = {field.name for field in fields(experiment.sizes["quick"])}
+    assert {option.name for option in experiment.options} <= known
+    assert "repetitions" in {option.name for option in experiment.options}
+    for wanted in experiment.sizes.values():
+        for option in experiment.options:
+            _check_round_trip(option, getattr(wanted, option.name))
+    for article in experiment.articles:
+        assert set(article.values) <= {option.name for option in experiment.options}
+    sizes = [experiment.wanted(size, {}) for size in ("demo", "quick", "full")]
+    times = [experiment.estimated_seconds(wanted) for wanted in sizes]
+    assert times == sorted(times)
+    assert 5 < times[0] < 600
+    space = [experiment.needed_bytes(wanted) for wanted in sizes]
+    assert space == sorted(space)
+    assert space[0] > 1_000_000
+    for wanted in sizes:
+        assert all(experiment.settings(wanted).values())
+
+
+def _check_round_trip(option: Option, value: Any) -> None:
+    if isinstance(option.kind, Flag):
+        assert value is False
+    elif option.is_list:
+        assert tuple(option.kind.parse(option.kind.show(item)) for item in value) == value
+        assert value or option.may_be_none or option.default
+    else:
+        assert option.kind.parse(option.kind.show(value)) == value
+
+
+def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
+    experiment = seq_scan.EXPERIMENT
+    assert experiment.wanted("demo", {}).read_ahead == ()
+    assert experiment.wanted("demo", {"own_disk": True}).read_ahead == (128, 8192)
+    given = {"own_disk": True, "read_ahead": (256,)}
+    assert experiment.wanted("demo", given).read_ahead == (256,)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What the experiment below wants."""
+
+    depth: tuple[int, ...]
+    share: float
+    slow: bool
+    repetitions: int
+
+
+_QUICK = _Made((1, 2), 0.5, False, 4)
+
+
+def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
+    def settle(wanted: _Made, explicit: frozenset[str]) -> _Made:
+        seen.append((wanted, explicit))
+        raise LabError("seen")  # before a server is looked for
+
+    return Experiment(
+        name="made",
+        summary="Nothing.",
+        description="For a test.",
+        cold=False,
+        options=(
+            Option("depth", Count(1, 9), "Depths.", is_list=True, may_be_none=True),
+            Option("share", Percent(), "A share."),
+            Option("slow", Flag(), "Slowly."),
+        ),
+        sizes={"demo": replace(_QUICK, depth=()), "quick": _QUICK, "full": _QUICK},
+        settings=lambda wanted: {},
+        needed_bytes=lambda wanted: 0,
+        estimated_seconds=lambda wanted: 0.0,
+        measure=lambda run, wanted: None,
+        articles=(Article("article-9", {"depth": (9,)}),),
+        settle=settle,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "explicit"),
+    [
+        (("made",), _QUICK, ()),
+        (("made", "--quick"), _QUICK, ()),
+        (("made", "--demo"), replace(_QUICK, depth=()), ()),
+        (("made", "--depth", "3, 4,3"), replace(_QUICK, depth=(3, 4)), ("depth",)),
+        (("made", "--depth", "3", "--depth", "2,3"), replace(_QUICK, depth=(3, 2)), ("depth",)),
+        (("made", "--depth", "none"), replace(_QUICK, depth=()), ("depth",)),
+        (
+            ("made", "--slow", "--share", "7"),
+            replace(_QUICK, slow=True, share=0.07),
+            ("slow", "share"),
+        ),
+        (("article-9",), replace(_QUICK, depth=(9,)), ("depth",)),
+        (("article-9", "--depth", "1"), replace(_QUICK, depth=(1,)), ("depth",)),
+    ],
+)
+def test_options_of_an_experiment_of_another_package(
+    words: tuple[str, ...],
+    wanted: _Made,
+    explicit: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[_Made, frozenset[str]]] = []
+    group = make_run_group([_made(seen)])
+    monkeypatch.setitem(cli.commands, "run", group)
+    outcome = run_command("run", *words)
+    assert outcome.stderr == "error: seen\n"
+    assert outcome.status is ExitStatus.FAILURE
+    assert seen == [(wanted, frozenset(explicit))]
+
+
+def test_only_experiments_with_cold_data_touch_the_machine() -> None:
+    assert "--drop-caches" not in make_run_group([_made([])]).commands["made"].get_help(
+        click.Context(click.Command("run"))
+    )

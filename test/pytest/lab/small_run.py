@@ -5,7 +5,6 @@ Run as a program it is the command line itself, in a process of its own that can
 
 from lookahead.cli import main
 from lookahead.experiments import (
-    bitmap_arms,
     bitmap_scan,
     cached_scan,
     concurrent_scans,
@@ -40,7 +39,7 @@ BITMAP = bitmap_scan.BitmapScans(
     pages_share=(0.75,),  # more pages than a bitmap of 64 kB has room for
     layout=("uniform",),
     work_mem=(64,),
-    plan=bitmap_arms.PLANS,
+    plan=bitmap_scan.PLANS,
     setting=(0, 64),
     io_method=("worker",),
     read_ahead=(),

@@ -9,7 +9,7 @@ from lookahead.device.raw_read import read_directly
 from lookahead.errors import LabError
 from lookahead.experiments import cached_scan, concurrent_scans, range_query, seq_parts
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.bitmap_arms import (
+from lookahead.experiments.bitmap_scan import (
     PLANS,
     RANDOM_INDEX_ARM,
     Conditions,
@@ -17,11 +17,10 @@ from lookahead.experiments.bitmap_arms import (
     percent,
     trial_of,
 )
-from lookahead.experiments.knee import knee_of
-from lookahead.experiments.lineitem import fill_lineitem
-from lookahead.experiments.lineitem import range_query as range_statement
-from lookahead.experiments.lookups import parse_log
 from lookahead.experiments.page_table import Selection
+from lookahead.experiments.range_query import fill_lineitem
+from lookahead.experiments.range_query import range_query as range_statement
+from lookahead.experiments.seq_parts import knee_of, parse_log
 from lookahead.experiments.trials import Trial
 
 

@@ -27,19 +27,17 @@ from lookahead.experiments.options import (
 from lookahead.experiments.page_table import (
     FILLER,
     TABLE,
-    page_table_bytes,
-    select_value,
-    selections_for,
-)
-from lookahead.experiments.page_table_setup import (
-    SCAN_SETTINGS,
     build_seconds,
     cold_scan_seconds,
     needed_bytes,
+    page_table_bytes,
     prepare_page_table,
+    select_value,
+    selections_for,
 )
 from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import (
     Arm,

@@ -9,9 +9,9 @@ may be lost.
 from dataclasses import dataclass
 
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.bitmap_arms import percent
+from lookahead.experiments.bitmap_scan import percent
+from lookahead.experiments.conditions import available_methods
 from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.options import (
     IO_METHOD,
     IO_METHODS,
@@ -20,16 +20,17 @@ from lookahead.experiments.options import (
     Count,
     Option,
 )
-from lookahead.experiments.page_table import Selection, select_value
-from lookahead.experiments.page_table_setup import (
-    SCAN_SETTINGS,
+from lookahead.experiments.page_table import (
+    Selection,
     build_seconds,
     cold_scan_seconds,
     needed_bytes,
     prepare_page_table,
+    select_value,
 )
 from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import (
     Factor,

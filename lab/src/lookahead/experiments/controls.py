@@ -18,10 +18,10 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.conditions import available_methods
 from lookahead.experiments.control_evidence import prepared_statements, verify_control
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
-from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import ControlsRequest, Size
 from lookahead.experiments.runner import Run, open_run

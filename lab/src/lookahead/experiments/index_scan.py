@@ -15,8 +15,7 @@ from pathlib import Path
 
 from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
-from lookahead.experiments.io_methods import available_methods
-from lookahead.experiments.read_aheads import ReadAheads
+from lookahead.experiments.conditions import ReadAheads, available_methods
 from lookahead.experiments.request import IndexScanRequest
 from lookahead.experiments.runner import Run, open_run
 from lookahead.experiments.scan_plan import check_path, parse_scan

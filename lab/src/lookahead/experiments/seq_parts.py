@@ -1,4 +1,9 @@
-"""The trials of the experiment "seq-scan": scans, bulk reads, VACUUM."""
+"""The parts of the experiment "seq-scan": its tables, and trials of scans, bulk reads, VACUUM.
+
+The table of scans and lookups is that of the second source article: rows of an integer and a text
+of 600 bytes. Lookups of single rows are pgbench's, with a prepared statement, from a cold start; it
+logs the time of every transaction.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,19 +21,25 @@ from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
 from lookahead.experiments.node_evidence import check_node, parse_node
 from lookahead.experiments.options import size_text
 from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import table_facts
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
-from lookahead.experiments.wide_table import WIDE
 from lookahead.measurements import (
     Arm,
     Factor,
+    Library,
+    LookupSample,
     NodeEvidence,
     Question,
     Reference,
     Scenario,
+    Table,
 )
 from lookahead.render import milliseconds
 from lookahead.server import PrivateServer
+from lookahead.stats import quantile
 
+WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
+_PAD_BYTES, _ROWS_PER_PAGE, _BLOCK_BYTES = 600, 12, 8192
 ACCOUNTS = "pgbench_accounts"
 STOCK, OURS = "seq", "ours"
 COPY_TABLE, COPY_STOCK, COPY_OURS = "COPY table", "COPY query, stock", "COPY query, ours"
@@ -59,6 +70,29 @@ _ARTICLE_SECONDS = {
 BULK_SIZE = "pg_lookahead.bulk_read_size"
 CORE_SIZE = "0"  # PostgreSQL's own
 ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, scans twice as fast."
+
+
+def wide_rows(table_kb: int) -> int:
+    """How many rows make a table of so many kB."""
+    return max(table_kb * 1024 // _BLOCK_BYTES, 1) * _ROWS_PER_PAGE
+
+
+def build_wide_table(connection: psycopg.Connection[Any], table_kb: int) -> Table:
+    """Make, fill, index and vacuum the table, in the order of its key."""
+    started = monotonic()
+    rows = wide_rows(table_kb)
+    with connection.transaction():
+        connection.execute(f"CREATE TABLE {WIDE} (id int, pad text)")
+        # Neither compressed nor moved out of line.
+        connection.execute(f"ALTER TABLE {WIDE} ALTER pad SET STORAGE PLAIN")
+        connection.execute(
+            f"INSERT INTO {WIDE} SELECT id, lpad(id::text, {_PAD_BYTES}, 'x') "
+            f"FROM generate_series(1, {rows}) AS id"
+        )
+    connection.execute(f"ALTER TABLE {WIDE} ADD PRIMARY KEY (id)")
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {WIDE}")
+    connection.execute("CHECKPOINT")
+    return table_facts(connection, WIDE, started)
 
 
 @dataclass(frozen=True)
@@ -234,3 +268,85 @@ def timed(
     started = monotonic()
     connection.execute(statement)
     return (monotonic() - started) * 1000, None
+
+
+_LOG_PREFIX = "lookups"
+
+
+def measure_lookups(
+    server: PrivateServer,
+    scenario: Scenario,
+    library: Library,
+    round_number: int,
+    *,
+    rows: int,
+    sessions: int,
+    seconds: int,
+) -> LookupSample:
+    """Look rows up for `seconds` on a server that was made cold; LabError when pgbench fails."""
+    prefix = server.work_directory / _LOG_PREFIX
+    script = server.write_file(
+        "lookup.sql", f"\\set key random(1, {rows})\nSELECT id, pad FROM {WIDE} WHERE id = :key;\n"
+    )
+    try:
+        server.run_client(
+            "pgbench",
+            *("-n", "-M", "prepared", "-c", str(sessions), "-j", "1", "-T", str(seconds)),
+            *(f"--random-seed={round_number + 1}", "--log", f"--log-prefix={prefix}"),
+            *("-f", script),
+            env={"PGOPTIONS": f"-c pg_lookahead.enabled={library}"},
+        )
+        times = sorted(_times_ms(server.work_directory))
+    finally:
+        _remove_logs(server.work_directory)
+    if not times:
+        raise LabError("pgbench looked nothing up", "Give it more --seconds.")
+    return LookupSample(
+        scenario=scenario,
+        round=round_number,
+        sequence=0,
+        arm="ours" if library == "on" else "stock",
+        sessions=sessions,
+        lookups=len(times),
+        lookups_per_s=len(times) / seconds,
+        p50_ms=quantile(times, 0.5),
+        p99_ms=quantile(times, 0.99),
+    )
+
+
+def _times_ms(folder: Path) -> list[float]:
+    with acting_as_owner(folder):
+        texts = [log.read_text() for log in folder.glob(f"{_LOG_PREFIX}.*")]
+    return [time for text in texts for time in parse_log(text)]
+
+
+def _remove_logs(folder: Path) -> None:
+    with acting_as_owner(folder):
+        for path in folder.glob(f"{_LOG_PREFIX}.*"):
+            path.unlink()
+
+
+def parse_log(text: str) -> list[float]:
+    """The times in ms in a log of pgbench: the third field, in microseconds.
+
+    Raises LabError for lines of another shape, and for transactions that failed.
+    """
+    try:
+        return [int(line.split()[2]) / 1000 for line in text.splitlines()]
+    except (IndexError, ValueError):
+        raise LabError("pgbench's log has another shape than expected, or lookups failed") from None
+
+
+# Within this of the best, a smaller value counts as good enough.
+TOLERANCE = 0.05
+
+
+def knee_of(points: Sequence[tuple[float, float]]) -> float:
+    """The least value whose time is within `TOLERANCE` of the least time, of (value, time) pairs.
+
+    Raises ValueError for none.
+    """
+    if not points:
+        raise ValueError("a knee needs points")
+    best = min(time for _, time in points)
+    return min(value for value, time in points if time <= best * (1 + TOLERANCE))

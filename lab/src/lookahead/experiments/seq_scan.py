@@ -19,9 +19,8 @@ from typing import Literal
 
 from lookahead.comparisons import samples_of
 from lookahead.device.loop_disk import LoopDisk, disk_bytes
+from lookahead.experiments.conditions import ReadAheads
 from lookahead.experiments.experiment import Article, Experiment
-from lookahead.experiments.knee import knee_of
-from lookahead.experiments.lookups import measure_lookups
 from lookahead.experiments.options import (
     REPETITIONS,
     Choice,
@@ -32,8 +31,6 @@ from lookahead.experiments.options import (
     read_ahead_option,
     size_text,
 )
-from lookahead.experiments.page_table_setup import COLD_RESTART_SECONDS, SCAN_SETTINGS
-from lookahead.experiments.read_aheads import ReadAheads
 from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
@@ -46,14 +43,19 @@ from lookahead.experiments.seq_parts import (
     NO_LIMITS,
     OURS,
     STOCK,
+    WIDE,
+    WIDE_KEY,
+    build_wide_table,
     bulk_trial,
+    knee_of,
+    measure_lookups,
     scan_limits,
     scan_or_copy,
     scan_trial,
     vacuum_trial,
 )
+from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, table_facts
 from lookahead.experiments.trials import Trial, Trials, alternate
-from lookahead.experiments.wide_table import WIDE, WIDE_KEY, build_wide_table, table_facts
 from lookahead.measurements import Library, Table
 from lookahead.render import Terminal
 

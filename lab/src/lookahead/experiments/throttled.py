@@ -12,18 +12,20 @@ from pathlib import Path
 from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.bitmap_arms import percent
+from lookahead.experiments.bitmap_scan import percent
+from lookahead.experiments.conditions import available_methods
 from lookahead.experiments.gap_optimum import best_gap_plan
-from lookahead.experiments.io_methods import available_methods
 from lookahead.experiments.options import IO_METHODS
-from lookahead.experiments.page_table import Selection, select_value, selections_for
-from lookahead.experiments.page_table_setup import (
-    SCAN_SETTINGS,
+from lookahead.experiments.page_table import (
+    Selection,
     needed_bytes,
     prepare_page_table,
+    select_value,
+    selections_for,
 )
 from lookahead.experiments.request import Size, ThrottledRequest
 from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials, run_trials
 from lookahead.janitor import processes_in
 from lookahead.measurements import Factor, Question, Reference, Scenario

@@ -3,7 +3,20 @@
 An aim is shown beside what was measured; it never enters a measurement.
 """
 
-from lookahead.scan_measurements import Arm, Scenario
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class IndexScan:
+    """Distinct pages in random order, rows of a LIMIT, or percent of the pages in heap order."""
+
+    pages: int
+    order: Literal["random", "heap"] = "random"
+    limit: int | None = None
+    share_percent: int | None = None
+    added_latency_us: int = 0
+
 
 # Whole ranges in random order, cold, by the least number of pages; below that, start-up counts.
 _RANDOM_AIMS = ((10_000, 4.0), (1_000, 2.5))
@@ -30,19 +43,19 @@ def control_aim(workload: str) -> float:
     return _CONTROL_AIM
 
 
-def scan_aim(scenario: Scenario, baseline: Arm, baseline_median_ms: float) -> float | None:
+def scan_aim(scan: IndexScan, baseline: str, baseline_median_ms: float) -> float | None:
     """The aim for a cold index scan, None where there is none."""
-    if scenario.order == "heap":
-        return _SPARSE_AIM if (scenario.share_percent or 100) <= _SPARSE_PERCENT else _DENSE_AIM
-    if scenario.limit == 1:
+    if scan.order == "heap":
+        return _SPARSE_AIM if (scan.share_percent or 100) <= _SPARSE_PERCENT else _DENSE_AIM
+    if scan.limit == 1:
         return baseline_median_ms / (baseline_median_ms + _LIMIT_1_ALLOWANCE_MS)
-    if scenario.limit is not None:
-        return _LIMIT_AIMS.get(scenario.limit)
-    if scenario.added_latency_us and baseline == "stock":
-        return _LATENCY_AIM if scenario.pages >= _LATENCY_MIN_PAGES else None
+    if scan.limit is not None:
+        return _LIMIT_AIMS.get(scan.limit)
+    if scan.added_latency_us and baseline == "stock":
+        return _LATENCY_AIM if scan.pages >= _LATENCY_MIN_PAGES else None
     if baseline == "bitmap":
-        return _BITMAP_AIM if scenario.pages >= _BITMAP_MIN_PAGES else None
-    return next((aim for pages, aim in _RANDOM_AIMS if scenario.pages >= pages), None)
+        return _BITMAP_AIM if scan.pages >= _BITMAP_MIN_PAGES else None
+    return next((aim for pages, aim in _RANDOM_AIMS if scan.pages >= pages), None)
 
 
 # Bitmap scans, cold, against stock at its default setting: up to a share of the pages.

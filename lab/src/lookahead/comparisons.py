@@ -88,6 +88,122 @@ def _fastest(arms: Sequence[str], scenario: Scenario, times: _Times) -> str | No
     return min(measured, key=lambda arm: measured[arm]) if measured else None
 
 
+def proofs(data: Measurements) -> tuple[str, ...]:
+    """What was proved beside the figures, a line each."""
+    ours = [one for one in data.samples if one.arm in _our_arms(data)]
+    found = []
+    if data.digests:
+        rows = sum(digest.rows for digest in data.digests)
+        found.append(f"same rows:  {rows:,} rows of several arms received and compared: equal")
+    indexes = {one.scenario for one in data.samples if one.sha256 is not None}
+    if indexes:
+        found.append(
+            f"same pages: {len(indexes)} indexes of both arms compared byte by byte: equal"
+        )
+    pages = [one.evidence.lookahead.prefetched_blocks for one in ours if one.evidence]
+    if pages:
+        found.append(
+            f"path taken: {sum(pages):,} pages came through look-ahead in {len(pages)} samples"
+        )
+    built = [one.counts["built_by_us"] for one in ours if "built_by_us" in one.counts]
+    if built:
+        found.append(
+            f"path taken: {sum(built):.0f} indexes in {len(built)} samples were pg_lookahead's own"
+        )
+    share = peak_memory_share(ours)
+    if share is not None:
+        found.append(f"memory:     at most {share:.1%} of maintenance_work_mem in our arm")
+    return tuple(found)
+
+
+def _our_arms(data: Measurements) -> set[str]:
+    return {arm.name for arm in data.arms if arm.library == "on"}
+
+
+def peak_memory_share(samples: Iterable[Sample]) -> float | None:
+    """The most private memory of a build as a share of what it was allowed; None: unknown."""
+    return max(
+        (
+            one.counts["peak_memory_bytes"] / one.counts["allowed_memory_bytes"]
+            for one in samples
+            if "peak_memory_bytes" in one.counts
+        ),
+        default=None,
+    )
+
+
+# What the parallel builds of PostgreSQL 11 gained when they were committed, with its source. On
+# which machine and with how many workers is not said.
+PUBLISHED_WORKER_GAIN = "often 2 to 3 (PostgreSQL's commit 9da0cc35 of 2018, hardware not said)"
+
+
+@dataclass(frozen=True)
+class WorkerGain:
+    """A scenario with parallel workers: by arm, median time without any / median time with them."""
+
+    scenario: Scenario
+    gains: dict[str, float]
+
+
+def worker_gains(data: Measurements) -> tuple[WorkerGain, ...]:
+    """What workers gain in each arm, where the same build was also measured without them."""
+    found = []
+    builds = [one for one in data.samples if one.scenario.value("key") is not None]
+    arms = arms_of(builds)
+    for scenario in scenarios_of(builds):
+        alone = scenario.with_value("workers", "0")
+        pairs = {
+            arm: (samples_of(builds, alone, arm), samples_of(builds, scenario, arm)) for arm in arms
+        }
+        if alone != scenario and all(all(pair) for pair in pairs.values()):
+            gains = {arm: _median_ms(pair[0]) / _median_ms(pair[1]) for arm, pair in pairs.items()}
+            found.append(WorkerGain(scenario, gains))
+    return tuple(found)
+
+
+def _median_ms(samples: Sequence[Sample]) -> float:
+    return median(sample.time_ms for sample in samples)
+
+
+# What pg_stat_progress_create_index calls the phases after the build of CREATE INDEX CONCURRENTLY.
+_VALIDATION = "index validation: "
+_WAITING = "waiting for "
+
+
+@dataclass(frozen=True)
+class ValidatedBuild:
+    """A scenario of CREATE INDEX CONCURRENTLY: median ms by arm, of the build and after it."""
+
+    scenario: Scenario
+    build_ms: dict[str, float]
+    validation_ms: dict[str, float]
+
+
+def validated_builds(data: Measurements) -> tuple[ValidatedBuild, ...]:
+    """Where the time went in each scenario that has a validation, from the watched phases."""
+    found = []
+    builds = [one for one in data.samples if one.phases_ms]
+    arms = arms_of(builds)
+    for scenario in scenarios_of(one for one in builds if _phases_ms(one, _VALIDATION)):
+        chosen = {arm: samples_of(builds, scenario, arm) for arm in arms}
+        if len(arms) > 1 and all(chosen.values()):
+            build = {arm: median(map(_building_ms, chosen[arm])) for arm in arms}
+            validation = {
+                arm: median(_phases_ms(one, _VALIDATION) for one in chosen[arm]) for arm in arms
+            }
+            found.append(ValidatedBuild(scenario, build, validation))
+    return tuple(found)
+
+
+def _phases_ms(sample: Sample, prefix: str) -> float:
+    return sum(time for name, time in sample.phases_ms.items() if name.startswith(prefix))
+
+
+def _building_ms(sample: Sample) -> float:
+    """Phases are seen by polling: the build is what is left of the statement's time."""
+    return sample.time_ms - _phases_ms(sample, _VALIDATION) - _phases_ms(sample, _WAITING)
+
+
 @dataclass(frozen=True)
 class Panel:
     """Scenarios that differ in their first factor only: the axis of tables and plots."""

@@ -37,7 +37,7 @@ def _decode(kind: Any, value: object, place: str) -> object:
             return value
         raise DecodingError(f"{place}: {value!r} is none of {', '.join(map(repr, arguments))}")
     if origin in (types.UnionType, typing.Union):
-        return _decode_optional(arguments, value, place)
+        return _decode_union(arguments, value, place)
     if origin is tuple:
         return _decode_tuple(arguments, value, place)
     if origin is dict:
@@ -75,12 +75,19 @@ def _decode_scalar(kind: Any, value: object, place: str) -> object:
     return value
 
 
-def _decode_optional(arguments: tuple[Any, ...], value: object, place: str) -> object:
-    """`X | None` only: of other unions JSON could not tell the members apart."""
-    others = [argument for argument in arguments if argument is not type(None)]
-    if len(others) != 1 or len(others) == len(arguments):
+def _decode_union(arguments: tuple[Any, ...], value: object, place: str) -> object:
+    """`X | None`, or else scalars and one tuple: JSON could not tell other members apart."""
+    if value is None and type(None) in arguments:
+        return None
+    members = [member for member in arguments if member is not type(None)]
+    if len(members) == 1:
+        return _decode(members[0], value, place)
+    if not all(member in _SCALARS or typing.get_origin(member) is tuple for member in members):
         raise TypeError(f"results may not contain a union of {arguments!r}")
-    return None if value is None else _decode(others[0], value, place)
+    for member in members:
+        if type(value) is (member if member in _SCALARS else list):
+            return _decode(member, value, place)
+    raise DecodingError(f"{place}: {type(value).__name__} was not expected")
 
 
 def _decode_tuple(arguments: tuple[Any, ...], value: object, place: str) -> object:

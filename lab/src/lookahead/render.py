@@ -15,12 +15,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lookahead.build_comparisons import PUBLISHED_WORKER_GAIN
-from lookahead.build_measurements import BuildComparison, ValidatedBuild, WorkerGain
 from lookahead.errors import LabError
 from lookahead.foreign_text import printable
 from lookahead.output import checked, indifferent
-from lookahead.scan_measurements import ARMS, Arm, ControlComparison, ScanComparison, Scenario
 from lookahead.stats import RatioEstimate
 
 _VERDICT_STYLES = {
@@ -28,11 +25,6 @@ _VERDICT_STYLES = {
     "slower": "red",
     "no difference": "yellow",
     "too few pairs": "dim",
-}
-
-_SCAN_TITLES: dict[Arm, str] = {
-    "stock": "index scan, cold: median execution time",
-    "bitmap": "the same rows against stock's bitmap scan and sort",
 }
 
 
@@ -105,91 +97,10 @@ class Terminal:
         with Progress(*columns, console=self._err, transient=True, disable=not drawn) as progress:
             yield ProgressBar(progress, total)
 
-    def scan_table(self, comparisons: tuple[ScanComparison, ...]) -> None:
-        """The tables of `run index-scan`, one per baseline and read-ahead."""
-        for baseline, title in _SCAN_TITLES.items():
-            tables: dict[int | None, list[ScanComparison]] = {}
-            for item in comparisons:
-                if item.baseline == baseline:
-                    tables.setdefault(item.scenario.read_ahead_kb, []).append(item)
-            for size_kb, chosen in tables.items():
-                suffix = "" if size_kb is None else f", read-ahead {size_kb} kB"
-                self._out.print(_scan_table(f"{title}{suffix}", chosen))
-
-    def build_table(self, comparisons: tuple[BuildComparison, ...]) -> None:
-        """The table of `run index-build`: medians, ratio with interval, verdict."""
-        names = ("work-\ners", "MB", "step\nkB", "stock", "pg_look-\nahead")
-        table = _key_table("index builds, table cached: median time", names)
-        add_ratio_columns(table, [item.estimate for item in comparisons])
-        for item in comparisons:
-            scenario = item.scenario
-            table.add_row(
-                scenario.key,
-                str(scenario.workers),
-                str(scenario.memory_mb),
-                str(scenario.extend_kb),
-                milliseconds(item.stock_median_ms),
-                milliseconds(item.lookahead_median_ms),
-                *ratio_cells(item.estimate),
-            )
-        self._out.print(table)
-
-    def build_phase_table(self, builds: tuple[ValidatedBuild, ...]) -> None:
-        """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
-        names = ["work-\ners", "MB", "build,\nstock", "build,\nours", "ratio"]
-        names += ["validation,\nstock", "validation,\nours"]
-        table = _key_table("concurrent builds: median time by phase, as seen by polling", names)
-        for item in builds:
-            table.add_row(
-                item.scenario.key,
-                str(item.scenario.workers),
-                str(item.scenario.memory_mb),
-                milliseconds(item.build_ms["stock"]),
-                milliseconds(item.build_ms["lookahead"]),
-                f"{item.build_ms['stock'] / item.build_ms['lookahead']:.2f}",
-                milliseconds(item.validation_ms["stock"]),
-                milliseconds(item.validation_ms["lookahead"]),
-            )
-        self._out.print(table)
-
-    def worker_gain_table(self, gains: tuple[WorkerGain, ...]) -> None:
-        """What parallel workers gain in each arm, and the published figure below it."""
-        names = ("MB", "work-\ners", "stock", "pg_look-\nahead")
-        table = _key_table("median time without workers / with them", names)
-        for item in gains:
-            table.add_row(
-                item.scenario.key,
-                str(item.scenario.memory_mb),
-                str(item.scenario.workers),
-                *(f"{item.gains[arm]:.2f}" for arm in ARMS),
-            )
-        self._out.print(table)
-        self._out.print(f"published: {PUBLISHED_WORKER_GAIN}")
-
     def tables(self, tables: Iterable[Table]) -> None:
         """Tables on standard output."""
         for table in tables:
             self._out.print(table)
-
-    def control_table(self, comparisons: tuple[ControlComparison, ...]) -> None:
-        """The table of `run controls`: times against no library at all, their ratios."""
-        bare = [item for item in comparisons if item.baseline == "not loaded"]
-        table = plain_table("median time of one execution, and ratio without / with the library")
-        table.add_column("workload", no_wrap=True)
-        table.add_column("io_\nmethod")
-        for name in ("without", "with", "least\nratio"):
-            table.add_column(name, justify="right", no_wrap=True)
-        add_ratio_columns(table, [item.estimate for item in bare], verdict=False)
-        for item in bare:
-            table.add_row(
-                item.workload,
-                item.io_method,
-                short_time(item.baseline_median_ms),
-                short_time(item.on_median_ms),
-                f"{item.least_ratio:.2f}",
-                escape(ratio_text(item.estimate)),
-            )
-        self._out.print(table)
 
     def _plain(self, text: str) -> None:
         self._err.print(text, soft_wrap=True)
@@ -198,19 +109,6 @@ class Terminal:
 def _plain_text(text: str) -> str:
     """Text that is no markup of ours, and nothing that a terminal obeys."""
     return escape(printable(text))
-
-
-def pattern_text(scenario: Scenario, *, short: bool = False) -> str:
-    """What a scan reads, such as "10,000 pages", "LIMIT 100" or "25 % in heap order".
-
-    `short`, for narrow places: "10k pages", "LIMIT 100", "25 % heap".
-    """
-    number = number_text if short else "{:,}".format
-    if scenario.limit is not None:
-        return f"LIMIT {number(scenario.limit)}"
-    if scenario.share_percent is not None:
-        return f"{scenario.share_percent} % {'heap' if short else 'in heap order'}"
-    return f"{number(scenario.pages)} pages"
 
 
 def number_text(value: float) -> str:
@@ -224,7 +122,9 @@ def rate_text(value: float) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """A time with three significant digits, in ms or s."""
+    """A time with three significant digits, in us, ms or s."""
+    if value < 0.1:
+        return f"{value * 1000:.3g} us"
     if value >= 10_000:
         return f"{value / 1000:.1f} s"
     if value >= 1000:
@@ -234,33 +134,9 @@ def milliseconds(value: float) -> str:
     return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
 
 
-def short_time(value_ms: float) -> str:
-    """A time that may be far below a millisecond."""
-    return milliseconds(value_ms) if value_ms >= 1 else f"{value_ms * 1000:.3g} us"
-
-
 def ratio_text(estimate: RatioEstimate) -> str:
     """The ratio and its interval, such as "4.12 [3.90, 4.40]"."""
     return f"{estimate.ratio:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _scan_table(title: str, comparisons: Sequence[ScanComparison]) -> Table:
-    """Medians, ratio, verdict."""
-    table = plain_table(title)
-    for name in ("scan", "io_\nmethod"):
-        table.add_column(name)
-    for name in ("stock", "look-\nahead"):
-        table.add_column(name, justify="right")
-    add_ratio_columns(table, [item.estimate for item in comparisons])
-    for item in comparisons:
-        table.add_row(
-            pattern_text(item.scenario, short=True),
-            item.scenario.io_method,
-            milliseconds(item.baseline_median_ms),
-            milliseconds(item.lookahead_median_ms),
-            *ratio_cells(item.estimate),
-        )
-    return table
 
 
 def plain_table(title: str) -> Table:
@@ -268,22 +144,10 @@ def plain_table(title: str) -> Table:
     return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
 
 
-def _key_table(title: str, names: Sequence[str]) -> Table:
-    """A table with a row for each key of an index: its name, then columns of numbers."""
-    table = plain_table(title)
-    table.add_column("key", no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right")
-    return table
-
-
-def add_ratio_columns(
-    table: Table, estimates: Sequence[RatioEstimate], *, verdict: bool = True
-) -> None:
+def add_ratio_columns(table: Table, estimates: Sequence[RatioEstimate]) -> None:
     confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
     table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
-    if verdict:
-        table.add_column("verdict")
+    table.add_column("verdict")
     if estimates:
         counts = sorted({estimate.pairs for estimate in estimates})
         pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

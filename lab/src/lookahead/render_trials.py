@@ -27,10 +27,8 @@ from lookahead.render import (
 _MAX_COLUMNS = 6
 
 
-def trial_tables(data: Measurements | None) -> Iterator[Table]:
+def trial_tables(data: Measurements) -> Iterator[Table]:
     """Medians of all arms, lookups if there are any, then the answers to the questions."""
-    if data is None:
-        return
     panels = panels_of(scenarios_of(data.samples))
     for panel in panels:
         for first in range(0, len(panel.scenarios), _MAX_COLUMNS):

@@ -8,26 +8,31 @@ the run has ended well. A complete file is never touched again.
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from lookahead.build_measurements import IndexBuildData
+from lookahead.comparisons import compare
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
-from lookahead.scan_measurements import ControlsData, DelayFacts, IndexScanData
+from lookahead.upgrade import upgrade
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+Scalar = str | int | float | bool | None
+OptionValue = Scalar | tuple[Scalar, ...]
 DocumentT = TypeVar("DocumentT")
+Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
+"""Makes a parsed document of any earlier version one of the given version."""
 SCHEMA = "lookahead-result"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 
@@ -57,28 +62,23 @@ class Software:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What was asked for; `repetitions` of each comparison, read-ahead sizes in kB.
+    """What was asked for; `repetitions` of each comparison.
 
-    `seed` drives the choice of keys and the resampling of the interval.
+    `seed` drives the choice of keys and the resampling of the interval. `values` are those of the
+    experiment's own options by name, without the dashes before it.
     """
 
     size: str
     seed: int
     repetitions: int
-    pages: tuple[int, ...]
-    limits: tuple[int, ...]
-    heap_shares_percent: tuple[int, ...]
-    io_methods: tuple[str, ...]
-    read_aheads_kb: tuple[int, ...]
+    values: dict[str, OptionValue]
 
 
 @dataclass(frozen=True)
 class ResultDocument:
     """One result file. `settings` are the server's that differ from their defaults.
 
-    The data of "latency" is `index_scan`, measured on `delay_device`; of "controls" and
-    "index-build" it is what their names say, of all newer experiments `trials`.
-
+    `facts` are what is to be known of the place beside `machine`: what is shown, by its name.
     Times are UTC in ISO 8601; `finished_at` is None while incomplete and `ending` says why.
     """
 
@@ -95,11 +95,8 @@ class ResultDocument:
     settings: dict[str, str]
     parameters: Parameters
     findings: tuple[Finding, ...]
-    delay_device: DelayFacts | None
-    index_scan: IndexScanData | None
-    controls: ControlsData | None
-    index_build: IndexBuildData | None
-    trials: Measurements | None
+    measurements: Measurements
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 class ResultFile:
@@ -166,8 +163,30 @@ def read_result(path: Path) -> ResultDocument:
 
 
 def parse_result(text: str, name: str) -> ResultDocument:
-    """The document in `text`; `name` is for the error message."""
-    return parse_document(ResultDocument, SCHEMA, SCHEMA_VERSION, text, name)
+    """The document in `text`; `name` is for the error message.
+
+    One of an earlier version is upgraded. One of a later version is read as far as it is known, and
+    its last finding says so. Comparisons that are not in the file are worked out: ValueError when
+    its numbers allow none.
+    """
+    document = parse_document(ResultDocument, SCHEMA, SCHEMA_VERSION, text, name, upgrade)
+    data = document.measurements
+    if not data.comparisons:
+        answers = compare(data, document.parameters.seed)
+        document = replace(document, measurements=replace(data, comparisons=answers))
+    if is_newer(document):
+        what = (
+            f'"{name}" was written by a newer lookahead (schema version {document.schema_version}, '
+            f"this one knows {SCHEMA_VERSION}): what is new in it is left out"
+        )
+        finding = Finding("warning", what, "Read it with the lookahead that wrote it.")
+        document = replace(document, findings=(*document.findings, finding))
+    return document
+
+
+def is_newer(document: ResultDocument) -> bool:
+    """Whether a later version has written it."""
+    return document.schema_version > SCHEMA_VERSION
 
 
 def read_text(path: Path) -> str:
@@ -190,9 +209,18 @@ def schema_of(text: str, name: str) -> object:
 
 
 def parse_document(
-    kind: type[DocumentT], schema: str, version: int, text: str, name: str
+    kind: type[DocumentT],
+    schema: str,
+    version: int,
+    text: str,
+    name: str,
+    upgrade_to: Upgrade | None = None,
 ) -> DocumentT:
-    """The document of this schema in `text`; LabError with status BAD_FILE when it is none."""
+    """The document of this schema in `text`; LabError with status BAD_FILE when it is none.
+
+    `upgrade_to` makes a document of any earlier version one of `version`; without it no other
+    version is read.
+    """
     value = _parse_json(text, name)
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise LabError(
@@ -200,7 +228,7 @@ def parse_document(
             "Name a .json file that `lookahead run` or `lookahead probe` has written.",
             status=ExitStatus.BAD_FILE,
         )
-    if value.get("schema_version") != version:
+    if upgrade_to is None and value.get("schema_version") != version:
         raise LabError(
             f'"{name}" has schema version {value.get("schema_version")}; '
             f"this lookahead reads version {version}",
@@ -208,13 +236,23 @@ def parse_document(
             status=ExitStatus.BAD_FILE,
         )
     try:
-        return decode(kind, value)
+        return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
     except DecodingError as error:
         raise LabError(
             f'"{name}" is damaged: {error}',
             "Copy the file again from where it was written, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         ) from None
+
+
+def _upgraded(value: dict[str, Any], version: int, upgrade_to: Upgrade) -> dict[str, Any]:
+    """What a damaged document meets on its way here is one error, as in a newer one."""
+    try:
+        return upgrade_to(value, version)
+    except KeyError as error:
+        raise DecodingError(f"missing field {error}") from None
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise DecodingError(str(error)) from None
 
 
 def _parse_json(text: str, name: str) -> Any:

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookahead.experiments.index_build_pages import read_blanked
+from lookahead.experiments.index_build_watch import read_blanked
 from lookahead.experiments.scan_table import BLOCK_BYTES
 
 _HEADER_BYTES = 24

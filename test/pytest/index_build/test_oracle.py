@@ -8,7 +8,7 @@ from extension.probes import Connection, need_extension
 
 from index_build.pages import first_difference
 from index_build.twins import Build, Failure, Twins, check_tree, complaint
-from lookahead.experiments.index_build_pages import blanked
+from lookahead.experiments.index_build_watch import blanked
 from lookahead.experiments.scan_table import BLOCK_BYTES
 
 _TABLE = (

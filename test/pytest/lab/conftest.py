@@ -11,12 +11,14 @@ from mounting import mounted
 
 import lookahead
 from lab.made_probe import made_round
-from lab.made_results import MACHINE, make_sample
+from lab.made_results import MACHINE, make_controls, make_scans
+from lookahead.comparisons import compare
 from lookahead.device.probe import probe_data
 from lookahead.device.probe.analysis import summarize
 from lookahead.device.probe.probe_data import ProbeDocument, ProbeParameters
 from lookahead.device.profile import parse_profiles
 from lookahead.machine import SourceFacts
+from lookahead.measurements import Measurements
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -26,37 +28,17 @@ from lookahead.results import (
     Software,
     read_result,
 )
-from lookahead.scan_measurements import (
-    ControlArm,
-    ControlEvidence,
-    ControlSample,
-    ControlsData,
-    IndexScanData,
-    RowDigest,
-    ScanSample,
-    Scenario,
-    TableFacts,
-)
 
 DATA = Path(__file__).parent / "data"
 
 
-@pytest.fixture
-def scan_samples() -> tuple[ScanSample, ...]:
-    """Two scenarios of 6 pairs: exactly four times as fast, and no difference at all."""
-    fast, even = Scenario(10_000, "worker", 128), Scenario(1_000, "sync", 128)
-    times = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
-    samples = []
-    for pair, time in enumerate(times):
-        samples.append(make_sample(fast, pair, "stock", time))
-        samples.append(make_sample(fast, pair, "lookahead", time / 4))
-        samples.append(make_sample(even, pair, "stock", time))
-        samples.append(make_sample(even, pair, "lookahead", times[-1 - pair]))
-    return tuple(samples)
+def compared(data: Measurements) -> Measurements:
+    """With the answers to its questions, as the result files of these tests have them."""
+    return replace(data, comparisons=compare(data, seed=7))
 
 
 @pytest.fixture
-def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
+def document() -> ResultDocument:
     """A complete result of "index-scan"."""
     return ResultDocument(
         schema=SCHEMA,
@@ -70,33 +52,22 @@ def document(scan_samples: tuple[ScanSample, ...]) -> ResultDocument:
         software=Software("0.1.0", "18.6", "system", "ab" * 32, SourceFacts("cd" * 20, False)),
         machine=MACHINE,
         settings={"shared_buffers": "256MB", "jit": "off"},
-        parameters=Parameters("quick", 7, 6, (1_000, 10_000), (), (), ("worker", "sync"), ()),
-        findings=(Finding("warning", "the machine is <busy>", "Wait & repeat."),),
-        delay_device=None,
-        index_scan=IndexScanData(
-            table=TableFacts(528_000, 48_000, 11, 736, 393_216_000, 12_000_000, 5.0),
-            digests=(RowDigest(Scenario(10_000, "worker", 128), 0, 9_999, 10_000, "ef" * 32),),
-            samples=scan_samples,
-            comparisons=(),
+        parameters=Parameters(
+            "quick",
+            7,
+            6,
+            {"pages": (1_000, 10_000), "io-method": ("worker", "sync"), "limit": None},
         ),
-        controls=None,
-        index_build=None,
-        trials=None,
+        findings=(Finding("warning", "the machine is <busy>", "Wait & repeat."),),
+        measurements=compared(make_scans()),
     )
 
 
 @pytest.fixture
 def controls_document(document: ResultDocument) -> ResultDocument:
     """A complete result of "controls": "on" takes 1 % longer than the others in every round."""
-    times: dict[ControlArm, float] = {"not loaded": 9.9, "off": 9.9, "on": 10.0}
-    samples = tuple(
-        ControlSample("limit-1", "worker", number, 3 * number + position, arm, 1000, value, None)
-        for number in range(6)
-        for position, (arm, value) in enumerate(times.items())
-    )
-    evidence = (ControlEvidence("limit-1", "worker", ("Limit", "Index Scan"), ("on",), 0, None),)
-    controls = ControlsData(evidence, samples, ())
-    return replace(document, experiment="controls", index_scan=None, controls=controls)
+    data = compared(make_controls())
+    return replace(document, experiment="controls", measurements=data)
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """Samples of trials with known numbers."""
 
-from lab.made_results import make_timeline
+from lab.made_results import COLD, make_timeline
 from lookahead.measurements import (
     Arm,
-    ColdRecord,
     Digest,
     Factor,
     LookaheadEvidence,
@@ -58,7 +57,7 @@ def make_trial_sample(scenario: Scenario, number: int, arm: str, time_ms: float)
         session_ms=(time_ms,),
         evidence=NodeEvidence("Bitmap Heap Scan", 1000, 0, 400, 600, 0, 0.1, 5, 1000, evidence),
         backend_cpu_ms=None if number else time_ms / 4,
-        cold=ColdRecord("drop_caches", 10**9, 0, 800, 2 * 10**9, True),
+        cold=COLD,
         use=make_timeline(1000, time_ms).overall(),
     )
 

@@ -12,16 +12,16 @@ from lookahead.experiments import (
     index_build,
     latency,
     range_query,
-    scan_scenarios,
+    scan_statements,
     seq_scan,
     throttled,
 )
 
-SCAN = scan_scenarios.SizeDefaults(
+SCAN = scan_statements.SizeDefaults(
     table_pages=2_000,
-    patterns=scan_scenarios.Patterns(pages=(300,), limits=(), shares_percent=()),
+    patterns=scan_statements.Patterns(pages=(300,), limits=(), shares_percent=()),
     io_methods=("worker",),
-    pairs=2,
+    rounds=2,
 )
 CONTROLS = controls.SizeDefaults(
     rounds=1, page_rounds=1, max_pages=1280, divisor=1000, io_methods=("sync",)
@@ -32,7 +32,7 @@ BUILD = index_build.SizeDefaults(
     workers=(0,),
     memories_mb=(64,),
     extends_kb=(4096,),
-    pairs=2,
+    rounds=2,
 )
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
@@ -73,7 +73,7 @@ SEQ = seq_scan.SeqScans(
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
-    scan_scenarios.DEFAULTS["demo"] = SCAN
+    scan_statements.DEFAULTS["demo"] = SCAN
     index_build.DEFAULTS["demo"] = BUILD
     controls.DEFAULTS["demo"] = CONTROLS
     latency.DEFAULTS["demo"] = SCAN

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lookahead.aims import (
+    IndexScan,
     bitmap_aim,
     build_aim,
     control_aim,
@@ -14,10 +15,9 @@ from lookahead.aims import (
 )
 from lookahead.experiments.control_shape import Shape
 from lookahead.experiments.control_shapes import SHAPES
-from lookahead.scan_measurements import Arm, Scenario
 from lookahead.stats import Outcome, judge, ratio_of_medians
 
-_RANDOM = Scenario(10_000, "worker", 128)
+_RANDOM = IndexScan(10_000)
 _HEAP = replace(_RANDOM, order="heap")
 
 
@@ -39,7 +39,7 @@ _HEAP = replace(_RANDOM, order="heap")
         (replace(_RANDOM, limit=1), "stock", 0.9),
     ],
 )
-def test_scan_aims(scenario: Scenario, baseline: Arm, aim: float | None) -> None:
+def test_scan_aims(scenario: IndexScan, baseline: str, aim: float | None) -> None:
     assert scan_aim(scenario, baseline, 0.45) == (None if aim is None else pytest.approx(aim))
 
 

@@ -6,88 +6,92 @@ from itertools import pairwise
 
 import pytest
 
+from lab.made_results import make_builds, make_controls, make_scans
+from lookahead.comparisons import compare, proofs
 from lookahead.experiments.trials import alternate, rotate
+from lookahead.measurements import Measurements
 from lookahead.results import ResultDocument
-from lookahead.scan_comparisons import compare_controls, compare_scans
-from lookahead.scan_measurements import ScanSample
 
 
-def test_scans(scan_samples: tuple[ScanSample, ...]) -> None:
-    fast, even = compare_scans(scan_samples, seed=7)
-    assert (fast.scenario.pages, fast.baseline_median_ms, fast.lookahead_median_ms) == (
-        10_000,
-        425.0,
-        106.25,
+def test_scans() -> None:
+    fast, rival_of_fast, even = _with_rival().comparisons
+    assert fast.question.scenario.value("scan") == "10,000 pages"
+    assert (fast.baseline, fast.baseline_median_ms, fast.challenger_median_ms) == (
+        *("stock", 425.0, 106.25),
     )
-    assert fast.estimate.ratio == 4.0
-    assert fast.estimate.verdict == "faster"
-    assert even.estimate.ratio == 1.0
-    assert even.estimate.verdict == "no difference"
+    assert (fast.estimate.ratio, fast.estimate.verdict, fast.estimate.pairs) == (4.0, "faster", 6)
+    assert (even.estimate.ratio, even.estimate.verdict) == (1.0, "no difference")
+    assert (rival_of_fast.baseline, rival_of_fast.estimate.pairs) == ("bitmap and sort", 4)
+    assert rival_of_fast.estimate.ratio == 4.0
 
 
-def test_a_third_arm_is_compared_apart(scan_samples: tuple[ScanSample, ...]) -> None:
-    stock = [sample for sample in scan_samples if sample.arm == "stock"][::2]
-    rivals = [replace(sample, arm="bitmap") for sample in stock[:4]]
-    fast, rival, _ = compare_scans((*scan_samples, *rivals), seed=7)
-    assert (fast.baseline, fast.estimate.pairs) == ("stock", 6)
-    assert (rival.baseline, rival.estimate.pairs, rival.estimate.ratio) == ("bitmap", 4, 4.0)
-    # A rival alone is compared with nothing.
-    assert compare_scans(rivals, seed=7) == ()
+def _with_rival() -> Measurements:
+    """Four rounds of a third arm, too, which is as fast as stock's first."""
+    data = make_scans()
+    stock = [one for one in data.samples if one.arm == "stock"][::2]
+    rivals = tuple(replace(one, arm="bitmap and sort") for one in stock[:4])
+    whole = replace(data, samples=(*data.samples, *rivals))
+    return replace(whole, comparisons=compare(whole, seed=7))
 
 
-def test_the_order_in_the_file_does_not_matter_within_a_pair(
-    scan_samples: tuple[ScanSample, ...],
-) -> None:
-    swapped = [sample for pair in zip(*[iter(scan_samples)] * 2, strict=True) for sample in pair]
-    turned = [scan_samples[at ^ 1] for at in range(len(scan_samples))]
-    assert compare_scans(swapped, seed=7) == compare_scans(turned, seed=7)
+def test_an_arm_alone_is_compared_with_nothing() -> None:
+    data = make_scans()
+    stock = tuple(one for one in data.samples if one.arm == "stock")
+    assert compare(replace(data, samples=stock), seed=7) == ()
 
 
-def test_half_pairs_are_left_out(scan_samples: tuple[ScanSample, ...]) -> None:
-    whole = compare_scans(scan_samples[:4], seed=7)
-    assert compare_scans(scan_samples[:5], seed=7) == whole
-    assert [item.estimate.pairs for item in whole] == [1, 1]
-    assert compare_scans(scan_samples[:1], seed=7) == ()
-    assert compare_scans((), seed=7) == ()
+def test_the_order_in_the_file_does_not_matter() -> None:
+    data = make_scans()
+    turned = replace(data, samples=data.samples[::-1])
+    assert compare(turned, seed=7) == compare(data, seed=7)
 
 
-def test_controls(controls_document: ResultDocument) -> None:
-    assert controls_document.controls is not None
-    samples = controls_document.controls.samples
-    found = compare_controls(samples, seed=7)
+def test_half_pairs_are_left_out() -> None:
+    data = make_scans()
+    first, half, nothing = (
+        compare(replace(data, samples=data.samples[:count]), seed=7) for count in (4, 5, 1)
+    )
+    assert half == first
+    assert [item.estimate.pairs for item in first] == [1, 1]
+    assert nothing == ()
+
+
+def test_controls() -> None:
+    data = make_controls()
+    found = compare(data, seed=7)
     assert [item.baseline for item in found] == ["not loaded", "off"]
     assert [item.estimate.ratio for item in found] == [pytest.approx(0.99)] * 2
     assert [item.least_ratio for item in found] == [pytest.approx(0.99)] * 2
     assert {item.estimate.verdict for item in found} == {"slower"}
-    assert compare_controls(samples[:-1], seed=7)[0].estimate.pairs == 5
-    assert compare_controls(samples[:2], seed=7) == ()
+    short = compare(replace(data, samples=data.samples[:-1]), seed=7)
+    assert [item.estimate.pairs for item in short] == [5, 5]
 
 
-def test_controls_are_compared_for_each_io_method(controls_document: ResultDocument) -> None:
-    assert controls_document.controls is not None
-    samples = controls_document.controls.samples
-    others = [replace(sample, io_method="sync", executions=500) for sample in samples]
-    found = compare_controls((*samples, *others), seed=7)
-    assert [(item.io_method, item.on_median_ms) for item in found] == [
-        ("worker", 0.01),
-        ("worker", 0.01),
-        ("sync", 0.02),
-        ("sync", 0.02),
-    ]
-
-
-def test_the_least_time_is_of_either_arm(controls_document: ResultDocument) -> None:
-    assert controls_document.controls is not None
-    first, *rest = controls_document.controls.samples
+def test_the_least_time_is_of_either_arm() -> None:
+    data = make_controls()
+    first, *rest = data.samples
     assert first.arm == "not loaded"
-    found = compare_controls((replace(first, elapsed_ms=5.0), *rest), seed=7)
+    found = compare(replace(data, samples=(replace(first, time_ms=0.005), *rest)), seed=7)
     assert found[0].least_ratio == pytest.approx(0.5)
 
 
 def test_recorded_comparisons_follow_from_the_samples(recorded: ResultDocument) -> None:
-    scans = recorded.index_scan
-    assert scans is not None
-    assert compare_scans(scans.samples, recorded.parameters.seed) == scans.comparisons
+    data = recorded.measurements
+    assert len(data.comparisons) == 4
+    assert compare(data, recorded.parameters.seed) == data.comparisons
+
+
+def test_what_is_proved_beside_the_figures() -> None:
+    assert proofs(make_scans()) == (
+        "same rows:  10,000 rows of several arms received and compared: equal",
+        "path taken: 65,964 pages came through look-ahead in 12 samples",
+    )
+    assert proofs(make_controls()) == ()
+    assert proofs(make_builds()) == (
+        "same pages: 2 indexes of both arms compared byte by byte: equal",
+        "path taken: 6 indexes in 6 samples were pg_lookahead's own",
+        "memory:     at most 6.1% of maintenance_work_mem in our arm",
+    )
 
 
 def test_the_order_of_arms_is_turned_round() -> None:
@@ -114,9 +118,7 @@ def test_rotation_gives_every_arm_every_place(rounds: int) -> None:
     assert all(len({n % 3 for n in values}) == 3 for values in places.values())
 
 
-def test_seeded_resampling_leaves_the_global_generator_alone(
-    scan_samples: tuple[ScanSample, ...],
-) -> None:
+def test_seeded_resampling_leaves_the_global_generator_alone() -> None:
     state = random.getstate()
-    compare_scans(scan_samples, seed=7)
+    compare(make_scans(), seed=7)
     assert random.getstate() == state

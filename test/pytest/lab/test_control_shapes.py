@@ -10,13 +10,12 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_evidence import verify_control
+from lookahead.experiments.control_checks import check_loaded, check_plans
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.extension import Stage
-from lookahead.scan_measurements import CONTROL_ARMS, ControlArm
 
-Sessions = dict[ControlArm, psycopg.Connection[Any]]
+Sessions = dict[str, psycopg.Connection[Any]]
 
 _SHAPE = Shape(
     "by-id",
@@ -42,14 +41,15 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
 
 @pytest.fixture
 def sessions(server: WatchedServer) -> Iterator[Sessions]:
-    options: dict[ControlArm, str] = {
+    options = {
         "not loaded": "-c session_preload_libraries=",
         "off": "-c pg_lookahead.enabled=off",
         "on": "",
     }
     with ExitStack() as stack:
         yield {
-            arm: stack.enter_context(server.connect(options=options[arm])) for arm in CONTROL_ARMS
+            arm: stack.enter_context(server.connect(options=chosen))
+            for arm, chosen in options.items()
         }
 
 
@@ -78,26 +78,41 @@ def test_a_procedure_executes_all_statements(sessions: Sessions) -> None:
 
 
 def test_the_same_plan_in_all_arms(sessions: Sessions) -> None:
-    found = verify_control(sessions, _SHAPE, "worker")
-    assert found.node_types == ("Index Scan", "ModifyTable", "Result")
-    assert found.attached_arms == ("on",)
+    assert check_plans(sessions, _SHAPE) == {
+        "plan": "Index Scan, ModifyTable, Result",
+        "attached in": "on",
+        "blocks read": "0",
+    }
     # Queries were executed, and nothing else.
     assert sessions["on"].execute("SELECT count(*) FROM thing").fetchone() == (20_000,)
 
 
 def test_another_plan_than_meant(sessions: Sessions) -> None:
     with pytest.raises(LabError, match="control by-id cannot be compared") as caught:
-        verify_control(sessions, replace(_SHAPE, nodes=("Seq Scan",)), "worker")
+        check_plans(sessions, replace(_SHAPE, nodes=("Seq Scan",)))
     assert "All arms need the same plan, with Seq Scan" in caught.value.hint
 
 
 def test_another_plan_in_one_arm(sessions: Sessions) -> None:
     sessions["off"].execute("SET enable_indexscan = off")
     with pytest.raises(LabError, match="control by-id cannot be compared"):
-        verify_control(sessions, _SHAPE, "worker")
+        check_plans(sessions, _SHAPE)
 
 
 def test_attached_where_it_must_not_be(sessions: Sessions) -> None:
     sessions["off"].execute("SET pg_lookahead.enabled = on")
     with pytest.raises(LabError, match="control by-id: attached in off, on"):
-        verify_control(sessions, _SHAPE, "worker")
+        check_plans(sessions, _SHAPE)
+
+
+def test_data_that_is_not_where_it_is_meant_to_be(sessions: Sessions) -> None:
+    """In shared buffers it is, so that nothing is read."""
+    with pytest.raises(LabError, match="read 0 blocks from outside shared buffers"):
+        check_plans(sessions, replace(_SHAPE, state="cold", pages=100))
+
+
+def test_an_arm_that_is_not_what_it_says(sessions: Sessions) -> None:
+    check_loaded(sessions["not loaded"], _SHAPE, "not loaded", wanted=False)
+    check_loaded(sessions["on"], _SHAPE, "on", wanted=True)
+    with pytest.raises(LabError, match="the arm 'not loaded' is not what it says"):
+        check_loaded(sessions["on"], _SHAPE, "not loaded", wanted=False)

@@ -7,113 +7,63 @@ from pathlib import Path
 import pytest
 
 from lab import small_run
+from lab.made_results import make_build_sample, make_builds, make_conditions
 from lab.outcome import run_command
-from lookahead.build_comparisons import (
-    compare_builds,
-    compare_validated_builds,
-    compare_workers,
-    peak_memory_share,
-)
-from lookahead.build_measurements import (
-    BuildPhase,
-    BuildSample,
-    BuildScenario,
-    BuildTable,
-    IndexBuildData,
-)
+from lookahead.comparisons import compare, peak_memory_share, validated_builds, worker_gains
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import index_build
-from lookahead.experiments.index_build import SizeDefaults, describe, scenarios_for
+from lookahead.experiments.index_build import SizeDefaults, conditions_for, describe
 from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE, Collation
-from lookahead.experiments.index_build_pages import blanked, pages_sha256
-from lookahead.experiments.index_build_watch import private_bytes
+from lookahead.experiments.index_build_watch import blanked, pages_sha256, private_bytes
 from lookahead.experiments.scan_table import BLOCK_BYTES
 from lookahead.report.page import render_page
 from lookahead.results import ResultDocument, encode, parse_result, read_result
-from lookahead.scan_measurements import Arm
 
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-_SCENARIO = BuildScenario("bigint-random", 1000, 0, 512, 4096)
-_TWO_WORKERS = replace(_SCENARIO, workers=2)
 _ABSENT = Collation("absent", "libc", "xx_XX", "there is no locale xx_XX", "Make one.")
 
 
-def _sample(scenario: BuildScenario, pair: int, arm: Arm, time_ms: float) -> BuildSample:
-    ours = arm == "lookahead"
-    return BuildSample(
-        scenario=scenario,
-        pair=pair,
-        sequence=2 * pair + int(ours),
-        arm=arm,
-        time_ms=time_ms,
-        built_by_us=int(ours),
-        wal_bytes=70_000_000,
-        index_bytes=64_000_000,
-        peak_memory_bytes=None if pair else 33_000_000,
-        workers_seen=scenario.workers,
-        phases=(BuildPhase("scanning table", time_ms / 2), BuildPhase("another", time_ms / 4)),
-        pages_sha256="ab" * 32 if pair == 0 else None,
-    )
-
-
 @pytest.fixture
-def samples() -> tuple[BuildSample, ...]:
-    """Six pairs that are four times as fast, and one arm of another scenario."""
-    times = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
-    found = []
-    for pair, time in enumerate(times):
-        found.append(_sample(_SCENARIO, pair, "stock", time))
-        found.append(_sample(_SCENARIO, pair, "lookahead", time / 4))
-    return (*found, _sample(_TWO_WORKERS, 0, "stock", 300.0))
+def builds(document: ResultDocument) -> ResultDocument:
+    data = make_builds()
+    answered = replace(data, comparisons=compare(data, seed=1))
+    return replace(document, experiment="index-build", measurements=answered)
 
 
-@pytest.fixture
-def builds(document: ResultDocument, samples: tuple[BuildSample, ...]) -> ResultDocument:
-    data = IndexBuildData((BuildTable("lookahead_build", 1000, 10**6, 1.5),), samples, ())
-    return replace(document, experiment="index-build", index_scan=None, index_build=data)
-
-
-def test_comparison_takes_whole_pairs(samples: tuple[BuildSample, ...]) -> None:
-    (found,) = compare_builds(samples, seed=1)
-    assert found.scenario == _SCENARIO
-    assert (found.stock_median_ms, found.lookahead_median_ms) == (425.0, 106.25)
-    assert found.estimate.ratio == 4.0
-    assert found.estimate.verdict == "faster"
+def test_comparison_takes_whole_pairs() -> None:
+    (found,) = compare(make_builds(), seed=1)
+    assert found.question.scenario == make_conditions(0).scenario
+    assert (found.baseline_median_ms, found.challenger_median_ms) == (425.0, 106.25)
+    assert (found.estimate.ratio, found.estimate.verdict) == (4.0, "faster")
 
 
 def test_validation_is_told_from_the_build() -> None:
-    waiting = BuildPhase("waiting for writers before build", 20.0)
-    validation = BuildPhase("index validation: scanning table", 60.0)
-    times: dict[Arm, float] = {"stock": 480.0, "lookahead": 180.0}
-    pair = [
-        replace(_sample(_SCENARIO, 0, arm, time), phases=(waiting, validation))
-        for arm, time in times.items()
-    ]
-    (found,) = compare_validated_builds(pair)
-    assert found.build_ms == {"stock": 400.0, "lookahead": 100.0}
-    assert found.validation_ms == {"stock": 60.0, "lookahead": 60.0}
-    assert compare_validated_builds([_sample(_SCENARIO, 0, "stock", 480.0)]) == ()
+    phases = {"waiting for writers before build": 20.0, "index validation: scanning table": 60.0}
+    pair = tuple(
+        replace(make_build_sample(make_conditions(0), 0, arm, time), phases_ms=phases)
+        for arm, time in (("stock", 480.0), ("ours", 180.0))
+    )
+    data = make_builds()
+    (found,) = validated_builds(replace(data, samples=pair))
+    assert found.build_ms == {"stock": 400.0, "ours": 100.0}
+    assert found.validation_ms == {"stock": 60.0, "ours": 60.0}
+    assert validated_builds(replace(data, samples=pair[:1])) == ()
+    assert validated_builds(data) == ()
 
 
-def test_gain_of_workers_needs_the_same_build_without_them(
-    samples: tuple[BuildSample, ...], builds: ResultDocument
-) -> None:
-    assert compare_workers(samples) == ()
-    assert "What parallel workers gain" not in render_page([("made.json", builds)])
-    whole = (*samples, _sample(_TWO_WORKERS, 0, "lookahead", 42.5))
-    (found,) = compare_workers(whole)
-    assert found.scenario == _TWO_WORKERS
-    assert found.gains == {"stock": 425.0 / 300.0, "lookahead": 2.5}
-    assert builds.index_build is not None
-    shown = replace(builds, index_build=replace(builds.index_build, samples=whole))
-    assert "often 2 to 3 (PostgreSQL" in render_page([("made.json", shown)])
+def test_gain_of_workers_needs_the_same_build_without_them() -> None:
+    assert worker_gains(make_builds()) == ()
+    (found,) = worker_gains(make_builds(make_build_sample(make_conditions(2), 0, "ours", 42.5)))
+    assert found.scenario == make_conditions(2).scenario
+    assert found.gains == {"stock": 425.0 / 300.0, "ours": 2.5}
 
 
 def test_peak_memory_is_that_of_the_worst_sample() -> None:
-    sample = _sample(_SCENARIO, 0, "lookahead", 100.0)
-    worse = replace(sample, peak_memory_bytes=512 * 1024 * 1024)
-    assert peak_memory_share([sample, worse, _sample(_SCENARIO, 1, "stock", 1.0)]) == 1.0
-    assert peak_memory_share([_sample(_SCENARIO, 1, "lookahead", 100.0)]) is None
+    sample = make_build_sample(make_conditions(0), 0, "ours", 100.0)
+    worse = replace(sample, counts={**sample.counts, "peak_memory_bytes": 512 * 1024 * 1024})
+    unknown = make_build_sample(make_conditions(0), 1, "ours", 1.0)
+    assert peak_memory_share([sample, worse, unknown]) == 1.0
+    assert peak_memory_share([unknown]) is None
 
 
 def test_result_file_keeps_everything(builds: ResultDocument) -> None:
@@ -123,16 +73,13 @@ def test_result_file_keeps_everything(builds: ResultDocument) -> None:
 def test_page_shows_builds(builds: ResultDocument) -> None:
     page = render_page([("made.json", builds)])
     assert "Index builds over a cached table" in page
-    assert "bigint-random, 0 workers, 512 MB, step 4096 kB" in page
+    assert "bigint-random, 0, 512 MB, 4096 kB, 1,000" in page
     assert "4.00 [4.00, 4.00]" in page
-    assert "Of 2 indexes both arms" in page
-    assert 'class="phase-1"' in page
-    assert "Each execution is an index scan" not in page
 
 
 def test_one_setting_varies_at_a_time() -> None:
     wanted = SizeDefaults(1000, (), (0, 2), (512, 64), (4096, 0, 64), 3)
-    found = list(scenarios_for(KEYS["bigint-random"], wanted))
+    found = list(conditions_for(KEYS["bigint-random"], wanted))
     settings = [(item.workers, item.memory_mb, item.extend_kb) for item in found]
     assert settings == [
         (0, 512, 4096),
@@ -141,7 +88,7 @@ def test_one_setting_varies_at_a_time() -> None:
         (0, 512, 0),
         (0, 512, 64),
     ]
-    assert len(list(scenarios_for(KEYS["uuid"], wanted))) == 3
+    assert len(list(conditions_for(KEYS["uuid"], wanted))) == 3
     assert describe(found[1]).startswith("bigint, random: 2 workers, 512 MB")
 
 
@@ -204,17 +151,19 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = tmp_path.glob("*.json")
     found = read_result(path)
-    data = found.index_build
-    assert data is not None
+    data = found.measurements
     assert (found.status, len(data.samples)) == ("complete", 8)
-    assert [sample.scenario.key for sample in data.samples[::4]] == ["not-vacuumed", "int-sorted"]
+    keys = [sample.scenario.value("key") for sample in data.samples[::4]]
+    assert keys == ["not-vacuumed", "int-sorted"]
     for sample in data.samples:
-        assert sample.built_by_us == (50 if sample.arm == "lookahead" else 0)
-        assert sample.wal_bytes > sample.index_bytes > 0
-    assert data.comparisons == compare_builds(data.samples, found.parameters.seed)
+        assert sample.counts["built_by_us"] == (50 if sample.arm == "ours" else 0)
+        assert sample.counts["wal_bytes"] > sample.counts["index_bytes"] > 0
+    assert data.comparisons == compare(data, found.parameters.seed)
+    assert len(data.comparisons) == 2
+    assert list(data.statements.values()) == [KEYS[str(key)].build for key in keys]
     assert data.tables[0].rows == 2_000
     assert "same pages: 2 indexes of both arms compared byte by byte: equal" in outcome.stdout
     assert "path taken: 200 indexes in 4 samples" in outcome.stdout
-    assert "memory: at most" in outcome.stdout
+    assert "memory:     at most" in outcome.stdout
     notes = [finding.text for finding in found.findings]
     assert "text-libc is left out: there is no locale xx_XX" in notes

@@ -13,6 +13,7 @@ import pytest
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.results import (
+    OptionValue,
     ResultDocument,
     ResultFile,
     encode,
@@ -88,15 +89,12 @@ Change = Callable[[dict[str, Any]], object]
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            lambda value: value.update(schema_version=1),
-            "has schema version 1; this lookahead",
-        ),
-        (
-            lambda value: value.update(schema_version="4"),
-            "has schema version 4; this lookahead",
-        ),
-        (lambda value: value.pop("schema_version"), "has schema version None"),
+        (lambda value: value.update(schema_version=0), "damaged: there is no schema version 0"),
+        (lambda value: value.update(schema_version="4"), "damaged: there is no schema version '4'"),
+        (lambda value: value.update(schema_version=True), "there is no schema version True"),
+        (lambda value: value.pop("schema_version"), "missing field 'schema_version'"),
+        # What an earlier version has, and this one has not.
+        (lambda value: value.update(schema_version=4), "is damaged: missing field 'pages'"),
         (lambda value: value.update(schema="other"), "is not a result of lookahead"),
         (
             lambda value: value.pop("machine"),
@@ -107,8 +105,8 @@ Change = Callable[[dict[str, Any]], object]
             "is damaged: status: 'odd' is none of",
         ),
         (
-            lambda value: value["index_scan"]["samples"][1]["evidence"].update(rows="many"),
-            r"damaged: index_scan.samples\[1\].evidence.rows: expected int, found str",
+            lambda value: value["measurements"]["samples"][1]["evidence"].update(rows="many"),
+            r"damaged: measurements.samples\[1\].evidence.rows: expected int, found str",
         ),
     ],
 )
@@ -156,6 +154,7 @@ class _Outer:
     items: tuple[_Inner, ...]
     counts: dict[str, int]
     name: str = "unnamed"
+    chosen: OptionValue = None
 
 
 def test_decoding_takes_what_is_known() -> None:
@@ -164,6 +163,10 @@ def test_decoding_takes_what_is_known() -> None:
     assert decode(_Outer, value) == known
     assert decode(_Outer, {**value, "of a later version": [{}]}) == known
     assert decode(_Outer, {**value, "name": "x"}).name == "x"
+    for chosen in (None, True, 1, 1.5, "a", [1, "b"]):
+        found = decode(_Outer, {**value, "chosen": chosen}).chosen
+        assert found == (tuple(chosen) if isinstance(chosen, list) else chosen)
+        assert type(found) is (tuple if isinstance(chosen, list) else type(chosen))
 
 
 def test_decoding_is_strict() -> None:
@@ -176,6 +179,8 @@ def test_decoding_is_strict() -> None:
         (r"counts\.a", {"items": [], "counts": {"a": 1.5}}),
         ("items: expected a list", {"items": {}, "counts": {}}),
         ("missing field 'counts'", {"items": []}),
+        ("chosen: dict was not expected", {"items": [], "counts": {}, "chosen": {}}),
+        (r"chosen\[0\]: list was not", {"items": [], "counts": {}, "chosen": [[]]}),
         ("counts: expected an object", {"items": [], "counts": []}),
     ):
         with pytest.raises(DecodingError, match=place):

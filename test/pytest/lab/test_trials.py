@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lab.made_results import make_scan_trial
 from lab.made_trials import (
     ARMS,
     FAST,
@@ -21,7 +22,8 @@ from lab.made_trials import (
 from lookahead.comparisons import compare, panels_of, scenarios_of
 from lookahead.errors import LabError
 from lookahead.experiments.node_evidence import check_node, parse_node
-from lookahead.measurements import Question
+from lookahead.experiments.trials import check_counts
+from lookahead.measurements import Measurements, Question
 from lookahead.render import Terminal
 from lookahead.render_trials import trial_tables
 from lookahead.report.page import render_page
@@ -112,12 +114,14 @@ def test_panels_share_all_factors_but_the_first() -> None:
 
 
 def test_result_file_keeps_everything(document: ResultDocument) -> None:
-    made = replace(document, experiment="bitmap-scan", index_scan=None, trials=make_trials())
+    data = make_trials()
+    data = replace(data, comparisons=compare(data, seed=1))
+    made = replace(document, experiment="bitmap-scan", measurements=data)
     assert parse_result(encode(made), "made") == made
 
 
 def test_page_shows_arms_references_and_answers(document: ResultDocument) -> None:
-    made = replace(document, experiment="bitmap-scan", index_scan=None, trials=make_trials())
+    made = replace(document, experiment="bitmap-scan", measurements=make_trials())
     page = render_page([("made.json", made)])
     assert "2.00 [" in page
     assert "best stock plan" in page
@@ -152,7 +156,7 @@ def test_tables_for_the_terminal() -> None:
         "median time: I/O method worker",
         "time of the other / ours: I/O method worker",
     ]
-    assert list(trial_tables(None)) == []
+    assert list(trial_tables(Measurements())) == []
 
 
 def test_wide_table_is_cut_into_several() -> None:
@@ -211,3 +215,17 @@ def test_sample_of_the_arms_own_code() -> None:
     check_node(evidence, ARMS[2])
     stock = replace(evidence, lookahead=replace(evidence.lookahead, status="stock"))
     check_node(stock, ARMS[0])
+
+
+def test_sample_that_asked_for_few_of_its_pages_is_refused() -> None:
+    _, evidence = parse_node(_DOCUMENT, "Bitmap Heap Scan")
+    trial = make_scan_trial(100, "worker")
+    stock, ours, _ = trial.arms
+    asked = replace(evidence, lookahead=replace(evidence.lookahead, prefetched_blocks=90))
+    check_counts(trial, ours, asked)
+    few = replace(evidence, lookahead=replace(evidence.lookahead, prefetched_blocks=89))
+    check_counts(trial, stock, few)
+    with pytest.raises(LabError, match="did not run: only 89 of 100 pages came through"):
+        check_counts(trial, ours, few)
+    with pytest.raises(LabError, match='arm "ours" had 100 rows instead of 101'):
+        check_counts(replace(trial, rows=101), ours, asked)

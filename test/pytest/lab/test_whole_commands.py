@@ -18,12 +18,12 @@ from lab import small_run
 from lab.needs import needs_fio
 from lab.outcome import run_command
 from lookahead import cold, postmasters
+from lookahead.comparisons import compare
 from lookahead.device import delay_device
 from lookahead.device.read_probe import Overlap
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import control_shapes, controls, latency, runner, scan_scenarios
+from lookahead.experiments import control_shapes, controls, latency, runner, scan_statements
 from lookahead.results import ResultDocument, read_result
-from lookahead.scan_comparisons import compare_scans
 
 pytestmark = pytest.mark.end_to_end
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
@@ -31,7 +31,7 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(scan_scenarios.DEFAULTS, "demo", small_run.SCAN)
+    monkeypatch.setitem(scan_statements.DEFAULTS, "demo", small_run.SCAN)
     monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
     monkeypatch.setitem(latency.DEFAULTS, "demo", small_run.SCAN)
     monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 2)
@@ -52,29 +52,39 @@ def test_index_scan(tmp_path: Path, disk: Path) -> None:
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = _result(tmp_path)
-    scans = found.index_scan
-    assert scans is not None
+    data = found.measurements
     assert found.status == "complete"
-    arms = [sample.arm for sample in scans.samples]
-    assert arms == ["stock", "lookahead", "bitmap", "bitmap", "lookahead", "stock"]
-    node_types = {(sample.arm == "bitmap", sample.evidence.node_type) for sample in scans.samples}
-    assert node_types == {(False, "Index Scan"), (True, "Bitmap Heap Scan")}
-    for sample in scans.samples:
-        ours = sample.arm == "lookahead"
-        assert sample.evidence.rows == sample.distinct_pages == 300
+    arms = [sample.arm for sample in data.samples]
+    assert arms == ["stock", "ours", "bitmap and sort", "bitmap and sort", "ours", "stock"]
+    plans = {arm.name: arm.plan for arm in data.arms}
+    for sample in data.samples:
+        ours = sample.arm == "ours"
+        assert sample.evidence is not None
+        assert sample.cold is not None
+        assert sample.timeline is not None
+        assert sample.evidence.node_type == plans[sample.arm]
+        assert sample.evidence.rows == sample.counts["distinct_pages"] == 300
         assert (sample.evidence.lookahead.status == "prefetch") is ours
         assert (sample.evidence.lookahead.prefetched_blocks > 270) is ours
         assert sample.evidence.shared_read_blocks >= 300
         assert sample.cold.is_cold
         # Without a visible block device there is nothing to count.
         assert not sample.timeline.disk or sample.timeline.overall().read_bytes >= 270 * 8192
-    assert scans.comparisons == compare_scans(scans.samples, found.parameters.seed)
-    assert [digest.rows for digest in scans.digests] == [300]
+    # The arms of a round have the same keys, and each round its own.
+    keys = [sample.counts["first_key"] for sample in data.samples]
+    assert (len(set(keys[:3])), len(set(keys[3:])), len(set(keys))) == (1, 1, 2)
+    assert data.comparisons == compare(data, found.parameters.seed)
+    assert [digest.rows for digest in data.digests] == [300]
     assert found.settings["shared_buffers"] == "256MB"
-    assert [item.baseline for item in scans.comparisons] == ["stock", "bitmap"]
+    assert found.parameters.values["pages"] == (300,)
+    assert [item.baseline for item in data.comparisons] == ["stock", "bitmap and sort"]
+    (statement,) = data.statements.values()
+    assert statement.startswith(
+        f"SELECT id, k, pad FROM lookahead_scan WHERE k BETWEEN {keys[0]:.0f}"
+    )
     page = _only(tmp_path, "*.html")
     assert f"page:       {page}" in outcome.stdout
-    assert "same rows:  300 rows of both arms" in outcome.stdout
+    assert "same rows:  300 rows of several arms" in outcome.stdout
     assert list(disk.iterdir()) == []
 
 
@@ -85,21 +95,20 @@ def test_index_scan_of_few_rows_and_in_heap_order(tmp_path: Path, disk: Path) ->
         *_PG_CONFIG,
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    scans = _result(tmp_path).index_scan
-    assert scans is not None
+    data = _result(tmp_path).measurements
     pages = {}
-    for sample in scans.samples:
-        scenario = sample.scenario
-        pages[scenario.limit, scenario.share_percent] = scenario.pages
-        assert sample.evidence.rows == sample.distinct_pages == scenario.pages
-        assert sample.evidence.shared_read_blocks >= scenario.pages
-        assert (sample.evidence.lookahead.status == "prefetch") is (sample.arm == "lookahead")
-    assert pages.keys() == {(1, None), (100, None), (None, 25)}
-    assert (pages[1, None], pages[100, None]) == (1, 100)
-    assert 400 < pages[None, 25] < 600  # chosen by a hash, of 2,000
-    # More pairs of what takes a millisecond: 4 times.
-    assert [item.estimate.pairs for item in scans.comparisons] == [4, 4, 1]
-    assert [digest.rows for digest in scans.digests] == [1, 100, pages[None, 25]]
+    for sample in data.samples:
+        assert sample.evidence is not None
+        pages[sample.scenario.value("scan")] = sample.evidence.rows
+        assert sample.evidence.rows == sample.counts["distinct_pages"]
+        assert sample.evidence.shared_read_blocks >= sample.evidence.rows
+        assert (sample.evidence.lookahead.status == "prefetch") is (sample.arm == "ours")
+    assert list(pages) == ["LIMIT 1", "LIMIT 100", "25 % in heap order"]
+    assert (pages["LIMIT 1"], pages["LIMIT 100"]) == (1, 100)
+    assert 400 < pages["25 % in heap order"] < 600  # chosen by a hash, of 2,000
+    # More rounds of what takes a millisecond: 4 times.
+    assert [item.estimate.pairs for item in data.comparisons] == [4, 4, 1]
+    assert [digest.rows for digest in data.digests] == list(pages.values())
 
 
 def test_controls(tmp_path: Path, disk: Path) -> None:
@@ -107,26 +116,27 @@ def test_controls(tmp_path: Path, disk: Path) -> None:
         "run", "controls", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    data = _result(tmp_path).controls
-    assert data is not None
+    data = _result(tmp_path).measurements
     shapes = {shape.name: shape for shape in control_shapes.SHAPES if shape.pages <= 1280}
-    names = list(dict.fromkeys(sample.workload for sample in data.samples))
+    names = list(dict.fromkeys(sample.scenario.value("workload") for sample in data.samples))
     assert names == list(shapes)
     assert len(data.samples) == 3 * len(names)
-    assert all(sample.elapsed_ms > 0 and sample.executions > 0 for sample in data.samples)
-    evidence = {item.workload: item for item in data.evidence}
-    for name, item in evidence.items():
-        assert set(shapes[name].nodes) <= set(item.node_types)
-        assert set(item.attached_arms) <= {"on"}
-        if shapes[name].state == "cached":
-            assert (item.io_method, item.shared_read_blocks) == ("worker", 0)
-            assert item.resident_share is None
+    assert all(sample.time_ms > 0 and sample.executions > 0 for sample in data.samples)
+    checks = {check.scenario.value("workload"): check for check in data.checks}
+    assert checks.keys() == {name for name in shapes if not shapes[name].preloaded}
+    for name, check in checks.items():
+        facts, shape = check.facts, shapes[str(name)]
+        assert set(shape.nodes) <= set(facts["plan"].split(", "))
+        assert facts["attached in"] in ("on", "none")
+        read = int(facts["blocks read"].replace(",", ""))
+        if shape.state == "cached":
+            assert (check.scenario.value("I/O method"), read) == ("worker", 0)
+            assert "in the OS cache" not in facts
         else:
-            assert item.io_method == "sync"
-            assert item.shared_read_blocks > 1270
-            assert item.resident_share is not None
-            assert item.resident_share > 0.99
-    assert evidence["point-lookup"].attached_arms == ("on",)
+            assert check.scenario.value("I/O method") == "sync"
+            assert read > 1270
+            assert float(facts["in the OS cache"].rstrip("%")) > 99
+    assert checks["point-lookup"].facts["attached in"] == "on"
     assert len(data.comparisons) == 2 * len(names)
     assert list(disk.iterdir()) == []
 
@@ -146,11 +156,10 @@ def test_a_cold_control(tmp_path: Path, disk: Path) -> None:
     )
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = _result(tmp_path)
-    assert found.controls is not None
-    places = {(sample.workload, sample.io_method) for sample in found.controls.samples}
-    assert places == {("cold-stride-27-32mb", "worker")}
-    assert all(sample.cold is not None for sample in found.controls.samples)
-    assert found.controls.evidence[0].shared_read_blocks >= 4096
+    data = found.measurements
+    assert {sample.scenario.label for sample in data.samples} == {"cold-stride-27-32mb, worker"}
+    assert all(sample.cold is not None for sample in data.samples)
+    assert int(data.checks[0].facts["blocks read"].replace(",", "")) >= 4096
     assert found.settings["plan_cache_mode"] == "force_generic_plan"
 
 
@@ -172,14 +181,11 @@ def test_latency(tmp_path: Path, disk: Path) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = _result(tmp_path)
     assert found.experiment == "latency"
-    assert found.delay_device is not None
-    assert found.delay_device.latency_us == 500
-    assert found.delay_device.single_reads_per_s <= 2000
-    assert found.index_scan is not None
-    arms = {sample.arm: sample for sample in found.index_scan.samples}
-    assert {sample.scenario.added_latency_us for sample in arms.values()} == {500}
+    assert found.facts["added latency"].startswith("500 us")
+    arms = {sample.arm: sample for sample in found.measurements.samples}
+    assert {sample.scenario.value("added latency") for sample in arms.values()} == {"500 us"}
     # One page after the other, each late by at least that much.
-    assert arms["stock"].evidence.execution_ms >= 300 * 0.5
+    assert arms["stock"].time_ms >= 300 * 0.5
     assert found.machine.device.name is not None
     assert found.machine.device.name.startswith("loop")
     assert "with 64 in flight" in outcome.stderr
@@ -218,8 +224,7 @@ def _children_below(folder: Path) -> list[str]:
 def _has_sample(folder: Path) -> bool:
     for path in folder.glob("*.json"):
         text = path.read_text()
-        found = json.loads(text) if text else {"index_scan": None, "trials": None}
-        return bool((found["index_scan"] or found["trials"] or {}).get("samples"))
+        return bool(text and json.loads(text)["measurements"]["samples"])
     return False
 
 
@@ -261,9 +266,7 @@ def test_interrupted(
     assert "marked incomplete" in stderr
     found = _result(output)
     assert (found.status, found.ending, found.finished_at) == ("incomplete", "interrupted", None)
-    measured = found.index_scan or found.trials
-    assert measured is not None
-    assert len(measured.samples) >= 1
+    assert len(found.measurements.samples) >= 1
     assert _children_below(disk) == []
     assert list(disk.iterdir()) == []
     assert run_command("report", _only(output, "*.json")).status is ExitStatus.SUCCESS
@@ -288,7 +291,7 @@ def test_refuses_a_disk_that_is_too_small(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        scan_scenarios.DEFAULTS,
+        scan_statements.DEFAULTS,
         "demo",
         replace(small_run.SCAN, table_pages=10_000),
     )

@@ -52,13 +52,14 @@ def _measured(outcome: Outcome, output: Path, disk: Path) -> Measurements:
     (path,) = output.glob("*.json")
     document = read_result(path)
     assert document.status == "complete"
-    assert document.trials is not None
-    assert document.trials.comparisons == compare(document.trials, document.parameters.seed)
+    data = document.measurements
+    assert data.comparisons == compare(data, document.parameters.seed)
+    assert data.statements.keys() == {scenario.label for scenario in scenarios_of(data.samples)}
     assert path.with_suffix(".html").exists()
     assert list(disk.iterdir()) == []
-    for sample in document.trials.samples:
-        _check_evidence(document.trials, sample)
-    return document.trials
+    for sample in data.samples:
+        _check_evidence(data, sample)
+    return data
 
 
 def _check_evidence(data: Measurements, sample: Sample) -> None:

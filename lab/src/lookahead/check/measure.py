@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.abc import Buffer
@@ -24,9 +24,10 @@ from lookahead.check.target import Target
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.trials import alternate
 from lookahead.guarded_connection import GuardedConnection
-from lookahead.scan_measurements import ARMS, Arm
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
+Arm = Literal["stock", "lookahead"]
+ARMS: tuple[Arm, Arm] = ("stock", "lookahead")
 _HASH_RANGE = 1 << 256
 # What psycopg calls a type for which nothing is registered, such as an enum.
 _ANY_OTHER_TYPE = 0

@@ -9,9 +9,10 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe
 from lookahead.errors import ExitStatus, LabError
+from lookahead.render import Terminal
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
-from lookahead.results import parse_result, read_text, schema_of
+from lookahead.results import is_newer, parse_result, read_text, schema_of
 
 
 @click.command()
@@ -34,7 +35,7 @@ def report(context: CommandContext, results: tuple[Path, ...], output: Path | No
     texts = [(path, read_text(path)) for path in results]
     target = output or results[0].with_suffix(".html")
     try:
-        page = _write(texts, target)
+        page = _write(texts, target, context.terminal)
     except (ValueError, ArithmeticError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
@@ -46,7 +47,7 @@ def report(context: CommandContext, results: tuple[Path, ...], output: Path | No
     context.terminal.result(f"page: {page}")
 
 
-def _write(texts: Sequence[tuple[Path, str]], target: Path) -> Path:
+def _write(texts: Sequence[tuple[Path, str]], target: Path, terminal: Terminal) -> Path:
     """Write the page of these files; returns its path."""
     probes = [schema_of(text, str(path)) == PROBE_SCHEMA for path, text in texts]
     if all(probes):
@@ -59,4 +60,8 @@ def _write(texts: Sequence[tuple[Path, str]], target: Path) -> Path:
             status=ExitStatus.USAGE,
         )
     runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
+    for _, document in runs:
+        if is_newer(document):
+            said = document.findings[-1]
+            terminal.finding(said.level, said.text, said.advice)
     return write_page(runs, target)

@@ -14,6 +14,7 @@ from lookahead.commands.options import (
     pg_config_option,
     seed_option,
 )
+from lookahead.comparisons import proofs
 from lookahead.data_place import choose_place
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Article, Experiment, run_experiment
@@ -278,7 +279,9 @@ def show_outcome(context: CommandContext, result: Path, *, as_json: bool = False
     if as_json:
         terminal.raw(encode(document).rstrip())
     else:
-        terminal.tables(trial_tables(document.trials) if document.trials else ())
+        terminal.tables(trial_tables(document.measurements))
+        for line in proofs(document.measurements):
+            terminal.result(line)
     show = terminal.step if as_json else terminal.result
     show(f"result:     {result}")
     show(f"page:       {page}")

@@ -1,16 +1,91 @@
-"""What a control is: statements, executions per sample, and the procedure that executes them.
+"""What a control is: tables, statements, executions per sample, the procedure that executes them.
 
 A shape is executed in a loop within the server, by a procedure of its own, so that nothing of a
 client or of planning dilutes what the executor pays. `:key` is an integer that goes through 0 ..
 `KEYS` - 1 in large steps, the same ones in the same order for every arm. Every text is one line,
 as a single-user server wants it.
+
+Indexes of the tables are made before the rows are inserted: so all their pages are in shared
+buffers, which an index build passes by.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lookahead.experiments.control_tables import KEYS, STEP
+KEYS = 200_000
+# A prime that does not divide KEYS: neighbours in k, or in time, lie pages apart.
+STEP = 7919
+SMALL_ROWS = 20
+ACCOUNTS = 100_000
+# Page header 24, line pointer 4, tuple header 24, two integers 8, a long varlena's length 4: a pad
+# of 188 bytes makes items of 228 bytes, of which 35 fit into 8192 - 24 and a 36th does not.
+PAGE_ROWS, _PAGE_PAD = 35, 188
+
+ROW = (
+    "CREATE TABLE control_row (id int PRIMARY KEY, k int NOT NULL, pad text NOT NULL)",
+    "CREATE INDEX control_row_k ON control_row (k)",
+    f"INSERT INTO control_row SELECT id, (id::bigint * {STEP} % {KEYS})::int, repeat('x', 100) "
+    f"FROM generate_series(0, {KEYS - 1}) AS id",
+    "VACUUM (FREEZE, ANALYZE) control_row",
+)
+SMALL = (
+    "CREATE TABLE control_small (id int NOT NULL, label text NOT NULL)",
+    f"INSERT INTO control_small SELECT id, 'label ' || id FROM generate_series(0, "
+    f"{SMALL_ROWS - 1}) AS id",
+    "VACUUM (FREEZE, ANALYZE) control_small",
+)
+BANK = (
+    # Room for new versions on each page: what an update leaves is pruned by the next one.
+    "CREATE TABLE control_account (id int PRIMARY KEY, value int NOT NULL, pad text NOT NULL) "
+    "WITH (fillfactor = 50)",
+    f"INSERT INTO control_account SELECT id, 0, repeat('x', 80) FROM generate_series(0, "
+    f"{ACCOUNTS - 1}) AS id",
+    "CREATE TABLE control_teller (id int PRIMARY KEY, value int NOT NULL)",
+    "INSERT INTO control_teller SELECT id, 0 FROM generate_series(0, 99) AS id",
+    "CREATE TABLE control_branch (id int PRIMARY KEY, value int NOT NULL)",
+    "INSERT INTO control_branch SELECT id, 0 FROM generate_series(0, 9) AS id",
+    "CREATE TABLE control_history (account int, teller int, branch int, at timestamptz)",
+    "VACUUM (FREEZE, ANALYZE) control_account, control_teller, control_branch",
+)
+LOG = ("CREATE TABLE control_log (id int, k int, pad text)",)
+CHILD = (
+    "CREATE TABLE control_child (parent int NOT NULL REFERENCES control_row, value int)",
+    "CREATE INDEX control_child_parent ON control_child (parent)",
+)
+QUEUE = (
+    "CREATE TABLE control_queue (id int PRIMARY KEY, pad text NOT NULL)",
+    f"INSERT INTO control_queue SELECT id, 'x' FROM generate_series(0, {KEYS - 1}) AS id",
+    "VACUUM (FREEZE, ANALYZE) control_queue",
+)
+
+
+def partitions(count: int) -> tuple[str, ...]:
+    """A table of so many partitions, with KEYS rows in all."""
+    name, rows = f"control_part_{count}", KEYS // count
+    return (
+        f"CREATE TABLE {name} (id int PRIMARY KEY, k int NOT NULL) PARTITION BY RANGE (id)",
+        f"DO $do$ BEGIN FOR number IN 0 .. {count - 1} LOOP EXECUTE format('CREATE TABLE "
+        f"{name}_%s PARTITION OF {name} FOR VALUES FROM (%s) TO (%s)', number, number * {rows}, "
+        f"(number + 1) * {rows}); END LOOP; END $do$",
+        f"CREATE INDEX ON {name} (k)",
+        f"INSERT INTO {name} SELECT id, id FROM generate_series(0, {KEYS - 1}) AS id",
+        f"ANALYZE {name}",
+    )
+
+
+def page_table(table: str, pages: int) -> tuple[str, ...]:
+    """A table of so many pages; k is a random order of its rows."""
+    rows = pages * PAGE_ROWS
+    return (
+        f"CREATE TABLE {table} (id int NOT NULL, k int NOT NULL, pad text NOT NULL)",
+        f"ALTER TABLE {table} ALTER pad SET STORAGE PLAIN",
+        f"INSERT INTO {table} SELECT id, hashint4(id), repeat('x', {_PAGE_PAD}) "
+        f"FROM generate_series(0, {rows - 1}) AS id",
+        # Every page all-visible and written out: scans of it write nothing.
+        f"VACUUM (FREEZE, ANALYZE) {table}",
+    )
+
 
 State = Literal["cached", "os-cached", "cold"]
 """Where the data lies before each sample: shared buffers, the OS cache only, the disk."""

@@ -7,9 +7,9 @@ it and switched on. Each round begins with the next arm.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +19,33 @@ from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.control_evidence import prepared_statements, verify_control
+from lookahead.experiments.control_checks import check_loaded, check_plans, prepared_statements
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import ControlsRequest, Size
-from lookahead.experiments.runner import Run, open_run
+from lookahead.experiments.runner import Run, run_trials
 from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.trials import restart_cold, rotate
+from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
-from lookahead.measurements import ColdRecord
+from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
 from lookahead.render import ProgressBar, Terminal
-from lookahead.results import Parameters
-from lookahead.scan_measurements import (
-    CONTROL_ARMS,
-    ControlArm,
-    ControlEvidence,
-    ControlSample,
-    ControlsData,
-)
 
+BARE, OFF, ON = "not loaded", "off", "on"
+ARMS = (Arm(BARE, "not loaded", "", {}), Arm(OFF, "off", "", {}), Arm(ON, "on", "", {}))
+_NAMES = tuple(arm.name for arm in ARMS)
 # What each arm's backends start with. An empty list of libraries leaves ours out of the process
 # altogether: not even its hooks are there.
-_ARM_OPTIONS: dict[ControlArm, str] = {
-    "not loaded": "-c session_preload_libraries=",
-    "off": "-c pg_lookahead.enabled=off",
-    "on": "-c pg_lookahead.enabled=on",
+_ARM_OPTIONS = {
+    BARE: "-c session_preload_libraries=",
+    OFF: "-c pg_lookahead.enabled=off",
+    ON: "-c pg_lookahead.enabled=on",
 }
 # The same where the library is the postmaster's, or nobody's.
-_PRELOADED_ARM_OPTIONS: dict[ControlArm, str] = {
-    "not loaded": "-c session_preload_libraries=",
-    "off": "-c session_preload_libraries= -c pg_lookahead.enabled=off",
-    "on": "-c session_preload_libraries= -c pg_lookahead.enabled=on",
+_PRELOADED_ARM_OPTIONS = {
+    BARE: "-c session_preload_libraries=",
+    OFF: "-c session_preload_libraries= -c pg_lookahead.enabled=off",
+    ON: "-c session_preload_libraries= -c pg_lookahead.enabled=on",
 }
 _SETTINGS = {
     "shared_buffers": "256MB",
@@ -66,9 +61,8 @@ _SETTINGS = {
 # Under one method only: nothing is read.
 _CACHED_METHOD = "worker"
 _NEEDED_BYTES = 2_000_000_000
-# Of a table's bytes that must be in the OS cache, and of its pages that must come from outside.
+# Of a table's bytes that must be in the OS cache.
 _MIN_RESIDENT_SHARE = 0.99
-_MIN_READ_SHARE = 0.99
 # Somebody else may empty the cache of the system at any moment.
 _ATTEMPTS = 3
 
@@ -98,28 +92,19 @@ DEFAULTS: dict[Size, SizeDefaults] = {
 def run_controls(request: ControlsRequest, terminal: Terminal) -> Path:
     """Measure and write the result; returns its path. Raises LabError."""
     defaults = DEFAULTS[request.run.size]
-    parameters = Parameters(
-        size=request.run.size,
-        seed=request.run.seed,
-        repetitions=request.repetitions or defaults.rounds,
-        pages=(),
-        limits=(),
-        heap_shares_percent=(),
-        io_methods=request.io_methods or defaults.io_methods,
-        read_aheads_kb=(),
-    )
-    with open_run(
+    return run_trials(
         request.run,
         "controls",
-        parameters,
         terminal,
+        lambda run: _Controls(run, request, defaults).measure(),
+        rounds=request.repetitions or defaults.rounds,
         settings=_SETTINGS,
         needed_bytes=_NEEDED_BYTES,
-    ) as run:
-        _Controls(run, request, defaults).measure()
-        path = run.path
-    terminal.control_table(run.document.controls.comparisons if run.document.controls else ())
-    return path
+        values={
+            "workload": request.workloads or (),
+            "io-method": request.io_methods or defaults.io_methods,
+        },
+    )
 
 
 class _Controls:
@@ -128,6 +113,7 @@ class _Controls:
     def __init__(self, run: Run, request: ControlsRequest, defaults: SizeDefaults) -> None:
         self._run = run
         self._server = run.server
+        self._trials = Trials(run)
         self._divisor = defaults.divisor
         self._rounds = run.document.parameters.repetitions
         self._page_rounds = request.repetitions or defaults.page_rounds
@@ -140,7 +126,8 @@ class _Controls:
                 else shape.pages <= defaults.max_pages
             )
         ]
-        methods, explicit = run.document.parameters.io_methods, request.io_methods is not None
+        methods = request.io_methods or defaults.io_methods
+        explicit = request.io_methods is not None
         self._io_methods = available_methods(run, methods, explicit=explicit)
 
     def measure(self) -> None:
@@ -150,10 +137,9 @@ class _Controls:
         others = [shape for shape in self._shapes if shape.state != "cached"]
         samples = len(cached) * self._rounds + len(preloaded) * self._page_rounds
         samples += len(others) * len(self._io_methods) * self._page_rounds
-        self._run.record(controls=ControlsData((), (), ()))
         self._server.start({"io_method": _CACHED_METHOD})
         self._make_tables()
-        with self._run.terminal.progress(samples * len(CONTROL_ARMS)) as bar:
+        with self._run.terminal.progress(samples * len(ARMS)) as bar:
             for shape in cached:
                 self._measure_cached(shape, bar)
             for shape in preloaded:
@@ -177,15 +163,14 @@ class _Controls:
 
     def _measure_cached(self, shape: Shape, bar: ProgressBar) -> None:
         executions = max(1, shape.executions // self._divisor)
-        samples = []  # recorded together: no file is written between one and the next
+        trial, samples = trial_of(shape, _CACHED_METHOD), []
+        self._trials.begin(trial)
         with self._sessions(shape) as sessions:
             if shape.statements:
                 for connection in sessions.values():
                     _call(connection, shape, 0, executions)
-            evidence = verify_control(sessions, shape, _CACHED_METHOD)
-            _check_read(shape, evidence)
-            self._keep_evidence(evidence)
-            for number, arm in rotate(CONTROL_ARMS, self._rounds):
+            self._trials.add_check(trial, check_plans(sessions, shape))
+            for number, arm in rotate(_NAMES, self._rounds):
                 bar.describe(f"{shape.name}, {arm}")
                 first = number * executions
                 if shape.reset:
@@ -193,51 +178,50 @@ class _Controls:
                         connection.execute(shape.reset)
                     _call(sessions[arm], shape, first, 1)  # plans again
                 elapsed_ms = self._execute(sessions[arm], shape, arm, first + 1, executions)
-                samples.append(_cached_sample(shape, number, arm, executions, elapsed_ms))
+                samples.append(_sample(trial, number, arm, executions, elapsed_ms))
                 bar.advance()
-        self._keep(samples)
+        # Recorded together: no file is written between one and the next.
+        self._trials.add_samples(samples)
 
     def _measure_preloaded(self, shape: Shape, bar: ProgressBar) -> None:
         """As cached, but the server restarts before each sample, with the library or without."""
         executions = max(1, shape.executions // self._divisor)
-        samples = []
-        for number, arm in rotate(CONTROL_ARMS, self._page_rounds):
+        trial = trial_of(shape, _CACHED_METHOD)
+        self._trials.begin(trial)
+        for number, arm in rotate(_NAMES, self._page_rounds):
             bar.describe(f"{shape.name}, {arm}")
-            libraries = "" if arm == "not loaded" else LIBRARY
+            libraries = "" if arm == BARE else LIBRARY
             self._server.restart(
                 {"io_method": _CACHED_METHOD, "shared_preload_libraries": libraries}
             )
             with self._session(shape, arm) as connection:
-                _check_loaded(connection, shape, arm)
+                check_loaded(connection, shape, arm, wanted=arm != BARE)
                 self._execute(connection, shape, arm, 0, 3)
                 elapsed_ms = self._execute(connection, shape, arm, 3, executions)
-            samples.append(_cached_sample(shape, number, arm, executions, elapsed_ms))
+            self._trials.add_samples([_sample(trial, number, arm, executions, elapsed_ms)])
             bar.advance()
-        self._keep(samples)
 
     def _measure_pages(self, shape: Shape, io_method: str, bar: ProgressBar) -> None:
-        settings = {"io_method": io_method}
-        evidence = self._verify_pages(shape, settings)
-        self._keep_evidence(evidence)
-        for number, arm in rotate(CONTROL_ARMS, self._page_rounds):
+        settings, trial = {"io_method": io_method}, trial_of(shape, io_method)
+        self._trials.begin(trial)
+        self._check_pages(trial, shape, settings)
+        for number, arm in rotate(_NAMES, self._page_rounds):
             bar.describe(f"{shape.name}, {io_method}, {arm}")
             cold, elapsed_ms = self._sample_pages(shape, arm, settings)
-            sample = ControlSample(
-                shape.name, io_method, number, 0, arm, shape.executions, elapsed_ms, cold
-            )
-            self._keep([sample])
+            sample = _sample(trial, number, arm, shape.executions, elapsed_ms, cold)
+            self._trials.add_samples([sample])
             bar.advance()
 
-    def _verify_pages(self, shape: Shape, settings: dict[str, str]) -> ControlEvidence:
+    def _check_pages(self, trial: Trial, shape: Shape, settings: dict[str, str]) -> None:
         self._restart(shape, settings)
         with self._sessions(shape) as sessions:
-            evidence = verify_control(sessions, shape, settings["io_method"])
-        _check_read(shape, evidence)
-        share = self._resident_share(shape) if shape.state == "os-cached" else None
-        return replace(evidence, resident_share=share)
+            facts = check_plans(sessions, shape)
+        if shape.state == "os-cached":
+            facts["in the OS cache"] = f"{self._resident_share(shape):.1%}"
+        self._trials.add_check(trial, facts)
 
     def _sample_pages(
-        self, shape: Shape, arm: ControlArm, settings: dict[str, str]
+        self, shape: Shape, arm: str, settings: dict[str, str]
     ) -> tuple[ColdRecord | None, float]:
         """Taken again when the cache of the system was emptied meanwhile; LabError after that."""
         for _ in range(_ATTEMPTS):
@@ -258,7 +242,7 @@ class _Controls:
     def _restart(self, shape: Shape, settings: dict[str, str]) -> ColdRecord | None:
         """Empty shared buffers, and unless the data is to stay there, the cache of the system."""
         if shape.state == "cold":
-            return restart_cold(self._run, settings)
+            return self._run.restart_cold(settings)
         self._server.restart(settings)
         table = f"control_page_{shape.pages}"
         with self._server.connect() as connection:
@@ -270,23 +254,23 @@ class _Controls:
             touch_device(connection, self._server.data_directory, names)
         return None
 
-    def _session(self, shape: Shape, arm: ControlArm) -> psycopg.Connection[Any]:
+    def _session(self, shape: Shape, arm: str) -> psycopg.Connection[Any]:
         connection = self._server.connect(options=_options(shape, arm))
         for name, value in shape.settings.items():
             connection.execute(f"SET {name} = '{value}'")
         return connection
 
     @contextmanager
-    def _sessions(self, shape: Shape) -> Iterator[dict[ControlArm, psycopg.Connection[Any]]]:
+    def _sessions(self, shape: Shape) -> Iterator[dict[str, psycopg.Connection[Any]]]:
         """One of each arm, all open at once."""
         with ExitStack() as stack:
-            yield {arm: stack.enter_context(self._session(shape, arm)) for arm in CONTROL_ARMS}
+            yield {arm: stack.enter_context(self._session(shape, arm)) for arm in _NAMES}
 
     def _execute(
         self,
         connection: psycopg.Connection[Any],
         shape: Shape,
-        arm: ControlArm,
+        arm: str,
         first_number: int,
         executions: int,
     ) -> float:
@@ -295,30 +279,12 @@ class _Controls:
             return _call(connection, shape, first_number, executions)
         return self._connect(shape, arm, executions)
 
-    def _connect(self, shape: Shape, arm: ControlArm, count: int) -> float:
+    def _connect(self, shape: Shape, arm: str, count: int) -> float:
         """Milliseconds that so many connections take, one after the other."""
         started = time.perf_counter()
         for _ in range(count):
             self._server.connect(options=_options(shape, arm)).close()
         return (time.perf_counter() - started) * 1000
-
-    @property
-    def _data(self) -> ControlsData:
-        data = self._run.document.controls
-        assert data is not None
-        return data
-
-    def _keep_evidence(self, evidence: ControlEvidence) -> None:
-        self._run.terminal.log_only(f"{evidence.workload}, {evidence.io_method}")
-        self._run.record(controls=replace(self._data, evidence=(*self._data.evidence, evidence)))
-
-    def _keep(self, samples: Iterable[ControlSample]) -> None:
-        """Record samples, numbered."""
-        known = self._data.samples
-        numbered = (
-            replace(sample, sequence=number) for number, sample in enumerate(samples, len(known))
-        )
-        self._run.record(controls=replace(self._data, samples=(*known, *numbered)))
 
     def _resident_share(self, shape: Shape) -> float:
         """The share of the table in the OS cache."""
@@ -332,15 +298,41 @@ class _Controls:
             return resident_bytes(path) / path.stat().st_size
 
 
-def _cached_sample(
-    shape: Shape, number: int, arm: ControlArm, executions: int, elapsed_ms: float
-) -> ControlSample:
-    return ControlSample(
-        shape.name, _CACHED_METHOD, number, 0, arm, executions, elapsed_ms, cold=None
+def trial_of(shape: Shape, io_method: str) -> Trial:
+    """The library switched on against each of the other arms."""
+    scenario = Scenario((Factor("workload", shape.name), Factor("I/O method", io_method)))
+    return Trial(
+        scenario=scenario,
+        statement=";\n".join(shape.statements),
+        arms=ARMS,
+        questions=tuple(Question(scenario, name, (name,), (ON,)) for name in (BARE, OFF)),
+        server={"io_method": io_method},
+        cold=shape.state == "cold",
     )
 
 
-def _options(shape: Shape, arm: ControlArm) -> str:
+def _sample(
+    trial: Trial,
+    number: int,
+    arm: str,
+    executions: int,
+    elapsed_ms: float,
+    cold: ColdRecord | None = None,
+) -> Sample:
+    time_ms = elapsed_ms / executions
+    return Sample(
+        scenario=trial.scenario,
+        round=number,
+        sequence=0,
+        arm=arm,
+        time_ms=time_ms,
+        session_ms=(time_ms,),
+        executions=executions,
+        cold=cold,
+    )
+
+
+def _options(shape: Shape, arm: str) -> str:
     return (_PRELOADED_ARM_OPTIONS if shape.preloaded else _ARM_OPTIONS)[arm]
 
 
@@ -353,23 +345,3 @@ def _call(
     ).fetchone()
     assert row is not None
     return float(row[0])
-
-
-def _check_loaded(connection: psycopg.Connection[Any], shape: Shape, arm: ControlArm) -> None:
-    """LabError when the library is in a backend that should be without it, or the reverse."""
-    row = connection.execute(
-        "SELECT count(*) FROM pg_catalog.pg_settings WHERE name = 'pg_lookahead.enabled'"
-    ).fetchone()
-    assert row is not None
-    if (row[0] > 0) is (arm == "not loaded"):
-        raise LabError(f"control {shape.name}: the arm {arm!r} is not what it says", "Report this.")
-
-
-def _check_read(shape: Shape, evidence: ControlEvidence) -> None:
-    """LabError when cached data was read, or other data was not."""
-    blocks = evidence.shared_read_blocks
-    if (blocks > 0) if shape.state == "cached" else (blocks < _MIN_READ_SHARE * shape.pages):
-        raise LabError(
-            f"control {shape.name} read {blocks} blocks from outside shared buffers",
-            "Is another session at work on this server? Repeat the run.",
-        )

@@ -7,15 +7,15 @@ options, and one `Experiment`. Commands, help and lists of experiments come from
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lookahead.experiments.options import Option
+from lookahead.experiments.options import Flag, Option
 from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run, open_run
 from lookahead.render import Terminal
-from lookahead.results import Parameters
+from lookahead.results import OptionValue, Parameters
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -92,7 +92,7 @@ def run_experiment(
         open_run(
             placed,
             experiment.name,
-            _parameters(request, wanted),
+            _parameters(experiment, request, wanted),
             terminal,
             settings=experiment.settings(wanted),
             needed_bytes=needed,
@@ -103,18 +103,23 @@ def run_experiment(
         return run.path
 
 
-def _parameters(request: RunRequest, wanted: "DataclassInstance") -> Parameters:
-    values = asdict(wanted)
-    return Parameters(
-        size=request.size,
-        seed=request.seed,
-        repetitions=values["repetitions"],
-        pages=(),
-        limits=(),
-        heap_shares_percent=(),
-        io_methods=values.get("io_method", ()),
-        read_aheads_kb=values.get("read_ahead", ()),
-    )
+def _parameters(
+    experiment: Experiment[Any], request: RunRequest, wanted: "DataclassInstance"
+) -> Parameters:
+    """Values of options are kept as they are written on the command line."""
+    repetitions = vars(wanted)["repetitions"]
+    values = {
+        option.flag.removeprefix("--"): _written(option, vars(wanted)[option.name])
+        for option in experiment.options
+        if option.name != "repetitions"
+    }
+    return Parameters(request.size, request.seed, repetitions, values)
+
+
+def _written(option: Option, value: Any) -> OptionValue:
+    if isinstance(option.kind, Flag):
+        return bool(value)
+    return tuple(map(option.kind.show, value)) if option.is_list else option.kind.show(value)
 
 
 def duration_text(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 The table lies in the cache of the operating system and does not change. Each sample has a session
 of its own; before it the index of the last one is dropped and a checkpoint is made, so that no
-sample pays for another's writes. The pages of the first pair are compared, outside of LSN and
+sample pays for another's writes. The pages of the first round are compared, outside of LSN and
 checksum: a build that is faster and different is no success.
 """
 
@@ -16,14 +16,8 @@ from typing import Any
 import psycopg
 
 from lookahead.account import acting_as_owner
-from lookahead.build_comparisons import (
-    build_scenarios_of,
-    compare_validated_builds,
-    compare_workers,
-    peak_memory_share,
-)
-from lookahead.build_measurements import BuildSample, BuildScenario, IndexBuildData
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.index_build_keys import (
     INDEX_ROW_BYTES,
     KEYS,
@@ -35,15 +29,15 @@ from lookahead.experiments.index_build_keys import (
     make_table,
     vacuum,
 )
-from lookahead.experiments.index_build_pages import pages_sha256
-from lookahead.experiments.index_build_watch import BuildWatch
+from lookahead.experiments.index_build_watch import BuildWatch, pages_sha256
 from lookahead.experiments.request import IndexBuildRequest, Size
-from lookahead.experiments.runner import Run, open_run
-from lookahead.experiments.trials import alternate
+from lookahead.experiments.runner import Run, run_trials
+from lookahead.experiments.trials import Trial, Trials, alternate
+from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
 from lookahead.render import ProgressBar, Terminal
-from lookahead.results import Parameters
-from lookahead.scan_measurements import ARMS, Arm
 
+STOCK, OURS = "stock", "ours"
+ARMS = (arm_of(STOCK, ""), arm_of(OURS, "", "on"))
 DEFAULT_EXTEND_KB = 4096
 # Steps of extension are varied on these; elsewhere they would tell nothing new.
 _EXTEND_KEYS = ("bigint-random", "pgbench")
@@ -72,7 +66,7 @@ class SizeDefaults:
     workers: tuple[int, ...]
     memories_mb: tuple[int, ...]
     extends_kb: tuple[int, ...]
-    pairs: int
+    rounds: int
 
 
 _DEMO_KEYS = ("int-sorted", "bigint-random", "int-few", "text-c")
@@ -94,6 +88,36 @@ DEFAULTS: dict[Size, SizeDefaults] = {
 }
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """Under what an index is built: max_parallel_maintenance_workers, maintenance_work_mem in MB,
+    and the step in kB by which ours extends the new file."""
+
+    key: BuildKey
+    rows: int
+    workers: int
+    memory_mb: int
+    extend_kb: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """maintenance_work_mem in bytes."""
+        return self.memory_mb * 1024 * 1024
+
+    @property
+    def scenario(self) -> Scenario:
+        """The factors in the order in which they are shown."""
+        return Scenario(
+            (
+                Factor("key", self.key.name),
+                Factor("workers", str(self.workers)),
+                Factor("memory", f"{self.memory_mb} MB"),
+                Factor("step", f"{self.extend_kb} kB"),
+                Factor("rows", f"{self.rows:,}"),
+            )
+        )
+
+
 def run_index_build(
     request: IndexBuildRequest, terminal: Terminal, defaults: SizeDefaults | None = None
 ) -> Path:
@@ -102,27 +126,24 @@ def run_index_build(
     `defaults` replace those of the size.
     """
     wanted = _wanted(request, defaults or DEFAULTS[request.run.size])
-    parameters = Parameters(
-        size=request.run.size,
-        seed=request.run.seed,
-        repetitions=wanted.pairs,
-        pages=(),
-        limits=(),
-        heap_shares_percent=(),
-        io_methods=(),
-        read_aheads_kb=(),
-    )
     tables = len({KEYS[name].table for name in wanted.keys})
-    # The tables, the largest index, and both once more in the WAL.
-    needed = wanted.rows * 2 * (tables * ROW_BYTES + INDEX_ROW_BYTES)
-    with open_run(
-        request.run, "index-build", parameters, terminal, settings=_SETTINGS, needed_bytes=needed
-    ) as run:
-        _IndexBuild(run, wanted, explicit=request.keys is not None).measure()
-        path = run.path
-    if run.document.index_build:
-        _show(run.document.index_build, terminal)
-    return path
+    return run_trials(
+        request.run,
+        "index-build",
+        terminal,
+        lambda run: _IndexBuild(run, wanted, explicit=request.keys is not None).measure(),
+        rounds=wanted.rounds,
+        settings=_SETTINGS,
+        # The tables, the largest index, and both once more in the WAL.
+        needed_bytes=wanted.rows * 2 * (tables * ROW_BYTES + INDEX_ROW_BYTES),
+        values={
+            "key": wanted.keys,
+            "rows": wanted.rows,
+            "workers": wanted.workers,
+            "memory": tuple(f"{size}MB" for size in wanted.memories_mb),
+            "extend-size": tuple(f"{size}kB" for size in wanted.extends_kb),
+        },
+    )
 
 
 def _wanted(request: IndexBuildRequest, defaults: SizeDefaults) -> SizeDefaults:
@@ -133,20 +154,33 @@ def _wanted(request: IndexBuildRequest, defaults: SizeDefaults) -> SizeDefaults:
         workers=request.workers or defaults.workers,
         memories_mb=request.memories_mb or defaults.memories_mb,
         extends_kb=request.extends_kb or defaults.extends_kb,
-        pairs=request.repetitions or defaults.pairs,
+        rounds=request.repetitions or defaults.rounds,
     )
 
 
-def scenarios_for(key: BuildKey, wanted: SizeDefaults) -> Iterator[BuildScenario]:
+def conditions_for(key: BuildKey, wanted: SizeDefaults) -> Iterator[Conditions]:
     """The first value of every setting, then the further values of one setting at a time."""
-    first = BuildScenario(
-        key.name, wanted.rows, wanted.workers[0], wanted.memories_mb[0], wanted.extends_kb[0]
+    first = Conditions(
+        key, wanted.rows, wanted.workers[0], wanted.memories_mb[0], wanted.extends_kb[0]
     )
     yield first
     yield from (replace(first, workers=workers) for workers in wanted.workers[1:])
     yield from (replace(first, memory_mb=memory) for memory in wanted.memories_mb[1:])
     if key.name in _EXTEND_KEYS:
         yield from (replace(first, extend_kb=extend) for extend in wanted.extends_kb[1:])
+
+
+def trial_of(conditions: Conditions) -> Trial:
+    """One index by stock and by us; the server runs already."""
+    scenario = conditions.scenario
+    return Trial(
+        scenario=scenario,
+        statement=conditions.key.build,
+        arms=ARMS,
+        questions=(Question(scenario, STOCK, (STOCK,), (OURS,)),),
+        server={},
+        cold=False,
+    )
 
 
 class _IndexBuild:
@@ -157,6 +191,7 @@ class _IndexBuild:
         self._server = run.server
         self._wanted = wanted
         self._explicit = explicit
+        self._trials = Trials(run)
 
     def measure(self) -> None:
         """Make the tables, then take all samples."""
@@ -165,86 +200,87 @@ class _IndexBuild:
             self._run.record_settings(connection)
             connection.execute("CREATE EXTENSION pg_lookahead")
             keys = self._available(connection)
-            self._run.record(index_build=IndexBuildData((), (), ()))
-            scenarios = {key: list(scenarios_for(key, self._wanted)) for key in keys}
-            total = sum(map(len, scenarios.values())) * self._wanted.pairs * len(ARMS)
+            conditions = {key: list(conditions_for(key, self._wanted)) for key in keys}
+            total = sum(map(len, conditions.values())) * self._wanted.rounds * len(ARMS)
             with self._run.terminal.progress(total) as bar:
-                self._measure_tables(connection, scenarios, bar)
+                self._measure_tables(connection, conditions, bar)
 
     def _measure_tables(
         self,
         connection: psycopg.Connection[Any],
-        scenarios: dict[BuildKey, list[BuildScenario]],
+        conditions: dict[BuildKey, list[Conditions]],
         bar: ProgressBar,
     ) -> None:
         """Fresh keys come before the vacuum, pgbench's table last and alone on the disk."""
         seed = self._run.document.parameters.seed
-        own = {key: found for key, found in scenarios.items() if key.table == TABLE}
+        own = [key for key in conditions if key.table == TABLE]
         if own:
             bar.describe(f"making a table of {self._wanted.rows:,} rows")
-            table = make_table(connection, self._wanted.rows, seed)
-            self._run.record(index_build=replace(self._data, tables=(table,)))
+            self._trials.add_table(make_table(connection, self._wanted.rows, seed))
             for fresh in (True, False):
                 if not fresh:
                     vacuum(connection, TABLE)
                 for key in own:
                     if key.fresh is fresh:
-                        self._measure_key(connection, key, own[key], bar)
+                        self._measure_key(connection, conditions[key], bar)
             connection.execute(f"DROP TABLE {TABLE}")
-        for key in scenarios.keys() - own.keys():
+        for key in conditions.keys() - set(own):
             bar.describe(f"pgbench makes {self._wanted.rows:,} accounts")
-            table = make_pgbench_table(self._server, connection, self._wanted.rows)
-            self._run.record(index_build=replace(self._data, tables=(*self._data.tables, table)))
-            self._measure_key(connection, key, scenarios[key], bar)
+            self._trials.add_table(make_pgbench_table(self._server, connection, self._wanted.rows))
+            self._measure_key(connection, conditions[key], bar)
             connection.execute(f"DROP TABLE {PGBENCH_TABLE}")
 
     def _measure_key(
         self,
         connection: psycopg.Connection[Any],
-        key: BuildKey,
-        scenarios: list[BuildScenario],
+        conditions: list[Conditions],
         bar: ProgressBar,
     ) -> None:
-        for scenario in scenarios:
-            self._run.terminal.log_only(describe(scenario))
-            for pair, arm in alternate(ARMS, self._wanted.pairs):
-                bar.describe(f"{describe(scenario)}, {arm}")
-                self._add(self._sample(connection, key, scenario, pair, arm))
+        arms = {arm.name: arm for arm in ARMS}
+        for one in conditions:
+            self._trials.begin(trial_of(one))
+            for number, name in alternate(list(arms), self._wanted.rounds):
+                bar.describe(f"{describe(one)}, {name}")
+                self._add(self._sample(connection, one, number, arms[name]))
                 bar.advance()
 
     def _sample(
         self,
         connection: psycopg.Connection[Any],
-        key: BuildKey,
-        scenario: BuildScenario,
-        pair: int,
+        conditions: Conditions,
+        number: int,
         arm: Arm,
-    ) -> BuildSample:
+    ) -> Sample:
         """One build; the index is gone afterwards. `connection` watches it."""
+        key = conditions.key
         if key.command == "reindex":
             connection.execute(key.create)
         connection.execute("CHECKPOINT")
-        with self._server.connect() as builder:
-            _configure(builder, scenario, arm)
+        with connect_arm(self._server, arm) as builder:
+            _configure(builder, conditions)
             position = _value(builder, "SELECT pg_current_wal_insert_lsn()")
             with BuildWatch(connection, builder.info.backend_pid) as watch:
-                time_ms = _time(builder, key, scenario)
+                time_ms = round(_time(builder, conditions), 3)
             wal = f"SELECT pg_current_wal_insert_lsn() - '{position}'::pg_lsn"
-            wal_bytes = int(_value(builder, wal))
-            built = _count_builds(builder, key, arm)
-            sample = BuildSample(
-                scenario=scenario,
-                pair=pair,
-                sequence=len(self._data.samples),
-                arm=arm,
-                time_ms=round(time_ms, 3),
-                built_by_us=built,
-                wal_bytes=wal_bytes,
-                index_bytes=int(_value(builder, f"SELECT pg_relation_size('{key.index}')")),
-                peak_memory_bytes=watch.peak_memory_bytes,
-                workers_seen=watch.workers_seen,
-                phases=watch.phases,
-                pages_sha256=self._pages_sha256(builder, key.index) if pair == 0 else None,
+            counts = {
+                "wal_bytes": float(_value(builder, wal)),
+                "built_by_us": _count_builds(builder, key, arm),
+                "index_bytes": int(_value(builder, f"SELECT pg_relation_size('{key.index}')")),
+                "allowed_memory_bytes": conditions.memory_bytes,
+                "workers_seen": watch.workers_seen,
+            }
+            if watch.peak_memory_bytes is not None:
+                counts["peak_memory_bytes"] = watch.peak_memory_bytes
+            sample = Sample(
+                scenario=conditions.scenario,
+                round=number,
+                sequence=0,
+                arm=arm.name,
+                time_ms=time_ms,
+                session_ms=(time_ms,),
+                counts=counts,
+                phases_ms=watch.phases_ms,
+                sha256=self._pages_sha256(builder, key.index) if number == 0 else None,
             )
             builder.execute(key.drop)
         return sample
@@ -268,29 +304,22 @@ class _IndexBuild:
                 self._run.find("note", f"{key.name} is left out: {key.collation.missing}")
         return keys
 
-    @property
-    def _data(self) -> IndexBuildData:
-        data = self._run.document.index_build
-        assert data is not None
-        return data
-
-    def _add(self, sample: BuildSample) -> None:
-        """Keep a sample; LabError when its pages are not those of the pair's other arm."""
-        for other in self._data.samples:
-            same_pair = (other.scenario, other.pair) == (sample.scenario, sample.pair)
-            if same_pair and other.pages_sha256 != sample.pages_sha256:
+    def _add(self, sample: Sample) -> None:
+        """Keep a sample; LabError when its pages are not those of the round's other arm."""
+        for other in self._trials.data.samples:
+            same_round = (other.scenario, other.round) == (sample.scenario, sample.round)
+            if same_round and other.sha256 != sample.sha256:
                 raise LabError(
-                    f"pg_lookahead built other pages than stock: {describe(sample.scenario)}",
+                    f"pg_lookahead built other pages than stock: {sample.scenario.label}",
                     "This is a bug of pg_lookahead, report it.",
                 )
-        samples = (*self._data.samples, sample)
-        self._run.record(index_build=replace(self._data, samples=samples))
+        self._trials.add_samples([sample])
 
 
-def _time(connection: psycopg.Connection[Any], key: BuildKey, scenario: BuildScenario) -> float:
+def _time(connection: psycopg.Connection[Any], conditions: Conditions) -> float:
     """Build the index; the time in ms. Of a small table the median of several, the last is kept."""
-    times = []
-    for number in range(_SMALL_BUILDS if scenario.rows <= _SMALL_ROWS else 1):
+    key, times = conditions.key, []
+    for number in range(_SMALL_BUILDS if conditions.rows <= _SMALL_ROWS else 1):
         if number > 0 and key.command != "reindex":
             connection.execute(key.drop)
         started = monotonic()
@@ -299,13 +328,12 @@ def _time(connection: psycopg.Connection[Any], key: BuildKey, scenario: BuildSce
     return median(times)
 
 
-def _configure(connection: psycopg.Connection[Any], scenario: BuildScenario, arm: Arm) -> None:
+def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> None:
     for name, value in (
-        ("maintenance_work_mem", f"{scenario.memory_mb}MB"),
-        ("max_parallel_maintenance_workers", str(scenario.workers)),
-        ("min_parallel_table_scan_size", "8MB" if scenario.rows <= _SMALL_ROWS else "0"),
-        ("pg_lookahead.index_build_extend_size", f"{scenario.extend_kb}kB"),
-        ("pg_lookahead.enable_index_build", "on" if arm == "lookahead" else "off"),
+        ("maintenance_work_mem", f"{conditions.memory_mb}MB"),
+        ("max_parallel_maintenance_workers", str(conditions.workers)),
+        ("min_parallel_table_scan_size", "8MB" if conditions.rows <= _SMALL_ROWS else "0"),
+        ("pg_lookahead.index_build_extend_size", f"{conditions.extend_kb}kB"),
     ):
         connection.execute(f"SET {name} = '{value}'")
 
@@ -314,13 +342,13 @@ def _count_builds(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm) 
     """How many indexes the session's pg_lookahead has built; LabError unless the arm's own did."""
     row = connection.execute(_BUILT).fetchone()
     built, fallbacks = (int(row[0]), row[1]) if row else (0, {})
-    if arm == "lookahead" and built == 0:
+    if arm.library == "on" and built == 0:
         reasons = ", ".join(fallbacks) or "it was not asked"
         raise LabError(
             f"our path did not run: the index on {key.title} was left to stock ({reasons})",
             "docs/limitations.md says which indexes are; leave the key out.",
         )
-    if arm == "stock" and built:
+    if arm.library == "off" and built:
         raise LabError(
             "pg_lookahead built the index of the stock arm although it is switched off",
             "This is a bug of pg_lookahead, report it.",
@@ -334,28 +362,9 @@ def _value(connection: psycopg.Connection[Any], statement: str) -> Any:
     return row[0]
 
 
-def describe(scenario: BuildScenario) -> str:
+def describe(conditions: Conditions) -> str:
     """Such as "bigint, random: 0 workers, 512 MB, extended by 4096 kB"."""
     return (
-        f"{KEYS[scenario.key].title}: {scenario.workers} workers, {scenario.memory_mb} MB, "
-        f"extended by {scenario.extend_kb} kB"
+        f"{conditions.key.title}: {conditions.workers} workers, {conditions.memory_mb} MB, "
+        f"extended by {conditions.extend_kb} kB"
     )
-
-
-def _show(data: IndexBuildData, terminal: Terminal) -> None:
-    """The tables, and what was proved beside them."""
-    terminal.build_table(data.comparisons)
-    phases = compare_validated_builds(data.samples)
-    if phases:
-        terminal.build_phase_table(phases)
-    gains = compare_workers(data.samples)
-    if gains:
-        terminal.worker_gain_table(gains)
-    ours = [sample for sample in data.samples if sample.arm == "lookahead"]
-    indexes = len(build_scenarios_of(data.samples))
-    terminal.result(f"same pages: {indexes} indexes of both arms compared byte by byte: equal")
-    built = sum(sample.built_by_us for sample in ours)
-    terminal.result(f"path taken: {built} indexes in {len(ours)} samples were pg_lookahead's own")
-    share = peak_memory_share(ours)
-    if share is not None:
-        terminal.result(f"memory: at most {share:.1%} of maintenance_work_mem in our arm")

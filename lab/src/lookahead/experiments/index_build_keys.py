@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import psycopg
 
-from lookahead.build_measurements import BuildTable
 from lookahead.errors import LabError
+from lookahead.experiments.scan_table import BLOCK_BYTES
+from lookahead.measurements import Table
 from lookahead.server import PrivateServer
 
 TABLE = "lookahead_build"
@@ -136,7 +137,7 @@ KEYS = {key.name: key for key in _ALL}
 _HASH = "(hashint8extended(i, {seed} + {salt}) & 9223372036854775807)"
 
 
-def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> BuildTable:
+def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> Table:
     """Make and fill `lookahead_build`; not vacuumed, hint bits set."""
     started = time.monotonic()
     few, many, at, name = (_HASH.format(seed=seed, salt=salt) for salt in range(1, 5))
@@ -156,7 +157,7 @@ def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> Bui
 
 def make_pgbench_table(
     server: PrivateServer, connection: psycopg.Connection[Any], rows: int
-) -> BuildTable:
+) -> Table:
     """Let pgbench make its tables without keys, of at least one of its units."""
     started = time.monotonic()
     scale = max(rows // _ROWS_PER_SCALE, 1)
@@ -175,10 +176,17 @@ def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
         raise LabError(f'{pages - visible} pages of table "{table}" are not all-visible')
 
 
-def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> BuildTable:
+def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> Table:
     # Also brings the table into the cache of the operating system.
     rows, size = _row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
-    return BuildTable(table, rows, size, round(time.monotonic() - started, 1))
+    return Table(
+        name=table,
+        rows=rows,
+        pages=size // BLOCK_BYTES,
+        table_bytes=size,
+        index_bytes=0,
+        build_seconds=round(time.monotonic() - started, 1),
+    )
 
 
 def _row(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:

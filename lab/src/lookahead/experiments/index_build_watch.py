@@ -1,18 +1,28 @@
-"""Watches a build from beside: its phases and the memory of its processes."""
+"""What is seen of a build beside its time: phases, memory of its processes, the pages it made.
 
+Two builds of the same index differ legitimately in LSN and checksum, the first fields of
+`PageHeaderData` (storage/bufpage.h): where in the WAL a page was logged differs from build to
+build. All other bytes are determined by the table.
+"""
+
+import hashlib
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import psycopg
 
-from lookahead.build_measurements import BuildPhase
+from lookahead.errors import LabError
+from lookahead.experiments.scan_table import BLOCK_BYTES
 
 # Coarse enough to leave the processors to the build, fine enough for the shortest phases shown.
 _INTERVAL_S = 0.02
 _PREFIX = "building index: "
+_MASKED_BYTES = 10
+_READ_BYTES = 128 * BLOCK_BYTES
 _QUERY = """
     SELECT (SELECT phase FROM pg_stat_progress_create_index WHERE pid = %(pid)s),
            ARRAY(SELECT pid FROM pg_stat_activity WHERE leader_pid = %(pid)s)"""
@@ -69,9 +79,9 @@ class BuildWatch:
         return len(self._workers)
 
     @property
-    def phases(self) -> tuple[BuildPhase, ...]:
-        """Phases in the order in which they were first seen."""
-        return tuple(BuildPhase(name, round(time, 1)) for name, time in self._phases.items())
+    def phases_ms(self) -> dict[str, float]:
+        """Times in phases of pg_stat_progress_create_index, in the order in which they came."""
+        return {name: round(time_ms, 1) for name, time_ms in self._phases.items()}
 
     def _watch(self) -> None:
         last = time.monotonic()
@@ -90,3 +100,35 @@ class BuildWatch:
                 self._peak = max(self._peak, sum(sizes))
         except psycopg.Error as failure:  # raised again in the caller's thread
             self._failure = failure
+
+
+def blanked(pages: bytes) -> bytes:
+    """The pages with LSN and checksum set to zero; LabError when the last page is torn."""
+    if len(pages) % BLOCK_BYTES:
+        raise LabError(f"{len(pages)} bytes are no whole pages")
+    image = bytearray(pages)
+    for start in range(0, len(image), BLOCK_BYTES):
+        image[start : start + _MASKED_BYTES] = bytes(_MASKED_BYTES)
+    return bytes(image)
+
+
+def read_blanked(file: Path) -> Iterator[bytes]:
+    """The pages of a relation's main fork, all segments of it, in pieces.
+
+    A build writes past the shared buffers: the file holds all pages as soon as the statement ends.
+    """
+    number, segment = 0, file
+    while number == 0 or segment.exists():
+        with segment.open("rb", buffering=0) as opened:
+            while piece := opened.read(_READ_BYTES):
+                yield blanked(piece)
+        number += 1
+        segment = file.with_name(f"{file.name}.{number}")
+
+
+def pages_sha256(file: Path) -> str:
+    """SHA-256 of a relation's pages without LSN and checksum."""
+    digest = hashlib.sha256()
+    for piece in read_blanked(file):
+        digest.update(piece)
+    return digest.hexdigest()

@@ -16,10 +16,9 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
 from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import LatencyRequest, Size
-from lookahead.experiments.scan_scenarios import Patterns, SizeDefaults, wanted_patterns
+from lookahead.experiments.scan_statements import Patterns, SizeDefaults, wanted_patterns
 from lookahead.experiments.scan_table import table_bytes
 from lookahead.render import Terminal
-from lookahead.scan_measurements import DelayFacts
 
 # Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
 MIN_READS_AT_ONCE = 32
@@ -43,11 +42,19 @@ def run_latency(request: LatencyRequest, terminal: Terminal) -> Path:
         facts = _prove_overlap(device, terminal)
         device.make_file_system()
         on_device = replace(scans, run=replace(scans.run, directory=device.disk))
-        return measure_index_scans(on_device, "latency", defaults, patterns, terminal, facts)
+        return measure_index_scans(
+            on_device,
+            "latency",
+            defaults,
+            patterns,
+            terminal,
+            latency_us=request.latency_us,
+            facts=facts,
+        )
 
 
-def _prove_overlap(device: DelayDevice, terminal: Terminal) -> DelayFacts:
-    """LabError unless the device serves enough reads at once."""
+def _prove_overlap(device: DelayDevice, terminal: Terminal) -> dict[str, str]:
+    """What is to be known of the device; LabError unless it serves enough reads at once."""
     overlap = probe_overlap(device.loop, _PROBE_DEPTH, _PROBE_SECONDS)
     rates = (
         f"{overlap.single_reads_per_s:,.0f} reads/s one at a time, "
@@ -62,11 +69,7 @@ def _prove_overlap(device: DelayDevice, terminal: Terminal) -> DelayFacts:
             status=ExitStatus.ENVIRONMENT,
         )
     terminal.step(f"device with {device.latency_us} us added: {rates}")
-    return DelayFacts(
-        latency_us=device.latency_us,
-        size_bytes=device.size_bytes,
-        engine=fio.PROGRAM,
-        depth=overlap.depth,
-        single_reads_per_s=overlap.single_reads_per_s,
-        deep_reads_per_s=overlap.deep_reads_per_s,
-    )
+    return {
+        "added latency": f"{device.latency_us} us on each read, content in memory",
+        "reads at once": f"{rates} ({fio.PROGRAM})",
+    }

@@ -17,7 +17,7 @@ def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
     try:
         statement = cast(Any, document)[0]
         top: Node = statement["Plan"]
-        nodes = list(_nodes(top))
+        nodes = list(nodes_of(top))
         node = next((one for one in nodes if one["Node Type"] == plan), None)
         if node is None:
             raise LabError(
@@ -86,11 +86,11 @@ def check_node(evidence: NodeEvidence, arm: Arm) -> None:
         )
 
 
-def _nodes(node: Node) -> Iterator[Node]:
+def nodes_of(node: Node) -> Iterator[Node]:
     """The node and all below it, parents first."""
     yield node
     for child in node.get("Plans", ()):
-        yield from _nodes(child)
+        yield from nodes_of(child)
 
 
 def _total(node: Node, name: str) -> int:

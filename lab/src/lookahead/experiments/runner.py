@@ -3,7 +3,7 @@
     with open_run(request, "index-scan", ...) as run:
         run.server.start()
         ...
-        run.record(index_scan=data)
+        run.record(measurements=data)
 
 The result file is claimed before anything expensive happens. However the block ends, the server is
 gone afterwards and the file holds what was measured; without a single sample it is removed.
@@ -21,7 +21,6 @@ from typing import Any, Literal
 import psycopg
 
 import lookahead
-from lookahead.build_comparisons import compare_builds
 from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold
 from lookahead.comparisons import compare
 from lookahead.data_place import check_can_be_cold, check_place
@@ -32,19 +31,20 @@ from lookahead.experiments.request import RunRequest
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
+from lookahead.measurements import ColdRecord, Measurements
 from lookahead.postmasters import check_undisturbed
 from lookahead.render import Terminal
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
     Finding,
+    OptionValue,
     Parameters,
     ResultDocument,
     ResultFile,
     Software,
     now_text,
 )
-from lookahead.scan_comparisons import compare_controls, compare_scans
 from lookahead.server import PrivateServer
 
 # A load average above this share of the processors disturbs the figures; arbitrary.
@@ -101,10 +101,45 @@ class Run:
         finding = Finding(level, text, advice)
         self.record(findings=(*self.document.findings, finding))
 
+    def restart_cold(self, settings: Mapping[str, str]) -> ColdRecord:
+        """Stop the server, empty the cache, start it with `settings`; what was resident."""
+        evidence = self.server.cold_restart(settings)
+        return ColdRecord(
+            method=evidence.method,
+            resident_bytes_before=evidence.resident_bytes_before,
+            resident_bytes_after=evidence.resident_bytes_after,
+            files=evidence.files,
+            total_bytes=evidence.total_bytes,
+            is_cold=evidence.is_cold,
+        )
+
     def record_settings(self, connection: psycopg.Connection[Any]) -> None:
         """Keep the settings in effect that differ from their defaults."""
         rows = connection.execute(_SETTINGS_QUERY).fetchall()
         self.record(settings={name: str(value) for name, value in rows})
+
+
+def run_trials(
+    request: RunRequest,
+    experiment: str,
+    terminal: Terminal,
+    measure: Callable[[Run], None],
+    *,
+    rounds: int,
+    settings: Mapping[str, str],
+    needed_bytes: int,
+    values: Mapping[str, OptionValue],
+) -> Path:
+    """Let `measure` fill the result; returns its path. Raises LabError.
+
+    `settings` are those of every start of the server, `values` those of the experiment's options.
+    """
+    parameters = Parameters(request.size, request.seed, rounds, dict(values))
+    with open_run(
+        request, experiment, parameters, terminal, settings=settings, needed_bytes=needed_bytes
+    ) as run:
+        measure(run)
+        return run.path
 
 
 @contextmanager
@@ -219,11 +254,8 @@ def _new_document(
         settings={},
         parameters=parameters,
         findings=(),
-        delay_device=None,
-        index_scan=None,
-        controls=None,
-        index_build=None,
-        trials=None,
+        facts={},
+        measurements=Measurements(),
     )
 
 
@@ -276,20 +308,8 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
         file.discard()
         return
     seed = document.parameters.seed
-    if document.index_scan:
-        compared = compare_scans(document.index_scan.samples, seed)
-        scans = replace(document.index_scan, comparisons=compared)
-        document = replace(document, index_scan=scans)
-    if document.controls:
-        ratios = compare_controls(document.controls.samples, seed)
-        document = replace(document, controls=replace(document.controls, comparisons=ratios))
-    if document.index_build:
-        builds = document.index_build
-        compared_builds = compare_builds(builds.samples, seed)
-        document = replace(document, index_build=replace(builds, comparisons=compared_builds))
-    if document.trials:
-        answers = compare(document.trials, seed)
-        document = replace(document, trials=replace(document.trials, comparisons=answers))
+    answers = compare(document.measurements, seed)
+    document = replace(document, measurements=replace(document.measurements, comparisons=answers))
     if ending == "complete":
         document = replace(document, status="complete", finished_at=now_text())
     else:
@@ -302,7 +322,4 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 
 def _samples(document: ResultDocument) -> int:
-    if document.trials:
-        return len(document.trials.samples) + len(document.trials.lookups)
-    data = document.index_scan or document.controls or document.index_build
-    return len(data.samples) if data else 0
+    return len(document.measurements.samples) + len(document.measurements.lookups)

@@ -15,7 +15,7 @@ import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
-from lookahead.scan_measurements import TableFacts
+from lookahead.measurements import Table
 
 BLOCK_BYTES = 8192
 TABLE = "lookahead_scan"
@@ -24,7 +24,6 @@ INDEX = "lookahead_scan_k"
 # of 700 bytes makes tuples of 740 bytes, of which 11 fit into 8192 - 24 and a twelfth does not.
 PAD_BYTES = 700
 ROWS_PER_PAGE = 11
-ROW_BYTES = 24 + 4 + 4 + 4 + PAD_BYTES
 _READ_BYTES = 1 << 20
 
 
@@ -34,7 +33,7 @@ def table_bytes(pages: int) -> int:
     return pages * BLOCK_BYTES + int(pages * ROWS_PER_PAGE * index_entry_bytes)
 
 
-def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> TableFacts:
+def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> Table:
     """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
 
     Afterwards every page is all-visible and written out: scans of it write nothing.
@@ -62,11 +61,10 @@ def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> T
             f"instead of {pages} pages and {rows} rows",
             "Does this server have another block size or row layout than 8 kB and 64 bit?",
         )
-    return TableFacts(
+    return Table(
+        name=TABLE,
         rows=rows,
         pages=pages,
-        rows_per_page=ROWS_PER_PAGE,
-        row_bytes=ROW_BYTES,
         table_bytes=found[3],
         index_bytes=found[4],
         build_seconds=round(time.monotonic() - started, 1),

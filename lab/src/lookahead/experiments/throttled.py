@@ -24,9 +24,9 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.request import Size, ThrottledRequest
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, run_trials
 from lookahead.experiments.tables import SCAN_SETTINGS
-from lookahead.experiments.trials import Trial, Trials, run_trials
+from lookahead.experiments.trials import Trial, Trials
 from lookahead.janitor import processes_in
 from lookahead.measurements import Factor, Question, Reference, Scenario
 from lookahead.render import Terminal
@@ -77,7 +77,7 @@ def run_throttled(request: ThrottledRequest, terminal: Terminal) -> Path:
         rounds=wanted.rounds,
         settings=SCAN_SETTINGS,
         needed_bytes=needed_bytes(wanted.table_pages),
-        io_methods=wanted.io_methods,
+        values={"pages-share": wanted.shares, "io-method": wanted.io_methods},
     )
 
 

@@ -16,11 +16,10 @@ of two rounds, was half as slow again the second time.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from threading import Barrier, Thread
 from typing import Any, TypeVar
@@ -31,11 +30,11 @@ from lookahead.device.io_sampler import IoSampler
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
 from lookahead.experiments.node_evidence import check_node, parse_node
-from lookahead.experiments.request import RunRequest
-from lookahead.experiments.runner import Run, open_run
+from lookahead.experiments.runner import Run
 from lookahead.machine import backend_cpu_ms
 from lookahead.measurements import (
     Arm,
+    Check,
     ColdRecord,
     Digest,
     LookupSample,
@@ -47,13 +46,15 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
-from lookahead.render import ProgressBar, Terminal
-from lookahead.render_trials import trial_tables
-from lookahead.results import Parameters
+from lookahead.render import ProgressBar
 
 EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
 # The option is the library's: without the library EXPLAIN refuses it.
 _STOCK_EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
+
+# The share of pages that must have come through look-ahead. The first rows of a scan are returned
+# by stock's code, so it is never all of them.
+MIN_PREFETCHED_SHARE = 0.9
 
 ArmT = TypeVar("ArmT", bound=str)
 ResultT = TypeVar("ResultT")
@@ -74,12 +75,21 @@ def explain_trial(
 
 
 @dataclass(frozen=True)
+class Statement:
+    """SQL, and what is known of it beside its text: see `Sample.counts`."""
+
+    sql: str
+    counts: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Trial:
     """A scenario with its statement and arms.
 
     `statements` replace the statement in the arms that they name; `sessions` are the statements of
-    several sessions at once. `server` are settings of the server's start. `rows` are what each
-    arm's scan must return and `pages` what a bitmap must have, None where that is not known. Not
+    several sessions at once; `rounds` those of the rounds, one for each. `server` are settings of
+    the server's start. `rows` are what each arm's scan must return and `pages` what a bitmap must
+    have, None where that is not known; of `prefetched` pages our arm must ask for nearly all. Not
     `cold`: the server runs already, and its data is cached. `compared` are the arms whose rows are
     received and compared first. `execute` takes a sample. `surroundings` are entered while the
     trial is measured, such as a changed read-ahead.
@@ -96,17 +106,26 @@ class Trial:
     references: tuple[Reference, ...] = ()
     cold: bool = True
     sessions: tuple[str, ...] = ()
+    rounds: tuple[Statement, ...] = ()
+    prefetched: int = 0
+    keeps_timeline: bool = False
     compared: tuple[str, ...] = ()
     execute: Execute = explain_trial
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def statement_of(self, arm: Arm) -> str:
-        """What the arm executes."""
+    def rounds_of(self, usual: int) -> int:
+        """How many rounds are measured, where `usual` is how many without statements of its own."""
+        return len(self.rounds) or usual
+
+    def statement_of(self, arm: Arm, number: int = 0) -> str:
+        """What the arm executes in a round, counted from 0."""
+        if self.rounds:
+            return self.rounds[number].sql
         return self.statements.get(arm.name, self.statement)
 
-    def statements_of(self, arm: Arm) -> tuple[str, ...]:
-        """What each session of the arm executes."""
-        return self.sessions or (self.statement_of(arm),)
+    def statements_of(self, arm: Arm, number: int) -> tuple[str, ...]:
+        """What each session of the arm executes in a round."""
+        return self.sessions or (self.statement_of(arm, number),)
 
 
 def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
@@ -137,15 +156,11 @@ class Trials:
         self._run = run
         self._on_start = on_start
         self._device = run.device.name if run.device else None
-        if run.document.trials is None:
-            run.record(trials=Measurements())
 
     @property
     def data(self) -> Measurements:
         """What was recorded so far."""
-        data = self._run.document.trials
-        assert data is not None
-        return data
+        return self._run.document.measurements
 
     def add_table(self, table: Table) -> None:
         """Record a table."""
@@ -153,11 +168,11 @@ class Trials:
 
     def measure_all(self, trials: Sequence[Trial], rounds: int) -> None:
         """All samples of all trials, recorded one by one, with a bar of the progress."""
-        total = sum(len(trial.arms) for trial in trials) * rounds
+        total = sum(len(trial.arms) * trial.rounds_of(rounds) for trial in trials)
         with self._run.terminal.progress(total) as bar:
             for trial in trials:
                 with trial.surroundings():
-                    self._measure(trial, rounds, bar)
+                    self._measure(trial, trial.rounds_of(rounds), bar)
 
     def _measure(self, trial: Trial, rounds: int, bar: ProgressBar) -> None:
         if trial.compared:
@@ -172,11 +187,13 @@ class Trials:
             bar.advance()
 
     def begin(self, trial: Trial) -> None:
-        """Record what is about to be measured: arms, questions, references."""
+        """Record what is about to be measured: arms, questions, statement, references."""
         known = {arm.name for arm in self.data.arms}
+        statement = {trial.scenario.label: trial.statement} if trial.statement else {}
         self._record(
             arms=(*self.data.arms, *(arm for arm in trial.arms if arm.name not in known)),
             questions=(*self.data.questions, *trial.questions),
+            statements={**self.data.statements, **statement},
             references=(*self.data.references, *trial.references),
         )
         self._run.terminal.log_only(trial.scenario.label)
@@ -186,6 +203,8 @@ class Trials:
         found = {}
         for arm in arms:
             with connect_arm(self._run.server, arm) as connection:
+                if arm.plan:  # the arm's own code is about to return the rows
+                    explain_trial(connection, trial.statement_of(arm), arm)
                 found[arm.name] = digest_rows(connection, trial.statement_of(arm), ordered=ordered)
         if len(set(found.values())) != 1:
             raise LabError(
@@ -199,15 +218,22 @@ class Trials:
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
         """Restart the server with these settings and an empty cache."""
-        record = restart_cold(self._run, settings)
+        record = self._run.restart_cold(settings)
         if self._on_start:
             self._on_start()
         return record
 
-    def add_sample(self, sample: Sample) -> None:
-        """Keep a sample, numbered."""
-        numbered = replace(sample, sequence=len(self.data.samples))
-        self._record(samples=(*self.data.samples, numbered))
+    def add_check(self, trial: Trial, facts: Mapping[str, str]) -> None:
+        """Keep what was verified of a trial."""
+        self._record(checks=(*self.data.checks, Check(trial.scenario, dict(facts))))
+
+    def add_samples(self, samples: Iterable[Sample]) -> None:
+        """Keep samples, numbered."""
+        known = self.data.samples
+        numbered = (
+            replace(sample, sequence=number) for number, sample in enumerate(samples, len(known))
+        )
+        self._record(samples=(*known, *numbered))
 
     def add_lookups(self, sample: LookupSample) -> None:
         """Keep a sample of lookups, numbered."""
@@ -216,7 +242,7 @@ class Trials:
 
     def _sample(self, trial: Trial, arm: Arm, number: int) -> None:
         cold = self.cool(trial.server) if trial.cold else None
-        statements = trial.statements_of(arm)
+        statements = trial.statements_of(arm, number)
         with ExitStack() as sessions:
             connections = [
                 sessions.enter_context(connect_arm(self._run.server, arm)) for _ in statements
@@ -233,25 +259,27 @@ class Trials:
         times = tuple(one.time_ms for one in done)
         evidence = done[0].evidence
         if evidence is not None:
-            _check_counts(trial, arm, evidence)
+            check_counts(trial, arm, evidence)
         spent = [one.cpu_ms for one in done if one.cpu_ms is not None]
-        self.add_sample(
-            Sample(
-                scenario=trial.scenario,
-                round=number,
-                sequence=0,
-                arm=arm.name,
-                time_ms=fmean(times),
-                session_ms=times,
-                evidence=evidence,
-                backend_cpu_ms=sum(spent) if len(spent) == len(done) else None,
-                cold=cold,
-                use=sampler.timeline().overall(),
-            )
+        timeline = sampler.timeline()
+        sample = Sample(
+            scenario=trial.scenario,
+            round=number,
+            sequence=0,
+            arm=arm.name,
+            time_ms=fmean(times),
+            session_ms=times,
+            evidence=evidence,
+            backend_cpu_ms=sum(spent) if len(spent) == len(done) else None,
+            cold=cold,
+            use=timeline.overall(),
+            timeline=timeline if trial.keeps_timeline else None,
+            counts=dict(trial.rounds[number].counts) if trial.rounds else {},
         )
+        self.add_samples([sample])
 
     def _record(self, **changes: Any) -> None:
-        self._run.record(trials=replace(self.data, **changes))
+        self._run.record(measurements=replace(self.data, **changes))
 
 
 @dataclass(frozen=True)
@@ -309,7 +337,7 @@ def warm_up(connection: psycopg.Connection[Any], statement: str, arm: Arm) -> No
         connection.execute(f"EXPLAIN {statement}")
 
 
-def _check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
+def check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
     """LabError when the arm returned other rows than there are, or its bitmap had other pages."""
     found = {"rows": (evidence.rows, trial.rows)}
     if arm.plan == BITMAP_SCAN:
@@ -321,6 +349,13 @@ def _check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
                 f"for {trial.scenario.label}",
                 "This is a bug, report it.",
             )
+    asked = evidence.lookahead.prefetched_blocks
+    if arm.library == "on" and asked < MIN_PREFETCHED_SHARE * trial.prefetched:
+        raise LabError(
+            f"our path did not run: only {asked} of {trial.prefetched} pages came through "
+            "look-ahead",
+            "Is pg_lookahead.prefetch_distance or a memory limit set?",
+        )
 
 
 def digest_rows(
@@ -341,51 +376,3 @@ def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[A
     # far ahead, and would not compare the path that is measured.
     with connection.cursor() as cursor:
         yield from cursor.stream(query.encode(), binary=True)
-
-
-def run_trials(
-    request: RunRequest,
-    experiment: str,
-    terminal: Terminal,
-    measure: Callable[[Run], None],
-    *,
-    rounds: int,
-    settings: Mapping[str, str],
-    needed_bytes: int,
-    io_methods: tuple[str, ...] = (),
-    read_aheads_kb: tuple[int, ...] = (),
-) -> Path:
-    """Let `measure` fill the result, show it; returns its path. Raises LabError.
-
-    `settings` are those of every start of the server.
-    """
-    parameters = Parameters(
-        size=request.size,
-        seed=request.seed,
-        repetitions=rounds,
-        pages=(),
-        limits=(),
-        heap_shares_percent=(),
-        io_methods=io_methods,
-        read_aheads_kb=read_aheads_kb,
-    )
-    with open_run(
-        request, experiment, parameters, terminal, settings=settings, needed_bytes=needed_bytes
-    ) as run:
-        measure(run)
-        path = run.path
-    terminal.tables(trial_tables(run.document.trials))
-    return path
-
-
-def restart_cold(run: Run, settings: Mapping[str, str]) -> ColdRecord:
-    """Stop, empty the cache, start with `settings`; what was resident."""
-    evidence = run.server.cold_restart(settings)
-    return ColdRecord(
-        method=evidence.method,
-        resident_bytes_before=evidence.resident_bytes_before,
-        resident_bytes_after=evidence.resident_bytes_after,
-        files=evidence.files,
-        total_bytes=evidence.total_bytes,
-        is_cold=evidence.is_cold,
-    )

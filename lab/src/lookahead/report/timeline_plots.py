@@ -11,12 +11,12 @@ from statistics import median
 
 from markupsafe import Markup
 
+from lookahead.comparisons import samples_of
 from lookahead.device.counters import Rates
 from lookahead.device.io_sampler import Timeline
+from lookahead.measurements import Sample, Scenario
 from lookahead.render import milliseconds, number_text
-from lookahead.report.scan_plots import samples_of
 from lookahead.report.svg import Canvas, Point, Scale, nice_ceiling, time_text
-from lookahead.scan_measurements import ARMS, ScanSample, Scenario
 
 _WIDTH = 760
 _LEFT, _GAP = 60, 30
@@ -26,7 +26,8 @@ _MAX_SLICES = 60
 # Processor ticks come every 10 ms: in shorter slices a share is mostly rounding.
 _MIN_SLICE_MS = 50.0
 _CPU_KINDS = ("user", "system", "iowait")
-_ARM_TITLES = {"stock": "stock", "lookahead": "pg_lookahead"}
+_ARMS = {"stock": "stock", "ours": "pg_lookahead"}
+_KINDS = ("stock", "lookahead")  # style classes
 
 
 @dataclass(frozen=True)
@@ -58,24 +59,25 @@ def slices_of(timeline: Timeline) -> list[Slice]:
     ]
 
 
-def median_sample(samples: Sequence[ScanSample]) -> ScanSample:
+def median_sample(samples: Sequence[Sample]) -> Sample:
     """The sample whose time is nearest to the median; ValueError when there is none."""
-    centre = median(sample.evidence.execution_ms for sample in samples)
-    return min(samples, key=lambda sample: abs(sample.evidence.execution_ms - centre))
+    centre = median(sample.time_ms for sample in samples)
+    return min(samples, key=lambda sample: abs(sample.time_ms - centre))
 
 
-def timeline_plot(samples: Sequence[ScanSample], scenario: Scenario, title: str) -> Markup | None:
-    """The plot of one scenario; None unless both arms were measured."""
-    arms = [samples_of(samples, scenario, arm) for arm in ARMS]
+def timeline_plot(samples: Sequence[Sample], scenario: Scenario, title: str) -> Markup | None:
+    """The plot of one scenario; None unless both arms were measured over time."""
+    watched = [sample for sample in samples if sample.timeline is not None]
+    arms = [samples_of(watched, scenario, arm) for arm in _ARMS]
     if not all(arms):
         return None
     shown = [median_sample(chosen) for chosen in arms]
-    slices = [slices_of(sample.timeline) for sample in shown]
+    slices = [slices_of(sample.timeline) for sample in shown if sample.timeline is not None]
     canvas = Canvas(_WIDTH, _TOP + 3 * (_ROW_HEIGHT + _ROW_GAP) + 6, f"{title}: over time")
     end_ms = max(pieces[-1].end_ms for pieces in slices)
     for column, sample in enumerate(shown):
-        name = _ARM_TITLES[sample.arm]
-        time = milliseconds(sample.evidence.execution_ms)
+        name = _ARMS[sample.arm]
+        time = milliseconds(sample.time_ms)
         canvas.text((_x_scale(column, end_ms)(0), 16), f"{name}, {time}", "heading")
     _line_row(canvas, 0, "read requests / s", slices, end_ms, lambda rates: rates.reads_per_s)
     _line_row(canvas, 1, "mean queue depth", slices, end_ms, lambda rates: rates.queue_depth)
@@ -111,7 +113,7 @@ def _line_row(
         for piece in pieces:
             y = y_scale(value(piece.rates))
             points += [(x_scale(piece.start_ms), y), (x_scale(piece.end_ms), y)]
-        canvas.polyline(points, f"series {ARMS[column]}")
+        canvas.polyline(points, f"series {_KINDS[column]}")
 
 
 def _cpu_row(canvas: Canvas, row: int, slices: Sequence[Sequence[Slice]], end_ms: float) -> None:

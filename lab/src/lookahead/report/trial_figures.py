@@ -43,6 +43,7 @@ class TrialFigures:
     lookups: TextTable | None
     references: TextTable | None
     evidence: TextTable
+    checks: TextTable | None
     arms: TextTable
     rows_compared: int
 
@@ -67,6 +68,7 @@ def trial_figures(data: Measurements, comparisons: Sequence[Comparison]) -> Tria
         lookups=_lookups(data.lookups) if data.lookups else None,
         references=_references(data) if data.references else None,
         evidence=_evidence(data.samples),
+        checks=_checks(data) if data.checks else None,
         arms=_arms(data),
         rows_compared=sum(digest.rows for digest in data.digests),
     )
@@ -147,6 +149,16 @@ def _lookups(samples: Sequence[LookupSample]) -> TextTable:
             )
     heads = ("scenario", "arm", "sessions", "lookups/s", "p50", "p99")
     return TextTable(heads, tuple(rows), 2)
+
+
+def _checks(data: Measurements) -> TextTable:
+    """What was verified of each scenario before it was measured."""
+    names = tuple(dict.fromkeys(name for check in data.checks for name in check.facts))
+    rows = tuple(
+        (check.scenario.label, *(check.facts.get(name, "-") for name in names))
+        for check in data.checks
+    )
+    return TextTable(("scenario", *names), rows, 1 + len(names))
 
 
 def _arms(data: Measurements) -> TextTable:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lookahead.comparisons import compare
-from lookahead.decoding import DecodingError, decode
+from lookahead.decoding import DecodingError, decode, json_schema
 from lookahead.errors import ExitStatus, LabError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import Measurements
@@ -182,6 +182,12 @@ def parse_result(text: str, name: str) -> ResultDocument:
         finding = Finding("warning", what, "Read it with the lookahead that wrote it.")
         document = replace(document, findings=(*document.findings, finding))
     return document
+
+
+def result_schema() -> str:
+    """The JSON Schema of result files as text; docs/result-schema.json is that."""
+    title = {"title": f"Result file of lookahead, schema version {SCHEMA_VERSION}"}
+    return json.dumps({**title, **json_schema(ResultDocument)}, indent=1, ensure_ascii=False)
 
 
 def is_newer(document: ResultDocument) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lab.outcome import run_command
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import ExitStatus, LabError
 from lookahead.results import (
@@ -19,6 +20,7 @@ from lookahead.results import (
     encode,
     parse_result,
     read_result,
+    result_schema,
     write_atomically,
 )
 
@@ -141,6 +143,64 @@ def test_unreadable(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(LabError, match="it is not text"):
         read_result(tmp_path / "binary.json")
+
+
+def test_published_schema() -> None:
+    published = Path(__file__).parents[3] / "docs" / "result-schema.json"
+    assert run_command("report", "--schema").stdout == published.read_text(), (
+        "write it again: lookahead report --schema > docs/result-schema.json"
+    )
+
+
+def test_schema_describes_what_is_written(
+    recorded: ResultDocument, controls_document: ResultDocument
+) -> None:
+    schema = json.loads(result_schema())
+    for document in (recorded, controls_document):
+        value = json.loads(encode(document))
+        _check(schema, schema, value)
+        _check(schema, schema, {**value, "later": 1})
+        for wrong in (
+            {**value, "status": "odd"},
+            {**value, "settings": {"jit": True}},
+            {**value, "command": None},
+            {name: value[name] for name in value if name != "machine"},
+        ):
+            with pytest.raises(AssertionError):
+                _check(schema, schema, wrong)
+
+
+_TYPES = {
+    **{"object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,)},
+    **{"integer": (int,), "number": (int, float), "null": (type(None),)},
+}
+
+
+def _check(whole: dict[str, Any], schema: dict[str, Any], value: Any) -> None:
+    """What of JSON Schema ours has: the value is as it says."""
+    if "$ref" in schema:
+        _check(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]], value)
+    elif "anyOf" in schema:
+        assert any(_fits(whole, member, value) for member in schema["anyOf"])
+    elif "enum" in schema:
+        assert value in schema["enum"]
+    else:
+        assert type(value) in _TYPES[schema["type"]]
+        for item in value if "items" in schema else ():
+            _check(whole, schema["items"], item)
+        assert set(schema.get("required", ())) <= set(value if schema.get("required") else ())
+        for name in value if schema["type"] == "object" else ():
+            known = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+            if known is not None:
+                _check(whole, known, value[name])
+
+
+def _fits(whole: dict[str, Any], schema: dict[str, Any], value: Any) -> bool:
+    try:
+        _check(whole, schema, value)
+    except AssertionError:
+        return False
+    return True
 
 
 @dataclasses.dataclass(frozen=True)

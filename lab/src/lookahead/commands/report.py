@@ -12,7 +12,15 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.render import Terminal
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
-from lookahead.results import is_newer, parse_result, read_text, schema_of
+from lookahead.results import is_newer, parse_result, read_text, result_schema, schema_of
+
+
+def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the schema and end, whatever else was asked for."""
+    if wanted and not context.resilient_parsing:
+        command_context: CommandContext = context.obj
+        command_context.terminal.raw(result_schema())
+        context.exit()
 
 
 @click.command()
@@ -24,6 +32,14 @@ from lookahead.results import is_newer, parse_result, read_text, schema_of
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The page to write; replaced if it exists. Default: the first result's name with .html.",
+)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_schema,
+    help="Print the JSON Schema of result files, and nothing else.",
 )
 @pass_command_context
 def report(context: CommandContext, results: tuple[Path, ...], output: Path | None) -> None:

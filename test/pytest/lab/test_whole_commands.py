@@ -323,7 +323,7 @@ def test_a_disk_of_its_own_is_not_made_in_memory(tmp_path: Path, disk: Path) -> 
     output = tmp_path / "results"
     with mounted(disk / "memory", "size=2g") as place:
         outcome = run_command(
-            *("run", "seq-scan", "--demo", "--own-disk", "--part", "scan", "--table-mb", "1"),
+            *("run", "seq-scan", "--demo", "--own-disk", "--part", "scan", "--table-size", "1MB"),
             *("--directory", place, "--output", output, *_PG_CONFIG),
         )
         assert list(place.iterdir()) == []

@@ -68,8 +68,9 @@ setup:
 demo: setup    ## see stock PostgreSQL and pg_lookahead run a cold index scan
 	@cd $(TOP) && .venv/bin/lookahead run index-scan --demo $(SERVER_OPTION)
 
-test: setup    ## all tests on a private server; TEST=name picks one
-	@$(PYTHON) $(TOP)/tools/run_tests.py $(SERVER_OPTION) $(if $(TEST),--test '$(TEST)')
+test: setup    ## all tests on private servers; TEST=name picks one, ROOMS="server tools" folders of them
+	@$(PYTHON) $(TOP)/tools/run_tests.py $(SERVER_OPTION) $(if $(TEST),--test '$(TEST)') \
+	  $(if $(ROOMS),--rooms '$(ROOMS)') $(if $(PROCESSES),--processes $(PROCESSES))
 
 lint: setup    ## every check that needs no server running
 	@$(PYTHON) $(TOP)/tools/lint $(SERVER_OPTION)

@@ -1,21 +1,24 @@
-"""`make test`: regress and isolation tests on private servers, then pytest.
+"""`make test`: regress and isolation tests on private servers, and the rooms of pytest.
 
-    run_tests.py [--pg-config P] [--test NAME]
+    run_tests.py [--pg-config P] [--test NAME | --rooms NAME...] [--processes N]
 
-NAME picks one regress test, one isolation test, or what pytest's -k selects. Tests are found, not
-listed. Those that name a test setting (pg_lookahead.test_*) run with the library that has them,
-all others with the released one. The exit status is 1 when anything failed.
+NAME picks one regress test, one isolation test, or what pytest's -k selects. Rooms are "regress",
+"isolation" and the folders of test/pytest; without a choice all of them run, two at once where
+there are two processors. Tests are found, not listed. Those that name a test setting
+(pg_lookahead.test_*) run with the library that has them, all others with the released one. The
+exit status is 1 when anything failed.
 """
 
 import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pg_regress import find_driver, run_driver
+from room_runner import pytest_command, pytest_rooms, run_rooms
 
 from lookahead.account import own_account
 from lookahead.errors import LabError
@@ -28,6 +31,8 @@ _SUITES = {"regress": "sql/*.sql", "isolation": "specs/*.spec"}
 _FORCED = "pg_lookahead.test_"
 _TIMEOUT_SECONDS = 1800.0  # of one suite; arbitrary, ours take seconds on an idle machine
 _NO_TESTS_SELECTED = 5  # pytest's exit status
+# More would only take turns on the disk, and lengthen what tests wait for.
+_MOST_PROCESSES = 2
 
 
 @dataclass(frozen=True)
@@ -41,30 +46,79 @@ class Batch:
 
 def main() -> int:
     """Run what was asked for; 0 when all of it passed."""
-    parser = argparse.ArgumentParser(prog="run_tests", description="All tests of pg_lookahead.")
-    parser.add_argument("--pg-config", type=Path, help="the PostgreSQL to test with")
-    parser.add_argument("--test", default="", help="one regress or isolation test, or pytest's -k")
-    options = parser.parse_args()
+    options = _parse()
     try:
         installation = find_installation(options.pg_config)
+        if options.rooms and set(options.rooms) <= set(_SUITES):
+            return 0 if _run_suites(installation, list(_batches(options.rooms))) else 1
         print(f"PostgreSQL {installation.version} ({installation.source})", flush=True)
-        batches = list(_batches(options.test))
-        results = [_run_batch(installation, batch) for batch in batches]
+        if options.test:
+            return 0 if _run_named(installation, options.test) else 1
     except LabError as error:
         print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
         return int(error.status)
-    if options.test and batches:
-        return 0 if all(results) else 1
-    passed = _run_pytest(installation, options.test)
-    if not all(results):
-        print("regress or isolation tests failed, see above", flush=True)
-    return 0 if passed and all(results) else 1
+    rooms = options.rooms or _rooms()
+    commands = {room: _command(installation, room) for room in rooms}
+    return 0 if run_rooms(commands, _variables(installation), options.processes) else 1
 
 
-def _batches(only: str) -> Iterator[Batch]:
-    """The tests, or the one named `only`, by suite and library."""
-    for suite, pattern in _SUITES.items():
-        paths = sorted((TOP / "test").glob(pattern))
+def _parse() -> argparse.Namespace:
+    rooms = _rooms()
+    parser = argparse.ArgumentParser(prog="run_tests", description="All tests of pg_lookahead.")
+    parser.add_argument("--pg-config", type=Path, help="the PostgreSQL to test with")
+    parser.add_argument("--test", default="", help="one regress or isolation test, or pytest's -k")
+    parser.add_argument("--rooms", default="", help=f"of {', '.join(rooms)}")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        choices=range(1, 65),
+        metavar="N",
+        default=min(os.cpu_count() or 1, _MOST_PROCESSES),
+        help="how many rooms are tested at once (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    options.rooms = options.rooms.replace(",", " ").split()
+    unknown = [room for room in options.rooms if room not in rooms]
+    if unknown:
+        parser.error(f"--rooms: {' '.join(unknown)} is not of {', '.join(rooms)}")
+    if options.rooms and options.test:
+        parser.error("--rooms and --test exclude each other")
+    return options
+
+
+def _rooms() -> list[str]:
+    return [*_SUITES, *pytest_rooms()]
+
+
+def _variables(installation: Installation) -> dict[str, str]:
+    return {"PG_CONFIG": str(installation.pg_config)}
+
+
+def _command(installation: Installation, room: str) -> list[str]:
+    if room not in _SUITES:
+        return pytest_command(room)
+    chosen = ["--pg-config", str(installation.pg_config), "--rooms", room]
+    return [sys.executable, __file__, *chosen]
+
+
+def _run_named(installation: Installation, test: str) -> bool:
+    """Run one regress or isolation test or, where none has that name, what pytest's -k finds."""
+    batches = list(_batches(tuple(_SUITES), test))
+    if batches:
+        return _run_suites(installation, batches)
+    env = {**os.environ, **_variables(installation)}
+    status = subprocess.run(
+        pytest_command("", "-k", test), cwd=TOP, env=env, check=False
+    ).returncode
+    if status == _NO_TESTS_SELECTED:
+        print(f'error: no test is named "{test}"', file=sys.stderr)
+    return status == 0
+
+
+def _batches(suites: Sequence[str], only: str = "") -> Iterator[Batch]:
+    """The tests of these suites, or the one named `only`, by suite and library."""
+    for suite in suites:
+        paths = sorted((TOP / "test").glob(_SUITES[suite]))
         for forced in (False, True):
             tests = tuple(
                 path.stem
@@ -73,6 +127,11 @@ def _batches(only: str) -> Iterator[Batch]:
             )
             if tests:
                 yield Batch(suite, forced, tests)
+
+
+def _run_suites(installation: Installation, batches: Sequence[Batch]) -> bool:
+    results = [_run_batch(installation, batch) for batch in batches]
+    return all(results)
 
 
 def _run_batch(installation: Installation, batch: Batch) -> bool:
@@ -101,17 +160,6 @@ def _run_batch(installation: Installation, batch: Batch) -> bool:
         differences = output / "regression.diffs"
         print(differences.read_text() if differences.exists() else "", flush=True)
     return not missing
-
-
-def _run_pytest(installation: Installation, only: str) -> bool:
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "test/pytest/pytest.ini", "test/pytest"]
-    if only:
-        command += ["-k", only]
-    env = {**os.environ, "PG_CONFIG": str(installation.pg_config)}
-    status = subprocess.run(command, cwd=TOP, env=env, check=False).returncode
-    if only and status == _NO_TESTS_SELECTED:
-        print(f'error: no test is named "{only}"', file=sys.stderr)
-    return status == 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from device.compiled_parser import PROFILE
 from mounting import mounted
+from server_log import copy_data
 
 import lookahead
 from lab.made_probe import made_round
@@ -28,6 +29,7 @@ from lookahead.results import (
     Software,
     read_result,
 )
+from lookahead.server import PrivateServer
 
 DATA = Path(__file__).parent / "data"
 
@@ -35,6 +37,24 @@ DATA = Path(__file__).parent / "data"
 def compared(data: Measurements) -> Measurements:
     """With the answers to its questions, as the result files of these tests have them."""
     return replace(data, comparisons=compare(data, seed=7))
+
+
+@pytest.fixture(autouse=True)
+def _copied_data(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole commands copy what initdb would make, which takes longer than what they measure.
+
+    Those that run in a process of their own have their own initdb.
+    """
+    if request.node.get_closest_marker("end_to_end") is None:
+        return
+    template: PrivateServer = request.getfixturevalue("data_template")
+    initdb = PrivateServer.initdb
+
+    def copy_or_make(server: PrivateServer) -> None:
+        if not copy_data(template, server):
+            initdb(server)
+
+    monkeypatch.setattr(PrivateServer, "initdb", copy_or_make)
 
 
 @pytest.fixture

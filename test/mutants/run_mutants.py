@@ -27,7 +27,8 @@ from lookahead.installation import find_installation
 TOP = Path(__file__).resolve().parents[2]
 _TREE = TOP / "build" / "mutants" / "tree"
 _TIMEOUT_SECONDS = 1200.0  # of one test; arbitrary
-_TEST_TIMEOUT = "--timeout=120"  # of one function, seconds: a mutant may loop for ever
+# Of one function with a mutant, which may loop for ever; seconds. Without one that of pytest.ini.
+_MUTANT_TIMEOUT = "--timeout=120"
 # The identity of the library follows from its sources, so that each mutant would have all objects
 # compiled anew. Here no two builds meet.
 _BUILD_ID = re.compile(r"^BUILD_ID := (?:.*\\\n)*.*$", re.MULTILINE)
@@ -120,13 +121,16 @@ class Runner:
         done = self._run(["make", "-s", "stage", "LA_TEST=1", f"PG_CONFIG={self._pg_config}"])
         return "" if done.returncode == 0 else last_lines(done.stdout)
 
-    def test(self, kind: str, tests: Sequence[str]) -> tuple[bool, set[str], str]:
+    def test(
+        self, kind: str, tests: Sequence[str], *, of_mutant: bool = False
+    ) -> tuple[bool, set[str], str]:
         """Run tests of one kind; returns whether none failed, those that passed, and the output.
 
-        What neither failed nor passed was skipped.
+        What neither failed nor passed was skipped. Of a mutant one failure is enough, also of a
+        test with many cases.
         """
         if kind == "pytest":
-            return self._pytest(tests)
+            return self._pytest(tests, ["-x", _MUTANT_TIMEOUT] if of_mutant else [])
         passed, output = set(), ""
         for test in tests:
             arguments = ["tools/run_tests.py", "--pg-config", str(self._pg_config), "--test", test]
@@ -138,11 +142,9 @@ class Runner:
             output += done.stdout
         return len(passed) == len(tests), passed, output
 
-    def _pytest(self, tests: Sequence[str]) -> tuple[bool, set[str], str]:
+    def _pytest(self, tests: Sequence[str], options: Sequence[str]) -> tuple[bool, set[str], str]:
         command = [sys.executable, "-m", "pytest", "-q", "-rA", "-c", "test/pytest/pytest.ini"]
-        options = ["-p", "no:cacheprovider", _TEST_TIMEOUT, "-m", ""]
-        if len(tests) == 1:
-            options.append("-x")  # one failure is enough, of a mutant as of the test itself
+        options = ["-p", "no:cacheprovider", "-m", "", *options]
         done = self._run([*command, *options, *(f"test/pytest/{test}" for test in tests)])
         failed = re.compile(r"^(?:FAILED|ERROR) test/pytest/(.*)$", re.MULTILINE)
         bad = failed.findall(done.stdout)
@@ -201,7 +203,7 @@ def _try(runner: Runner, mutant: Mutant) -> bool:
     runner.change(mutant)
     try:
         failure = runner.build()
-        noticed = not failure and not runner.test(mutant.kind, [mutant.test])[0]
+        noticed = not failure and not runner.test(mutant.kind, [mutant.test], of_mutant=True)[0]
     finally:
         runner.restore(mutant)
     verdict = "does not build" if failure else "killed" if noticed else "SURVIVES"

@@ -14,6 +14,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[1]
 _RESULTS = TOP / "build" / "results"
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-c", "test/pytest/pytest.ini")
+# Those that run at once would share it.
+_NO_CACHE = ("-p", "no:cacheprovider")
 # Whoever takes the longest goes first, so that no process waits for the last one; rooms that are
 # not named here come afterwards.
 _LONGEST_FIRST = ("lab", "index_build", "extension", "heap_scan", "server", "differential")
@@ -56,7 +58,7 @@ def pytest_rooms() -> list[str]:
 
 def pytest_command(place: str, *options: str) -> list[str]:
     """The command for the tests of one room, "" for all of them, run at the checkout's root."""
-    return [*_PYTEST, f"test/pytest/{place}".rstrip("/"), *options]
+    return [*_PYTEST, *_NO_CACHE, f"test/pytest/{place}".rstrip("/"), *options]
 
 
 def run_rooms(

@@ -8,6 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from lookahead.installation import Installation
+
 Connection = psycopg.Connection[Any]
 Plan = dict[str, Any]
 
@@ -48,6 +50,12 @@ def need_extension(connection: Connection, name: str) -> None:
     if not found:
         pytest.skip(f"this server comes without the contrib module {name}")
     connection.execute(f"CREATE EXTENSION IF NOT EXISTS {name}")
+
+
+def need_injection_points(installation: Installation) -> None:
+    """Skip the test by name where the server has none; asked before a server is made for it."""
+    if not (installation.sharedir / "extension" / "injection_points.control").exists():
+        pytest.skip("this server comes without the contrib module injection_points")
 
 
 def need_icu(connection: Connection) -> None:

@@ -11,7 +11,14 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from backups.copies import Take, base_backup, file_copy
-from extension.probes import QUIET, Connection, need_extension, scalar, stands_at
+from extension.probes import (
+    QUIET,
+    Connection,
+    need_extension,
+    need_injection_points,
+    scalar,
+    stands_at,
+)
 from replication import wait_for_replay
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
@@ -19,6 +26,7 @@ from waiting import wait_until
 from index_build.pages import first_difference, read_image, without_free_space
 from index_build.twins import SWITCH, Counters, choose
 from lookahead.extension import Stage
+from lookahead.installation import Installation
 
 _ROWS = 60_000  # an index of 4 MB
 _STATEMENT = "CREATE INDEX b_s ON b (s)"
@@ -43,14 +51,17 @@ _POINTS = (
 
 
 @pytest.fixture(scope="module")
-def primary(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+def primary(
+    installation: Installation, server_factory: ServerFactory, stage: Stage
+) -> Iterator[WatchedServer]:
+    need_injection_points(installation)
     settings = {**QUIET, SWITCH: "on", "wal_keep_size": "1GB", "max_wal_size": "4GB"}
     with server_factory(stage=stage, settings=settings) as server:
         with server.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             need_extension(session, "amcheck")
-            need_extension(session, "injection_points")
             session.execute(
+                "CREATE EXTENSION injection_points; "
                 "CREATE TABLE b AS SELECT i AS id, md5(i::text) AS s "
                 f"FROM generate_series(1, {_ROWS}) i"
             )

@@ -4,12 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from extension.probes import need_extension, scalar, stands_at
+from extension.probes import need_injection_points, scalar, stands_at
 from server_log import WatchedServer
 from waiting import wait_until
 
 from index_build.leftovers import files_of, temporary
 from index_build.twins import Counters, check_tree, choose
+from lookahead.installation import Installation
 
 _ROWS = 60_000
 _STATEMENT = "CREATE INDEX k_s ON k (s)"
@@ -25,11 +26,16 @@ _POINTS = (
 )
 
 
+@pytest.fixture(scope="module")
+def _injection_points(installation: Installation) -> None:
+    need_injection_points(installation)
+
+
 @pytest.fixture
-def victim(own_server: WatchedServer) -> WatchedServer:
+def victim(_injection_points: None, own_server: WatchedServer) -> WatchedServer:
     with own_server.connect() as session:
-        need_extension(session, "injection_points")
         session.execute(
+            "CREATE EXTENSION injection_points; "
             "CREATE TABLE k AS SELECT i AS id, md5(i::text) AS s "
             f"FROM generate_series(1, {_ROWS}) i; CHECKPOINT"
         )

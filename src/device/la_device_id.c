@@ -8,7 +8,7 @@
  * kernel may have numbered its disks anew.  So a device is named by its
  * number, by the file system on it and by its size, and by its serial number
  * where there is one; a machine by a hash of its id, which is not to be shown
- * as it is (machine-id(5)).  device/identity.py of the lab makes the same names
+ * as it is (machine-id(5)).  device/block_device.py of the lab makes the same names
  * from the same sources; a test compares them.
  *
  * Nothing here throws, and no file is waited for but those of the kernel.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lookahead.device.identity import DeviceId, machine_name
+from lookahead.device.block_device import DeviceId, machine_name
 from lookahead.device.profile import DepthRate, DeviceProfile
 
 

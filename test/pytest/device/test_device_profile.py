@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
-from lookahead.device.identity import DeviceId, device_of, machine_name
+from lookahead.device.block_device import DeviceId, device_of, machine_name
 from lookahead.device.profile import format_profiles
 from lookahead.extension import Stage
 

@@ -21,8 +21,7 @@ from lab.needs import needs_fio
 from lab.outcome import Outcome, run_command
 from lookahead.conninfo import shown_dsn
 from lookahead.decoding import decode
-from lookahead.device.block_device import BlockDevice
-from lookahead.device.identity import DeviceId, device_of
+from lookahead.device.block_device import BlockDevice, DeviceId, device_of
 from lookahead.device.probe import campaign, fio
 from lookahead.device.probe.fio import (
     Pattern,

@@ -11,7 +11,7 @@ from made_profile import made_profile
 
 from lookahead.account import acting_as_owner, find_account
 from lookahead.cold import make_cold
-from lookahead.device.identity import DeviceId
+from lookahead.device.block_device import DeviceId
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.probe.test_file import MIN_BYTES, TestFile
 from lookahead.device.profile import merge_into, parse_profiles

@@ -8,7 +8,7 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import seed_option
-from lookahead.device.identity import device_of
+from lookahead.device.block_device import device_of
 from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe

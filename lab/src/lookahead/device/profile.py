@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lookahead.device.identity import DeviceId
+from lookahead.device.block_device import DeviceId
 from lookahead.errors import ExitStatus, LabError
 from lookahead.results import write_atomically
 from lookahead.safe_files import opened_folder, read_file

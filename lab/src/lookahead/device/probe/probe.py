@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import lookahead
-from lookahead.device.block_device import find_block_device
-from lookahead.device.identity import device_of, machine_name
+from lookahead.device.block_device import device_of, find_block_device, machine_name
 from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import summarize
 from lookahead.device.probe.campaign import Campaign, slice_for

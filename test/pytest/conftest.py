@@ -10,6 +10,7 @@ PG_CONFIG in the environment names the server; else the lab's own discovery deci
 import os
 import random
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,11 @@ def _clean_server_logs(request: pytest.FixtureRequest, log_watch: LogWatch) -> I
 def _fail_on(findings: list[str]) -> None:
     if findings:
         pytest.fail("the server's log shows:\n" + "\n".join(findings[:20]), pytrace=False)
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """Where servers are made: a folder on a real disk, reachable for the server's account."""
+    with tempfile.TemporaryDirectory(prefix="lookahead-test-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

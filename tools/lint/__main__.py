@@ -25,6 +25,7 @@ CHECKS = (
     Check("c-names", conventions.check_file_names),
     Check("c-includes", conventions.check_includes),
     Check("c-arrows", arrows.check_arrows),
+    Check("lab-arrows", arrows.check_lab_arrows),
     Check("c-versions", conventions.check_versions),
     Check("private-parts", private_parts.check_private_parts),
     Check("core-sources", private_parts.check_core_sources),

@@ -1,6 +1,7 @@
 """Which file of src/ includes which: arrows between rooms run down, and no files go in a circle.
 
-A file and its header count as one. A room is a folder of src/, or a file of src/ itself.
+A file and its header count as one. A room is a folder of src/, or a file of src/ itself. Likewise
+the developers' bench stands on the lab, which knows nothing of it.
 """
 
 import re
@@ -23,6 +24,8 @@ _FLOORS = (
     ("la_module",),
 )
 
+_BENCH = "lookahead_bench"
+
 _Arrows = dict[str, set[str]]
 
 
@@ -34,6 +37,14 @@ def check_arrows(checkout: Checkout) -> Outcome:
     findings = [f"a circle: {', '.join(sorted(names))}" for names in circles]
     findings += _find_wrong_arrows(arrows, paths)
     return Outcome(tuple(sorted(findings)))
+
+
+def check_lab_arrows(checkout: Checkout) -> Outcome:
+    """No file of the lab imports the bench."""
+    imports = re.compile(rf"^\s*(from|import) {_BENCH}\b", re.MULTILINE)
+    paths = checkout.sources(".py", under="lab/")
+    wrong = [path for path in paths if imports.search(checkout.text(path))]
+    return Outcome(tuple(f"{path} imports {_BENCH}, which is above it" for path in wrong))
 
 
 def _read_arrows(checkout: Checkout) -> _Arrows:

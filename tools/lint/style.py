@@ -10,6 +10,7 @@ from findings import Checkout, Outcome, outcome_of
 _MYPY_CONFIG = "lab/pyproject.toml"
 _TYPED = (
     "lab/src/lookahead",
+    "bench",
     "tools",
     "test/core",
     "test/generators",
@@ -19,6 +20,7 @@ _TYPED = (
 )
 # Folders of scripts import their neighbours by name: these are the roots of their modules.
 _MODULE_ROOTS = (
+    "bench",
     "tools",
     "tools/lint",
     "test/core",

@@ -19,8 +19,6 @@ from lookahead.commands.run import run
 from lookahead.commands.run_by_request.controls import controls
 from lookahead.commands.run_by_request.index_build import index_build
 from lookahead.commands.run_by_request.index_scan import index_scan
-from lookahead.commands.run_by_request.latency import latency
-from lookahead.commands.run_by_request.throttled import throttled
 from lookahead.conninfo import shown_arguments
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
@@ -41,7 +39,7 @@ def cli() -> None:
     """
 
 
-for _command in (index_scan, latency, index_build, controls, throttled):
+for _command in (index_scan, index_build, controls):
     run.add_command(_command)
 cli.add_command(probe)
 cli.add_command(run)
@@ -49,36 +47,43 @@ cli.add_command(check)
 cli.add_command(report)
 
 
-def main(arguments: Sequence[str] | None = None, terminal: Terminal | None = None) -> None:
-    """The console script: run the command line and exit with its status."""
+def main(group: click.Group = cli, program: str = PROGRAM) -> None:
+    """The console script: run the command line of `group` and exit with its status."""
     with checked_stdout():  # also for the help that click itself writes
-        status = execute(sys.argv[1:] if arguments is None else arguments, terminal or Terminal())
+        status = execute(sys.argv[1:], Terminal(), group, program)
     sys.exit(status)
 
 
-def execute(arguments: Sequence[str], terminal: Terminal) -> ExitStatus:
+def execute(
+    arguments: Sequence[str],
+    terminal: Terminal,
+    group: click.Group = cli,
+    program: str = PROGRAM,
+) -> ExitStatus:
     """Run one command line; expected failures are shown, bugs keep their traceback."""
     try:
-        return _execute(arguments, terminal)
+        return _execute(arguments, terminal, group, program)
     except LabError as error:
         terminal.error(error)
         return error.status
 
 
-def _execute(arguments: Sequence[str], terminal: Terminal) -> ExitStatus:
+def _execute(
+    arguments: Sequence[str], terminal: Terminal, group: click.Group, program: str
+) -> ExitStatus:
     # Kept in results, shown in messages.
-    command = (PROGRAM, *shown_arguments(arguments))
+    command = (program, *shown_arguments(arguments))
     context = CommandContext(terminal, command)
     try:
         with _terminated_like_interrupted():
             for done in restore_abandoned():
                 terminal.step(done)
-            cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=context)
+            group.main(list(arguments), program, standalone_mode=False, obj=context)
     except click.exceptions.NoArgsIsHelpError as request:
         terminal.result(request.format_message())
         return ExitStatus.USAGE
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else PROGRAM
+        path = error.ctx.command_path if error.ctx else program
         hint = f"`{path} --help` lists options and values."
         message = error.format_message()
         for given, shown in zip(arguments, command[1:], strict=True):

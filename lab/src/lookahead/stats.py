@@ -14,7 +14,6 @@ from statistics import median
 from typing import Literal
 
 Verdict = Literal["faster", "slower", "no difference", "too few pairs"]
-Outcome = Literal["reached", "missed", "undecided", "no aim"]
 
 CONFIDENCE = 0.95
 # Enough that the ends of the interval move by less than 1 % from seed to seed.
@@ -89,15 +88,6 @@ def verdict_of(low: float, high: float) -> Verdict:
     if low > 1.0:
         return "faster"
     return "slower" if high < 1.0 else "no difference"
-
-
-def judge(estimate: RatioEstimate, aim: float | None) -> Outcome:
-    """Whether the whole interval lies on one side of the ratio aimed at."""
-    if aim is None:
-        return "no aim"
-    if estimate.verdict == "too few pairs" or estimate.low < aim <= estimate.high:
-        return "undecided"
-    return "reached" if estimate.low >= aim else "missed"
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -1,6 +1,5 @@
 """Results to test with: a made one with known numbers, and a recorded one."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -117,14 +116,6 @@ def probe() -> ProbeDocument:
 def recorded() -> ResultDocument:
     """A result that was measured."""
     return read_result(DATA / "index-scan.json")
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """Where servers are made: a folder on a real disk, reachable for the server's account."""
-    with tempfile.TemporaryDirectory(prefix="lookahead-test-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
-from lookahead.cli import execute
+import click
+
+from lookahead.cli import PROGRAM, cli, execute
 from lookahead.errors import ExitStatus
 from lookahead.render import Terminal
 
@@ -19,9 +21,11 @@ class Outcome:
     stderr: str
 
 
-def run_command(*arguments: str | Path) -> Outcome:
-    """Run a command line on a terminal of 80 columns."""
+def run_command(
+    *arguments: str | Path, group: click.Group = cli, program: str = PROGRAM
+) -> Outcome:
+    """Run a command line of `group` on a terminal of 80 columns."""
     stdout, stderr = StringIO(), StringIO()
     words: Sequence[str] = [str(part) for part in arguments]
-    status = execute(words, Terminal(stdout, stderr, width=80))
+    status = execute(words, Terminal(stdout, stderr, width=80), group, program)
     return Outcome(status, stdout.getvalue(), stderr.getvalue())

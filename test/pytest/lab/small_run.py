@@ -10,11 +10,9 @@ from lookahead.experiments import (
     concurrent_scans,
     controls,
     index_build,
-    latency,
     range_query,
     scan_statements,
     seq_scan,
-    throttled,
 )
 
 SCAN = scan_statements.SizeDefaults(
@@ -45,9 +43,6 @@ BITMAP = bitmap_scan.BitmapScans(
     read_ahead=(),
     repetitions=1,
 )
-THROTTLED = throttled.SizeDefaults(
-    table_pages=2_000, shares=(0.1,), io_methods=("worker",), rounds=1
-)
 CACHED = cached_scan.CachedScans(
     table_pages=2_000, workers=(0, 1), work_mem=(64,), data=cached_scan.TEMPERATURES, repetitions=1
 )
@@ -76,15 +71,11 @@ def shrink() -> None:
     scan_statements.DEFAULTS["demo"] = SCAN
     index_build.DEFAULTS["demo"] = BUILD
     controls.DEFAULTS["demo"] = CONTROLS
-    latency.DEFAULTS["demo"] = SCAN
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
-    throttled.DEFAULTS["demo"] = THROTTLED
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED
     range_query.EXPERIMENT.sizes["demo"] = QUERY
     concurrent_scans.EXPERIMENT.sizes["demo"] = CONCURRENT
     seq_scan.EXPERIMENT.sizes["demo"] = SEQ
-    # What a busy machine manages too: the experiment is tested, not the machine.
-    latency.MIN_READS_AT_ONCE = 2
 
 
 if __name__ == "__main__":

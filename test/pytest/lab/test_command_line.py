@@ -15,7 +15,6 @@ _HELPS = {
     "lookahead": ("--help",),
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
-    "run-latency": ("run", "latency", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-controls": ("run", "controls", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
@@ -23,7 +22,6 @@ _HELPS = {
     "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
     "run-range-query": ("run", "range-query", "--help"),
     "run-seq-scan": ("run", "seq-scan", "--help"),
-    "run-throttled": ("run", "throttled", "--help"),
     "check": ("check", "-h"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
@@ -44,8 +42,8 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "sorting"],
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "cached-scan, concurrent-scans, controls, index-build, index-scan, latency, "
-            "range-query, seq-scan, throttled.",
+            "cached-scan, concurrent-scans, controls, index-build, index-scan, range-query, "
+            "seq-scan.",
         ),
         (
             ["run", "article-3"],
@@ -147,16 +145,6 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "controls", "--repetitions", "1001"],
             "1001 is not in the range",
             "--help` lists",
-        ),
-        (
-            ["run", "latency", "--keep"],
-            "--keep is not possible: the device is in memory",
-            "Leave it out.",
-        ),
-        (
-            ["run", "latency", "--latency", "0"],
-            "0 is not in the range",
-            "`lookahead run latency --help` lists",
         ),
         (
             ["run", "controls", "--workload", "vacuum"],

@@ -15,14 +15,11 @@ from mounting import mounted, mounted_disk
 from waiting import wait_until
 
 from lab import small_run
-from lab.needs import needs_fio
 from lab.outcome import run_command
 from lookahead import cold, postmasters
 from lookahead.comparisons import compare
-from lookahead.device import delay_device
-from lookahead.device.read_probe import Overlap
-from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import control_shapes, controls, latency, runner, scan_statements
+from lookahead.errors import ExitStatus
+from lookahead.experiments import control_shapes, controls, runner, scan_statements
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -33,8 +30,6 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(scan_statements.DEFAULTS, "demo", small_run.SCAN)
     monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
-    monkeypatch.setitem(latency.DEFAULTS, "demo", small_run.SCAN)
-    monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 2)
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -163,52 +158,6 @@ def test_a_cold_control(tmp_path: Path, disk: Path) -> None:
     assert found.settings["plan_cache_mode"] == "force_generic_plan"
 
 
-@pytest.fixture
-def _delay_device() -> None:
-    try:
-        delay_device.check_permitted(10**9)
-    except LabError as error:
-        pytest.skip(error.message)
-
-
-@pytest.mark.usefixtures("_delay_device")
-@needs_fio
-def test_latency(tmp_path: Path, disk: Path) -> None:
-    outcome = run_command(
-        *("run", "latency", "--demo", "--latency", "500", "--repetitions", "1"),
-        *("--directory", disk, "--output", tmp_path, *_PG_CONFIG),
-    )
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    found = _result(tmp_path)
-    assert found.experiment == "latency"
-    assert found.facts["added latency"].startswith("500 us")
-    arms = {sample.arm: sample for sample in found.measurements.samples}
-    assert {sample.scenario.value("added latency") for sample in arms.values()} == {"500 us"}
-    # One page after the other, each late by at least that much.
-    assert arms["stock"].time_ms >= 300 * 0.5
-    assert found.machine.device.name is not None
-    assert found.machine.device.name.startswith("loop")
-    assert "with 64 in flight" in outcome.stderr
-    assert "<td>added latency</td>" in _only(tmp_path, "*.html").read_text()
-    assert list(disk.iterdir()) == []
-
-
-@pytest.mark.usefixtures("_delay_device")
-def test_latency_on_a_device_that_serves_few_reads_at_once(
-    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = Overlap(64, 800.0, 4000.0)
-    monkeypatch.setattr(latency, "probe_overlap", lambda device, depth, seconds: slow)
-    monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 32)
-    outcome = run_command(
-        "run", "latency", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
-    )
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert "serves 5 reads at once, 32 are needed" in outcome.stderr
-    assert list(disk.iterdir()) == []
-    assert list(tmp_path.iterdir()) == []
-
-
 def _children_below(folder: Path) -> list[str]:
     """Processes that work in `folder`."""
     found = []
@@ -233,7 +182,6 @@ def _has_sample(folder: Path) -> bool:
     [
         ("index-scan", signal.SIGINT),
         ("index-scan", signal.SIGTERM),
-        ("latency", signal.SIGINT),
         ("bitmap-scan", signal.SIGTERM),
     ],
 )
@@ -242,10 +190,7 @@ def test_interrupted(
     disk: Path,
     experiment: str,
     number: signal.Signals,
-    request: pytest.FixtureRequest,
 ) -> None:
-    if experiment == "latency":
-        request.getfixturevalue("_delay_device")
     output = tmp_path / "results"
     command = [sys.executable, small_run.__file__, "run", experiment, "--demo"]
     options = ["--repetitions", "500", "--directory", disk, "--output", output, *_PG_CONFIG]

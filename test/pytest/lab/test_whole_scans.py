@@ -12,7 +12,6 @@ from lookahead.comparisons import arms_of, compare, scenarios_of
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.profile import format_profiles
 from lookahead.device.read_ahead import ReadAhead
-from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import (
     bitmap_scan,
@@ -20,7 +19,6 @@ from lookahead.experiments import (
     concurrent_scans,
     range_query,
     seq_scan,
-    throttled,
 )
 from lookahead.machine import block_device_of
 from lookahead.measurements import Measurements, Sample
@@ -33,7 +31,6 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bitmap_scan.EXPERIMENT.sizes, "demo", small_run.BITMAP)
-    monkeypatch.setitem(throttled.DEFAULTS, "demo", small_run.THROTTLED)
     monkeypatch.setitem(cached_scan.EXPERIMENT.sizes, "demo", small_run.CACHED)
     monkeypatch.setitem(range_query.EXPERIMENT.sizes, "demo", small_run.QUERY)
     monkeypatch.setitem(concurrent_scans.EXPERIMENT.sizes, "demo", small_run.CONCURRENT)
@@ -165,41 +162,6 @@ def test_concurrent_scans(tmp_path: Path, disk: Path) -> None:
         assert str(len(sample.session_ms)) == sample.scenario.value("sessions")
         assert sample.time_ms == pytest.approx(sum(sample.session_ms) / len(sample.session_ms))
         assert sample.backend_cpu_ms is None or sample.backend_cpu_ms > 0
-
-
-def test_throttled(tmp_path: Path, disk: Path) -> None:
-    device = block_device_of(disk)
-    if device is None:
-        pytest.skip("no block device is visible")
-    try:
-        with Throttle(device, 3000, 125_000_000):
-            pass
-    except LabError as error:
-        pytest.skip(error.message)
-    # So few requests that their number decides, whatever the machine does meanwhile.
-    options = ("--reads-per-s", "200", "--mb-per-s", "1000")
-    data = _measured(_run("throttled", disk, tmp_path, *options), tmp_path, disk)
-    by_arm = {one.arm: one for one in data.samples}
-    pages = by_arm["bitmap, default"].evidence
-    assert pages is not None
-    assert by_arm["bitmap, default"].time_ms > 1000 * pages.rows / 200 / 2
-    (optimum,) = data.references
-    assert optimum.name.startswith("optimum, gap limit ")
-    assert optimum.time_ms < by_arm["bitmap, default"].time_ms
-
-
-def test_throttled_where_it_is_not_permitted(
-    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Throttle) -> Throttle:
-        raise LabError("the disk cannot be throttled: no", "Elsewhere.", status=ExitStatus(3))
-
-    monkeypatch.setattr(Throttle, "__enter__", refuse)
-    outcome = _run("throttled", disk, tmp_path)
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert "error: the disk cannot be throttled: no" in outcome.stderr
-    assert list(tmp_path.iterdir()) == []
-    assert list(disk.iterdir()) == []
 
 
 def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -12,12 +14,25 @@ _LINT = Path(__file__).resolve().parents[3] / "tools/lint"
 
 
 @pytest.fixture
-def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Checks a checkout with the files given, each with the names of those that it includes."""
+def lint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module of the checks."""
     monkeypatch.syspath_prepend(str(_LINT))
-    arrows = importlib.import_module("arrows")
+    yield importlib.import_module("arrows")
+    for name in ("arrows", "findings"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def checkout(lint: ModuleType, tmp_path: Path) -> Callable[[], Any]:
+    """What the checks see of a new repository, once its files are written."""
     findings = importlib.import_module("findings")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    return lambda: findings.Checkout(tmp_path, None)
+
+
+@pytest.fixture
+def check(lint: ModuleType, checkout: Callable[[], Any], tmp_path: Path) -> Callable[..., str]:
+    """Checks a checkout with the files given, each with the names of those that it includes."""
 
     def run(**files: str) -> str:
         for room in ("attach", "prefetch", "heap_scan", "index_scan", "cellar"):
@@ -26,11 +41,9 @@ def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
             room, _, stem = name.rpartition("__")
             lines = [f'#include "{other}"\n' for other in included.split()]
             (tmp_path / "src" / room / f"{stem}.h").write_text("".join(lines))
-        return "\n".join(arrows.check_arrows(findings.Checkout(tmp_path, None)).findings)
+        return "\n".join(lint.check_arrows(checkout()).findings)
 
-    yield run
-    for name in ("arrows", "findings"):
-        sys.modules.pop(name, None)
+    return run
 
 
 def test_arrows_that_run_down_are_clean(check: Callable[..., str]) -> None:
@@ -63,3 +76,19 @@ def test_a_circle_within_a_room_is_found(check: Callable[..., str]) -> None:
 
 def test_a_new_room_needs_a_floor(check: Callable[..., str]) -> None:
     assert "src/cellar has no floor" in check(cellar__la_x="")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("from lookahead_bench.aims import judge", True),
+        ("    import lookahead_bench", True),
+        ("from lookahead.bench import lookahead_bench_of", False),
+    ],
+)
+def test_the_lab_does_not_import_the_bench(
+    lint: ModuleType, checkout: Callable[[], Any], tmp_path: Path, line: str, wrong: bool
+) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "cli.py").write_text(f"{line}\n")
+    assert bool(lint.check_lab_arrows(checkout()).findings) is wrong

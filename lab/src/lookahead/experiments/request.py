@@ -72,16 +72,3 @@ class ControlsRequest:
     workloads: tuple[str, ...] | None
     io_methods: tuple[str, ...] | None
     repetitions: int | None
-
-
-@dataclass(frozen=True)
-class ThrottledRequest:
-    """Options of `run throttled`: the volume's limits; None stands for the default of the size."""
-
-    run: RunRequest
-    shares: tuple[float, ...] | None
-    io_methods: tuple[str, ...] | None
-    table_pages: int | None
-    repetitions: int | None
-    reads_per_s: int
-    mb_per_s: int

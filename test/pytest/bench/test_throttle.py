@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lookahead.device.block_device import BlockDevice
-from lookahead.device.throttle import Throttle
 from lookahead.errors import ExitStatus, LabError
+from lookahead_bench.throttle import Throttle
 
 _DEVICE = BlockDevice("sda1", "sda")
 

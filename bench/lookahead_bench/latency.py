@@ -8,10 +8,8 @@ what look-ahead gains.
 from dataclasses import replace
 from pathlib import Path
 
-from lookahead.device.delay_device import DelayDevice
 from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
-from lookahead.device.read_probe import probe_overlap
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
 from lookahead.experiments.options import IO_METHODS
@@ -19,6 +17,8 @@ from lookahead.experiments.request import LatencyRequest, Size
 from lookahead.experiments.scan_statements import Patterns, SizeDefaults, wanted_patterns
 from lookahead.experiments.scan_table import table_bytes
 from lookahead.render import Terminal
+from lookahead_bench.delay_device import DelayDevice
+from lookahead_bench.overlap import probe_overlap
 
 # Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
 MIN_READS_AT_ONCE = 32

@@ -1,12 +1,12 @@
-"""Takes a delay device apart when the process that made it is gone.
+"""Takes a loop disk apart when the process that made it is gone.
 
 As `lookahead.janitor` does for a server: it waits for the end of a pipe that only the maker holds
-open. In the orderly case the maker closes it. A server on the device has a janitor of its own,
+open. In the orderly case the maker closes it. A server on the disk has a janitor of its own,
 which may still be ending it: unmounting is tried again until then.
 
 The file is also run as a program, by a bare interpreter: it may import the standard library only.
 
-    delay_janitor.py FOLDER
+    loop_disk_janitor.py FOLDER
 """
 
 import shutil
@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-# The names within the device's folder.
+# The names within the disk's folder.
 SERVED_FILE, DISK = "served", "disk"
 # A server that must be ended by force takes two times ten seconds (lookahead.janitor).
 _PATIENCE_SECONDS = 60.0

@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lookahead.device import delay_file
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.errors import ExitStatus, LabError
+from lookahead_bench import delay_file
 
 # Program and Debian package.
 _PROGRAMS = {

@@ -6,14 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from lab.needs import needs_fio
 from waiting import wait_until
 
-from lab.needs import needs_fio
-from lookahead.device import delay_device
-from lookahead.device.delay_device import DelayDevice
-from lookahead.device.delay_janitor import is_mounted, loop_devices_of
-from lookahead.device.read_probe import Overlap, probe_overlap
+from bench.small_bench import child_environment
+from lookahead.device.loop_disk_janitor import is_mounted, loop_devices_of
 from lookahead.errors import ExitStatus, LabError
+from lookahead_bench import delay_device
+from lookahead_bench.delay_device import DelayDevice
+from lookahead_bench.overlap import Overlap, probe_overlap
 
 _SIZE = 32 * 2**20
 _LATENCY_US = 100_000
@@ -65,7 +66,7 @@ def test_holds_what_is_written_to_it(tmp_path: Path) -> None:
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from lookahead.device.delay_device import DelayDevice
+from lookahead_bench.delay_device import DelayDevice
 with DelayDevice({size}, 1, Path({folder!r})) as device:
     device.make_file_system()
     print(device.disk.parent, flush=True)
@@ -76,9 +77,9 @@ with DelayDevice({size}, 1, Path({folder!r})) as device:
 @pytest.mark.usefixtures("permitted")
 def test_is_taken_apart_after_a_kill(tmp_path: Path) -> None:
     program = _HOLDER.format(size=_SIZE, folder=str(tmp_path))
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", program]
+    env = child_environment()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as child:
         assert child.stdout is not None
         folder = Path(child.stdout.readline().strip())
         assert is_mounted(folder / "disk")

@@ -1,4 +1,4 @@
-"""`lookahead run latency`."""
+"""The command `latency`."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from lookahead.commands.run_by_request.options import (
     shared_options,
 )
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.latency import run_latency
 from lookahead.experiments.request import IndexScanRequest, LatencyRequest
+from lookahead_bench.latency import run_latency
 
 _DEFAULT_LATENCY_US = 1000  # a network volume's
 _MAX_LATENCY_US = 1_000_000

@@ -1,0 +1,28 @@
+"""The command line: python -m lookahead_bench."""
+
+import click
+
+from lookahead.cli import main
+from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.run import make_run_group
+from lookahead_bench import throttled
+from lookahead_bench.latency_command import latency
+
+PROGRAM = "lookahead_bench"
+
+
+# A pinned width, as that of `lookahead`.
+@click.group(context_settings={"terminal_width": 80, **HELP_OPTIONS})
+def bench() -> None:
+    """Measure pg_lookahead as its developers do: on devices that are made for it.
+
+    Exit status as that of `lookahead`.
+    """
+
+
+run = make_run_group((throttled.EXPERIMENT,))
+run.add_command(latency)
+bench.add_command(run)
+
+if __name__ == "__main__":
+    main(bench, PROGRAM)

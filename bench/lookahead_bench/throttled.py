@@ -1,0 +1,166 @@
+"""The experiment "throttled": cold bitmap scans where the volume serves few requests a second.
+
+As "bitmap-scan", with all reads of the server throttled by a control group (throttle.py).
+Beside the samples stands the least time that any gap limit can reach for these very pages under
+these very limits (gap_optimum.py). No latency is added: what look-ahead gains by having several
+requests under way is the matter of the experiment "latency".
+"""
+
+from dataclasses import dataclass
+
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
+from lookahead.experiments.bitmap_scan import percent
+from lookahead.experiments.conditions import available_methods
+from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.options import (
+    IO_METHOD,
+    IO_METHODS,
+    PAGES_SHARE,
+    REPETITIONS,
+    TABLE_PAGES,
+    Count,
+    Option,
+)
+from lookahead.experiments.page_table import (
+    Selection,
+    build_seconds,
+    needed_bytes,
+    prepare_page_table,
+    select_value,
+    selections_for,
+)
+from lookahead.experiments.request import Size
+from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS
+from lookahead.experiments.trials import Trial, Trials
+from lookahead.janitor import processes_in
+from lookahead.measurements import Factor, Question, Reference, Scenario
+from lookahead_bench.gap_optimum import BLOCK_BYTES, best_gap_plan
+from lookahead_bench.throttle import Throttle
+
+_MEMORY = {"work_mem": "64MB"}
+_STOCK, _OURS = "bitmap, default", "ours"
+_ARMS = (
+    arm_of("seq", SEQ_SCAN, settings=_MEMORY),
+    arm_of("index", INDEX_SCAN, settings=_MEMORY),
+    concurrency_arm(BITMAP_SCAN, None, settings=_MEMORY),
+    concurrency_arm(BITMAP_SCAN, None, "on", _MEMORY),
+)
+# Where the kernel tells no largest request: its usual 1280 kB.
+_USUAL_REQUEST_KB = 1280
+_MAX_RATE = 1_000_000
+
+
+@dataclass(frozen=True)
+class ThrottledScans:
+    """What is wanted; shares are 0..1, the volume's limits in requests and 10^6 bytes a second."""
+
+    table_pages: int
+    pages_share: tuple[float, ...]
+    reads_per_s: int
+    mb_per_s: int
+    io_method: tuple[str, ...]
+    repetitions: int
+
+
+_SIZES: dict[Size, ThrottledScans] = {
+    "demo": ThrottledScans(12_000, (0.1, 0.42), 3000, 125, ("worker",), 4),
+    "quick": ThrottledScans(70_000, (0.01, 0.1, 0.42), 3000, 125, ("worker",), 4),
+    "full": ThrottledScans(280_000, (0.01, 0.1, 0.42), 3000, 125, IO_METHODS, 4),
+}
+
+
+def _measure(run: Run, wanted: ThrottledScans) -> None:
+    """Build the table at full speed, then take all samples under the limits."""
+    if run.device is None:
+        raise LabError(
+            "the disk cannot be throttled: no block device is visible",
+            "Name a folder on a local disk with --directory.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    methods = available_methods(run, wanted.io_method)
+    selections = selections_for(wanted.pages_share, ("uniform",))
+    server = run.server
+    # Tried before anything expensive happens.
+    with Throttle(run.device, wanted.reads_per_s, wanted.mb_per_s * 1_000_000) as throttle:
+        trials = Trials(
+            run, on_start=lambda: throttle.add(processes_in(server.data_directory, server.bindir))
+        )
+        settings = {"io_method": methods[0]}
+        pages = prepare_page_table(run, trials, wanted.table_pages, selections, settings)
+        chosen = [
+            _trial(run, wanted, selection, method, pages[selection.value])
+            for method in methods
+            for selection in selections
+        ]
+        trials.measure_all(chosen, wanted.repetitions)
+
+
+def _trial(
+    run: Run, wanted: ThrottledScans, selection: Selection, method: str, pages: list[int]
+) -> Trial:
+    limits = f"{wanted.reads_per_s:,} reads/s, {wanted.mb_per_s} MB/s"
+    scenario = Scenario(
+        (
+            Factor("pages", percent(selection.share)),
+            Factor("volume", limits),
+            Factor("I/O method", method),
+        )
+    )
+    request_kb = run.document.machine.device.max_request_kb or _USUAL_REQUEST_KB
+    best = best_gap_plan(pages, wanted.reads_per_s, wanted.mb_per_s * 1_000_000, request_kb * 1024)
+    optimum = Reference(
+        scenario,
+        f"optimum, gap limit {best.gap_limit}",
+        best.time_ms,
+        "optimum: computed, the least over gap limits of max(requests / rate, bytes / bandwidth)",
+    )
+    return Trial(
+        scenario=scenario,
+        statement=select_value(selection.value),
+        arms=_ARMS,
+        questions=(
+            Question(scenario, "stock's default", (_STOCK,), (_OURS,)),
+            Question(scenario, "best stock plan", ("seq", "index", _STOCK), (_OURS,)),
+            Question(scenario, "optimum", (optimum.name,), (_OURS,)),
+        ),
+        server={"io_method": method},
+        rows=len(pages),
+        pages=len(pages),
+        references=(optimum,),
+        compared=(_STOCK, _OURS),
+    )
+
+
+def _estimated_seconds(wanted: ThrottledScans) -> float:
+    """Of each selection the scans of single pages take a request for each, the others all bytes."""
+    repeated = len(wanted.io_method) * wanted.repetitions
+    requests = sum(wanted.pages_share) * wanted.table_pages * (len(_ARMS) - 1)
+    table_mb = wanted.table_pages * len(wanted.pages_share) * BLOCK_BYTES / 1e6
+    reading = requests / wanted.reads_per_s + table_mb / wanted.mb_per_s
+    restarts = len(_ARMS) * len(wanted.pages_share) * COLD_RESTART_SECONDS
+    return build_seconds(wanted.table_pages) + repeated * (reading + restarts)
+
+
+EXPERIMENT = Experiment(
+    name="throttled",
+    summary="Cold bitmap heap scans on a throttled volume.",
+    description="The server's reads are limited by a control group, which needs root; exit status "
+    "3 says that it is not permitted here. Beside the times stands the least one that any gap "
+    "limit can reach.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        TABLE_PAGES,
+        PAGES_SHARE,
+        Option("reads_per_s", Count(1, _MAX_RATE), "Requests a second that the volume serves."),
+        Option("mb_per_s", Count(1, _MAX_RATE), "10^6 bytes a second that the volume serves."),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+)

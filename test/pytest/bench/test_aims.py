@@ -1,0 +1,143 @@
+"""Which ratio is aimed at for which comparison, and when an aim counts as reached."""
+
+import pytest
+
+from lookahead.experiments.control_shape import Shape
+from lookahead.experiments.control_shapes import SHAPES
+from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
+from lookahead.stats import ratio_of_medians
+from lookahead_bench.aims import AIMS, Outcome, judge
+
+_ESTIMATE = ratio_of_medians([2.0] * 3, [1.0] * 3, seed=1)
+
+
+def _comparison(question: str, factors: dict[str, str], baseline_ms: float = 100.0) -> Comparison:
+    scenario = Scenario(tuple(Factor(*factor) for factor in factors.items()))
+    asked = Question(scenario, question, ("baseline",), ("ours",))
+    return Comparison(asked, "baseline", "ours", baseline_ms, 50.0, 2.0, _ESTIMATE)
+
+
+def _aim(experiment: str, question: str, **factors: str) -> float | None:
+    return AIMS[experiment](_comparison(question, factors), Measurements())
+
+
+@pytest.mark.parametrize(
+    ("scan", "question", "aim"),
+    [
+        ("10,000 pages", "stock", 4.0),
+        ("1,000 pages", "stock", 2.5),
+        ("999 pages", "stock", None),
+        ("10,000 pages", "bitmap and sort", 1 / 1.1),
+        ("999 pages", "bitmap and sort", None),
+        ("LIMIT 100", "stock", 2.0),
+        ("LIMIT 7", "stock", None),
+        ("10 % in heap order", "stock", 2.5),
+        ("25 % in heap order", "stock", 0.95),
+    ],
+)
+def test_index_scans(scan: str, question: str, aim: float | None) -> None:
+    assert _aim("index-scan", question, scan=scan) == aim
+
+
+def test_limit_1_may_cost_a_moment() -> None:
+    """0.05 ms more than the baseline's 0.45 ms."""
+    comparison = _comparison("stock", {"scan": "LIMIT 1"}, 0.45)
+    assert AIMS["index-scan"](comparison, Measurements()) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("scan", "question", "aim"),
+    [
+        ("1,000 pages", "stock", 10.0),
+        ("300 pages", "stock", None),
+        ("10,000 pages", "bitmap and sort", 1 / 1.1),
+        ("LIMIT 100", "stock", 2.0),
+    ],
+)
+def test_scans_with_added_latency(scan: str, question: str, aim: float | None) -> None:
+    factors = {"scan": scan, "added latency": "1,000 us"}
+    assert AIMS["latency"](_comparison(question, factors), Measurements()) == aim
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_controls(shape: Shape) -> None:
+    expected = 0.98 if shape.state == "cached" else 0.95
+    assert _aim("controls", "off", workload=shape.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("experiment", "question", "factors", "aim"),
+    [
+        ("bitmap-scan", "stock's default", {"pages": "1 %"}, 1.6),
+        ("bitmap-scan", "stock's default", {"pages": "42 %"}, 1.6),
+        ("bitmap-scan", "stock's default", {"pages": "75 %"}, 1.2),
+        ("bitmap-scan", "stock's default", {"pages": "0.1 %"}, None),
+        ("bitmap-scan", "stock's default", {"pages": "90 %"}, None),
+        ("bitmap-scan", "best stock plan", {"pages": "0.1 %"}, 1 / 1.05),
+        ("bitmap-scan", "ours, setting 1", {"pages": "42 %"}, 1 / 1.1),
+        ("throttled", "stock's default", {"pages": "10 %"}, 1.5),
+        ("throttled", "stock's default", {"pages": "42 %"}, 1.8),
+        ("throttled", "stock's default", {"pages": "1 %"}, None),
+        ("throttled", "optimum", {"pages": "1 %"}, 1 / 1.15),
+        ("throttled", "best stock plan", {"pages": "10 %"}, None),
+        ("cached-scan", "default", {"data": "cached", "workers": "0"}, 0.98),
+        ("cached-scan", "stock's default", {"data": "cold", "workers": "2"}, 1.3),
+        ("cached-scan", "stock's default", {"data": "cold", "workers": "4"}, None),
+        ("range-query", "setting 1", {"range": "month"}, 3.0),
+        ("range-query", "stock's default", {"range": "month"}, 1.5),
+        ("seq-scan", "stock's scan", {"read-ahead": "128 kB"}, 1.0),
+        ("seq-scan", "stock's COPY", {"read-ahead": "128 kB"}, 1.0),
+        ("seq-scan", "ours, 1MB", {"scale": "1"}, None),
+        ("concurrent-scans", "best of stock", {"sessions": "4"}, 0.95),
+    ],
+)
+def test_table_scans(
+    experiment: str, question: str, factors: dict[str, str], aim: float | None
+) -> None:
+    assert AIMS[experiment](_comparison(question, factors), Measurements()) == aim
+
+
+@pytest.mark.parametrize(("in_memory_ms", "aim"), [(99.0, 1 / 1.25), (101.0, None)])
+def test_the_device_counts_where_it_is_the_limit(in_memory_ms: float, aim: float | None) -> None:
+    comparison = _comparison("device alone", {"read-ahead": "128 kB"}, 100.0)
+    scenario = comparison.question.scenario
+    references = (
+        Reference(scenario, "article", 1e6, "elsewhere"),
+        Reference(scenario, "seq, in memory", in_memory_ms, "measured before"),
+    )
+    assert AIMS["seq-scan"](comparison, Measurements(references=references)) == aim
+
+
+@pytest.mark.parametrize(
+    ("key", "rows", "workers", "aim"),
+    [
+        ("int-sorted", "30,000,000", "0", 4.0),
+        ("int-sorted", "30,000,000", "2", 3.0),
+        ("int-sorted", "30,000,000", "1", None),
+        ("int-sorted", "999,999", "0", None),
+        ("json", "30,000,000", "0", None),
+        ("json", "1,000", "2", 0.98),
+    ],
+)
+def test_index_builds(key: str, rows: str, workers: str, aim: float | None) -> None:
+    assert _aim("index-build", "stock", key=key, rows=rows, workers=workers) == aim
+
+
+def test_a_scenario_without_the_factor_is_said() -> None:
+    with pytest.raises(ValueError, match="a scenario has no pages"):
+        _aim("throttled", "stock's default", share="10 %")
+
+
+@pytest.mark.parametrize(
+    ("ours", "outcome"),
+    [
+        ([10.0, 10.0, 10.0], "reached"),
+        ([20.0, 20.0, 20.0], "reached"),
+        ([30.0, 30.0, 30.0], "missed"),
+        ([10.0, 20.0, 30.0], "open"),
+        ([10.0, 10.0], "open"),
+    ],
+)
+def test_an_aim_is_judged_by_the_whole_interval(ours: list[float], outcome: Outcome) -> None:
+    estimate = ratio_of_medians([40.0] * len(ours), ours, seed=1)
+    assert judge(estimate, 2.0) == outcome

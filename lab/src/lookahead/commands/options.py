@@ -6,9 +6,12 @@ from typing import Any, TypeVar
 
 import click
 
+from lookahead.experiments.options import Option
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+_NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 _DEFAULT_SEED = 1
 
@@ -34,3 +37,22 @@ def seed_option(help_text: str) -> Callable[[CommandT], CommandT]:
         show_default=True,
         help=help_text,
     )
+
+
+class OptionValue(click.ParamType[Any]):
+    """A value of an option; of a list the values between commas, as a tuple."""
+
+    def __init__(self, option: Option) -> None:
+        self.name = option.kind.metavar.lower()
+        self._option = option
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        option, text = self._option, str(value)
+        try:
+            if not option.is_list:
+                return option.kind.parse(text)
+            if option.may_be_none and text == _NONE:
+                return ()
+            return tuple(option.kind.parse(word.strip()) for word in text.split(","))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -1,13 +1,14 @@
 """`lookahead probe`: measure the device below a folder or tablespace, and write its profile."""
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import seed_option
+from lookahead.commands.options import OptionValue, seed_option
 from lookahead.device.block_device import device_of
 from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import Place, named_folder, tablespace_folder
@@ -15,11 +16,17 @@ from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_p
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.probe.test_file import MIN_BYTES
 from lookahead.device.profile import merge_into, read_profiles
-from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.options import MemorySize, Option, read_ahead_option, size_text
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
-_MAX_SIZE_MB = 1024 * 1024
+_SIZE = Option(
+    "size",
+    MemorySize(MIN_BYTES // 1024, 2**30),
+    "Size of the test file.",
+    default=f"{size_text(DEFAULT_SIZE_BYTES // 1024)}, at most a tenth of the free space",
+)
+_READ_AHEAD = read_ahead_option()
 # Leaves a device that serves several GB/s idle for most of the time, and one that serves less than
 # this unlimited, which cannot be helped: it is the figure that is looked for.
 _DEFAULT_RATE_MB = 500
@@ -42,11 +49,10 @@ _MAX_RATE_MB = 1_000_000
 )
 @click.option(
     "--size",
-    "size_mb",
-    type=click.IntRange(MIN_BYTES // 2**20, _MAX_SIZE_MB),
-    metavar="MB",
-    help=f"Size of the test file. Default: {DEFAULT_SIZE_BYTES // 2**20}, at most a tenth of the "
-    "free space.",
+    "size_kb",
+    type=OptionValue(_SIZE),
+    metavar=_SIZE.kind.metavar,
+    help=f"{_SIZE.help} Default: {_SIZE.default}.",
 )
 @click.option(
     "--time",
@@ -69,11 +75,11 @@ _MAX_RATE_MB = 1_000_000
 @click.option(
     "--read-ahead",
     "read_aheads_kb",
-    type=click.IntRange(0, MAX_READ_AHEAD_KB),
+    type=OptionValue(_READ_AHEAD),
     multiple=True,
-    metavar="KB",
-    help="Change the system's read-ahead of the disk to this for buffered reads, and put it back "
-    "(root only); may be repeated. Default: as it is.",
+    metavar=f"{_READ_AHEAD.kind.metavar},...",
+    help="Change the system's read-ahead of the disk to these for buffered reads, and put it back "
+    "(root only). Default: as it is.",
 )
 @click.option(
     "--output",
@@ -104,7 +110,7 @@ def probe(context: CommandContext, /, **options: Any) -> None:
     (see --force); 130 interrupted, what was measured is kept.
     """
     profile: Path | None = options["profile"]
-    size_mb: int | None = options["size_mb"]
+    size_kb: int | None = options["size_kb"]
     place = _place(options["folder"], options["tablespace"], options["dsn"])
     if profile is not None:
         # What would forbid to write it is better said before minutes are spent on measuring.
@@ -112,10 +118,10 @@ def probe(context: CommandContext, /, **options: Any) -> None:
         device_of(place.folder)
     request = ProbeRequest(
         place=place,
-        size_bytes=size_mb * 2**20 if size_mb is not None else None,
+        size_bytes=size_kb * 1024 if size_kb is not None else None,
         time_s=float(options["time_s"]),
         rate_mb_per_s=float(options["rate_mb"]),
-        read_aheads_kb=tuple(dict.fromkeys(options["read_aheads_kb"])),
+        read_aheads_kb=tuple(dict.fromkeys(chain.from_iterable(options["read_aheads_kb"]))),
         output=options["output"],
         seed=options["seed"],
         forced=options["forced"],

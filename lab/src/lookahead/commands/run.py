@@ -10,6 +10,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     HELP_OPTIONS,
+    OptionValue,
     library_option,
     pg_config_option,
     seed_option,
@@ -25,7 +26,6 @@ from lookahead.render_trials import trial_tables
 from lookahead.report.page import write_page
 from lookahead.results import encode, read_result
 
-_NONE = "none"
 _SIZES: tuple[Size, ...] = ("demo", "quick", "full")
 _DEFAULT_SIZE: Size = "quick"
 
@@ -82,25 +82,6 @@ _MACHINE_OPTIONS = (
         help="Drop caches or change read-ahead although another PostgreSQL runs on this machine.",
     ),
 )
-
-
-class _Value(click.ParamType[Any]):
-    """A value of an option; of a list the values between commas, as a tuple."""
-
-    def __init__(self, option: Option) -> None:
-        self.name = option.kind.metavar.lower()
-        self._option = option
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        option, text = self._option, str(value)
-        try:
-            if not option.is_list:
-                return option.kind.parse(text)
-            if option.may_be_none and text == _NONE:
-                return ()
-            return tuple(option.kind.parse(word.strip()) for word in text.split(","))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
@@ -199,7 +180,7 @@ def _parameter(
         return click.Option([option.flag, option.name], is_flag=True, help=option.help)
     return click.Option(
         [option.flag, option.name],
-        type=_Value(option),
+        type=OptionValue(option),
         multiple=option.is_list,
         metavar=_metavar(option.kind, is_list=option.is_list),
         help=f"{option.help} Default: {_default(option, experiment, article)}.",

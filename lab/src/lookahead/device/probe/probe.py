@@ -77,7 +77,7 @@ def run_probe(
                 current_read_ahead_kb=document.machine.device.read_ahead_kb,
                 report=report,
             )
-            report("measuring with fio")
+            report(f"measuring with fio for {request.time_s:.0f} s, or one round")
             campaign.run()
         document = _finished(document, campaign, folder)
         file.write(document)

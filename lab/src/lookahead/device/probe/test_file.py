@@ -95,7 +95,7 @@ def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:
         free_mb = status.f_bavail * status.f_frsize // 2**20
         raise LabError(
             f'"{folder}" has {free_mb} MB free, and the probe takes a tenth of it at most',
-            f"Make room, or name a smaller file with --size (at least {MIN_BYTES // 2**20} MB).",
+            f"Make room, or name a smaller file with --size (at least {MIN_BYTES // 2**20}MB).",
             status=ExitStatus.ENVIRONMENT,
         )
     return size

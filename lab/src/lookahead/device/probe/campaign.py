@@ -29,7 +29,7 @@ _PATTERNS = len(DEPTHS) + 2 * len(REQUEST_SIZES_KB) + 2 * len(GAPS) + 1
 _INTENDED_ROUNDS = 5
 # What fio takes for a job beside its slice. It looks for ends ten times a second: slices shorter
 # than the least would end with the same look.
-_JOB_S = 0.26
+_JOB_S = fio.RAMP_S + 0.26
 _MIN_SLICE_S, _MAX_SLICE_S = 0.15, 0.5
 # Jobs of one process of fio: between two of them the probe rests, and keeps what it has.
 _JOBS_AT_ONCE = 8

@@ -21,7 +21,10 @@ from lookahead.errors import ExitStatus, LabError, last_lines
 
 PROGRAM = "fio"
 BLOCK_BYTES = 8192
-# For a job that hangs; one that does not takes 0.3 s longer than its slice.
+# Of each slice what comes before is not counted: the queue is filled, and a volume that is limited
+# in requests or bytes serves some at once.
+RAMP_S = 0.1
+# For a job that hangs; one that does not takes half a second longer than its slice.
 _PATIENCE_SECONDS = 30.0
 _ALIGNMENT_BYTES = 4 * 2**20  # of the largest request
 _MEDIAN = "50.000000"
@@ -160,11 +163,13 @@ def _job(target: Target, number: int, pattern: Pattern, seed: int, cleanup: Exit
         places = target.size_bytes // _ALIGNMENT_BYTES
         first = generator.randrange(places * 3 // 4) * _ALIGNMENT_BYTES
         lines += [f"offset={first}", f"size={target.size_bytes - first}"]
-    # What is in the cache once is no read: no job of buffered reads begins again.
+    if pattern.kind == "buffered":
+        # What is in the cache once is no read: the job does not begin again.
+        lines += ["direct=0", "ioengine=psync", "invalidate=1"]
+    else:
+        lines += [f"ramp_time={round(RAMP_S * 1000)}ms"]
     if pattern.kind == "sequential":
         lines += ["time_based=1"]
-    if pattern.kind == "buffered":
-        lines += ["direct=0", "ioengine=psync", "invalidate=1"]
     return "\n".join(lines) + "\n"
 
 

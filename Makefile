@@ -35,7 +35,7 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench bench-latency bench-throttled \
+.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims bench-latency bench-throttled \
 	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz \
 	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -87,6 +87,9 @@ bench: setup   ## the full experiments (table of 2 GB and more; takes long): DRO
 	@cd $(TOP) && for experiment in $(BENCH); do \
 	  options='$(if $(DROP_CACHES),--drop-caches)'; [ $$experiment != index-build ] || options=; \
 	  .venv/bin/lookahead run $$experiment --full $$options $(SERVER_OPTION) || exit; done
+
+aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
+	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))
 
 # On devices that they make for themselves.
 bench-latency: setup    ## as root: index scans where reads take 1 ms longer; OPTIONS="--quick --latency 2000"

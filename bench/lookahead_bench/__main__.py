@@ -6,6 +6,7 @@ from lookahead.cli import main
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
 from lookahead_bench import throttled
+from lookahead_bench.aims_command import aims
 from lookahead_bench.latency_command import latency
 
 PROGRAM = "lookahead_bench"
@@ -14,7 +15,7 @@ PROGRAM = "lookahead_bench"
 # A pinned width, as that of `lookahead`.
 @click.group(context_settings={"terminal_width": 80, **HELP_OPTIONS})
 def bench() -> None:
-    """Measure pg_lookahead as its developers do: on devices that are made for it.
+    """Measure pg_lookahead as its developers do: beside aims, on devices made for it.
 
     Exit status as that of `lookahead`.
     """
@@ -23,6 +24,7 @@ def bench() -> None:
 run = make_run_group((throttled.EXPERIMENT,))
 run.add_command(latency)
 bench.add_command(run)
+bench.add_command(aims)
 
 if __name__ == "__main__":
     main(bench, PROGRAM)

@@ -84,11 +84,20 @@ def test_gap_limit(iops: float, bandwidth_mb: float, limit: int) -> None:
         assert (limit + 1) * 8192 / (bandwidth_mb * 1e6) >= 1 / iops
 
 
-def test_shown_in_80_columns() -> None:
-    lines = [*summary_lines(summarize([made_round(0, lambda _: 1.0)], seed=1))]
+def test_the_text_has_figures_knees_and_intervals() -> None:
+    rounds = [made_round(number, lambda n: 0.9 + n / 10) for number in range(3)]
+    lines = list(summary_lines(summarize(rounds, seed=1)))
     assert max(map(len, lines)) <= 80
-    assert "           8  80,000 [80,000, 80,000]  <- knee" in lines
-    assert any(line.startswith("gap limit: 1 [1, 1] blocks") for line in lines)
+    assert "           8  80,000 [72,000, 88,000]  <- knee" in lines
+    # As good in every round.
+    assert "gap limit: 1 blocks, by IOPS and bandwidth" in lines
+    assert lines[-1] == "medians of 3 rounds, intervals of 95 %"
+
+
+def test_one_round_has_no_intervals() -> None:
+    lines = list(summary_lines(summarize([made_round(0, lambda _: 1.0)], seed=1)))
+    assert not any("[" in line for line in lines)
+    assert lines[-1] == "one round: no intervals"
 
 
 @pytest.mark.parametrize("gap", GAPS)

@@ -30,8 +30,8 @@ def test_curves_knees_gaps_and_the_profile_are_shown(probe: ProbeDocument) -> No
     # The curve of buffered reads has one point, and gaps have no knee.
     assert [">knee</text>" in plot for plot in plots] == [True, True, True, False, False]
     assert "<td>knee of random reads</td>" in page
-    assert '<td class="number">depth 8 [8, 8]</td>' in page
-    assert '<td class="number">1 [1, 1] blocks</td>' in page
+    assert '<td class="number">depth 8</td>' in page
+    assert '<td class="number">1 blocks</td>' in page
     assert "Example &lt;Disk&gt;" in page
     assert "identity = fs=ab12;sectors=1000;serial=XYZ" in page
     assert "http" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)

@@ -222,7 +222,8 @@ def summary_lines(summary: ProbeSummary) -> Iterator[str]:
     measured = "none" if summary.gap_break_even is None else str(summary.gap_break_even)
     yield f"gap limit: {interval_text(summary.gap_limit)} blocks, by IOPS and bandwidth"
     yield f"longest gap measured that paid: {measured}"
-    yield f"medians of {summary.rounds} rounds, intervals of 95 %"
+    several = f"medians of {summary.rounds} rounds, intervals of 95 %"
+    yield several if summary.rounds > 1 else "one round: no intervals"
 
 
 def _curve_lines(curve: ProbeCurve) -> Iterator[str]:
@@ -236,7 +237,12 @@ def _curve_lines(curve: ProbeCurve) -> Iterator[str]:
 
 
 def interval_text(interval: Interval) -> str:
-    """A figure and its interval, such as "512 [498, 530]"."""
+    """A figure and its interval, such as "512 [498, 530]"; alone where it had no spread.
+
+    A single round has none.
+    """
+    if interval.low == interval.high:
+        return _text(interval.value)
     return f"{_text(interval.value)} [{_text(interval.low)}, {_text(interval.high)}]"
 
 

@@ -16,7 +16,7 @@ from lookahead.experiments.options import IO_METHODS
 from lookahead.experiments.request import LatencyRequest, Size
 from lookahead.experiments.scan_statements import Patterns, SizeDefaults, wanted_patterns
 from lookahead.experiments.scan_table import table_bytes
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 from lookahead_bench.delay_device import DelayDevice
 from lookahead_bench.overlap import probe_overlap
 

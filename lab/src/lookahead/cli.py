@@ -23,7 +23,7 @@ from lookahead.conninfo import shown_arguments
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
 from lookahead.output import checked_stdout
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 PROGRAM = "lookahead"
 

@@ -40,6 +40,12 @@ def samples_of(samples: Iterable[Sample], scenario: Scenario, arm: str) -> list[
     return [sample for sample in samples if sample.scenario == scenario and sample.arm == arm]
 
 
+def median_sample(samples: Sequence[Sample]) -> Sample:
+    """The sample whose time is nearest to the median; ValueError when there is none."""
+    centre = median(sample.time_ms for sample in samples)
+    return min(samples, key=lambda sample: abs(sample.time_ms - centre))
+
+
 def compare(data: Measurements, seed: int) -> tuple[Comparison, ...]:
     """One comparison for each question to which at least one whole pair was measured."""
     times: dict[tuple[Scenario, str], dict[int, float]] = {}

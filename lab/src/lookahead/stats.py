@@ -49,6 +49,11 @@ class RatioEstimate:
         """Whether there are too few pairs for the interval to deserve its nominal coverage."""
         return self.pairs < FEW_PAIRS
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are enough pairs for an interval to be shown, and a verdict by it."""
+        return self.pairs >= MIN_PAIRS
+
 
 def ratio_of_medians(
     numerators: Sequence[float],

@@ -9,7 +9,7 @@ import click
 
 from lookahead.cli import PROGRAM, cli, execute
 from lookahead.errors import ExitStatus
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 
 @dataclass(frozen=True)

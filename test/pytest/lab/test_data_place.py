@@ -20,7 +20,7 @@ from lookahead.data_place import (
     memory_file_system,
 )
 from lookahead.errors import ExitStatus, LabError
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 
 @pytest.fixture

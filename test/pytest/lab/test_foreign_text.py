@@ -7,9 +7,9 @@ import pytest
 
 from lookahead.errors import ExitStatus, LabError
 from lookahead.foreign_text import one_line, printable, require_text
-from lookahead.render import Terminal
 from lookahead.report.page import render_page
 from lookahead.results import Finding, ResultDocument
+from lookahead.terminal import Terminal
 
 _EVIL = "\x1b[2J\x07\u202e\x9b\ud800\x7f\u2066\u2028"
 _HARMFUL = {character for character in _EVIL if not character.isprintable()}

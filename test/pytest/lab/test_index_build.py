@@ -72,9 +72,9 @@ def test_result_file_keeps_everything(builds: ResultDocument) -> None:
 
 def test_page_shows_builds(builds: ResultDocument) -> None:
     page = render_page([("made.json", builds)])
-    assert "Index builds over a cached table" in page
-    assert "bigint-random, 0, 512 MB, 4096 kB, 1,000" in page
-    assert "4.00 [4.00, 4.00]" in page
+    assert "<li>index build 4.0 times faster (4.0 to 4.0)</li>" in page
+    assert "In all: key bigint-random, workers 0, memory 512 MB, step 4096 kB, rows 1,000" in page
+    assert 'data-head="scanning table" class="number">212 ms</td>' in page
 
 
 def test_one_setting_varies_at_a_time() -> None:

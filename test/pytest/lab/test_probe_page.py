@@ -24,14 +24,15 @@ def test_curves_knees_gaps_and_the_profile_are_shown(probe: ProbeDocument) -> No
     page = render_probe_page([("made.json", probe)])
     assert probe.summary is not None
     plots = _plots(page)
-    assert len(plots) == len(probe.summary.curves) + 1
+    # Each for two widths.
+    assert len(plots) == 2 * (len(probe.summary.curves) + 1)
     for plot in plots:
         ElementTree.fromstring(plot)
     # The curve of buffered reads has one point, and gaps have no knee.
     assert [">knee</text>" in plot for plot in plots] == [True, True, True, False, False]
-    assert "<td>knee of random reads</td>" in page
-    assert '<td class="number">depth 8</td>' in page
-    assert '<td class="number">1 blocks</td>' in page
+    assert "<td data-head="figure">knee of random reads</td>" in page
+    assert 'class="number">depth 8</td>' in page
+    assert 'class="number">1 blocks</td>' in page
     assert "Example &lt;Disk&gt;" in page
     assert "identity = fs=ab12;sectors=1000;serial=XYZ" in page
     assert "http" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
@@ -39,7 +40,7 @@ def test_curves_knees_gaps_and_the_profile_are_shown(probe: ProbeDocument) -> No
 
 def test_page_contains_the_probe_itself(probe: ProbeDocument) -> None:
     page = render_probe_page([("made.json", probe)])
-    (data,) = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert parse_probe(data, "page") == probe
     assert "<" not in data
 

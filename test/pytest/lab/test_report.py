@@ -9,14 +9,17 @@ from itertools import pairwise
 
 import pytest
 
-from lab.made_results import make_scans
+from lab.made_results import make_timeline
+from lab.made_trials import FAST, OURS, STOCK, make_trial_scenario, make_trials
+from lookahead.comparisons import compare, median_sample, panels_of, scenarios_of
 from lookahead.decoding import decode
 from lookahead.device.io_sampler import Timeline
 from lookahead.measurements import Measurements
-from lookahead.render import number_text
 from lookahead.report.page import render_page
-from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
-from lookahead.report.timeline_plots import median_sample, slices_of
+from lookahead.report.phase_plot import phase_plot
+from lookahead.report.sample_plot import sample_plot
+from lookahead.report.svg import NARROW, WIDE, Canvas, Scale, label_step, nice_ceiling, time_text
+from lookahead.report.timeline_plot import slices_of
 from lookahead.results import ResultDocument
 
 _VOID = {"meta"}
@@ -51,8 +54,25 @@ def _without_data(page: str) -> str:
 
 
 @pytest.fixture
-def page(document: ResultDocument) -> str:
-    return render_page([("made.json", document)])
+def made(document: ResultDocument) -> ResultDocument:
+    """Trials of which each sample has a timeline."""
+    data = make_trials()
+    samples = tuple(
+        replace(one, timeline=make_timeline(1000, one.time_ms), use=None) for one in data.samples
+    )
+    statements = {one.scenario.label: "SELECT '<1>'" for one in samples}
+    return _measured(document, replace(data, samples=samples, statements=statements))
+
+
+def _measured(document: ResultDocument, data: Measurements) -> ResultDocument:
+    """A result with these samples and the answers that follow from them."""
+    answered = replace(data, comparisons=compare(data, seed=7))
+    return replace(document, experiment="bitmap-scan", measurements=answered)
+
+
+@pytest.fixture
+def page(made: ResultDocument) -> str:
+    return render_page([("made.json", made)])
 
 
 def test_well_formed(page: str) -> None:
@@ -65,64 +85,112 @@ def test_well_formed(page: str) -> None:
     assert page.startswith("<!doctype html>")
 
 
-def test_no_network(page: str, recorded: ResultDocument) -> None:
-    for text in (page, render_page([("recorded.json", recorded)])):
-        checker = _Checker()
-        checker.feed(text)
-        names = {name for name, _ in checker.attributes}
-        assert not names & {"href", "src", "srcset", "xlink:href", "action"}
-        # A scheme, a protocol-relative address or a style sheet's ways to load something.
-        shown = _without_data(text)
-        assert not re.search(r"https?:|[\"'(]//|url\(|@import|@font-face", shown)
+def test_no_network(page: str) -> None:
+    checker = _Checker()
+    checker.feed(page)
+    names = {name for name, _ in checker.attributes}
+    assert not names & {"href", "src", "srcset", "xlink:href", "action"}
+    # A scheme, a protocol-relative address or a style sheet's ways to load something.
+    assert not re.search(r"https?:|[\"'(]//|url\(|@import|@font-face", _without_data(page))
 
 
 def test_golden_parts(page: str) -> None:
     for part in (
-        "<h2>Index scans, cold</h2>",
-        "<td>10,000 pages, worker, 128 kB</td>",
-        '<td class="number">425 ms</td>',
-        '<td class="number">4.00 [4.00, 4.00]</td>',
-        '<td class="number">faster</td>',
-        '<td class="number">no difference</td>',
-        "I/O method worker, read-ahead 128 kB</h4>",
-        "<title>stock, round 1: 400 ms</title>",
-        "pg_lookahead, 105 ms</text>",
+        "<h2>Bitmap scan</h2>",
+        "<li>bitmap scan, pages 10 %, against stock&#39;s default: 2.0 times faster (2.0 to 2.0)",
+        "<dd>2026-01-01, PostgreSQL 18.6</dd>",
+        "<dd>2 x Example CPU, 8 GiB, Example &lt;Disk&gt; (not rotating), Debian GNU/Linux 12",
+        "<dd>shared_buffers = 256MB, jit = off</dd>",
+        "<dd><code>SELECT &#39;&lt;1&gt;&#39;</code></dd>",
+        '<td data-head="scenario">pages 10 %</td>',
+        '<td data-head="its time" class="number">425 ms</td>',
+        '<td data-head="interval" class="number">2.00 to 2.00</td>',
+        'class="number verdict faster">faster</td>',
+        'class="number verdict no-difference">no difference</td>',
+        "<title>bitmap, default, round 1: 400 ms</title>",
+        "ours, 210 ms</text>",
         "read requests / s</text>",
         "mean queue depth</text>",
         "processors, %</text>",
-        "10,000 of each: equal.",
-        "<td>PostgreSQL 18.6 (system)</td>",
-        "<td>shared_buffers</td>",
+        '<td data-head="setting">shared_buffers</td>',
         "prefers-color-scheme: dark",
         "@media print",
         "the machine is &lt;busy&gt;. Wait &amp; repeat.",
-        "Example &lt;Disk&gt;",
+        "Download the raw data",
     ):
-        assert part in page
+        assert part in page, part
     assert "incomplete" not in page
+    assert not re.search(r"\baim|\bmet\?", _without_data(page))
 
 
-def test_every_raw_sample_is_a_dot(page: str, document: ResultDocument) -> None:
-    tips = re.findall(r"<title>\w+, round \d", page)
-    assert len(tips) == len(document.measurements.samples)
+def test_every_raw_sample_is_a_dot_in_both_widths(page: str, made: ResultDocument) -> None:
+    assert page.count(", round ") == 2 * len(made.measurements.samples)
+    kinds = [("narrow" in svg.partition(">")[0]) for svg in _svgs(page)]
+    assert kinds.count(True) == kinds.count(False) == 3  # ratios, samples, one timeline
 
 
-def test_the_data_is_contained(page: str, document: ResultDocument) -> None:
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_labels_of_arms_do_not_cover_each_other(made: ResultDocument, width: float) -> None:
+    data = made.measurements
+    (panel,) = panels_of(scenarios_of(data.samples))
+    svg = ElementTree.fromstring(str(sample_plot(data, panel, width)))
+    tips = [one.text or "" for one in svg.iter("title") if ", round " in (one.text or "")]
+    assert len(tips) == len(data.samples)
+    labels = [one for one in svg.iter("text") if "arm-label" in one.get("class", "")]
+    assert {one.text for one in labels} == {STOCK, FAST, OURS}
+    heights = sorted(float(one.get("y", "0")) for one in labels)
+    assert all(after - before >= 13 for before, after in pairwise(heights))
+
+
+def test_scenarios_without_order_have_a_row_each(made: ResultDocument) -> None:
+    named = {"10 %": "uuid", "42 %": "text"}
+    samples = tuple(
+        replace(one, scenario=make_trial_scenario(named[one.scenario.factors[0].value]))
+        for one in made.measurements.samples
+    )
+    data = replace(made.measurements, samples=samples)
+    (panel,) = panels_of(scenarios_of(samples))
+    svg = str(sample_plot(data, panel, WIDE))
+    assert svg.count('class="median') == 6  # an arm of a scenario each
+    assert re.findall(r'class="label">(\w+)<', svg) == ["uuid", "text"]
+
+
+def test_phases_stand_one_after_the_other(made: ResultDocument) -> None:
+    sample = replace(
+        made.measurements.samples[0],
+        time_ms=100.0,
+        phases_ms={"scanning": 20.0, "sorting": 30.0, "longer than all": 70.0},
+    )
+    svg = ElementTree.fromstring(str(phase_plot([sample], WIDE)))
+    bars = [(float(one.get("x", "")), float(one.get("width", ""))) for one in svg.iter("rect")]
+    # Lengths are rounded to a tenth of a pixel; the last one ends with the whole time.
+    for (start, width), (following, _) in pairwise(bars):
+        assert start + width == pytest.approx(following, abs=0.11)
+    assert [width / bars[0][1] for _, width in bars] == pytest.approx([1.0, 1.5, 2.5], abs=0.01)
+    assert {"scanning", "sorting", "longer than all"} <= {one.text for one in svg.iter("text")}
+
+
+def test_a_statement_stands_once_with_its_scenarios(made: ResultDocument) -> None:
+    labels = list(dict.fromkeys(one.scenario.label for one in made.measurements.samples))
+    different = {label: f"SELECT {number}" for number, label in enumerate(labels)}
+    different_ones = _measured(made, replace(made.measurements, statements=different))
+    text = " ".join(render_page([("x.json", different_ones)]).split())
+    for number, share in enumerate(("10 %", "42 %")):
+        assert f"<dd>pages {share}: <code>SELECT {number}</code></dd>" in text
+
+
+def test_the_data_is_contained(page: str, made: ResultDocument) -> None:
     match = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert match is not None
     assert not re.search(r"[<>&]", match[1])
-    assert decode(ResultDocument, json.loads(match[1])) == document
+    assert decode(ResultDocument, json.loads(match[1])) == made
 
 
-def test_incomplete_result(document: ResultDocument) -> None:
-    for count in (1, 5):
-        samples = document.measurements.samples[:count]
+def test_incomplete_result(made: ResultDocument) -> None:
+    for count in (1, 2, 5):
+        data = replace(made.measurements, samples=made.measurements.samples[:count])
         partial = replace(
-            document,
-            status="incomplete",
-            ending="interrupted",
-            measurements=replace(document.measurements, samples=samples),
-            finished_at=None,
+            _measured(made, data), status="incomplete", ending="interrupted", finished_at=None
         )
         text = render_page([("partial.json", partial)])
         assert "This result is incomplete (interrupted)" in text
@@ -131,51 +199,36 @@ def test_incomplete_result(document: ResultDocument) -> None:
             ElementTree.fromstring(svg)
 
 
-def test_nothing_measured_yet(document: ResultDocument) -> None:
-    nothing = replace(document, measurements=Measurements(), status="incomplete")
+def test_one_pair_has_no_interval(made: ResultDocument) -> None:
+    samples = tuple(one for one in made.measurements.samples if one.round == 0)
+    one = _measured(made, replace(made.measurements, samples=samples))
+    text = _without_data(render_page([("one.json", one)]))
+    assert "2 times as fast in one pair, too few to tell" in text
+    assert "one pair, no interval" in text
+    assert not re.search(r"\d to \d", text.partition("<h3>Evidence</h3>")[0])
+
+
+def test_nothing_measured_yet(made: ResultDocument) -> None:
+    nothing = replace(made, measurements=Measurements(), status="incomplete")
     assert "This result is incomplete" in render_page([("nothing.json", nothing)])
 
 
-def test_controls_page(controls_document: ResultDocument) -> None:
-    text = render_page([("controls.json", controls_document)])
-    assert "limit-1: not loaded</text>" in text
-    assert '<td class="number">0.99 [0.99, 0.99]</td>' in text
-    assert "Over time" not in text
-    assert "<td>Limit, Index Scan</td>" in text
-
-
-def test_facts_of_the_place_are_shown(document: ResultDocument) -> None:
-    facts = {"added latency": "1000 us on each read"}
-    text = render_page([("x.json", replace(document, experiment="latency", facts=facts))])
-    assert "<h2>Index scans, cold, on a device with added latency</h2>" in text
-    assert "1000 us on each read" in text
-
-
-def test_an_experiment_of_another_version(document: ResultDocument) -> None:
-    text = render_page([("x.json", replace(document, experiment="join<s>"))])
-    assert "<h2>join&lt;s&gt;</h2>" in text
-
-
-def test_several_results(document: ResultDocument, controls_document: ResultDocument) -> None:
-    text = render_page([("a.json", document), ("b.json", controls_document)])
+def test_several_results(made: ResultDocument) -> None:
+    text = render_page([("a.json", made), ("b.json", replace(made, experiment="seq-scan"))])
     assert text.count("<section>") == 2
     assert text.count('<script type="application/json"') == 2
 
 
-def test_recorded_result(recorded: ResultDocument) -> None:
-    text = render_page([("recorded.json", recorded)])
-    for svg in _svgs(text):
-        ElementTree.fromstring(svg)
-    assert "prefetch" in text
-
-
-def test_what_nobody_looked_at_is_a_dash(document: ResultDocument) -> None:
-    data = document.measurements
-    samples = tuple(replace(sample, use=None, timeline=None) for sample in data.samples)
-    blind = replace(document, measurements=replace(data, samples=samples))
+def test_without_a_device_the_page_has_no_requests(made: ResultDocument) -> None:
+    samples = tuple(
+        replace(one, timeline=replace(one.timeline, device=None, disk={}))
+        for one in made.measurements.samples
+        if one.timeline
+    )
+    blind = _measured(made, replace(made.measurements, samples=samples))
     text = render_page([("blind.json", blind)])
-    assert '<td class="number">-</td>' in text
-    assert "Over time" not in text
+    assert 'data-head="requests"' not in text
+    assert 'data-head="user %"' in text
 
 
 def test_slices_cover_the_whole_time_once() -> None:
@@ -195,9 +248,9 @@ def test_slices_cover_the_whole_time_once() -> None:
         assert len(slices) <= 60
 
 
-def test_median_sample_is_a_real_one() -> None:
-    stock = [sample for sample in make_scans().samples if sample.arm == "stock"][::2]
-    assert median_sample(stock).time_ms in (420.0, 430.0)
+def test_median_sample_is_a_real_one(made: ResultDocument) -> None:
+    ours = [one for one in made.measurements.samples if one.arm == OURS]
+    assert median_sample(ours).time_ms in (210.0, 215.0)
 
 
 def test_scales() -> None:
@@ -210,13 +263,7 @@ def test_scales() -> None:
     assert Scale(1, 1e5, 0, 1, logarithmic=True).ticks() == [1, 10, 100, 1e3, 1e4, 1e5]
 
 
-def test_labels() -> None:
-    assert [number_text(value) for value in (0, 0.5, 250, 12_500)] == [
-        "0",
-        "0.5",
-        "250",
-        "12.5k",
-    ]
+def test_ticks() -> None:
     assert [time_text(value) for value in (0, 50, 1500)] == ["0", "50 ms", "1.5 s"]
     assert [nice_ceiling(value) for value in (0, 0.9, 1, 1.2, 7, 95)] == [
         1,
@@ -226,6 +273,11 @@ def test_labels() -> None:
         8,
         100,
     ]
+
+
+def test_labels_have_room() -> None:
+    assert label_step(["1 %", "42 %"], 100) == 1
+    assert label_step(["100,000"] * 9, 20) == 3
 
 
 def test_canvas_escapes() -> None:

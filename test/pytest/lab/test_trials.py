@@ -1,10 +1,7 @@
 """Trials: which arms are compared, what is shown, and what EXPLAIN must say; without a server."""
 
 import copy
-import io
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,19 +12,14 @@ from lab.made_trials import (
     FAST,
     OURS,
     STOCK,
-    make_trial_sample,
     make_trial_scenario,
     make_trials,
 )
-from lookahead.comparisons import compare, panels_of, scenarios_of
+from lookahead.comparisons import compare, panels_of
 from lookahead.errors import LabError
 from lookahead.experiments.node_evidence import check_node, parse_node
 from lookahead.experiments.trials import check_counts
-from lookahead.measurements import Measurements, Question
-from lookahead.render import Terminal
-from lookahead.render_trials import trial_tables
-from lookahead.report.page import render_page
-from lookahead.report.trial_plot import trial_plot
+from lookahead.measurements import Question
 from lookahead.results import ResultDocument, encode, parse_result
 
 _PLAN: dict[str, Any] = {
@@ -118,55 +110,6 @@ def test_result_file_keeps_everything(document: ResultDocument) -> None:
     data = replace(data, comparisons=compare(data, seed=1))
     made = replace(document, experiment="bitmap-scan", measurements=data)
     assert parse_result(encode(made), "made") == made
-
-
-def test_page_shows_arms_references_and_answers(document: ResultDocument) -> None:
-    made = replace(document, experiment="bitmap-scan", measurements=make_trials())
-    page = render_page([("made.json", made)])
-    assert "2.00 [" in page
-    assert "best stock plan" in page
-    assert "bitmap scan, setting &lt;1&gt;" in page
-    assert "1,000 of each: equal" in page
-    assert "<td>effective_io_concurrency = 64</td>" in page
-    assert page.count("<svg") == 2  # all samples, and the ratios of the panel
-
-
-def test_plot_has_every_sample_and_labels_apart() -> None:
-    data = make_trials()
-    (panel,) = panels_of(scenarios_of(data.samples))
-    svg = ElementTree.fromstring(str(trial_plot(data, panel)))
-    tips = [element.text or "" for element in svg.iter("title")]
-    assert len(tips) == len(data.samples)
-    assert "ours, round 1: 200 ms" in tips
-    labels = [
-        (one.text, float(one.get("y", "0")))
-        for one in svg.iter("text")
-        if "arm-label" in one.get("class", "")
-    ]
-    assert {name for name, _ in labels} == {STOCK, FAST, OURS}
-    heights = sorted(y for _, y in labels)
-    assert all(after - before >= 13 for before, after in pairwise(heights))
-
-
-def test_tables_for_the_terminal() -> None:
-    data = make_trials()
-    data = replace(data, comparisons=compare(data, seed=1))
-    titles = [str(table.title) for table in trial_tables(data)]
-    assert titles == [
-        "median time: I/O method worker",
-        "time of the other / ours: I/O method worker",
-    ]
-    assert list(trial_tables(Measurements())) == []
-
-
-def test_wide_table_is_cut_into_several() -> None:
-    scenarios = [make_trial_scenario(f"{number} %") for number in range(8)]
-    samples = tuple(make_trial_sample(one, 0, STOCK, 1234.0) for one in scenarios)
-    tables = list(trial_tables(replace(make_trials(), samples=samples, comparisons=())))
-    assert [len(table.columns) for table in tables] == [7, 3]
-    outcome = io.StringIO()
-    Terminal(stdout=outcome, width=80).tables(tables)
-    assert outcome.getvalue().count("1.23 s") == 8
 
 
 def test_parallel_scan_parsed() -> None:

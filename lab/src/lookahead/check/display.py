@@ -6,7 +6,7 @@ from statistics import median
 from lookahead.check.advice import Advice, NodeAdvice
 from lookahead.check.measure import CheckSample, Measurement
 from lookahead.foreign_text import one_line
-from lookahead.render import milliseconds
+from lookahead.formats import milliseconds
 from lookahead.stats import RatioEstimate
 
 _PLACES = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 
 @dataclass(frozen=True)

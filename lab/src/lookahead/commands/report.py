@@ -9,10 +9,10 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe
 from lookahead.errors import ExitStatus, LabError
-from lookahead.render import Terminal
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
 from lookahead.results import is_newer, parse_result, read_text, result_schema, schema_of
+from lookahead.terminal import Terminal
 
 
 def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:

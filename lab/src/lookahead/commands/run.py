@@ -22,8 +22,9 @@ from lookahead.experiments.experiment import Article, Experiment, run_experiment
 from lookahead.experiments.options import Flag, Kind, Option
 from lookahead.experiments.registry import COMING, EXPERIMENTS
 from lookahead.experiments.request import RunRequest, Size
-from lookahead.render_trials import trial_tables
 from lookahead.report.page import write_page
+from lookahead.report.result_tables import render_tables
+from lookahead.report.sentences import sentences
 from lookahead.results import encode, read_result
 
 _SIZES: tuple[Size, ...] = ("demo", "quick", "full")
@@ -254,18 +255,21 @@ def default_directory(context: CommandContext) -> Path:
 
 
 def show_outcome(context: CommandContext, result: Path, *, as_json: bool = False) -> None:
-    """Write the page of a result file; show its tables and where both are, or the file itself."""
+    """Write the page of a result file; show its tables, where both are and what they say.
+
+    With `as_json` the file itself takes the place of the tables.
+    """
     terminal, document = context.terminal, read_result(result)
     page = write_page([(result.name, document)], result.with_suffix(".html"))
+    where = (f"result:     {result}", f"page:       {page}", "", *sentences(document))
     if as_json:
         terminal.raw(encode(document).rstrip())
-    else:
-        terminal.tables(trial_tables(document.measurements))
-        for line in proofs(document.measurements):
-            terminal.result(line)
-    show = terminal.step if as_json else terminal.result
-    show(f"result:     {result}")
-    show(f"page:       {page}")
+        for line in where:
+            terminal.step(line)
+        return
+    terminal.tables(render_tables(document))
+    for line in (*proofs(document.measurements), *where):
+        terminal.result(line)
 
 
 def _coming(name: str, reason: str) -> click.Command:

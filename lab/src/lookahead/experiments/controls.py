@@ -29,7 +29,7 @@ from lookahead.experiments.scan_table import touch_device
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
-from lookahead.render import ProgressBar, Terminal
+from lookahead.terminal import ProgressBar, Terminal
 
 BARE, OFF, ON = "not loaded", "off", "on"
 ARMS = (Arm(BARE, "not loaded", "", {}), Arm(OFF, "off", "", {}), Arm(ON, "on", "", {}))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from lookahead.experiments.options import Flag, Option
 from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run, open_run
-from lookahead.render import Terminal
 from lookahead.results import OptionValue, Parameters
+from lookahead.terminal import Terminal
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

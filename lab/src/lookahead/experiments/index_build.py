@@ -34,7 +34,7 @@ from lookahead.experiments.request import IndexBuildRequest, Size
 from lookahead.experiments.runner import Run, run_trials
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
-from lookahead.render import ProgressBar, Terminal
+from lookahead.terminal import ProgressBar, Terminal
 
 STOCK, OURS = "stock", "ours"
 ARMS = (arm_of(STOCK, ""), arm_of(OURS, "", "on"))

@@ -32,7 +32,7 @@ from lookahead.experiments.scan_table import build_table, table_bytes, touch_dev
 from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Statement, Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
 SPACE_FACTOR = 2.5

@@ -33,7 +33,6 @@ from lookahead.installation import Installation, find_installation
 from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
 from lookahead.measurements import ColdRecord, Measurements
 from lookahead.postmasters import check_undisturbed
-from lookahead.render import Terminal
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -46,6 +45,7 @@ from lookahead.results import (
     now_text,
 )
 from lookahead.server import PrivateServer
+from lookahead.terminal import Terminal
 
 # A load average above this share of the processors disturbs the figures; arbitrary.
 _BUSY_SHARE = 0.5

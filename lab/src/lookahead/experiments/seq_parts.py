@@ -23,6 +23,7 @@ from lookahead.experiments.options import size_text
 from lookahead.experiments.runner import Run
 from lookahead.experiments.tables import table_facts
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
+from lookahead.formats import milliseconds
 from lookahead.measurements import (
     Arm,
     Factor,
@@ -34,7 +35,6 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
-from lookahead.render import milliseconds
 from lookahead.server import PrivateServer
 from lookahead.stats import quantile
 

@@ -57,7 +57,7 @@ from lookahead.experiments.seq_parts import (
 from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, table_facts
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Library, Table
-from lookahead.render import Terminal
+from lookahead.terminal import Terminal
 
 SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")

@@ -46,7 +46,7 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
-from lookahead.render import ProgressBar
+from lookahead.terminal import ProgressBar
 
 EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
 # The option is the library's: without the library EXPLAIN refuses it.

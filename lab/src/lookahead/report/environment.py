@@ -22,9 +22,11 @@ def render_sections(template: str, sections: Sequence[object]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = environment.get_template("page.css").render()
-    page = environment.get_template(template).render(sections=sections, style=Markup(style))
-    return printable(page)
+    style, script = (
+        Markup(environment.get_template(name).render()) for name in ("page.css", "page.js")
+    )
+    page = environment.get_template(template)
+    return printable(page.render(sections=sections, style=style, script=script))
 
 
 def embedded(value: dict[str, Any]) -> Markup:

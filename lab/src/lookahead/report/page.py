@@ -1,43 +1,60 @@
-"""Puts the page together: sections of plots and tables, the style sheet, and the data itself."""
+"""Puts the page together: headline, tables and plots of each result, and the results themselves."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
 
-from lookahead.comparisons import compare, panels_of, scenarios_of
-from lookahead.measurements import Measurements
+from lookahead.comparisons import median_sample, panels_of, proofs, samples_of, scenarios_of
+from lookahead.measurements import Comparison, Measurements
 from lookahead.report.environment import embedded, render_sections
-from lookahead.report.tables import TextTable, facts_table, settings_table
-from lookahead.report.timeline_plots import timeline_plot
-from lookahead.report.trial_figures import (
-    TrialFigures,
-    trial_comparison_table,
-    trial_figures,
+from lookahead.report.evidence_tables import (
+    evidence_tables,
+    machine_line,
+    settings_line,
 )
+from lookahead.report.labels import panel_title, scenario_label, varying_names
+from lookahead.report.phase_plot import phase_plot
+from lookahead.report.ratio_plot import RatioRow, ratio_plot
+from lookahead.report.result_tables import (
+    ComparisonGroup,
+    comparison_groups,
+    comparison_table,
+    median_tables,
+    other_tables,
+)
+from lookahead.report.sample_plot import sample_plot
+from lookahead.report.sentences import sentences, title_of
+from lookahead.report.svg import in_both_widths
+from lookahead.report.tables import Table
+from lookahead.report.timeline_plot import Track, timeline_plot
 from lookahead.results import Finding, ResultDocument, write_atomically
-
-_TITLES = {
-    "index-scan": "Index scans, cold",
-    "latency": "Index scans, cold, on a device with added latency",
-    "index-build": "Index builds over a cached table",
-    "controls": "Cached statements, which must not become slower",
-    "bitmap-scan": "Bitmap heap scans, cold",
-    "seq-scan": "Sequential scans and single rows, by read-ahead",
-    "cached-scan": "Bitmap heap scans with everything cached, and in parallel",
-    "range-query": "A sum over a range of dates, cold",
-    "throttled": "Bitmap heap scans, cold, on a throttled volume",
-    "concurrent-scans": "Bitmap heap scans of several sessions at once, cold",
-}
 
 
 @dataclass(frozen=True)
-class TimelineFigure:
-    """One plot over time and its heading."""
+class Figure:
+    """A plot and its heading."""
 
     title: str
     plot: Markup
+
+
+@dataclass(frozen=True)
+class ComparisonFigure:
+    """Ratios as a plot, and all about them as a table."""
+
+    plot: Markup
+    table: Table
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What was executed, and in which scenarios; "" in all."""
+
+    scenarios: str
+    sql: str
 
 
 @dataclass(frozen=True)
@@ -45,16 +62,22 @@ class Section:
     """One result on the page; `data` is the result itself, for those who want to compute."""
 
     name: str
-    experiment: str
     title: str
+    headline: tuple[str, ...]
+    measured: str
+    machine: str
+    settings: str
     ending: str
     is_complete: bool
     findings: tuple[Finding, ...]
-    comparison: TextTable
-    timelines: tuple[TimelineFigure, ...]
-    trials: TrialFigures | None
-    facts: TextTable
-    settings: TextTable
+    statements: tuple[Statement, ...]
+    comparisons: tuple[ComparisonFigure, ...]
+    samples: tuple[Figure, ...]
+    results: tuple[Table, ...]
+    timelines: tuple[Figure, ...]
+    phases: Markup
+    proofs: tuple[str, ...]
+    evidence: tuple[Table, ...]
     data: Markup
 
 
@@ -71,28 +94,94 @@ def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
 
 def _section(name: str, document: ResultDocument) -> Section:
     data = document.measurements
-    answers = compare(data, document.parameters.seed)
     return Section(
         name=name,
-        experiment=document.experiment,
-        title=_TITLES.get(document.experiment, document.experiment),
+        title=title_of(document.experiment),
+        headline=tuple(sentences(document)),
+        measured=f"{document.started_at[:10]}, PostgreSQL {document.software.server_version}",
+        machine=machine_line(document.machine),
+        settings=settings_line(document),
         ending=document.ending,
         is_complete=document.status == "complete",
         findings=document.findings,
-        comparison=trial_comparison_table(answers),
+        statements=tuple(_statements(data)),
+        comparisons=tuple(
+            ComparisonFigure(_ratio_plot(group), comparison_table(data, group))
+            for group in comparison_groups(data.comparisons)
+        ),
+        samples=tuple(_sample_figures(data)),
+        results=(*median_tables(data), *other_tables(data)),
         timelines=tuple(_timelines(data)),
-        trials=trial_figures(data, answers),
-        facts=facts_table(document),
-        settings=settings_table(document),
+        phases=_phases(data),
+        proofs=proofs(data),
+        evidence=tuple(evidence_tables(document)),
         data=embedded(asdict(document)),
     )
 
 
-def _timelines(data: Measurements) -> Iterator[TimelineFigure]:
-    """Of each panel the last scenario that was watched."""
-    watched = [sample for sample in data.samples if sample.timeline is not None]
-    for panel in panels_of(scenarios_of(watched)):
-        scenario = panel.scenarios[-1]
-        plot = timeline_plot(watched, scenario, scenario.label)
-        if plot is not None:
-            yield TimelineFigure(scenario.label, plot)
+def _statements(data: Measurements) -> Iterator[Statement]:
+    """Each text once, with the scenarios in which it was executed."""
+    scenarios = scenarios_of((*data.samples, *data.lookups))
+    names = varying_names(scenarios)
+    found: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        if scenario.label in data.statements:
+            labels = found.setdefault(data.statements[scenario.label], [])
+            labels.append(scenario_label(scenario, names))
+    for sql, labels in found.items():
+        yield Statement("; ".join(labels) if len(found) > 1 else "", sql)
+
+
+def _ratio_plot(group: ComparisonGroup) -> Markup:
+    """Ratio with interval of every question."""
+    has_several = len({one.question.name for one in group.comparisons}) > 1
+    rows = [
+        RatioRow(
+            group.label(one) + (f", against {one.question.name}" if has_several else ""),
+            one.estimate,
+        )
+        for one in group.comparisons
+    ]
+    caption = "its time / our time (right of 1: ours is faster)"
+    return in_both_widths(partial(ratio_plot, rows, caption))
+
+
+def _sample_figures(data: Measurements) -> Iterator[Figure]:
+    panels = panels_of(scenarios_of(data.samples))
+    for panel in panels:
+        plot = in_both_widths(partial(sample_plot, data, panel))
+        yield Figure(panel_title(panel, panels), plot)
+
+
+def _phases(data: Measurements) -> Markup:
+    """Nothing where no phases were seen."""
+    if not any(one.phases_ms for one in data.samples):
+        return Markup("")
+    return in_both_widths(partial(phase_plot, data.samples))
+
+
+def _timelines(data: Measurements) -> Iterator[Figure]:
+    """For each panel the comparison whose executions took longest, as there is most to see."""
+    panels = panels_of(scenarios_of(data.samples))
+    for panel in panels:
+        chosen = [
+            (answer, tracks)
+            for answer in data.comparisons
+            if answer.question.scenario in panel.scenarios
+            and len(tracks := tuple(_tracks(data, answer))) == 2
+        ]
+        if chosen:
+            answer, tracks = max(chosen, key=lambda found: found[0].baseline_median_ms)
+            title = scenario_label(answer.question.scenario, ())
+            yield Figure(title, in_both_widths(partial(timeline_plot, tracks, title)))
+
+
+def _tracks(data: Measurements, answer: Comparison) -> Iterator[Track]:
+    """Of both arms the execution nearest to the median."""
+    scenario = answer.question.scenario
+    for arm, kind in ((answer.baseline, "arm-0"), (answer.challenger, "ours")):
+        samples = samples_of(data.samples, scenario, arm)
+        if samples:
+            found = median_sample(samples)
+            if found.timeline is not None:
+                yield Track(arm, found.time_ms, found.timeline, kind)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -17,7 +18,9 @@ from lookahead.device.probe.probe_data import (
 from lookahead.device.profile import format_profiles
 from lookahead.report.curve_plot import Series, curve_plot
 from lookahead.report.environment import embedded, render_sections
-from lookahead.report.tables import TextTable, machine_rows, source_text
+from lookahead.report.evidence_tables import machine_rows, source_text
+from lookahead.report.svg import in_both_widths
+from lookahead.report.tables import Table, columns_of
 from lookahead.results import Finding, write_atomically
 
 
@@ -27,7 +30,7 @@ class CurveFigure:
 
     title: str
     plot: Markup
-    points: TextTable
+    points: Table
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,10 @@ class ProbeSection:
     is_complete: bool
     findings: tuple[Finding, ...]
     rounds: int
-    summary: TextTable | None
+    summary: Table | None
     curves: tuple[CurveFigure, ...]
     profile: str
-    facts: TextTable
+    facts: Table
     data: Markup
 
 
@@ -75,7 +78,7 @@ def _section(name: str, document: ProbeDocument) -> ProbeSection:
     )
 
 
-def _summary(summary: ProbeSummary) -> TextTable:
+def _summary(summary: ProbeSummary) -> Table:
     paid = "none" if summary.gap_break_even is None else f"{summary.gap_break_even} blocks"
     rows = (
         ("random read of 8 kB, alone", f"{interval_text(summary.latency_us)} us"),
@@ -88,7 +91,7 @@ def _summary(summary: ProbeSummary) -> TextTable:
         ("gap limit, by IOPS and bandwidth", f"{interval_text(summary.gap_limit)} blocks"),
         ("longest gap measured that paid", paid),
     )
-    return TextTable(("figure", "value [interval]"), rows, 1)
+    return Table("", columns_of(("figure",), ("value [interval]",)), rows)
 
 
 def _curves(summary: ProbeSummary) -> Iterator[CurveFigure]:
@@ -97,8 +100,8 @@ def _curves(summary: ProbeSummary) -> Iterator[CurveFigure]:
         line = Series(curve.name, "ours", curve.points)
         yield CurveFigure(
             curve.name,
-            curve_plot([line], curve.x_name, curve.unit, curve.knee),
-            TextTable((curve.x_name, f"{curve.unit} [interval]"), rows, 1),
+            in_both_widths(partial(curve_plot, [line], curve.x_name, curve.unit, curve.knee)),
+            Table("", columns_of((curve.x_name,), (f"{curve.unit} [interval]",)), rows),
         )
     if summary.gaps:
         yield _gaps(summary.gaps, summary.gap_depth)
@@ -115,20 +118,20 @@ def _gaps(gaps: Sequence[GapPoint], depth: int) -> CurveFigure:
 
     lines = [
         Series("read through", "ours", points("through")),
-        Series("skipped", "stock", points("skip")),
+        Series("skipped", "arm-0", points("skip")),
     ]
     rows = tuple(
         (str(gap.gap_blocks), interval_text(gap.through), interval_text(gap.skip)) for gap in gaps
     )
-    heads = ("gap blocks", "read through, pairs/s [interval]", "skipped, pairs/s [interval]")
+    numbers = ("read through, pairs/s [interval]", "skipped, pairs/s [interval]")
     return CurveFigure(
         f"two blocks with a gap, {depth} requests in flight",
-        curve_plot(lines, "gap blocks", "pairs/s"),
-        TextTable(heads, rows, 1),
+        in_both_widths(partial(curve_plot, lines, "gap blocks", "pairs/s", None)),
+        Table("", columns_of(("gap blocks",), numbers), rows),
     )
 
 
-def _facts(document: ProbeDocument) -> TextTable:
+def _facts(document: ProbeDocument) -> Table:
     parameters = document.parameters
     engines = dict.fromkeys(sample.engine for sample in document.samples)
     rows = (
@@ -140,4 +143,4 @@ def _facts(document: ProbeDocument) -> TextTable:
         *machine_rows(document.machine),
         ("seed", str(parameters.seed)),
     )
-    return TextTable(("fact", "value"), rows, 2)
+    return Table("Machine", columns_of(("fact", "value")), rows)

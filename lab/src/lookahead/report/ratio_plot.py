@@ -2,55 +2,72 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from markupsafe import Markup
 
-from lookahead.render import number_text
-from lookahead.report.svg import Canvas, Scale, nice_ceiling
+from lookahead.formats import number_text, ratio_text
+from lookahead.report.svg import Canvas, Scale, nice_ceiling, text_width
 from lookahead.stats import RatioEstimate
 
-_WIDTH, _ROW_HEIGHT = 760, 24
-_LABEL_WIDTH, _VALUE_WIDTH = 280, 140
+_VALUE_WIDTH, _LINE_HEIGHT = 150, 15
+# Labels that would take more of the width than this share stand above their rows.
+_LABEL_SHARE = 0.5
 # A ratio close to 1 is read on a scale that shows percents, a large one on a scale from 0.
 _CLOSE = 0.25
 
 
 @dataclass(frozen=True)
 class RatioRow:
-    """A row's label on the left, its estimate, and the text on the right."""
+    """A row's label and its estimate."""
 
     label: str
     estimate: RatioEstimate
-    value: str
 
 
-def ratio_plot(rows: Sequence[RatioRow], caption: str) -> Markup:
-    """The plot; an empty one for no rows."""
-    height = len(rows) * _ROW_HEIGHT + 44
-    canvas = Canvas(_WIDTH, height, caption)
-    low, high = _range(rows)
-    scale = Scale(low, high, _LABEL_WIDTH, _WIDTH - _VALUE_WIDTH)
-    bottom = len(rows) * _ROW_HEIGHT + 8
+def ratio_plot(rows: Sequence[RatioRow], caption: str, width: float) -> Markup:
+    """The plot of at least one row; without an interval a ratio is a dot."""
+    label_width = max(text_width(row.label) for row in rows) + 12
+    is_stacked = label_width > _LABEL_SHARE * width
+    left = 12.0 if is_stacked else label_width
+    lines = [_lines(row.label, width - left) if is_stacked else [row.label] for row in rows]
+    height = max(map(len, lines)) * _LINE_HEIGHT + (22 if is_stacked else 11)
+    bottom = len(rows) * height + 8
+    canvas = Canvas(width, bottom + 40, caption)
+    scale = Scale(*_range(rows), left, width - _VALUE_WIDTH)
     for tick in scale.ticks():
         canvas.line((scale(tick), 4), (scale(tick), bottom), "grid")
         canvas.text((scale(tick), bottom + 14), number_text(round(tick, 6)), "tick", "middle")
     canvas.line((scale(1), 4), (scale(1), bottom), "reference")
     for position, row in enumerate(rows):
-        y = position * _ROW_HEIGHT + 18
-        estimate = row.estimate
-        kind = estimate.verdict.replace(" ", "-")
-        canvas.text((_LABEL_WIDTH - 10, y + 4), row.label, "label", "end")
-        canvas.line((scale(estimate.low), y), (scale(estimate.high), y), f"interval {kind}")
-        canvas.circle((scale(estimate.ratio), y), 4, f"dot {kind}", row.value)
-        canvas.text((_WIDTH - _VALUE_WIDTH + 12, y + 4), row.value, "label")
-    middle = (_LABEL_WIDTH + _WIDTH - _VALUE_WIDTH) / 2
-    canvas.text((middle, bottom + 32), caption, "caption", "middle")
+        y = (position + 1) * height - 8
+        if is_stacked:
+            for above, line in enumerate(reversed(lines[position])):
+                canvas.text((left, y - 14 - above * _LINE_HEIGHT), line, "label")
+        else:
+            canvas.text((left - 10, y + 4), row.label, "label", "end")
+        _mark(canvas, scale, y, row.estimate)
+        canvas.text((width - _VALUE_WIDTH + 10, y + 4), ratio_text(row.estimate), "label")
+    start = min(scale.start, width - text_width(caption))
+    canvas.text((start, bottom + 32), caption, "caption")
     return canvas.render()
 
 
+def _lines(label: str, width: float) -> list[str]:
+    return wrap(label, int(width / text_width("x")))
+
+
+def _mark(canvas: Canvas, scale: Scale, y: float, estimate: RatioEstimate) -> None:
+    kind = estimate.verdict.replace(" ", "-")
+    if estimate.has_interval:
+        canvas.line((scale(estimate.low), y), (scale(estimate.high), y), f"interval {kind}")
+    canvas.circle((scale(estimate.ratio), y), 4.5, f"dot {kind}", ratio_text(estimate))
+
+
 def _range(rows: Sequence[RatioRow]) -> tuple[float, float]:
-    lows = [row.estimate.low for row in rows] or [1.0]
-    highs = [row.estimate.high for row in rows] or [1.0]
+    shown = [row.estimate for row in rows]
+    lows = [one.low if one.has_interval else one.ratio for one in shown]
+    highs = [one.high if one.has_interval else one.ratio for one in shown]
     farthest = max(max(highs) - 1, 1 - min(lows))
     if farthest <= _CLOSE:
         margin = nice_ceiling(max(farthest, 0.01) * 1.1)

@@ -1,7 +1,7 @@
 """A small SVG canvas and scales; colours come from the page's style sheet by class names."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +9,8 @@ from markupsafe import Markup, escape
 
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
+WIDE, NARROW = 1050, 340
+"""Widths in pixels in which each plot is drawn: for screens and paper, and for telephones."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,21 @@ def time_text(value_ms: float) -> str:
     if value_ms == 0:
         return "0"
     return f"{value_ms / 1000:g} s" if value_ms >= 1000 else f"{value_ms:g} ms"
+
+
+def in_both_widths(draw: Callable[[float], Markup]) -> Markup:
+    """A plot drawn twice; the style sheet shows the one that the page has room for."""
+    return draw(WIDE) + draw(NARROW)
+
+
+def text_width(text: str) -> float:
+    """Pixels that a label takes in the page's font, at most; for room to be left."""
+    return 7.0 * len(text)
+
+
+def label_step(labels: Sequence[str], step: float) -> int:
+    """Every how-manieth label has room on an axis where they are `step` pixels apart."""
+    return max(1, math.ceil((max(map(text_width, labels)) + 4) / step))
 
 
 class Canvas:
@@ -105,9 +122,11 @@ class Canvas:
 
     def render(self) -> Markup:
         """The SVG element; it shrinks with the page."""
+        kind = "narrow" if self._width <= NARROW else "wide"
         head = Markup(
-            '<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
-        ).format(*map(_number, (self._width, self._height)), self._title)
+            '<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" class="{2}" role="img" '
+            'aria-label="{3}">'
+        ).format(*map(_number, (self._width, self._height)), kind, self._title)
         return head + Markup("").join(self._elements) + Markup("</svg>")
 
     def _add(self, shape: str, *values: object) -> None:

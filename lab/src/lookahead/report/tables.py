@@ -1,59 +1,110 @@
-"""The tables of the page: rows of text, worked out from the raw samples."""
+"""The one table model: plain text cells, shown on the terminal, on pages, as Markdown and CSV.
 
+    tables = render_tables(document)
+    to_markdown(tables), to_csv(tables)
+
+Whoever shows a table decides about widths and colours only; what is in a cell is decided here
+once. The tables of a result document are made in result_tables.py and evidence_tables.py.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.results import ResultDocument
+from lookahead.foreign_text import one_line
+
+Align = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
-class TextTable:
-    """Column heads and rows; the first `labels` columns are names, the others numbers."""
+class Column:
+    """A head; names are aligned to the left, numbers to the right."""
 
-    heads: tuple[str, ...]
+    name: str
+    align: Align
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of as many cells as there are columns; `caption` says how to read them."""
+
+    title: str
+    columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
-    labels: int
+    caption: str = ""
+
+    @property
+    def labels(self) -> int:
+        """How many columns at the left are names."""
+        aligns = [column.align for column in self.columns]
+        return aligns.index("right") if "right" in aligns else len(aligns)
 
 
-def facts_table(document: ResultDocument) -> TextTable:
-    """Where and with what it was measured."""
-    software = document.software
-    rows = (
-        ("measured", f"{document.started_at} to {document.finished_at or 'not finished'}"),
-        ("command", " ".join(document.command)),
-        ("server", f"PostgreSQL {software.server_version} ({software.server_source})"),
-        ("pg_lookahead.so", f"SHA-256 {software.library_sha256[:16]}"),
-        ("source", source_text(software.source)),
-        *machine_rows(document.machine),
-        *document.facts.items(),
-        ("seed", str(document.parameters.seed)),
-    )
-    return TextTable(("fact", "value"), rows, 2)
-
-
-def source_text(source: SourceFacts) -> str:
-    """From which commit."""
-    commit = source.commit[:12] if source.commit else "not from a checkout"
-    return f"{commit}{', with uncommitted changes' if source.dirty else ''}"
-
-
-def machine_rows(machine: MachineFacts) -> tuple[tuple[str, str], ...]:
-    """Processors, memory, system, disk."""
-    device = machine.device
-    rotational = {True: "rotating", False: "not rotating", None: "unknown"}[device.rotational]
+def columns_of(labels: Sequence[str], numbers: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Columns of names, then of numbers."""
     return (
-        ("processors", f"{machine.cpus} x {machine.cpu_model}"),
-        ("memory", f"{machine.memory_bytes / 2**30:.1f} GiB"),
-        ("system", f"{machine.system}, kernel {machine.kernel}, {machine.architecture}"),
-        ("hypervisor", machine.hypervisor or "none"),
-        ("load average", f"{machine.load_average} at the start"),
-        ("file system", f"{device.filesystem or 'unknown'} on {device.name or 'no device'}"),
-        ("disk", f"{device.model or device.disk or 'unknown'}, {rotational}"),
-        ("queue", f"scheduler {device.scheduler}, {device.queue_requests} requests"),
-        ("read-ahead", "unknown" if device.read_ahead_kb is None else f"{device.read_ahead_kb} kB"),
+        *(Column(name, "left") for name in labels),
+        *(Column(name, "right") for name in numbers),
     )
 
 
-def settings_table(document: ResultDocument) -> TextTable:
-    """The server's settings that differ from their defaults."""
-    return TextTable(("setting", "value"), tuple(document.settings.items()), 2)
+def without_columns(table: Table, empty: Iterable[str]) -> Table:
+    """The table without the number columns in which every cell is one of `empty`."""
+    nothing = set(empty)
+    kept = [
+        index
+        for index in range(len(table.columns))
+        if index < table.labels or not nothing.issuperset(row[index] for row in table.rows)
+    ]
+    return Table(
+        table.title,
+        tuple(table.columns[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in table.rows),
+        table.caption,
+    )
+
+
+def to_markdown(tables: Iterable[Table]) -> str:
+    """Tables of GitHub's Markdown, each below its title; cells cannot end their cell."""
+    return "\n".join(_markdown(table) for table in tables)
+
+
+def _markdown(table: Table) -> str:
+    rules = ["---" if column.align == "left" else "---:" for column in table.columns]
+    lines = [
+        f"**{_markdown_text(table.title)}**",
+        "",
+        _markdown_row(column.name for column in table.columns),
+        f"| {' | '.join(rules)} |",
+        *(_markdown_row(row) for row in table.rows),
+        "",
+    ]
+    if table.caption:
+        lines += [_markdown_text(table.caption), ""]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_markdown_text, cells))} |"
+
+
+def _markdown_text(text: str) -> str:
+    """Text that is no markup."""
+    shown = one_line(text)
+    for character in "\\|*_`<>[]#~":
+        shown = shown.replace(character, f"\\{character}")
+    return shown
+
+
+def to_csv(tables: Iterable[Table]) -> str:
+    """A block for each table, an empty line between them; the title is column one."""
+    blocks = []
+    for table in tables:
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["table", *(column.name for column in table.columns)])
+        writer.writerows([one_line(cell) for cell in (table.title, *row)] for row in table.rows)
+        blocks.append(stream.getvalue())
+    return "\n".join(blocks)

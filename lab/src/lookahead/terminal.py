@@ -7,25 +7,28 @@ receives results only.
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TextIO
 
+import rich.table
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from lookahead.errors import LabError
 from lookahead.foreign_text import printable
 from lookahead.output import checked, indifferent
-from lookahead.stats import RatioEstimate
+from lookahead.report.tables import Table
 
 _VERDICT_STYLES = {
     "faster": "green",
     "slower": "red",
     "no difference": "yellow",
-    "too few pairs": "dim",
 }
+# A name that is longer is wrapped where the table has no room for it.
+_MAX_NAME_WIDTH = 12
 
 
 class ProgressBar:
@@ -98,9 +101,10 @@ class Terminal:
             yield ProgressBar(progress, total)
 
     def tables(self, tables: Iterable[Table]) -> None:
-        """Tables on standard output."""
+        """Tables on standard output; one that is too wide continues below itself, uncut."""
         for table in tables:
-            self._out.print(table)
+            for part in _parts(table, self._out.width):
+                self._out.print(_drawn(part))
 
     def _plain(self, text: str) -> None:
         self._err.print(text, soft_wrap=True)
@@ -111,51 +115,60 @@ def _plain_text(text: str) -> str:
     return escape(printable(text))
 
 
-def number_text(value: float) -> str:
-    """Thousands as k, no needless zeros."""
-    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+def _parts(table: Table, width: int) -> list[Table]:
+    """The table in parts that fit into `width` characters; each has the columns of names."""
+    names = range(table.labels)
+    taken = sum(min(_width(table, index), _MAX_NAME_WIDTH) + 1 for index in names) + 1
+    parts: list[list[int]] = [[]]
+    left = width - taken
+    for index in range(table.labels, len(table.columns)):
+        needed = _width(table, index) + 1
+        if parts[-1] and needed > left:
+            parts.append([])
+            left = width - taken
+        parts[-1].append(index)
+        left -= needed
+    last = len(parts) - 1
+    return [
+        _columns(table, [*names, *part], table.caption if number == last else "")
+        for number, part in enumerate(parts)
+    ]
 
 
-def rate_text(value: float) -> str:
-    """Transactions per second: no fraction, unless they are few."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def _columns(table: Table, indices: Sequence[int], caption: str) -> Table:
+    rows = tuple(tuple(row[index] for index in indices) for row in table.rows)
+    return Table(table.title, tuple(table.columns[index] for index in indices), rows, caption)
 
 
-def milliseconds(value: float) -> str:
-    """A time with three significant digits, in us, ms or s."""
-    if value < 0.1:
-        return f"{value * 1000:.3g} us"
-    if value >= 10_000:
-        return f"{value / 1000:.1f} s"
-    if value >= 1000:
-        return f"{value / 1000:.2f} s"
-    if value >= 100:
-        return f"{value:.0f} ms"
-    return f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms"
+def _width(table: Table, index: int) -> int:
+    """Characters that a column needs: its longest cell, or the longest word of its head."""
+    column = table.columns[index]
+    words = [cell_len(word) for word in column.name.split()]
+    return max([1, *words, *(cell_len(row[index]) for row in table.rows)])
 
 
-def ratio_text(estimate: RatioEstimate) -> str:
-    """The ratio and its interval, such as "4.12 [3.90, 4.40]"."""
-    return f"{estimate.ratio:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+def _drawn(table: Table) -> rich.table.Table:
+    """The table for a terminal: numbers in one line, names wrapped where they must be."""
+    drawn = rich.table.Table(
+        title=_plain_text(table.title),
+        caption=_plain_text(table.caption) or None,
+        box=SIMPLE_HEAD,
+        padding=0,
+        title_justify="left",
+        caption_justify="left",
+    )
+    for index, column in enumerate(table.columns):
+        is_number = column.align == "right"
+        lines = wrap(column.name, _width(table, index), break_long_words=False)
+        head = "\n".join(lines) if is_number else column.name
+        drawn.add_column(
+            _plain_text(head), justify=column.align, no_wrap=is_number, overflow="fold"
+        )
+    for row in table.rows:
+        drawn.add_row(*(_cell(cell) for cell in row))
+    return drawn
 
 
-def plain_table(title: str) -> Table:
-    """A table that fits into 80 columns."""
-    return Table(title=title, box=SIMPLE_HEAD, padding=0, title_justify="left")
-
-
-def add_ratio_columns(table: Table, estimates: Sequence[RatioEstimate]) -> None:
-    confidence = f"{estimates[0].confidence:.0%} " if estimates else ""
-    table.add_column(f"ratio\n\\[{confidence}interval]", justify="right", no_wrap=True)
-    table.add_column("verdict")
-    if estimates:
-        counts = sorted({estimate.pairs for estimate in estimates})
-        pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        rough = "; rough: few pairs" if any(item.is_rough for item in estimates) else ""
-        table.caption_justify = "left"
-        table.caption = f"pairs: {pairs}, bootstrap seed: {estimates[0].seed}{rough}"
-
-
-def ratio_cells(estimate: RatioEstimate) -> tuple[str, str]:
-    style = _VERDICT_STYLES[estimate.verdict]
-    return escape(ratio_text(estimate)), f"[{style}]{estimate.verdict}[/]"
+def _cell(text: str) -> str:
+    style = _VERDICT_STYLES.get(text)
+    return f"[{style}]{text}[/]" if style else _plain_text(text)

@@ -1,0 +1,58 @@
+"""Numbers as text, the same on the terminal, on pages and in exported tables."""
+
+from lookahead.stats import RatioEstimate
+
+NOTHING = "-"
+"""What stands in a cell without a value."""
+
+
+def number_text(value: float) -> str:
+    """Thousands as k, no needless zeros."""
+    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+
+
+def rate_text(value: float) -> str:
+    """Transactions per second: no fraction, unless they are few."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def milliseconds(value_ms: float) -> str:
+    """A time with three significant digits, in us, ms or s."""
+    if value_ms < 0.1:
+        return f"{value_ms * 1000:.3g} us"
+    if value_ms >= 10_000:
+        return f"{value_ms / 1000:.1f} s"
+    if value_ms >= 1000:
+        return f"{value_ms / 1000:.2f} s"
+    if value_ms >= 100:
+        return f"{value_ms:.0f} ms"
+    return f"{value_ms:.1f} ms" if value_ms >= 10 else f"{value_ms:.2f} ms"
+
+
+def size_text(value_bytes: float) -> str:
+    """Bytes in kB, MB or GB of 1000, three significant digits."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if value_bytes >= factor:
+            return f"{value_bytes / factor:,.3g} {unit}"
+    return f"{value_bytes / 1e3:,.3g} kB"
+
+
+def interval_text(estimate: RatioEstimate) -> str:
+    """Such as "3.90 to 4.40"; nothing where pairs are too few for one."""
+    if not estimate.has_interval:
+        return NOTHING
+    return f"{estimate.low:.2f} to {estimate.high:.2f}"
+
+
+def ratio_text(estimate: RatioEstimate) -> str:
+    """The ratio and its interval, such as "4.12 (3.90 to 4.40)"; without it of too few pairs."""
+    ratio = f"{estimate.ratio:.2f}"
+    return f"{ratio} ({interval_text(estimate)})" if estimate.has_interval else ratio
+
+
+def verdict_text(estimate: RatioEstimate) -> str:
+    """What the interval says, or that there is none."""
+    if estimate.has_interval:
+        return estimate.verdict
+    pairs = "one pair" if estimate.pairs == 1 else f"{estimate.pairs} pairs"
+    return f"{pairs}, no interval"

@@ -1,0 +1,109 @@
+"""What a result says, in sentences that a person can repeat.
+
+    index scan 3.3 times faster (2.6 to 4.1)
+    bitmap scan, pages 42 %, against stock's default: 1.9 times faster (1.8 to 2.0)
+
+The headline compares with PostgreSQL as it is. Few scenarios have a sentence each; many are summed
+up in one, which counts those that are slower, too.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lookahead.measurements import Comparison, Scenario
+from lookahead.report.labels import scenario_label, varying_names
+from lookahead.results import ResultDocument
+from lookahead.stats import RatioEstimate, Verdict
+
+# More scenarios than these are summed up.
+_MAX_SENTENCES = 4
+# The question that needs no name; then those against PostgreSQL as it is, by preference.
+_PLAIN = "stock"
+_MAIN_QUESTIONS = (_PLAIN, "stock's default", "stock's scan", "default", "not loaded")
+
+
+def sentences(document: ResultDocument) -> list[str]:
+    """The headline of a result; empty without a whole pair."""
+    return headline(document.experiment, document.measurements.comparisons)
+
+
+def title_of(experiment: str) -> str:
+    """The experiment's name as a heading, such as "Index scan"."""
+    return experiment.replace("-", " ").capitalize()
+
+
+def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
+    """The sentences about the main question of each scenario."""
+    chosen = list(_main_answers(answers))
+    subject = experiment.replace("-", " ")
+    if len(chosen) > _MAX_SENTENCES:
+        questions = dict.fromkeys(one.question.name for one in chosen)
+        against = _against(", ".join(questions))
+        return [f"{subject}{against}: {_summary(chosen)}"]
+    names = varying_names([one.question.scenario for one in chosen])
+    found = []
+    for one in chosen:
+        scenario = f", {scenario_label(one.question.scenario, names)}" if names else ""
+        before = f"{scenario}{_against(one.question.name)}"
+        found.append(f"{subject}{before}{':' if before else ''} {estimate_text(one.estimate)}")
+    return found
+
+
+def _main_answers(answers: Sequence[Comparison]) -> Iterator[Comparison]:
+    """Of each scenario the answer against PostgreSQL as it is, else its first one."""
+    groups: dict[Scenario, dict[str, Comparison]] = {}
+    for one in answers:
+        groups.setdefault(one.question.scenario, {})[one.question.name] = one
+    for found in groups.values():
+        name = next((name for name in _MAIN_QUESTIONS if name in found), None)
+        yield found[name] if name else next(iter(found.values()))
+
+
+def _against(question: str) -> str:
+    return "" if question == _PLAIN else f", against {question}"
+
+
+def estimate_text(estimate: RatioEstimate) -> str:
+    """Such as "3.3 times faster (2.6 to 4.1)"; without interval it says so, and claims less."""
+    ratio, low, high = estimate.ratio, estimate.low, estimate.high
+    if not estimate.has_interval:
+        pairs = "one pair" if estimate.pairs == 1 else f"{estimate.pairs} pairs"
+        return f"{ratio:.2g} times as fast in {pairs}, too few to tell"
+    if estimate.verdict == "no difference":
+        return f"no difference seen ({low:.2f} to {high:.2f})"
+    if estimate.verdict == "slower":
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    ratio_text, low_text, high_text = _factors(ratio, low, high)
+    return f"{ratio_text} times {estimate.verdict} ({low_text} to {high_text})"
+
+
+def _factors(*ratios: float) -> list[str]:
+    """Factors above 1 with as many decimals as it takes to tell the least of them from 1."""
+    least = min(ratios)
+    steps = ((1.02, 3), (1.2, 2), (9.95, 1))
+    decimals = next((number for limit, number in steps if least < limit), 0)
+    return [f"{ratio:.{decimals}f}" for ratio in ratios]
+
+
+def _summary(comparisons: Sequence[Comparison]) -> str:
+    """How many of the scenarios are faster, even and slower, and by how much."""
+    parts = []
+    for verdict in ("faster", "no difference", "slower", "too few pairs"):
+        chosen = [one for one in comparisons if one.estimate.verdict == verdict]
+        if chosen:
+            parts.append(_group(verdict, chosen, len(comparisons)))
+    return "; ".join(parts)
+
+
+def _group(verdict: Verdict, chosen: Sequence[Comparison], total: int) -> str:
+    """Such as "faster in 8 of 12 cases (1.3 to 2.9 times)"."""
+    count = f"in {len(chosen)} of {total} cases"
+    if verdict == "no difference":
+        return f"no difference seen {count}"
+    if verdict == "too few pairs":
+        return f"too few pairs to tell {count}"
+    ratios = [one.estimate.ratio for one in chosen]
+    if verdict == "slower":
+        ratios = [1 / ratio for ratio in ratios]
+    least, most = _factors(min(ratios), max(ratios))
+    span = f"{least} times" if least == most else f"{least} to {most} times"
+    return f"{verdict} {count} ({span})"

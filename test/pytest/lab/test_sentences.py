@@ -1,0 +1,81 @@
+"""What a result says in a sentence."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from lookahead.measurements import Comparison, Factor, Question, Scenario
+from lookahead.report.sentences import estimate_text, headline, title_of
+from lookahead.stats import ratio_of_medians
+
+_STOCK = "stock"
+
+
+def _answer(
+    ratio: float, factors: Sequence[tuple[str, str]] = (("scan", "LIMIT 100"),), name: str = _STOCK
+) -> Comparison:
+    """An answer whose six pairs have ratios of 0.9, 1 and 1.1 times `ratio`."""
+    scenario = Scenario(tuple(Factor(*factor) for factor in factors))
+    ours = [100.0] * 6
+    stock = [100.0 * ratio * share for share in (0.9, 0.9, 1.0, 1.0, 1.1, 1.1)]
+    estimate = ratio_of_medians(stock, ours, seed=1)
+    question = Question(scenario, name, (_STOCK,), ("ours",))
+    return Comparison(question, _STOCK, "ours", 100.0 * ratio, 100.0, ratio, estimate)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sentence"),
+    [
+        (3.3, "index scan 3.3 times faster (3.0 to 3.6)"),
+        (20.0, "index scan 20 times faster (18 to 22)"),
+        (1.2, "index scan 1.20 times faster (1.08 to 1.32)"),
+        (1.0, "index scan no difference seen (0.90 to 1.10)"),
+        (0.5, "index scan 2.0 times slower (1.8 to 2.2)"),
+    ],
+)
+def test_single_scenario(ratio: float, sentence: str) -> None:
+    assert headline("index-scan", [_answer(ratio)]) == [sentence]
+
+
+@pytest.mark.parametrize(("pairs", "text"), [(1, "one pair"), (2, "2 pairs")])
+def test_few_pairs_claim_nothing(pairs: int, text: str) -> None:
+    estimate = ratio_of_medians([3.0] * pairs, [1.0] * pairs, seed=1)
+    assert estimate_text(estimate) == f"3 times as fast in {text}, too few to tell"
+
+
+def test_scenarios_are_told_apart_by_what_differs() -> None:
+    answers = [
+        _answer(ratio, (("pages", share), ("I/O method", "worker")), "stock's default")
+        for ratio, share in ((4.0, "1 %"), (2.0, "42 %"))
+    ]
+    assert headline("bitmap-scan", answers) == [
+        "bitmap scan, pages 1 %, against stock's default: 4.0 times faster (3.6 to 4.4)",
+        "bitmap scan, pages 42 %, against stock's default: 2.0 times faster (1.8 to 2.2)",
+    ]
+
+
+def test_many_scenarios_are_summed_up_with_the_slower_ones() -> None:
+    ratios = (3.0, 2.0, 1.0, 0.5, 4.0)
+    answers = [_answer(ratio, (("key", f"key-{ratio}"),)) for ratio in ratios]
+    assert headline("index-build", answers) == [
+        "index build: faster in 3 of 5 cases (2.0 to 4.0 times); no difference seen in 1 of 5 "
+        "cases; slower in 1 of 5 cases (2.0 times)"
+    ]
+
+
+def test_headline_is_against_postgresql_as_it_is() -> None:
+    first, main = _answer(9.0, name="setting 1"), _answer(2.0, name="stock's default")
+    assert headline("range-query", [first, main]) == [
+        "range query, against stock's default: 2.0 times faster (1.8 to 2.2)"
+    ]
+    assert headline("range-query", [first]) == [
+        "range query, against setting 1: 9.0 times faster (8.1 to 9.9)"
+    ]
+
+
+def test_nothing_measured_says_nothing() -> None:
+    assert headline("index-scan", []) == []
+
+
+def test_title() -> None:
+    assert title_of("index-scan") == "Index scan"

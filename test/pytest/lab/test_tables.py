@@ -1,0 +1,250 @@
+"""The table model: what is in the tables of a result, and as Markdown and CSV."""
+
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.made_results import MACHINE, make_build_sample, make_builds, make_conditions
+from lab.made_trials import FAST, OURS, STOCK, make_trial_sample, make_trial_scenario, make_trials
+from lookahead.comparisons import compare
+from lookahead.measurements import Check, Factor, LookupSample, Measurements, Scenario
+from lookahead.report.evidence_tables import evidence_tables, machine_line, settings_line
+from lookahead.report.labels import common_text, scenario_label, varying_names
+from lookahead.report.result_tables import render_tables
+from lookahead.report.tables import Table, columns_of, to_csv, to_markdown
+from lookahead.results import ResultDocument
+
+_HOSTILE = Table(
+    "a|b",
+    columns_of(("name",), ("number",)),
+    (("<b>|*x*\n\x1b[2J", "1,5"), ('say "no"', "2")),
+    "caption_",
+)
+
+
+@pytest.fixture
+def made(document: ResultDocument) -> ResultDocument:
+    return _measured(document, make_trials())
+
+
+def _tables(document: ResultDocument) -> dict[str, Table]:
+    return {one.title: one for one in (*render_tables(document), *evidence_tables(document))}
+
+
+def _measured(document: ResultDocument, data: Measurements) -> ResultDocument:
+    """A result with these samples and the answers that follow from them."""
+    answered = replace(data, comparisons=compare(data, seed=7))
+    return replace(document, experiment="bitmap-scan", measurements=answered)
+
+
+def _with(document: ResultDocument, **changes: Any) -> ResultDocument:
+    return _measured(document, replace(document.measurements, **changes))
+
+
+def test_comparisons_say_everything(made: ResultDocument) -> None:
+    table = _tables(made)["Comparisons of median times"]
+    assert [column.name for column in table.columns] == [
+        *("scenario", "against", "its time", "our time", "ratio", "interval", "verdict"),
+    ]
+    assert table.rows == (
+        *(
+            (
+                f"pages {share}",
+                "stock's default",
+                "425 ms",
+                "212 ms",
+                "2.00",
+                "2.00 to 2.00",
+                "faster",
+            )
+            for share in ("10 %", "42 %")
+        ),
+        *(
+            (
+                *(f"pages {share}", f"best stock plan ({FAST})", "212 ms", "212 ms"),
+                *("1.00", "1.00 to 1.00", "no difference"),
+            )
+            for share in ("10 %", "42 %")
+        ),
+    )
+    assert "pairs: 6. In all: I/O method worker" in table.caption
+
+
+def test_medians_stand_beside_references(made: ResultDocument) -> None:
+    table = _tables(made)["Median time by pages"]
+    assert table.rows == (
+        (STOCK, "425 ms", "425 ms"),
+        (FAST, "212 ms", "212 ms"),
+        (OURS, "212 ms", "212 ms"),
+        ("bitmap scan, setting <1>", "-", "145.0 s"),
+    )
+    assert table.caption == "the article"
+
+
+def test_medians_are_left_out_where_comparisons_tell_them(made: ResultDocument) -> None:
+    questions = [one for one in made.measurements.questions if one.name == "stock's default"]
+    samples = [one for one in made.measurements.samples if one.arm != FAST]
+    told = _with(made, questions=tuple(questions), samples=tuple(samples), references=())
+    assert [one.title for one in render_tables(told)] == ["Comparisons of median times"]
+
+
+def test_panels_are_told_apart(made: ResultDocument) -> None:
+    samples = tuple(
+        make_trial_sample(make_trial_scenario("1 %", method), 0, STOCK, 1234.0)
+        for method in ("worker", "sync")
+    )
+    titles = [one.title for one in render_tables(_with(made, samples=samples, references=()))]
+    assert titles == [
+        "Median time by pages: I/O method worker",
+        "Median time by pages: I/O method sync",
+    ]
+
+
+def test_least_ratio_is_shown_of_repeated_executions(made: ResultDocument) -> None:
+    samples = tuple(replace(one, executions=100) for one in made.measurements.samples)
+    table = _tables(_with(made, samples=samples))["Comparisons of median times"]
+    assert [column.name for column in table.columns].index("ratio of the least") == 4
+    assert {row[4] for row in table.rows} == {"2.00", "1.00"}
+
+
+def test_lookups(made: ResultDocument) -> None:
+    scenario = make_trial_scenario("1 %")
+    lookups = tuple(
+        LookupSample(scenario, number, number, OURS, 8, 1000, 1000.0 + number, 0.05, 1.5)
+        for number in range(3)
+    )
+    table = _tables(_with(made, lookups=lookups))["Random lookups of single rows"]
+    assert table.rows == (("pages 1 %", OURS, "8", "1,001", "50 us", "1.50 ms"),)
+
+
+def test_nothing_measured_has_no_tables_of_results(made: ResultDocument) -> None:
+    nothing = replace(made, measurements=Measurements())
+    assert render_tables(nothing) == []
+    titles = [one.title for one in evidence_tables(nothing)]
+    assert titles == ["Machine and software", "Settings that differ from the defaults"]
+
+
+def test_evidence_of_each_arm(made: ResultDocument) -> None:
+    tables = _tables(made)
+    scans = tables["What the scans did, in blocks of 8 kB"]
+    names = [column.name for column in scans.columns]
+    ours = dict(zip(names, scans.rows[2], strict=True))
+    assert ours["arm"] == OURS
+    assert ours["look-ahead"] == "prefetch"
+    assert (ours["exact"], ours["lossy"], ours["asked"]) == ("400", "600", "200")
+    # Columns of nothing but zeros are not shown.
+    assert "workers" not in names and "removed" not in names
+    device = tables["What the device and the processors did"]
+    assert device.rows[0][2:5] == ("1,000", "2,353", "8")
+    assert tables["Cold starts"].rows == (("drop_caches", "36", "2 GB", "1 GB", "0 kB"),)
+    assert tables["The same rows"].rows[0][1:] == (
+        *(f"{STOCK} = {OURS}", "as they came", "abababababababab", "1,000"),
+    )
+    assert tables["The arms"].rows[1][3] == "effective_io_concurrency = 64"
+    assert tables["The tables"].rows == (
+        ("lookahead_pages", "107,000", "1,000", "8.19 MB", "100 kB", "1.5 s"),
+    )
+
+
+def test_counts_phases_and_checks(made: ResultDocument) -> None:
+    samples = tuple(
+        replace(
+            one,
+            counts={"wal_bytes": 2e6, "built_by_us": 1.0, "first_key": 7.0},
+            phases_ms={"scanning table": 150.0},
+        )
+        for one in made.measurements.samples
+    )
+    check = Check(make_trial_scenario("10 %"), {"plan": "Limit, Index Scan", "blocks read": "0"})
+    tables = _tables(_with(made, samples=samples, checks=(check,)))
+    counted = tables["What was counted"]
+    assert [column.name for column in counted.columns] == ["scenario", "arm", "WAL", "built by us"]
+    assert counted.rows[0] == ("pages 10 %", STOCK, "2 MB", "1")
+    assert tables["Where the time went"].rows[0] == ("pages 10 %", STOCK, "150 ms")
+    assert tables["Verified before it was measured"].rows == (
+        ("pages 10 %", "Limit, Index Scan", "0"),
+    )
+
+
+def test_builds_have_a_table_of_their_validation(made: ResultDocument) -> None:
+    phases = {"waiting for writers before build": 20.0, "index validation: scanning table": 60.0}
+    pair = tuple(
+        replace(make_build_sample(make_conditions(0), 0, arm, time), phases_ms=phases)
+        for arm, time in (("stock", 480.0), ("ours", 180.0))
+    )
+    table = _tables(_measured(made, replace(make_builds(), samples=pair)))[
+        "Concurrent builds, and what follows them"
+    ]
+    assert [column.name for column in table.columns] == [
+        *("scenario", "build, stock", "build, ours", "validation, stock", "validation, ours"),
+    ]
+    assert table.rows == (("bigint-random", "400 ms", "100 ms", "60.0 ms", "60.0 ms"),)
+
+
+def test_builds_have_a_table_of_what_workers_gain(made: ResultDocument) -> None:
+    helped = make_build_sample(make_conditions(2), 0, "ours", 42.5)
+    table = _tables(_measured(made, make_builds(helped)))["What parallel workers gain"]
+    assert table.rows == (("bigint-random", "1.42", "2.50"),)
+    assert "often 2 to 3 (PostgreSQL's commit" in table.caption
+
+
+def test_virtual_disks_are_not_called_rotating(made: ResultDocument) -> None:
+    for disk, hypervisor, kind in (
+        ("vda", None, "virtual disk"),
+        ("sda", "kvm", "virtual disk"),
+        ("sda", None, "rotating"),
+    ):
+        device = replace(MACHINE.device, disk=disk, rotational=True)
+        machine = replace(MACHINE, hypervisor=hypervisor, device=device)
+        assert f"({kind})" in machine_line(machine)
+    assert "Example <Disk> (not rotating)" in machine_line(MACHINE)
+
+
+def test_settings_line_has_those_that_decide_about_speed(made: ResultDocument) -> None:
+    settings = {"TimeZone": "UTC", "shared_buffers": "256MB", "io_method": "sync", "jit": "off"}
+    assert settings_line(replace(made, settings=settings)) == (
+        "shared_buffers = 256MB, io_method = sync, jit = off"
+    )
+
+
+def test_labels_name_what_does_not_speak_for_itself() -> None:
+    one = Scenario((Factor("scan", "10,000 pages"), Factor("read-ahead", "128 kB")))
+    other = Scenario((Factor("scan", "LIMIT 100"), Factor("read-ahead", "128 kB")))
+    assert varying_names([one, other]) == ("scan",)
+    assert common_text([one, other]) == "read-ahead 128 kB"
+    assert scenario_label(one, ("scan",)) == "10,000 pages"
+    assert scenario_label(other, ("scan", "read-ahead")) == "LIMIT 100, read-ahead 128 kB"
+    workers = Scenario((Factor("workers", "2"),))
+    assert scenario_label(workers, ()) == "workers 2"
+    # A factor that some scenarios do not have tells them apart.
+    assert varying_names([one, workers]) == ("scan", "read-ahead", "workers")
+
+
+def test_markdown_cells_stay_cells() -> None:
+    assert to_markdown([_HOSTILE]) == "\n".join(
+        [
+            r"**a\|b**",
+            "",
+            "| name | number |",
+            "| --- | ---: |",
+            r"| \<b\>\|\*x\*\\n\\x1b\[2J | 1,5 |",
+            '| say "no" | 2 |',
+            "",
+            r"caption\_",
+            "",
+        ]
+    )
+
+
+def test_csv_reads_back() -> None:
+    text = to_csv([_HOSTILE, _HOSTILE])
+    rows = list(csv.reader(io.StringIO(text)))
+    block = [
+        ["table", "name", "number"],
+        ["a|b", "<b>|*x*\\n\\x1b[2J", "1,5"],
+        ["a|b", 'say "no"', "2"],
+    ]
+    assert rows == [*block, [], *block]

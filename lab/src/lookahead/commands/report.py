@@ -1,4 +1,4 @@
-"""`lookahead report RESULT...`: make the page again from result files."""
+"""`lookahead report RESULT...`: make the page again from result files, or print their tables."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,13 +6,25 @@ from pathlib import Path
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import HELP_OPTIONS
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe
 from lookahead.errors import ExitStatus, LabError
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
-from lookahead.results import is_newer, parse_result, read_text, result_schema, schema_of
+from lookahead.report.result_tables import render_tables
+from lookahead.report.tables import to_csv, to_markdown
+from lookahead.results import (
+    ResultDocument,
+    is_newer,
+    parse_result,
+    read_text,
+    result_schema,
+    schema_of,
+)
 from lookahead.terminal import Terminal
+
+_Texts = Sequence[tuple[Path, str]]
 
 
 def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -23,7 +35,7 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
         context.exit()
 
 
-@click.command()
+@click.command(context_settings=HELP_OPTIONS)
 @click.argument(
     "results", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT..."
 )
@@ -33,6 +45,8 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
     metavar="FILE",
     help="The page to write; replaced if it exists. Default: the first result's name with .html.",
 )
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown, write no page.")
+@click.option("--csv", is_flag=True, help="Print the tables as CSV, write no page.")
 @click.option(
     "--schema",
     is_flag=True,
@@ -42,16 +56,32 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
     help="Print the JSON Schema of result files, and nothing else.",
 )
 @pass_command_context
-def report(context: CommandContext, results: tuple[Path, ...], output: Path | None) -> None:
+def report(
+    context: CommandContext,
+    results: tuple[Path, ...],
+    output: Path | None,
+    markdown: bool,
+    csv: bool,
+) -> None:
     """Write one self-contained HTML page from result files.
 
     The page needs no network; several results follow each other on it, those of `run` and those of
     `probe` on pages of their own.
     """
+    given = [("--markdown", markdown), ("--csv", csv), ("--output", output is not None)]
+    named = [name for name, is_given in given if is_given]
+    if len(named) > 1:
+        raise LabError(
+            f"{named[0]} and {named[1]} exclude each other", "Name one.", status=ExitStatus.USAGE
+        )
     texts = [(path, read_text(path)) for path in results]
-    target = output or results[0].with_suffix(".html")
+    terminal = context.terminal
     try:
-        page = _write(texts, target, context.terminal)
+        if markdown or csv:
+            terminal.raw(_tables(texts, terminal, as_csv=csv).rstrip())
+        else:
+            page = _write(texts, output or results[0].with_suffix(".html"), terminal)
+            terminal.result(f"page: {page}")
     except (ValueError, ArithmeticError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
@@ -60,12 +90,24 @@ def report(context: CommandContext, results: tuple[Path, ...], output: Path | No
             "Copy the file again from where it was written, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         ) from None
-    context.terminal.result(f"page: {page}")
 
 
-def _write(texts: Sequence[tuple[Path, str]], target: Path, terminal: Terminal) -> Path:
+def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:
+    """The tables of results of `run`, one after the other."""
+    if any(_is_probe(path, text) for path, text in texts):
+        raise LabError(
+            "a result of `probe` has a page only",
+            "Name results of `lookahead run`, or leave out --markdown and --csv.",
+            status=ExitStatus.USAGE,
+        )
+    runs = _runs(texts, terminal)
+    tables = [table for _, document in runs for table in render_tables(document)]
+    return to_csv(tables) if as_csv else to_markdown(tables)
+
+
+def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
     """Write the page of these files; returns its path."""
-    probes = [schema_of(text, str(path)) == PROBE_SCHEMA for path, text in texts]
+    probes = [_is_probe(path, text) for path, text in texts]
     if all(probes):
         found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
         return write_probe_page(found, target)
@@ -75,9 +117,18 @@ def _write(texts: Sequence[tuple[Path, str]], target: Path, terminal: Terminal) 
             "Make a page of each kind.",
             status=ExitStatus.USAGE,
         )
+    return write_page(_runs(texts, terminal), target)
+
+
+def _runs(texts: _Texts, terminal: Terminal) -> list[tuple[str, ResultDocument]]:
+    """Results by their names; of those of a newer lookahead it is said."""
     runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
     for _, document in runs:
         if is_newer(document):
             said = document.findings[-1]
             terminal.finding(said.level, said.text, said.advice)
-    return write_page(runs, target)
+    return runs
+
+
+def _is_probe(path: Path, text: str) -> bool:
+    return schema_of(text, str(path)) == PROBE_SCHEMA

@@ -1,0 +1,63 @@
+"""`lookahead report`: a page, or the tables of results as text."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from lab.outcome import run_command
+from lookahead.device.probe.probe_data import ProbeDocument
+from lookahead.errors import ExitStatus
+from lookahead.results import ResultDocument, encode
+
+
+@pytest.fixture
+def result(document: ResultDocument, tmp_path: Path) -> Path:
+    path = tmp_path / "made.json"
+    path.write_text(encode(document))
+    return path
+
+
+def test_page_stands_beside_the_result(result: Path) -> None:
+    outcome = run_command("report", result)
+    assert outcome.status is ExitStatus.SUCCESS
+    assert outcome.stdout == f"page: {result.with_suffix('.html')}\n"
+    assert "<h2>Index scan</h2>" in result.with_suffix(".html").read_text()
+
+
+def test_markdown_of_several_results(result: Path) -> None:
+    outcome = run_command("report", result, result, "--markdown")
+    assert outcome.status is ExitStatus.SUCCESS
+    row = "| 10,000 pages, I/O method worker | stock | 425 ms | 106 ms | 4.00 | 4.00 to 4.00 |"
+    assert outcome.stdout.count(f"{row} faster |") == 2
+    assert not result.with_suffix(".html").exists()
+
+
+def test_csv(result: Path) -> None:
+    outcome = run_command("report", result, "--csv")
+    assert outcome.status is ExitStatus.SUCCESS
+    heads, *rows = csv.reader(io.StringIO(outcome.stdout))
+    assert heads[:3] == ["table", "scenario", "against"]
+    assert [row[heads.index("ratio")] for row in rows] == ["4.00", "1.00"]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (("--markdown", "--csv"), "--markdown and --csv"),
+        (("--csv", "--output", "page.html"), "--csv and --output"),
+    ],
+)
+def test_forms_exclude_each_other(result: Path, options: tuple[str, ...], names: str) -> None:
+    outcome = run_command("report", result, *options)
+    assert outcome.status is ExitStatus.USAGE
+    assert outcome.stderr == f"error: {names} exclude each other\nhint: Name one.\n"
+
+
+def test_probes_have_no_tables_of_results(probe: ProbeDocument, tmp_path: Path) -> None:
+    path = tmp_path / "probe.json"
+    path.write_text(encode(probe))
+    outcome = run_command("report", path, "--markdown")
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: a result of `probe` has a page only" in outcome.stderr

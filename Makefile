@@ -81,12 +81,11 @@ core-parts: setup  ## list what is taken from PostgreSQL's private parts; READ="
 format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
-# Without those that need root. Caches of the machine are dropped only when that is asked for.
-BENCH := index-scan controls index-build bitmap-scan seq-scan cached-scan range-query concurrent-scans
+# Caches of the machine are dropped only when that is asked for.
 bench: setup   ## the full experiments (table of 2 GB and more; takes long): DROP_CACHES=1 as root
-	@cd $(TOP) && for experiment in $(BENCH); do \
-	  options='$(if $(DROP_CACHES),--drop-caches)'; [ $$experiment != index-build ] || options=; \
-	  .venv/bin/lookahead run $$experiment --full $$options $(SERVER_OPTION) || exit; done
+	@cd $(TOP) && .venv/bin/lookahead run --list | while read -r experiment data _; do \
+	  [ "$$data" = cold ] && options='$(if $(DROP_CACHES),--drop-caches)' || options=; \
+	  .venv/bin/lookahead run $$experiment --full $$options $(SERVER_OPTION) </dev/null || exit; done
 
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))

@@ -5,9 +5,8 @@ import click
 from lookahead.cli import main
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
-from lookahead_bench import throttled
+from lookahead_bench import latency, throttled
 from lookahead_bench.aims_command import aims
-from lookahead_bench.latency_command import latency
 
 PROGRAM = "lookahead_bench"
 
@@ -21,8 +20,7 @@ def bench() -> None:
     """
 
 
-run = make_run_group((throttled.EXPERIMENT,))
-run.add_command(latency)
+run = make_run_group((latency.EXPERIMENT, throttled.EXPERIMENT))
 bench.add_command(run)
 bench.add_command(aims)
 

@@ -5,52 +5,96 @@ anything is measured it must show that it serves many reads at once: one that do
 what look-ahead gains.
 """
 
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.index_scan import SPACE_FACTOR, measure_index_scans
-from lookahead.experiments.options import IO_METHODS
-from lookahead.experiments.request import LatencyRequest, Size
-from lookahead.experiments.scan_statements import Patterns, SizeDefaults, wanted_patterns
-from lookahead.experiments.scan_table import table_bytes
+from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.index_scan import (
+    LIMIT,
+    PAGES,
+    IndexScans,
+    measure,
+    scan_seconds,
+    scan_space,
+    settle,
+)
+from lookahead.experiments.options import (
+    IO_METHOD,
+    IO_METHODS,
+    REPETITIONS,
+    TABLE_PAGES,
+    Count,
+    Option,
+)
+from lookahead.experiments.request import RunRequest, Size
+from lookahead.experiments.runner import Run
+from lookahead.experiments.tables import SCAN_SETTINGS
+from lookahead.measurements import Factor
 from lookahead.terminal import Terminal
 from lookahead_bench.delay_device import DelayDevice
 from lookahead_bench.overlap import probe_overlap
 
+_MAX_LATENCY_US = 1_000_000
 # Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
 MIN_READS_AT_ONCE = 32
 _PROBE_DEPTH = 64
 _PROBE_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class LatencyScans(IndexScans):
+    """What is wanted: the scans, and by how many microseconds each read takes longer."""
+
+    latency: int
+
+
 # A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(12_000, Patterns((1_000,), (), ()), ("worker",), 4),
-    "quick": SizeDefaults(48_000, Patterns((1_000, 5_000), (100,), ()), IO_METHODS, 4),
-    "full": SizeDefaults(125_000, Patterns((1_000, 10_000), (1, 100), ()), IO_METHODS, 6),
+_QUICK = LatencyScans(
+    table_pages=48_000,
+    pages=(1_000, 5_000),
+    limit=(100,),
+    share=(),
+    io_method=("worker",),
+    read_ahead=(),
+    repetitions=4,
+    latency=1000,  # a network volume's
+)
+_SIZES: dict[Size, LatencyScans] = {
+    "demo": replace(_QUICK, table_pages=12_000, pages=(1_000,), limit=()),
+    "quick": _QUICK,
+    "full": replace(
+        _QUICK,
+        table_pages=125_000,
+        pages=(1_000, 10_000),
+        limit=(1, 100),
+        io_method=IO_METHODS,
+        repetitions=6,
+    ),
 }
 
 
-def run_latency(request: LatencyRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    scans = request.scans
-    defaults = DEFAULTS[scans.run.size]
-    patterns = wanted_patterns(scans, defaults)
-    size_bytes = disk_bytes(int(SPACE_FACTOR * table_bytes(defaults.table_pages)))
-    with DelayDevice(size_bytes, request.latency_us, scans.run.directory) as device:
+@contextmanager
+def _device(request: RunRequest, wanted: LatencyScans, terminal: Terminal) -> Iterator[RunRequest]:
+    """The run on the device; LabError when it cannot be made or serves too few reads at once."""
+    if request.keep:
+        raise LabError(
+            "--keep is not possible: the device is in memory and ends with the run",
+            "Leave it out.",
+            status=ExitStatus.USAGE,
+        )
+    size_bytes = disk_bytes(scan_space(wanted))
+    with DelayDevice(size_bytes, wanted.latency, request.directory) as device:
         facts = _prove_overlap(device, terminal)
         device.make_file_system()
-        on_device = replace(scans, run=replace(scans.run, directory=device.disk))
-        return measure_index_scans(
-            on_device,
-            "latency",
-            defaults,
-            patterns,
-            terminal,
-            latency_us=request.latency_us,
-            facts=facts,
-        )
+        yield replace(request, directory=device.disk, facts=facts)
+
+
+def _measure(run: Run, wanted: LatencyScans) -> None:
+    measure(run, wanted, (Factor("added latency", f"{wanted.latency:,} us"),))
 
 
 def _prove_overlap(device: DelayDevice, terminal: Terminal) -> dict[str, str]:
@@ -73,3 +117,40 @@ def _prove_overlap(device: DelayDevice, terminal: Terminal) -> dict[str, str]:
         "added latency": f"{device.latency_us} us on each read, content in memory",
         "reads at once": f"{rates} ({fio.PROGRAM})",
     }
+
+
+def _estimated_seconds(wanted: LatencyScans) -> float:
+    # Stock waits for one page after the other, in one arm of two or three.
+    waits = sum(
+        pattern.number * pattern.rounds(wanted.repetitions) for pattern in wanted.patterns()
+    )
+    return scan_seconds(wanted) + len(wanted.io_method) * waits * wanted.latency / 1e6
+
+
+EXPERIMENT = Experiment(
+    name="latency",
+    summary="Cold btree index scans on a device with added latency.",
+    description="The device is made for the run, in memory: a file served with delay through FUSE, "
+    "a loop device, ext4. Needs root. It must first show that it serves 32 reads at once, measured "
+    "by fio; exit status 3 says that it does not, or cannot be made here.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        TABLE_PAGES,
+        PAGES,
+        LIMIT,
+        Option(
+            "latency",
+            Count(1, _MAX_LATENCY_US, "US"),
+            "Microseconds that each read takes longer.",
+        ),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=scan_space,
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+    settle=settle,
+    surround=_device,
+)

@@ -16,9 +16,6 @@ from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run import run
-from lookahead.commands.run_by_request.controls import controls
-from lookahead.commands.run_by_request.index_build import index_build
-from lookahead.commands.run_by_request.index_scan import index_scan
 from lookahead.conninfo import shown_arguments
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
@@ -39,8 +36,6 @@ def cli() -> None:
     """
 
 
-for _command in (index_scan, index_build, controls):
-    run.add_command(_command)
 cli.add_command(probe)
 cli.add_command(run)
 cli.add_command(check)

@@ -3,13 +3,12 @@
 import pytest
 
 from bench import small_bench
-from lab import small_run
 from lookahead_bench import latency, throttled
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """See `small_bench.shrink`."""
-    monkeypatch.setitem(latency.DEFAULTS, "demo", small_run.SCAN)
+    monkeypatch.setitem(latency.EXPERIMENT.sizes, "demo", small_bench.LATENCY)
     monkeypatch.setitem(throttled.EXPERIMENT.sizes, "demo", small_bench.THROTTLED)
     monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 2)

@@ -14,6 +14,7 @@ from lookahead_bench import latency, throttled
 from lookahead_bench.__main__ import PROGRAM, bench
 
 PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
+LATENCY = latency.LatencyScans(**vars(small_run.SCAN), latency=1000)
 THROTTLED = throttled.ThrottledScans(
     table_pages=2_000,
     pages_share=(0.1,),
@@ -38,7 +39,7 @@ def child_environment() -> dict[str, str]:
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
-    latency.DEFAULTS["demo"] = small_run.SCAN
+    latency.EXPERIMENT.sizes["demo"] = LATENCY
     throttled.EXPERIMENT.sizes["demo"] = THROTTLED
     # What a busy machine manages too: the experiment is tested, not the machine.
     latency.MIN_READS_AT_ONCE = 2

@@ -10,27 +10,34 @@ from lookahead.experiments import (
     concurrent_scans,
     controls,
     index_build,
+    index_scan,
     range_query,
-    scan_statements,
     seq_scan,
 )
 
-SCAN = scan_statements.SizeDefaults(
+SCAN = index_scan.IndexScans(
     table_pages=2_000,
-    patterns=scan_statements.Patterns(pages=(300,), limits=(), shares_percent=()),
-    io_methods=("worker",),
-    rounds=2,
+    pages=(300,),
+    limit=(),
+    share=(),
+    io_method=("worker",),
+    read_ahead=(),
+    repetitions=2,
 )
-CONTROLS = controls.SizeDefaults(
-    rounds=1, page_rounds=1, max_pages=1280, divisor=1000, io_methods=("sync",)
+CONTROLS = controls.Controls(
+    workload=controls.workloads(1280),
+    io_method=("sync",),
+    repetitions=1,
+    page_repetitions=1,
+    divisor=1000,
 )
-BUILD = index_build.SizeDefaults(
+BUILD = index_build.IndexBuilds(
     rows=2_000,
-    keys=("int-sorted", "not-vacuumed"),
+    key=("int-sorted", "not-vacuumed"),
     workers=(0,),
-    memories_mb=(64,),
-    extends_kb=(4096,),
-    rounds=2,
+    memory=(64 * 1024,),
+    extend_size=(4096,),
+    repetitions=2,
 )
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
@@ -68,9 +75,9 @@ SEQ = seq_scan.SeqScans(
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
-    scan_statements.DEFAULTS["demo"] = SCAN
-    index_build.DEFAULTS["demo"] = BUILD
-    controls.DEFAULTS["demo"] = CONTROLS
+    index_scan.EXPERIMENT.sizes["demo"] = SCAN
+    index_build.EXPERIMENT.sizes["demo"] = BUILD
+    controls.EXPERIMENT.sizes["demo"] = CONTROLS
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED
     range_query.EXPERIMENT.sizes["demo"] = QUERY

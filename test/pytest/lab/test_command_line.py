@@ -68,7 +68,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "index-scan", "--pages", "many"],
-            "'many' is not a valid int",
+            "'many' is not a whole number",
             "--help` lists",
         ),
         (
@@ -77,8 +77,8 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
-            ["run", "index-scan", "--read-ahead", "-1"],
-            "-1 is not in the range",
+            ["run", "index-scan", "--read-ahead", "-1kB"],
+            "'-1kB' is not a size such as 4MB or 512kB",
             "--help` lists",
         ),
         (
@@ -133,8 +133,8 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "index-scan", "--demo", "--limit", "48001"],
-            "--limit 48001 is out of range: the demo table has 48000 pages",
-            "take a larger size",
+            "--limit 48001 is out of range: the table has 48000 pages",
+            "or take a larger size.",
         ),
         (
             ["run", "index-scan", "--seed", "-1"],
@@ -163,8 +163,18 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "index-scan", "--demo", "--pages", "100000"],
-            "--pages 100000 is out of range: the demo table has 48000 pages",
-            "take a larger size",
+            "--pages 100000 is out of range: the table has 48000 pages",
+            "or take a larger size.",
+        ),
+        (
+            ["run", "index-scan", "--pages", "none"],
+            "no scan is asked for",
+            "Name one of --pages, --limit and --share.",
+        ),
+        (
+            ["run", "index-build", "--memory", "512"],
+            "'512' is not a size such as 4MB or 512kB",
+            "`lookahead run index-build --help` lists",
         ),
         (["report"], "missing argument 'RESULT...'", "`lookahead report --help` lists"),
     ],

@@ -12,7 +12,7 @@ from lab.outcome import run_command
 from lookahead.comparisons import compare, peak_memory_share, validated_builds, worker_gains
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import index_build
-from lookahead.experiments.index_build import SizeDefaults, conditions_for, describe
+from lookahead.experiments.index_build import IndexBuilds, conditions_for, describe
 from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE, Collation
 from lookahead.experiments.index_build_watch import blanked, pages_sha256, private_bytes
 from lookahead.experiments.scan_table import BLOCK_BYTES
@@ -78,15 +78,15 @@ def test_page_shows_builds(builds: ResultDocument) -> None:
 
 
 def test_one_setting_varies_at_a_time() -> None:
-    wanted = SizeDefaults(1000, (), (0, 2), (512, 64), (4096, 0, 64), 3)
+    wanted = IndexBuilds(1000, (), (0, 2), (524288, 65536), (4096, 0, 64), 3)
     found = list(conditions_for(KEYS["bigint-random"], wanted))
-    settings = [(item.workers, item.memory_mb, item.extend_kb) for item in found]
+    settings = [(item.workers, item.memory_kb, item.extend_kb) for item in found]
     assert settings == [
-        (0, 512, 4096),
-        (2, 512, 4096),
-        (0, 64, 4096),
-        (0, 512, 0),
-        (0, 512, 64),
+        (0, 524288, 4096),
+        (2, 524288, 4096),
+        (0, 65536, 4096),
+        (0, 524288, 0),
+        (0, 524288, 64),
     ]
     assert len(list(conditions_for(KEYS["uuid"], wanted))) == 3
     assert describe(found[1]).startswith("bigint, random: 2 workers, 512 MB")
@@ -134,7 +134,7 @@ def test_private_memory_of_a_process_is_known() -> None:
 
 @pytest.mark.end_to_end
 def test_wanted_key_without_its_collation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(index_build.DEFAULTS, "demo", small_run.BUILD)
+    monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", small_run.BUILD)
     monkeypatch.setitem(KEYS, "text-libc", replace(KEYS["text-libc"], collation=_ABSENT))
     options = ("--demo", "--key", "text-libc", "--output", tmp_path, *_PG_CONFIG)
     outcome = run_command("run", "index-build", *options)
@@ -144,8 +144,8 @@ def test_wanted_key_without_its_collation(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.end_to_end
 def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = replace(small_run.BUILD, keys=(*small_run.BUILD.keys, "text-libc"))
-    monkeypatch.setitem(index_build.DEFAULTS, "demo", wanted)
+    wanted = replace(small_run.BUILD, key=(*small_run.BUILD.key, "text-libc"))
+    monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", wanted)
     monkeypatch.setitem(KEYS, "text-libc", replace(KEYS["text-libc"], collation=_ABSENT))
     outcome = run_command("run", "index-build", "--demo", "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr

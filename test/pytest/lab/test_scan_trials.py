@@ -65,6 +65,8 @@ def test_bitmap_trial_is_compared_by_plan_and_setting() -> None:
         *("stock's default", "best stock plan", "ours, setting 0", "ours, setting 1")
     ]
     assert percent(0.001) == "0.1 %"
+    alone = trial_of(conditions, arms_for((), (), "4MB"), 1000, article=False)
+    assert _questions(alone) == ["stock's default"]
     best = trial.questions[1]
     assert {"seq", "index", "bitmap, 0", "bitmap, default"} <= set(best.baselines)
     assert not any(name.startswith("ours") for name in best.baselines)

@@ -19,7 +19,7 @@ from lab.outcome import run_command
 from lookahead import cold, postmasters
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
-from lookahead.experiments import control_shapes, controls, runner, scan_statements
+from lookahead.experiments import control_shapes, controls, index_scan, runner
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -28,8 +28,8 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(scan_statements.DEFAULTS, "demo", small_run.SCAN)
-    monkeypatch.setitem(controls.DEFAULTS, "demo", small_run.CONTROLS)
+    monkeypatch.setitem(index_scan.EXPERIMENT.sizes, "demo", small_run.SCAN)
+    monkeypatch.setitem(controls.EXPERIMENT.sizes, "demo", small_run.CONTROLS)
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -236,7 +236,7 @@ def test_refuses_a_disk_that_is_too_small(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        scan_statements.DEFAULTS,
+        index_scan.EXPERIMENT.sizes,
         "demo",
         replace(small_run.SCAN, table_pages=10_000),
     )

@@ -56,3 +56,31 @@ class OptionValue(click.ParamType[Any]):
             return tuple(option.kind.parse(word.strip()) for word in text.split(","))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+# Of the commands that run experiments: on which server, and where.
+PLACE_OPTIONS = (
+    pg_config_option(
+        "pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
+        "else the pinned binaries."
+    ),
+    library_option(
+        "Folder with lib/pg_lookahead.so and share/extension/. "
+        "Default: built from the checkout, else the installed one."
+    ),
+    click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        default=Path("results"),
+        show_default=True,
+        metavar="DIR",
+        help="Folder for the result file and the page.",
+    ),
+    click.option(
+        "--directory",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Where the server's folder is made: the disk to measure. Default: the temporary "
+        "directory if it is on a disk, else /var/tmp or the checkout.",
+    ),
+)

@@ -10,9 +10,8 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     HELP_OPTIONS,
+    PLACE_OPTIONS,
     OptionValue,
-    library_option,
-    pg_config_option,
     seed_option,
 )
 from lookahead.comparisons import proofs
@@ -34,30 +33,8 @@ _COMMON_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
     click.option("--quick", is_flag=True, help="Middle size, the default: minutes."),
     click.option("--full", is_flag=True, help="Full size: tables of GB, hours."),
-    pg_config_option(
-        "pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
-        "else the pinned binaries."
-    ),
-    library_option(
-        "Folder with lib/pg_lookahead.so and share/extension/. "
-        "Default: built from the checkout, else the installed one."
-    ),
-    click.option(
-        "--output",
-        type=click.Path(path_type=Path),
-        default=Path("results"),
-        show_default=True,
-        metavar="DIR",
-        help="Folder for the result file and the page.",
-    ),
+    *PLACE_OPTIONS,
     click.option("--json", "as_json", is_flag=True, help="Print the result file instead."),
-    click.option(
-        "--directory",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Where the server's folder is made: the disk to measure. Default: the temporary "
-        "directory if it is on a disk, else /var/tmp or the checkout.",
-    ),
     click.option(
         "--profile",
         type=click.Path(path_type=Path),

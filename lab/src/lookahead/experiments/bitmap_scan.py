@@ -135,10 +135,9 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
     """What is asked of these arms."""
     names = {arm.name: arm for arm in arms}
     stock = tuple(name for name, arm in names.items() if arm.library == "off")
-    questions = [
-        Question(scenario, "stock's default", (DEFAULT_ARM,), (OURS,)),
-        Question(scenario, "best stock plan", stock, (OURS,)),
-    ]
+    questions = [Question(scenario, "stock's default", (DEFAULT_ARM,), (OURS,))]
+    if stock != (DEFAULT_ARM,):
+        questions.append(Question(scenario, "best stock plan", stock, (OURS,)))
     for value in _HARMFUL_SETTINGS:
         name = f"{OURS}, {value}"
         if name in names:
@@ -307,6 +306,7 @@ EXPERIMENT = Experiment(
             "Stock's plans beside its bitmap scan at the default setting: seq, index, "
             "index-random, bitmap (at each --setting).",
             is_list=True,
+            may_be_none=True,
         ),
         Option(
             "setting",

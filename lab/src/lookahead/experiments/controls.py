@@ -9,8 +9,7 @@ it and switched on. Each round begins with the next arm.
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -22,14 +21,15 @@ from lookahead.experiments.conditions import available_methods
 from lookahead.experiments.control_checks import check_loaded, check_plans, prepared_statements
 from lookahead.experiments.control_shape import Shape, procedure, setup_of
 from lookahead.experiments.control_shapes import SHAPES
-from lookahead.experiments.options import IO_METHODS
-from lookahead.experiments.request import ControlsRequest, Size
-from lookahead.experiments.runner import Run, run_trials
+from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.options import IO_METHOD, IO_METHODS, REPETITIONS, Choice, Option
+from lookahead.experiments.request import Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import touch_device
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
-from lookahead.terminal import ProgressBar, Terminal
+from lookahead.terminal import ProgressBar
 
 BARE, OFF, ON = "not loaded", "off", "on"
 ARMS = (Arm(BARE, "not loaded", "", {}), Arm(OFF, "off", "", {}), Arm(ON, "on", "", {}))
@@ -65,70 +65,58 @@ _NEEDED_BYTES = 2_000_000_000
 _MIN_RESIDENT_SHARE = 0.99
 # Somebody else may empty the cache of the system at any moment.
 _ATTEMPTS = 3
+_ALL_PAGES = 24_576  # of the largest table
+# What estimates of a run's time go by: a sample with all executions of its shape, and one after a
+# restart; measured on a virtual machine with two processors.
+_CACHED_SECONDS, _RESTARTED_SECONDS = 0.4, 2.0
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """Rounds of cached and of other controls; the largest table that is not cached, in pages.
+class Controls:
+    """What is wanted: `repetitions` of cached controls, `page_repetitions` of the others.
 
     `divisor` is by how much fewer executions than its own a sample of a shape has. Short samples,
     of a few milliseconds, find gaps between other work on the machine; many, the least time.
     """
 
-    rounds: int
-    page_rounds: int
-    max_pages: int
+    workload: tuple[str, ...]
+    io_method: tuple[str, ...]
+    repetitions: int
+    page_repetitions: int
     divisor: int
-    io_methods: tuple[str, ...]
 
 
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(12, 4, 1280, 20, ("worker",)),
-    "quick": SizeDefaults(60, 6, 4096, 10, IO_METHODS),
-    "full": SizeDefaults(120, 12, 24_576, 10, IO_METHODS),
+def workloads(max_pages: int) -> tuple[str, ...]:
+    """All whose table, where it is not cached, has at most so many pages."""
+    return tuple(shape.name for shape in SHAPES if shape.pages <= max_pages)
+
+
+_SIZES: dict[Size, Controls] = {
+    "demo": Controls(workloads(1280), ("worker",), 12, 4, 20),
+    "quick": Controls(workloads(4096), IO_METHODS, 60, 6, 10),
+    "full": Controls(workloads(_ALL_PAGES), IO_METHODS, 120, 12, 10),
 }
 
 
-def run_controls(request: ControlsRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    defaults = DEFAULTS[request.run.size]
-    return run_trials(
-        request.run,
-        "controls",
-        terminal,
-        lambda run: _Controls(run, request, defaults).measure(),
-        rounds=request.repetitions or defaults.rounds,
-        settings=_SETTINGS,
-        needed_bytes=_NEEDED_BYTES,
-        values={
-            "workload": request.workloads or (),
-            "io-method": request.io_methods or defaults.io_methods,
-        },
-    )
+def _settle(wanted: Controls, explicit: frozenset[str]) -> Controls:
+    """A number of repetitions that was named is that of all controls."""
+    if "repetitions" in explicit:
+        return replace(wanted, page_repetitions=wanted.repetitions)
+    return wanted
 
 
 class _Controls:
     """One run of the experiment."""
 
-    def __init__(self, run: Run, request: ControlsRequest, defaults: SizeDefaults) -> None:
+    def __init__(self, run: Run, wanted: Controls) -> None:
         self._run = run
         self._server = run.server
         self._trials = Trials(run)
-        self._divisor = defaults.divisor
-        self._rounds = run.document.parameters.repetitions
-        self._page_rounds = request.repetitions or defaults.page_rounds
-        self._shapes = [
-            shape
-            for shape in SHAPES
-            if (
-                shape.name in request.workloads
-                if request.workloads
-                else shape.pages <= defaults.max_pages
-            )
-        ]
-        methods = request.io_methods or defaults.io_methods
-        explicit = request.io_methods is not None
-        self._io_methods = available_methods(run, methods, explicit=explicit)
+        self._divisor = wanted.divisor
+        self._rounds = wanted.repetitions
+        self._page_rounds = wanted.page_repetitions
+        self._shapes = [shape for shape in SHAPES if shape.name in wanted.workload]
+        self._io_methods = available_methods(run, wanted.io_method)
 
     def measure(self) -> None:
         """Make the tables, then verify and measure one shape after the other."""
@@ -345,3 +333,43 @@ def _call(
     ).fetchone()
     assert row is not None
     return float(row[0])
+
+
+def _estimated_seconds(wanted: Controls) -> float:
+    shapes = [shape for shape in SHAPES if shape.name in wanted.workload]
+    cached = [one for one in shapes if one.state == "cached" and not one.preloaded]
+    restarted = sum(one.preloaded for one in shapes) + len(wanted.io_method) * sum(
+        one.state != "cached" for one in shapes
+    )
+    return len(ARMS) * (
+        len(cached) * wanted.repetitions * _CACHED_SECONDS / wanted.divisor
+        + restarted * wanted.page_repetitions * _RESTARTED_SECONDS
+    )
+
+
+EXPERIMENT = Experiment(
+    name="controls",
+    summary="Statements that gain nothing, which must not become slower.",
+    description="Short statements, joins, writes, partitions, parallel queries, connecting and "
+    "long scans in shared buffers; scans of tables in the cache of the operating system only, and "
+    "cold ones that visit pages again and again, under each --io-method. Against backends without "
+    "the library and with it switched off.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        Option(
+            "workload",
+            Choice(workloads(_ALL_PAGES)),
+            "Names of statements; a wrong one lists them.",
+            is_list=True,
+            default="all, in the smaller sizes without the largest tables",
+        ),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: _SETTINGS,
+    needed_bytes=lambda wanted: _NEEDED_BYTES,
+    estimated_seconds=_estimated_seconds,
+    measure=lambda run, wanted: _Controls(run, wanted).measure(),
+    settle=_settle,
+)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lookahead.experiments.options import Flag, Option
+from lookahead.experiments.options import Count, Flag, Number, Option
 from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run, open_run
 from lookahead.results import OptionValue, Parameters
@@ -84,12 +84,11 @@ def run_experiment(
     `given` has the values of the options that were named.
     """
     wanted = experiment.wanted(request.size, given)
-    seconds, needed = experiment.estimated_seconds(wanted), experiment.needed_bytes(wanted)
-    if seconds > _LONG_SECONDS:
-        terminal.step(f"this takes about {duration_text(seconds)} and {needed / 1e9:.1f} GB")
-    with (
-        experiment.surround(request, wanted, terminal) as placed,
-        open_run(
+    with experiment.surround(request, wanted, terminal) as placed:
+        seconds, needed = experiment.estimated_seconds(wanted), experiment.needed_bytes(wanted)
+        if seconds > _LONG_SECONDS:
+            terminal.step(f"this takes about {duration_text(seconds)} and {needed / 1e9:.1f} GB")
+        with open_run(
             placed,
             experiment.name,
             _parameters(experiment, request, wanted),
@@ -97,28 +96,29 @@ def run_experiment(
             settings=experiment.settings(wanted),
             needed_bytes=needed,
             explicit=frozenset(given),
-        ) as run,
-    ):
-        experiment.measure(run, wanted)
-        return run.path
+        ) as run:
+            experiment.measure(run, wanted)
+            return run.path
 
 
 def _parameters(
     experiment: Experiment[Any], request: RunRequest, wanted: "DataclassInstance"
 ) -> Parameters:
-    """Values of options are kept as they are written on the command line."""
+    """What was asked for, by the names of the options."""
     repetitions = vars(wanted)["repetitions"]
     values = {
-        option.flag.removeprefix("--"): _written(option, vars(wanted)[option.name])
+        option.flag.removeprefix("--"): _recorded(option, vars(wanted)[option.name])
         for option in experiment.options
         if option.name != "repetitions"
     }
     return Parameters(request.size, request.seed, repetitions, values)
 
 
-def _written(option: Option, value: Any) -> OptionValue:
-    if isinstance(option.kind, Flag):
-        return bool(value)
+def _recorded(option: Option, value: Any) -> OptionValue:
+    """Numbers and flags as they are, others as they are written on the command line."""
+    if isinstance(option.kind, Count | Number | Flag):
+        recorded: OptionValue = value
+        return recorded
     return tuple(map(option.kind.show, value)) if option.is_list else option.kind.show(value)
 
 

@@ -8,7 +8,6 @@ checksum: a build that is faster and different is no success.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from time import monotonic
 from typing import Any
@@ -18,6 +17,7 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import arm_of, connect_arm
+from lookahead.experiments.experiment import Experiment
 from lookahead.experiments.index_build_keys import (
     INDEX_ROW_BYTES,
     KEYS,
@@ -30,11 +30,12 @@ from lookahead.experiments.index_build_keys import (
     vacuum,
 )
 from lookahead.experiments.index_build_watch import BuildWatch, pages_sha256
-from lookahead.experiments.request import IndexBuildRequest, Size
-from lookahead.experiments.runner import Run, run_trials
+from lookahead.experiments.options import REPETITIONS, Choice, Count, MemorySize, Option, size_label
+from lookahead.experiments.request import Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
-from lookahead.terminal import ProgressBar, Terminal
+from lookahead.terminal import ProgressBar
 
 STOCK, OURS = "stock", "ours"
 ARMS = (arm_of(STOCK, ""), arm_of(OURS, "", "on"))
@@ -54,19 +55,27 @@ _SETTINGS = {
 # Others have parallel workers whatever their size, where workers are allowed at all.
 _SMALL_ROWS = 10_000
 _SMALL_BUILDS = 50
+_MAX_ROWS = 1_000_000_000
+_MAX_WORKERS = 8  # of the default max_worker_processes
+_MAX_MEMORY_KB = 1024 * 1024 * 1024
+_MAX_EXTEND_KB = 64 * 1024  # the setting's own bound
+# What estimates of a run's time go by: a row of a table, a row of an index by stock and by ours, on
+# average over the keys; measured on a virtual machine with two processors.
+_TABLE_SECONDS_PER_ROW, _BUILD_SECONDS_PER_ROW = 4e-6, 1.5e-6
+_SECONDS_PER_BUILD = 0.15
 _BUILT = "SELECT scans, fallbacks FROM pg_stat_lookahead WHERE feature = 'index_build'"
 
 
 @dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures; of each setting the first value is the one for all keys."""
+class IndexBuilds:
+    """What is wanted, sizes in kB; of each setting the first value is the one for all keys."""
 
     rows: int
-    keys: tuple[str, ...]
+    key: tuple[str, ...]
     workers: tuple[int, ...]
-    memories_mb: tuple[int, ...]
-    extends_kb: tuple[int, ...]
-    rounds: int
+    memory: tuple[int, ...]
+    extend_size: tuple[int, ...]
+    repetitions: int
 
 
 _DEMO_KEYS = ("int-sorted", "bigint-random", "int-few", "text-c")
@@ -79,30 +88,38 @@ _FULL_ONLY_KEYS = (
     "concurrent-text",
 )
 _QUICK_KEYS = tuple(name for name in KEYS if name not in _FULL_ONLY_KEYS)
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(500_000, _DEMO_KEYS, (0,), (512,), (DEFAULT_EXTEND_KB,), 6),
-    "quick": SizeDefaults(2_000_000, _QUICK_KEYS, (0,), (512,), (DEFAULT_EXTEND_KB, 0), 4),
-    "full": SizeDefaults(
-        30_000_000, tuple(KEYS), (0, 2), (512, 64), (DEFAULT_EXTEND_KB, 0, 64, 1024, 16384), 4
+_LARGE_MEMORY_KB, _SMALL_MEMORY_KB = 512 * 1024, 64 * 1024
+_SIZES: dict[Size, IndexBuilds] = {
+    "demo": IndexBuilds(500_000, _DEMO_KEYS, (0,), (_LARGE_MEMORY_KB,), (DEFAULT_EXTEND_KB,), 6),
+    "quick": IndexBuilds(
+        2_000_000, _QUICK_KEYS, (0,), (_LARGE_MEMORY_KB,), (DEFAULT_EXTEND_KB, 0), 4
+    ),
+    "full": IndexBuilds(
+        30_000_000,
+        tuple(KEYS),
+        (0, 2),
+        (_LARGE_MEMORY_KB, _SMALL_MEMORY_KB),
+        (DEFAULT_EXTEND_KB, 0, 64, 1024, 16384),
+        4,
     ),
 }
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under what an index is built: max_parallel_maintenance_workers, maintenance_work_mem in MB,
-    and the step in kB by which ours extends the new file."""
+    """Under what an index is built: max_parallel_maintenance_workers, maintenance_work_mem, and the
+    step by which ours extends the new file, both in kB."""
 
     key: BuildKey
     rows: int
     workers: int
-    memory_mb: int
+    memory_kb: int
     extend_kb: int
 
     @property
     def memory_bytes(self) -> int:
         """maintenance_work_mem in bytes."""
-        return self.memory_mb * 1024 * 1024
+        return self.memory_kb * 1024
 
     @property
     def scenario(self) -> Scenario:
@@ -111,63 +128,21 @@ class Conditions:
             (
                 Factor("key", self.key.name),
                 Factor("workers", str(self.workers)),
-                Factor("memory", f"{self.memory_mb} MB"),
+                Factor("memory", size_label(self.memory_kb)),
                 Factor("step", f"{self.extend_kb} kB"),
                 Factor("rows", f"{self.rows:,}"),
             )
         )
 
 
-def run_index_build(
-    request: IndexBuildRequest, terminal: Terminal, defaults: SizeDefaults | None = None
-) -> Path:
-    """Measure and write the result; returns its path. Raises LabError.
-
-    `defaults` replace those of the size.
-    """
-    wanted = _wanted(request, defaults or DEFAULTS[request.run.size])
-    tables = len({KEYS[name].table for name in wanted.keys})
-    return run_trials(
-        request.run,
-        "index-build",
-        terminal,
-        lambda run: _IndexBuild(run, wanted, explicit=request.keys is not None).measure(),
-        rounds=wanted.rounds,
-        settings=_SETTINGS,
-        # The tables, the largest index, and both once more in the WAL.
-        needed_bytes=wanted.rows * 2 * (tables * ROW_BYTES + INDEX_ROW_BYTES),
-        values={
-            "key": wanted.keys,
-            "rows": wanted.rows,
-            "workers": wanted.workers,
-            "memory": tuple(f"{size}MB" for size in wanted.memories_mb),
-            "extend-size": tuple(f"{size}kB" for size in wanted.extends_kb),
-        },
-    )
-
-
-def _wanted(request: IndexBuildRequest, defaults: SizeDefaults) -> SizeDefaults:
-    """The defaults with what was asked for in their place."""
-    return SizeDefaults(
-        rows=request.rows or defaults.rows,
-        keys=request.keys or defaults.keys,
-        workers=request.workers or defaults.workers,
-        memories_mb=request.memories_mb or defaults.memories_mb,
-        extends_kb=request.extends_kb or defaults.extends_kb,
-        rounds=request.repetitions or defaults.rounds,
-    )
-
-
-def conditions_for(key: BuildKey, wanted: SizeDefaults) -> Iterator[Conditions]:
+def conditions_for(key: BuildKey, wanted: IndexBuilds) -> Iterator[Conditions]:
     """The first value of every setting, then the further values of one setting at a time."""
-    first = Conditions(
-        key, wanted.rows, wanted.workers[0], wanted.memories_mb[0], wanted.extends_kb[0]
-    )
+    first = Conditions(key, wanted.rows, wanted.workers[0], wanted.memory[0], wanted.extend_size[0])
     yield first
     yield from (replace(first, workers=workers) for workers in wanted.workers[1:])
-    yield from (replace(first, memory_mb=memory) for memory in wanted.memories_mb[1:])
+    yield from (replace(first, memory_kb=memory) for memory in wanted.memory[1:])
     if key.name in _EXTEND_KEYS:
-        yield from (replace(first, extend_kb=extend) for extend in wanted.extends_kb[1:])
+        yield from (replace(first, extend_kb=extend) for extend in wanted.extend_size[1:])
 
 
 def trial_of(conditions: Conditions) -> Trial:
@@ -186,11 +161,10 @@ def trial_of(conditions: Conditions) -> Trial:
 class _IndexBuild:
     """One run of the experiment."""
 
-    def __init__(self, run: Run, wanted: SizeDefaults, *, explicit: bool) -> None:
+    def __init__(self, run: Run, wanted: IndexBuilds) -> None:
         self._run = run
         self._server = run.server
         self._wanted = wanted
-        self._explicit = explicit
         self._trials = Trials(run)
 
     def measure(self) -> None:
@@ -201,7 +175,7 @@ class _IndexBuild:
             connection.execute("CREATE EXTENSION pg_lookahead")
             keys = self._available(connection)
             conditions = {key: list(conditions_for(key, self._wanted)) for key in keys}
-            total = sum(map(len, conditions.values())) * self._wanted.rounds * len(ARMS)
+            total = sum(map(len, conditions.values())) * self._wanted.repetitions * len(ARMS)
             with self._run.terminal.progress(total) as bar:
                 self._measure_tables(connection, conditions, bar)
 
@@ -239,7 +213,7 @@ class _IndexBuild:
         arms = {arm.name: arm for arm in ARMS}
         for one in conditions:
             self._trials.begin(trial_of(one))
-            for number, name in alternate(list(arms), self._wanted.rounds):
+            for number, name in alternate(list(arms), self._wanted.repetitions):
                 bar.describe(f"{describe(one)}, {name}")
                 self._add(self._sample(connection, one, number, arms[name]))
                 bar.advance()
@@ -293,10 +267,10 @@ class _IndexBuild:
     def _available(self, connection: psycopg.Connection[Any]) -> list[BuildKey]:
         """The keys to measure, without those that need what the server lacks."""
         keys = []
-        for key in (KEYS[name] for name in self._wanted.keys):
+        for key in (KEYS[name] for name in self._wanted.key):
             if key.collation is None or key.collation.is_there(connection):
                 keys.append(key)
-            elif self._explicit:
+            elif "key" in self._run.explicit:
                 raise LabError(
                     key.collation.missing, key.collation.hint, status=ExitStatus.ENVIRONMENT
                 )
@@ -330,7 +304,7 @@ def _time(connection: psycopg.Connection[Any], conditions: Conditions) -> float:
 
 def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> None:
     for name, value in (
-        ("maintenance_work_mem", f"{conditions.memory_mb}MB"),
+        ("maintenance_work_mem", f"{conditions.memory_kb}kB"),
         ("max_parallel_maintenance_workers", str(conditions.workers)),
         ("min_parallel_table_scan_size", "8MB" if conditions.rows <= _SMALL_ROWS else "0"),
         ("pg_lookahead.index_build_extend_size", f"{conditions.extend_kb}kB"),
@@ -364,7 +338,60 @@ def _value(connection: psycopg.Connection[Any], statement: str) -> Any:
 
 def describe(conditions: Conditions) -> str:
     """Such as "bigint, random: 0 workers, 512 MB, extended by 4096 kB"."""
+    memory = size_label(conditions.memory_kb)
     return (
-        f"{conditions.key.title}: {conditions.workers} workers, {conditions.memory_mb} MB, "
+        f"{conditions.key.title}: {conditions.workers} workers, {memory}, "
         f"extended by {conditions.extend_kb} kB"
     )
+
+
+def _needed_bytes(wanted: IndexBuilds) -> int:
+    """The tables, the largest index, and both once more in the WAL."""
+    tables = len({KEYS[name].table for name in wanted.key})
+    return wanted.rows * 2 * (tables * ROW_BYTES + INDEX_ROW_BYTES)
+
+
+def _estimated_seconds(wanted: IndexBuilds) -> float:
+    tables = len({KEYS[name].table for name in wanted.key})
+    scenarios = sum(1 for name in wanted.key for _ in conditions_for(KEYS[name], wanted))
+    build = _SECONDS_PER_BUILD + wanted.rows * _BUILD_SECONDS_PER_ROW
+    builds = scenarios * wanted.repetitions * len(ARMS)
+    return tables * wanted.rows * _TABLE_SECONDS_PER_ROW + builds * build
+
+
+EXPERIMENT = Experiment(
+    name="index-build",
+    summary="CREATE INDEX over a table in the cache, of many kinds of keys.",
+    description="Of a setting with several values the first one is measured with every key, the "
+    "others one at a time.",
+    cold=False,
+    options=(
+        REPETITIONS,
+        Option(
+            "key",
+            Choice(tuple(KEYS)),
+            "What is indexed, such as bigint-random; a wrong name lists all.",
+            is_list=True,
+            default="all, with --demo and --quick the quicker ones",
+        ),
+        Option("rows", Count(1, _MAX_ROWS), "Rows of the table."),
+        Option(
+            "workers",
+            Count(0, _MAX_WORKERS),
+            "max_parallel_maintenance_workers.",
+            is_list=True,
+        ),
+        Option("memory", MemorySize(1024, _MAX_MEMORY_KB), "maintenance_work_mem.", is_list=True),
+        Option(
+            "extend_size",
+            MemorySize(0, _MAX_EXTEND_KB),
+            "pg_lookahead.index_build_extend_size.",
+            is_list=True,
+        ),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: _SETTINGS,
+    needed_bytes=_needed_bytes,
+    estimated_seconds=_estimated_seconds,
+    measure=lambda run, wanted: _IndexBuild(run, wanted).measure(),
+)

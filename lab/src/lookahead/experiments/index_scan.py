@@ -8,152 +8,160 @@ proved apart, over the rows a client receives.
 """
 
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from itertools import product
+from typing import Any, TypeVar
 
 import psycopg
 
+from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
 from lookahead.experiments.conditions import ReadAheads, available_methods
-from lookahead.experiments.request import IndexScanRequest
-from lookahead.experiments.runner import Run, run_trials
-from lookahead.experiments.scan_statements import (
-    DEFAULTS,
-    Pattern,
-    Patterns,
-    SizeDefaults,
-    choose_statements,
-    wanted_patterns,
+from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.options import (
+    IO_METHOD,
+    IO_METHODS,
+    MAX_PAGES,
+    REPETITIONS,
+    TABLE_PAGES,
+    Count,
+    Option,
+    read_ahead_option,
 )
+from lookahead.experiments.request import Size
+from lookahead.experiments.runner import Run
+from lookahead.experiments.scan_statements import Pattern, choose_statements
 from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
-from lookahead.experiments.tables import SCAN_SETTINGS
+from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS
 from lookahead.experiments.trials import Statement, Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
-from lookahead.terminal import Terminal
 
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
-SPACE_FACTOR = 2.5
+_SPACE_FACTOR = 2.5
 STOCK, OURS, RIVAL = "stock", "ours", "bitmap and sort"
 _ARMS = (arm_of(STOCK, INDEX_SCAN), arm_of(OURS, INDEX_SCAN, "on"))
 # A sort in memory: the rival at its best.
 _RIVAL_ARM = arm_of(RIVAL, BITMAP_SCAN, settings={"work_mem": "256MB"})
+# The kinds of patterns, each an option.
+_KINDS = ("pages", "limit", "share")
+# What estimates of a run's time go by; measured on a virtual machine with two processors.
+_BUILD_BYTES_PER_SECOND = 30e6
+_READ_SECONDS_PER_PAGE = 4e-5
 
 
-def run_index_scan(request: IndexScanRequest, terminal: Terminal) -> Path:
-    """Measure and write the result; returns its path. Raises LabError."""
-    defaults = DEFAULTS[request.run.size]
-    patterns = wanted_patterns(request, defaults)
-    return measure_index_scans(request, "index-scan", defaults, patterns, terminal)
+@dataclass(frozen=True)
+class IndexScans:
+    """What is wanted: numbers of pages and rows of a LIMIT in random order, shares of the table's
+    pages in percent in heap order; read-aheads in kB."""
+
+    table_pages: int
+    pages: tuple[int, ...]
+    limit: tuple[int, ...]
+    share: tuple[int, ...]
+    io_method: tuple[str, ...]
+    read_ahead: tuple[int, ...]
+    repetitions: int
+
+    def patterns(self) -> tuple[Pattern, ...]:
+        """What the statements read, in the order in which it is measured."""
+        return (
+            *(Pattern("pages", number) for number in self.pages),
+            *(Pattern("limit", number) for number in self.limit),
+            *(Pattern("share", number) for number in self.share),
+        )
 
 
-def measure_index_scans(
-    request: IndexScanRequest,
-    experiment: str,
-    defaults: SizeDefaults,
-    patterns: Patterns,
-    terminal: Terminal,
-    *,
-    latency_us: int = 0,
-    facts: Mapping[str, str] | None = None,
-) -> Path:
-    """The whole experiment under the name `experiment`; returns the path of its result.
+IndexScansT = TypeVar("IndexScansT", bound=IndexScans)
+# Even numbers of rounds balance the order of the arms. The full table is 2.3 GB, several times
+# shared_buffers; the demo's is made within seconds.
+_QUICK = IndexScans(
+    table_pages=125_000,
+    pages=(1_000, 10_000, 100_000),
+    limit=(1, 100),
+    share=(10, 25, 50, 75),
+    io_method=("worker",),
+    read_ahead=(),
+    repetitions=6,
+)
+_SIZES: dict[Size, IndexScans] = {
+    "demo": replace(_QUICK, table_pages=48_000, pages=(1_000, 10_000), limit=(), share=()),
+    "quick": _QUICK,
+    "full": replace(_QUICK, table_pages=280_000, io_method=IO_METHODS, repetitions=8),
+}
 
-    `latency_us` is what the device below the server's folder adds to each read; `facts` are what
-    else is to be known of it.
+
+def settle(wanted: IndexScansT, explicit: frozenset[str]) -> IndexScansT:
+    """Naming one kind of pattern leaves out what is not named.
+
+    Raises LabError when the table is too small for one.
     """
-
-    def measure(run: Run) -> None:
-        run.record(facts=dict(facts or {}))
-        _IndexScan(run, request, defaults, patterns, latency_us).measure()
-
-    return run_trials(
-        request.run,
-        experiment,
-        terminal,
-        measure,
-        rounds=request.repetitions or defaults.rounds,
-        settings=SCAN_SETTINGS,
-        needed_bytes=int(SPACE_FACTOR * table_bytes(defaults.table_pages)),
-        values={
-            "pages": patterns.pages,
-            "limit": patterns.limits,
-            "share": patterns.shares_percent,
-            "io-method": request.io_methods or defaults.io_methods,
-            "read-ahead": tuple(f"{size}kB" for size in request.read_aheads_kb or ()),
-        },
-    )
-
-
-class _IndexScan:
-    """One run of the experiment."""
-
-    def __init__(
-        self,
-        run: Run,
-        request: IndexScanRequest,
-        defaults: SizeDefaults,
-        patterns: Patterns,
-        latency_us: int,
-    ) -> None:
-        self._run = run
-        self._table_pages = defaults.table_pages
-        self._patterns = patterns
-        self._latency_us = latency_us
-        self._parameters = run.document.parameters
-        self._io_methods = available_methods(
-            run,
-            request.io_methods or defaults.io_methods,
-            explicit=request.io_methods is not None,
+    if explicit & set(_KINDS):
+        # The fields of all kinds are alike.
+        left_out: dict[str, Any] = {kind: () for kind in _KINDS if kind not in explicit}
+        wanted = replace(wanted, **left_out)
+    if not wanted.patterns():
+        raise LabError(
+            "no scan is asked for",
+            "Name one of --pages, --limit and --share.",
+            status=ExitStatus.USAGE,
         )
-        self._read_aheads = ReadAheads(run, request.read_aheads_kb or ())
-        self._trials = Trials(run)
+    for option, values in (("--pages", wanted.pages), ("--limit", wanted.limit)):
+        if max(values, default=0) > wanted.table_pages:
+            raise LabError(
+                f"{option} {max(values)} is out of range: the table has {wanted.table_pages} pages",
+                "Name fewer pages, more --table-pages, or take a larger size.",
+                status=ExitStatus.USAGE,
+            )
+    return wanted
 
-    def measure(self) -> None:
-        """Build the table, then take all samples."""
-        gigabytes = table_bytes(self._table_pages) / 1e9
-        self._run.terminal.step(
-            f"making a table of {self._table_pages:,} pages ({gigabytes:.1f} GB)"
+
+def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> None:
+    """Build the table, then take all samples; `added` are factors beside the experiment's own."""
+    pages, seed = wanted.table_pages, run.document.parameters.seed
+    methods = available_methods(run, wanted.io_method)
+    read_aheads, trials = ReadAheads(run, wanted.read_ahead), Trials(run)
+    run.terminal.step(f"making a table of {pages:,} pages ({table_bytes(pages) / 1e9:.1f} GB)")
+    run.server.start({"io_method": methods[0]})
+    with run.server.connect() as connection:
+        run.record_settings(connection)
+        connection.execute("SET work_mem = '256MB'")
+        connection.execute("SET maintenance_work_mem = '256MB'")
+        table = build_table(connection, pages, seed)
+        settled = replace(wanted, io_method=methods)
+        chosen = list(_choose_trials(connection, settled, read_aheads, added, seed))
+    trials.add_table(table)
+    run.server.cold_restart()
+    with run.server.connect() as connection:
+        touch_device(connection, run.server.data_directory)
+    trials.measure_all(chosen, wanted.repetitions)
+
+
+def _choose_trials(
+    connection: psycopg.Connection[Any],
+    wanted: IndexScans,
+    read_aheads: ReadAheads,
+    added: tuple[Factor, ...],
+    seed: int,
+) -> Iterator[Trial]:
+    """All patterns under each read-ahead and I/O method; their keys are chosen now."""
+    generator = random.Random(seed)
+    first, *_ = read_aheads.sizes_kb
+    for read_ahead_kb, method, pattern in product(
+        read_aheads.sizes_kb, wanted.io_method, wanted.patterns()
+    ):
+        rounds = pattern.rounds(wanted.repetitions)
+        statements = choose_statements(
+            connection, pattern, rounds, wanted.table_pages, generator, seed
         )
-        server = self._run.server
-        server.start({"io_method": self._io_methods[0]})
-        with server.connect() as connection:
-            self._run.record_settings(connection)
-            connection.execute("SET work_mem = '256MB'")
-            connection.execute("SET maintenance_work_mem = '256MB'")
-            table = build_table(connection, self._table_pages, self._parameters.seed)
-            trials = list(self._choose_trials(connection))
-        self._trials.add_table(table)
-        server.cold_restart()
-        with server.connect() as connection:
-            touch_device(connection, server.data_directory)
-        self._trials.measure_all(trials, self._parameters.repetitions)
-
-    def _choose_trials(self, connection: psycopg.Connection[Any]) -> Iterator[Trial]:
-        """All patterns under each read-ahead and I/O method; their keys are chosen now."""
-        generator = random.Random(self._parameters.seed)
-        first, *_ = self._read_aheads.sizes_kb
-        for read_ahead_kb in self._read_aheads.sizes_kb:
-            for io_method in self._io_methods:
-                for pattern in self._patterns.each():
-                    statements = choose_statements(
-                        connection,
-                        pattern,
-                        pattern.rounds(self._parameters.repetitions),
-                        self._table_pages,
-                        generator,
-                        self._parameters.seed,
-                    )
-                    factors = _factors(pattern, io_method, read_ahead_kb, self._latency_us)
-                    trial = trial_of(pattern, Scenario(tuple(factors)), statements, io_method)
-                    yield replace(
-                        trial,
-                        # The read-ahead of the system makes no difference to rows.
-                        compared=(STOCK, OURS) if read_ahead_kb == first else (),
-                        surroundings=partial(self._read_aheads.with_size, read_ahead_kb),
-                    )
+        factors = (*_factors(pattern, method, read_ahead_kb), *added)
+        yield replace(
+            trial_of(pattern, Scenario(factors), statements, method),
+            # The read-ahead of the system makes no difference to rows.
+            compared=(STOCK, OURS) if read_ahead_kb == first else (),
+            surroundings=partial(read_aheads.with_size, read_ahead_kb),
+        )
 
 
 def trial_of(
@@ -184,12 +192,75 @@ def _arms_for(pattern: Pattern) -> tuple[Arm, ...]:
     return (*_ARMS, _RIVAL_ARM) if pattern.kind == "pages" else _ARMS
 
 
-def _factors(
-    pattern: Pattern, io_method: str, read_ahead_kb: int | None, latency_us: int
-) -> Iterator[Factor]:
+def _factors(pattern: Pattern, io_method: str, read_ahead_kb: int | None) -> tuple[Factor, ...]:
     """In the order in which they are shown."""
-    yield Factor("scan", pattern.label)
-    yield Factor("I/O method", io_method)
-    yield Factor("read-ahead", "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB")
-    if latency_us:
-        yield Factor("added latency", f"{latency_us:,} us")
+    return (
+        Factor("scan", pattern.label),
+        Factor("I/O method", io_method),
+        Factor("read-ahead", "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"),
+    )
+
+
+def scan_space(wanted: IndexScans) -> int:
+    """The disk space in bytes that the table and its making take."""
+    return int(_SPACE_FACTOR * table_bytes(wanted.table_pages))
+
+
+def scan_seconds(wanted: IndexScans) -> float:
+    """About how long the table and all samples take."""
+    samples = read_seconds = 0.0
+    for pattern in wanted.patterns():
+        taken = len(_arms_for(pattern)) * pattern.rounds(wanted.repetitions)
+        pages = pattern.number
+        if pattern.kind == "share":
+            pages = pattern.number * wanted.table_pages // 100
+        samples += taken
+        read_seconds += taken * pages * _READ_SECONDS_PER_PAGE
+    times = len(wanted.io_method) * (len(wanted.read_ahead) or 1)
+    scans = times * (samples * COLD_RESTART_SECONDS + read_seconds)
+    return table_bytes(wanted.table_pages) / _BUILD_BYTES_PER_SECOND + scans
+
+
+PAGES = Option(
+    "pages",
+    Count(1, MAX_PAGES),
+    "Distinct table pages that a scan in random order touches.",
+    is_list=True,
+    may_be_none=True,
+)
+LIMIT = Option(
+    "limit",
+    Count(1, MAX_PAGES, "ROWS"),
+    "LIMIT of a scan in random order.",
+    is_list=True,
+    may_be_none=True,
+)
+EXPERIMENT = Experiment(
+    name="index-scan",
+    summary="Cold btree index scans, in random order and in the order of the table.",
+    description="Ranges of keys, LIMIT, and shares of the table's pages; ranges also against "
+    "stock's bitmap scan and sort of the same rows. Naming one of --pages, --limit and --share "
+    "leaves out what is not named.",
+    cold=True,
+    options=(
+        REPETITIONS,
+        IO_METHOD,
+        TABLE_PAGES,
+        PAGES,
+        LIMIT,
+        Option(
+            "share",
+            Count(1, 100, "PERCENT"),
+            "Shares of the table's pages that a scan in heap order touches.",
+            is_list=True,
+            may_be_none=True,
+        ),
+        read_ahead_option(),
+    ),
+    sizes=_SIZES,
+    settings=lambda wanted: SCAN_SETTINGS,
+    needed_bytes=scan_space,
+    estimated_seconds=scan_seconds,
+    measure=measure,
+    settle=settle,
+)

@@ -11,7 +11,7 @@ from typing import Any
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 
 IO_METHODS = ("worker", "sync", "io_uring")
-_MAX_PAGES = 10_000_000
+MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 # The largest value of work_mem and maintenance_work_mem, in kB.
 _MAX_MEMORY_KB = 2**31 - 1
@@ -169,6 +169,12 @@ def size_text(size_kb: int) -> str:
     return f"{size_kb // _UNITS_KB[unit]}{unit}"
 
 
+def size_label(size_kb: int) -> str:
+    """As `size_text`, with a space, for people: "512 MB"."""
+    text = size_text(size_kb)
+    return f"{text[:-2]} {text[-2:]}"
+
+
 def _float(text: str) -> float:
     try:
         return float(text)
@@ -178,7 +184,7 @@ def _float(text: str) -> float:
 
 REPETITIONS = Option("repetitions", Count(1, _MAX_REPETITIONS), "Samples of each arm per scenario.")
 IO_METHOD = Option("io_method", Choice(IO_METHODS), "I/O methods to measure under.", is_list=True)
-TABLE_PAGES = Option("table_pages", Count(1, _MAX_PAGES), "Pages of 8 kB that the table has.")
+TABLE_PAGES = Option("table_pages", Count(1, MAX_PAGES), "Pages of 8 kB that the table has.")
 PAGES_SHARE = Option(
     "pages_share", Percent(), "Shares of the table's pages that a scan hits.", is_list=True
 )

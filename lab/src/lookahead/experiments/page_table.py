@@ -155,9 +155,9 @@ def pages_hit(connection: psycopg.Connection[Any], value: int) -> list[int]:
 _SPACE_FACTOR = 2.5
 # What estimates of a run's time go by; measured on a virtual machine with two processors.
 _START_SECONDS = 5.0
-_BUILD_BYTES_PER_SECOND = 25e6
+_BUILD_BYTES_PER_SECOND = 40e6
 # Of a share of the pages in few and many requests, by all plans on average.
-_SCAN_SECONDS_PER_PAGE = 1.5e-5
+_SCAN_SECONDS_PER_PAGE = 1e-5
 
 
 def needed_bytes(pages: int) -> int:

@@ -6,12 +6,18 @@ from lookahead.experiments import (
     bitmap_scan,
     cached_scan,
     concurrent_scans,
+    controls,
+    index_build,
+    index_scan,
     range_query,
     seq_scan,
 )
 from lookahead.experiments.experiment import Experiment
 
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
+    index_scan.EXPERIMENT,
+    controls.EXPERIMENT,
+    index_build.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
     seq_scan.EXPERIMENT,
     cached_scan.EXPERIMENT,

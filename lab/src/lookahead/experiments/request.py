@@ -1,6 +1,7 @@
 """What `lookahead run` was asked for, after the command line was checked."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,8 @@ class RunRequest:
     `directory` is where the server's folder is made, `output` the folder for the result file,
     `profile` a device profile for the server. With `drops_caches` data are made cold by emptying
     all caches of the machine. `forced`: what the machine is asked for is done although another
-    PostgreSQL runs on it. `command` is the exact command line.
+    PostgreSQL runs on it. `command` is the exact command line; `facts` are what is to be known of
+    a place that was made for the run.
     """
 
     size: Size
@@ -28,47 +30,4 @@ class RunRequest:
     drops_caches: bool
     forced: bool
     command: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class IndexScanRequest:
-    """Options of `run index-scan`; None stands for the default of the size."""
-
-    run: RunRequest
-    pages: tuple[int, ...] | None
-    limits: tuple[int, ...] | None
-    shares_percent: tuple[int, ...] | None
-    io_methods: tuple[str, ...] | None
-    repetitions: int | None
-    read_aheads_kb: tuple[int, ...] | None
-
-
-@dataclass(frozen=True)
-class LatencyRequest:
-    """Options of `run latency`: those of the scans, and the latency to add to each read."""
-
-    scans: IndexScanRequest
-    latency_us: int
-
-
-@dataclass(frozen=True)
-class IndexBuildRequest:
-    """Options of `run index-build`; None stands for the default of the size."""
-
-    run: RunRequest
-    keys: tuple[str, ...] | None
-    rows: int | None
-    workers: tuple[int, ...] | None
-    memories_mb: tuple[int, ...] | None
-    extends_kb: tuple[int, ...] | None
-    repetitions: int | None
-
-
-@dataclass(frozen=True)
-class ControlsRequest:
-    """Options of `run controls`; None stands for the default of the size."""
-
-    run: RunRequest
-    workloads: tuple[str, ...] | None
-    io_methods: tuple[str, ...] | None
-    repetitions: int | None
+    facts: Mapping[str, str] = field(default_factory=dict)

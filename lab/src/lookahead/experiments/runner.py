@@ -254,7 +254,7 @@ def _new_document(
         settings={},
         parameters=parameters,
         findings=(),
-        facts={},
+        facts=dict(request.facts),
         measurements=Measurements(),
     )
 

@@ -15,9 +15,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.options import IO_METHODS
-from lookahead.experiments.request import IndexScanRequest, Size
+from lookahead.errors import LabError
 from lookahead.experiments.scan_table import ROWS_PER_PAGE, TABLE
 from lookahead.experiments.trials import Statement
 
@@ -48,63 +46,6 @@ class Pattern:
     def rounds(self, repetitions: int) -> int:
         """How many rounds are measured."""
         return repetitions * (_LIMIT_ROUNDS_FACTOR if self.kind == "limit" else 1)
-
-
-@dataclass(frozen=True)
-class Patterns:
-    """The numbers of all patterns, by kind."""
-
-    pages: tuple[int, ...]
-    limits: tuple[int, ...]
-    shares_percent: tuple[int, ...]
-
-    def each(self) -> tuple[Pattern, ...]:
-        """All of them, in the order in which they are measured."""
-        return (
-            *(Pattern("pages", number) for number in self.pages),
-            *(Pattern("limit", number) for number in self.limits),
-            *(Pattern("share", number) for number in self.shares_percent),
-        )
-
-
-@dataclass(frozen=True)
-class SizeDefaults:
-    """What a size measures."""
-
-    table_pages: int
-    patterns: Patterns
-    io_methods: tuple[str, ...]
-    rounds: int
-
-
-_ALL = Patterns((1_000, 10_000, 100_000), (1, 100), (10, 25, 50, 75))
-# Even numbers of rounds balance the order of the arms. The full table is 2.3 GB, several times
-# shared_buffers; the demo's is made within seconds.
-DEFAULTS: dict[Size, SizeDefaults] = {
-    "demo": SizeDefaults(48_000, Patterns((1_000, 10_000), (), ()), ("worker",), 6),
-    "quick": SizeDefaults(125_000, _ALL, IO_METHODS, 6),
-    "full": SizeDefaults(280_000, _ALL, IO_METHODS, 8),
-}
-
-
-def wanted_patterns(request: IndexScanRequest, defaults: SizeDefaults) -> Patterns:
-    """The patterns named on the command line, else those of the size.
-
-    Raises LabError when the table is too small for one.
-    """
-    named = Patterns(request.pages or (), request.limits or (), request.shares_percent or ())
-    patterns = (
-        named if any((named.pages, named.limits, named.shares_percent)) else defaults.patterns
-    )
-    for option, values in (("--pages", patterns.pages), ("--limit", patterns.limits)):
-        if max(values, default=0) > defaults.table_pages:
-            raise LabError(
-                f"{option} {max(values)} is out of range: the {request.run.size} table has "
-                f"{defaults.table_pages} pages",
-                "Name fewer pages or take a larger size.",
-                status=ExitStatus.USAGE,
-            )
-    return patterns
 
 
 def choose_statements(

@@ -1,1 +1,0 @@
-"""`lookahead run EXPERIMENT`: one file per experiment, and what they share."""

@@ -65,8 +65,8 @@ $(EXTENSION_GOALS):
 setup:
 	@$(TOP)/tools/setup-python >/dev/null
 
-demo: setup    ## see stock PostgreSQL and pg_lookahead run a cold index scan
-	@cd $(TOP) && .venv/bin/lookahead run index-scan --demo $(SERVER_OPTION)
+demo: setup    ## see what pg_lookahead gains here: index scan, bitmap scan, index build
+	@cd $(TOP) && .venv/bin/lookahead demo $(SERVER_OPTION)
 
 test: setup    ## all tests on private servers; TEST=name picks one, ROOMS="server tools" folders of them
 	@$(PYTHON) $(TOP)/tools/run_tests.py $(SERVER_OPTION) $(if $(TEST),--test '$(TEST)') \

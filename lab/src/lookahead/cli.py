@@ -12,6 +12,7 @@ import click
 import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
+from lookahead.commands.demo import demo
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
@@ -36,6 +37,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(demo)
 cli.add_command(probe)
 cli.add_command(run)
 cli.add_command(check)

@@ -25,6 +25,7 @@ _HELPS = {
     "check": ("check", "-h"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
+    "demo": ("demo", "--help"),
 }
 
 

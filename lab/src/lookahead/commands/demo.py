@@ -1,0 +1,90 @@
+"""`lookahead demo`: what the library gains here, in three small experiments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import PLACE_OPTIONS
+from lookahead.commands.run import default_directory, show_outcome
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.experiment import Experiment, run_experiment
+from lookahead.experiments.registry import EXPERIMENTS
+from lookahead.experiments.request import RunRequest
+
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An experiment of the demo: its name, what it shows, the values that are not its size's."""
+
+    name: str
+    title: str
+    given: Mapping[str, Any]
+
+
+_PARTS = (
+    _Part("index-scan", "a cold index scan in random order", {"pages": (10_000,)}),
+    _Part(
+        "bitmap-scan",
+        "cold bitmap scans",
+        {"pages_share": (0.1, 0.4), "plan": (), "repetitions": 6},
+    ),
+    _Part("index-build", "builds of indexes", {}),
+)
+
+
+def _demo(context: CommandContext, /, **places: Any) -> None:
+    terminal, missing = context.terminal, 0
+    request = _request(context, places)
+    for number, part in enumerate(_PARTS, start=1):
+        terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
+        try:
+            result = run_experiment(_experiment(part.name), request, part.given, terminal)
+        except LabError as error:
+            if error.status is not ExitStatus.ENVIRONMENT:
+                raise
+            missing += 1
+            terminal.finding("warning", f"not measured here: {error.message}", error.hint)
+        else:
+            show_outcome(context, result)
+    if missing:
+        raise LabError(
+            f"{missing} of {len(_PARTS)} experiments could not be measured here",
+            "The reasons stand above.",
+            status=ExitStatus.ENVIRONMENT,
+        )
+
+
+demo = click.command(
+    "demo",
+    help="See what the library gains on this machine, within three minutes.\n\n"
+    "A cold index scan, cold bitmap scans and builds of indexes, by stock PostgreSQL and with "
+    "pg_lookahead, in the smallest size. Needs no root, and touches no caches but those of its own "
+    "files. Exit status 3 says that a part could not be measured here.",
+)(pass_command_context(_demo))
+for _decorate in PLACE_OPTIONS:
+    _decorate(demo)
+
+
+def _experiment(name: str) -> Experiment[Any]:
+    return next(one for one in EXPERIMENTS if one.name == name)
+
+
+def _request(context: CommandContext, places: Mapping[str, Any]) -> RunRequest:
+    return RunRequest(
+        size="demo",
+        pg_config=places["pg_config"],
+        library=places["library"],
+        output=places["output"],
+        directory=places["directory"] or default_directory(context),
+        profile=None,
+        seed=_SEED,
+        keep=False,
+        drops_caches=False,
+        forced=False,
+        command=context.command,
+    )

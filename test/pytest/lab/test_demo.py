@@ -1,0 +1,60 @@
+"""`lookahead demo`: its three parts, and what it says where a part cannot be measured."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import small_run
+from lab.outcome import run_command
+from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments import bitmap_scan, index_build, index_scan
+from lookahead.experiments.runner import Run
+from lookahead.results import read_result
+
+pytestmark = pytest.mark.end_to_end
+_PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = replace(small_run.SCAN, table_pages=12_000)  # the demo reads 10,000 of them
+    monkeypatch.setitem(index_scan.EXPERIMENT.sizes, "demo", large)
+    monkeypatch.setitem(bitmap_scan.EXPERIMENT.sizes, "demo", small_run.BITMAP)
+    monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", small_run.BUILD)
+
+
+def test_all_parts(tmp_path: Path, disk: Path) -> None:
+    outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    found = {read_result(path).experiment: read_result(path) for path in tmp_path.glob("*.json")}
+    assert set(found) == {"index-scan", "bitmap-scan", "index-build"}
+    for document in found.values():
+        assert document.status == "complete"
+        assert document.parameters.size == "demo"
+        assert document.measurements.comparisons
+    (scan,) = {sample.scenario.value("scan") for sample in found["index-scan"].measurements.samples}
+    assert scan == "10,000 pages"
+    assert len(list(tmp_path.glob("*.html"))) == 3
+    assert [line for line in outcome.stderr.splitlines() if " of 3: " in line] == [
+        "1 of 3: a cold index scan in random order",
+        "2 of 3: cold bitmap scans",
+        "3 of 3: builds of indexes",
+    ]
+    assert list(disk.iterdir()) == []
+
+
+def test_a_part_that_cannot_be_measured(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: Run, data_directory: object = None) -> None:
+        raise LabError("not cold", "Elsewhere.", status=ExitStatus.ENVIRONMENT)
+
+    monkeypatch.setattr(Run, "restart_cold", refuse)
+    outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert outcome.stderr.count("warning: not measured here: not cold") == 2
+    assert "error: 2 of 3 experiments could not be measured here" in outcome.stderr
+    (path,) = tmp_path.glob("*.json")
+    assert read_result(path).experiment == "index-build"

@@ -173,11 +173,11 @@ def test_one_pair_has_no_interval(server: WatchedServer) -> None:
 
 @pytest.mark.expects_in_log("statement timeout")
 def test_what_is_finished_within_the_time_counts(server: WatchedServer) -> None:
-    statement = "SELECT count(*) FROM pg_sleep(0.3)"
-    options = ("--measure", "--allow-volatile", "--repetitions", "1000", "--time-limit", "6")
+    statement = "SELECT count(*) FROM pg_sleep(0.1)"
+    options = ("--measure", "--allow-volatile", "--repetitions", "1000", "--time-limit", "3")
     outcome = _check(server, statement, *options)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    assert "the time limit of 6 s left time for " in outcome.stdout
+    assert "the time limit of 3 s left time for " in outcome.stdout
     measured = json.loads(_check(server, statement, *options, "--json").stdout)["measurement"]
     pairs = [sample["pair"] for sample in measured["samples"]]
     assert pairs == [pair for pair in range(len(pairs) // 2) for _ in range(2)]
@@ -198,7 +198,7 @@ def test_time_for_no_pair(server: WatchedServer) -> None:
 
 @pytest.mark.expects_in_log("statement timeout")
 def test_a_time_limit_of_the_users_stays(server: WatchedServer) -> None:
-    dsn = f"{_dsn(server)} options='-c statement_timeout=3000'"
+    dsn = f"{_dsn(server)} options='-c statement_timeout=1000'"
     outcome = run_command(
         "check", "SELECT pg_sleep(90)", "--dsn", dsn, "--measure", "--allow-volatile"
     )

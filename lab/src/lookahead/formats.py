@@ -18,8 +18,8 @@ def rate_text(value: float) -> str:
 
 def milliseconds(value_ms: float) -> str:
     """A time with three significant digits, in us, ms or s."""
-    if value_ms < 0.1:
-        return f"{value_ms * 1000:.3g} us"
+    if value_ms < 0.9995:
+        return f"{value_ms * 1000:#.3g}".rstrip(".") + " us"
     if value_ms >= 10_000:
         return f"{value_ms / 1000:.1f} s"
     if value_ms >= 1000:

@@ -27,8 +27,10 @@ _VERDICT_STYLES = {
     "slower": "red",
     "no difference": "yellow",
 }
-# A name that is longer is wrapped where the table has no room for it.
-_MAX_NAME_WIDTH = 12
+# Names are wrapped where there is no room for them: not below this, nor within words up to that.
+_MIN_NAME_WIDTH, _MAX_WORD_WIDTH = 12, 24
+# The head of a number that is longer takes several lines.
+_MAX_HEAD_WIDTH = 9
 
 
 class ProgressBar:
@@ -103,8 +105,12 @@ class Terminal:
     def tables(self, tables: Iterable[Table]) -> None:
         """Tables on standard output; one that is too wide continues below itself, uncut."""
         for table in tables:
+            self._out.print(f"[bold]{_plain_text(table.title)}[/]")
             for part in _parts(table, self._out.width):
                 self._out.print(_drawn(part))
+            if table.caption:
+                self._out.print(f"[dim]{_plain_text(table.caption)}.[/]")
+            self._out.print()
 
     def _plain(self, text: str) -> None:
         self._err.print(text, soft_wrap=True)
@@ -118,7 +124,7 @@ def _plain_text(text: str) -> str:
 def _parts(table: Table, width: int) -> list[Table]:
     """The table in parts that fit into `width` characters; each has the columns of names."""
     names = range(table.labels)
-    taken = sum(min(_width(table, index), _MAX_NAME_WIDTH) + 1 for index in names) + 1
+    taken = sum(_least_width(table, index) + 1 for index in names) + 1
     parts: list[list[int]] = [[]]
     left = width - taken
     for index in range(table.labels, len(table.columns)):
@@ -128,41 +134,40 @@ def _parts(table: Table, width: int) -> list[Table]:
             left = width - taken
         parts[-1].append(index)
         left -= needed
-    last = len(parts) - 1
-    return [
-        _columns(table, [*names, *part], table.caption if number == last else "")
-        for number, part in enumerate(parts)
-    ]
+    return [_columns(table, [*names, *part]) for part in parts]
 
 
-def _columns(table: Table, indices: Sequence[int], caption: str) -> Table:
+def _columns(table: Table, indices: Sequence[int]) -> Table:
     rows = tuple(tuple(row[index] for index in indices) for row in table.rows)
-    return Table(table.title, tuple(table.columns[index] for index in indices), rows, caption)
+    return Table(table.title, tuple(table.columns[index] for index in indices), rows)
 
 
 def _width(table: Table, index: int) -> int:
-    """Characters that a column needs: its longest cell, or the longest word of its head."""
-    column = table.columns[index]
-    words = [cell_len(word) for word in column.name.split()]
+    """Characters that a column needs: its longest cell, or the longest word of a long head."""
+    head = table.columns[index].name
+    words = map(cell_len, [head] if cell_len(head) <= _MAX_HEAD_WIDTH else head.split())
     return max([1, *words, *(cell_len(row[index]) for row in table.rows)])
+
+
+def _least_width(table: Table, index: int) -> int:
+    """Characters that a column of names needs when it is wrapped between words."""
+    words = [cell_len(word) for row in table.rows for word in row[index].split()]
+    return min(_width(table, index), max(_MIN_NAME_WIDTH, min(max([0, *words]), _MAX_WORD_WIDTH)))
 
 
 def _drawn(table: Table) -> rich.table.Table:
     """The table for a terminal: numbers in one line, names wrapped where they must be."""
-    drawn = rich.table.Table(
-        title=_plain_text(table.title),
-        caption=_plain_text(table.caption) or None,
-        box=SIMPLE_HEAD,
-        padding=0,
-        title_justify="left",
-        caption_justify="left",
-    )
+    drawn = rich.table.Table(box=SIMPLE_HEAD, padding=0)
     for index, column in enumerate(table.columns):
         is_number = column.align == "right"
         lines = wrap(column.name, _width(table, index), break_long_words=False)
         head = "\n".join(lines) if is_number else column.name
         drawn.add_column(
-            _plain_text(head), justify=column.align, no_wrap=is_number, overflow="fold"
+            _plain_text(head),
+            justify=column.align,
+            no_wrap=is_number,
+            overflow="fold",
+            min_width=None if is_number else _least_width(table, index),
         )
     for row in table.rows:
         drawn.add_row(*(_cell(cell) for cell in row))

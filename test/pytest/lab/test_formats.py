@@ -16,8 +16,9 @@ from lookahead.stats import ratio_of_medians
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0099, "9.9 us"),
-        (0.312, "0.31 ms"),
+        (0.0099, "9.90 us"),
+        (0.312, "312 us"),
+        (0.9996, "1.00 ms"),
         (99.94, "99.9 ms"),
         (150.4, "150 ms"),
         (1500, "1.50 s"),

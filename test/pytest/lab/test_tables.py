@@ -10,7 +10,14 @@ import pytest
 from lab.made_results import MACHINE, make_build_sample, make_builds, make_conditions
 from lab.made_trials import FAST, OURS, STOCK, make_trial_sample, make_trial_scenario, make_trials
 from lookahead.comparisons import compare
-from lookahead.measurements import Check, Factor, LookupSample, Measurements, Scenario
+from lookahead.measurements import (
+    Check,
+    Factor,
+    LookupSample,
+    Measurements,
+    Question,
+    Scenario,
+)
 from lookahead.report.evidence_tables import evidence_tables, machine_line, settings_line
 from lookahead.report.labels import common_text, scenario_label, varying_names
 from lookahead.report.result_tables import render_tables
@@ -106,8 +113,48 @@ def test_panels_are_told_apart(made: ResultDocument) -> None:
 def test_least_ratio_is_shown_of_repeated_executions(made: ResultDocument) -> None:
     samples = tuple(replace(one, executions=100) for one in made.measurements.samples)
     table = _tables(_with(made, samples=samples))["Comparisons of median times"]
-    assert [column.name for column in table.columns].index("ratio of the least") == 4
+    assert [column.name for column in table.columns].index("least ratio") == 4
     assert {row[4] for row in table.rows} == {"2.00", "1.00"}
+
+
+def test_many_comparisons_have_a_table_for_each_question(made: ResultDocument) -> None:
+    scenarios = [make_trial_scenario(f"{number} %") for number in range(7)]
+    samples = tuple(
+        make_trial_sample(scenario, number, arm, time_ms)
+        for scenario in scenarios
+        for number in range(3)
+        for arm, time_ms in ((STOCK, 400.0), (FAST, 200.0), (OURS, 100.0))
+    )
+    questions = tuple(
+        question
+        for scenario in scenarios
+        for question in (
+            Question(scenario, "stock's default", (STOCK,), (OURS,)),
+            Question(scenario, "best stock plan", (STOCK, FAST), (OURS,)),
+        )
+    )
+    tables = _tables(_with(made, samples=samples, questions=questions, references=()))
+    first = tables["Comparisons of median times: stock's default"]
+    assert [column.name for column in first.columns][:2] == ["scenario", "its time"]
+    assert [row[0] for row in first.rows] == [f"pages {number} %" for number in range(7)]
+    best = tables["Comparisons of median times: best stock plan"]
+    assert {row[1] for row in best.rows} == {FAST}
+
+
+def test_scenarios_of_many_words_have_a_table_for_each_panel(made: ResultDocument) -> None:
+    others = ("a rather long name of a method", "another name that is as long as the first one")
+    scenarios = [make_trial_scenario("10 %", other) for other in others]
+    samples = tuple(
+        make_trial_sample(scenario, number, arm, 100.0)
+        for scenario in scenarios
+        for number in range(3)
+        for arm in (STOCK, OURS)
+    )
+    questions = tuple(Question(one, "stock's default", (STOCK,), (OURS,)) for one in scenarios)
+    tables = _tables(_with(made, samples=samples, questions=questions, references=()))
+    for other in others:
+        table = tables[f"Comparisons of median times: I/O method {other}"]
+        assert [row[0] for row in table.rows] == ["pages 10 %"]
 
 
 def test_lookups(made: ResultDocument) -> None:
@@ -117,7 +164,7 @@ def test_lookups(made: ResultDocument) -> None:
         for number in range(3)
     )
     table = _tables(_with(made, lookups=lookups))["Random lookups of single rows"]
-    assert table.rows == (("pages 1 %", OURS, "8", "1,001", "50 us", "1.50 ms"),)
+    assert table.rows == (("pages 1 %", OURS, "8", "1,001", "50.0 us", "1.50 ms"),)
 
 
 def test_nothing_measured_has_no_tables_of_results(made: ResultDocument) -> None:

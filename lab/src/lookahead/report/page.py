@@ -137,7 +137,7 @@ def _ratio_plot(group: ComparisonGroup) -> Markup:
     has_several = len({one.question.name for one in group.comparisons}) > 1
     rows = [
         RatioRow(
-            group.label(one) + (f", against {one.question.name}" if has_several else ""),
+            group.scenario(one) + (f", against {one.question.name}" if has_several else ""),
             one.estimate,
         )
         for one in group.comparisons

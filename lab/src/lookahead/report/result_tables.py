@@ -26,8 +26,8 @@ from lookahead.report.labels import common_text, panel_title, scenario_label, va
 from lookahead.report.tables import Table, columns_of
 from lookahead.results import ResultDocument
 
-# Characters of a scenario's name that a table has room for.
-_MAX_LABEL = 44
+# Characters of a scenario's name, and comparisons, that a table has room for.
+_MAX_LABEL, _MAX_ROWS = 44, 12
 
 
 def render_tables(document: ResultDocument) -> list[Table]:
@@ -137,47 +137,81 @@ def worker_table(data: Measurements) -> Table:
 
 @dataclass(frozen=True)
 class ComparisonGroup:
-    """Comparisons that are shown together; `names` are of the factors that tell them apart."""
+    """Comparisons that are shown together.
 
-    title: str
+    `panel` and `question` are what they have in common and others have not, `names` those of the
+    factors that tell their scenarios apart.
+    """
+
+    panel: str
+    question: str
     names: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
 
-    def label(self, comparison: Comparison) -> str:
+    @property
+    def title(self) -> str:
+        """Such as "Comparisons of median times: best stock plan, work_mem 4 MB"."""
+        common = ", ".join(filter(None, (self.question, self.panel)))
+        return f"Comparisons of median times{f': {common}' if common else ''}"
+
+    def scenario(self, comparison: Comparison) -> str:
         """The scenario of one of them."""
         return scenario_label(comparison.question.scenario, self.names)
 
+    def opponent(self, comparison: Comparison) -> str:
+        """What it compares with, as far as the title does not say: "best stock plan (seq)"."""
+        question = comparison.question
+        has_choice = len(question.baselines) > 1
+        if self.question:
+            return comparison.baseline if has_choice else ""
+        return f"{question.name} ({comparison.baseline})" if has_choice else question.name
+
 
 def comparison_groups(comparisons: Sequence[Comparison]) -> list[ComparisonGroup]:
-    """All in one group, or in one for each panel when too many words would tell them apart.
+    """All in one group when they are few and few words tell them apart.
 
-    In each they are in the order in which they are shown: by question, then as measured.
+    Else in a group for each panel, and of many comparisons for each question.
     """
-    order = list(dict.fromkeys(one.question.name for one in comparisons))
-    ordered = sorted(comparisons, key=lambda one: order.index(one.question.name))
     scenarios = list(dict.fromkeys(one.question.scenario for one in comparisons))
     names = varying_names(scenarios)
     if all(len(scenario_label(one, names)) <= _MAX_LABEL for one in scenarios):
-        return [ComparisonGroup("", names, tuple(ordered))] if ordered else []
+        return _by_question("", names, comparisons)
     panels = panels_of(scenarios)
     return [
-        ComparisonGroup(
+        group
+        for panel in panels
+        for group in _by_question(
             panel_title(panel, panels),
             (),
-            tuple(one for one in ordered if one.question.scenario in panel.scenarios),
+            [one for one in comparisons if one.question.scenario in panel.scenarios],
         )
-        for panel in panels
     ]
+
+
+def _by_question(
+    title: str, names: tuple[str, ...], comparisons: Sequence[Comparison]
+) -> list[ComparisonGroup]:
+    """A group for each question, in the order measured, or one for all of them if they are few."""
+    found: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        found.setdefault(one.question.name, []).append(one)
+    if len(found) > 1 and len(comparisons) > _MAX_ROWS:
+        return [
+            ComparisonGroup(title, question, names, tuple(some)) for question, some in found.items()
+        ]
+    ordered = tuple(one for some in found.values() for one in some)
+    return [ComparisonGroup(title, "", names, ordered)] if ordered else []
 
 
 def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
     """Medians, ratio with interval and verdict of each comparison."""
     # Of what waits for nothing, the least times are disturbed least.
     has_least = any(one.executions > 1 for one in data.samples)
+    has_opponents = any(map(group.opponent, group.comparisons))
     rows = tuple(
         (
-            group.label(item),
-            _opponent(item),
+            group.scenario(item),
+            *((group.opponent(item),) if has_opponents else ()),
             milliseconds(item.baseline_median_ms),
             milliseconds(item.challenger_median_ms),
             *((f"{item.least_ratio:.2f}",) if has_least else ()),
@@ -187,20 +221,13 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
         )
         for item in group.comparisons
     )
-    least = ("ratio of the least",) if has_least else ()
+    labels = ("scenario", "against") if has_opponents else ("scenario",)
+    least = ("least ratio",) if has_least else ()
     numbers = ("its time", "our time", *least, "ratio", "interval", "verdict")
     common = common_text([one.question.scenario for one in group.comparisons])
-    caption = _sentences(_ratio_caption(group.comparisons), _all(common))
-    title = f"Comparisons of median times{f': {group.title}' if group.title else ''}"
-    return Table(title, columns_of(("scenario", "against"), numbers), rows, caption)
-
-
-def _opponent(comparison: Comparison) -> str:
-    """The question, and which of several arms answers it, such as "best stock plan (seq)"."""
-    question = comparison.question
-    if len(question.baselines) > 1:
-        return f"{question.name} ({comparison.baseline})"
-    return question.name
+    said = "Least ratio: that of the least times" if has_least else ""
+    caption = _sentences(_ratio_caption(group.comparisons), said, _all(common))
+    return Table(group.title, columns_of(labels, numbers), rows, caption)
 
 
 def _ratio_caption(comparisons: Sequence[Comparison]) -> str:

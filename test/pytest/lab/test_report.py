@@ -179,6 +179,16 @@ def test_a_statement_stands_once_with_its_scenarios(made: ResultDocument) -> Non
         assert f"<dd>pages {share}: <code>SELECT {number}</code></dd>" in text
 
 
+def test_many_statements_stand_behind_the_comparisons(made: ResultDocument) -> None:
+    scenarios = [make_trial_scenario(f"{number} %") for number in range(6)]
+    samples = tuple(replace(made.measurements.samples[0], scenario=one) for one in scenarios)
+    statements = {one.label: f"SELECT {number}" for number, one in enumerate(scenarios)}
+    data = replace(made.measurements, samples=samples, statements=statements)
+    text = render_page([("x.json", _measured(made, data))])
+    assert [text.count(f"<code>SELECT {number}</code>") for number in range(6)] == [1] * 6
+    assert text.index("<h3>The statements</h3>") < text.index("<code>SELECT 0</code>")
+
+
 def test_the_data_is_contained(page: str, made: ResultDocument) -> None:
     match = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert match is not None

@@ -134,10 +134,10 @@ def test_many_comparisons_have_a_table_for_each_question(made: ResultDocument) -
         )
     )
     tables = _tables(_with(made, samples=samples, questions=questions, references=()))
-    first = tables["Comparisons of median times: stock's default"]
+    first = tables["Comparisons of median times: against stock's default"]
     assert [column.name for column in first.columns][:2] == ["scenario", "its time"]
     assert [row[0] for row in first.rows] == [f"pages {number} %" for number in range(7)]
-    best = tables["Comparisons of median times: best stock plan"]
+    best = tables["Comparisons of median times: against best stock plan"]
     assert {row[1] for row in best.rows} == {FAST}
 
 

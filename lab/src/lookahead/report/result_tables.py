@@ -150,8 +150,9 @@ class ComparisonGroup:
 
     @property
     def title(self) -> str:
-        """Such as "Comparisons of median times: best stock plan, work_mem 4 MB"."""
-        common = ", ".join(filter(None, (self.question, self.panel)))
+        """Such as "Comparisons of median times: against best stock plan, work_mem 4 MB"."""
+        question = f"against {self.question}" if self.question else ""
+        common = ", ".join(filter(None, (question, self.panel)))
         return f"Comparisons of median times{f': {common}' if common else ''}"
 
     def scenario(self, comparison: Comparison) -> str:

@@ -1,6 +1,6 @@
 """The experiment "latency": cold index scans on a device whose reads take a chosen time longer.
 
-The device is our own (device/delay_device.py), since none at hand may have that latency. Before
+The device is our own (delay_device.py), since none at hand may have that latency. Before
 anything is measured it must show that it serves many reads at once: one that does not would hide
 what look-ahead gains.
 """

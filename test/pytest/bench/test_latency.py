@@ -47,7 +47,7 @@ def test_each_read_is_late(tmp_path: Path, disk: Path) -> None:
     assert found.machine.device.name is not None
     assert found.machine.device.name.startswith("loop")
     assert "with 64 in flight" in outcome.stderr
-    assert "<td>added latency</td>" in path.with_suffix(".html").read_text()
+    assert ">added latency</td>" in path.with_suffix(".html").read_text()
     assert list(disk.iterdir()) == []
 
 

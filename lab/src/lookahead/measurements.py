@@ -11,8 +11,7 @@ that files without it can be read.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lookahead.device.counters import Rates
-from lookahead.device.io_sampler import Timeline
+from lookahead.device.counters import Rates, Timeline
 from lookahead.stats import RatioEstimate
 
 Library = Literal["not loaded", "off", "on"]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lookahead.decoding import decode
-from lookahead.device.io_sampler import Timeline
+from lookahead.device.counters import Timeline
 
 Json = dict[str, Any]
 _BLOCK_BYTES = 8192

@@ -1,7 +1,6 @@
 """Samples with known numbers, and a machine they were never measured on."""
 
-from lookahead.device.counters import CpuCounters, DiskCounters
-from lookahead.device.io_sampler import Reading, Timeline, to_timeline
+from lookahead.device.counters import CpuCounters, DiskCounters, Reading, Timeline, to_timeline
 from lookahead.experiments.controls import ARMS as CONTROL_ARMS
 from lookahead.experiments.index_build import OURS, STOCK, Conditions
 from lookahead.experiments.index_build import trial_of as build_trial

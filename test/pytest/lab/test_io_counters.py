@@ -5,11 +5,13 @@ import pytest
 from lookahead.device.counters import (
     CpuCounters,
     DiskCounters,
+    IoSampler,
+    Reading,
     parse_cpu,
     parse_diskstats,
     rates,
+    to_timeline,
 )
-from lookahead.device.io_sampler import IoSampler, Reading, to_timeline
 
 # Linux 6.1: 17 fields per device; a partition after its disk.
 _BEFORE = """\

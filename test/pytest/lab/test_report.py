@@ -13,7 +13,7 @@ from lab.made_results import make_timeline
 from lab.made_trials import FAST, OURS, STOCK, make_trial_scenario, make_trials
 from lookahead.comparisons import compare, median_sample, panels_of, scenarios_of
 from lookahead.decoding import decode
-from lookahead.device.io_sampler import Timeline
+from lookahead.device.counters import Timeline
 from lookahead.measurements import Measurements
 from lookahead.report.page import render_page
 from lookahead.report.phase_plot import phase_plot

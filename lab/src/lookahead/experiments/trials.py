@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from lookahead.device.io_sampler import IoSampler
+from lookahead.device.counters import IoSampler
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
 from lookahead.experiments.node_evidence import check_node, parse_node

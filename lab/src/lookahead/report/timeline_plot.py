@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from lookahead.device.counters import Rates
-from lookahead.device.io_sampler import Timeline
+from lookahead.device.counters import Rates, Timeline
 from lookahead.formats import milliseconds, number_text
 from lookahead.report.svg import Canvas, Point, Scale, nice_ceiling, time_text
 

@@ -163,6 +163,11 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "Name one size.",
         ),
         (
+            ["run", "bitmap-scan", "--json", "--csv"],
+            "--json and --csv exclude each other",
+            "Name one form.",
+        ),
+        (
             ["run", "index-scan", "--demo", "--pages", "100000"],
             "--pages 100000 is out of range: the table has 48000 pages",
             "or take a larger size.",

@@ -1,6 +1,8 @@
 """What experiments declare, and how the values of their options are written; without a server."""
 
 from dataclasses import dataclass, fields, replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,7 +10,8 @@ import pytest
 
 from lab.outcome import run_command
 from lookahead.cli import cli
-from lookahead.commands.run import make_run_group
+from lookahead.commands.context import CommandContext
+from lookahead.commands.run import make_run_group, show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import seq_scan
 from lookahead.experiments.experiment import Article, Experiment, duration_text
@@ -21,9 +24,14 @@ from lookahead.experiments.options import (
     Number,
     Option,
     Percent,
-    size_text,
+    memory_text,
 )
 from lookahead.experiments.registry import EXPERIMENTS
+from lookahead.report.result_tables import render_tables
+from lookahead.report.sentences import sentences
+from lookahead.report.tables import to_csv, to_markdown
+from lookahead.results import ResultDocument, encode
+from lookahead.terminal import Terminal
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_values_that_are_none(kind: Kind, text: str, message: str) -> None:
 
 def test_sizes_are_shown_in_whole_units() -> None:
     shown = {0: "0kB", 64: "64kB", 1536: "1536kB", 1024: "1MB", 3000 * 1024: "3000MB"}
-    assert {size: size_text(size) for size in shown} == shown
+    assert {size: memory_text(size) for size in shown} == shown
 
 
 def test_durations() -> None:
@@ -196,3 +204,18 @@ def test_only_experiments_with_cold_data_touch_the_machine() -> None:
     assert "--drop-caches" not in make_run_group([_made([])]).commands["made"].get_help(
         click.Context(click.Command("run"))
     )
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "csv"])
+def test_forms_have_standard_output_to_themselves(
+    form: str, document: ResultDocument, tmp_path: Path
+) -> None:
+    result = tmp_path / "made.json"
+    result.write_text(encode(document))
+    stdout, stderr = StringIO(), StringIO()
+    show_outcome(CommandContext(Terminal(stdout, stderr, width=80), ()), result, form)
+    tables = render_tables(document)
+    texts = {"json": encode(document), "markdown": to_markdown(tables), "csv": to_csv(tables)}
+    assert stdout.getvalue() == texts[form]
+    assert f"page:       {result.with_suffix('.html')}" in stderr.getvalue()
+    assert sentences(document)[0] in stderr.getvalue()

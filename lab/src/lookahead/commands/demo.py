@@ -1,7 +1,7 @@
 """`lookahead demo`: what the library gains here, in three small experiments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -43,7 +43,12 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
     for number, part in enumerate(_PARTS, start=1):
         terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
         try:
-            result = run_experiment(_experiment(part.name), request, part.given, terminal)
+            result = run_experiment(
+                _experiment(part.name),
+                replace(request, follows=number > 1),
+                part.given,
+                terminal,
+            )
         except LabError as error:
             if error.status is not ExitStatus.ENVIRONMENT:
                 raise

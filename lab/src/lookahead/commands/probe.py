@@ -17,14 +17,14 @@ from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.probe.test_file import MIN_BYTES
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.options import MemorySize, Option, read_ahead_option, size_text
+from lookahead.experiments.options import MemorySize, Option, memory_text, read_ahead_option
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
 _SIZE = Option(
     "size",
     MemorySize(MIN_BYTES // 1024, 2**30),
     "Size of the test file.",
-    default=f"{size_text(DEFAULT_SIZE_BYTES // 1024)}, at most a tenth of the free space",
+    default=f"{memory_text(DEFAULT_SIZE_BYTES // 1024)}, at most a tenth of the free space",
 )
 _READ_AHEAD = read_ahead_option()
 # Leaves a device that serves several GB/s idle for most of the time, and one that serves less than

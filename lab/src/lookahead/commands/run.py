@@ -1,9 +1,9 @@
 """`lookahead run EXPERIMENT`: a command for each experiment, made from what it declares."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -24,17 +24,21 @@ from lookahead.experiments.request import RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences
-from lookahead.results import encode, read_result
+from lookahead.report.tables import to_csv, to_markdown
+from lookahead.results import ResultDocument, encode, read_result
 
 _SIZES: tuple[Size, ...] = ("demo", "quick", "full")
 _DEFAULT_SIZE: Size = "quick"
+NameT = TypeVar("NameT", bound=str)
 
 _COMMON_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
     click.option("--quick", is_flag=True, help="Middle size, the default: minutes."),
     click.option("--full", is_flag=True, help="Full size: tables of GB, hours."),
     *PLACE_OPTIONS,
-    click.option("--json", "as_json", is_flag=True, help="Print the result file instead."),
+    click.option("--json", is_flag=True, help="Print the result file."),
+    click.option("--markdown", is_flag=True, help="Print the tables as Markdown."),
+    click.option("--csv", is_flag=True, help="Print the tables as CSV."),
     click.option(
         "--profile",
         type=click.Path(path_type=Path),
@@ -44,6 +48,11 @@ _COMMON_OPTIONS = (
     seed_option("Seed of the data, the keys and the interval."),
     click.option("--keep", is_flag=True, help="Keep the server's folder."),
 )
+_FORMS: dict[str, Callable[[ResultDocument], str]] = {
+    "json": encode,
+    "markdown": lambda document: to_markdown(render_tables(document)),
+    "csv": lambda document: to_csv(render_tables(document)),
+}
 # What is done to the whole machine, for experiments with cold data.
 _MACHINE_OPTIONS = (
     click.option(
@@ -120,12 +129,9 @@ def _command(experiment: Experiment[Any], article: Article | None) -> click.Comm
     @pass_command_context
     def run_it(context: CommandContext, ctx: click.Context, /, **values: Any) -> None:
         given = {**(article.values if article else {}), **_given(experiment, ctx, values)}
+        form = _only_one(values, tuple(_FORMS), "Name one form.")
         request = run_request(context, values)
-        show_outcome(
-            context,
-            run_experiment(experiment, request, given, context.terminal),
-            as_json=values["as_json"],
-        )
+        show_outcome(context, run_experiment(experiment, request, given, context.terminal), form)
 
     of_article = f" (the same as {experiment.name})" if article else ""
     if article and article.values:
@@ -201,15 +207,9 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
 
     Experiments without cold data lack the machine's options.
     """
-    named = [size for size in _SIZES if values[size]]
-    if len(named) > 1:
-        raise LabError(
-            f"--{named[0]} and --{named[1]} exclude each other",
-            "Name one size.",
-            status=ExitStatus.USAGE,
-        )
+    size = _only_one(values, _SIZES, "Name one size.")
     return RunRequest(
-        size=named[0] if named else _DEFAULT_SIZE,
+        size=size or _DEFAULT_SIZE,
         pg_config=values["pg_config"],
         library=values["library"],
         output=values["output"],
@@ -223,6 +223,16 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
     )
 
 
+def _only_one(values: Mapping[str, Any], names: tuple[NameT, ...], hint: str) -> NameT | None:
+    """Which of these flags was given, None without one; LabError when several were."""
+    named = [name for name in names if values[name]]
+    if len(named) > 1:
+        raise LabError(
+            f"--{named[0]} and --{named[1]} exclude each other", hint, status=ExitStatus.USAGE
+        )
+    return named[0] if named else None
+
+
 def default_directory(context: CommandContext) -> Path:
     """Where the server's folder is made when no place was named; says so when it is unusual."""
     place, temporary = choose_place(), Path(gettempdir())
@@ -231,16 +241,16 @@ def default_directory(context: CommandContext) -> Path:
     return place
 
 
-def show_outcome(context: CommandContext, result: Path, *, as_json: bool = False) -> None:
+def show_outcome(context: CommandContext, result: Path, form: str | None = None) -> None:
     """Write the page of a result file; show its tables, where both are and what they say.
 
-    With `as_json` the file itself takes the place of the tables.
+    With a form, one of `_FORMS`, standard output has nothing but the result in that form.
     """
     terminal, document = context.terminal, read_result(result)
     page = write_page([(result.name, document)], result.with_suffix(".html"))
     where = (f"result:     {result}", f"page:       {page}", "", *sentences(document))
-    if as_json:
-        terminal.raw(encode(document).rstrip())
+    if form is not None:
+        terminal.raw(_FORMS[form](document).rstrip())
         for line in where:
             terminal.step(line)
         return

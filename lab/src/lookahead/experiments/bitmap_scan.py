@@ -31,8 +31,8 @@ from lookahead.experiments.options import (
     Count,
     MemorySize,
     Option,
+    memory_text,
     read_ahead_option,
-    size_text,
 )
 from lookahead.experiments.page_table import (
     FILLER,
@@ -244,12 +244,12 @@ def _conditions(
     wanted: BitmapScans, selections: Sequence[Selection], read_aheads_kb: Sequence[int | None]
 ) -> Iterator[Conditions]:
     first_method, first_layout = wanted.io_method[0], wanted.layout[0]
-    last_memory = size_text(wanted.work_mem[-1])
+    last_memory = memory_text(wanted.work_mem[-1])
     own, *others = read_aheads_kb
     main = [one for one in selections if one.layout == first_layout]
     for method in wanted.io_method:
         for memory, selection in product(wanted.work_mem, main):
-            yield Conditions(selection, size_text(memory), method, own)
+            yield Conditions(selection, memory_text(memory), method, own)
     for selection in selections:
         if selection.layout != first_layout:
             yield Conditions(selection, last_memory, first_method, own)

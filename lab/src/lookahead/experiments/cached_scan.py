@@ -22,7 +22,7 @@ from lookahead.experiments.options import (
     Count,
     MemorySize,
     Option,
-    size_text,
+    memory_text,
 )
 from lookahead.experiments.page_table import (
     FILLER,
@@ -108,7 +108,7 @@ def _measure(run: Run, wanted: CachedScans) -> None:
     (selection,) = selections_for((_COLD_SHARE,), ("uniform",))
     pages = prepare_page_table(run, trials, wanted.table_pages, [selection], {})
     cached = [
-        cached_trial(workers, size_text(memory))
+        cached_trial(workers, memory_text(memory))
         for memory in (wanted.work_mem if "cached" in wanted.data else ())
         for workers in wanted.workers
     ]
@@ -148,7 +148,7 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
         for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
     questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",)))
-    beside = _ARTICLE_MS.get(workers, ()) if work_mem == size_text(_ARTICLE_WORK_MEM_KB) else ()
+    beside = _ARTICLE_MS.get(workers, ()) if work_mem == memory_text(_ARTICLE_WORK_MEM_KB) else ()
     return Trial(
         scenario=scenario,
         statement=_COUNT_FILLER,

@@ -30,7 +30,14 @@ from lookahead.experiments.index_build_keys import (
     vacuum,
 )
 from lookahead.experiments.index_build_watch import BuildWatch, pages_sha256
-from lookahead.experiments.options import REPETITIONS, Choice, Count, MemorySize, Option, size_label
+from lookahead.experiments.options import (
+    REPETITIONS,
+    Choice,
+    Count,
+    MemorySize,
+    Option,
+    memory_label,
+)
 from lookahead.experiments.request import Size
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
@@ -128,7 +135,7 @@ class Conditions:
             (
                 Factor("key", self.key.name),
                 Factor("workers", str(self.workers)),
-                Factor("memory", size_label(self.memory_kb)),
+                Factor("memory", memory_label(self.memory_kb)),
                 Factor("step", f"{self.extend_kb} kB"),
                 Factor("rows", f"{self.rows:,}"),
             )
@@ -338,7 +345,7 @@ def _value(connection: psycopg.Connection[Any], statement: str) -> Any:
 
 def describe(conditions: Conditions) -> str:
     """Such as "bigint, random: 0 workers, 512 MB, extended by 4096 kB"."""
-    memory = size_label(conditions.memory_kb)
+    memory = memory_label(conditions.memory_kb)
     return (
         f"{conditions.key.title}: {conditions.workers} workers, {memory}, "
         f"extended by {conditions.extend_kb} kB"

@@ -98,12 +98,12 @@ class MemorySize(Kind):
         # Digits beyond any size are a number of another length for Python, and slow to convert.
         size_kb = int(number) * _UNITS_KB[unit] if len(number) < 20 else self.most_kb + 1
         if not self.least_kb <= size_kb <= self.most_kb:
-            limits = f"{size_text(self.least_kb)} to {size_text(self.most_kb)}"
+            limits = f"{memory_text(self.least_kb)} to {memory_text(self.most_kb)}"
             raise ValueError(f"{text!r} is not in the range {limits}")
         return size_kb
 
     def show(self, value: Any) -> str:
-        return size_text(value)
+        return memory_text(value)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Option:
         return ",".join(map(self.kind.show, value)) or "none"
 
 
-def size_text(size_kb: int) -> str:
+def memory_text(size_kb: int) -> str:
     """A size in kB in its largest whole unit, as PostgreSQL writes it: "4MB", "64kB"."""
     unit = (
         next(
@@ -169,9 +169,9 @@ def size_text(size_kb: int) -> str:
     return f"{size_kb // _UNITS_KB[unit]}{unit}"
 
 
-def size_label(size_kb: int) -> str:
-    """As `size_text`, with a space, for people: "512 MB"."""
-    text = size_text(size_kb)
+def memory_label(size_kb: int) -> str:
+    """As `memory_text`, with a space, for people: "512 MB"."""
+    text = memory_text(size_kb)
     return f"{text[:-2]} {text[-2:]}"
 
 

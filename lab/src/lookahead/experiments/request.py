@@ -16,7 +16,8 @@ class RunRequest:
     `profile` a device profile for the server. With `drops_caches` data are made cold by emptying
     all caches of the machine. `forced`: what the machine is asked for is done although another
     PostgreSQL runs on it. `command` is the exact command line; `facts` are what is to be known of
-    a place that was made for the run.
+    a place that was made for the run. `follows`: another run of ours has just ended, so that the
+    machine's load says nothing.
     """
 
     size: Size
@@ -31,3 +32,4 @@ class RunRequest:
     forced: bool
     command: tuple[str, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
+    follows: bool = False

@@ -268,7 +268,7 @@ def _preflight(run: Run, request: RunRequest) -> None:
     if request.profile is not None:
         run.find("note", copy_profile(run.server, request.profile))
     machine = run.document.machine
-    if machine.load_average > _BUSY_SHARE * machine.cpus:
+    if not request.follows and machine.load_average > _BUSY_SHARE * machine.cpus:
         run.find(
             "warning",
             f"the machine is busy: load average {machine.load_average} on {machine.cpus} CPUs",

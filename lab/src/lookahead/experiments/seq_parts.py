@@ -19,7 +19,7 @@ from lookahead.device.raw_read import read_directly
 from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
 from lookahead.experiments.node_evidence import check_node, parse_node
-from lookahead.experiments.options import size_text
+from lookahead.experiments.options import memory_text
 from lookahead.experiments.runner import Run
 from lookahead.experiments.tables import table_facts
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
@@ -159,7 +159,7 @@ def _in_memory_ms(server: PrivateServer) -> float:
 def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
     size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
-    scenario = Scenario((Factor("read-ahead", size), Factor("table", size_text(table_kb))))
+    scenario = Scenario((Factor("read-ahead", size), Factor("table", memory_text(table_kb))))
     references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
         article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000

@@ -28,8 +28,8 @@ from lookahead.experiments.options import (
     Flag,
     MemorySize,
     Option,
+    memory_text,
     read_ahead_option,
-    size_text,
 )
 from lookahead.experiments.request import RunRequest, Size
 from lookahead.experiments.runner import Run
@@ -201,7 +201,7 @@ class _SeqScan:
                 "sets that of the machine's disk.",
             )
         read_aheads = ReadAheads(self._run, wanted.read_ahead, own_disk=wanted.own_disk)
-        self._run.terminal.step(f"making a table of {size_text(wanted.table_size)}")
+        self._run.terminal.step(f"making a table of {memory_text(wanted.table_size)}")
         with self._server.connect() as connection:
             table = build_wide_table(connection, wanted.table_size)
             self._trials.add_table(table)

@@ -30,8 +30,7 @@ from lookahead.experiments.options import (
     Count,
     Option,
 )
-from lookahead.experiments.request import RunRequest, Size
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, RunRequest, Size
 from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.measurements import Factor
 from lookahead.terminal import Terminal

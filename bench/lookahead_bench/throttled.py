@@ -30,8 +30,7 @@ from lookahead.experiments.page_table import (
     select_value,
     selections_for,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.janitor import processes_in

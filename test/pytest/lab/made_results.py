@@ -6,7 +6,7 @@ from lookahead.experiments.index_build import OURS, STOCK, Conditions
 from lookahead.experiments.index_build import trial_of as build_trial
 from lookahead.experiments.index_build_keys import KEYS
 from lookahead.experiments.index_scan import trial_of as scan_trial
-from lookahead.experiments.scan_statements import Pattern
+from lookahead.experiments.scan_table import Pattern
 from lookahead.experiments.trials import Statement, Trial
 from lookahead.machine import DeviceFacts, MachineFacts
 from lookahead.measurements import (
@@ -182,7 +182,7 @@ def make_build_sample(conditions: Conditions, number: int, arm: str, time_ms: fl
         "built_by_us": int(arm == OURS),
         "wal_bytes": 70_000_000,
         "index_bytes": 64_000_000,
-        "allowed_memory_bytes": conditions.memory_bytes,
+        "allowed_memory_bytes": conditions.memory_kb * 1024,
         "workers_seen": conditions.workers,
     }
     return Sample(

@@ -10,8 +10,13 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_checks import check_loaded, check_plans
-from lookahead.experiments.control_shape import Shape, procedure, setup_of
+from lookahead.experiments.control_shape import (
+    Shape,
+    check_loaded,
+    check_plans,
+    procedure,
+    setup_of,
+)
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.extension import Stage
 

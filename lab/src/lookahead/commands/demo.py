@@ -12,7 +12,7 @@ from lookahead.commands.run import default_directory, show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Experiment, run_experiment
 from lookahead.experiments.registry import EXPERIMENTS
-from lookahead.experiments.request import RunRequest
+from lookahead.experiments.runner import RunRequest
 
 _SEED = 1
 

@@ -20,7 +20,7 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Article, Experiment, run_experiment
 from lookahead.experiments.options import Flag, Kind, Option
 from lookahead.experiments.registry import COMING, EXPERIMENTS
-from lookahead.experiments.request import RunRequest, Size
+from lookahead.experiments.runner import RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences

@@ -35,8 +35,7 @@ from lookahead.experiments.page_table import (
     select_value,
     selections_for,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import (

@@ -28,8 +28,7 @@ from lookahead.experiments.page_table import (
     prepare_page_table,
     select_value,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import (

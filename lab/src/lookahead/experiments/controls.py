@@ -18,14 +18,19 @@ from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.control_checks import check_loaded, check_plans, prepared_statements
-from lookahead.experiments.control_shape import Shape, procedure, setup_of
+from lookahead.experiments.control_shape import (
+    Shape,
+    check_loaded,
+    check_plans,
+    prepared_statements,
+    procedure,
+    setup_of,
+)
 from lookahead.experiments.control_shapes import SHAPES
 from lookahead.experiments.experiment import Experiment
 from lookahead.experiments.options import IO_METHOD, IO_METHODS, REPETITIONS, Choice, Option
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_table import touch_device
+from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.tables import touch_device
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario

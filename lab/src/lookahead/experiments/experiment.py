@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lookahead.experiments.options import Count, Flag, Number, Option
-from lookahead.experiments.request import RunRequest, Size
-from lookahead.experiments.runner import Run, open_run
+from lookahead.experiments.runner import Run, RunRequest, Size, open_run
 from lookahead.results import OptionValue, Parameters
 from lookahead.terminal import Terminal
 

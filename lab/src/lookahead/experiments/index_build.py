@@ -38,8 +38,7 @@ from lookahead.experiments.options import (
     Option,
     memory_label,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
+from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
 from lookahead.terminal import ProgressBar
@@ -122,11 +121,6 @@ class Conditions:
     workers: int
     memory_kb: int
     extend_kb: int
-
-    @property
-    def memory_bytes(self) -> int:
-        """maintenance_work_mem in bytes."""
-        return self.memory_kb * 1024
 
     @property
     def scenario(self) -> Scenario:
@@ -247,7 +241,7 @@ class _IndexBuild:
                 "wal_bytes": float(_value(builder, wal)),
                 "built_by_us": _count_builds(builder, key, arm),
                 "index_bytes": int(_value(builder, f"SELECT pg_relation_size('{key.index}')")),
-                "allowed_memory_bytes": conditions.memory_bytes,
+                "allowed_memory_bytes": conditions.memory_kb * 1024,
                 "workers_seen": watch.workers_seen,
             }
             if watch.peak_memory_bytes is not None:

@@ -30,11 +30,16 @@ from lookahead.experiments.options import (
     Option,
     read_ahead_option,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_statements import Pattern, choose_statements
-from lookahead.experiments.scan_table import build_table, table_bytes, touch_device
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS
+from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.scan_table import (
+    INDEX,
+    TABLE,
+    Pattern,
+    build_table,
+    choose_statements,
+    table_bytes,
+)
+from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, touch_device
 from lookahead.experiments.trials import Statement, Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
 
@@ -134,7 +139,7 @@ def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> Non
     trials.add_table(table)
     run.server.cold_restart()
     with run.server.connect() as connection:
-        touch_device(connection, run.server.data_directory)
+        touch_device(connection, run.server.data_directory, (TABLE, INDEX))
     trials.measure_all(chosen, wanted.repetitions)
 
 

@@ -23,8 +23,7 @@ import psycopg
 
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.tables import COLD_RESTART_SECONDS
+from lookahead.experiments.tables import COLD_RESTART_SECONDS, table_as_meant, touch_device
 from lookahead.experiments.trials import Trials
 from lookahead.measurements import Table
 
@@ -90,19 +89,7 @@ def build_page_table(
     )
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
     connection.execute("CHECKPOINT")
-    found = connection.execute(
-        "SELECT relpages, relallvisible, reltuples::bigint, pg_table_size(oid), "
-        f"pg_indexes_size(oid) FROM pg_class WHERE oid = '{TABLE}'::regclass"
-    ).fetchone()
-    assert found is not None
-    if found[:3] != (pages, pages, rows):
-        raise LabError(
-            f"the table has {found[0]} pages ({found[1]} all-visible) and {found[2]} rows "
-            f"instead of {pages} pages and {rows} rows",
-            "Does this server have another block size or row layout than 8 kB and 64 bit?",
-        )
-    seconds = round(time.monotonic() - started, 1)
-    return Table(TABLE, rows, pages, found[3], found[4], seconds)
+    return table_as_meant(connection, TABLE, pages, rows, started)
 
 
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:

@@ -26,10 +26,13 @@ from lookahead.experiments.options import (
     Number,
     Option,
 )
-from lookahead.experiments.request import Size
-from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_table import touch_device
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, table_facts
+from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.tables import (
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    table_facts,
+    touch_device,
+)
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Reference, Scenario, Table
 

@@ -13,7 +13,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -25,9 +25,8 @@ from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold
 from lookahead.comparisons import compare
 from lookahead.data_place import check_can_be_cold, check_place
 from lookahead.device.block_device import BlockDevice
-from lookahead.errors import LabError, last_lines
-from lookahead.experiments.profile_use import copy_profile
-from lookahead.experiments.request import RunRequest
+from lookahead.device.profile import parse_profiles
+from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
@@ -57,6 +56,36 @@ _SETTINGS_QUERY = """
           ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories',
            'pg_lookahead.device_profile')
     ORDER BY name"""
+
+
+Size = Literal["demo", "quick", "full"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options that all experiments share.
+
+    `directory` is where the server's folder is made, `output` the folder for the result file,
+    `profile` a device profile for the server. With `drops_caches` data are made cold by emptying
+    all caches of the machine. `forced`: what the machine is asked for is done although another
+    PostgreSQL runs on it. `command` is the exact command line; `facts` are what is to be known of
+    a place that was made for the run. `follows`: another run of ours has just ended, so that the
+    machine's load says nothing.
+    """
+
+    size: Size
+    pg_config: Path | None
+    library: Path | None
+    output: Path
+    directory: Path
+    profile: Path | None
+    seed: int
+    keep: bool
+    drops_caches: bool
+    forced: bool
+    command: tuple[str, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    follows: bool = False
 
 
 class Run:
@@ -323,3 +352,29 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 def _samples(document: ResultDocument) -> int:
     return len(document.measurements.samples) + len(document.measurements.lookups)
+
+
+def copy_profile(server: PrivateServer, profile: Path) -> str:
+    """Have the server use a copy from its next start on; returns what the profile says.
+
+    The copy lies in the server's folder, where its account can read it. Raises LabError for a file
+    that is no profile.
+    """
+    try:
+        text = profile.read_text(encoding="ascii")
+        found = parse_profiles(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LabError(
+            f'"{profile}" is no device profile: {reason}',
+            "Name a file that `lookahead probe --profile FILE` has written.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
+    copy = server.write_file("device.profile", text)
+    server.configure({"pg_lookahead.device_profile": str(copy)})
+    devices = "; ".join(
+        f"{one.measured_at}, depth {one.depth}, {one.iops:,.0f} reads/s, "
+        f"{one.bandwidth_mb:,.0f} MB/s"
+        for one in found
+    )
+    return f"device profile in use: {devices or 'of no device'}"

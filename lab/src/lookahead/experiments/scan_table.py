@@ -1,20 +1,29 @@
-"""The table of the scan experiments.
+"""The table of the index scans, and their statements.
 
 A range of keys hits random pages, one row on each: the table has R rows per page, all of the same
 width, and the keys of the s-th rows of all P pages are s * P ... (s + 1) * P - 1, dealt to the
 pages in a random order of their own. Any range that stays within one such *layer* touches as many
 distinct pages as it has keys, and neighbours in the index are strangers in the table.
+
+The statements read one row on each page that they touch:
+
+    random    a range of k within one layer: neighbours in the index are strangers in the table
+    heap      every page of a chosen share, in the order of the table
+
+That in an order of the table's own goes through a partial index, whose predicate stands in the
+statement word for word, so that the planner proves it and leaves it out of the scan.
 """
 
+import random
 import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import psycopg
 
-from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
+from lookahead.experiments.tables import table_as_meant
+from lookahead.experiments.trials import Statement
 from lookahead.measurements import Table
 
 BLOCK_BYTES = 8192
@@ -24,7 +33,11 @@ INDEX = "lookahead_scan_k"
 # of 700 bytes makes tuples of 740 bytes, of which 11 fit into 8192 - 24 and a twelfth does not.
 PAD_BYTES = 700
 ROWS_PER_PAGE = 11
-_READ_BYTES = 1 << 20
+# The first row of each page: ids count through the table, page by page.
+_FIRST_OF_PAGE = f"id % {ROWS_PER_PAGE} = 0"
+# A statement with LIMIT takes about a millisecond, of which the first wait is most: it takes more
+# samples to see a difference of a few percent. Arbitrary.
+_LIMIT_ROUNDS_FACTOR = 4
 
 
 def table_bytes(pages: int) -> int:
@@ -50,25 +63,7 @@ def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> T
     # and leaves it not all-visible.
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
     connection.execute("CHECKPOINT")
-    found = _query(
-        connection,
-        f"SELECT c.relpages, c.relallvisible, c.reltuples::bigint, pg_table_size(c.oid), "
-        f"pg_relation_size('{INDEX}') FROM pg_class c WHERE c.oid = '{TABLE}'::regclass",
-    )
-    if found[:3] != (pages, pages, rows):
-        raise LabError(
-            f"the table has {found[0]} pages ({found[1]} all-visible) and {found[2]} rows "
-            f"instead of {pages} pages and {rows} rows",
-            "Does this server have another block size or row layout than 8 kB and 64 bit?",
-        )
-    return Table(
-        name=TABLE,
-        rows=rows,
-        pages=pages,
-        table_bytes=found[3],
-        index_bytes=found[4],
-        build_seconds=round(time.monotonic() - started, 1),
-    )
+    return table_as_meant(connection, TABLE, pages, rows, started)
 
 
 def _fill_statement(pages: int, seed: int) -> str:
@@ -86,28 +81,98 @@ def _fill_statement(pages: int, seed: int) -> str:
               ORDER BY id) AS keyed"""
 
 
-def touch_device(
+@dataclass(frozen=True)
+class Pattern:
+    """What a statement reads: so many distinct pages in random order, as many rows of a LIMIT in
+    random order, or a share of the table's pages in percent, in the order of the table."""
+
+    kind: Literal["pages", "limit", "share"]
+    number: int
+
+    @property
+    def label(self) -> str:
+        """Such as "10,000 pages", "LIMIT 100" and "25 % in heap order"."""
+        if self.kind == "limit":
+            return f"LIMIT {self.number:,}"
+        if self.kind == "share":
+            return f"{self.number} % in heap order"
+        return f"{self.number:,} pages"
+
+    def rounds(self, repetitions: int) -> int:
+        """How many rounds are measured."""
+        return repetitions * (_LIMIT_ROUNDS_FACTOR if self.kind == "limit" else 1)
+
+
+def choose_statements(
     connection: psycopg.Connection[Any],
-    data_directory: Path,
-    relations: Sequence[str] = (TABLE, INDEX),
-) -> None:
-    """Read tables and indexes from the device once, all of them.
+    pattern: Pattern,
+    rounds: int,
+    table_pages: int,
+    generator: random.Random,
+    seed: int,
+) -> tuple[Statement, ...]:
+    """One statement for each round: random keys differ from round to round, a share is always all.
 
-    Caches beyond this machine's reach (of a hypervisor, a disk array) then know every page, and
-    the arm that meets a page first is not at a disadvantage.
+    Their counts are `first_key` and `last_key` of the column that orders the rows, and
+    `distinct_pages`, counted from ctid. Raises LabError when pages repeat or there are none.
     """
-    for relation in relations:
-        (relative,) = _query(connection, f"SELECT pg_relation_filepath('{relation}')")
-        path = data_directory / relative
-        with acting_as_owner(data_directory):
-            # Segments of 1 GB: the file itself, then .1, .2 ...
-            for segment in sorted(path.parent.glob(f"{path.name}*")):
-                with segment.open("rb", buffering=0) as file:
-                    while file.read(_READ_BYTES):
-                        pass
+    if pattern.kind == "share":
+        return (_choose_heap_ordered(connection, pattern.number, seed),) * rounds
+    return tuple(_choose_random(connection, pattern, table_pages, generator) for _ in range(rounds))
 
 
-def _query(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
+def _choose_random(
+    connection: psycopg.Connection[Any],
+    pattern: Pattern,
+    table_pages: int,
+    generator: random.Random,
+) -> Statement:
+    """A random range of keys within one layer; for a LIMIT the range is open."""
+    width = pattern.number
+    layer = generator.randrange(ROWS_PER_PAGE)
+    first = layer * table_pages + generator.randrange(table_pages - width + 1)
+    last = first + width - 1
+    condition = f"k BETWEEN {first} AND {last}"
+    pages = _distinct_pages(connection, condition)
+    if pages != width:
+        raise LabError(f"keys {first}..{last} lie on {pages} pages instead of {width}")
+    query = (
+        _select(f"k >= {first}", f"k LIMIT {width}")
+        if pattern.kind == "limit"
+        else _select(condition, "k")
+    )
+    return _statement(query, first, last, pages)
+
+
+def _choose_heap_ordered(
+    connection: psycopg.Connection[Any], share_percent: int, seed: int
+) -> Statement:
+    """All chosen pages in the order of the table; which ones follows from the seed."""
+    chosen = f"abs(hashint8extended(id / {ROWS_PER_PAGE}, {seed}) % 100) < {share_percent}"
+    condition = f"{_FIRST_OF_PAGE} AND {chosen}"
+    connection.execute(
+        f"CREATE INDEX IF NOT EXISTS {TABLE}_heap_{share_percent} ON {TABLE} (id) WHERE {condition}"
+    )
+    row = connection.execute(f"SELECT min(id), max(id) FROM {TABLE} WHERE {condition}").fetchone()
+    if row is None or row[0] is None:
+        raise LabError(
+            "no page of the table was chosen", "Take a larger size or more of the pages."
+        )
+    pages = _distinct_pages(connection, condition)
+    return _statement(_select(condition, "id"), row[0], row[1], pages)
+
+
+def _statement(query: str, first: int, last: int, pages: int) -> Statement:
+    return Statement(query, {"first_key": first, "last_key": last, "distinct_pages": pages})
+
+
+def _select(condition: str, order: str) -> str:
+    return f"SELECT id, k, pad FROM {TABLE} WHERE {condition} ORDER BY {order}"
+
+
+def _distinct_pages(connection: psycopg.Connection[Any], condition: str) -> int:
+    row = connection.execute(
+        f"SELECT count(DISTINCT (ctid::text::point)[0]) FROM {TABLE} WHERE {condition}"
+    ).fetchone()
     assert row is not None
-    return row
+    return int(row[0])

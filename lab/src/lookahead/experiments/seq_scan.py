@@ -31,9 +31,7 @@ from lookahead.experiments.options import (
     memory_text,
     read_ahead_option,
 )
-from lookahead.experiments.request import RunRequest, Size
-from lookahead.experiments.runner import Run
-from lookahead.experiments.scan_table import touch_device
+from lookahead.experiments.runner import Run, RunRequest, Size
 from lookahead.experiments.seq_parts import (
     ACCOUNTS,
     ARTICLE_KNEE,
@@ -54,7 +52,12 @@ from lookahead.experiments.seq_parts import (
     scan_trial,
     vacuum_trial,
 )
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, table_facts
+from lookahead.experiments.tables import (
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    table_facts,
+    touch_device,
+)
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Library, Table
 from lookahead.terminal import Terminal

@@ -98,7 +98,7 @@ def workloads(max_pages: int) -> tuple[str, ...]:
 
 _SIZES: dict[Size, Controls] = {
     "demo": Controls(workloads(1280), ("worker",), 12, 4, 20),
-    "quick": Controls(workloads(4096), IO_METHODS, 60, 6, 10),
+    "quick": Controls(workloads(4096), ("worker",), 60, 6, 10),
     "full": Controls(workloads(_ALL_PAGES), IO_METHODS, 120, 12, 10),
 }
 

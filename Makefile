@@ -35,7 +35,8 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims bench-latency bench-throttled \
+.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims bench-controls \
+	bench-latency bench-throttled \
 	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz \
 	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -90,10 +91,11 @@ bench: setup   ## the full experiments (table of 2 GB and more; takes long): DRO
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))
 
+bench-controls: setup   ## statements that gain nothing and must not get slower: OPTIONS="--full --workload parallel"
 # On devices that they make for themselves.
 bench-latency: setup    ## as root: index scans where reads take 1 ms longer; OPTIONS="--quick --latency 2000"
 bench-throttled: setup  ## as root: bitmap scans where requests are scarce; OPTIONS="--quick --profile FILE"
-bench-latency bench-throttled:
+bench-controls bench-latency bench-throttled:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert
@@ -109,7 +111,7 @@ check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=ass
 # Of the server that users have, unless PG_CONFIG or BUILD=assert names another.
 COUNTED_SERVER = $(or $(GIVEN_PG_CONFIG),$$($(TOP)/tools/build-postgres $(if $(filter assert,$(BUILD)),,--release)))
 cost-of-nothing: setup  ## instructions of statements that gain nothing: SHAPES="name name" KEEP=folder BUILD=release
-	@pg_config=$(COUNTED_SERVER) && $(PYTHON) $(TOP)/test/instructions/cost_of_nothing.py \
+	@pg_config=$(COUNTED_SERVER) && PYTHONPATH=$(PYTHONPATH):$(TOP)/bench $(PYTHON) $(TOP)/test/instructions/cost_of_nothing.py \
 	  --pg-config "$$pg_config" $(if $(SHAPES),--shapes '$(SHAPES)') $(if $(KEEP),--keep '$(KEEP)')
 
 differential: setup  ## random statements with and without look-ahead: PAIRS=20000 SEED=n

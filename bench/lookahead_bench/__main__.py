@@ -5,7 +5,7 @@ import click
 from lookahead.cli import main
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
-from lookahead_bench import latency, throttled
+from lookahead_bench import controls, latency, throttled
 from lookahead_bench.aims_command import aims
 
 PROGRAM = "lookahead_bench"
@@ -14,13 +14,15 @@ PROGRAM = "lookahead_bench"
 # A pinned width, as that of `lookahead`.
 @click.group(context_settings={"terminal_width": 80, **HELP_OPTIONS})
 def bench() -> None:
-    """Measure pg_lookahead as its developers do: beside aims, on devices made for it.
+    """Measure pg_lookahead as its developers do.
+
+    Beside aims, where it must not cost anything, on devices made for it.
 
     Exit status as that of `lookahead`.
     """
 
 
-run = make_run_group((latency.EXPERIMENT, throttled.EXPERIMENT))
+run = make_run_group((controls.EXPERIMENT, latency.EXPERIMENT, throttled.EXPERIMENT))
 bench.add_command(run)
 bench.add_command(aims)
 

@@ -21,9 +21,9 @@ from limits import LIMITS, SHAPES
 from preparing import prepared_server
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_shape import Shape
 from lookahead.extension import find_stage
 from lookahead.installation import find_installation
+from lookahead_bench.control_shape import Shape
 
 _GROUP = 6  # shapes for one server; arbitrary: few wait for each other, few servers start
 _FUNCTIONS_SHOWN = 6  # of a shape that is too high; the profiles of --keep have all

@@ -24,9 +24,9 @@ from queue import Empty, SimpleQueue
 from profiles import functions, readable
 
 from lookahead.errors import ExitStatus, LabError, last_lines
-from lookahead.experiments.control_shape import Shape
 from lookahead.extension import LIBRARY
 from lookahead.server import PrivateServer
+from lookahead_bench.control_shape import Shape
 
 _MARK = "pg_postmaster_start_time"
 _TIME_LIMIT_SECONDS = 3600.0  # far more than a count takes on a busy machine

@@ -1,7 +1,7 @@
 """Which shapes are counted, and how many instructions each may cost with the library."""
 
-from lookahead.experiments.control_shapes import CACHED_SHAPES
-from lookahead.experiments.control_shapes_more import MORE_CACHED_SHAPES
+from lookahead_bench.control_shapes import CACHED_SHAPES
+from lookahead_bench.control_shapes_more import MORE_CACHED_SHAPES
 
 # Of the instructions without the library.
 _LIMIT = 1.03

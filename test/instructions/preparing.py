@@ -6,10 +6,10 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_shape import Shape, procedure, setup_of, with_key
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 from lookahead.server import PrivateServer
+from lookahead_bench.control_shape import Shape, procedure, setup_of, with_key
 
 # Nothing in the background, nothing that depends on the clock, no wait for the disk.
 _SETTINGS = {

@@ -10,10 +10,17 @@ from lab.outcome import Outcome, run_command
 
 from lab import small_run
 from lookahead.cli import main
-from lookahead_bench import latency, throttled
+from lookahead_bench import controls, latency, throttled
 from lookahead_bench.__main__ import PROGRAM, bench
 
 PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
+CONTROLS = controls.Controls(
+    workload=controls.workloads(1280),
+    io_method=("sync",),
+    repetitions=1,
+    page_repetitions=1,
+    divisor=1000,
+)
 LATENCY = latency.LatencyScans(**vars(small_run.SCAN), latency=1000)
 THROTTLED = throttled.ThrottledScans(
     table_pages=2_000,
@@ -39,6 +46,7 @@ def child_environment() -> dict[str, str]:
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
+    controls.EXPERIMENT.sizes["demo"] = CONTROLS
     latency.EXPERIMENT.sizes["demo"] = LATENCY
     throttled.EXPERIMENT.sizes["demo"] = THROTTLED
     # What a busy machine manages too: the experiment is tested, not the machine.

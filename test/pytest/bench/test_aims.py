@@ -2,11 +2,11 @@
 
 import pytest
 
-from lookahead.experiments.control_shape import Shape
-from lookahead.experiments.control_shapes import SHAPES
 from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
 from lookahead.stats import ratio_of_medians
 from lookahead_bench.aims import AIMS, Outcome, judge
+from lookahead_bench.control_shape import Shape
+from lookahead_bench.control_shapes import SHAPES
 
 _ESTIMATE = ratio_of_medians([2.0] * 3, [1.0] * 3, seed=1)
 

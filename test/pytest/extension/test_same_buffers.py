@@ -9,10 +9,10 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import QUIET, Connection, explain, nodes
-from lookahead.experiments.control_shape import Shape, setup_of, with_key
-from lookahead.experiments.control_shapes import CACHED_SHAPES
-from lookahead.experiments.control_shapes_more import MORE_CACHED_SHAPES
 from lookahead.extension import LIBRARY, Stage
+from lookahead_bench.control_shape import Shape, setup_of, with_key
+from lookahead_bench.control_shapes import CACHED_SHAPES
+from lookahead_bench.control_shapes_more import MORE_CACHED_SHAPES
 
 # Of one sample in the experiment: what is executed less often takes long.
 _SHORT = 100

@@ -1,7 +1,6 @@
 """Samples with known numbers, and a machine they were never measured on."""
 
 from lookahead.device.counters import CpuCounters, DiskCounters, Reading, Timeline, to_timeline
-from lookahead.experiments.controls import ARMS as CONTROL_ARMS
 from lookahead.experiments.index_build import OURS, STOCK, Conditions
 from lookahead.experiments.index_build import trial_of as build_trial
 from lookahead.experiments.index_build_keys import KEYS
@@ -10,10 +9,12 @@ from lookahead.experiments.scan_table import Pattern
 from lookahead.experiments.trials import Statement, Trial
 from lookahead.machine import DeviceFacts, MachineFacts
 from lookahead.measurements import (
+    Arm,
     Check,
     ColdRecord,
     Digest,
     Factor,
+    Library,
     LookaheadEvidence,
     Measurements,
     NodeEvidence,
@@ -50,6 +51,7 @@ MACHINE = MachineFacts(
     device=DEVICE,
 )
 COLD = ColdRecord("drop_caches", 10**9, 0, 800, 2 * 10**9, True)
+_CONTROL_ARMS: tuple[Library, ...] = ("not loaded", "off", "on")
 _TIMES = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
 
 
@@ -145,7 +147,7 @@ def make_scans() -> Measurements:
 def make_controls() -> Measurements:
     """One workload of 6 rounds: "on" takes 1 % longer than the others in every one."""
     scenario = Scenario((Factor("workload", "limit-1"), Factor("I/O method", "worker")))
-    times = {"not loaded": 0.0099, "off": 0.0099, "on": 0.01}
+    times = dict(zip(_CONTROL_ARMS, (0.0099, 0.0099, 0.01), strict=True))
     samples = tuple(
         Sample(
             scenario=scenario,
@@ -161,7 +163,7 @@ def make_controls() -> Measurements:
     )
     facts = {"plan": "Limit, Index Scan", "attached in": "on", "blocks read": "0"}
     return Measurements(
-        arms=CONTROL_ARMS,
+        arms=tuple(Arm(name, name, "", {}) for name in _CONTROL_ARMS),
         questions=tuple(
             Question(scenario, name, (name,), ("on",)) for name in ("not loaded", "off")
         ),

@@ -8,7 +8,6 @@ from lookahead.experiments import (
     bitmap_scan,
     cached_scan,
     concurrent_scans,
-    controls,
     index_build,
     index_scan,
     range_query,
@@ -23,13 +22,6 @@ SCAN = index_scan.IndexScans(
     io_method=("worker",),
     read_ahead=(),
     repetitions=2,
-)
-CONTROLS = controls.Controls(
-    workload=controls.workloads(1280),
-    io_method=("sync",),
-    repetitions=1,
-    page_repetitions=1,
-    divisor=1000,
 )
 BUILD = index_build.IndexBuilds(
     rows=2_000,
@@ -77,7 +69,6 @@ def shrink() -> None:
     """Make `--demo` small in this process."""
     index_scan.EXPERIMENT.sizes["demo"] = SCAN
     index_build.EXPERIMENT.sizes["demo"] = BUILD
-    controls.EXPERIMENT.sizes["demo"] = CONTROLS
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED
     range_query.EXPERIMENT.sizes["demo"] = QUERY

@@ -59,7 +59,7 @@ def test_missing_library(tmp_path: Path, output: Path) -> None:
     assert list(output.iterdir()) == []
 
 
-@pytest.mark.parametrize("experiment", ["index-scan", "controls"])
+@pytest.mark.parametrize("experiment", ["index-scan", "index-build"])
 def test_output_that_is_no_folder(tmp_path: Path, experiment: str) -> None:
     (tmp_path / "file").write_text("mine")
     outcome = run_command("run", experiment, "--demo", "--output", tmp_path / "file")

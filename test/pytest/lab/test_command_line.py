@@ -16,7 +16,6 @@ _HELPS = {
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
-    "run-controls": ("run", "controls", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "run-cached-scan": ("run", "cached-scan", "--help"),
     "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
@@ -43,8 +42,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "sorting"],
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "cached-scan, concurrent-scans, controls, index-build, index-scan, range-query, "
-            "seq-scan.",
+            "cached-scan, concurrent-scans, index-build, index-scan, range-query, seq-scan.",
         ),
         (
             ["run", "article-3"],
@@ -143,14 +141,9 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
-            ["run", "controls", "--repetitions", "1001"],
+            ["run", "index-build", "--repetitions", "1001"],
             "1001 is not in the range",
             "--help` lists",
-        ),
-        (
-            ["run", "controls", "--workload", "vacuum"],
-            "'vacuum' is not one of 'point-lookup', ",
-            "`lookahead run controls --help` lists",
         ),
         (
             ["run", "index-scan", "--demo", "--quick"],

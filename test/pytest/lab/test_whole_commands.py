@@ -19,7 +19,7 @@ from lab.outcome import run_command
 from lookahead import cold, postmasters
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
-from lookahead.experiments import control_shapes, controls, index_scan, runner
+from lookahead.experiments import index_scan, runner
 from lookahead.results import ResultDocument, read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -29,7 +29,6 @@ _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.envir
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(index_scan.EXPERIMENT.sizes, "demo", small_run.SCAN)
-    monkeypatch.setitem(controls.EXPERIMENT.sizes, "demo", small_run.CONTROLS)
 
 
 def _only(folder: Path, pattern: str) -> Path:
@@ -104,58 +103,6 @@ def test_index_scan_of_few_rows_and_in_heap_order(tmp_path: Path, disk: Path) ->
     # More rounds of what takes a millisecond: 4 times.
     assert [item.estimate.pairs for item in data.comparisons] == [4, 4, 1]
     assert [digest.rows for digest in data.digests] == list(pages.values())
-
-
-def test_controls(tmp_path: Path, disk: Path) -> None:
-    outcome = run_command(
-        "run", "controls", "--demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG
-    )
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    data = _result(tmp_path).measurements
-    shapes = {shape.name: shape for shape in control_shapes.SHAPES if shape.pages <= 1280}
-    names = list(dict.fromkeys(sample.scenario.value("workload") for sample in data.samples))
-    assert names == list(shapes)
-    assert len(data.samples) == 3 * len(names)
-    assert all(sample.time_ms > 0 and sample.executions > 0 for sample in data.samples)
-    checks = {check.scenario.value("workload"): check for check in data.checks}
-    assert checks.keys() == {name for name in shapes if not shapes[name].preloaded}
-    for name, check in checks.items():
-        facts, shape = check.facts, shapes[str(name)]
-        assert set(shape.nodes) <= set(facts["plan"].split(", "))
-        assert facts["attached in"] in ("on", "none")
-        read = int(facts["blocks read"].replace(",", ""))
-        if shape.state == "cached":
-            assert (check.scenario.value("I/O method"), read) == ("worker", 0)
-            assert "in the OS cache" not in facts
-        else:
-            assert check.scenario.value("I/O method") == "sync"
-            assert read > 1270
-            assert float(facts["in the OS cache"].rstrip("%")) > 99
-    assert checks["point-lookup"].facts["attached in"] == "on"
-    assert len(data.comparisons) == 2 * len(names)
-    assert list(disk.iterdir()) == []
-
-
-def test_a_cold_control(tmp_path: Path, disk: Path) -> None:
-    outcome = run_command(
-        *(
-            "run",
-            "controls",
-            "--demo",
-            "--workload",
-            "cold-stride-27-32mb",
-            "--io-method",
-            "worker",
-        ),
-        *("--directory", disk, "--output", tmp_path, *_PG_CONFIG),
-    )
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    found = _result(tmp_path)
-    data = found.measurements
-    assert {sample.scenario.label for sample in data.samples} == {"cold-stride-27-32mb, worker"}
-    assert all(sample.cold is not None for sample in data.samples)
-    assert int(data.checks[0].facts["blocks read"].replace(",", "")) >= 4096
-    assert found.settings["plan_cache_mode"] == "force_generic_plan"
 
 
 def _children_below(folder: Path) -> list[str]:

@@ -6,7 +6,6 @@ from lookahead.experiments import (
     bitmap_scan,
     cached_scan,
     concurrent_scans,
-    controls,
     index_build,
     index_scan,
     range_query,
@@ -16,7 +15,6 @@ from lookahead.experiments.experiment import Experiment
 
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     index_scan.EXPERIMENT,
-    controls.EXPERIMENT,
     index_build.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
     seq_scan.EXPERIMENT,

@@ -6,7 +6,7 @@ again.
 
 from dataclasses import replace
 
-from lookahead.experiments.control_shape import (
+from lookahead_bench.control_shape import (
     ACCOUNTS,
     BANK,
     CHILD,

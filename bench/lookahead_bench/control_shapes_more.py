@@ -4,8 +4,8 @@ They are for counting: what they would add to a table of times, the shapes of co
 show as well. Both are executed by the same procedures.
 """
 
-from lookahead.experiments.control_shape import ROW, SMALL, Shape
-from lookahead.experiments.control_shapes import CACHED_SHAPES
+from lookahead_bench.control_shape import ROW, SMALL, Shape
+from lookahead_bench.control_shapes import CACHED_SHAPES
 
 _SETTINGS = {shape.name: shape.settings for shape in CACHED_SHAPES}
 _INDEX_SCANS = _SETTINGS["range-10"]

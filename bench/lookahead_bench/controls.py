@@ -18,15 +18,6 @@ from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.control_shape import (
-    Shape,
-    check_loaded,
-    check_plans,
-    prepared_statements,
-    procedure,
-    setup_of,
-)
-from lookahead.experiments.control_shapes import SHAPES
 from lookahead.experiments.experiment import Experiment
 from lookahead.experiments.options import IO_METHOD, IO_METHODS, REPETITIONS, Choice, Option
 from lookahead.experiments.runner import Run, Size
@@ -35,6 +26,15 @@ from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
 from lookahead.terminal import ProgressBar
+from lookahead_bench.control_shape import (
+    Shape,
+    check_loaded,
+    check_plans,
+    prepared_statements,
+    procedure,
+    setup_of,
+)
+from lookahead_bench.control_shapes import SHAPES
 
 BARE, OFF, ON = "not loaded", "off", "on"
 ARMS = (Arm(BARE, "not loaded", "", {}), Arm(OFF, "off", "", {}), Arm(ON, "on", "", {}))

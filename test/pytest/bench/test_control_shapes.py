@@ -1,4 +1,4 @@
-"""The statements of `run controls`: their text, and what is refused to be compared."""
+"""The statements of the experiment "controls": their text, and what is refused to be compared."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,15 +10,9 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lookahead.errors import LabError
-from lookahead.experiments.control_shape import (
-    Shape,
-    check_loaded,
-    check_plans,
-    procedure,
-    setup_of,
-)
-from lookahead.experiments.control_shapes import SHAPES
 from lookahead.extension import Stage
+from lookahead_bench.control_shape import Shape, check_loaded, check_plans, procedure, setup_of
+from lookahead_bench.control_shapes import SHAPES
 
 Sessions = dict[str, psycopg.Connection[Any]]
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.node_evidence import nodes_of, parse_lookahead
+from lookahead.experiments.arms import nodes_of, parse_lookahead
 
 KEYS = 200_000
 # A prime that does not divide KEYS: neighbours in k, or in time, lie pages apart.

@@ -17,11 +17,16 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.options import IO_METHOD, IO_METHODS, REPETITIONS, Choice, Option
+from lookahead.experiments.conditions import available_methods, relation_path, touch_device
+from lookahead.experiments.experiment import (
+    IO_METHOD,
+    IO_METHODS,
+    REPETITIONS,
+    Choice,
+    Experiment,
+    Option,
+)
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import touch_device
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
@@ -282,11 +287,8 @@ class _Controls:
     def _resident_share(self, shape: Shape) -> float:
         """The share of the table in the OS cache."""
         with self._server.connect() as connection:
-            row = connection.execute(
-                "SELECT pg_relation_filepath(%s)", (f"control_page_{shape.pages}",)
-            ).fetchone()
-        assert row is not None
-        path = self._server.data_directory / str(row[0])
+            table = relation_path(connection, f"control_page_{shape.pages}")
+        path = self._server.data_directory / table
         with acting_as_owner(self._server.data_directory):
             return resident_bytes(path) / path.stat().st_size
 

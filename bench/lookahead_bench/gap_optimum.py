@@ -8,7 +8,8 @@ of requests, the bytes at its bandwidth.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-BLOCK_BYTES = 8192
+from lookahead.experiments.conditions import BLOCK_BYTES
+
 # Beyond this many pages a gap costs more than a request on anything that is sold. Arbitrary.
 MAX_GAP = 128
 

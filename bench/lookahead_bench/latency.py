@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.conditions import SCAN_SETTINGS
+from lookahead.experiments.experiment import (
+    IO_METHOD,
+    IO_METHODS,
+    REPETITIONS,
+    TABLE_PAGES,
+    Count,
+    Experiment,
+    Option,
+)
 from lookahead.experiments.index_scan import (
     LIMIT,
     PAGES,
@@ -22,16 +31,7 @@ from lookahead.experiments.index_scan import (
     scan_space,
     settle,
 )
-from lookahead.experiments.options import (
-    IO_METHOD,
-    IO_METHODS,
-    REPETITIONS,
-    TABLE_PAGES,
-    Count,
-    Option,
-)
 from lookahead.experiments.runner import Run, RunRequest, Size
-from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.measurements import Factor
 from lookahead.terminal import Terminal
 from lookahead_bench.delay_device import DelayDevice

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_scan import percent
-from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import (
+    BLOCK_BYTES,
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    available_methods,
+)
+from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     PAGES_SHARE,
     REPETITIONS,
     TABLE_PAGES,
     Count,
+    Experiment,
     Option,
 )
 from lookahead.experiments.page_table import (
@@ -31,11 +36,10 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.janitor import processes_in
 from lookahead.measurements import Factor, Question, Reference, Scenario
-from lookahead_bench.gap_optimum import BLOCK_BYTES, best_gap_plan
+from lookahead_bench.gap_optimum import best_gap_plan
 from lookahead_bench.throttle import Throttle
 
 _MEMORY = {"work_mem": "64MB"}

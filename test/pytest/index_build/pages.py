@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from lookahead.experiments.conditions import BLOCK_BYTES
 from lookahead.experiments.index_build_watch import read_blanked
-from lookahead.experiments.scan_table import BLOCK_BYTES
 
 _HEADER_BYTES = 24
 # Each with the offset at which it ends.

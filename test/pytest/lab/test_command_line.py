@@ -7,8 +7,8 @@ import pytest
 
 from lab.outcome import run_command
 from lookahead.cli import _terminated_like_interrupted
+from lookahead.commands.run import EXPERIMENTS
 from lookahead.errors import ExitStatus
-from lookahead.experiments.registry import EXPERIMENTS
 
 _GOLDEN = Path(__file__).parent / "golden"
 _HELPS = {

@@ -11,22 +11,23 @@ import pytest
 from lab.outcome import run_command
 from lookahead.cli import cli
 from lookahead.commands.context import CommandContext
-from lookahead.commands.run import make_run_group, show_outcome
+from lookahead.commands.run import EXPERIMENTS, make_run_group, show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import seq_scan
-from lookahead.experiments.experiment import Article, Experiment, duration_text
-from lookahead.experiments.options import (
+from lookahead.experiments.experiment import (
+    Article,
     Choice,
     Count,
+    Experiment,
     Flag,
     Kind,
     MemorySize,
     Number,
     Option,
     Percent,
+    duration_text,
     memory_text,
 )
-from lookahead.experiments.registry import EXPERIMENTS
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences
 from lookahead.report.tables import to_csv, to_markdown

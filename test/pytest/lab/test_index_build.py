@@ -12,10 +12,10 @@ from lab.outcome import run_command
 from lookahead.comparisons import compare, peak_memory_share, validated_builds, worker_gains
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import index_build
+from lookahead.experiments.conditions import BLOCK_BYTES
 from lookahead.experiments.index_build import IndexBuilds, conditions_for, describe
 from lookahead.experiments.index_build_keys import KEYS, PGBENCH_TABLE, Collation
 from lookahead.experiments.index_build_watch import blanked, pages_sha256, private_bytes
-from lookahead.experiments.scan_table import BLOCK_BYTES
 from lookahead.report.page import render_page
 from lookahead.results import ResultDocument, encode, parse_result, read_result
 

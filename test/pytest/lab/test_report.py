@@ -16,10 +16,9 @@ from lookahead.decoding import decode
 from lookahead.device.counters import Timeline
 from lookahead.measurements import Measurements
 from lookahead.report.page import render_page
-from lookahead.report.phase_plot import phase_plot
-from lookahead.report.sample_plot import sample_plot
+from lookahead.report.result_plots import sample_plot
 from lookahead.report.svg import NARROW, WIDE, Canvas, Scale, label_step, nice_ceiling, time_text
-from lookahead.report.timeline_plot import slices_of
+from lookahead.report.time_plots import phase_plot, slices_of
 from lookahead.results import ResultDocument
 
 _VOID = {"meta"}

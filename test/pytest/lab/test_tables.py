@@ -19,8 +19,8 @@ from lookahead.measurements import (
     Scenario,
 )
 from lookahead.report.evidence_tables import evidence_tables, machine_line, settings_line
-from lookahead.report.labels import common_text, scenario_label, varying_names
 from lookahead.report.result_tables import render_tables
+from lookahead.report.sentences import common_text, scenario_label, varying_names
 from lookahead.report.tables import Table, columns_of, to_csv, to_markdown
 from lookahead.results import ResultDocument
 

@@ -17,7 +17,7 @@ from lab.made_trials import (
 )
 from lookahead.comparisons import compare, panels_of
 from lookahead.errors import LabError
-from lookahead.experiments.node_evidence import check_node, parse_node
+from lookahead.experiments.arms import check_node, parse_node
 from lookahead.experiments.trials import check_counts
 from lookahead.measurements import Question
 from lookahead.results import ResultDocument, encode, parse_result

@@ -8,10 +8,9 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import PLACE_OPTIONS
-from lookahead.commands.run import default_directory, show_outcome
+from lookahead.commands.run import EXPERIMENTS, default_directory, show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Experiment, run_experiment
-from lookahead.experiments.registry import EXPERIMENTS
 from lookahead.experiments.runner import RunRequest
 
 _SEED = 1

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lookahead.experiments.options import Option
+from lookahead.experiments.experiment import Option
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 

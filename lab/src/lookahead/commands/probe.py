@@ -17,7 +17,7 @@ from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.probe.test_file import MIN_BYTES
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.options import MemorySize, Option, memory_text, read_ahead_option
+from lookahead.experiments.experiment import MemorySize, Option, memory_text, read_ahead_option
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
 _SIZE = Option(

@@ -17,15 +17,35 @@ from lookahead.commands.options import (
 from lookahead.comparisons import proofs
 from lookahead.data_place import choose_place
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments.experiment import Article, Experiment, run_experiment
-from lookahead.experiments.options import Flag, Kind, Option
-from lookahead.experiments.registry import COMING, EXPERIMENTS
+from lookahead.experiments import (
+    bitmap_scan,
+    cached_scan,
+    concurrent_scans,
+    index_build,
+    index_scan,
+    range_query,
+    seq_scan,
+)
+from lookahead.experiments.experiment import Article, Experiment, Flag, Kind, Option, run_experiment
 from lookahead.experiments.runner import RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import ResultDocument, encode, read_result
+
+# In the order in which `make bench` runs them.
+EXPERIMENTS: tuple[Experiment[Any], ...] = (
+    index_scan.EXPERIMENT,
+    index_build.EXPERIMENT,
+    bitmap_scan.EXPERIMENT,
+    seq_scan.EXPERIMENT,
+    cached_scan.EXPERIMENT,
+    range_query.EXPERIMENT,
+    concurrent_scans.EXPERIMENT,
+)
+# Names of articles whose experiments are not there yet, and why.
+COMING = {"article-3": "the chapter of the third article comes with look-ahead for writes"}
 
 _SIZES: tuple[Size, ...] = ("demo", "quick", "full")
 _DEFAULT_SIZE: Size = "quick"

@@ -1,15 +1,18 @@
-"""The arms of trials: which plan is forced, with which settings, by stock's code or ours.
+"""The arms of trials: which plan is forced, with which settings, by stock's code or ours; and, by
+EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON), whether it was the plan and the code that was
+meant.
 
 A plan is chosen by switching the other ones off, never by a hint in the statement: all arms execute
 the same text.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
 
 import psycopg
 
-from lookahead.measurements import Arm, Library
+from lookahead.errors import ExitStatus, LabError
+from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
 from lookahead.server import PrivateServer
 
 SEQ_SCAN, INDEX_SCAN, BITMAP_SCAN = "Seq Scan", "Index Scan", "Bitmap Heap Scan"
@@ -19,8 +22,6 @@ _PLAN_SETTINGS: dict[str, dict[str, str]] = {
     BITMAP_SCAN: {"enable_seqscan": "off", "enable_indexscan": "off"},
     "": {},
 }
-# effective_io_concurrency of PostgreSQL 18.
-DEFAULT_CONCURRENCY = 16
 # An empty list of libraries leaves ours out of the process altogether.
 _NOT_LOADED = "-c session_preload_libraries="
 
@@ -63,3 +64,101 @@ def connect_arm(server: PrivateServer, arm: Arm) -> psycopg.Connection[Any]:
     for name, value in arm.settings.items():
         connection.execute(f"SET {name} = '{value}'")
     return connection
+
+
+Node = dict[str, Any]
+
+
+def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
+    """Execution time in ms and the evidence of the node of type `plan` in EXPLAIN's JSON.
+
+    Raises LabError when there is none, which makes the measurement meaningless.
+    """
+    try:
+        statement = cast(Any, document)[0]
+        top: Node = statement["Plan"]
+        nodes = list(nodes_of(top))
+        node = next((one for one in nodes if one["Node Type"] == plan), None)
+        if node is None:
+            raise LabError(
+                f'the planner chose "{nodes[-1]["Node Type"]}" instead of "{plan}"',
+                "The experiment needs that scan in this arm; this is a bug, report it.",
+            )
+        return float(statement["Execution Time"]), NodeEvidence(
+            node_type=plan,
+            rows=_total(node, "Actual Rows"),
+            removed_rows=_total(node, "Rows Removed by Index Recheck")
+            + _total(node, "Rows Removed by Filter"),
+            exact_blocks=_with_workers(node, "Exact Heap Blocks"),
+            lossy_blocks=_with_workers(node, "Lossy Heap Blocks"),
+            workers=max(int(one.get("Workers Launched", 0)) for one in nodes),
+            planning_ms=float(statement["Planning Time"]),
+            shared_hit_blocks=int(top["Shared Hit Blocks"]),
+            shared_read_blocks=int(top["Shared Read Blocks"]),
+            lookahead=parse_lookahead(node.get("Lookahead")),
+        )
+    except (KeyError, IndexError, TypeError) as error:
+        raise LabError(f"EXPLAIN's output has another shape than expected: {error!r}") from None
+
+
+def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
+    """The group "Lookahead" of a node, None for none: "absent". KeyError without a status."""
+    if group is None:
+        group = {"Status": "absent"}
+    return LookaheadEvidence(
+        status=cast(Literal["absent", "stock", "eligible", "prefetch"], group["Status"]),
+        reason=group.get("Reason"),
+        scans=int(group.get("Scans", 0)),
+        prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
+        requests=int(group.get("Requests", 0)),
+        advised_blocks=int(group.get("Advised Blocks", 0)),
+        bridged_blocks=int(group.get("Bridged Blocks", 0)),
+        pauses=int(group.get("Pauses", 0)),
+        direct_blocks=int(group.get("Direct Blocks", 0)),
+        repeated_blocks=int(group.get("Repeated Blocks", 0)),
+        mean_distance=float(group.get("Mean Distance", 0.0)),
+        max_distance=int(group.get("Max Distance", 0)),
+        killed_items=int(group.get("Killed Items", 0)),
+        restarts=int(group.get("Restarts", 0)),
+    )
+
+
+def check_node(evidence: NodeEvidence, arm: Arm) -> None:
+    """LabError unless the arm's own code did the scan: ours in one, stock's in the others."""
+    status = evidence.lookahead.status
+    if arm.library != "on":
+        if status == "prefetch":
+            raise LabError(
+                f'look-ahead ran in arm "{arm.name}" although pg_lookahead.enabled is off',
+                "This is a bug of pg_lookahead, report it.",
+            )
+        return
+    if status == "absent":
+        raise LabError(
+            f"our path did not run: EXPLAIN (LOOKAHEAD) reports nothing for the {arm.plan}",
+            "Is pg_lookahead.disable set, or the library of another build?",
+            status=ExitStatus.ENVIRONMENT,
+        )
+    if status != "prefetch":
+        raise LabError(
+            f"our path did not run: the {arm.plan} was left to stock ({evidence.lookahead.reason})",
+            "docs/explain.md explains each reason.",
+        )
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first."""
+    yield node
+    for child in node.get("Plans", ()):
+        yield from nodes_of(child)
+
+
+def _total(node: Node, name: str) -> int:
+    """EXPLAIN shows averages over the loops."""
+    return round(float(node.get(name, 0)) * int(node["Actual Loops"]))
+
+
+def _with_workers(node: Node, name: str) -> int:
+    """A count that EXPLAIN shows for the leader and for each worker apart."""
+    workers: list[Node] = node.get("Workers", [])
+    return sum(int(one.get(name, 0)) for one in (node, *workers))

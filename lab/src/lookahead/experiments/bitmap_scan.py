@@ -19,16 +19,22 @@ from lookahead.experiments.arms import (
     arm_of,
     concurrency_arm,
 )
-from lookahead.experiments.conditions import ReadAheads, available_methods
-from lookahead.experiments.experiment import Article, Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import (
+    SCAN_SETTINGS,
+    ReadAheads,
+    available_methods,
+    read_ahead_factor,
+)
+from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     PAGES_SHARE,
     REPETITIONS,
     TABLE_PAGES,
+    Article,
     Choice,
     Count,
+    Experiment,
     MemorySize,
     Option,
     memory_text,
@@ -47,7 +53,6 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Reference, Scenario
 
@@ -95,14 +100,13 @@ def percent(share: float) -> str:
 def scenario_of(conditions: Conditions) -> Scenario:
     """The factors in the order in which they are shown."""
     selection = conditions.selection
-    read_ahead = conditions.read_ahead_kb
     return Scenario(
         (
             Factor("pages", percent(selection.share)),
             Factor("layout", selection.layout),
             Factor("work_mem", conditions.work_mem),
             Factor("I/O method", conditions.io_method),
-            Factor("read-ahead", "unknown" if read_ahead is None else f"{read_ahead} kB"),
+            read_ahead_factor(conditions.read_ahead_kb),
         )
     )
 

@@ -14,12 +14,14 @@ import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
-from lookahead.experiments.experiment import Article, Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import SCAN_SETTINGS
+from lookahead.experiments.experiment import (
     REPETITIONS,
     TABLE_PAGES,
+    Article,
     Choice,
     Count,
+    Experiment,
     MemorySize,
     Option,
     memory_text,
@@ -36,7 +38,6 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import (
     Arm,

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_scan import percent
-from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import SCAN_SETTINGS, available_methods
+from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     REPETITIONS,
     TABLE_PAGES,
     Count,
+    Experiment,
     Option,
 )
 from lookahead.experiments.page_table import (
@@ -29,7 +29,6 @@ from lookahead.experiments.page_table import (
     select_value,
 )
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import SCAN_SETTINGS
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import (
     Factor,

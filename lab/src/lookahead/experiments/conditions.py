@@ -1,10 +1,121 @@
-"""The I/O methods and the read-aheads of the disk that an experiment measures under here."""
+"""What experiments measure under and on: the server's settings, I/O methods, read-aheads of the
+disk; and what all their tables have in common.
+"""
 
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
+import psycopg
+
+from lookahead.account import acting_as_owner
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.runner import Run
+from lookahead.measurements import Factor, Table
+
+BLOCK_BYTES = 8192
+_READ_BYTES = 1 << 20
+
+# What estimates of a run's time go by: a stop, empty caches, a start on a virtual machine with two
+# processors.
+COLD_RESTART_SECONDS = 1.0
+# Besides the cache size only what keeps other work away from the scan. Depths and I/O settings stay
+# at the server's defaults. Tables are made without WAL, and no checkpoint falls into a sample.
+SCAN_SETTINGS = {
+    "shared_buffers": "256MB",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+    "autovacuum": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "8GB",
+}
+
+
+def fetch_row(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
+    """The first row of a statement that has one."""
+    row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
+    assert row is not None
+    return row
+
+
+def table_facts(connection: psycopg.Connection[Any], name: str, started: float) -> Table:
+    """What the catalog says of a vacuumed table that was begun at `started` (monotonic clock)."""
+    rows, pages, table_bytes, index_bytes = fetch_row(
+        connection,
+        "SELECT reltuples::bigint, relpages, pg_table_size(oid), pg_indexes_size(oid) "
+        f"FROM pg_class WHERE oid = '{name}'::regclass",
+    )
+    seconds = round(time.monotonic() - started, 1)
+    return Table(name, rows, pages, table_bytes, index_bytes, seconds)
+
+
+def checked_facts(
+    connection: psycopg.Connection[Any], name: str, started: float, *, pages: int, rows: int
+) -> Table:
+    """As `table_facts`; LabError unless it has these pages and rows, and all are all-visible."""
+    table = table_facts(connection, name, started)
+    (visible,) = fetch_row(
+        connection, f"SELECT relallvisible FROM pg_class WHERE oid = '{name}'::regclass"
+    )
+    if (table.pages, visible, table.rows) != (pages, pages, rows):
+        raise LabError(
+            f"the table has {table.pages} pages ({visible} all-visible) and {table.rows} rows "
+            f"instead of {pages} pages and {rows} rows",
+            "Does this server have another block size or row layout than 8 kB and 64 bit?",
+        )
+    return table
+
+
+def relation_path(connection: psycopg.Connection[Any], relation: str) -> str:
+    """The file of a table or an index, in the data directory."""
+    (path,) = fetch_row(connection, f"SELECT pg_relation_filepath('{relation}')")
+    return str(path)
+
+
+@contextmanager
+def table_session(
+    run: Run, settings: Mapping[str, str], relations: Sequence[str]
+) -> Iterator[psycopg.Connection[Any]]:
+    """A session that makes these tables and indexes, on a server started with `settings`.
+
+    Afterwards they were read from the device once, and the server runs.
+    """
+    run.server.start(settings)
+    with run.server.connect() as connection:
+        run.record_settings(connection)
+        connection.execute("SET maintenance_work_mem = '256MB'")
+        yield connection
+    run.server.cold_restart()
+    with run.server.connect() as connection:
+        touch_device(connection, run.server.data_directory, relations)
+
+
+def touch_device(
+    connection: psycopg.Connection[Any], data_directory: Path, relations: Sequence[str]
+) -> None:
+    """Read tables and indexes from the device once, all of them.
+
+    Caches beyond this machine's reach (of a hypervisor, a disk array) then know every page, and
+    the arm that meets a page first is not at a disadvantage.
+    """
+    for relation in relations:
+        path = data_directory / relation_path(connection, relation)
+        with acting_as_owner(data_directory):
+            # Segments of 1 GB: the file itself, then .1, .2 ...
+            for segment in sorted(path.parent.glob(f"{path.name}*")):
+                with segment.open("rb", buffering=0) as file:
+                    while file.read(_READ_BYTES):
+                        pass
+
+
+def read_ahead_factor(size_kb: int | None) -> Factor:
+    """The read-ahead of the disk as a factor; None is unknown."""
+    return Factor("read-ahead", "unknown" if size_kb is None else f"{size_kb} kB")
 
 
 def available_methods(run: Run, methods: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,20 +1,215 @@
 """What an experiment is: its options and sizes, what it needs, how it measures.
 
+An option is a value that a run can be asked for, named like the field of what the experiment wants.
+Each kind of value is written in one way: a list as "a,b", a size with its unit, a share in percent.
 Each experiment declares one frozen dataclass of what it wants, with a field for each of its
 options, and one `Experiment`. Commands, help and lists of experiments come from these
 (commands/run.py), those of lookahead itself and those of other packages.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lookahead.experiments.options import Count, Flag, Number, Option
+from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.experiments.runner import Run, RunRequest, Size, open_run
 from lookahead.results import OptionValue, Parameters
 from lookahead.terminal import Terminal
+
+IO_METHODS = ("worker", "sync", "io_uring")
+MAX_PAGES = 10_000_000
+_MAX_REPETITIONS = 1000
+# The largest value of work_mem and maintenance_work_mem, in kB.
+_MAX_MEMORY_KB = 2**31 - 1
+_UNITS_KB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
+
+
+class Kind(ABC):
+    """How a value is written; `metavar` stands for it in the help."""
+
+    metavar: str
+
+    @abstractmethod
+    def parse(self, text: str) -> Any:
+        """The value; ValueError says what is wrong with the text."""
+
+    def show(self, value: Any) -> str:
+        """The value as it is written."""
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Count(Kind):
+    """A whole number from `least` to `most`."""
+
+    least: int
+    most: int
+    metavar: str = "N"
+
+    def parse(self, text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a whole number") from None
+        if not self.least <= number <= self.most:
+            raise ValueError(f"{number} is not in the range {self.least} to {self.most}")
+        return number
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """A number above 0 and up to `most`."""
+
+    most: float
+    metavar: str = "FACTOR"
+
+    def parse(self, text: str) -> float:
+        number = _float(text)
+        if not 0.0 < number <= self.most:
+            raise ValueError(f"{text!r} is not a number above 0 and up to {self.most:g}")
+        return number
+
+    def show(self, value: Any) -> str:
+        return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class Percent(Kind):
+    """A share in percent, above 0 and up to 100; the value is 0..1."""
+
+    metavar: str = "PERCENT"
+
+    def parse(self, text: str) -> float:
+        number = _float(text)
+        if not 0.0 < number <= 100.0:
+            raise ValueError(f"{text!r} is not a percentage above 0 and up to 100")
+        return round(number / 100, 9)
+
+    def show(self, value: Any) -> str:
+        return f"{value * 100:g}"
+
+
+@dataclass(frozen=True)
+class MemorySize(Kind):
+    """A size with its unit as PostgreSQL writes it, such as 4MB; the value is in kB."""
+
+    least_kb: int = 1
+    most_kb: int = _MAX_MEMORY_KB
+    metavar: str = "SIZE"
+
+    def parse(self, text: str) -> int:
+        number, unit = text[:-2], text[-2:]
+        if unit not in _UNITS_KB or not (number.isascii() and number.isdecimal()):
+            raise ValueError(f"{text!r} is not a size such as 4MB or 512kB")
+        # Digits beyond any size are a number of another length for Python, and slow to convert.
+        size_kb = int(number) * _UNITS_KB[unit] if len(number) < 20 else self.most_kb + 1
+        if not self.least_kb <= size_kb <= self.most_kb:
+            limits = f"{memory_text(self.least_kb)} to {memory_text(self.most_kb)}"
+            raise ValueError(f"{text!r} is not in the range {limits}")
+        return size_kb
+
+    def show(self, value: Any) -> str:
+        return memory_text(value)
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of some names."""
+
+    names: tuple[str, ...]
+    metavar: str = "NAME"
+
+    def parse(self, text: str) -> str:
+        if text not in self.names:
+            known = ", ".join(map(repr, self.names))
+            raise ValueError(f"{text!r} is not one of {known}")
+        return text
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """Given or not; takes no value."""
+
+    metavar: str = ""
+
+    def parse(self, text: str) -> bool:
+        raise ValueError("it takes no value")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a run can be asked for: `name` is a field of what the experiment wants.
+
+    With `is_list` the value is a tuple, of each item once; with `may_be_none` also an empty one,
+    written as the word "none". `default` says what the values of the sizes do not.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    is_list: bool = False
+    may_be_none: bool = False
+    default: str = ""
+
+    @property
+    def flag(self) -> str:
+        """As it is written on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def show(self, value: Any) -> str:
+        """A value as it is written on the command line."""
+        if not self.is_list:
+            return self.kind.show(value)
+        return ",".join(map(self.kind.show, value)) or "none"
+
+
+def memory_text(size_kb: int) -> str:
+    """A size in kB in its largest whole unit, as PostgreSQL writes it: "4MB", "64kB"."""
+    unit = (
+        next(
+            name for name, kb in reversed(_UNITS_KB.items()) if size_kb % kb == 0 and size_kb >= kb
+        )
+        if size_kb
+        else "kB"
+    )
+    return f"{size_kb // _UNITS_KB[unit]}{unit}"
+
+
+def memory_label(size_kb: int) -> str:
+    """As `memory_text`, with a space, for people: "512 MB"."""
+    text = memory_text(size_kb)
+    return f"{text[:-2]} {text[-2:]}"
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+REPETITIONS = Option("repetitions", Count(1, _MAX_REPETITIONS), "Samples of each arm per scenario.")
+IO_METHOD = Option("io_method", Choice(IO_METHODS), "I/O methods to measure under.", is_list=True)
+TABLE_PAGES = Option("table_pages", Count(1, MAX_PAGES), "Pages of 8 kB that the table has.")
+PAGES_SHARE = Option(
+    "pages_share", Percent(), "Shares of the table's pages that a scan hits.", is_list=True
+)
+
+
+def read_ahead_option(default: str = "as it is") -> Option:
+    """The read-ahead of the disk to measure at."""
+    return Option(
+        "read_ahead",
+        MemorySize(0, MAX_READ_AHEAD_KB),
+        "Change the system's read-ahead of the disk to these during the run, and put it back (root "
+        "only).",
+        is_list=True,
+        default=default,
+    )
+
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -17,7 +17,16 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import arm_of, connect_arm
-from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.conditions import fetch_row, relation_path
+from lookahead.experiments.experiment import (
+    REPETITIONS,
+    Choice,
+    Count,
+    Experiment,
+    MemorySize,
+    Option,
+    memory_label,
+)
 from lookahead.experiments.index_build_keys import (
     INDEX_ROW_BYTES,
     KEYS,
@@ -29,15 +38,7 @@ from lookahead.experiments.index_build_keys import (
     make_table,
     vacuum,
 )
-from lookahead.experiments.index_build_watch import BuildWatch, pages_sha256
-from lookahead.experiments.options import (
-    REPETITIONS,
-    Choice,
-    Count,
-    MemorySize,
-    Option,
-    memory_label,
-)
+from lookahead.experiments.index_build_watch import BuildWatch, count_builds, pages_sha256
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
@@ -69,7 +70,6 @@ _MAX_EXTEND_KB = 64 * 1024  # the setting's own bound
 # average over the keys; measured on a virtual machine with two processors.
 _TABLE_SECONDS_PER_ROW, _BUILD_SECONDS_PER_ROW = 4e-6, 1.5e-6
 _SECONDS_PER_BUILD = 0.15
-_BUILT = "SELECT scans, fallbacks FROM pg_stat_lookahead WHERE feature = 'index_build'"
 
 
 @dataclass(frozen=True)
@@ -206,25 +206,17 @@ class _IndexBuild:
             connection.execute(f"DROP TABLE {PGBENCH_TABLE}")
 
     def _measure_key(
-        self,
-        connection: psycopg.Connection[Any],
-        conditions: list[Conditions],
-        bar: ProgressBar,
+        self, connection: psycopg.Connection[Any], conditions: list[Conditions], bar: ProgressBar
     ) -> None:
-        arms = {arm.name: arm for arm in ARMS}
         for one in conditions:
             self._trials.begin(trial_of(one))
-            for number, name in alternate(list(arms), self._wanted.repetitions):
-                bar.describe(f"{describe(one)}, {name}")
-                self._add(self._sample(connection, one, number, arms[name]))
+            for number, arm in alternate(ARMS, self._wanted.repetitions):
+                bar.describe(f"{describe(one)}, {arm.name}")
+                self._add(self._sample(connection, one, number, arm))
                 bar.advance()
 
     def _sample(
-        self,
-        connection: psycopg.Connection[Any],
-        conditions: Conditions,
-        number: int,
-        arm: Arm,
+        self, connection: psycopg.Connection[Any], conditions: Conditions, number: int, arm: Arm
     ) -> Sample:
         """One build; the index is gone afterwards. `connection` watches it."""
         key = conditions.key
@@ -233,19 +225,9 @@ class _IndexBuild:
         connection.execute("CHECKPOINT")
         with connect_arm(self._server, arm) as builder:
             _configure(builder, conditions)
-            position = _value(builder, "SELECT pg_current_wal_insert_lsn()")
+            (position,) = fetch_row(builder, "SELECT pg_current_wal_insert_lsn()")
             with BuildWatch(connection, builder.info.backend_pid) as watch:
                 time_ms = round(_time(builder, conditions), 3)
-            wal = f"SELECT pg_current_wal_insert_lsn() - '{position}'::pg_lsn"
-            counts = {
-                "wal_bytes": float(_value(builder, wal)),
-                "built_by_us": _count_builds(builder, key, arm),
-                "index_bytes": int(_value(builder, f"SELECT pg_relation_size('{key.index}')")),
-                "allowed_memory_bytes": conditions.memory_kb * 1024,
-                "workers_seen": watch.workers_seen,
-            }
-            if watch.peak_memory_bytes is not None:
-                counts["peak_memory_bytes"] = watch.peak_memory_bytes
             sample = Sample(
                 scenario=conditions.scenario,
                 round=number,
@@ -253,7 +235,7 @@ class _IndexBuild:
                 arm=arm.name,
                 time_ms=time_ms,
                 session_ms=(time_ms,),
-                counts=counts,
+                counts=_counts(builder, conditions, arm, watch, position),
                 phases_ms=watch.phases_ms,
                 sha256=self._pages_sha256(builder, key.index) if number == 0 else None,
             )
@@ -261,7 +243,7 @@ class _IndexBuild:
         return sample
 
     def _pages_sha256(self, connection: psycopg.Connection[Any], relation: str) -> str:
-        path = str(_value(connection, f"SELECT pg_relation_filepath('{relation}')"))
+        path = relation_path(connection, relation)
         with acting_as_owner(self._server.data_directory):
             return pages_sha256(self._server.data_directory / path)
 
@@ -313,28 +295,30 @@ def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> N
         connection.execute(f"SET {name} = '{value}'")
 
 
-def _count_builds(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm) -> int:
-    """How many indexes the session's pg_lookahead has built; LabError unless the arm's own did."""
-    row = connection.execute(_BUILT).fetchone()
-    built, fallbacks = (int(row[0]), row[1]) if row else (0, {})
-    if arm.library == "on" and built == 0:
-        reasons = ", ".join(fallbacks) or "it was not asked"
-        raise LabError(
-            f"our path did not run: the index on {key.title} was left to stock ({reasons})",
-            "docs/limitations.md says which indexes are; leave the key out.",
-        )
-    if arm.library == "off" and built:
-        raise LabError(
-            "pg_lookahead built the index of the stock arm although it is switched off",
-            "This is a bug of pg_lookahead, report it.",
-        )
-    return built
-
-
-def _value(connection: psycopg.Connection[Any], statement: str) -> Any:
-    row = connection.execute(statement).fetchone()
-    assert row is not None
-    return row[0]
+def _counts(
+    connection: psycopg.Connection[Any],
+    conditions: Conditions,
+    arm: Arm,
+    watch: BuildWatch,
+    position: str,
+) -> dict[str, float]:
+    """What is known of a build beside its time; the WAL since `position` is its own."""
+    key = conditions.key
+    wal_bytes, index_bytes = fetch_row(
+        connection,
+        f"SELECT pg_current_wal_insert_lsn() - '{position}'::pg_lsn, "
+        f"pg_relation_size('{key.index}')",
+    )
+    counts = {
+        "wal_bytes": float(wal_bytes),
+        "built_by_us": count_builds(connection, key, arm),
+        "index_bytes": index_bytes,
+        "allowed_memory_bytes": conditions.memory_kb * 1024,
+        "workers_seen": watch.workers_seen,
+    }
+    if watch.peak_memory_bytes is not None:
+        counts["peak_memory_bytes"] = watch.peak_memory_bytes
+    return counts
 
 
 def describe(conditions: Conditions) -> str:

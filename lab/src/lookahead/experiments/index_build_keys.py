@@ -11,7 +11,7 @@ from typing import Any, Literal
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.scan_table import BLOCK_BYTES
+from lookahead.experiments.conditions import BLOCK_BYTES, fetch_row
 from lookahead.measurements import Table
 from lookahead.server import PrivateServer
 
@@ -169,7 +169,7 @@ def make_pgbench_table(
 def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
     """Make every page all-visible; LabError when some are not."""
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
-    pages, visible = _row(
+    pages, visible = fetch_row(
         connection, f"SELECT relpages, relallvisible FROM pg_class WHERE relname = '{table}'"
     )
     if pages != visible:
@@ -178,7 +178,7 @@ def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
 
 def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> Table:
     # Also brings the table into the cache of the operating system.
-    rows, size = _row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
+    rows, size = fetch_row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
     return Table(
         name=table,
         rows=rows,
@@ -187,9 +187,3 @@ def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> T
         index_bytes=0,
         build_seconds=round(time.monotonic() - started, 1),
     )
-
-
-def _row(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
-    assert row is not None
-    return row

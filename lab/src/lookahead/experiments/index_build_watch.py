@@ -16,13 +16,16 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.scan_table import BLOCK_BYTES
+from lookahead.experiments.conditions import BLOCK_BYTES
+from lookahead.experiments.index_build_keys import BuildKey
+from lookahead.measurements import Arm
 
 # Coarse enough to leave the processors to the build, fine enough for the shortest phases shown.
 _INTERVAL_S = 0.02
 _PREFIX = "building index: "
 _MASKED_BYTES = 10
 _READ_BYTES = 128 * BLOCK_BYTES
+_BUILT = "SELECT scans, fallbacks FROM pg_stat_lookahead WHERE feature = 'index_build'"
 _QUERY = """
     SELECT (SELECT phase FROM pg_stat_progress_create_index WHERE pid = %(pid)s),
            ARRAY(SELECT pid FROM pg_stat_activity WHERE leader_pid = %(pid)s)"""
@@ -100,6 +103,24 @@ class BuildWatch:
                 self._peak = max(self._peak, sum(sizes))
         except psycopg.Error as failure:  # raised again in the caller's thread
             self._failure = failure
+
+
+def count_builds(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm) -> int:
+    """How many indexes the session's pg_lookahead has built; LabError unless the arm's own did."""
+    row = connection.execute(_BUILT).fetchone()
+    built, fallbacks = (int(row[0]), row[1]) if row else (0, {})
+    if arm.library == "on" and built == 0:
+        reasons = ", ".join(fallbacks) or "it was not asked"
+        raise LabError(
+            f"our path did not run: the index on {key.title} was left to stock ({reasons})",
+            "docs/limitations.md says which indexes are; leave the key out.",
+        )
+    if arm.library == "off" and built:
+        raise LabError(
+            "pg_lookahead built the index of the stock arm although it is switched off",
+            "This is a bug of pg_lookahead, report it.",
+        )
+    return built
 
 
 def blanked(pages: bytes) -> bytes:

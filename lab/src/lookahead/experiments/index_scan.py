@@ -18,15 +18,22 @@ import psycopg
 
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
-from lookahead.experiments.conditions import ReadAheads, available_methods
-from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import (
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    ReadAheads,
+    available_methods,
+    read_ahead_factor,
+    table_session,
+)
+from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     MAX_PAGES,
     REPETITIONS,
     TABLE_PAGES,
     Count,
+    Experiment,
     Option,
     read_ahead_option,
 )
@@ -39,7 +46,6 @@ from lookahead.experiments.scan_table import (
     choose_statements,
     table_bytes,
 )
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, SCAN_SETTINGS, touch_device
 from lookahead.experiments.trials import Statement, Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
 
@@ -128,18 +134,11 @@ def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> Non
     methods = available_methods(run, wanted.io_method)
     read_aheads, trials = ReadAheads(run, wanted.read_ahead), Trials(run)
     run.terminal.step(f"making a table of {pages:,} pages ({table_bytes(pages) / 1e9:.1f} GB)")
-    run.server.start({"io_method": methods[0]})
-    with run.server.connect() as connection:
-        run.record_settings(connection)
+    with table_session(run, {"io_method": methods[0]}, (TABLE, INDEX)) as connection:
         connection.execute("SET work_mem = '256MB'")
-        connection.execute("SET maintenance_work_mem = '256MB'")
-        table = build_table(connection, pages, seed)
+        trials.add_table(build_table(connection, pages, seed))
         settled = replace(wanted, io_method=methods)
         chosen = list(_choose_trials(connection, settled, read_aheads, added, seed))
-    trials.add_table(table)
-    run.server.cold_restart()
-    with run.server.connect() as connection:
-        touch_device(connection, run.server.data_directory, (TABLE, INDEX))
     trials.measure_all(chosen, wanted.repetitions)
 
 
@@ -202,7 +201,7 @@ def _factors(pattern: Pattern, io_method: str, read_ahead_kb: int | None) -> tup
     return (
         Factor("scan", pattern.label),
         Factor("I/O method", io_method),
-        Factor("read-ahead", "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"),
+        read_ahead_factor(read_ahead_kb),
     )
 
 

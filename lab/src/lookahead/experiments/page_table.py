@@ -22,22 +22,25 @@ from typing import Any, Literal
 import psycopg
 
 from lookahead.errors import ExitStatus, LabError
+from lookahead.experiments.conditions import (
+    BLOCK_BYTES,
+    COLD_RESTART_SECONDS,
+    checked_facts,
+    table_session,
+)
 from lookahead.experiments.runner import Run
-from lookahead.experiments.tables import COLD_RESTART_SECONDS, table_as_meant, touch_device
 from lookahead.experiments.trials import Trials
 from lookahead.measurements import Table
 
 Layout = Literal["uniform", "clustered", "periodic"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
 
-BLOCK_BYTES = 8192
 TABLE = "lookahead_pages"
 HEAP_ORDER_INDEX, RANDOM_ORDER_INDEX = f"{TABLE}_c1", f"{TABLE}_c2"
 # Page header 24; line pointer 4, tuple header 24, three integers 12, a short varlena's length 1
 # and a pad of 32 make 73 bytes, aligned 76: 107 of them fit into 8192 - 24 and a 108th does not.
 ROWS_PER_PAGE, ROW_BYTES, PAD_BYTES = 107, 76, 32
 FILLER, FILLER_VALUES = 1000, 201
-ARTICLE_VALUE = FILLER + 19
 # One megabyte: longer than the gaps that are bridged. Arbitrary.
 CLUSTER_PAGES = 128
 _SHARE_STEPS = 1_000_000
@@ -89,7 +92,7 @@ def build_page_table(
     )
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
     connection.execute("CHECKPOINT")
-    return table_as_meant(connection, TABLE, pages, rows, started)
+    return checked_facts(connection, TABLE, started, pages=pages, rows=rows)
 
 
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:
@@ -175,17 +178,10 @@ def prepare_page_table(
     """
     gigabytes = page_table_bytes(pages) / 1e9
     run.terminal.step(f"making a table of {pages:,} pages ({gigabytes:.1f} GB)")
-    run.server.start(settings)
-    with run.server.connect() as connection:
-        run.record_settings(connection)
-        connection.execute("SET maintenance_work_mem = '256MB'")
+    with table_session(run, settings, (TABLE, HEAP_ORDER_INDEX)) as connection:
         seed = run.document.parameters.seed
         trials.add_table(build_page_table(connection, pages, selections, seed))
-        found = {one.value: _pages_of(connection, one, pages) for one in selections}
-    run.server.cold_restart()
-    with run.server.connect() as connection:
-        touch_device(connection, run.server.data_directory, (TABLE, HEAP_ORDER_INDEX))
-    return found
+        return {one.value: _pages_of(connection, one, pages) for one in selections}
 
 
 def _pages_of(connection: psycopg.Connection[Any], selection: Selection, pages: int) -> list[int]:

@@ -16,23 +16,23 @@ from typing import Any, Literal
 import psycopg
 
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.conditions import available_methods
-from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import (
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    available_methods,
+    table_facts,
+    table_session,
+)
+from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     REPETITIONS,
     Choice,
+    Experiment,
     Number,
     Option,
 )
 from lookahead.experiments.runner import Run, Size
-from lookahead.experiments.tables import (
-    COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
-    table_facts,
-    touch_device,
-)
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Reference, Scenario, Table
 
@@ -151,15 +151,8 @@ def _measure(run: Run, wanted: RangeQueries) -> None:
 
 def _prepare(run: Run, trials: Trials, scale: float, method: str) -> None:
     run.terminal.step(f"making lineitem at scale {scale:g} ({lineitem_bytes(scale) / 1e9:.1f} GB)")
-    run.server.start({"io_method": method})
-    with run.server.connect() as connection:
-        run.record_settings(connection)
-        connection.execute("SET maintenance_work_mem = '256MB'")
-        seed = run.document.parameters.seed
-        trials.add_table(build_lineitem(connection, scale, seed))
-    run.server.cold_restart()
-    with run.server.connect() as connection:
-        touch_device(connection, run.server.data_directory, (LINEITEM, SHIP_DATE_INDEX))
+    with table_session(run, {"io_method": method}, (LINEITEM, SHIP_DATE_INDEX)) as connection:
+        trials.add_table(build_lineitem(connection, scale, run.document.parameters.seed))
 
 
 def trial_of(span: DateRange, scale: float, method: str) -> Trial:

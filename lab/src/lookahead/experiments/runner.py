@@ -1,4 +1,5 @@
-"""What all experiments share: a server, a result file that is always valid, and an orderly end.
+"""What all experiments share: what a run is asked for, a server, a result file that is always
+valid, and an orderly end.
 
     with open_run(request, "index-scan", ...) as run:
         run.server.start()
@@ -36,7 +37,6 @@ from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
     Finding,
-    OptionValue,
     Parameters,
     ResultDocument,
     ResultFile,
@@ -45,18 +45,6 @@ from lookahead.results import (
 )
 from lookahead.server import PrivateServer
 from lookahead.terminal import Terminal
-
-# A load average above this share of the processors disturbs the figures; arbitrary.
-_BUSY_SHARE = 0.5
-# File locations say nothing about the server's behaviour; internal ones cannot be set.
-_SETTINGS_QUERY = """
-    SELECT name, current_setting(name) FROM pg_settings
-    WHERE setting IS DISTINCT FROM boot_val AND context <> 'internal'
-      AND category <> 'File Locations' AND name NOT IN
-          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories',
-           'pg_lookahead.device_profile')
-    ORDER BY name"""
-
 
 Size = Literal["demo", "quick", "full"]
 
@@ -86,6 +74,44 @@ class RunRequest:
     command: tuple[str, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     follows: bool = False
+
+
+def copy_profile(server: PrivateServer, profile: Path) -> str:
+    """Have the server use a copy from its next start on; returns what the profile says.
+
+    The copy lies in the server's folder, where its account can read it. Raises LabError for a file
+    that is no profile.
+    """
+    try:
+        text = profile.read_text(encoding="ascii")
+        found = parse_profiles(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise LabError(
+            f'"{profile}" is no device profile: {reason}',
+            "Name a file that `lookahead probe --profile FILE` has written.",
+            status=ExitStatus.ENVIRONMENT,
+        ) from None
+    copy = server.write_file("device.profile", text)
+    server.configure({"pg_lookahead.device_profile": str(copy)})
+    devices = "; ".join(
+        f"{one.measured_at}, depth {one.depth}, {one.iops:,.0f} reads/s, "
+        f"{one.bandwidth_mb:,.0f} MB/s"
+        for one in found
+    )
+    return f"device profile in use: {devices or 'of no device'}"
+
+
+# A load average above this share of the processors disturbs the figures; arbitrary.
+_BUSY_SHARE = 0.5
+# File locations say nothing about the server's behaviour; internal ones cannot be set.
+_SETTINGS_QUERY = """
+    SELECT name, current_setting(name) FROM pg_settings
+    WHERE setting IS DISTINCT FROM boot_val AND context <> 'internal'
+      AND category <> 'File Locations' AND name NOT IN
+          ('dynamic_library_path', 'extension_control_path', 'unix_socket_directories',
+           'pg_lookahead.device_profile')
+    ORDER BY name"""
 
 
 class Run:
@@ -146,29 +172,6 @@ class Run:
         """Keep the settings in effect that differ from their defaults."""
         rows = connection.execute(_SETTINGS_QUERY).fetchall()
         self.record(settings={name: str(value) for name, value in rows})
-
-
-def run_trials(
-    request: RunRequest,
-    experiment: str,
-    terminal: Terminal,
-    measure: Callable[[Run], None],
-    *,
-    rounds: int,
-    settings: Mapping[str, str],
-    needed_bytes: int,
-    values: Mapping[str, OptionValue],
-) -> Path:
-    """Let `measure` fill the result; returns its path. Raises LabError.
-
-    `settings` are those of every start of the server, `values` those of the experiment's options.
-    """
-    parameters = Parameters(request.size, request.seed, rounds, dict(values))
-    with open_run(
-        request, experiment, parameters, terminal, settings=settings, needed_bytes=needed_bytes
-    ) as run:
-        measure(run)
-        return run.path
 
 
 @contextmanager
@@ -352,29 +355,3 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
 
 def _samples(document: ResultDocument) -> int:
     return len(document.measurements.samples) + len(document.measurements.lookups)
-
-
-def copy_profile(server: PrivateServer, profile: Path) -> str:
-    """Have the server use a copy from its next start on; returns what the profile says.
-
-    The copy lies in the server's folder, where its account can read it. Raises LabError for a file
-    that is no profile.
-    """
-    try:
-        text = profile.read_text(encoding="ascii")
-        found = parse_profiles(text)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LabError(
-            f'"{profile}" is no device profile: {reason}',
-            "Name a file that `lookahead probe --profile FILE` has written.",
-            status=ExitStatus.ENVIRONMENT,
-        ) from None
-    copy = server.write_file("device.profile", text)
-    server.configure({"pg_lookahead.device_profile": str(copy)})
-    devices = "; ".join(
-        f"{one.measured_at}, depth {one.depth}, {one.iops:,.0f} reads/s, "
-        f"{one.bandwidth_mb:,.0f} MB/s"
-        for one in found
-    )
-    return f"device profile in use: {devices or 'of no device'}"

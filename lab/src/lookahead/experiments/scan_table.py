@@ -1,13 +1,13 @@
-"""The table of the index scans, and their statements.
+"""The table of the index scans and the statements that read it.
 
 A range of keys hits random pages, one row on each: the table has R rows per page, all of the same
 width, and the keys of the s-th rows of all P pages are s * P ... (s + 1) * P - 1, dealt to the
 pages in a random order of their own. Any range that stays within one such *layer* touches as many
 distinct pages as it has keys, and neighbours in the index are strangers in the table.
 
-The statements read one row on each page that they touch:
+Statements return one row of each page that they touch:
 
-    random    a range of k within one layer: neighbours in the index are strangers in the table
+    random    a range of k within one layer
     heap      every page of a chosen share, in the order of the table
 
 That in an order of the table's own goes through a partial index, whose predicate stands in the
@@ -22,22 +22,16 @@ from typing import Any, Literal
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.tables import table_as_meant
+from lookahead.experiments.conditions import BLOCK_BYTES, checked_facts, fetch_row
 from lookahead.experiments.trials import Statement
 from lookahead.measurements import Table
 
-BLOCK_BYTES = 8192
 TABLE = "lookahead_scan"
 INDEX = "lookahead_scan_k"
 # Page header 24, line pointer 4, tuple header 24, two integers 8, a long varlena's length 4: a pad
 # of 700 bytes makes tuples of 740 bytes, of which 11 fit into 8192 - 24 and a twelfth does not.
 PAD_BYTES = 700
 ROWS_PER_PAGE = 11
-# The first row of each page: ids count through the table, page by page.
-_FIRST_OF_PAGE = f"id % {ROWS_PER_PAGE} = 0"
-# A statement with LIMIT takes about a millisecond, of which the first wait is most: it takes more
-# samples to see a difference of a few percent. Arbitrary.
-_LIMIT_ROUNDS_FACTOR = 4
 
 
 def table_bytes(pages: int) -> int:
@@ -63,7 +57,7 @@ def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> T
     # and leaves it not all-visible.
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
     connection.execute("CHECKPOINT")
-    return table_as_meant(connection, TABLE, pages, rows, started)
+    return checked_facts(connection, TABLE, started, pages=pages, rows=rows)
 
 
 def _fill_statement(pages: int, seed: int) -> str:
@@ -79,6 +73,13 @@ def _fill_statement(pages: int, seed: int) -> str:
               FROM (SELECT id, id % {ROWS_PER_PAGE} AS layer
                     FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS dealt
               ORDER BY id) AS keyed"""
+
+
+# The first row of each page: ids count through the table, page by page.
+_FIRST_OF_PAGE = f"id % {ROWS_PER_PAGE} = 0"
+# A statement with LIMIT takes about a millisecond, of which the first wait is most: it takes more
+# samples to see a difference of a few percent. Arbitrary.
+_LIMIT_ROUNDS_FACTOR = 4
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,7 @@ def _select(condition: str, order: str) -> str:
 
 
 def _distinct_pages(connection: psycopg.Connection[Any], condition: str) -> int:
-    row = connection.execute(
-        f"SELECT count(DISTINCT (ctid::text::point)[0]) FROM {TABLE} WHERE {condition}"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    (pages,) = fetch_row(
+        connection, f"SELECT count(DISTINCT (ctid::text::point)[0]) FROM {TABLE} WHERE {condition}"
+    )
+    return int(pages)

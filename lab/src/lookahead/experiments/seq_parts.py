@@ -17,11 +17,15 @@ import psycopg
 from lookahead.account import acting_as_owner
 from lookahead.device.raw_read import read_directly
 from lookahead.errors import LabError
-from lookahead.experiments.arms import SEQ_SCAN, arm_of, connect_arm
-from lookahead.experiments.node_evidence import check_node, parse_node
-from lookahead.experiments.options import memory_text
+from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
+from lookahead.experiments.conditions import (
+    BLOCK_BYTES,
+    read_ahead_factor,
+    relation_path,
+    table_facts,
+)
+from lookahead.experiments.experiment import memory_text
 from lookahead.experiments.runner import Run
-from lookahead.experiments.tables import table_facts
 from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
 from lookahead.formats import milliseconds
 from lookahead.measurements import (
@@ -39,7 +43,7 @@ from lookahead.server import PrivateServer
 from lookahead.stats import quantile
 
 WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
-_PAD_BYTES, _ROWS_PER_PAGE, _BLOCK_BYTES = 600, 12, 8192
+_PAD_BYTES, _ROWS_PER_PAGE = 600, 12
 ACCOUNTS = "pgbench_accounts"
 STOCK, OURS = "seq", "ours"
 COPY_TABLE, COPY_STOCK, COPY_OURS = "COPY table", "COPY query, stock", "COPY query, ours"
@@ -74,7 +78,7 @@ ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, sca
 
 def wide_rows(table_kb: int) -> int:
     """How many rows make a table of so many kB."""
-    return max(table_kb * 1024 // _BLOCK_BYTES, 1) * _ROWS_PER_PAGE
+    return max(table_kb * 1024 // BLOCK_BYTES, 1) * _ROWS_PER_PAGE
 
 
 def build_wide_table(connection: psycopg.Connection[Any], table_kb: int) -> Table:
@@ -122,9 +126,7 @@ def scan_limits(run: Run) -> ScanLimits:
     """What the disk takes for the table alone, and a scan that finds it in memory; says so."""
     directory = run.server.data_directory
     with run.server.connect() as connection:
-        row = connection.execute(f"SELECT pg_relation_filepath('{WIDE}')").fetchone()
-    assert row is not None
-    first = directory / str(row[0])
+        first = directory / relation_path(connection, WIDE)
     with acting_as_owner(directory):
         files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
     limits = ScanLimits(files, _device_ms(run, files), _in_memory_ms(run.server))
@@ -158,8 +160,7 @@ def _in_memory_ms(server: PrivateServer) -> float:
 
 def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
-    size = "unknown" if read_ahead_kb is None else f"{read_ahead_kb} kB"
-    scenario = Scenario((Factor("read-ahead", size), Factor("table", memory_text(table_kb))))
+    scenario = Scenario((read_ahead_factor(read_ahead_kb), Factor("table", memory_text(table_kb))))
     references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
         article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000

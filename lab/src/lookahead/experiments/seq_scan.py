@@ -19,12 +19,19 @@ from typing import Literal
 
 from lookahead.comparisons import samples_of
 from lookahead.device.loop_disk import LoopDisk, disk_bytes
-from lookahead.experiments.conditions import ReadAheads
-from lookahead.experiments.experiment import Article, Experiment
-from lookahead.experiments.options import (
+from lookahead.experiments.conditions import (
+    COLD_RESTART_SECONDS,
+    SCAN_SETTINGS,
+    ReadAheads,
+    table_facts,
+    touch_device,
+)
+from lookahead.experiments.experiment import (
     REPETITIONS,
+    Article,
     Choice,
     Count,
+    Experiment,
     Flag,
     MemorySize,
     Option,
@@ -51,12 +58,6 @@ from lookahead.experiments.seq_parts import (
     scan_or_copy,
     scan_trial,
     vacuum_trial,
-)
-from lookahead.experiments.tables import (
-    COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
-    table_facts,
-    touch_device,
 )
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Library, Table

@@ -28,8 +28,7 @@ import psycopg
 
 from lookahead.device.counters import IoSampler
 from lookahead.errors import LabError
-from lookahead.experiments.arms import BITMAP_SCAN, connect_arm
-from lookahead.experiments.node_evidence import check_node, parse_node
+from lookahead.experiments.arms import BITMAP_SCAN, check_node, connect_arm, parse_node
 from lookahead.experiments.runner import Run
 from lookahead.machine import backend_cpu_ms
 from lookahead.measurements import (
@@ -56,7 +55,7 @@ _STOCK_EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
 # by stock's code, so it is never all of them.
 MIN_PREFETCHED_SHARE = 0.9
 
-ArmT = TypeVar("ArmT", bound=str)
+ArmT = TypeVar("ArmT")
 ResultT = TypeVar("ResultT")
 
 Execute = Callable[[psycopg.Connection[Any], str, Arm], tuple[float, NodeEvidence | None]]
@@ -180,10 +179,9 @@ class Trials:
             self._run.server.restart(trial.server)
             self.compare_rows(trial, [arm for arm in trial.arms if arm.name in trial.compared])
         self.begin(trial)
-        arms = {arm.name: arm for arm in trial.arms}
-        for number, name in alternate(list(arms), rounds):
-            bar.describe(f"{trial.scenario.label}: {name}")
-            self._sample(trial, arms[name], number)
+        for number, arm in alternate(trial.arms, rounds):
+            bar.describe(f"{trial.scenario.label}: {arm.name}")
+            self._sample(trial, arm, number)
             bar.advance()
 
     def begin(self, trial: Trial) -> None:

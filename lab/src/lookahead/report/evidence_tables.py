@@ -19,7 +19,7 @@ from lookahead.measurements import (
     Scenario,
 )
 from lookahead.measurements import Table as DataTable
-from lookahead.report.labels import scenario_label, varying_names
+from lookahead.report.sentences import scenario_label, varying_names
 from lookahead.report.tables import Table, columns_of, without_columns
 from lookahead.results import ResultDocument
 

@@ -1,23 +1,24 @@
 """Puts the page together: headline, tables and plots of each result, and the results themselves."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from lookahead.comparisons import median_sample, panels_of, proofs, samples_of, scenarios_of
+from lookahead.foreign_text import printable
 from lookahead.measurements import Comparison, Measurements
-from lookahead.report.environment import embedded, render_sections
 from lookahead.report.evidence_tables import (
     evidence_tables,
     machine_line,
     settings_line,
 )
-from lookahead.report.labels import panel_title, scenario_label, varying_names
-from lookahead.report.phase_plot import phase_plot
-from lookahead.report.ratio_plot import RatioRow, ratio_plot
+from lookahead.report.result_plots import RatioRow, ratio_plot, sample_plot
 from lookahead.report.result_tables import (
     ComparisonGroup,
     comparison_groups,
@@ -25,12 +26,42 @@ from lookahead.report.result_tables import (
     median_tables,
     other_tables,
 )
-from lookahead.report.sample_plot import sample_plot
-from lookahead.report.sentences import sentences, title_of
+from lookahead.report.sentences import (
+    panel_title,
+    scenario_label,
+    sentences,
+    title_of,
+    varying_names,
+)
 from lookahead.report.svg import in_both_widths
 from lookahead.report.tables import Table
-from lookahead.report.timeline_plot import Track, timeline_plot
+from lookahead.report.time_plots import Track, phase_plot, timeline_plot
 from lookahead.results import Finding, ResultDocument, write_atomically
+
+
+def render_sections(template: str, sections: Sequence[object]) -> str:
+    """A page by a template of this package; what is not marked as HTML is escaped.
+
+    So is what is not printable: results can come from anywhere.
+    """
+    environment = Environment(
+        loader=PackageLoader("lookahead.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = (
+        Markup(environment.get_template(name).render()) for name in ("page.css", "page.js")
+    )
+    page = environment.get_template(template)
+    return printable(page.render(sections=sections, style=style, script=script))
+
+
+def embedded(value: dict[str, Any]) -> Markup:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, ensure_ascii=True)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from lookahead.formats import (
     verdict_text,
 )
 from lookahead.measurements import Comparison, LookupSample, Measurements
-from lookahead.report.labels import common_text, panel_title, scenario_label, varying_names
+from lookahead.report.sentences import common_text, panel_title, scenario_label, varying_names
 from lookahead.report.tables import Table, columns_of
 from lookahead.results import ResultDocument
 

@@ -11,6 +11,8 @@ Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 WIDE, NARROW = 1050, 340
 """Widths in pixels in which each plot is drawn: for screens and paper, and for telephones."""
+COLOURS = 8
+"""How many style classes arm-0, arm-1, ... the page has."""
 
 
 @dataclass(frozen=True)

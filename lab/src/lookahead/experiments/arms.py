@@ -1,9 +1,8 @@
-"""The arms of trials: which plan is forced, with which settings, by stock's code or ours; and, by
-EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON), whether it was the plan and the code that was
-meant.
+"""The arms of trials: which plan is forced, by stock's code or ours, and the evidence that it ran.
 
 A plan is chosen by switching the other ones off, never by a hint in the statement: all arms execute
-the same text.
+the same text. EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON) says which plan and whose code it
+was.
 """
 
 from collections.abc import Iterator, Mapping

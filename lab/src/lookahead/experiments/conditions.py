@@ -1,6 +1,4 @@
-"""What experiments measure under and on: the server's settings, I/O methods, read-aheads of the
-disk; and what all their tables have in common.
-"""
+"""What experiments measure under and on: settings, I/O methods, read-aheads, facts of tables."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

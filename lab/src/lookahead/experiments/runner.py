@@ -1,5 +1,4 @@
-"""What all experiments share: what a run is asked for, a server, a result file that is always
-valid, and an orderly end.
+"""What all experiments share: what is asked for, a server, a valid result file, an orderly end.
 
     with open_run(request, "index-scan", ...) as run:
         run.server.start()

@@ -17,9 +17,9 @@ from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run import run
-from lookahead.conninfo import shown_arguments
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
+from lookahead.guarded_connection import shown_arguments
 from lookahead.output import checked_stdout
 from lookahead.terminal import Terminal
 

@@ -1,20 +1,40 @@
-"""Sessions on servers that are not ours, where a name may be a trap.
+"""Sessions on servers that are not ours, where a name may be a trap, and how they are reached.
 
 Whoever may create objects in a schema of the search path can give a name or an operator that we
 use another meaning, and it is executed with the rights of the role that connects. So a session
 of ours searches the server's own schema only; what lies elsewhere is called by its qualified name
-and after its extension was asked whether it belongs to it (extension_member.py). The user's search
-path is in effect during the user's own statement.
+and after its extension was asked whether it belongs to it, never by its name alone. The user's
+search path is in effect during the user's own statement.
+
+Connection strings are shown and kept without what opens a door: only what names the place stays, so
+a secret that a later libpq takes is not kept either. A password that was not quoted as it should be
+(an "@" or "/" in a URL, a space) ends up in other parts, or in what libpq says of it: then nothing
+is shown.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 # Named last, temporary tables hide nothing; functions and operators are never looked up there.
 _OWN_PATH = "pg_catalog, pg_temp"
+_PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
+_HIDDEN = "(a connection string that is not shown)"
+_OPTION = "--dsn"
+# `identity` and `schema` are quoted as SQL wants them.
+_MEMBER = """
+    SELECT member.objid, object.schema
+    FROM pg_catalog.pg_extension extension
+    JOIN pg_catalog.pg_depend member
+      ON member.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
+     AND member.refobjid = extension.oid AND member.deptype = 'e',
+    LATERAL pg_catalog.pg_identify_object(member.classid, member.objid, 0) AS object
+    WHERE extension.extname = %s AND object.type = %s
+      AND object.identity = object.schema || '.' || %s"""
 
 
 class GuardedConnection(psycopg.Connection[Any]):
@@ -58,3 +78,77 @@ def connect_guarded(dsn: str, purpose: str) -> GuardedConnection:
         connection.close()
         raise
     return connection
+
+
+def shown_dsn(dsn: str) -> str:
+    """The place that the string names, again as a connection string."""
+    parts = _parse(dsn)
+    if parts is None:
+        return _HIDDEN
+    place = {name: str(parts[name]) for name in _PLACE if parts.get(name)}
+    return _HIDDEN if _is_doubtful(place) else make_conninfo(**place)
+
+
+def shown_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """A command line whose connection strings are as `shown_dsn` has them."""
+    return tuple(_shown_arguments(arguments))
+
+
+def shown_error(dsn: str, error: psycopg.Error) -> str:
+    """What libpq says of a connection, unless that might quote a part of a password."""
+    return "the reason could quote a password" if shown_dsn(dsn) == _HIDDEN else str(error).strip()
+
+
+def _shown_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    previous = ""
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if previous == _OPTION or _has_secret(argument):
+            yield shown_dsn(argument)
+        elif name == _OPTION and equals:
+            yield f"{_OPTION}={shown_dsn(value)}"
+        else:
+            yield argument
+        previous = argument
+
+
+def _has_secret(argument: str) -> bool:
+    """Whether it is a connection string with more than a place, wherever it stands."""
+    parts = _parse(argument)
+    return parts is not None and not parts.keys() <= set(_PLACE)
+
+
+def _parse(dsn: str) -> dict[str, Any] | None:
+    try:
+        return conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        return None
+
+
+def _is_doubtful(place: dict[str, str]) -> bool:
+    """Whether a value looks like a part of a URL or of another string."""
+    if not place.get("port", "").replace(",", "").isdecimal() and "port" in place:
+        return True
+    return any(mark in value for value in place.values() for mark in ("@", "=", "://"))
+
+
+@dataclass(frozen=True)
+class Member:
+    """An object of an extension; `schema` is ready to stand in a statement with parameters."""
+
+    oid: int
+    schema: str
+
+
+def find_member(
+    connection: psycopg.Connection[Any],
+    extension: str,
+    kind: Literal["function", "view"],
+    identity: str,
+) -> Member | None:
+    """The extension's object with this identity, without its schema; None where there is none.
+
+    A function's has the qualified types of its arguments, such as "name(pg_catalog.regclass)".
+    """
+    row = connection.execute(_MEMBER, (extension, kind, identity)).fetchone()
+    return Member(row[0], row[1].replace("%", "%%")) if row else None

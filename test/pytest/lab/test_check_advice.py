@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from lookahead.check.advice import Advice, Verdict, advise
-from lookahead.check.display import advice_lines, size_text
-from lookahead.check.scan_pages import INDEX_ROWS
-from lookahead.check.table_facts import Column, Facts, Index, Memory, Relation
+from lookahead.check.advice import Advice, Verdict, advice_lines, advise, size_text
+from lookahead.check.facts import Column, Facts, Index, Memory, Relation
+from lookahead.check.plan_tree import INDEX_ROWS
 
 _MB = 2**20
 _MEMORY = Memory(shared_buffers=128 * _MB, effective_cache_size=4096 * _MB)

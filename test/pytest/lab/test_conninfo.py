@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lab.outcome import run_command
-from lookahead.conninfo import shown_arguments, shown_dsn
 from lookahead.device.probe.probe_data import ProbeDocument, parse_probe
 from lookahead.errors import ExitStatus
+from lookahead.guarded_connection import shown_arguments, shown_dsn
 from lookahead.results import encode
 
 _SECRET = "hunter2"

@@ -19,7 +19,6 @@ from waiting import wait_until
 from lab import small_probe
 from lab.needs import needs_fio
 from lab.outcome import Outcome, run_command
-from lookahead.conninfo import shown_dsn
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice, DeviceId, device_of
 from lookahead.device.probe import campaign, fio
@@ -37,6 +36,7 @@ from lookahead.device.profile import format_profiles, parse_profiles
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
+from lookahead.guarded_connection import shown_dsn
 
 _SMALL = ("--size", "64MB", "--time", "2", "--rate", "0", "--force")
 _SIZE = 64 * 2**20

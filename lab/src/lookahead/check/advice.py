@@ -5,15 +5,16 @@ operating system does not foresee. What gained nothing when it was measured (doc
 is told so: tables in memory, sequential scans, scans of consecutive pages, few pages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
+from lookahead.check.facts import Facts, Name, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
-from lookahead.check.table_facts import Facts, Name, Place, Relation
+from lookahead.foreign_text import one_line
 
 Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
 
@@ -24,6 +25,11 @@ _WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
 _MOST_PAGES = 0.75
 # What is read ahead is worth a verdict if it is at least that share of all that is read.
 _WORTH_SHARE = 0.1
+_PLACES = {
+    "shared buffers": "fits into shared buffers",
+    "OS cache": "larger than shared buffers, fits into effective_cache_size",
+    "disk": "larger than effective_cache_size",
+}
 
 
 @dataclass(frozen=True)
@@ -186,3 +192,58 @@ def _conclude_no_gain(attached: list[NodeAdvice]) -> tuple[Verdict, str]:
         return "no", "it would not help now: what it reads is in shared buffers"
     largest = max(attached, key=lambda node: node.most_pages or 0)
     return "little", f"it would change little: {largest.no_gain}"
+
+
+def advice_lines(advice: Advice) -> Iterator[str]:
+    """Each scan with what would be done, then the conclusion."""
+    for node in advice.nodes:
+        using = f" using {one_line(node.index)}" if node.index else ""
+        on = f" on {one_line(node.relation)}" if node.relation else ""
+        yield f"{node.node_type}{using}{on}"
+        yield f"  {_treatment(node)}"
+        if node.table is not None and node.place is not None:
+            size = size_text(node.table.size_bytes)
+            yield f"  table: {size}, {_PLACES[node.place]}{_cached(node)}"
+    if not advice.nodes:
+        yield "The plan reads no table."
+    yield f"conclusion: {advice.conclusion}"
+
+
+def _treatment(node: NodeAdvice) -> str:
+    pages = _pages(node)
+    if not node.attached:
+        left = f"left to PostgreSQL: {node.reason}"
+        return f"{left}; {pages}" if pages else left
+    would = f"would read ahead: {pages or 'an unknown number of pages'}"
+    return f"{would}; no gain: {node.no_gain}" if node.no_gain else would
+
+
+def _pages(node: NodeAdvice) -> str:
+    if node.table is None or node.least_pages is None:
+        return ""
+    of = f"{node.table.pages:,} table pages"
+    if node.estimated_pages is not None:
+        if node.estimated_pages > node.table.pages:
+            return f"about {node.estimated_pages:,} reads of {of}, of some more than one"
+        return f"about {node.estimated_pages:,} of {of}"
+    if node.most_pages is None:
+        return f"don't know how many of {of}: at least {node.least_pages:,}"
+    if node.least_pages == 0:
+        return f"at most {node.most_pages:,} of {of}"
+    return f"don't know how many of {of}: {node.least_pages:,} to {node.most_pages:,}"
+
+
+def _cached(node: NodeAdvice) -> str:
+    if node.table is None or node.table.cached_bytes is None:
+        return ""
+    return f"; {size_text(node.table.cached_bytes)} of it are there now"
+
+
+def size_text(size: int) -> str:
+    """Such as "12 MB"."""
+    value = float(size)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TB"

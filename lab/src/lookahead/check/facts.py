@@ -1,14 +1,28 @@
-"""Asks the catalogs for what advice needs to know about the tables of a plan."""
+"""What the server says of the tables that a plan reads: its catalogs and its planner.
+
+EXPLAIN shows the rows that pass a filter, not those that an index finds before. But each row that
+is found costs `cpu_tuple_cost` (cost_index() in costsize.c), so the statement is planned twice
+more, with that setting a little apart: the difference of a node's two costs, divided by that of the
+settings, is the number of rows. All costs are multiplied by a large number before, since EXPLAIN
+rounds them to hundredths; plans are chosen by ratios of costs, so they stay the same. Where they do
+not, nothing is said.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import psycopg
 
-from lookahead.check.extension_member import find_member
-from lookahead.check.plan_tree import Participation, plan_nodes, table_of
-from lookahead.check.table_facts import Column, Facts, Index, Memory, Name, Relation
+from lookahead.check.plan_tree import INDEX_ROWS, Participation, plan_nodes, table_of
+from lookahead.check.statement import explain
+from lookahead.guarded_connection import GuardedConnection, find_member
 
+Place = Literal["shared buffers", "OS cache", "disk"]
+Name = tuple[str, str]
+
+# Of a table; the rest is what others have read since.
+_CACHED_SHARE = 0.95
 _BLOCK_BYTES = 8192
 _MEMORY = """
     SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
@@ -48,6 +62,85 @@ _CACHED = """
       AND reldatabase = (SELECT oid FROM pg_catalog.pg_database
                          WHERE datname = pg_catalog.current_database())
     GROUP BY relfilenode"""
+_SCALE = 1e6
+# Small enough for the choice between plans, large enough for the rounding.
+_APART = 1e-4
+_TUPLE_COST = "cpu_tuple_cost"
+_COSTS = (
+    _TUPLE_COST,
+    "cpu_index_tuple_cost",
+    "cpu_operator_cost",
+    "parallel_setup_cost",
+    "parallel_tuple_cost",
+    "random_page_cost",
+    "seq_page_cost",
+)
+_SHAPE = ("Node Type", "Parent Relationship", "Alias", "Index Name", "Plan Rows", "Filter")
+_INDEX_SCANS = ("Index Scan", "Index Only Scan")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table; sizes in bytes. `cached_bytes` is None where pg_buffercache cannot be asked."""
+
+    pages: int
+    rows: float
+    all_visible_pages: int
+    size_bytes: int
+    cached_bytes: int | None
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether it is known to be in shared buffers at the moment."""
+        whole = self.pages * _BLOCK_BYTES
+        return self.cached_bytes is not None and self.cached_bytes >= whole * _CACHED_SHARE
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index: its columns, of the table or its own (expressions), and its access method."""
+
+    access_method: str
+    columns: tuple["Column", ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Statistics of a column; None without them. `distinct` is the number of its values."""
+
+    name: str
+    correlation: float | None
+    distinct: float | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the server's settings say of memory, in bytes."""
+
+    shared_buffers: int
+    effective_cache_size: int
+
+    @property
+    def buffers(self) -> int:
+        """Pages that shared buffers hold."""
+        return self.shared_buffers // _BLOCK_BYTES
+
+    def place_of(self, relation: Relation) -> Place:
+        """The fastest place that the table as a whole fits into."""
+        if relation.size_bytes <= self.shared_buffers:
+            return "shared buffers"
+        return "OS cache" if relation.size_bytes <= self.effective_cache_size else "disk"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Tables and indexes by (schema, name); columns of tables by name within these."""
+
+    memory: Memory
+    relations: Mapping[Name, Relation]
+    indexes: Mapping[Name, Index] = field(default_factory=dict)
+    columns: Mapping[Name, Mapping[str, Column]] = field(default_factory=dict)
+    participation: Participation = field(default_factory=Participation)
 
 
 def collect_facts(connection: psycopg.Connection[Any], plan: Mapping[str, Any]) -> Facts:
@@ -125,3 +218,52 @@ def _cached_bytes(
     except psycopg.errors.InsufficientPrivilege:
         return None
     return {filenode: count * _BLOCK_BYTES for filenode, count in rows}
+
+
+def add_index_rows(
+    connection: GuardedConnection, statement: str, plans: list[dict[str, Any]]
+) -> None:
+    """Write `INDEX_ROWS` into the filtered index scans of the plans, where it can be found out.
+
+    The last thing to do in the caller's transaction: its costs are no longer the user's.
+    """
+    shown = [node for plan in plans for node in plan_nodes(plan)]
+    if not any(_is_filtered(node) for node in shown):
+        return
+    costs = {name: _setting(connection, name) * _SCALE for name in _COSTS}
+    step = costs[_TUPLE_COST] * _APART
+    if step <= 0:
+        return
+    base = _plan_with(connection, statement, costs)
+    dearer = _plan_with(connection, statement, {**costs, _TUPLE_COST: costs[_TUPLE_COST] + step})
+    if not _shapes(shown) == _shapes(base) == _shapes(dearer):
+        return
+    for node, cheap, dear in zip(shown, base, dearer, strict=True):
+        if _is_filtered(node):
+            node[INDEX_ROWS] = max(
+                (dear["Total Cost"] - cheap["Total Cost"]) / step, float(node["Plan Rows"])
+            )
+
+
+def _is_filtered(node: Mapping[str, Any]) -> bool:
+    # The cost of a filter with a subplan contains the rows of that, too.
+    return node["Node Type"] in _INDEX_SCANS and "Filter" in node and "Plans" not in node
+
+
+def _plan_with(
+    connection: GuardedConnection, statement: str, costs: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    for name, value in costs.items():
+        connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, repr(value)))
+    documents = explain(connection, statement, "VERBOSE")
+    return [node for document in documents for node in plan_nodes(document["Plan"])]
+
+
+def _setting(connection: psycopg.Connection[Any], name: str) -> float:
+    row = connection.execute("SELECT pg_catalog.current_setting(%s)", (name,)).fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+def _shapes(nodes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [tuple(node.get(key) for key in _SHAPE) for node in nodes]

@@ -2,7 +2,7 @@
 
 First both arms send all their rows within one snapshot, and the rows are compared by hash; then
 pairs of EXPLAIN ANALYZE are timed on the server. Always in read-only transactions that are rolled
-back, which does not undo what a function does beside tables: volatility.py says which could.
+back, which does not undo what a function does beside tables: statement.py finds those that could.
 
 A time limit holds for all executions together: each gets what is left of it as its
 statement_timeout. The pairs that were finished by then are the measurement.
@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
 from time import monotonic
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from lookahead.check.statement import StatementCancelled, explain, explained_err
 from lookahead.check.target import Target
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.trials import alternate
+from lookahead.formats import milliseconds
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
@@ -274,3 +276,50 @@ def _sample(connection: GuardedConnection, statement: str, pair: int, arm: Arm) 
 
 def _choose(connection: GuardedConnection, arm: Arm) -> None:
     connection.execute(f"SET LOCAL pg_lookahead.enabled = {'on' if arm == 'lookahead' else 'off'}")
+
+
+def measurement_lines(measurement: Measurement) -> Iterator[str]:
+    """Times, ratio, what was read and executed, and the comparison of rows."""
+    off, on = (
+        [item for item in measurement.samples if item.arm == arm] for arm in ("stock", "lookahead")
+    )
+    times = [median(item.execution_ms for item in samples) for samples in (off, on)]
+    yield (
+        f"measured:   off {milliseconds(times[0])}, on {milliseconds(times[1])}: "
+        f"{_difference(measurement.estimate)}"
+    )
+    yield f"pages:      {_pages_read(off, on)}"
+    yield f"caches:     {measurement.caches}"
+    yield (
+        f"executed:   {measurement.executions} times in {measurement.elapsed_s:.1f} s, read-only, "
+        "rolled back; what functions do beside tables is not undone"
+    )
+    if measurement.estimate.pairs < measurement.wanted_pairs:
+        yield (
+            f"            the time limit of {measurement.time_limit_s:g} s left time for "
+            f"{measurement.estimate.pairs} of {measurement.wanted_pairs} pairs"
+        )
+    order = "in the same order" if measurement.same_order else "in another order"
+    yield f"rows:       {measurement.rows:,}, the same with the library on and off, {order}"
+
+
+def _pages_read(off: list[CheckSample], on: list[CheckSample]) -> str:
+    read = [round(median(item.shared_read_blocks for item in samples)) for samples in (off, on)]
+    if not any(read):
+        return "none read, all were in shared buffers: there was nothing to read ahead (see --cold)"
+    return f"{read[0]:,} read with the library off, {read[1]:,} with it on, indexes included"
+
+
+def _difference(estimate: RatioEstimate) -> str:
+    """Such as "3.3 times faster (2.6 to 4.1, 3 pairs)"; no interval of one or two pairs."""
+    pairs = f"{estimate.pairs} pair{'s' if estimate.pairs > 1 else ''}"
+    if estimate.verdict == "too few pairs":
+        return f"ratio {estimate.ratio:.2f} ({pairs}: too few to tell)"
+    low, ratio, high = estimate.low, estimate.ratio, estimate.high
+    if estimate.verdict == "slower":
+        low, ratio, high = 1 / high, 1 / ratio, 1 / low
+    rough = ", a rough interval" if estimate.is_rough else ""
+    interval = f"({low:.2f} to {high:.2f}, {pairs}{rough})"
+    if estimate.verdict == "no difference":
+        return f"no difference, ratio {ratio:.2f} {interval}"
+    return f"{ratio:.2f} times {estimate.verdict} {interval}"

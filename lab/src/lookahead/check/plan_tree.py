@@ -8,11 +8,14 @@ as for a merge join that may end early, the range is wide.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lookahead.check.page_ranges import Range
 
 Node = Mapping[str, Any]
+NodeT = TypeVar("NodeT", bound=Node)
+# Rows that the index has found, before the node's filter: facts.py adds it to the plan.
+INDEX_ROWS = "Index Rows"
 _ONCE = Range(1.0, 1.0)
 _ANY_SHARE = Range(0.0, 1.0)
 # They read all of their input before they return a row.
@@ -82,7 +85,7 @@ def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node,
                 waiting.append((child, _child(node, child, execution, participation)))
 
 
-def plan_nodes(plan: Node) -> Iterator[Node]:
+def plan_nodes(plan: NodeT) -> Iterator[NodeT]:
     """The node and all below it, in the order that EXPLAIN shows them."""
     waiting = [plan]  # no recursion: a statement chooses how deep its plan is
     while waiting:

@@ -1,10 +1,14 @@
-"""How many pages of its table each scan of a plan reads when nothing is cached. Pure."""
+"""How many pages of its table each scan of a plan reads when nothing is cached. Pure.
 
-from collections.abc import Mapping
+The conditions that EXPLAIN (VERBOSE) prints say which columns are looked up, by how many values.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookahead.check.conditions import columns_in, values_in_lists
+from lookahead.check.facts import Column, Facts, Name, Relation
 from lookahead.check.page_ranges import (
     Layout,
     Range,
@@ -16,11 +20,8 @@ from lookahead.check.page_ranges import (
     union,
     with_repeated_reads,
 )
-from lookahead.check.plan_tree import Execution, Node, own_rows
-from lookahead.check.table_facts import Column, Facts, Name, Relation
+from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes
 
-# Rows that the index has found, before the node's filter: index_rows.py adds it to the plan.
-INDEX_ROWS = "Index Rows"
 _INFINITE = float("inf")
 _MANY = 1e18
 _CONDITIONS = ("Index Cond", "Filter")
@@ -37,6 +38,12 @@ _READ_AHEAD_PAGES = 15
 _NEW_PAGES = 64
 # An access method whose entries stand for groups of pages.
 _PAGE_GROUPS = "brin"
+_NAME = r'(?:"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$]*))'
+_COLUMN = re.compile(rf"(?<![\w\"]){_NAME}\.{_NAME}")
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
+_LIST = re.compile(r"= ANY \(")
+_ELEMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
 
 
 @dataclass(frozen=True)
@@ -219,11 +226,26 @@ def hidden_share(relation: Relation) -> Range:
 
 def _chooses(outer: Mapping[str, Any] | None, column: tuple[str, str]) -> bool:
     """Whether a condition below the node is on this very column."""
-    waiting = [outer] if outer else []
-    while waiting:
-        node = waiting.pop()
-        for key in _CONDITIONS:
-            if column in columns_in(str(node.get(key, ""))):
-                return True
-        waiting.extend(node.get("Plans", ()))
-    return False
+    return outer is not None and any(
+        column in columns_in(str(node.get(key, "")))
+        for node in plan_nodes(outer)
+        for key in _CONDITIONS
+    )
+
+
+def columns_in(condition: str) -> Iterator[tuple[str, str]]:
+    """(alias, column) of each column; literals are passed over."""
+    for match in _COLUMN.finditer(_LITERAL.sub("''", condition)):
+        alias, column = (match[1] or match[2]), (match[3] or match[4])
+        yield alias.replace('""', '"'), column.replace('""', '"')
+
+
+def values_in_lists(condition: str) -> int | None:
+    """By how many values `= ANY` looks rows up: 1 without it, None when that is not to be seen."""
+    lists = _ARRAY.findall(condition)
+    if len(lists) != len(_LIST.findall(condition)):
+        return None
+    number = 1
+    for text in lists:
+        number *= max(1, len(set(_ELEMENT.findall(text))))
+    return number

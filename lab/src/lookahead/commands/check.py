@@ -10,16 +10,12 @@ from typing import Any
 import click
 import psycopg
 
-from lookahead.check.advice import Advice, advise
-from lookahead.check.coldness import cold_maker
-from lookahead.check.display import advice_lines, measurement_lines
-from lookahead.check.facts import collect_facts
-from lookahead.check.index_rows import add_index_rows
-from lookahead.check.measure import Measurement, MeasurePlan, measure
+from lookahead.check.advice import Advice, advice_lines, advise
+from lookahead.check.facts import add_index_rows, collect_facts
+from lookahead.check.measure import Measurement, MeasurePlan, measure, measurement_lines
 from lookahead.check.plan_tree import plan_nodes
-from lookahead.check.statement import explain, read_only
-from lookahead.check.target import Target, connection_lost, open_target
-from lookahead.check.volatility import volatile_functions
+from lookahead.check.statement import explain, read_only, volatile_functions
+from lookahead.check.target import Target, cold_maker, connection_lost, open_target
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import library_option, pg_config_option, seed_option
 from lookahead.errors import ExitStatus, LabError

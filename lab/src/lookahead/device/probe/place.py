@@ -12,12 +12,11 @@ from typing import Any
 
 import psycopg
 
-from lookahead.conninfo import shown_error
 from lookahead.device.block_device import find_block_device
 from lookahead.device.counters import parse_diskstats
 from lookahead.errors import ExitStatus, LabError
 from lookahead.foreign_text import require_text
-from lookahead.guarded_connection import connect_guarded
+from lookahead.guarded_connection import connect_guarded, shown_error
 
 # Of the time in which the device has any request; more than a quiet server's checkpointer.
 MAX_BUSY_PERCENT = 20.0

@@ -8,9 +8,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.conninfo import shown_arguments
 from lookahead.device.probe.fio import Kind
 from lookahead.device.profile import DeviceProfile
+from lookahead.guarded_connection import shown_arguments
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.results import Finding, parse_document
 

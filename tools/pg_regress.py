@@ -10,7 +10,7 @@ from lookahead.account import Account
 from lookahead.errors import LabError
 from lookahead.installation import Installation
 from lookahead.server import PrivateServer
-from lookahead.server_settings import neutral_environment
+from lookahead.server_folder import neutral_environment
 
 _DRIVERS = {
     "regress": "src/test/regress/pg_regress",

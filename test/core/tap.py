@@ -29,7 +29,7 @@ from suites import compile_libraries
 
 from lookahead.account import Account, find_account
 from lookahead.errors import LabError, last_lines
-from lookahead.server_settings import neutral_environment
+from lookahead.server_folder import neutral_environment
 
 _TIMEOUT_SECONDS = 1800.0  # of one file; arbitrary, the longest runs core's whole suite
 # What core's tests wait for a condition, by default 180: two files run at once, and others beside.

@@ -20,8 +20,7 @@ from lookahead.commands.run import run
 from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError
 from lookahead.guarded_connection import shown_arguments
-from lookahead.output import checked_stdout
-from lookahead.terminal import Terminal
+from lookahead.terminal import Terminal, checked_stdout
 
 PROGRAM = "lookahead"
 

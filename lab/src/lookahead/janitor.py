@@ -1,23 +1,40 @@
-"""Ends a private server and removes its folder when the process that made it is gone.
+"""Cleans up after the lab, however it ends: servers, loop disks, the read-ahead of disks.
 
-One janitor process accompanies each private server. It waits for the end of a pipe that only its
-maker holds open; the kernel closes the pipe however the maker ends, kill -9 included. Then the
-janitor ends what still runs in the server's folder and removes the folder. In the orderly case the
-maker has stopped the server before, and the janitor only removes.
+One janitor process accompanies each private server, loop disk and changed read-ahead. It waits for
+the end of a pipe that only its maker holds open; the kernel closes the pipe however the maker ends,
+kill -9 included. In the orderly case the maker closes it.
+
+- Of a server it ends what still runs in its folder, and removes the folder. In the orderly case the
+  maker has stopped the server before.
+- A loop disk it takes apart. A server on the disk has a janitor of its own, which may still be
+  ending it: unmounting is tried again until then.
+- A read-ahead it puts back. A value that is not the one its maker had set is somebody else's, and
+  stays.
 
 The file is also run as a program, by a bare interpreter: it may import the standard library only.
 
-    janitor.py keep|remove BINDIR FOLDER [SOCKET_FOLDER]
+    janitor.py server keep|remove BINDIR FOLDER [SOCKET_FOLDER]
+    janitor.py loop-disk FOLDER
+    janitor.py read-ahead SETTING CHANGED ORIGINAL JOURNAL
+
+Shared memory is not its business: a server that shuts down removes its segments, and one that
+starts on the same data directory removes those of its predecessor. After a kill without another
+start they would stay until the machine restarts, so whoever kills one removes its `Leftovers`.
 """
 
-import contextlib
+import ctypes
 import os
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 # How long a server may take to end by itself, in seconds: SIGQUIT ends it without a checkpoint,
 # after 5 s the postmaster kills its children; twice that is arbitrary.
@@ -26,6 +43,11 @@ LONGEST_END_SECONDS = 2 * _GRACE_SECONDS
 _POLL_SECONDS = 0.02
 _STATUS_BYTES = 8192  # eight short lines and two paths
 _SERVER_PROGRAMS = ("postgres", "initdb")
+_REMOVE = 0  # IPC_RMID
+# The names within a loop disk's folder.
+SERVED_FILE, DISK = "served", "disk"
+# A server that must be ended by force takes `LONGEST_END_SECONDS`.
+_PATIENCE_SECONDS = 60.0
 
 
 def processes_in(folder: Path, bindir: Path) -> list[int]:
@@ -56,7 +78,7 @@ def _belongs(entry: Path, folder: Path, bindir: Path) -> bool:
 
 def send(process: int, number: signal.Signals) -> None:
     """Send a signal; a process that is already gone is no error."""
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.kill(process, number)
 
 
@@ -112,19 +134,155 @@ def wait_until_none(folder: Path, bindir: Path, timeout_seconds: float) -> bool:
     return True
 
 
-def main(arguments: list[str]) -> int:
-    """Wait for the end of standard input, then end the processes and remove the folders."""
-    keep, bindir, folder = arguments[0] == "keep", Path(arguments[1]), Path(arguments[2])
-    sys.stdin.buffer.read()
+@dataclass(frozen=True)
+class Leftovers:
+    """Segments that running processes have mapped: System V ids, and files of POSIX memory."""
+
+    segments: frozenset[int] = frozenset()
+    files: frozenset[Path] = frozenset()
+
+    @classmethod
+    def of(cls, processes: list[int]) -> Self:
+        """What the given server processes have mapped now."""
+        segments: set[int] = set()
+        files: set[Path] = set()
+        for process in processes:
+            for line in _maps(process):
+                # address, mode, offset, device, inode, path; the inode of a System V segment
+                # is its id
+                *_, inode, path = line.split(maxsplit=5)
+                if path.startswith("/SYSV"):
+                    segments.add(int(inode))
+                elif path.startswith("/dev/shm/PostgreSQL."):
+                    files.add(Path(path.removesuffix(" (deleted)")))
+        return cls(frozenset(segments), frozenset(files))
+
+    def remove(self) -> None:
+        """Remove them, except those that are gone already or another account's."""
+        for file in self.files:
+            with suppress(FileNotFoundError, PermissionError):
+                file.unlink()
+        libc = ctypes.CDLL(None, use_errno=True)
+        for segment in self.segments:
+            libc.shmctl(segment, _REMOVE, None)
+
+
+def _maps(process: int) -> list[str]:
+    try:
+        lines = Path(f"/proc/{process}/maps").read_text().splitlines()
+    except OSError:  # it has just ended
+        return []
+    return [line for line in lines if len(line.split(maxsplit=5)) == 6]
+
+
+def take_apart(path: str) -> bool:
+    """Unmount the file system, release the loop device, end the file; whether nothing is left."""
+    folder, deadline = Path(path), time.monotonic() + _PATIENCE_SECONDS
+    unmounted = _unmount(folder / DISK, deadline)
+    if not unmounted:
+        # Whatever still works there sees the file system to its end, but no new one finds it.
+        _run("umount", "-l", str(folder / DISK))
+    for device in loop_devices_of(folder / SERVED_FILE):
+        _run("losetup", "-d", device)
+    unmounted = _unmount(folder / SERVED_FILE, deadline + 1.0) and unmounted
+    shutil.rmtree(folder, ignore_errors=True)
+    return unmounted and not folder.exists()
+
+
+def loop_devices_of(file: Path) -> list[str]:
+    """The loop devices that a file is attached to."""
+    listed = _run("losetup", "--noheadings", "--output", "NAME", "--associated", str(file))
+    return listed.stdout.split()
+
+
+def is_mounted(place: Path) -> bool:
+    """Whether something is mounted on `place`."""
+    # The kernel writes these four as octal numbers.
+    name = str(place)
+    for character in "\\ \t\n":
+        name = name.replace(character, f"\\{ord(character):03o}")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(line.split()[4] == name for line in mounts)
+
+
+def _unmount(place: Path, deadline: float) -> bool:
+    while is_mounted(place):
+        if _run("umount", str(place)).returncode != 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def put_back(setting: str, changed_kb: str, original_kb: str, journal: str) -> bool:
+    """Set the original size where the changed one is in effect; then the journal is void."""
+    try:
+        if int(Path(setting).read_text()) == int(changed_kb):
+            Path(setting).write_text(f"{original_kb}\n")
+        Path(journal).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+class JanitorProcess:
+    """A janitor at its work: waiting for the end of a pipe that only we hold open.
+
+    `task` and `arguments` are those of the program. Raises OSError when it cannot be started.
+    """
+
+    def __init__(self, task: str, *arguments: object) -> None:
+        # Our end of the pipe is closed in every program that we start, at its exec.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, task, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def finish(self) -> bool:
+        """Have it clean up now; returns whether nothing stays behind."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._process.wait() == 0
+
+
+def end_server(task: str, bindir: str, path: str, *extra_folders: str) -> bool:
+    """End the processes of a server and remove its folders; whether nothing is left.
+
+    With `task` "keep" the folder itself stays.
+    """
+    keep, folder = task == "keep", Path(path)
     # Nothing to wait for in the orderly case, and when initdb was under way no postmaster to ask.
     grace_seconds = _GRACE_SECONDS if postmaster_of(folder / "data") else 0.0
-    ended = end_processes(folder, bindir, grace_seconds=grace_seconds)
-    for extra in arguments[3:]:
+    ended = end_processes(folder, Path(bindir), grace_seconds=grace_seconds)
+    for extra in extra_folders:
         shutil.rmtree(extra, ignore_errors=True)
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0 if ended and (keep or not folder.exists()) else 1
+    return ended and (keep or not folder.exists())
+
+
+_TASKS: dict[str, Callable[..., bool]] = {
+    "server": end_server,
+    "loop-disk": take_apart,
+    "read-ahead": put_back,
+}
+
+
+def main(task: str, *arguments: str) -> int:
+    """Wait for the end of standard input, then clean up."""
+    sys.stdin.buffer.read()
+    return 0 if _TASKS[task](*arguments) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -1,6 +1,10 @@
 """Facts about the machine and the source tree that a result is worth nothing without.
 
 Nothing personal is collected: no host, user or folder names.
+
+Other PostgreSQL servers of the machine are looked for where something is changed for all of it. A
+server is recognised by its process, whoever runs it and wherever its data lie. Those that this
+process has started are not others. In a container only its own processes are seen.
 """
 
 import os
@@ -10,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.account import own_account
-from lookahead.device.block_device import BlockDevice, find_block_device, find_mount
+from lookahead.device.block_device import find_block_device, find_mount
+from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import find_checkout
+
+_PROC = Path("/proc")
+_NAMES = ("postgres", "postmaster")
 
 
 @dataclass(frozen=True)
@@ -111,11 +119,6 @@ def collect_source_facts() -> SourceFacts:
     return SourceFacts(commit, bool(status))
 
 
-def block_device_of(folder: Path) -> BlockDevice | None:
-    """The block device below a folder, None when there is none to be seen."""
-    return find_block_device(folder)
-
-
 def backend_cpu_ms(process: int) -> float | None:
     """Processor time that all threads of a process have used so far, in ms; None when unknown.
 
@@ -198,3 +201,74 @@ def _text(path: Path) -> str | None:
         return path.read_text().strip()
     except OSError:
         return None
+
+
+@dataclass(frozen=True)
+class _Process:
+    name: str
+    parent: int
+
+
+def other_postmasters() -> list[int]:
+    """The process ids of the servers that run and are not ours."""
+    processes = _processes()
+    return [
+        process
+        for process, found in sorted(processes.items())
+        if found.name in _NAMES
+        and not _has_name(processes.get(found.parent))
+        and not _is_below(process, os.getpid(), processes)
+    ]
+
+
+def check_undisturbed(deed: str, option: str, *, forced: bool) -> str | None:
+    """LabError while another server runs that `deed` would disturb, unless it is forced.
+
+    `deed` is what `option` of the command line asks for. Returns what was said against it when it
+    is forced, None when there is nothing.
+    """
+    others = other_postmasters()
+    if not others:
+        return None
+    servers = ", ".join(_named(process) for process in others)
+    objection = f"{deed} disturbs another PostgreSQL on this machine: {servers}"
+    if forced:
+        return objection
+    raise LabError(
+        objection,
+        f"Leave {option} out, stop that server, or insist with --force.",
+        status=ExitStatus.ENVIRONMENT,
+    )
+
+
+def _named(process: int) -> str:
+    """The process, with its data directory where that may be seen."""
+    try:
+        return f"process {process} ({(_PROC / str(process) / 'cwd').readlink()})"
+    except OSError:
+        return f"process {process}"
+
+
+def _processes() -> dict[int, _Process]:
+    found = {}
+    for entry in _PROC.iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            text = (entry / "stat").read_text(errors="replace")
+        except OSError:  # it has just ended
+            continue
+        # "1234 (postgres) S 1 ...": the name may contain anything.
+        before, _, after = text.rpartition(")")
+        found[int(entry.name)] = _Process(before.partition("(")[2], int(after.split()[1]))
+    return found
+
+
+def _has_name(process: _Process | None) -> bool:
+    return process is not None and process.name in _NAMES
+
+
+def _is_below(process: int, ancestor: int, processes: dict[int, _Process]) -> bool:
+    while process in processes and process != ancestor:
+        process = processes[process].parent
+    return process == ancestor

@@ -15,7 +15,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import psycopg
@@ -25,10 +24,13 @@ from lookahead.cold import ColdEvidence, make_cold, require_cold
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
-from lookahead.janitor import processes_in, send, status_lines, wait_until_none
-from lookahead.server_folder import ServerFolder
-from lookahead.server_settings import WITHOUT_PASSWORD, neutral_environment, settings_text
-from lookahead.shared_memory import Leftovers
+from lookahead.janitor import Leftovers, processes_in, send, status_lines, wait_until_none
+from lookahead.server_folder import (
+    WITHOUT_PASSWORD,
+    ServerFolder,
+    neutral_environment,
+    settings_text,
+)
 
 Session = psycopg.Connection[Any]
 StopMode = Literal["smart", "fast", "immediate"]
@@ -96,12 +98,7 @@ class PrivateServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         # After an error nobody looks at the data again, unless it is kept.
         self.close("immediate" if kind and not self._keep else "fast")
 

@@ -17,18 +17,21 @@ Modes and owners are changed here and nowhere else on the machine.
 """
 
 import os
+import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import psycopg
 
 from lookahead import janitor
 from lookahead.account import Account, own_account
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
-from lookahead.janitor_process import JanitorProcess
+from lookahead.janitor import JanitorProcess
 from lookahead.safe_files import (
     is_ours,
     make_folder_for,
@@ -43,6 +46,13 @@ from lookahead.safe_files import (
 _SOCKET_PATH_LIMIT = 107
 _SOCKET_NAME_ROOM = len("/.s.PGSQL.65535.lock")
 _NOT_NEEDED_TO_RUN = shutil.ignore_patterns("pgxs", "include", "pkgconfig", "doc", "man", "*.a")
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+# Variables that would make results depend on who runs the lab: libpq's and PostgreSQL's own,
+# the language of messages, and where start-up files such as psqlrc are looked for.
+_FOREIGN = re.compile(r"PG[A-Z]+|LC_\w+|LANG|LANGUAGE|HOME|USER|LOGNAME|XDG_\w+")
+# Nobody but an impostor asks for the user's password, which libpq would take from PGPASSWORD or
+# ~/.pgpass: our servers trust their socket. The option is libpq's since 16.
+WITHOUT_PASSWORD = {"require_auth": "none"} if psycopg.pq.version() >= 160000 else {}
 
 
 class ServerFolder:
@@ -132,7 +142,7 @@ class ServerFolder:
     def _start_janitor(self, bindir: Path, *, keep: bool) -> JanitorProcess:
         extra = [] if self._socket_parent == self.path else [self._socket_parent]
         task = "keep" if keep else "remove"
-        return JanitorProcess(janitor.__file__, task, bindir, self.path, *extra)
+        return JanitorProcess("server", task, bindir, self.path, *extra)
 
     def _find_socket_parent(self) -> Path:
         inside = self.path / "socket"
@@ -324,3 +334,25 @@ def _folder_error(directory: Path | None, error: OSError) -> LabError:
         "Choose another place, writable and with room (TMPDIR for temporary folders).",
         status=ExitStatus.ENVIRONMENT,
     )
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """The text of a settings file; LabError when a name or a value cannot stand in one."""
+    lines = ["# Written by lookahead at each start of the server; changes here are lost."]
+    for name, value in settings.items():
+        if not _NAME.fullmatch(name):
+            raise LabError(f'"{name}" is not the name of a setting', status=ExitStatus.USAGE)
+        if any(character in value for character in "\n\r\0"):
+            raise LabError(
+                f'the value of setting "{name}" contains a line break', status=ExitStatus.USAGE
+            )
+        # Quoted values double the quote and read a backslash as an escape.
+        quoted = value.replace("\\", "\\\\").replace("'", "''")
+        lines.append(f"{name} = '{quoted}'")
+    return "\n".join(lines) + "\n"
+
+
+def neutral_environment(home: str) -> dict[str, str]:
+    """Our environment without what would leak the user's habits into the server's programs."""
+    kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
+    return {**kept, "HOME": home, "LC_ALL": "C"}

@@ -1,14 +1,18 @@
 """Everything the lab shows on a terminal. The only module that prints.
 
 Results go to standard output; progress, findings and errors to standard error, so that a pipe
-receives results only.
+receives results only. A full disk and a reader that has gone away are nothing that we could repair,
+and no bugs either: standard output says so instead of ending in a traceback.
 """
 
+import errno
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from textwrap import wrap
-from typing import TextIO
+from typing import TextIO, cast
 
 import rich.table
 from rich.box import SIMPLE_HEAD
@@ -18,8 +22,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lookahead.errors import LabError
-from lookahead.foreign_text import printable
-from lookahead.output import checked, indifferent
+from lookahead.formats import printable
 from lookahead.report.tables import Table
 
 _VERDICT_STYLES = {
@@ -177,3 +180,93 @@ def _drawn(table: Table) -> rich.table.Table:
 def _cell(text: str) -> str:
     style = _VERDICT_STYLES.get(text)
     return f"[{style}]{text}[/]" if style else _plain_text(text)
+
+
+class _Closed(StringIO):
+    """Takes nothing."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+class _Checked:
+    """A text stream whose failures are LabErrors; what its encoding lacks is written as escapes."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        # Python has no stream for a descriptor that was closed when it started.
+        self._stream = stream or _Closed()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        known = text.encode(encoding, "backslashreplace").decode(encoding)
+        try:
+            return self._stream.write(known)
+        except OSError as error:
+            raise _failure(error) from None
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise _failure(error) from None
+
+
+class _Indifferent(_Checked):
+    """A stream for what may be lost: messages beside the work."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except LabError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except LabError:
+            return
+
+
+def checked(stream: TextIO | None) -> TextIO:
+    """The stream for results: LabError when it takes no more."""
+    return cast(TextIO, _Checked(stream))
+
+
+def indifferent(stream: TextIO | None) -> TextIO:
+    """The stream for messages: what it does not take is lost."""
+    return cast(TextIO, _Indifferent(stream))
+
+
+@contextmanager
+def checked_stdout() -> Iterator[None]:
+    """The same for whatever else writes to standard output, and for the end of the process."""
+    stream = sys.stdout
+    sys.stdout = checked(stream)
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+        for each in (sys.stdout, sys.stderr):
+            _forget_unwritten(each)
+
+
+def _forget_unwritten(stream: TextIO | None) -> None:
+    """Without this the interpreter tries once more to write it when it ends, and complains."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _failure(error: OSError) -> LabError:
+    return LabError(
+        f"cannot write to standard output: {error.strerror}",
+        "Make room, or have it read to its end; result files are not affected.",
+    )

@@ -10,8 +10,8 @@ from lab.needs import needs_fio
 from waiting import wait_until
 
 from bench.small_bench import child_environment
-from lookahead.device.loop_disk_janitor import is_mounted, loop_devices_of
 from lookahead.errors import ExitStatus, LabError
+from lookahead.janitor import is_mounted, loop_devices_of
 from lookahead_bench import delay_device
 from lookahead_bench.delay_device import DelayDevice
 from lookahead_bench.overlap import Overlap, probe_overlap

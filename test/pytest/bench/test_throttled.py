@@ -7,8 +7,8 @@ from lab.outcome import Outcome
 
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.comparisons import compare
+from lookahead.device.block_device import find_block_device
 from lookahead.errors import ExitStatus, LabError
-from lookahead.machine import block_device_of
 from lookahead.results import read_result
 from lookahead_bench.throttle import Throttle
 
@@ -21,7 +21,7 @@ def _run(disk: Path, output: Path) -> Outcome:
 
 
 def test_the_number_of_requests_decides(tmp_path: Path, disk: Path) -> None:
-    device = block_device_of(disk)
+    device = find_block_device(disk)
     if device is None:
         pytest.skip("no block device is visible")
     try:

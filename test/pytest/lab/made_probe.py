@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from lookahead.device.probe.analysis import STREAM_DEPTH
-from lookahead.device.probe.campaign import GAPS, REQUEST_SIZES_KB
 from lookahead.device.probe.fio import Pattern, gap_reads, random_reads, sequential_reads
+from lookahead.device.probe.probe import GAPS, REQUEST_SIZES_KB
 from lookahead.device.probe.probe_data import ProbeSample
 from lookahead.device.profile import DEPTHS
 

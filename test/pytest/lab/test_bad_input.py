@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.outcome import run_command
-from lookahead.data_place import check_space
+from lookahead.cold import check_space
 from lookahead.errors import ExitStatus, LabError
 from lookahead.results import SCHEMA_VERSION, ResultDocument, encode
 

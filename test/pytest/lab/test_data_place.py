@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 from mounting import mounted
 
-from lookahead import data_place
-from lookahead.commands import run
-from lookahead.commands.context import CommandContext
-from lookahead.data_place import (
+from lookahead.cold import (
     SERVER_BYTES,
     check_can_be_cold,
     check_direct_reads,
@@ -19,6 +16,8 @@ from lookahead.data_place import (
     choose_place,
     memory_file_system,
 )
+from lookahead.commands import run
+from lookahead.commands.context import CommandContext
 from lookahead.errors import ExitStatus, LabError
 from lookahead.terminal import Terminal
 
@@ -47,15 +46,15 @@ def test_another_place_than_memory(
     memory: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(memory))
-    monkeypatch.setattr(data_place, "_VAR_TMP", disk)
+    monkeypatch.setattr("lookahead.cold._VAR_TMP", disk)
     assert choose_place() == disk
     # Neither there: the build folder of the checkout, where there is one.
-    monkeypatch.setattr(data_place, "_VAR_TMP", disk / "missing")
-    monkeypatch.setattr(data_place, "find_checkout", lambda: disk)
+    monkeypatch.setattr("lookahead.cold._VAR_TMP", disk / "missing")
+    monkeypatch.setattr("lookahead.cold.find_checkout", lambda: disk)
     (disk / "build").mkdir()
     assert choose_place() == disk / "build"
     # Nowhere: the error names the place that everybody expects.
-    monkeypatch.setattr(data_place, "find_checkout", lambda: None)
+    monkeypatch.setattr("lookahead.cold.find_checkout", lambda: None)
     assert choose_place() == memory
 
 
@@ -64,10 +63,10 @@ def test_a_place_where_others_replace_what_root_makes_is_not_taken(
     memory: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(memory))
-    monkeypatch.setattr(data_place, "find_checkout", lambda: None)
+    monkeypatch.setattr("lookahead.cold.find_checkout", lambda: None)
     (disk / "open").mkdir()
     (disk / "open").chmod(0o777)
-    monkeypatch.setattr(data_place, "_VAR_TMP", disk / "open")
+    monkeypatch.setattr("lookahead.cold._VAR_TMP", disk / "open")
     assert choose_place() == memory
 
 
@@ -75,7 +74,7 @@ def test_it_is_said_when_it_is_another_one(
     memory: Path, disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(memory))
-    monkeypatch.setattr(data_place, "_VAR_TMP", disk)
+    monkeypatch.setattr("lookahead.cold._VAR_TMP", disk)
     assert run.default_directory(CommandContext(Terminal(), ())) == disk
     assert f"the server's folder is made in {disk}" in capsys.readouterr().err
 
@@ -121,7 +120,7 @@ def test_direct_reads_where_they_are_needed(
         raise OSError(22, "Invalid argument")
 
     # As an overlay over such a file system does.
-    monkeypatch.setattr(data_place, "_read_directly", refuse)
+    monkeypatch.setattr("lookahead.cold._read_directly", refuse)
     with pytest.raises(LabError, match=r"are possible in .*: Invalid argument") as caught:
         check_direct_reads(disk)
     assert caught.value.status is ExitStatus.ENVIRONMENT

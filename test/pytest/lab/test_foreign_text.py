@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.foreign_text import one_line, printable, require_text
+from lookahead.formats import one_line, printable, require_text
 from lookahead.report.page import render_page
 from lookahead.results import Finding, ResultDocument
 from lookahead.terminal import Terminal

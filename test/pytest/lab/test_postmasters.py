@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from server_log import ServerFactory
 
-from lookahead import postmasters
 from lookahead.errors import ExitStatus, LabError
-from lookahead.postmasters import check_undisturbed, other_postmasters
+from lookahead.machine import check_undisturbed, other_postmasters
 
 _STAT = "{pid} ({name}) S {parent} 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 7 1 1\n"
 
@@ -28,7 +27,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr(postmasters, "_PROC", tmp_path)
+    monkeypatch.setattr("lookahead.machine._PROC", tmp_path)
     machine = Machine(tmp_path)
     (tmp_path / "uptime").touch()
     machine.add(1, "init", 0)

@@ -21,7 +21,7 @@ from lab.needs import needs_fio
 from lab.outcome import Outcome, run_command
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice, DeviceId, device_of
-from lookahead.device.probe import campaign, fio
+from lookahead.device.probe import fio, probe
 from lookahead.device.probe.fio import (
     Pattern,
     Target,
@@ -30,8 +30,8 @@ from lookahead.device.probe.fio import (
     random_reads,
     sequential_reads,
 )
+from lookahead.device.probe.place import TestFile
 from lookahead.device.probe.probe_data import ProbeDocument
-from lookahead.device.probe.test_file import TestFile
 from lookahead.device.profile import format_profiles, parse_profiles
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
@@ -62,7 +62,7 @@ def disk(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, values in small_probe.few_patterns().items():
-        monkeypatch.setattr(campaign, name, values)
+        monkeypatch.setattr(probe, name, values)
 
 
 def _probe(folder: Path, *options: str | Path) -> Outcome:

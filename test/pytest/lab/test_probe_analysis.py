@@ -9,8 +9,8 @@ import pytest
 from lab.made_probe import made_round, made_sample
 from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize, summary_lines
-from lookahead.device.probe.campaign import GAPS
 from lookahead.device.probe.fio import Target, gap_reads, random_reads
+from lookahead.device.probe.probe import GAPS
 
 
 def test_knees_of_a_device_without_noise() -> None:

@@ -12,7 +12,6 @@ import pytest
 from waiting import wait_until
 
 from lab.outcome import run_command
-from lookahead import postmasters
 from lookahead.device import read_ahead as module
 from lookahead.device.read_ahead import ReadAhead, state_folder
 from lookahead.errors import ExitStatus, LabError
@@ -167,7 +166,7 @@ def test_not_permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_not_beside_another_server(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [4_194_305])
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [4_194_305])
     with pytest.raises(LabError, match="changing the read-ahead of sda disturbs") as caught:
         machine.read_ahead.check_undisturbed((8192, 128), forced=False)
     assert "process 4194305" in caught.value.message

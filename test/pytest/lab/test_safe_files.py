@@ -13,10 +13,10 @@ from lookahead.account import acting_as_owner, find_account
 from lookahead.cold import make_cold
 from lookahead.device.block_device import DeviceId
 from lookahead.device.loop_disk import LoopDisk
-from lookahead.device.probe.test_file import MIN_BYTES, TestFile
+from lookahead.device.probe.place import MIN_BYTES, TestFile
 from lookahead.device.profile import merge_into, parse_profiles
 from lookahead.errors import ExitStatus, LabError
-from lookahead.janitor import status_lines
+from lookahead.janitor import Leftovers, status_lines
 from lookahead.results import ResultFile, write_atomically
 from lookahead.safe_files import (
     make_folder_for,
@@ -25,7 +25,6 @@ from lookahead.safe_files import (
     own_place,
     read_file,
 )
-from lookahead.shared_memory import Leftovers
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root works in folders of others")
 _STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

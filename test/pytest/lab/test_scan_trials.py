@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lookahead.device.raw_read import read_directly
+from lookahead.cold import read_directly
 from lookahead.errors import LabError
 from lookahead.experiments import cached_scan, concurrent_scans, range_query, seq_parts
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm

@@ -16,7 +16,7 @@ from waiting import wait_until
 
 from lab import small_run
 from lab.outcome import run_command
-from lookahead import cold, postmasters
+from lookahead import cold
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
 from lookahead.experiments import index_scan, runner
@@ -227,7 +227,7 @@ def test_caches_are_not_dropped_beside_another_server(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cold, "_DROP_CACHES", tmp_path)
-    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
     output = tmp_path / "results"
     command = ("run", "index-scan", "--demo", "--drop-caches", "--directory", disk)
     outcome = run_command(*command, "--output", output, *_PG_CONFIG)
@@ -246,7 +246,7 @@ def test_caches_are_dropped_when_that_is_forced(
     switch = tmp_path / "drop_caches"
     switch.touch()
     monkeypatch.setattr(cold, "_DROP_CACHES", switch)
-    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
     output = tmp_path / "results"
     command = ("run", "index-scan", "--demo", "--drop-caches", "--force", "--directory", disk)
     outcome = run_command(*command, "--output", output, *_PG_CONFIG)

@@ -7,8 +7,8 @@ import pytest
 
 from lab import small_run
 from lab.outcome import Outcome, run_command
-from lookahead import postmasters
 from lookahead.comparisons import arms_of, compare, scenarios_of
+from lookahead.device.block_device import find_block_device
 from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.profile import format_profiles
 from lookahead.device.read_ahead import ReadAhead
@@ -20,7 +20,6 @@ from lookahead.experiments import (
     range_query,
     seq_scan,
 )
-from lookahead.machine import block_device_of
 from lookahead.measurements import Measurements, Sample
 from lookahead.results import read_result
 
@@ -188,7 +187,7 @@ def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
 
 def test_seq_scan_at_the_read_ahead_of_the_machine(tmp_path: Path, disk: Path) -> None:
     """As root too: neither is it changed, nor is a loop device made."""
-    device = block_device_of(disk)
+    device = find_block_device(disk)
     if device is None:
         pytest.skip("no block device is visible")
     before = ReadAhead.of(device).read_kb()
@@ -205,10 +204,10 @@ def test_seq_scan_at_the_read_ahead_of_the_machine(tmp_path: Path, disk: Path) -
 def test_read_ahead_is_not_changed_beside_another_server(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch, experiment: str
 ) -> None:
-    device = block_device_of(disk)
+    device = find_block_device(disk)
     if device is None or not ReadAhead.of(device).is_permitted():
         pytest.skip("the read-ahead of the disk may not be changed here")
-    monkeypatch.setattr(postmasters, "other_postmasters", lambda: [os.getpid()])
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
     before = ReadAhead.of(device).read_kb()
     outcome = _run(experiment, disk, tmp_path, "--read-ahead", f"{before + 64}kB")
     assert outcome.status is ExitStatus.ENVIRONMENT

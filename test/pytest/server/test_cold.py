@@ -8,8 +8,13 @@ import pytest
 from server_log import ServerFactory
 
 from lookahead import cold
-from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold, resident_bytes
-from lookahead.data_place import memory_file_system
+from lookahead.cold import (
+    ColdEvidence,
+    check_drop_permitted,
+    make_cold,
+    memory_file_system,
+    resident_bytes,
+)
 from lookahead.errors import ExitStatus, LabError
 
 _ONE_MB = 1024 * 1024

@@ -15,9 +15,8 @@ from waiting import wait_until
 from lookahead import janitor
 from lookahead.errors import LabError
 from lookahead.installation import Installation
-from lookahead.janitor import end_processes, processes_in
+from lookahead.janitor import Leftovers, end_processes, processes_in
 from lookahead.server import PrivateServer
-from lookahead.shared_memory import Leftovers
 
 as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="the server's account is our own, which reaches what we reach"

@@ -4,7 +4,7 @@ import pytest
 from server_log import ServerFactory
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.server_settings import neutral_environment, settings_text
+from lookahead.server_folder import neutral_environment, settings_text
 
 
 @pytest.mark.parametrize(

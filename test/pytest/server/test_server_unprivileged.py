@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lookahead.account import find_account
-from lookahead.data_place import memory_file_system
+from lookahead.cold import memory_file_system
 from lookahead.installation import Installation
 
 _LIFE = """

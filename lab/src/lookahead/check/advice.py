@@ -14,7 +14,7 @@ from lookahead.check.facts import Facts, Name, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
-from lookahead.foreign_text import one_line
+from lookahead.formats import one_line
 
 Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
 

@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.foreign_text import one_line
+from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 
 # SQLSTATE classes: transaction rollback, insufficient resources, operator intervention, system

@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 from lookahead.check.plan_tree import plan_nodes, table_of
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import LIBRARY, find_stage
-from lookahead.foreign_text import one_line
+from lookahead.formats import one_line
 from lookahead.guarded_connection import (
     GuardedConnection,
     connect_guarded,

@@ -19,7 +19,7 @@ from lookahead.check.target import Target, cold_maker, connection_lost, open_tar
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import library_option, pg_config_option, seed_option
 from lookahead.errors import ExitStatus, LabError
-from lookahead.foreign_text import one_line, require_text
+from lookahead.formats import one_line, require_text
 from lookahead.stats import MIN_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.

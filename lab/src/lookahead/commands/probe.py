@@ -11,10 +11,9 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import OptionValue, seed_option
 from lookahead.device.block_device import device_of
 from lookahead.device.probe.analysis import summary_lines
-from lookahead.device.probe.place import Place, named_folder, tablespace_folder
+from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
 from lookahead.device.probe.probe_data import ProbeDocument
-from lookahead.device.probe.test_file import MIN_BYTES
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import MemorySize, Option, memory_text, read_ahead_option

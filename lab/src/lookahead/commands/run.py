@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lookahead.cold import choose_place
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     HELP_OPTIONS,
@@ -15,7 +16,6 @@ from lookahead.commands.options import (
     seed_option,
 )
 from lookahead.comparisons import proofs
-from lookahead.data_place import choose_place
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import (
     bitmap_scan,

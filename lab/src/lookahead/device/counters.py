@@ -15,10 +15,10 @@ import threading
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import TracebackType
 
 SECTOR_BYTES = 512
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Of /proc/diskstats, as `DiskCounters` has them: after the three columns that name the device.
+_FIELD_NUMBERS = (1, 2, 3, 4, 5, 7, 9, 10, 11)
 # Arbitrary; processor ticks come every 10 ms, so finer slices would only show their grid.
 DEFAULT_INTERVAL_S = 0.025
 _READ_SIZE = 1 << 16
@@ -99,18 +99,7 @@ def parse_diskstats(text: str, name: str) -> DiskCounters | None:
             continue
         if len(columns) < 14:
             raise ValueError(f"/proc/diskstats has too few fields for {name}")
-        value = [int(column) for column in columns[3:14]]
-        return DiskCounters(
-            reads=value[0],
-            reads_merged=value[1],
-            read_sectors=value[2],
-            read_ms=value[3],
-            writes=value[4],
-            written_sectors=value[6],
-            in_progress=value[8],
-            busy_ms=value[9],
-            weighted_ms=value[10],
-        )
+        return DiskCounters(*(int(columns[2 + number]) for number in _FIELD_NUMBERS))
     return None
 
 
@@ -253,12 +242,7 @@ class IoSampler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._stop.set()
         self._thread.join()
         try:

@@ -9,21 +9,19 @@
 
 Its settings, such as the read-ahead, are ours to change, where those of the machine's disk may not
 be touched. Needs root and loop devices. It is taken apart with the process that made it, whichever
-way that ends (loop_disk_janitor.py).
+way that ends (janitor.py).
 """
 
 import os
 import subprocess
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from lookahead.account import own_account
-from lookahead.data_place import SERVER_BYTES, check_direct_reads, check_space
-from lookahead.device import loop_disk_janitor
+from lookahead.cold import SERVER_BYTES, check_direct_reads, check_space
 from lookahead.errors import ExitStatus, LabError, last_lines
-from lookahead.janitor_process import JanitorProcess
+from lookahead.janitor import DISK, SERVED_FILE, JanitorProcess
 from lookahead.safe_files import own_place
 
 
@@ -66,21 +64,16 @@ class LoopDisk:
                 status=ExitStatus.ENVIRONMENT,
             ) from None
         self._folder.chmod(0o755)  # the server's account passes through
-        self._janitor = JanitorProcess(loop_disk_janitor.__file__, self._folder)
+        self._janitor = JanitorProcess("loop-disk", self._folder)
         try:
-            self._make_file(self._folder / loop_disk_janitor.SERVED_FILE)
+            self._make_file(self._folder / SERVED_FILE)
             self._attach_loop()
         except BaseException:
             self._close()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     @property
@@ -92,7 +85,7 @@ class LoopDisk:
     @property
     def disk(self) -> Path:
         """Where its file system is mounted."""
-        return self._folder / loop_disk_janitor.DISK
+        return self._folder / DISK
 
     def make_file_system(self) -> None:
         """An ext4 on the device, mounted."""
@@ -128,7 +121,7 @@ class LoopDisk:
             raise self.not_permitted(f"{error.strerror}: {file}") from None
 
     def _attach_loop(self) -> None:
-        served = self._folder / loop_disk_janitor.SERVED_FILE
+        served = self._folder / SERVED_FILE
         # Direct: past the page cache of the file, and several requests at a time.
         done = self._run("losetup", "--find", "--show", "--direct-io=on", str(served))
         self._loop = Path(done.stdout.strip())

@@ -1,7 +1,7 @@
 """Setting the operating system's read-ahead of a disk for an experiment, and putting it back.
 
 The setting belongs to the machine, not to us. It is put back when the experiment ends, fails or is
-interrupted, and when it is killed: by a janitor process (read_ahead_janitor.py), at once. Should
+interrupted, and when it is killed: by a janitor process (janitor.py), at once. Should
 that be killed too, there is a journal, written before the setting is touched: the next command
 finds it, sees that its writer is gone, and restores. The kernel forgets the setting at a reboot,
 so a journal of an earlier boot is void; so is one whose value somebody has changed again since.
@@ -14,11 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lookahead.device import read_ahead_janitor
 from lookahead.device.block_device import BlockDevice
 from lookahead.errors import ExitStatus, LabError
-from lookahead.janitor_process import JanitorProcess
-from lookahead.postmasters import check_undisturbed
+from lookahead.janitor import JanitorProcess
+from lookahead.machine import check_undisturbed
 from lookahead.safe_files import opened_folder, read_file, replace_file
 
 # The kernel stores pages in an unsigned long; more than 1 GB is a slip of the finger.
@@ -145,7 +144,7 @@ class ReadAhead:
     def _start_janitor(self, original_kb: int, changed_kb: int) -> JanitorProcess:
         arguments = (self._file, changed_kb, original_kb, self._journal)
         try:
-            return JanitorProcess(read_ahead_janitor.__file__, *arguments)
+            return JanitorProcess("read-ahead", *arguments)
         except OSError as error:
             self._remove_journal()
             raise self._cannot_set(changed_kb, error.strerror) from None

@@ -21,17 +21,21 @@ from typing import Any, Literal
 import psycopg
 
 import lookahead
-from lookahead.cold import ColdEvidence, check_drop_permitted, make_cold
+from lookahead.cold import (
+    ColdEvidence,
+    check_can_be_cold,
+    check_drop_permitted,
+    check_place,
+    make_cold,
+)
 from lookahead.comparisons import compare
-from lookahead.data_place import check_can_be_cold, check_place
-from lookahead.device.block_device import BlockDevice
+from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.device.profile import parse_profiles
 from lookahead.errors import ExitStatus, LabError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import Installation, find_installation
-from lookahead.machine import block_device_of, collect_machine_facts, collect_source_facts
+from lookahead.machine import check_undisturbed, collect_machine_facts, collect_source_facts
 from lookahead.measurements import ColdRecord, Measurements
-from lookahead.postmasters import check_undisturbed
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -132,7 +136,7 @@ class Run:
     ) -> None:
         self.server = server
         self.installation: Installation = server.installation
-        self.device: BlockDevice | None = block_device_of(server.directory)
+        self.device: BlockDevice | None = find_block_device(server.directory)
         self.document = document
         self.terminal = terminal
         self.forced = forced

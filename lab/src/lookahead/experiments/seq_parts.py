@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from lookahead.account import acting_as_owner
-from lookahead.device.raw_read import read_directly
+from lookahead.cold import read_directly
 from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import (

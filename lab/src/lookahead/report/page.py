@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from lookahead.comparisons import median_sample, panels_of, proofs, samples_of, scenarios_of
-from lookahead.foreign_text import printable
+from lookahead.formats import printable
 from lookahead.measurements import Comparison, Measurements
 from lookahead.report.evidence_tables import (
     evidence_tables,

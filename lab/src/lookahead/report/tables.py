@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.foreign_text import one_line
+from lookahead.formats import one_line
 
 Align = Literal["left", "right"]
 

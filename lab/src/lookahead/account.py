@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lookahead.errors import ExitStatus, LabError
 
@@ -52,9 +53,7 @@ class Account:
             errors="backslashreplace",
             timeout=timeout_seconds,
             check=False,
-            user=self.uid if self.drops else None,
-            group=self.gid if self.drops else None,
-            extra_groups=[] if self.drops else None,
+            **self._identity(),
         )
 
     def spawn(
@@ -72,15 +71,17 @@ class Account:
             stdout=output,
             stderr=output,
             start_new_session=True,
-            user=self.uid if self.drops else None,
-            group=self.gid if self.drops else None,
-            extra_groups=[] if self.drops else None,
+            **self._identity(),
         )
 
     def can_read(self, path: Path) -> bool:
         """Whether this account reaches and reads `path` (and, for a folder, enters it)."""
         condition = 'test -r "$1" && { test ! -d "$1" || test -x "$1"; }'
         return self.run(["/bin/sh", "-c", condition, "sh", path]).returncode == 0
+
+    def _identity(self) -> dict[str, Any]:
+        """What has a new process change to this account, for `subprocess`."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.drops else {}
 
 
 @contextmanager

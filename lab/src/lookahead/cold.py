@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.account import acting_as_owner
-from lookahead.device.block_device import find_mount
+from lookahead.device.block_device import mount_of
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import find_checkout
 from lookahead.safe_files import make_nameless, own_place
@@ -191,7 +191,7 @@ def choose_place() -> Path:
 
 def memory_file_system(place: Path) -> str | None:
     """The name of the file system, such as "tmpfs", if it has no disk; the place may not exist."""
-    mount = find_mount(place.resolve(), Path("/proc/self/mountinfo").read_text())
+    mount = mount_of(place)
     return mount.filesystem if mount is not None and mount.filesystem in _IN_MEMORY else None
 
 

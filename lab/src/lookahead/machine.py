@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.account import own_account
-from lookahead.device.block_device import find_block_device, find_mount
+from lookahead.device.block_device import find_block_device, mount_of
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import find_checkout
 
@@ -85,8 +85,7 @@ def collect_machine_facts(data_directory: Path) -> MachineFacts:
 
 def collect_device_facts(folder: Path) -> DeviceFacts:
     """What the kernel tells of the file system and the device below a folder."""
-    mountinfo = _text(Path("/proc/self/mountinfo")) or ""
-    mount = find_mount(folder.resolve(), mountinfo)
+    mount = mount_of(folder)
     device = find_block_device(folder)
     disk = Path("/sys/block") / device.disk if device else None
     sectors = _number(disk, "size")
@@ -136,17 +135,9 @@ def backend_cpu_ms(process: int) -> float | None:
 def _git(checkout: Path, *arguments: str) -> str | None:
     # A checkout owned by somebody else is refused by git unless it is named as safe; what runs here
     # is code of that checkout anyway. Nothing is written into it.
-    command = [
-        "git",
-        "--no-optional-locks",
-        "-c",
-        f"safe.directory={checkout}",
-        "-C",
-        str(checkout),
-        *arguments,
-    ]
+    git = ("git", "--no-optional-locks", "-c", f"safe.directory={checkout}", "-C", checkout)
     try:
-        done = own_account().run(command, timeout_seconds=30)
+        done = own_account().run([*git, *arguments], timeout_seconds=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -124,7 +124,11 @@ def measure(
     whole = len(run.samples) // len(ARMS)
     samples = tuple(item for item in run.samples if item.pair < whole)
     times: dict[Arm, list[float]] = {
-        arm: [item.execution_ms for item in sorted(samples, key=_pair) if item.arm == arm]
+        arm: [
+            item.execution_ms
+            for item in sorted(samples, key=lambda one: one.pair)
+            if item.arm == arm
+        ]
         for arm in ARMS
     }
     estimate = ratio_of_medians(times["stock"], times["lookahead"], seed=plan.seed)
@@ -227,10 +231,6 @@ class _Run:
 
 class _TimeIsOverError(LabError):
     """The time limit of the measurement has come."""
-
-
-def _pair(sample: CheckSample) -> int:
-    return sample.pair
 
 
 def _digest(connection: GuardedConnection, statement: str) -> _Digest:

@@ -62,6 +62,11 @@ def find_mount(path: Path, mountinfo: str) -> Mount | None:
     return covering[-1] if covering else None
 
 
+def mount_of(path: Path) -> Mount | None:
+    """The mount that `path` lies on; it may not exist yet."""
+    return find_mount(path.resolve(), Path("/proc/self/mountinfo").read_text())
+
+
 def parse_mountinfo(text: str) -> Iterable[Mount]:
     """All mounts; lines of another shape than the kernel documents are passed over."""
     for line in text.splitlines():
@@ -74,8 +79,7 @@ def parse_mountinfo(text: str) -> Iterable[Mount]:
 
 def find_block_device(path: Path) -> BlockDevice | None:
     """The device below an existing folder, or None when there is none to be seen."""
-    resolved = path.resolve()
-    mount = find_mount(resolved, Path("/proc/self/mountinfo").read_text())
+    mount = mount_of(path)
     if mount is None:
         return None
     number = mount.device

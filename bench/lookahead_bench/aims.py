@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.experiments.seq_parts import DEVICE, IN_MEMORY
+from lookahead.experiments.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
 from lookahead.measurements import Comparison, Measurements
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
@@ -131,15 +131,20 @@ def _cached_aim(comparison: Comparison, data: Measurements) -> float | None:
 # A sum over a range of dates, cold: against effective_io_concurrency 1, and stock's default.
 _RANGE_QUERY_AIMS = {"setting 1": 3.0, "stock's default": 1.5, "best stock plan": _BEST_STOCK_AIM}
 # Sequential scans and COPY, cold: against stock's, and the disk's own time for the file.
-_SEQ_SCAN_AIMS = {"stock's scan": 1.0, "stock's COPY": 1.0}
+_SEQ_SCAN_AIMS = {STOCK_SCAN: 1.0, "stock's COPY": 1.0}
 _DEVICE_AIM = 1 / 1.25
 # Several sessions at once, against stock's time of each.
 _CONCURRENT_AIM = 0.95
 
 
 def _seq_scan_aim(comparison: Comparison, data: Measurements) -> float | None:
-    """The device alone is the limit where it takes longer than a scan of pages in memory."""
+    """The device alone is the limit where it takes longer than a scan of pages in memory.
+
+    At what is aimed with the default bulk_read_size only.
+    """
     question = comparison.question
+    if question.name == STOCK_SCAN and comparison.challenger != OURS:
+        return None
     if question.name != DEVICE:
         return _SEQ_SCAN_AIMS.get(question.name)
     in_memory_ms = next(

@@ -41,7 +41,7 @@ def test_aims_that_are_reached(tmp_path: Path) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     *lines, counts = outcome.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["reached"] * 4
-    assert lines[0].split("  ")[-1] == "bitmap-scan, 10 %, worker: stock's default"
+    assert lines[0].split("  ")[-1] == "bitmap-scan, 10 %, worker: ours against stock's default"
     assert "  2.00 [" in lines[0] and " aim  1.60  " in lines[0]
     assert counts == "4 reached, 0 missed, 0 open"
 

@@ -61,9 +61,8 @@ def test_bitmap_trial_is_compared_by_plan_and_setting() -> None:
     arms = arms_for(PLANS, (0, 1), "4MB")
     trial = trial_of(conditions, arms, 1000, article=True)
     assert trial.scenario.label == "42 %, uniform, 4MB, sync, 128 kB"
-    assert _questions(trial) == [
-        *("stock's default", "best stock plan", "ours, setting 0", "ours, setting 1")
-    ]
+    assert _questions(trial) == ["stock's default", "best stock plan", "ours", "ours"]
+    assert [one.challengers for one in trial.questions[2:]] == [("ours, 0",), ("ours, 1",)]
     assert percent(0.001) == "0.1 %"
     alone = trial_of(conditions, arms_for((), (), "4MB"), 1000, article=False)
     assert _questions(alone) == ["stock's default"]
@@ -152,6 +151,8 @@ def test_copies() -> None:
 def test_bulk_and_vacuum_trials() -> None:
     bulk = seq_parts.bulk_trial(20, ("0", "16kB"))
     assert [arm.name for arm in bulk.arms] == ["seq", "ours", "ours, 0", "ours, 16kB"]
+    assert _questions(bulk) == ["stock's scan"] * 3
+    assert [one.challengers for one in bulk.questions[1:]] == [("ours, 0",), ("ours, 16kB",)]
     vacuum = seq_parts.vacuum_trial(20, "1MB", (0, 16))
     assert vacuum.questions == ()
     assert [arm.settings["maintenance_io_concurrency"] for arm in vacuum.arms] == ["0", "16"]

@@ -1,6 +1,7 @@
 """What a result says in a sentence."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,13 @@ def test_headline_is_against_postgresql_as_it_is() -> None:
     ]
     assert headline("range-query", [first]) == [
         "range query, against setting 1: 9.0 times faster (8.1 to 9.9)"
+    ]
+
+
+def test_headline_is_about_our_default() -> None:
+    default, other = _answer(2.0, name="stock's scan"), _answer(9.0, name="stock's scan")
+    assert headline("seq-scan", [default, replace(other, challenger="ours, 1MB")]) == [
+        "seq scan, against stock's scan: 2.0 times faster (1.8 to 2.2)"
     ]
 
 

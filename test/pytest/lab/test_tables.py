@@ -19,7 +19,7 @@ from lookahead.measurements import (
     Scenario,
 )
 from lookahead.report.evidence_tables import evidence_tables, machine_line, settings_line
-from lookahead.report.result_tables import render_tables
+from lookahead.report.result_tables import comparison_groups, render_tables
 from lookahead.report.sentences import common_text, scenario_label, varying_names
 from lookahead.report.tables import Table, columns_of, to_csv, to_markdown
 from lookahead.results import ResultDocument
@@ -139,6 +139,32 @@ def test_many_comparisons_have_a_table_for_each_question(made: ResultDocument) -
     assert [row[0] for row in first.rows] == [f"pages {number} %" for number in range(7)]
     best = tables["Comparisons of median times: against best stock plan"]
     assert {row[1] for row in best.rows} == {FAST}
+
+
+@pytest.mark.parametrize("name", ["ours", "ours, setting 0"], ids=["new", "older file"])
+def test_other_arms_of_ours_are_named(made: ResultDocument, name: str) -> None:
+    scenario, other = make_trial_scenario("10 %"), "ours, 0"
+    samples = tuple(
+        make_trial_sample(scenario, number, arm, time_ms)
+        for number in range(3)
+        for arm, time_ms in ((STOCK, 400.0), (OURS, 100.0), (other, 200.0))
+    )
+    questions = (
+        Question(scenario, "stock's default", (STOCK,), (OURS,)),
+        Question(scenario, name, (OURS,), (other,)),
+    )
+    result = _with(made, samples=samples, questions=questions, references=())
+    table = _tables(result)["Comparisons of median times"]
+    assert [column.name for column in table.columns][:3] == ["scenario", "challenger", "against"]
+    assert [row[1:6] for row in table.rows] == [
+        (OURS, "stock's default", "400 ms", "100 ms", "4.00"),
+        (other, OURS, "100 ms", "200 ms", "0.50"),
+    ]
+    (group,) = comparison_groups(result.measurements.comparisons)
+    assert [group.contest(one) for one in group.comparisons] == [
+        "pages 10 %, ours, against stock's default",
+        "pages 10 %, ours, 0, against ours",
+    ]
 
 
 def test_scenarios_of_many_words_have_a_table_for_each_panel(made: ResultDocument) -> None:

@@ -91,7 +91,7 @@ def test_bitmap_scan(tmp_path: Path, disk: Path) -> None:
         assert evidence.removed_rows > digest.rows
     assert by_arm["seq"].shared_read_blocks >= 2000
     names = [one.question.name for one in data.comparisons]
-    assert names == ["stock's default", "best stock plan", "ours, setting 0"]
+    assert names == ["stock's default", "best stock plan", "ours"]
 
 
 def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:

@@ -144,8 +144,7 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
     for value in _HARMFUL_SETTINGS:
         name = f"{OURS}, {value}"
         if name in names:
-            question = f"ours, setting {value}"
-            questions.append(Question(scenario, question, (OURS,), (name,)))
+            questions.append(Question(scenario, OURS, (OURS,), (name,)))
     return tuple(questions)
 
 

@@ -46,6 +46,7 @@ WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
 _PAD_BYTES, _ROWS_PER_PAGE = 600, 12
 ACCOUNTS = "pgbench_accounts"
 STOCK, OURS = "seq", "ours"
+STOCK_SCAN = "stock's scan"
 COPY_TABLE, COPY_STOCK, COPY_OURS = "COPY table", "COPY query, stock", "COPY query, ours"
 _COPY_QUERY = f"COPY (SELECT * FROM {WIDE}) TO STDOUT"
 _COPIES = {
@@ -177,7 +178,7 @@ def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> 
             arm_of(COPY_OURS, "", "on"),
         ),
         questions=(
-            Question(scenario, "stock's scan", (STOCK,), (OURS,)),
+            Question(scenario, STOCK_SCAN, (STOCK,), (OURS,)),
             Question(scenario, "stock's COPY", (COPY_STOCK,), (COPY_OURS,)),
             Question(scenario, DEVICE, (DEVICE,), (OURS,)),
         ),
@@ -196,8 +197,8 @@ def bulk_trial(scale: int, sizes: tuple[str, ...]) -> Trial:
         statement=f"SELECT count(*) FROM {ACCOUNTS}",
         arms=(arm_of(STOCK, SEQ_SCAN), arm_of(OURS, SEQ_SCAN, "on"), *arms),
         questions=(
-            Question(scenario, "stock's scan", (STOCK,), (OURS,)),
-            *(Question(scenario, f"{arm.name}", (STOCK,), (arm.name,)) for arm in arms),
+            Question(scenario, STOCK_SCAN, (STOCK,), (OURS,)),
+            *(Question(scenario, STOCK_SCAN, (STOCK,), (arm.name,)) for arm in arms),
         ),
         server={},
         execute=explain_sized,

@@ -165,14 +165,7 @@ def _statements(data: Measurements) -> Iterator[Statement]:
 
 def _ratio_plot(group: ComparisonGroup) -> Markup:
     """Ratio with interval of every question."""
-    has_several = len({one.question.name for one in group.comparisons}) > 1
-    rows = [
-        RatioRow(
-            group.scenario(one) + (f", against {one.question.name}" if has_several else ""),
-            one.estimate,
-        )
-        for one in group.comparisons
-    ]
+    rows = [RatioRow(group.contest(one), one.estimate) for one in group.comparisons]
     caption = "its time / our time (right of 1: ours is faster)"
     return in_both_widths(partial(ratio_plot, rows, caption))
 

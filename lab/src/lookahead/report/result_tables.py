@@ -22,12 +22,20 @@ from lookahead.formats import (
     verdict_text,
 )
 from lookahead.measurements import Comparison, LookupSample, Measurements
-from lookahead.report.sentences import common_text, panel_title, scenario_label, varying_names
+from lookahead.report.sentences import (
+    common_text,
+    opponent_name,
+    panel_title,
+    scenario_label,
+    varying_names,
+)
 from lookahead.report.tables import Table, columns_of
 from lookahead.results import ResultDocument
 
 # Characters of a scenario's name, and comparisons, that a table has room for.
 _MAX_LABEL, _MAX_ROWS = 44, 12
+# Our arm where it is as it comes; any other one is named.
+_PLAIN_CHALLENGER = "ours"
 
 
 def render_tables(document: ResultDocument) -> list[Table]:
@@ -159,13 +167,29 @@ class ComparisonGroup:
         """The scenario of one of them."""
         return scenario_label(comparison.question.scenario, self.names)
 
+    @property
+    def has_challengers(self) -> bool:
+        """Whether it must be said which arm of ours is compared."""
+        return any(one.challenger != _PLAIN_CHALLENGER for one in self.comparisons)
+
     def opponent(self, comparison: Comparison) -> str:
         """What it compares with, as far as the title does not say: "best stock plan (seq)"."""
         question = comparison.question
         has_choice = len(question.baselines) > 1
         if self.question:
             return comparison.baseline if has_choice else ""
-        return f"{question.name} ({comparison.baseline})" if has_choice else question.name
+        name = opponent_name(question)
+        return f"{name} ({comparison.baseline})" if has_choice else name
+
+    def contest(self, comparison: Comparison) -> str:
+        """Scenario and arms, as far as they differ: "pages 42 %, ours, 0, against ours"."""
+        names = {opponent_name(one.question) for one in self.comparisons}
+        parts = [self.scenario(comparison)]
+        if self.has_challengers:
+            parts.append(comparison.challenger)
+        if len(names) > 1:
+            parts.append(f"against {opponent_name(comparison.question)}")
+        return ", ".join(parts)
 
 
 def comparison_groups(comparisons: Sequence[Comparison]) -> list[ComparisonGroup]:
@@ -195,7 +219,7 @@ def _by_question(
     """A group for each question, in the order measured, or one for all of them if they are few."""
     found: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        found.setdefault(one.question.name, []).append(one)
+        found.setdefault(opponent_name(one.question), []).append(one)
     if len(found) > 1 and len(comparisons) > _MAX_ROWS:
         return [
             ComparisonGroup(title, question, names, tuple(some)) for question, some in found.items()
@@ -212,6 +236,7 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
     rows = tuple(
         (
             group.scenario(item),
+            *((item.challenger,) if group.has_challengers else ()),
             *((group.opponent(item),) if has_opponents else ()),
             milliseconds(item.baseline_median_ms),
             milliseconds(item.challenger_median_ms),
@@ -222,7 +247,8 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
         )
         for item in group.comparisons
     )
-    labels = ("scenario", "against") if has_opponents else ("scenario",)
+    challenger = ("challenger",) if group.has_challengers else ()
+    labels = ("scenario", *challenger, *(("against",) if has_opponents else ()))
     least = ("least ratio",) if has_least else ()
     numbers = ("its time", "our time", *least, "ratio", "interval", "verdict")
     common = common_text([one.question.scenario for one in group.comparisons])

@@ -10,7 +10,7 @@ up in one, which counts those that are slower, too.
 from collections.abc import Iterator, Sequence
 
 from lookahead.comparisons import Panel
-from lookahead.measurements import Comparison, Factor, Scenario
+from lookahead.measurements import Comparison, Factor, Question, Scenario
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate, Verdict
 
@@ -77,14 +77,14 @@ def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
     chosen = list(_main_answers(answers))
     subject = experiment.replace("-", " ")
     if len(chosen) > _MAX_SENTENCES:
-        questions = dict.fromkeys(one.question.name for one in chosen)
+        questions = dict.fromkeys(opponent_name(one.question) for one in chosen)
         against = _against(", ".join(questions))
         return [f"{subject}{against}: {_summary(chosen)}"]
     names = varying_names([one.question.scenario for one in chosen])
     found = []
     for one in chosen:
         scenario = f", {scenario_label(one.question.scenario, names)}" if names else ""
-        before = f"{scenario}{_against(one.question.name)}"
+        before = f"{scenario}{_against(opponent_name(one.question))}"
         found.append(f"{subject}{before}{':' if before else ''} {estimate_text(one.estimate)}")
     return found
 
@@ -93,10 +93,17 @@ def _main_answers(answers: Sequence[Comparison]) -> Iterator[Comparison]:
     """Of each scenario the answer against PostgreSQL as it is, else its first one."""
     groups: dict[Scenario, dict[str, Comparison]] = {}
     for one in answers:
-        groups.setdefault(one.question.scenario, {})[one.question.name] = one
+        # Of several that our side measured against one opponent, the first is its default.
+        groups.setdefault(one.question.scenario, {}).setdefault(opponent_name(one.question), one)
     for found in groups.values():
         name = next((name for name in _MAIN_QUESTIONS if name in found), None)
         yield found[name] if name else next(iter(found.values()))
+
+
+def opponent_name(question: Question) -> str:
+    """What our arm is compared with; files of older runs name some questions by our arm."""
+    is_ours = question.name.startswith("ours, ")
+    return question.baselines[0] if is_ours and question.baselines else question.name
 
 
 def _against(question: str) -> str:

@@ -29,7 +29,7 @@ def test_page_stands_beside_the_result(result: Path) -> None:
 def test_markdown_of_several_results(result: Path) -> None:
     outcome = run_command("report", result, result, "--markdown")
     assert outcome.status is ExitStatus.SUCCESS
-    row = "| 10,000 pages, I/O method worker | stock | 425 ms | 106 ms | 4.00 | 4.00 to 4.00 |"
+    row = "| 10,000 pages, I/O method worker | stock | 425 ms | 106 ms | 4.00 | 4.00 to 4.00 | 6 |"
     assert outcome.stdout.count(f"{row} faster |") == 2
     assert not result.with_suffix(".html").exists()
 

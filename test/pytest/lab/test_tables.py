@@ -54,7 +54,7 @@ def _with(document: ResultDocument, **changes: Any) -> ResultDocument:
 def test_comparisons_say_everything(made: ResultDocument) -> None:
     table = _tables(made)["Comparisons of median times"]
     assert [column.name for column in table.columns] == [
-        *("scenario", "against", "its time", "our time", "ratio", "interval", "verdict"),
+        *("scenario", "against", "its time", "our time", "ratio", "interval", "pairs", "verdict"),
     ]
     assert table.rows == (
         *(
@@ -65,6 +65,7 @@ def test_comparisons_say_everything(made: ResultDocument) -> None:
                 "212 ms",
                 "2.00",
                 "2.00 to 2.00",
+                "6",
                 "faster",
             )
             for share in ("10 %", "42 %")
@@ -72,12 +73,19 @@ def test_comparisons_say_everything(made: ResultDocument) -> None:
         *(
             (
                 *(f"pages {share}", f"best stock plan ({FAST})", "212 ms", "212 ms"),
-                *("1.00", "1.00 to 1.00", "no difference"),
+                *("1.00", "1.00 to 1.00", "6", "no difference"),
             )
             for share in ("10 %", "42 %")
         ),
     )
-    assert "pairs: 6. In all: I/O method worker" in table.caption
+    assert table.caption.endswith("Bootstrap interval of 95%, seed 7. In all: I/O method worker")
+
+
+def test_few_pairs_are_said(made: ResultDocument) -> None:
+    few = tuple(one for one in made.measurements.samples if one.round < 5)
+    table = _tables(_with(made, samples=few))["Comparisons of median times"]
+    assert {row[-2] for row in table.rows} == {"5"}
+    assert "seed 7; of fewer than 6 pairs it is rough" in table.caption
 
 
 def test_medians_stand_beside_references(made: ResultDocument) -> None:
@@ -312,12 +320,45 @@ def test_markdown_cells_stay_cells() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("AT&amp;T costs $1$", r"AT\&amp;T costs \$1\$"),
+        ("@someone", "@<!-- -->someone"),
+        ("me@example.org", "me@<!-- -->example.org"),
+        ("see #1", r"see \#<!-- -->1"),
+        ("https://www.example.org", "https:<!-- -->//www<!-- -->.example.org"),
+        (":smile:", ":<!-- -->smile:"),
+        ("pairs: 6, at 10:15", "pairs: 6, at 10:15"),
+    ],
+)
+def test_markdown_is_not_made_alive(text: str, shown: str) -> None:
+    assert to_markdown([Table(text, (), ())]).startswith(f"**{shown}**\n")
+
+
 def test_csv_reads_back() -> None:
     text = to_csv([_HOSTILE, _HOSTILE])
     rows = list(csv.reader(io.StringIO(text)))
     block = [
-        ["table", "name", "number"],
-        ["a|b", "<b>|*x*\\n\\x1b[2J", "1,5"],
-        ["a|b", 'say "no"', "2"],
+        ["table", "name", "number", "caption"],
+        ["a|b", "<b>|*x*\\n\\x1b[2J", "1,5", "caption_"],
+        ["a|b", 'say "no"', "2", "caption_"],
     ]
     assert rows == [*block, [], *block]
+    assert to_csv([replace(_HOSTILE, caption="")]).startswith("table,name,number\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"{sign}1+cmd()", f"'{sign}1+cmd()") for sign in "=+-@"),
+        *((text, text) for text in ("-", "-5", "+1,000.5", "-5.63e+04", "1=1", "")),
+        ("a\n\x1b", "a\\n\\x1b"),
+        ("-\u0661", "'-\u0661"),
+    ],
+)
+def test_csv_has_no_formula_anywhere(text: str, shown: str) -> None:
+    table = Table(text, columns_of((text,)), ((text,),), text)
+    heads, row = csv.reader(io.StringIO(to_csv([table])))
+    assert heads == ["table", shown, *(["caption"] if text else [])]
+    assert row == [shown, shown, *([shown] if text else [])]

@@ -31,6 +31,7 @@ from lookahead.report.sentences import (
 )
 from lookahead.report.tables import Table, columns_of
 from lookahead.results import ResultDocument
+from lookahead.stats import FEW_PAIRS
 
 # Characters of a scenario's name, and comparisons, that a table has room for.
 _MAX_LABEL, _MAX_ROWS = 44, 12
@@ -243,6 +244,7 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
             *((f"{item.least_ratio:.2f}",) if has_least else ()),
             f"{item.estimate.ratio:.2f}",
             interval_text(item.estimate),
+            str(item.estimate.pairs),
             verdict_text(item.estimate),
         )
         for item in group.comparisons
@@ -250,7 +252,7 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
     challenger = ("challenger",) if group.has_challengers else ()
     labels = ("scenario", *challenger, *(("against",) if has_opponents else ()))
     least = ("least ratio",) if has_least else ()
-    numbers = ("its time", "our time", *least, "ratio", "interval", "verdict")
+    numbers = ("its time", "our time", *least, "ratio", "interval", "pairs", "verdict")
     common = common_text([one.question.scenario for one in group.comparisons])
     said = "Least ratio: that of the least times" if has_least else ""
     caption = _sentences(_ratio_caption(group.comparisons), said, _all(common))
@@ -260,13 +262,11 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
 def _ratio_caption(comparisons: Sequence[Comparison]) -> str:
     """How to read a ratio and its interval, and what they rest on."""
     estimates = [one.estimate for one in comparisons]
-    counts = sorted({one.pairs for one in estimates})
-    pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    rough = ", few for a good interval" if any(one.is_rough for one in estimates) else ""
+    is_rough = any(one.is_rough for one in estimates)
     return (
         "Ratio: its time / our time; above 1 ours is faster. "
-        f"Bootstrap interval of {estimates[0].confidence:.0%}, seed {estimates[0].seed}; "
-        f"pairs: {pairs}{rough}"
+        f"Bootstrap interval of {estimates[0].confidence:.0%}, seed {estimates[0].seed}"
+        f"{f'; of fewer than {FEW_PAIRS} pairs it is rough' if is_rough else ''}"
     )
 
 

@@ -9,13 +9,22 @@ once. The tables of a result document are made in result_tables.py and evidence_
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.formats import one_line
+from lookahead.formats import NOTHING, one_line
 
 Align = Literal["left", "right"]
+# What Markdown may read as markup; and where GitHub makes links of names, numbers and addresses, or
+# an emoji. It does so in what was rendered, where an escape is gone and an empty comment is not.
+_MARKUP = "\\|*_`<>[]#~&$"
+_LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//|[a-z_+-])|(?<=www)(?=\.)", re.IGNORECASE)
+_BREAK = "<!-- -->"
+# What a spreadsheet takes for a formula, unless it is a number.
+_FORMULA = ("=", "+", "-", "@")
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -91,20 +100,36 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Text that is no markup."""
-    shown = one_line(text)
-    for character in "\\|*_`<>[]#~":
-        shown = shown.replace(character, f"\\{character}")
-    return shown
+    """Text that is no markup, and of which no link is made."""
+    return _BREAK.join(map(_escaped, _LINKED.split(one_line(text))))
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{one}" if one in _MARKUP else one for one in text)
 
 
 def to_csv(tables: Iterable[Table]) -> str:
-    """A block for each table, an empty line between them; the title is column one."""
-    blocks = []
-    for table in tables:
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["table", *(column.name for column in table.columns)])
-        writer.writerows([one_line(cell) for cell in (table.title, *row)] for row in table.rows)
-        blocks.append(stream.getvalue())
-    return "\n".join(blocks)
+    """A block for each table, an empty line between them.
+
+    The title is column one, the caption, if there is one, the last. An apostrophe keeps a
+    spreadsheet from computing what is text.
+    """
+    return "\n".join(map(_csv, tables))
+
+
+def _csv(table: Table) -> str:
+    names = [column.name for column in table.columns]
+    rows = [["table", *names], *([table.title, *row] for row in table.rows)]
+    if table.caption:
+        captions = ["caption", *(table.caption for _ in table.rows)]
+        rows = [[*row, caption] for row, caption in zip(rows, captions, strict=True)]
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(map(_csv_text, row) for row in rows)
+    return stream.getvalue()
+
+
+def _csv_text(text: str) -> str:
+    """Text in one line that is no formula."""
+    shown = one_line(text)
+    is_safe = shown == NOTHING or _NUMBER.fullmatch(shown) is not None
+    return f"'{shown}" if shown.startswith(_FORMULA) and not is_safe else shown

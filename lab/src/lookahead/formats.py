@@ -49,10 +49,22 @@ def size_text(value_bytes: float) -> str:
 
 
 def interval_text(estimate: RatioEstimate) -> str:
-    """Such as "3.90 to 4.40"; nothing where pairs are too few for one."""
+    """Such as "3.90 to 4.40"; nothing where pairs are too few for one.
+
+    An interval without 1 is not shown as if 1 were its end.
+    """
     if not estimate.has_interval:
         return NOTHING
-    return f"{estimate.low:.2f} to {estimate.high:.2f}"
+    decimals = 2
+    if estimate.verdict in ("faster", "slower"):
+        ends = (estimate.low, estimate.high)
+        decimals = max(decimals, *map(decimals_from_one, ends))
+    return f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
+
+
+def decimals_from_one(ratio: float) -> int:
+    """How many decimals it takes to tell a ratio from 1; none of what is 1 to six decimals."""
+    return next((number for number in range(7) if round(ratio, number) != 1), 0)
 
 
 def ratio_text(estimate: RatioEstimate) -> str:

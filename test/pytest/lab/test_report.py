@@ -212,7 +212,7 @@ def test_one_pair_has_no_interval(made: ResultDocument) -> None:
     samples = tuple(one for one in made.measurements.samples if one.round == 0)
     one = _measured(made, replace(made.measurements, samples=samples))
     text = _without_data(render_page([("one.json", one)]))
-    assert "2 times as fast in one pair, too few to tell" in text
+    assert "2.0 times as fast in one pair, too few to tell" in text
     assert "one pair, no interval" in text
     assert not re.search(r"\d to \d", text.partition("<h3>Evidence</h3>")[0])
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from lookahead.formats import interval_text
 from lookahead.measurements import Comparison, Factor, Question, Scenario
 from lookahead.report.sentences import estimate_text, headline, title_of
 from lookahead.stats import ratio_of_medians
@@ -41,7 +42,59 @@ def test_single_scenario(ratio: float, sentence: str) -> None:
 @pytest.mark.parametrize(("pairs", "text"), [(1, "one pair"), (2, "2 pairs")])
 def test_few_pairs_claim_nothing(pairs: int, text: str) -> None:
     estimate = ratio_of_medians([3.0] * pairs, [1.0] * pairs, seed=1)
-    assert estimate_text(estimate) == f"3 times as fast in {text}, too few to tell"
+    assert estimate_text(estimate) == f"3.0 times as fast in {text}, too few to tell"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1234.5, "1,234 times as fast"),
+        (120.0, "120 times as fast"),
+        (9.96, "10.0 times as fast"),
+        (1.04, "about as fast"),
+        (0.996, "about as fast"),
+        (0.25, "0.25 times as fast"),
+        (0.000012, "0.000012 times as fast"),
+    ],
+)
+def test_ratio_of_one_pair_is_plain(ratio: float, text: str) -> None:
+    estimate = ratio_of_medians([ratio], [1.0], seed=1)
+    assert estimate_text(estimate) == f"{text} in one pair, too few to tell"
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        ([2.0] * 5, "2.0 times faster (2.0 to 2.0, 5 pairs, a rough interval)"),
+        ([0.5] * 3, "2.0 times slower (2.0 to 2.0, 3 pairs, a rough interval)"),
+        ([0.9, 1.0, 1.1], "no difference seen (0.90 to 1.10, 3 pairs, a rough interval)"),
+        ([2.0] * 6, "2.0 times faster (2.0 to 2.0)"),
+    ],
+)
+def test_rough_intervals_are_said(times: list[float], text: str) -> None:
+    assert estimate_text(ratio_of_medians(times, [1.0] * len(times), seed=1)) == text
+
+
+def test_a_difference_is_not_shown_as_none() -> None:
+    estimate = ratio_of_medians([1.0001] * 3 + [1.2] * 3, [1.0] * 6, seed=1)
+    assert estimate_text(estimate) == "1.1000 times faster (1.0001 to 1.2000)"
+    assert interval_text(estimate) == "1.0001 to 1.2000"
+    slower = ratio_of_medians([0.999] * 3 + [0.8] * 3, [1.0] * 6, seed=1)
+    assert interval_text(slower) == "0.800 to 0.999"
+    even = ratio_of_medians([0.9999, 1.0001] * 3, [1.0] * 6, seed=1)
+    assert interval_text(even) == "1.00 to 1.00"
+
+
+def test_summary_says_that_pairs_are_few() -> None:
+    answers = [_answer(2.0, (("key", f"key-{number}"),)) for number in range(5)]
+    rough = [
+        replace(one, estimate=replace(one.estimate, pairs=pairs))
+        for one, pairs in zip(answers, (3, 4, 5, 6, 6), strict=True)
+    ]
+    assert headline("index-build", rough) == [
+        "index build: faster in 5 of 5 cases (2.0 times); few pairs (3 to 5), so that intervals "
+        "are rough"
+    ]
 
 
 def test_scenarios_are_told_apart_by_what_differs() -> None:

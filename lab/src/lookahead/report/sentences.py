@@ -8,8 +8,10 @@ up in one, which counts those that are slower, too.
 """
 
 from collections.abc import Iterator, Sequence
+from math import floor, log10
 
 from lookahead.comparisons import Panel
+from lookahead.formats import decimals_from_one
 from lookahead.measurements import Comparison, Factor, Question, Scenario
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate, Verdict
@@ -111,17 +113,25 @@ def _against(question: str) -> str:
 
 
 def estimate_text(estimate: RatioEstimate) -> str:
-    """Such as "3.3 times faster (2.6 to 4.1)"; without interval it says so, and claims less."""
+    """Such as "3.3 times faster (2.6 to 4.1)"; of few pairs it says so, and claims less."""
     ratio, low, high = estimate.ratio, estimate.low, estimate.high
     if not estimate.has_interval:
         pairs = "one pair" if estimate.pairs == 1 else f"{estimate.pairs} pairs"
-        return f"{ratio:.2g} times as fast in {pairs}, too few to tell"
+        return f"{_multiple(ratio)}as fast in {pairs}, too few to tell"
+    rough = f", {estimate.pairs} pairs, a rough interval" if estimate.is_rough else ""
     if estimate.verdict == "no difference":
-        return f"no difference seen ({low:.2f} to {high:.2f})"
+        return f"no difference seen ({low:.2f} to {high:.2f}{rough})"
     if estimate.verdict == "slower":
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
     ratio_text, low_text, high_text = _factors(ratio, low, high)
-    return f"{ratio_text} times {estimate.verdict} ({low_text} to {high_text})"
+    return f"{ratio_text} times {estimate.verdict} ({low_text} to {high_text}{rough})"
+
+
+def _multiple(ratio: float) -> str:
+    """Such as "3.0 times ", "0.25 times " and "about " of two digits, never with an exponent."""
+    decimals = max(0, 1 - floor(log10(ratio)))
+    text = f"{ratio:,.{decimals}f}"
+    return "about " if float(text.replace(",", "")) == 1 else f"{text} times "
 
 
 def _factors(*ratios: float) -> list[str]:
@@ -129,7 +139,7 @@ def _factors(*ratios: float) -> list[str]:
     least = min(ratios)
     steps = ((1.02, 3), (1.2, 2), (9.95, 1))
     decimals = next((number for limit, number in steps if least < limit), 0)
-    return [f"{ratio:.{decimals}f}" for ratio in ratios]
+    return [f"{ratio:.{max(decimals, decimals_from_one(least))}f}" for ratio in ratios]
 
 
 def _summary(comparisons: Sequence[Comparison]) -> str:
@@ -139,7 +149,16 @@ def _summary(comparisons: Sequence[Comparison]) -> str:
         chosen = [one for one in comparisons if one.estimate.verdict == verdict]
         if chosen:
             parts.append(_group(verdict, chosen, len(comparisons)))
+    if rough := _rough_counts(comparisons):
+        parts.append(f"few pairs ({rough}), so that intervals are rough")
     return "; ".join(parts)
+
+
+def _rough_counts(comparisons: Sequence[Comparison]) -> str:
+    """The pairs of rough intervals, such as "3 to 5"; "" without any."""
+    estimates = [one.estimate for one in comparisons]
+    counts = sorted({one.pairs for one in estimates if one.is_rough and one.has_interval})
+    return " to ".join(str(count) for count in dict.fromkeys((*counts[:1], *counts[-1:])))
 
 
 def _group(verdict: Verdict, chosen: Sequence[Comparison], total: int) -> str:

@@ -121,6 +121,14 @@ def test_nothing_is_cut_on_paper(browser: Browser, path: Path) -> None:
     _assert_nothing_is_cut(browser.open(path, _PAPER, dark=True, media="print"))
 
 
+def test_foreign_code_is_not_executed(browser: Browser, path: Path) -> None:
+    code = "<script>window.was_executed = true</script>"
+    path.write_text(path.read_text().replace("<main>", f"<main>{code}"))
+    page = browser.open(path, 1200)
+    assert page.evaluate("window.was_executed") is None
+    assert "Content Security Policy" in str(page.complaints())
+
+
 def test_scenario_names_stand_on_one_line(browser: Browser, path: Path) -> None:
     assert browser.open(path, 1200).evaluate(_BROKEN_NAMES) == []
 

@@ -3,7 +3,9 @@
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from base64 import b64encode
 from dataclasses import asdict, replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -93,6 +95,21 @@ def test_no_network(page: str) -> None:
     assert not re.search(r"https?:|[\"'(]//|url\(|@import|@font-face", _without_data(page))
 
 
+def test_policy_allows_what_the_page_brings_only(page: str) -> None:
+    checker = _Checker()
+    checker.feed(page)
+    (policy,) = (
+        value for name, value in checker.attributes if name == "content" and "-src" in str(value)
+    )
+    for kind in ("style", "script"):
+        (text,) = re.findall(rf"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+        digest = b64encode(sha256(text.encode()).digest()).decode()
+        assert f"; {kind}-src 'sha256-{digest}';" in str(policy)
+    assert str(policy).startswith("default-src 'none';")
+    # Which no policy of hashes allows.
+    assert "style" not in {name for name, _ in checker.attributes}
+
+
 def test_golden_parts(page: str) -> None:
     for part in (
         "<h2>Bitmap scan</h2>",
@@ -112,6 +129,7 @@ def test_golden_parts(page: str) -> None:
         "mean queue depth</text>",
         "processors, %</text>",
         '<td data-head="setting">shared_buffers</td>',
+        "in an order that changes from round to round",
         "prefers-color-scheme: dark",
         "@media print",
         "the machine is &lt;busy&gt;. Wait &amp; repeat.",

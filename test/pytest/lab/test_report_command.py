@@ -26,6 +26,33 @@ def test_page_stands_beside_the_result(result: Path) -> None:
     assert "<h2>Index scan</h2>" in result.with_suffix(".html").read_text()
 
 
+@pytest.mark.parametrize("others_name", ["made.json", "other.json", "link.html"])
+def test_a_page_never_replaces_a_result(result: Path, others_name: str) -> None:
+    """Not one that it is made from, whatever its name there, and no other one."""
+    (result.parent / "other.json").write_bytes(result.read_bytes())
+    (result.parent / "link.html").hardlink_to(result)
+    target = result.parent / others_name
+    before = target.read_bytes()
+    outcome = run_command("report", result, "--output", target)
+    assert outcome.status is ExitStatus.USAGE
+    assert outcome.stderr == (
+        f'error: the page would replace "{target}", which is a result\n'
+        "hint: Name another file with --output.\n"
+    )
+    assert target.read_bytes() == before
+
+
+def test_a_result_that_is_named_like_a_page(result: Path) -> None:
+    named = result.rename(result.with_suffix(".html"))
+    before = named.read_bytes()
+    assert run_command("report", named).status is ExitStatus.USAGE
+    assert named.read_bytes() == before
+    page = named.with_name("page.html")
+    page.write_text("<!doctype html>an earlier one")
+    assert run_command("report", named, "--output", page).status is ExitStatus.SUCCESS
+    assert "<h2>Index scan</h2>" in page.read_text()
+
+
 def test_markdown_of_several_results(result: Path) -> None:
     outcome = run_command("report", result, result, "--markdown")
     assert outcome.status is ExitStatus.SUCCESS

@@ -1,5 +1,6 @@
 """`lookahead report RESULT...`: make the page again from result files, or print their tables."""
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from lookahead.results import (
 from lookahead.terminal import Terminal
 
 _Texts = Sequence[tuple[Path, str]]
+_BEGINNING_BYTES = 64
 
 
 def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -43,7 +45,7 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The page to write; replaced if it exists. Default: the first result's name with .html.",
+    help="The page to write; a page there is replaced. Default: the first result's name with .html.",
 )
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown, write no page.")
 @click.option("--csv", is_flag=True, help="Print the tables as CSV, write no page.")
@@ -74,14 +76,16 @@ def report(
         raise LabError(
             f"{named[0]} and {named[1]} exclude each other", "Name one.", status=ExitStatus.USAGE
         )
+    target = output or results[0].with_suffix(".html")
+    if not (markdown or csv):
+        _require_page(target, results)
     texts = [(path, read_text(path)) for path in results]
     terminal = context.terminal
     try:
         if markdown or csv:
             terminal.raw(_tables(texts, terminal, as_csv=csv).rstrip())
         else:
-            page = _write(texts, output or results[0].with_suffix(".html"), terminal)
-            terminal.result(f"page: {page}")
+            terminal.result(f"page: {_write(texts, target, terminal)}")
     except (ValueError, ArithmeticError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
@@ -90,6 +94,28 @@ def report(
             "Copy the file again from where it was written, or repeat the run.",
             status=ExitStatus.BAD_FILE,
         ) from None
+
+
+def _require_page(target: Path, results: Sequence[Path]) -> None:
+    """LabError when the page would replace a result, one of those given or any other."""
+    try:
+        is_result = target.is_file() and (
+            any(path.exists() and path.samefile(target) for path in results) or _holds_json(target)
+        )
+    except OSError:
+        return  # Who reads or writes it says why it cannot be.
+    if is_result:
+        raise LabError(
+            f'the page would replace "{target}", which is a result',
+            "Name another file with --output.",
+            status=ExitStatus.USAGE,
+        )
+
+
+def _holds_json(path: Path) -> bool:
+    """Whether the file begins as results do, and pages do not."""
+    with path.open("rb") as file:
+        return file.read(_BEGINNING_BYTES).removeprefix(BOM_UTF8).lstrip().startswith(b"{")
 
 
 def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:

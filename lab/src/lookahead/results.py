@@ -163,36 +163,69 @@ def read_result(path: Path) -> ResultDocument:
 
 
 def parse_result(text: str, name: str) -> ResultDocument:
-    """The document in `text`; `name` is for the error message.
+    """The document in `text`; `name` is for the error message. See `parse_stored`."""
+    return parse_stored(text, name).document
 
-    One of an earlier version is upgraded. One of a later version is read as far as it is known, and
-    its last finding says so. Comparisons that are not in the file are worked out: ValueError when
-    its numbers allow none.
+
+@dataclass(frozen=True)
+class StoredResult:
+    """A result as it was read: `remarks` are on its reading, and the last findings of `document`.
+
+    `content` is the parsed JSON as it was in the file, of whatever version.
     """
-    document = parse_document(ResultDocument, SCHEMA, SCHEMA_VERSION, text, name, upgrade)
-    data = document.measurements
-    if not data.comparisons:
-        answers = compare(data, document.parameters.seed)
-        document = replace(document, measurements=replace(data, comparisons=answers))
-    if is_newer(document):
-        what = (
-            f'"{name}" was written by a newer lookahead (schema version {document.schema_version}, '
-            f"this one knows {SCHEMA_VERSION}): what is new in it is left out"
-        )
-        finding = Finding("warning", what, "Read it with the lookahead that wrote it.")
-        document = replace(document, findings=(*document.findings, finding))
-    return document
+
+    document: ResultDocument
+    remarks: tuple[Finding, ...]
+    content: dict[str, Any]
+
+
+def parse_stored(text: str, name: str) -> StoredResult:
+    """The result in `text`; LabError with status BAD_FILE when it is none.
+
+    One of an earlier version is upgraded. One of a later version is read as far as it is known.
+    Comparisons are always worked out from the samples: those in the file are believed by nobody.
+    """
+    content = _parse_content(text, SCHEMA, name)
+    document = _decode_content(ResultDocument, content, SCHEMA_VERSION, name, upgrade)
+    stored = document.measurements.comparisons
+    try:
+        answers = compare(document.measurements, document.parameters.seed)
+    except (ValueError, ArithmeticError) as error:
+        raise _damaged(name, error) from None
+    remarks = []
+    if stored and stored != answers:
+        remarks.append(_other_comparisons(name))
+    if document.schema_version > SCHEMA_VERSION:
+        remarks.append(_newer(name, document.schema_version))
+    document = replace(
+        document,
+        findings=(*document.findings, *remarks),
+        measurements=replace(document.measurements, comparisons=answers),
+    )
+    return StoredResult(document, tuple(remarks), content)
+
+
+def _other_comparisons(name: str) -> Finding:
+    return Finding(
+        "warning",
+        f'the comparisons in "{name}" are not those that follow from its samples, which are shown',
+        "The file was changed, or written by a lookahead that worked them out in another way.",
+    )
+
+
+def _newer(name: str, version: int) -> Finding:
+    return Finding(
+        "warning",
+        f'"{name}" was written by a newer lookahead (schema version {version}, '
+        f"this one knows {SCHEMA_VERSION}): what is new in it is left out",
+        "Read it with the lookahead that wrote it.",
+    )
 
 
 def result_schema() -> str:
     """The JSON Schema of result files as text; docs/result-schema.json is that."""
     title = {"title": f"Result file of lookahead, schema version {SCHEMA_VERSION}"}
     return json.dumps({**title, **json_schema(ResultDocument)}, indent=1, ensure_ascii=False)
-
-
-def is_newer(document: ResultDocument) -> bool:
-    """Whether a later version has written it."""
-    return document.schema_version > SCHEMA_VERSION
 
 
 def read_text(path: Path) -> str:
@@ -227,6 +260,10 @@ def parse_document(
     `upgrade_to` makes a document of any earlier version one of `version`; without it no other
     version is read.
     """
+    return _decode_content(kind, _parse_content(text, schema, name), version, name, upgrade_to)
+
+
+def _parse_content(text: str, schema: str, name: str) -> dict[str, Any]:
     value = _parse_json(text, name)
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise LabError(
@@ -234,6 +271,16 @@ def parse_document(
             "Name a .json file that `lookahead run` or `lookahead probe` has written.",
             status=ExitStatus.BAD_FILE,
         )
+    return value
+
+
+def _decode_content(
+    kind: type[DocumentT],
+    value: dict[str, Any],
+    version: int,
+    name: str,
+    upgrade_to: Upgrade | None,
+) -> DocumentT:
     if upgrade_to is None and value.get("schema_version") != version:
         raise LabError(
             f'"{name}" has schema version {value.get("schema_version")}; '
@@ -244,11 +291,15 @@ def parse_document(
     try:
         return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
     except DecodingError as error:
-        raise LabError(
-            f'"{name}" is damaged: {error}',
-            "Copy the file again from where it was written, or repeat the run.",
-            status=ExitStatus.BAD_FILE,
-        ) from None
+        raise _damaged(name, error) from None
+
+
+def _damaged(name: str, error: Exception) -> LabError:
+    return LabError(
+        f'"{name}" is damaged: {error}',
+        "Copy the file again from where it was written, or repeat the run.",
+        status=ExitStatus.BAD_FILE,
+    )
 
 
 def _upgraded(value: dict[str, Any], version: int, upgrade_to: Upgrade) -> dict[str, Any]:

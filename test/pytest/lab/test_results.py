@@ -37,6 +37,28 @@ def test_recorded_result_round_trip(recorded: ResultDocument) -> None:
     assert recorded.status == "complete"
 
 
+def test_comparisons_in_a_file_are_not_believed(document: ResultDocument, tmp_path: Path) -> None:
+    value = json.loads(encode(document))
+    first, second = value["measurements"]["comparisons"]
+    first["estimate"].update(ratio=99.9, low=90.0, high=110.0)
+    second["baseline_median_ms"] *= 2
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(value))
+    found = read_result(path)
+    assert found.measurements == document.measurements
+    said = f'the comparisons in "{path}" are not those that follow from its samples'
+    assert [one.text.startswith(said) for one in found.findings[-1:]] == [True]
+    outcome = run_command("report", path, "--csv")
+    assert f"warning: {said}" in outcome.stderr
+    assert "99.9" not in outcome.stdout
+
+
+def test_comparisons_that_are_not_in_the_file(document: ResultDocument) -> None:
+    value = json.loads(encode(document))
+    value["measurements"]["comparisons"] = []
+    assert parse_result(json.dumps(value), "x") == document
+
+
 def test_claims_never_take_an_existing_file(tmp_path: Path) -> None:
     first = ResultFile.claim(tmp_path / "new" / "folder", "index-scan", _STARTED)
     first.path.write_text("kept")

@@ -17,8 +17,7 @@ from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import (
     ResultDocument,
-    is_newer,
-    parse_result,
+    parse_stored,
     read_text,
     result_schema,
     schema_of,
@@ -45,7 +44,8 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The page to write; a page there is replaced. Default: the first result's name with .html.",
+    help="The page to write; a page there is replaced. Default: the first result's name with "
+    ".html.",
 )
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown, write no page.")
 @click.option("--csv", is_flag=True, help="Print the tables as CSV, write no page.")
@@ -147,12 +147,13 @@ def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
 
 
 def _runs(texts: _Texts, terminal: Terminal) -> list[tuple[str, ResultDocument]]:
-    """Results by their names; of those of a newer lookahead it is said."""
-    runs = [(path.name, parse_result(text, str(path))) for path, text in texts]
-    for _, document in runs:
-        if is_newer(document):
-            said = document.findings[-1]
-            terminal.finding(said.level, said.text, said.advice)
+    """Results by their names; what is to be said of their reading is said."""
+    runs = []
+    for path, text in texts:
+        stored = parse_stored(text, str(path))
+        for remark in stored.remarks:
+            terminal.finding(remark.level, remark.text, remark.advice)
+        runs.append((path.name, stored.document))
     return runs
 
 

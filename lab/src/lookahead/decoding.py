@@ -2,13 +2,14 @@
 
 Missing fields without a default and wrongly typed ones are refused with their place, such as
 `measurements.samples[3].evidence.rows`; nothing is guessed or converted, except that a JSON integer
-may stand for a float. Fields that a dataclass does not have are left out: another version has
+may stand for a float. What fields have to do with each other a dataclass checks in `__post_init__`
+(ValueError). Fields that a dataclass does not have are left out: another version has
 written them.
 """
 
 import dataclasses
 import inspect
-import math
+import sys
 import types
 import typing
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 _SCALARS = (str, int, float, bool, type(None))
 _MAX_INTEGER = 1 << 63
+_LARGEST = {bool: 1, int: _MAX_INTEGER, float: sys.float_info.max}
 
 
 class DecodingError(ValueError):
@@ -58,7 +60,11 @@ def _decode_dataclass(kind: type, value: object, place: str) -> object:
         raise DecodingError(f"{place or 'document'}: missing field {min(missing)!r}")
     prefix = f"{place}." if place else ""
     known = fields.keys() & value.keys()
-    return kind(**{name: _decode(hints[name], value[name], prefix + name) for name in known})
+    values = {name: _decode(hints[name], value[name], prefix + name) for name in known}
+    try:
+        return kind(**values)
+    except ValueError as error:  # of __post_init__: what no type can say
+        raise DecodingError(f"{place or 'document'}: {error}") from None
 
 
 def is_required(field: "dataclasses.Field[Any]") -> bool:
@@ -71,7 +77,7 @@ def _decode_scalar(kind: Any, value: object, place: str) -> object:
         return float(value)
     if type(value) is not kind:
         raise DecodingError(f"{place}: expected {kind.__name__}, found {type(value).__name__}")
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, int | float) and not abs(value) <= _LARGEST[kind]:
         raise DecodingError(f"{place}: the number is too large")
     return value
 

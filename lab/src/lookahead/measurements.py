@@ -18,6 +18,10 @@ Library = Literal["not loaded", "off", "on"]
 """pg_lookahead in the sessions of an arm; "off" is loaded and switched off."""
 
 
+# A nanosecond and some thirty years.
+_LEAST_MS, _MOST_MS = 1e-6, 1e12
+
+
 @dataclass(frozen=True)
 class Factor:
     """One condition of a scenario and its value, such as "pages" and "42 %"."""
@@ -31,6 +35,10 @@ class Scenario:
     """What all arms of a trial have in common, in the order in which it is shown."""
 
     factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise ValueError("it has no factors")
 
     def value(self, name: str) -> str | None:
         """The value of a factor, None when the scenario has none of that name."""
@@ -73,6 +81,12 @@ class Question:
     name: str
     baselines: tuple[str, ...]
     challengers: tuple[str, ...]
+
+
+def _check_time(time_ms: float) -> None:
+    """ValueError for what no clock shows: ratios of such times have no meaning."""
+    if not _LEAST_MS <= time_ms <= _MOST_MS:
+        raise ValueError(f"{time_ms:g} ms is no time")
 
 
 @dataclass(frozen=True)
@@ -160,6 +174,16 @@ class Sample:
     phases_ms: dict[str, float] = field(default_factory=dict)
     sha256: str | None = None
 
+    def __post_init__(self) -> None:
+        _check_time(self.time_ms)
+        if any(time_ms < 0 for time_ms in (*self.session_ms, *self.phases_ms.values())):
+            raise ValueError("it has a negative time")
+        if (
+            "peak_memory_bytes" in self.counts
+            and not self.counts.get("allowed_memory_bytes", 0) > 0
+        ):
+            raise ValueError("its peak_memory_bytes are without allowed_memory_bytes")
+
 
 @dataclass(frozen=True)
 class LookupSample:
@@ -184,6 +208,9 @@ class Reference:
     name: str
     time_ms: float
     source: str
+
+    def __post_init__(self) -> None:
+        _check_time(self.time_ms)
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,14 @@ def _upgraded(value: dict[str, Any], version: int, upgrade_to: Upgrade) -> dict[
         return upgrade_to(value, version)
     except KeyError as error:
         raise DecodingError(f"missing field {error}") from None
-    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise DecodingError(str(error)) from None
 
 

@@ -120,8 +120,8 @@ def _version(text: str) -> str:
             "is empty or cut short: no JSON of ours",
         ),
         (lambda text: text.replace('_ms": 400.0', '_ms": 1e999'), "is damaged: measurements"),
-        (lambda text: text.replace('_ms": 400.0', '_ms": 0.0'), "is damaged: a sample is not"),
-        (lambda text: text.replace('_ms": 400.0', '_ms": 1e308'), "cannot be worked out"),
+        (lambda text: text.replace('_ms": 400.0', '_ms": 0.0'), "is damaged: measurements"),
+        (lambda text: text.replace('_ms": 400.0', '_ms": 1e308'), "is damaged: measurements"),
         (
             lambda text: text.replace('_ms": 400.0', f'_ms": {"9" * 400}'),
             "is damaged: measurements",

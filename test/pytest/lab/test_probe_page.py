@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from lab.outcome import run_command
 from lookahead.device.probe.probe_data import (
     ProbeDocument,
     parse_probe,
 )
-from lookahead.errors import ExitStatus
+from lookahead.errors import ExitStatus, LabError
 from lookahead.report.probe_page import render_probe_page
 from lookahead.results import ResultDocument, encode
 
@@ -72,6 +74,21 @@ def test_damaged_probe(probe: ProbeDocument, tmp_path: Path) -> None:
         outcome = run_command("report", path)
         assert outcome.status is ExitStatus.BAD_FILE
         assert f'error: "{path}" {message}' in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"points": []}, "it has no points"),
+        ({"knee": {"value": -1.0, "low": 0.0, "high": 0.0}}, "its knee is none of its points"),
+    ],
+)
+def test_damaged_curve(probe: ProbeDocument, change: dict[str, object], message: str) -> None:
+    value = json.loads(encode(probe))
+    value["summary"]["curves"][0].update(change)
+    with pytest.raises(LabError, match=rf"damaged: summary.curves\[0\]: {message}") as caught:
+        parse_probe(json.dumps(value), "x")
+    assert caught.value.status is ExitStatus.BAD_FILE
 
 
 def test_runs_and_probes_have_pages_of_their_own(

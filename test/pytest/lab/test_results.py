@@ -110,6 +110,11 @@ def test_replacing_leaves_no_temporary_file(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Any]], object]
 
 
+def _sample(value: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = value["measurements"]["samples"][0]
+    return found
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -132,6 +137,36 @@ Change = Callable[[dict[str, Any]], object]
             lambda value: value["measurements"]["samples"][1]["evidence"].update(rows="many"),
             r"damaged: measurements.samples\[1\].evidence.rows: expected int, found str",
         ),
+        # Each field has its type, but they do not go together, or mean nothing.
+        (
+            lambda value: _sample(value)["scenario"].update(factors=[]),
+            r"damaged: measurements.samples\[0\].scenario: it has no factors",
+        ),
+        (
+            lambda value: _sample(value).update(time_ms=-1.0),
+            r"damaged: measurements.samples\[0\]: -1 ms is no time",
+        ),
+        (lambda value: _sample(value).update(session_ms=[-1.0]), "it has a negative time"),
+        (lambda value: _sample(value).update(phases_ms={"load": -1.0}), "it has a negative time"),
+        (
+            lambda value: _sample(value).update(counts={"peak_memory_bytes": 1.0}),
+            "its peak_memory_bytes are without allowed_memory_bytes",
+        ),
+        (
+            lambda value: _sample(value)["timeline"].update(at_ms=[], disk={}, cpu={}),
+            r"samples\[0\].timeline: it has no times",
+        ),
+        (
+            lambda value: _sample(value)["timeline"].update(at_ms=[0.0, 2.0, 1.0]),
+            "timeline: its times run backwards",
+        ),
+        (lambda value: _sample(value)["timeline"]["disk"].pop("reads"), "it has not all counters"),
+        (lambda value: _sample(value)["timeline"]["cpu"].pop("user"), "it has not all counters"),
+        (
+            lambda value: _sample(value)["timeline"]["cpu"]["user"].pop(),
+            "its lists are not of one length",
+        ),
+        (lambda value: _sample(value).update(round=10**40), "the number is too large"),
     ],
 )
 def test_refused(document: ResultDocument, change: Change, words: str) -> None:

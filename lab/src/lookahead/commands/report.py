@@ -86,7 +86,7 @@ def report(
             terminal.raw(_tables(texts, terminal, as_csv=csv).rstrip())
         else:
             terminal.result(f"page: {_write(texts, target, terminal)}")
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
         raise LabError(

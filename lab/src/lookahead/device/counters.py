@@ -14,7 +14,12 @@ import os
 import threading
 import time
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SECTOR_BYTES = 512
 # Of /proc/diskstats, as `DiskCounters` has them: after the three columns that name the device.
@@ -162,6 +167,19 @@ class Timeline:
     disk: dict[str, tuple[int, ...]]
     cpu: dict[str, tuple[int, ...]]
 
+    def __post_init__(self) -> None:
+        if not self.at_ms:
+            raise ValueError("it has no times")
+        if any(later < earlier for earlier, later in pairwise(self.at_ms)):
+            raise ValueError("its times run backwards")
+        disk, cpu = _names(DiskCounters), _names(CpuCounters)
+        if self.cpu.keys() != cpu or (self.disk and self.disk.keys() != disk):
+            raise ValueError("it has not all counters")
+        if {len(values) for values in (*self.disk.values(), *self.cpu.values())} != {
+            len(self.at_ms)
+        }:
+            raise ValueError("its lists are not of one length")
+
     def disk_at(self, index: int) -> DiskCounters:
         """The device's counters at one reading; all zero where no device is known."""
         if not self.disk:
@@ -183,6 +201,10 @@ class Timeline:
     def overall(self) -> Rates:
         """The rates over the whole time."""
         return self.rates_between(0, len(self.at_ms) - 1)
+
+
+def _names(counters: "type[DataclassInstance]") -> set[str]:
+    return {field.name for field in fields(counters)}
 
 
 _NO_DISK = DiskCounters(0, 0, 0, 0, 0, 0, 0, 0, 0)

@@ -94,6 +94,12 @@ class ProbeCurve:
     points: tuple[CurvePoint, ...]
     knee: Interval | None
 
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("it has no points")
+        if self.knee is not None and self.knee.value not in {point.x for point in self.points}:
+            raise ValueError("its knee is none of its points")
+
 
 @dataclass(frozen=True)
 class GapPoint:

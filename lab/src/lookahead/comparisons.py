@@ -6,7 +6,7 @@ of several arms chooses it by its median over all rounds, which favours that sid
 that is not ours, where the project is judged by it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -106,14 +106,10 @@ def proofs(data: Measurements) -> tuple[str, ...]:
     """What was proved beside the figures, a line each."""
     ours = [one for one in data.samples if one.arm in _our_arms(data)]
     found = []
-    if data.digests:
-        rows = sum(digest.rows for digest in data.digests)
+    rows = sum(digest.rows for digest in data.digests if len(digest.arms) > 1)
+    if rows:
         found.append(f"same rows:  {rows:,} rows of several arms received and compared: equal")
-    indexes = {one.scenario for one in data.samples if one.sha256 is not None}
-    if indexes:
-        found.append(
-            f"same pages: {len(indexes)} indexes of both arms compared byte by byte: equal"
-        )
+    found += _same_pages(data)
     pages = [one.evidence.lookahead.prefetched_blocks for one in ours if one.evidence]
     if pages:
         found.append(
@@ -128,6 +124,19 @@ def proofs(data: Measurements) -> tuple[str, ...]:
     if share is not None:
         found.append(f"memory:     at most {share:.1%} of maintenance_work_mem in our arm")
     return tuple(found)
+
+
+def _same_pages(data: Measurements) -> Iterator[str]:
+    """Of the indexes whose pages were looked at in two arms at least."""
+    hashes: dict[Scenario, dict[str, str]] = {}
+    for one in data.samples:
+        if one.sha256 is not None:
+            hashes.setdefault(one.scenario, {})[one.arm] = one.sha256
+    equal = [len(set(arms.values())) == 1 for arms in hashes.values() if len(arms) > 1]
+    for outcome, count in (("equal", equal.count(True)), ("NOT EQUAL", equal.count(False))):
+        if count:
+            indexes = "1 index" if count == 1 else f"{count} indexes"
+            yield f"same pages: SHA-256 over the pages of {indexes} in several arms: {outcome}"
 
 
 def _our_arms(data: Measurements) -> set[str]:

@@ -88,9 +88,32 @@ def test_what_is_proved_beside_the_figures() -> None:
     )
     assert proofs(make_controls()) == ()
     assert proofs(make_builds()) == (
-        "same pages: 2 indexes of both arms compared byte by byte: equal",
+        "same pages: SHA-256 over the pages of 1 index in several arms: equal",
         "path taken: 6 indexes in 6 samples were pg_lookahead's own",
         "memory:     at most 6.1% of maintenance_work_mem in our arm",
+    )
+
+
+def test_what_one_arm_did_proves_nothing_equal() -> None:
+    builds = make_builds()
+    stock = tuple(one for one in builds.samples if one.arm == "stock")
+    assert proofs(replace(builds, samples=stock)) == ()
+    scans = make_scans()
+    digests = tuple(replace(one, arms=("stock",)) for one in scans.digests)
+    assert not any("same rows" in line for line in proofs(replace(scans, digests=digests)))
+
+
+def test_pages_that_differ_are_not_called_equal() -> None:
+    builds = make_builds()
+    scenario = builds.samples[0].scenario
+    samples = tuple(
+        replace(one, sha256="0" * 64)
+        if one.sha256 is not None and one.arm == "ours" and one.scenario == scenario
+        else one
+        for one in builds.samples
+    )
+    assert "same pages: SHA-256 over the pages of 1 index in several arms: NOT EQUAL" in proofs(
+        replace(builds, samples=samples)
     )
 
 

@@ -162,7 +162,9 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(data.comparisons) == 2
     assert list(data.statements.values()) == [KEYS[str(key)].build for key in keys]
     assert data.tables[0].rows == 2_000
-    assert "same pages: 2 indexes of both arms compared byte by byte: equal" in outcome.stdout
+    assert (
+        "same pages: SHA-256 over the pages of 2 indexes in several arms: equal" in outcome.stdout
+    )
     assert "path taken: 200 indexes in 4 samples" in outcome.stdout
     assert "memory:     at most" in outcome.stdout
     notes = [finding.text for finding in found.findings]

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 Scalar = str | int | float | bool | None
 OptionValue = Scalar | tuple[Scalar, ...]
 DocumentT = TypeVar("DocumentT")
-Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
+Content = dict[str, Any]
+"""The parsed JSON of a file, as it is there."""
+Upgrade = Callable[[Content, int], Content]
 """Makes a parsed document of any earlier version one of the given version."""
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 5
@@ -176,7 +178,7 @@ class StoredResult:
 
     document: ResultDocument
     remarks: tuple[Finding, ...]
-    content: dict[str, Any]
+    content: Content
 
 
 def parse_stored(text: str, name: str) -> StoredResult:
@@ -263,7 +265,7 @@ def parse_document(
     return _decode_content(kind, _parse_content(text, schema, name), version, name, upgrade_to)
 
 
-def _parse_content(text: str, schema: str, name: str) -> dict[str, Any]:
+def _parse_content(text: str, schema: str, name: str) -> Content:
     value = _parse_json(text, name)
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise LabError(
@@ -276,7 +278,7 @@ def _parse_content(text: str, schema: str, name: str) -> dict[str, Any]:
 
 def _decode_content(
     kind: type[DocumentT],
-    value: dict[str, Any],
+    value: Content,
     version: int,
     name: str,
     upgrade_to: Upgrade | None,
@@ -291,7 +293,20 @@ def _decode_content(
     try:
         return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
     except DecodingError as error:
+        if _is_later(value, version):
+            raise LabError(
+                f'"{name}" was written by a newer lookahead (schema version '
+                f"{value['schema_version']}, this one knows {version}) and cannot be read by this "
+                f"one: {error}",
+                "Read it with the lookahead that wrote it.",
+                status=ExitStatus.BAD_FILE,
+            ) from None
         raise _damaged(name, error) from None
+
+
+def _is_later(value: Content, version: int) -> bool:
+    found = value.get("schema_version")
+    return type(found) is int and found > version
 
 
 def _damaged(name: str, error: Exception) -> LabError:
@@ -302,7 +317,7 @@ def _damaged(name: str, error: Exception) -> LabError:
     )
 
 
-def _upgraded(value: dict[str, Any], version: int, upgrade_to: Upgrade) -> dict[str, Any]:
+def _upgraded(value: Content, version: int, upgrade_to: Upgrade) -> Content:
     """What a damaged document meets on its way here is one error, as in a newer one."""
     try:
         return upgrade_to(value, version)

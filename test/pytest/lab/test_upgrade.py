@@ -4,6 +4,7 @@ data/earlier holds files that each version wrote itself, of tables of some megab
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -176,5 +177,40 @@ def test_later_file_that_lacks_something(document: ResultDocument) -> None:
     value = json.loads(encode(document))
     value["schema_version"] = SCHEMA_VERSION + 1
     del value["measurements"]
-    with pytest.raises(LabError, match="damaged: document: missing field 'measurements'"):
+    with pytest.raises(LabError, match="missing field 'measurements'") as caught:
         parse_result(json.dumps(value), "x")
+    assert caught.value.message.startswith(_unreadable())
+    assert caught.value.status is ExitStatus.BAD_FILE
+
+
+def test_later_file_with_a_word_that_is_not_known(document: ResultDocument) -> None:
+    value = json.loads(encode(document))
+    value["schema_version"] = SCHEMA_VERSION + 1
+    value["status"] = "paused"
+    with pytest.raises(LabError, match="'paused' is none of") as caught:
+        parse_result(json.dumps(value), "x")
+    assert caught.value.message.startswith(_unreadable())
+    assert caught.value.hint == "Read it with the lookahead that wrote it."
+
+
+def _unreadable() -> str:
+    return (
+        f'"x" was written by a newer lookahead (schema version {SCHEMA_VERSION + 1}, this one '
+        f"knows {SCHEMA_VERSION}) and cannot be read by this one: "
+    )
+
+
+@pytest.mark.parametrize("kind", ["earlier", "later", "of this version"])
+def test_page_hands_out_what_is_in_the_file(
+    kind: str, document: ResultDocument, tmp_path: Path
+) -> None:
+    value = _raw("v1-index-scan.json") if kind == "earlier" else json.loads(encode(document))
+    value["unknown"] = {"</script>": [1, 2.5, None]}
+    if kind == "later":
+        value["schema_version"] = SCHEMA_VERSION + 1
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(value))
+    assert run_command("report", path).status is ExitStatus.SUCCESS
+    page = path.with_suffix(".html").read_text()
+    (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data) == value

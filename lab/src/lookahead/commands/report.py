@@ -16,7 +16,7 @@ from lookahead.report.probe_page import write_probe_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import (
-    ResultDocument,
+    StoredResult,
     parse_stored,
     read_text,
     result_schema,
@@ -127,7 +127,7 @@ def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:
             status=ExitStatus.USAGE,
         )
     runs = _runs(texts, terminal)
-    tables = [table for _, document in runs for table in render_tables(document)]
+    tables = [table for one in runs for table in render_tables(one.document)]
     return to_csv(tables) if as_csv else to_markdown(tables)
 
 
@@ -143,18 +143,17 @@ def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
             "Make a page of each kind.",
             status=ExitStatus.USAGE,
         )
-    return write_page(_runs(texts, terminal), target)
+    stored = _runs(texts, terminal)
+    documents = [(path.name, one.document) for (path, _), one in zip(texts, stored, strict=True)]
+    return write_page(documents, target, [one.content for one in stored])
 
 
-def _runs(texts: _Texts, terminal: Terminal) -> list[tuple[str, ResultDocument]]:
-    """Results by their names; what is to be said of their reading is said."""
-    runs = []
-    for path, text in texts:
-        stored = parse_stored(text, str(path))
-        for remark in stored.remarks:
-            terminal.finding(remark.level, remark.text, remark.advice)
-        runs.append((path.name, stored.document))
-    return runs
+def _runs(texts: _Texts, terminal: Terminal) -> list[StoredResult]:
+    """The results of `run`; what is to be said of their reading is said."""
+    found = [parse_stored(text, str(path)) for path, text in texts]
+    for remark in (remark for one in found for remark in one.remarks):
+        terminal.finding(remark.level, remark.text, remark.advice)
+    return found
 
 
 def _is_probe(path: Path, text: str) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -38,7 +37,7 @@ from lookahead.report.sentences import (
 from lookahead.report.svg import in_both_widths
 from lookahead.report.tables import Table
 from lookahead.report.time_plots import Track, phase_plot, timeline_plot
-from lookahead.results import Finding, ResultDocument, write_atomically
+from lookahead.results import Content, Finding, ResultDocument, write_atomically
 
 
 def render_sections(template: str, sections: Sequence[object]) -> str:
@@ -73,7 +72,7 @@ def _content_policy(style: str, script: str) -> str:
     )
 
 
-def embedded(value: dict[str, Any]) -> Markup:
+def embedded(value: Content) -> Markup:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=True)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
@@ -127,18 +126,34 @@ class Section:
     data: Markup
 
 
-def write_page(documents: Sequence[tuple[str, ResultDocument]], path: Path) -> Path:
-    """Write the page of these (name, result) pairs; returns its path. LabError: cannot write."""
-    write_atomically(path, render_page(documents))
+def write_page(
+    documents: Sequence[tuple[str, ResultDocument]],
+    path: Path,
+    contents: Sequence[Content] | None = None,
+) -> Path:
+    """Write the page of these (name, result) pairs; returns its path. LabError: cannot write.
+
+    `contents` are the results as they are in their files, where they were read from files that may
+    be of other versions: the page hands those out.
+    """
+    write_atomically(path, render_page(documents, contents))
     return path
 
 
-def render_page(documents: Sequence[tuple[str, ResultDocument]]) -> str:
-    """The page as text."""
-    return render_sections("page.html", [_section(name, document) for name, document in documents])
+def render_page(
+    documents: Sequence[tuple[str, ResultDocument]], contents: Sequence[Content] | None = None
+) -> str:
+    """The page as text; see `write_page`."""
+    if contents is None:
+        contents = [asdict(document) for _, document in documents]
+    sections = [
+        _section(name, document, content)
+        for (name, document), content in zip(documents, contents, strict=True)
+    ]
+    return render_sections("page.html", sections)
 
 
-def _section(name: str, document: ResultDocument) -> Section:
+def _section(name: str, document: ResultDocument, content: Content) -> Section:
     data = document.measurements
     return Section(
         name=name,
@@ -161,7 +176,7 @@ def _section(name: str, document: ResultDocument) -> Section:
         phases=_phases(data),
         proofs=proofs(data),
         evidence=tuple(evidence_tables(document)),
-        data=embedded(asdict(document)),
+        data=embedded(content),
     )
 
 

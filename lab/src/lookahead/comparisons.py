@@ -203,7 +203,10 @@ class ValidatedBuild:
 
 
 def validated_builds(data: Measurements) -> tuple[ValidatedBuild, ...]:
-    """Where the time went in each scenario that has a validation, from the watched phases."""
+    """Where the time went in each scenario that has a validation, from the watched phases.
+
+    A scenario is left out where the phases that polling saw are longer than the statement.
+    """
     found = []
     builds = [one for one in data.samples if one.phases_ms]
     arms = arms_of(builds)
@@ -211,6 +214,8 @@ def validated_builds(data: Measurements) -> tuple[ValidatedBuild, ...]:
         chosen = {arm: samples_of(builds, scenario, arm) for arm in arms}
         if len(arms) > 1 and all(chosen.values()):
             build = {arm: median(map(_building_ms, chosen[arm])) for arm in arms}
+            if min(build.values()) < 0:
+                continue
             validation = {
                 arm: median(_phases_ms(one, _VALIDATION) for one in chosen[arm]) for arm in arms
             }

@@ -1,9 +1,9 @@
 """Samples with known numbers, and a machine they were never measured on."""
 
 from lookahead.device.counters import CpuCounters, DiskCounters, Reading, Timeline, to_timeline
-from lookahead.experiments.index_build import OURS, STOCK, Conditions
+from lookahead.experiments.index_build import OURS, STOCK
 from lookahead.experiments.index_build import trial_of as build_trial
-from lookahead.experiments.index_build_keys import KEYS
+from lookahead.experiments.index_build_keys import KEYS, Conditions
 from lookahead.experiments.index_scan import trial_of as scan_trial
 from lookahead.experiments.scan_table import Pattern
 from lookahead.experiments.trials import Statement, Trial

@@ -1,4 +1,4 @@
-"""What is indexed: the keys by name, and the tables that have them.
+"""What is indexed: the keys by name, the tables that have them, the conditions of a build.
 
 `lookahead_build` has a column for every key; its values follow from the row's number and the seed,
 so that any order but the table's own is random. `pgbench_accounts` is pgbench's.
@@ -12,7 +12,8 @@ import psycopg
 
 from lookahead.errors import LabError
 from lookahead.experiments.conditions import BLOCK_BYTES, fetch_row
-from lookahead.measurements import Table
+from lookahead.experiments.experiment import memory_label
+from lookahead.measurements import Factor, Scenario, Table
 from lookahead.server import PrivateServer
 
 TABLE = "lookahead_build"
@@ -133,6 +134,32 @@ _ALL = (
     BuildKey("pgbench", "primary key of pgbench_accounts", "aid", True, PGBENCH_TABLE),
 )
 KEYS = {key.name: key for key in _ALL}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under what an index is built: max_parallel_maintenance_workers, maintenance_work_mem, and the
+    step by which ours extends the new file, both in kB."""
+
+    key: BuildKey
+    rows: int
+    workers: int
+    memory_kb: int
+    extend_kb: int
+
+    @property
+    def scenario(self) -> Scenario:
+        """The factors in the order in which they are shown."""
+        return Scenario(
+            (
+                Factor("key", self.key.name),
+                Factor("workers", str(self.workers)),
+                Factor("memory", memory_label(self.memory_kb)),
+                Factor("step", f"{self.extend_kb} kB"),
+                Factor("rows", f"{self.rows:,}"),
+            )
+        )
+
 
 _HASH = "(hashint8extended(i, {seed} + {salt}) & 9223372036854775807)"
 

@@ -49,7 +49,7 @@ class BuildWatch:
         self._connection = connection
         self._backend = backend
         self._before = private_bytes(backend)
-        self._peak = 0
+        self._peak: int | None = None
         self._workers: set[int] = set()
         self._phases: dict[str, float] = {}
         self._stop = threading.Event()
@@ -73,8 +73,13 @@ class BuildWatch:
 
     @property
     def peak_memory_bytes(self) -> int | None:
-        """Most private memory of session and workers at once, beyond the session's before."""
-        return None if self._before is None else max(self._peak - self._before, 0)
+        """Most private memory of session and workers at once, beyond the session's before.
+
+        None where that is unknown, as of a build that was over before the first look.
+        """
+        if self._before is None or self._peak is None:
+            return None
+        return max(self._peak - self._before, 0)
 
     @property
     def workers_seen(self) -> int:
@@ -100,16 +105,24 @@ class BuildWatch:
                 last = now
                 self._workers.update(workers)
                 sizes = [private_bytes(process) or 0 for process in (self._backend, *workers)]
-                self._peak = max(self._peak, sum(sizes))
+                self._peak = max(self._peak or 0, sum(sizes))
         except psycopg.Error as failure:  # raised again in the caller's thread
             self._failure = failure
 
 
-def count_builds(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm) -> int:
-    """How many indexes the session's pg_lookahead has built; LabError unless the arm's own did."""
-    row = connection.execute(_BUILT).fetchone()
-    built, fallbacks = (int(row[0]), row[1]) if row else (0, {})
+def builds_so_far(connection: psycopg.Connection[Any]) -> int:
+    """How many indexes the session's pg_lookahead has built."""
+    (built, _) = _built(connection)
+    return built
+
+
+def check_builder(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm, built: int) -> None:
+    """LabError unless the arm's own code has built the session's last index.
+
+    `built` is how many indexes pg_lookahead has built meanwhile.
+    """
     if arm.library == "on" and built == 0:
+        _, fallbacks = _built(connection)
         reasons = ", ".join(fallbacks) or "it was not asked"
         raise LabError(
             f"our path did not run: the index on {key.title} was left to stock ({reasons})",
@@ -120,7 +133,12 @@ def count_builds(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm) -
             "pg_lookahead built the index of the stock arm although it is switched off",
             "This is a bug of pg_lookahead, report it.",
         )
-    return built
+
+
+def _built(connection: psycopg.Connection[Any]) -> tuple[int, dict[str, int]]:
+    """Indexes that the session's pg_lookahead has built, and those it left to stock by reason."""
+    row = connection.execute(_BUILT).fetchone()
+    return (int(row[0]), row[1]) if row else (0, {})
 
 
 def blanked(pages: bytes) -> bytes:

@@ -150,8 +150,9 @@ class Sample:
 
     `time_ms` is what arms are compared by: of one of the `executions`, and of several sessions the
     mean; `session_ms` has one for each session. `evidence` is None of a statement without a plan,
-    `cold` of one that found its data cached. `backend_cpu_ms` is summed over the sessions. `use`
-    and `timeline` are of the whole machine, None where nobody looked.
+    `cold` of one that found its data cached. `backend_cpu_ms` is summed over the sessions, None
+    where other processes had a part. `use` and `timeline` are of the whole machine, None where
+    nobody looked. All of these are of the execution whose time is `time_ms`.
 
     `counts` is what the experiment counted beside it, by a name that says what is counted, with its
     unit. `phases_ms` are the parts of the time that were seen by polling. `sha256` is of what was

@@ -137,6 +137,9 @@ def test_cached_scan(tmp_path: Path, disk: Path) -> None:
     for sample in data.samples:
         assert sample.evidence is not None
         assert str(sample.evidence.workers) == sample.scenario.value("workers")
+        # The fastest of four where data is cached; of parallel workers the time is not known.
+        assert sample.executions == (1 if sample.cold else 4)
+        assert (sample.backend_cpu_ms is None) == (sample.evidence.workers > 0)
     assert {one.name for one in data.references} == {
         *("article: setting 0", "article: default", "article: 1000")
     }
@@ -176,6 +179,8 @@ def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
     assert arms_of(data.samples) == [
         *("seq", "ours", "device alone", "COPY table", "COPY query, stock", "COPY query, ours")
     ]
+    for one in data.samples:
+        assert (one.backend_cpu_ms is None) == (one.arm not in ("seq", "ours"))
     assert [(one.arm, one.sessions) for one in data.lookups] == [("stock", 8), ("ours", 8)] * 2
     for sample in data.lookups:
         assert 0 < sample.p50_ms <= sample.p99_ms

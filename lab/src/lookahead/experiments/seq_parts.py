@@ -184,6 +184,7 @@ def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> 
         ),
         server={},
         statements=_COPIES,
+        elsewhere=(DEVICE, *_COPIES),
         references=tuple(references),
     )
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from lookahead.device.counters import IoSampler
+from lookahead.device.counters import IoSampler, Timeline
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, check_node, connect_arm, parse_node
 from lookahead.experiments.runner import Run
@@ -90,8 +90,10 @@ class Trial:
     the server's start. `rows` are what each arm's scan must return and `pages` what a bitmap must
     have, None where that is not known; of `prefetched` pages our arm must ask for nearly all. Not
     `cold`: the server runs already, and its data is cached. `compared` are the arms whose rows are
-    received and compared first. `execute` takes a sample. `surroundings` are entered while the
-    trial is measured, such as a changed read-ahead.
+    received and compared first. `execute` executes the statement; a sample is the fastest of its
+    `executions`, before several of which comes one more, in which sessions meet the caches. Of the
+    arms `elsewhere` it is another process that executes. `surroundings` are entered while the trial
+    is measured, such as a changed read-ahead.
     """
 
     scenario: Scenario
@@ -110,6 +112,8 @@ class Trial:
     keeps_timeline: bool = False
     compared: tuple[str, ...] = ()
     execute: Execute = explain_trial
+    executions: int = 1
+    elsewhere: tuple[str, ...] = ()
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def rounds_of(self, usual: int) -> int:
@@ -247,26 +251,26 @@ class Trials:
             ]
             for connection, statement in zip(connections, statements, strict=True):
                 warm_up(connection, statement, arm)
-            with IoSampler(self._device) as sampler:
-                done = run_together(
-                    [
-                        partial(_execute, trial.execute, connection, statement, arm)
-                        for connection, statement in zip(connections, statements, strict=True)
-                    ]
-                )
-        times = tuple(one.time_ms for one in done)
+                if trial.executions > 1:
+                    trial.execute(connection, statement, arm)
+            calls = [
+                partial(_execute, trial, connection, statement, arm)
+                for connection, statement in zip(connections, statements, strict=True)
+            ]
+            measured = [self._watch(calls) for _ in range(trial.executions)]
+        done, timeline = min(measured, key=lambda one: _mean_ms(one[0]))
         evidence = done[0].evidence
         if evidence is not None:
             check_counts(trial, arm, evidence)
         spent = [one.cpu_ms for one in done if one.cpu_ms is not None]
-        timeline = sampler.timeline()
         sample = Sample(
             scenario=trial.scenario,
             round=number,
             sequence=0,
             arm=arm.name,
-            time_ms=fmean(times),
-            session_ms=times,
+            time_ms=_mean_ms(done),
+            session_ms=tuple(one.time_ms for one in done),
+            executions=trial.executions,
             evidence=evidence,
             backend_cpu_ms=sum(spent) if len(spent) == len(done) else None,
             cold=cold,
@@ -276,27 +280,40 @@ class Trials:
         )
         self.add_samples([sample])
 
+    def _watch(
+        self, calls: Sequence[Callable[[], "_Execution"]]
+    ) -> tuple[list["_Execution"], Timeline]:
+        """Let all sessions execute their statements once; what the machine did meanwhile."""
+        with IoSampler(self._device) as sampler:
+            done = run_together(calls)
+        return done, sampler.timeline()
+
     def _record(self, **changes: Any) -> None:
         self._run.record(measurements=replace(self.data, **changes))
 
 
 @dataclass(frozen=True)
 class _Execution:
-    """What one session did."""
+    """What one session did; `cpu_ms` is None where other processes had a part in it."""
 
     time_ms: float
     evidence: NodeEvidence | None
     cpu_ms: float | None
 
 
+def _mean_ms(sessions: Sequence[_Execution]) -> float:
+    return fmean(one.time_ms for one in sessions)
+
+
 def _execute(
-    execute: Execute, connection: psycopg.Connection[Any], statement: str, arm: Arm
+    trial: Trial, connection: psycopg.Connection[Any], statement: str, arm: Arm
 ) -> _Execution:
     backend = connection.info.backend_pid
     before = backend_cpu_ms(backend)
-    time_ms, evidence = execute(connection, statement, arm)
+    time_ms, evidence = trial.execute(connection, statement, arm)
     after = backend_cpu_ms(backend)
-    cpu_ms = None if before is None or after is None else after - before
+    alone = arm.name not in trial.elsewhere and (evidence is None or evidence.workers == 0)
+    cpu_ms = after - before if alone and before is not None and after is not None else None
     return _Execution(time_ms, evidence, cpu_ms)
 
 

@@ -136,7 +136,7 @@ def device_table(samples: Sequence[Sample]) -> Table:
     chosen = [one for one in samples if one.use or one.timeline]
     caption = (
         "Medians over samples; counters of the whole machine, processors in percent of all; "
-        "backend CPU is that of the sessions"
+        "backend CPU is that of the sessions, where no other process had a part"
     )
     return _sample_table("What the device and the processors did", chosen, _DEVICE, caption)
 

@@ -48,10 +48,18 @@ def median_sample(samples: Sequence[Sample]) -> Sample:
 
 
 def compare(data: Measurements, seed: int) -> tuple[Comparison, ...]:
-    """One comparison for each question to which at least one whole pair was measured."""
+    """One comparison for each question to which at least one whole pair was measured.
+
+    Raises ValueError when an arm has two samples in a round of a scenario.
+    """
     times: dict[tuple[Scenario, str], dict[int, float]] = {}
     for one in data.samples:
-        times.setdefault((one.scenario, one.arm), {})[one.round] = one.time_ms
+        rounds = times.setdefault((one.scenario, one.arm), {})
+        if one.round in rounds:
+            raise ValueError(
+                f'two samples of arm "{one.arm}" in round {one.round} of {one.scenario.label}'
+            )
+        rounds[one.round] = one.time_ms
     references = {(one.scenario, one.name): one.time_ms for one in data.references}
     answers = (_answer(question, times, references, seed) for question in data.questions)
     return tuple(answer for answer in answers if answer is not None)

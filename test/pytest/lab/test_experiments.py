@@ -135,12 +135,12 @@ class _Made:
     """What the experiment below wants."""
 
     depth: tuple[int, ...]
-    share: float
+    share: tuple[float, ...]
     slow: bool
     repetitions: int
 
 
-_QUICK = _Made((1, 2), 0.5, False, 4)
+_QUICK = _Made((1, 2), (0.5,), False, 4)
 
 
 def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
@@ -155,7 +155,7 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         cold=False,
         options=(
             Option("depth", Count(1, 9), "Depths.", is_list=True, may_be_none=True),
-            Option("share", Percent(), "A share."),
+            Option("share", Percent(), "Shares.", is_list=True),
             Option("slow", Flag(), "Slowly."),
         ),
         sizes={"demo": replace(_QUICK, depth=()), "quick": _QUICK, "full": _QUICK},
@@ -179,9 +179,11 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         (("made", "--depth", "none"), replace(_QUICK, depth=()), ("depth",)),
         (
             ("made", "--slow", "--share", "7"),
-            replace(_QUICK, slow=True, share=0.07),
+            replace(_QUICK, slow=True, share=(0.07,)),
             ("slow", "share"),
         ),
+        # Written alike they are one scenario.
+        (("made", "--share", "10,10.00001"), replace(_QUICK, share=(0.1,)), ("share",)),
         (("article-9",), replace(_QUICK, depth=(9,)), ("depth",)),
         (("article-9", "--depth", "1"), replace(_QUICK, depth=(1,)), ("depth",)),
     ],

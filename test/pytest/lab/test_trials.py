@@ -188,7 +188,7 @@ class _Timed:
         self._times_ms = times_ms
         self._workers = workers
 
-    def execute(self, *_: object) -> tuple[float, NodeEvidence]:
+    def execute(self, *_call: object) -> tuple[float, NodeEvidence]:
         _, evidence = parse_node(_DOCUMENT, "Bitmap Heap Scan")
         time_ms = self._times_ms.pop(0)
         self.cpu_ms += time_ms
@@ -233,3 +233,13 @@ def test_processor_time_of_other_processes_is_not_known(
     timed = _Timed(document, [2.0], workers)
     sample = timed.measure(replace(_ALONE, elsewhere=elsewhere), monkeypatch)
     assert (sample.executions, sample.time_ms, sample.backend_cpu_ms) == (1, 2.0, None)
+
+
+def test_second_sample_of_a_round_is_refused(document: ResultDocument) -> None:
+    data = make_trials()
+    twice = (*data.samples, replace(data.samples[0], time_ms=1.0))
+    run = SimpleNamespace(device=None, document=replace(document, measurements=data))
+    with pytest.raises(LabError, match="an arm was measured twice in a round of 10 %, worker"):
+        Trials(cast(Run, run)).add_samples(twice[-1:])
+    with pytest.raises(ValueError, match='two samples of arm "bitmap, default" in round 0 of 10 %'):
+        compare(replace(data, samples=twice), seed=1)

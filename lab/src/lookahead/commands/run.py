@@ -1,6 +1,7 @@
 """`lookahead run EXPERIMENT`: a command for each experiment, made from what it declares."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, TypeVar
@@ -210,14 +211,20 @@ def _default(option: Option, experiment: Experiment[Any], article: Article | Non
 def _given(
     experiment: Experiment[Any], ctx: click.Context, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values of the options that were named; of a list each item once."""
+    """The values of the options that were named; of a list each item once.
+
+    Items that are written alike are one: by that they are told apart in results.
+    """
     given = {}
     for option in experiment.options:
         if ctx.get_parameter_source(option.name) is click.core.ParameterSource.DEFAULT:
             continue
         value = values[option.name]
         if option.is_list:
-            value = tuple(dict.fromkeys(item for items in value for item in items))
+            first: dict[str, Any] = {}
+            for item in chain.from_iterable(value):
+                first.setdefault(option.kind.show(item), item)
+            value = tuple(first.values())
         given[option.name] = value
     return given
 

@@ -230,12 +230,18 @@ class Trials:
         self._record(checks=(*self.data.checks, Check(trial.scenario, dict(facts))))
 
     def add_samples(self, samples: Iterable[Sample]) -> None:
-        """Keep samples, numbered."""
+        """Keep samples, numbered; LabError for a second one of an arm in a round of a scenario."""
         known = self.data.samples
         numbered = (
             replace(sample, sequence=number) for number, sample in enumerate(samples, len(known))
         )
-        self._record(samples=(*known, *numbered))
+        kept = (*known, *numbered)
+        if len({(one.scenario, one.arm, one.round) for one in kept}) < len(kept):
+            raise LabError(
+                f"an arm was measured twice in a round of {kept[-1].scenario.label}",
+                "This is a bug, report it.",
+            )
+        self._record(samples=kept)
 
     def add_lookups(self, sample: LookupSample) -> None:
         """Keep a sample of lookups, numbered."""

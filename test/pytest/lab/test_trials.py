@@ -175,6 +175,13 @@ def test_sample_that_asked_for_few_of_its_pages_is_refused() -> None:
     check_counts(trial, stock, few)
     with pytest.raises(LabError, match="did not run: only 89 of 100 pages came through"):
         check_counts(trial, ours, few)
+    # The first pages are stock's to read.
+    for pages, least in ((10, 6), (4, 0), (1, 0)):
+        some = replace(evidence, lookahead=replace(evidence.lookahead, prefetched_blocks=least))
+        check_counts(replace(trial, prefetched=pages), ours, some)
+    with pytest.raises(LabError, match="only 6 of 11 pages came through"):
+        some = replace(evidence, lookahead=replace(evidence.lookahead, prefetched_blocks=6))
+        check_counts(replace(trial, prefetched=11), ours, some)
     with pytest.raises(LabError, match='arm "ours" had 100 rows instead of 101'):
         check_counts(replace(trial, rows=101), ours, asked)
 

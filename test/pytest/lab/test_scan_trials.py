@@ -79,7 +79,7 @@ def test_bitmap_trial_is_compared_by_plan_and_setting() -> None:
 def test_cached_trial_compares_each_setting_with_itself() -> None:
     trial = cached_scan.cached_trial(4, "64kB")
     assert [one.name for one in trial.questions] == [
-        *("setting 0", "default", "setting 1000", "not loaded")
+        *("setting 0", "stock's default", "setting 1000", "not loaded")
     ]
     pairs = [(one.baselines, one.challengers) for one in trial.questions]
     assert pairs == [

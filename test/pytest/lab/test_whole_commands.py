@@ -158,6 +158,8 @@ def test_interrupted(
     assert "marked incomplete" in stderr
     found = _result(output)
     assert (found.status, found.ending, found.finished_at) == ("incomplete", "interrupted", None)
+    # Comparisons are its readers' work.
+    assert '"comparisons": []' in _only(output, "*.json").read_text()
     assert len(found.measurements.samples) >= 1
     assert _children_below(disk) == []
     assert list(disk.iterdir()) == []

@@ -131,6 +131,7 @@ def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:
             assert terminal is not None
             for one in experiments:
                 state = "cold" if one.cold else "cached"
+                state = "both" if one.also_cached else state
                 terminal.terminal.raw(f"{one.name:<18}{state:<8}{one.summary}")
             ctx.exit()
 
@@ -140,8 +141,8 @@ def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Print the experiments, one in a line: its name, whether its data are cold, what it "
-        "is.",
+        help="Print the experiments, one in a line: its name, whether its data are cold, "
+        "cached or both, what it is.",
     )
 
 

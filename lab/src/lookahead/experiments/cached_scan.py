@@ -142,7 +142,7 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
     questions = [
         Question(
             scenario,
-            "default" if value is None else f"setting {value}",
+            "stock's default" if value is None else f"setting {value}",
             (stock.name,),
             (ours.name,),
         )
@@ -240,6 +240,7 @@ EXPERIMENT = Experiment(
     description="The question of the fourth article: against stock's at effective_io_concurrency "
     "0, at the default and at 1000. Cold data is scanned by the same numbers of workers.",
     cold=True,
+    also_cached=True,
     options=(
         REPETITIONS,
         TABLE_PAGES,

@@ -244,7 +244,8 @@ class Experiment(Generic[WantedT]):
 
     `sizes` have all values; options that are given replace theirs. `settle` works out what the
     names of the given options imply for the other values; it raises LabError when values contradict
-    each other. `settings` are the server's. `surround` gives the run as it is carried out, on
+    each other. With `also_cached` some scenarios of a `cold` one find their data cached. `settings`
+    are the server's. `surround` gives the run as it is carried out, on
     another disk if the experiment needs one. `needed_bytes` of disk space and `estimated_seconds`
     are told before a long run. `measure` fills the result of a run whose server is not started yet.
     """
@@ -259,6 +260,7 @@ class Experiment(Generic[WantedT]):
     needed_bytes: Callable[[WantedT], int]
     estimated_seconds: Callable[[WantedT], float]
     measure: Callable[[Run, WantedT], None]
+    also_cached: bool = False
     articles: tuple[Article, ...] = ()
     settle: Callable[[WantedT, frozenset[str]], WantedT] = as_given
     surround: Callable[[RunRequest, WantedT, Terminal], AbstractContextManager[RunRequest]] = (

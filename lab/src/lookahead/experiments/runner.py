@@ -337,16 +337,19 @@ def _explained(server: PrivateServer) -> Iterator[None]:
 
 
 def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) -> None:
-    """Mark the result complete or not; remove it when nothing was measured."""
+    """Mark the result complete or not; remove it when nothing was measured.
+
+    Comparisons take seconds: those of an incomplete one are left to its readers.
+    """
     document = run.document if run else None
     if run is None or document is None or not _samples(document):
         file.discard()
         return
-    seed = document.parameters.seed
-    answers = compare(document.measurements, seed)
-    document = replace(document, measurements=replace(document.measurements, comparisons=answers))
     if ending == "complete":
-        document = replace(document, status="complete", finished_at=now_text())
+        terminal.step("working out the intervals")
+        data, seed = document.measurements, document.parameters.seed
+        data = replace(data, comparisons=compare(data, seed))
+        document = replace(document, measurements=data, status="complete", finished_at=now_text())
     else:
         terminal.step(
             f"kept {_samples(document)} samples, marked incomplete: {file.path} "

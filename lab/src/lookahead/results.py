@@ -6,6 +6,7 @@ the run has ended well. A complete file is never touched again.
 """
 
 import dataclasses
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -37,6 +38,8 @@ SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 5
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
+# Some ten times what the longest run writes. A device such as /dev/zero has no end.
+_MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,11 @@ def result_schema() -> str:
 def read_text(path: Path) -> str:
     """The text of a file that a command has written; LabError with status BAD_FILE."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {_MAX_BYTES >> 20} MB")
+        return content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise LabError(

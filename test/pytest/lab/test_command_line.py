@@ -87,7 +87,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "bitmap-scan", "--pages-share", "1,0"],
-            "'0' is not a percentage above 0",
+            "'0' is not a percentage from 0.00001",
             "`lookahead run bitmap-scan --help` lists",
         ),
         (

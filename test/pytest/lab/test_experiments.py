@@ -35,6 +35,46 @@ from lookahead.results import ResultDocument, encode
 from lookahead.terminal import Terminal
 
 
+@pytest.mark.parametrize("text", ["1_0", "\u0661\u0662", " 5", "0x5", "1e400", "nan", "inf", ""])
+@pytest.mark.parametrize("kind", [Count(1, 100), Number(most=100), Percent(), MemorySize()])
+def test_numbers_are_written_in_one_way(kind: Kind, text: str) -> None:
+    unit = "kB" if isinstance(kind, MemorySize) else ""
+    with pytest.raises(ValueError, match="is not a"):
+        kind.parse(text + unit)
+
+
+@pytest.mark.parametrize("kind", [Count(1, 100), Number(most=100), Percent(), MemorySize()])
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "kB", "x" * 5000])
+def test_a_long_value_is_not_repeated_whole(kind: Kind, text: str) -> None:
+    with pytest.raises(ValueError, match="is not") as caught:
+        kind.parse(text)
+    assert len(str(caught.value)) < 120
+
+
+def test_a_share_is_never_shown_as_nothing() -> None:
+    least = Percent().parse("0.00001")
+    assert Percent().parse(Percent().show(least)) == least
+    with pytest.raises(ValueError, match=r"'1e-8' is not a percentage from 0\.00001"):
+        Percent().parse("1e-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--repetitions", "1_0"),
+        ("check", "--time-limit", "1_0"),
+        ("check", "--seed", "\u0661"),
+        ("probe", "--time", "1_0"),
+        ("probe", "--rate", "9" * 5000),
+    ],
+)
+def test_numbers_of_commands_are_written_likewise(words: tuple[str, ...]) -> None:
+    outcome = run_command(*words)
+    assert outcome.status is ExitStatus.USAGE
+    assert "number" in outcome.stderr
+    assert len(outcome.stderr) < 300
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [

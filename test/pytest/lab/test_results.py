@@ -202,6 +202,18 @@ def test_unreadable(tmp_path: Path) -> None:
         read_result(tmp_path / "binary.json")
 
 
+def test_a_file_without_end() -> None:
+    with pytest.raises(LabError, match='cannot read "/dev/zero": it is larger than') as caught:
+        read_result(Path("/dev/zero"))
+    assert caught.value.status is ExitStatus.BAD_FILE
+
+
+def test_a_byte_order_mark_is_no_damage(document: ResultDocument, tmp_path: Path) -> None:
+    path = tmp_path / "marked.json"
+    path.write_text(encode(document), encoding="utf-8-sig")
+    assert read_result(path) == document
+
+
 def test_published_schema() -> None:
     published = Path(__file__).parents[3] / "docs" / "result-schema.json"
     assert run_command("report", "--schema").stdout == published.read_text(), (

@@ -17,7 +17,13 @@ from lookahead.check.plan_tree import plan_nodes
 from lookahead.check.statement import explain, read_only, volatile_functions
 from lookahead.check.target import Target, cold_maker, connection_lost, open_target
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import library_option, pg_config_option, seed_option
+from lookahead.commands.options import (
+    IntegerRange,
+    NumberRange,
+    library_option,
+    pg_config_option,
+    seed_option,
+)
 from lookahead.errors import ExitStatus, LabError
 from lookahead.formats import one_line, require_text
 from lookahead.stats import MIN_PAIRS
@@ -101,7 +107,7 @@ class CheckRequest:
 )
 @click.option(
     "--repetitions",
-    type=click.IntRange(1, _MAX_PAIRS),
+    type=IntegerRange(1, _MAX_PAIRS),
     default=_DEFAULT_PAIRS,
     show_default=True,
     help="With --measure: pairs of executions, one with the library off and one with it on. One "
@@ -109,7 +115,7 @@ class CheckRequest:
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(0, _MAX_TIME_LIMIT_S, min_open=True),
+    type=NumberRange(0, _MAX_TIME_LIMIT_S, min_open=True),
     default=_DEFAULT_TIME_LIMIT_S,
     show_default=True,
     metavar="SECONDS",

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lookahead.experiments.experiment import Option
+from lookahead.experiments.experiment import INTEGER, NUMBER, Option, shown
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -14,6 +14,24 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 _NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 _DEFAULT_SEED = 1
+
+
+class IntegerRange(click.IntRange):
+    """As its parent, for digits 0 to 9 only: int() also takes "1_0" and digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not (INTEGER.fullmatch(value) and value == shown(value)):
+            self.fail(f"{shown(value)!r} is not a whole number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class NumberRange(click.FloatRange):
+    """As `IntegerRange`, for numbers with a fraction."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not (NUMBER.fullmatch(value) and value == shown(value)):
+            self.fail(f"{shown(value)!r} is not a number", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def pg_config_option(help_text: str) -> Callable[[CommandT], CommandT]:
@@ -32,7 +50,7 @@ def seed_option(help_text: str) -> Callable[[CommandT], CommandT]:
     """The seed of everything random."""
     return click.option(
         "--seed",
-        type=click.IntRange(0, _MAX_SEED),
+        type=IntegerRange(0, _MAX_SEED),
         default=_DEFAULT_SEED,
         show_default=True,
         help=help_text,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import OptionValue, seed_option
+from lookahead.commands.options import IntegerRange, OptionValue, seed_option
 from lookahead.device.block_device import device_of
 from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablespace_folder
@@ -56,7 +56,7 @@ _MAX_RATE_MB = 1_000_000
 @click.option(
     "--time",
     "time_s",
-    type=click.IntRange(_MIN_TIME_S, _MAX_TIME_S),
+    type=IntegerRange(_MIN_TIME_S, _MAX_TIME_S),
     default=_DEFAULT_TIME_S,
     show_default=True,
     metavar="SECONDS",
@@ -65,7 +65,7 @@ _MAX_RATE_MB = 1_000_000
 @click.option(
     "--rate",
     "rate_mb",
-    type=click.IntRange(0, _MAX_RATE_MB),
+    type=IntegerRange(0, _MAX_RATE_MB),
     default=_DEFAULT_RATE_MB,
     show_default=True,
     metavar="MB/S",

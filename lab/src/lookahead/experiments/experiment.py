@@ -7,6 +7,7 @@ options, and one `Experiment`. Commands, help and lists of experiments come from
 (commands/run.py), those of lookahead itself and those of other packages.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +25,14 @@ MAX_PAGES = 10_000_000
 _MAX_REPETITIONS = 1000
 # The largest value of work_mem and maintenance_work_mem, in kB.
 _MAX_MEMORY_KB = 2**31 - 1
+# One page of the largest table.
+_LEAST_PERCENT = 100 / MAX_PAGES
+# Arabic and other digits that int() takes, too, are no digits here.
+INTEGER = re.compile(r"[+-]?[0-9]+")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# Digits beyond any value are slow to convert, and too many are refused by Python in its own words.
+_MAX_DIGITS = 20
+_MAX_SHOWN = 40
 _UNITS_KB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
@@ -50,12 +59,11 @@ class Count(Kind):
     metavar: str = "N"
 
     def parse(self, text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not a whole number") from None
-        if not self.least <= number <= self.most:
-            raise ValueError(f"{number} is not in the range {self.least} to {self.most}")
+        if not INTEGER.fullmatch(text):
+            raise ValueError(f"{_quoted(text)} is not a whole number")
+        number = int(text) if len(text) <= _MAX_DIGITS else None
+        if number is None or not self.least <= number <= self.most:
+            raise ValueError(f"{shown(text)} is not in the range {self.least} to {self.most}")
         return number
 
 
@@ -69,7 +77,7 @@ class Number(Kind):
     def parse(self, text: str) -> float:
         number = _float(text)
         if not 0.0 < number <= self.most:
-            raise ValueError(f"{text!r} is not a number above 0 and up to {self.most:g}")
+            raise ValueError(f"{_quoted(text)} is not a number above 0 and up to {self.most:g}")
         return number
 
     def show(self, value: Any) -> str:
@@ -78,14 +86,16 @@ class Number(Kind):
 
 @dataclass(frozen=True)
 class Percent(Kind):
-    """A share in percent, above 0 and up to 100; the value is 0..1."""
+    """A share in percent, at least `_LEAST_PERCENT` and up to 100; the value is 0..1."""
 
     metavar: str = "PERCENT"
 
     def parse(self, text: str) -> float:
         number = _float(text)
-        if not 0.0 < number <= 100.0:
-            raise ValueError(f"{text!r} is not a percentage above 0 and up to 100")
+        if not _LEAST_PERCENT <= number <= 100.0:
+            raise ValueError(
+                f"{_quoted(text)} is not a percentage from {_LEAST_PERCENT:f} up to 100"
+            )
         return round(number / 100, 9)
 
     def show(self, value: Any) -> str:
@@ -103,12 +113,11 @@ class MemorySize(Kind):
     def parse(self, text: str) -> int:
         number, unit = text[:-2], text[-2:]
         if unit not in _UNITS_KB or not (number.isascii() and number.isdecimal()):
-            raise ValueError(f"{text!r} is not a size such as 4MB or 512kB")
-        # Digits beyond any size are a number of another length for Python, and slow to convert.
-        size_kb = int(number) * _UNITS_KB[unit] if len(number) < 20 else self.most_kb + 1
+            raise ValueError(f"{_quoted(text)} is not a size such as 4MB or 512kB")
+        size_kb = int(number) * _UNITS_KB[unit] if len(number) <= _MAX_DIGITS else self.most_kb + 1
         if not self.least_kb <= size_kb <= self.most_kb:
             limits = f"{memory_text(self.least_kb)} to {memory_text(self.most_kb)}"
-            raise ValueError(f"{text!r} is not in the range {limits}")
+            raise ValueError(f"{_quoted(text)} is not in the range {limits}")
         return size_kb
 
     def show(self, value: Any) -> str:
@@ -125,7 +134,7 @@ class Choice(Kind):
     def parse(self, text: str) -> str:
         if text not in self.names:
             known = ", ".join(map(repr, self.names))
-            raise ValueError(f"{text!r} is not one of {known}")
+            raise ValueError(f"{_quoted(text)} is not one of {known}")
         return text
 
 
@@ -185,10 +194,17 @@ def memory_label(size_kb: int) -> str:
 
 
 def _float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    """NaN for what is no number as it is commonly written: float() also takes "1_0"."""
+    return float(text) if NUMBER.fullmatch(text) else float("nan")
+
+
+def shown(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def _quoted(text: str) -> str:
+    return repr(shown(text))
 
 
 REPETITIONS = Option("repetitions", Count(1, _MAX_REPETITIONS), "Samples of each arm per scenario.")

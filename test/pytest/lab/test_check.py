@@ -290,7 +290,7 @@ def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
         (["--dsn", "", "--directory", "."], ExitStatus.USAGE, "exclude each other"),
         (["--repetitions", "0"], ExitStatus.USAGE, "0 is not in the range"),
         (["--time-limit", "0"], ExitStatus.USAGE, "0.0 is not in the range"),
-        (["--measure", "--time-limit", "soon"], ExitStatus.USAGE, "'soon' is not a valid float"),
+        (["--measure", "--time-limit", "soon"], ExitStatus.USAGE, "'soon' is not a number"),
     ],
 )
 def test_bad_options(options: list[str], status: ExitStatus, words: str) -> None:

@@ -54,7 +54,7 @@ def test_a_long_value_is_not_repeated_whole(kind: Kind, text: str) -> None:
 def test_a_share_is_never_shown_as_nothing() -> None:
     least = Percent().parse("0.00001")
     assert Percent().parse(Percent().show(least)) == least
-    with pytest.raises(ValueError, match=r"'1e-8' is not a percentage from 0\.00001"):
+    with pytest.raises(ValueError, match=r"'1e-8' is not a percentage from 0\.00001 up"):
         Percent().parse("1e-8")
 
 

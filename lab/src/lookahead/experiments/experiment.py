@@ -94,7 +94,7 @@ class Percent(Kind):
         number = _float(text)
         if not _LEAST_PERCENT <= number <= 100.0:
             raise ValueError(
-                f"{_quoted(text)} is not a percentage from {_LEAST_PERCENT:f} up to 100"
+                f"{_quoted(text)} is not a percentage from {_LEAST_PERCENT:.5f} up to 100"
             )
         return round(number / 100, 9)
 

@@ -362,6 +362,7 @@ EXPERIMENT = Experiment(
     "cold ones that visit pages again and again, under each --io-method. Against backends without "
     "the library and with it switched off.",
     cold=True,
+    also_cached=True,
     options=(
         REPETITIONS,
         IO_METHOD,

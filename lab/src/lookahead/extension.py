@@ -101,9 +101,20 @@ def _build(checkout: Path, installation: Installation, test: bool) -> Stage:
     if done.returncode != 0:
         raise LabError(
             f"building {LIBRARY} failed:\n{last_lines(done.stdout + done.stderr)}",
-            _BUILD_HINT,
+            _build_hint(checkout),
             status=ExitStatus.ENVIRONMENT,
         )
     if not answer:
         raise LabError("`make stage` named no folder", _BUILD_HINT, status=ExitStatus.ENVIRONMENT)
     return stage_at(Path(answer[-1]))
+
+
+def _build_hint(checkout: Path) -> str:
+    """What helps after a failed build: another account's folder cannot be built in."""
+    for folder in (checkout, checkout / "build"):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            return (
+                f'"{folder}" is another account\'s: build as its owner, or name a built stage '
+                "with --library."
+            )
+    return _BUILD_HINT

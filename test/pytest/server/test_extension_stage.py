@@ -68,6 +68,17 @@ def test_a_failed_build_shows_the_compilers_words(
     assert caught.value.hint
 
 
+def test_a_failed_build_in_the_folder_of_another_account_says_so(
+    installation: Installation, fake_checkout: FakeCheckout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fake_checkout("exit 1") / "build"
+    folder.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, _: path != folder)  # root may write anywhere
+    with pytest.raises(LabError, match="building pg_lookahead failed") as caught:
+        find_stage(installation)
+    assert caught.value.hint.startswith(f'"{folder}" is another account\'s: ')
+
+
 def test_a_silent_build_is_an_error(
     installation: Installation, fake_checkout: FakeCheckout
 ) -> None:

@@ -149,10 +149,11 @@ def _check_is_folder(folder: Path) -> None:
     try:
         mode = folder.stat().st_mode
     except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         raise LabError(
             f'cannot look at "{folder}": {error.strerror}',
             "Name an existing folder on the device to measure.",
-            status=ExitStatus.ENVIRONMENT,
+            status=ExitStatus.USAGE if is_missing else ExitStatus.ENVIRONMENT,
         ) from None
     if not stat.S_ISDIR(mode):
         kind = "a block device" if stat.S_ISBLK(mode) else "no folder"

@@ -13,7 +13,7 @@ from lookahead.cli import cli
 from lookahead.commands.context import CommandContext
 from lookahead.commands.run import EXPERIMENTS, make_run_group, show_outcome
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import seq_scan
+from lookahead.experiments import bitmap_scan, seq_scan
 from lookahead.experiments.experiment import (
     Article,
     Choice,
@@ -168,6 +168,41 @@ def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
     assert experiment.wanted("demo", {"own_disk": True}).read_ahead == (128, 8192)
     given = {"own_disk": True, "read_ahead": (256,)}
     assert experiment.wanted("demo", given).read_ahead == (256,)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("article-5 --read-ahead 128kB", "--read-ahead"),
+        ("seq-scan --part vacuum --table-size 10MB", "--table-size"),
+        ("seq-scan --part scan --seconds 2", "--seconds"),
+        ("seq-scan --part scan,lookups --scale 2", "--scale"),
+        ("bitmap-scan --setting 16 --plan none", "--setting"),
+        ("bitmap-scan --setting 0,16 --plan seq,index", "--setting"),
+        ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
+        ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
+    ],
+)
+def test_options_that_make_no_difference_are_refused(words: str, refused: str) -> None:
+    outcome = run_command("run", *words.split(), "--demo")
+    assert outcome.status is ExitStatus.USAGE
+    assert outcome.stderr.startswith(f"error: {refused} makes no difference without --")
+    assert f"hint: Leave {refused} out, or add --" in outcome.stderr
+
+
+def test_named_settings_are_measured_and_named_plans_have_some() -> None:
+    wanted = bitmap_scan.EXPERIMENT.wanted
+    assert wanted("demo", {}).setting == ()
+    assert wanted("demo", {"setting": (16,)}).plan == ("seq", "index", "bitmap")
+    assert wanted("demo", {"plan": ("bitmap",)}).setting == (0, 1, 16, 64, 256)
+    assert wanted("demo", {"plan": ("bitmap",), "setting": ()}).setting == ()
+    # Ours is measured at these.
+    assert wanted("demo", {"plan": (), "setting": (0, 1)}).plan == ()
+
+
+def test_parts_without_read_ahead_record_none() -> None:
+    given = {"own_disk": True, "part": ("vacuum",)}
+    assert seq_scan.EXPERIMENT.wanted("demo", given).read_ahead == ()
 
 
 @dataclass(frozen=True)

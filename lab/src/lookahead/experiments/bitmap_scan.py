@@ -39,6 +39,7 @@ from lookahead.experiments.experiment import (
     Option,
     memory_text,
     read_ahead_option,
+    refuse_unused,
 )
 from lookahead.experiments.page_table import (
     FILLER,
@@ -226,6 +227,20 @@ _SIZES: dict[Size, BitmapScans] = {
 }
 
 
+def _settle(wanted: BitmapScans, explicit: frozenset[str]) -> BitmapScans:
+    """Stock's bitmap scans are measured at the settings that were named, and at all if they were.
+
+    Raises LabError for settings that no arm is measured at.
+    """
+    if "plan" not in explicit and "setting" in explicit and "bitmap" not in wanted.plan:
+        wanted = replace(wanted, plan=(*wanted.plan, "bitmap"))
+    if "plan" in explicit and "bitmap" in wanted.plan and "setting" not in explicit:
+        wanted = replace(wanted, setting=wanted.setting or _ALL_SETTINGS)
+    if "bitmap" not in wanted.plan and set(wanted.setting) - set(_HARMFUL_SETTINGS):
+        refuse_unused(explicit, ("setting",), "--plan bitmap")
+    return wanted
+
+
 def _measure(run: Run, wanted: BitmapScans) -> None:
     """Build the table, then take all samples."""
     trials = Trials(run)
@@ -325,5 +340,6 @@ EXPERIMENT = Experiment(
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,
     measure=_measure,
+    settle=_settle,
     articles=(Article("article-1"),),
 )

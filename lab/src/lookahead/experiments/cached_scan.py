@@ -25,6 +25,7 @@ from lookahead.experiments.experiment import (
     MemorySize,
     Option,
     memory_text,
+    refuse_unused,
 )
 from lookahead.experiments.page_table import (
     FILLER,
@@ -95,6 +96,13 @@ _SIZES: dict[Size, CachedScans] = {
     # The article's 10 million rows.
     "full": CachedScans(93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM_KB, 65536), TEMPERATURES, 12),
 }
+
+
+def _settle(wanted: CachedScans, explicit: frozenset[str]) -> CachedScans:
+    """As it is; LabError for the memory of scans that are not measured."""
+    if "cached" not in wanted.data:
+        refuse_unused(explicit, ("work_mem",), "--data cached")
+    return wanted
 
 
 def _settings(wanted: CachedScans) -> dict[str, str]:
@@ -263,5 +271,6 @@ EXPERIMENT = Experiment(
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,
     measure=_measure,
+    settle=_settle,
     articles=(Article("article-4"),),
 )

@@ -9,13 +9,14 @@ options, and one `Experiment`. Commands, help and lists of experiments come from
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
+from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.runner import Run, RunRequest, Size, open_run
 from lookahead.results import OptionValue, Parameters
 from lookahead.terminal import Terminal
@@ -252,6 +253,18 @@ def in_place(request: RunRequest, wanted: object, terminal: Terminal) -> Iterato
 def as_given(wanted: WantedT, explicit: frozenset[str]) -> WantedT:
     """What is wanted, whatever was named."""
     return wanted
+
+
+def refuse_unused(explicit: frozenset[str], names: Iterable[str], without: str) -> None:
+    """LabError when an option was named that makes no difference `without` something else."""
+    for name in names:
+        if name in explicit:
+            flag = f"--{name.replace('_', '-')}"
+            raise LabError(
+                f"{flag} makes no difference without {without}",
+                f"Leave {flag} out, or add {without}.",
+                status=ExitStatus.USAGE,
+            )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from lookahead.experiments.experiment import (
     MemorySize,
     Option,
     memory_label,
+    refuse_unused,
 )
 from lookahead.experiments.index_build_keys import (
     INDEX_ROW_BYTES,
@@ -332,6 +333,13 @@ def describe(conditions: Conditions) -> str:
     )
 
 
+def _settle(wanted: IndexBuilds, explicit: frozenset[str]) -> IndexBuilds:
+    """As it is; LabError for steps of extension that no key is built with."""
+    if len(wanted.extend_size) > 1 and not set(wanted.key) & set(_EXTEND_KEYS):
+        refuse_unused(explicit, ("extend_size",), f"--key {' or '.join(_EXTEND_KEYS)}")
+    return wanted
+
+
 def _needed_bytes(wanted: IndexBuilds) -> int:
     """The tables, the largest index, and both once more in the WAL."""
     tables = len({KEYS[name].table for name in wanted.key})
@@ -381,4 +389,5 @@ EXPERIMENT = Experiment(
     needed_bytes=_needed_bytes,
     estimated_seconds=_estimated_seconds,
     measure=lambda run, wanted: _IndexBuild(run, wanted).measure(),
+    settle=_settle,
 )

@@ -37,6 +37,7 @@ from lookahead.experiments.experiment import (
     Option,
     memory_text,
     read_ahead_option,
+    refuse_unused,
 )
 from lookahead.experiments.runner import Run, RunRequest, Size
 from lookahead.experiments.seq_parts import (
@@ -148,8 +149,19 @@ _SIZES: dict[Size, SeqScans] = {
 
 
 def _settle(wanted: SeqScans, explicit: frozenset[str]) -> SeqScans:
-    """On a disk of our own several read-aheads are measured, unless others were named."""
-    if wanted.own_disk and "read_ahead" not in explicit:
+    """On a disk of our own several read-aheads are measured, unless others were named.
+
+    Raises LabError for options of parts that are not measured.
+    """
+    parts = set(wanted.part)
+    on_read_ahead = parts & set(_ON_READ_AHEAD)
+    if not on_read_ahead:
+        refuse_unused(explicit, ("read_ahead", "table_size"), "--part scan or lookups")
+    if "lookups" not in parts:
+        refuse_unused(explicit, ("sessions", "seconds"), "--part lookups")
+    if parts == on_read_ahead:
+        refuse_unused(explicit, ("scale",), "--part bulk-read or vacuum")
+    if wanted.own_disk and on_read_ahead and "read_ahead" not in explicit:
         return replace(wanted, read_ahead=wanted.own_read_ahead)
     return wanted
 

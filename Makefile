@@ -35,7 +35,7 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims bench-controls \
+.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
 	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz \
 	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
@@ -90,6 +90,9 @@ bench: setup   ## the full experiments (table of 2 GB and more; takes long): DRO
 
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))
+
+figures: setup ## print README's figures and docs/benchmarks.md from result files: MEASURE=name,name (or all) first
+	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench figures $(if $(MEASURE),--measure '$(MEASURE)' -- $(SERVER_OPTION))
 
 bench-controls: setup   ## statements that gain nothing and must not get slower: OPTIONS="--full --workload parallel"
 # On devices that they make for themselves.

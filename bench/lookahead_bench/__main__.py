@@ -7,6 +7,7 @@ from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
 from lookahead_bench import controls, latency, throttled
 from lookahead_bench.aims_command import aims
+from lookahead_bench.figures import figures
 
 PROGRAM = "lookahead_bench"
 
@@ -25,6 +26,7 @@ def bench() -> None:
 run = make_run_group((controls.EXPERIMENT, latency.EXPERIMENT, throttled.EXPERIMENT))
 bench.add_command(run)
 bench.add_command(aims)
+bench.add_command(figures)
 
 if __name__ == "__main__":
     main(bench, PROGRAM)

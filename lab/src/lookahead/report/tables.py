@@ -83,8 +83,7 @@ def to_markdown(tables: Iterable[Table]) -> str:
 def _markdown(table: Table) -> str:
     rules = ["---" if column.align == "left" else "---:" for column in table.columns]
     lines = [
-        f"**{_markdown_text(table.title)}**",
-        "",
+        *((f"**{_markdown_text(table.title)}**", "") if table.title else ()),
         _markdown_row(column.name for column in table.columns),
         f"| {' | '.join(rules)} |",
         *(_markdown_row(row) for row in table.rows),

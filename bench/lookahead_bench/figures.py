@@ -1,0 +1,213 @@
+"""`make figures`: the figures of README and docs/benchmarks.md, printed from result files.
+
+docs/results/figures.toml names each figure and the command that measures it. A document shows one
+between the lines `<!-- figure: NAME -->` and `<!-- end of figure -->`, and README's table of a few
+chosen comparisons where NAME is "summary". What stands between is written by this program only;
+test/pytest/bench/test_figures.py holds the documents against the files.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from lookahead.comparisons import compare
+from lookahead.errors import ExitStatus, LabError
+from lookahead.formats import interval_text, milliseconds
+from lookahead.measurements import Comparison
+from lookahead.report.result_tables import comparison_groups, comparison_table
+from lookahead.report.tables import Table, columns_of, to_markdown
+from lookahead.results import ResultDocument, encode, read_result, write_atomically
+
+TOP = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "docs/benchmarks.md")
+MIN_PAIRS = 5
+"""What every comparison that a document shows rests on, at least."""
+SUMMARY = "summary"
+_BLOCK = re.compile(
+    r"(?P<begin><!-- figure: (?P<name>[a-z0-9-]+) -->\n)(?P<content>.*?)"
+    r"(?P<end><!-- end of figure -->\n)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """A row of README's table: which comparison of which figure, and what it is called there."""
+
+    text: str
+    figure: str
+    question: str
+    scenario: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """docs/results/figures.toml: the command of each figure, its module first; README's rows."""
+
+    commands: Mapping[str, tuple[str, ...]]
+    summary: tuple[SummaryRow, ...]
+
+
+def read_catalogue(top: Path) -> Catalogue:
+    """The figures of the checkout `top`; KeyError where one lacks something."""
+    content = tomllib.loads((top / "docs/results/figures.toml").read_text(encoding="utf-8"))
+    return Catalogue(
+        commands={name: tuple(one["command"].split()) for name, one in content["figure"].items()},
+        summary=tuple(
+            SummaryRow(one["text"], one["figure"], one["question"], one["scenario"])
+            for one in content["summary"]
+        ),
+    )
+
+
+def result_path(top: Path, name: str) -> Path:
+    """Where the result of a figure is kept."""
+    return top / "docs" / "results" / f"{name}.json"
+
+
+def rewritten(top: Path, document: str) -> str:
+    """The document with the content of each figure's block as its result file says.
+
+    LabError when a block names no figure, or a file is missing or has fewer than MIN_PAIRS pairs.
+    """
+    catalogue = read_catalogue(top)
+
+    def fill(match: re.Match[str]) -> str:
+        return f"{match['begin']}{_content(top, catalogue, match['name'])}{match['end']}"
+
+    return _BLOCK.sub(fill, (top / document).read_text(encoding="utf-8"))
+
+
+def shown_figures(top: Path) -> set[str]:
+    """The names of all blocks in the documents."""
+    return {
+        match["name"]
+        for document in DOCUMENTS
+        for match in _BLOCK.finditer((top / document).read_text(encoding="utf-8"))
+    }
+
+
+def _content(top: Path, catalogue: Catalogue, name: str) -> str:
+    if name == SUMMARY:
+        return to_markdown([_summary_table(top, catalogue.summary)])
+    if name not in catalogue.commands:
+        raise LabError(f'there is no figure "{name}"', "docs/results/figures.toml lists them.")
+    document = read_result(result_path(top, name))
+    answers = _answers(document, name)
+    groups = comparison_groups(answers)
+    tables = [comparison_table(document.measurements, group) for group in groups]
+    command = " ".join(catalogue.commands[name])
+    return f"```\n{command}\n```\n\n{_conditions(document)}\n\n{to_markdown(tables)}"
+
+
+def _answers(document: ResultDocument, name: str) -> tuple[Comparison, ...]:
+    answers = compare(document.measurements, document.parameters.seed)
+    pairs = min((one.estimate.pairs for one in answers), default=0)
+    if document.status != "complete" or pairs < MIN_PAIRS:
+        raise LabError(
+            f"the result of {name} is {document.status} and has {pairs} pairs, not {MIN_PAIRS}",
+            f"Measure it again: make figures MEASURE={name}",
+        )
+    return answers
+
+
+def _conditions(document: ResultDocument) -> str:
+    """When it was measured, and with what."""
+    return (
+        f"Measured on {document.started_at[:10]}: PostgreSQL {document.software.server_version}, "
+        f"{document.machine.cpus} processors."
+    )
+
+
+def _summary_table(top: Path, rows: Sequence[SummaryRow]) -> Table:
+    cells = []
+    pairs = set()
+    for row in rows:
+        document = read_result(result_path(top, row.figure))
+        answer = _find(row, _answers(document, row.figure))
+        estimate = answer.estimate
+        pairs.add(estimate.pairs)
+        cells.append(
+            (
+                row.text,
+                milliseconds(answer.baseline_median_ms),
+                milliseconds(answer.challenger_median_ms),
+                f"{estimate.ratio:.2f}",
+                interval_text(estimate),
+            )
+        )
+    columns = columns_of(
+        ("what",), ("PostgreSQL", "with pg_lookahead", "times faster", "95 % interval")
+    )
+    counts = f"{min(pairs)}" if len(pairs) == 1 else f"{min(pairs)} to {max(pairs)}"
+    caption = f"Medians of {counts} pairs of executions, measured in alternation"
+    return Table("", columns, tuple(cells), caption)
+
+
+def _find(row: SummaryRow, answers: Sequence[Comparison]) -> Comparison:
+    found = [
+        one
+        for one in answers
+        if one.question.name == row.question
+        and all(one.question.scenario.value(name) == value for name, value in row.scenario.items())
+    ]
+    if len(found) != 1:
+        raise LabError(
+            f'"{row.text}" is {len(found)} comparisons of {row.figure}, not one',
+            "docs/results/figures.toml names question and scenario.",
+        )
+    return found[0]
+
+
+def measure(name: str, command: Sequence[str], options: Sequence[str]) -> None:
+    """Run the command of a figure, and keep its result without the course of each sample.
+
+    What `options` say of this machine is not kept either.
+    """
+    module, *arguments = command
+    with TemporaryDirectory(prefix="lookahead-figure-") as folder:
+        subprocess.run(
+            [sys.executable, "-m", module, *arguments, "--output", folder, *options],
+            env={**os.environ, "PYTHONPATH": str(TOP / "bench")},
+            check=True,
+        )
+        (found,) = Path(folder).glob("*.json")
+        document = read_result(found)
+    samples = tuple(replace(one, timeline=None) for one in document.measurements.samples)
+    measurements = replace(document.measurements, samples=samples)
+    kept = replace(document, command=tuple(command), measurements=measurements)
+    write_atomically(result_path(TOP, name), encode(kept))
+
+
+@click.command()
+@click.option("--measure", "names", metavar="NAME,...", help="Measure these first; all: every one.")
+@click.argument("options", nargs=-1)
+def figures(names: str | None, options: tuple[str, ...]) -> None:
+    """Print README's figures and those of docs/benchmarks.md from their result files.
+
+    OPTIONS, after --, are further ones of each run that measures.
+    """
+    commands = read_catalogue(TOP).commands
+    chosen = list(commands) if names == "all" else (names or "").replace(",", " ").split()
+    for name in chosen:
+        if name not in commands:
+            raise LabError(
+                f'there is no figure "{name}"',
+                f"Figures: {', '.join(commands)}.",
+                status=ExitStatus.USAGE,
+            )
+    for name in chosen:
+        try:
+            measure(name, commands[name], options)
+        except subprocess.CalledProcessError as error:
+            raise LabError(f"{name} was not measured", "The reason stands above.") from error
+    for document in DOCUMENTS:
+        write_atomically(TOP / document, rewritten(TOP, document))

@@ -220,6 +220,23 @@ typedef get_relation_info_hook_type LaRelationHook;
 #endif
 
 /*
+ * The hook that runs instead of the planner.  Its argument "parse" has one name
+ * in all versions.
+ */
+#if PG_VERSION_NUM >= 190000
+#define LA_PLANNER_HOOK_PARAMETERS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo params, ExplainState *es
+#define LA_PLANNER_HOOK_ARGUMENTS \
+	parse, query_string, cursor_options, params, es
+#else
+#define LA_PLANNER_HOOK_PARAMETERS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo params
+#define LA_PLANNER_HOOK_ARGUMENTS parse, query_string, cursor_options, params
+#endif
+
+/*
  * CLUSTER, which is a form of REPACK in 19.
  */
 #if PG_VERSION_NUM >= 190000

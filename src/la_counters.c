@@ -28,6 +28,10 @@ const LaCounter la_counter_table[] = {
 	COUNTER(distance_max) = {NULL, "Max Distance", NULL, LA_COUNTER_MAXIMUM},
 	COUNTER(killed) = {"kills", "Killed Items", "killed_items"},
 	COUNTER(restarts) = {"restarts", "Restarts", "restarts"},
+	COUNTER(rows) = {"rows", "Batched Rows", "batched_rows"},
+	COUNTER(batches) = {"batches", "Batches", "batches"},
+	COUNTER(extensions) = {"extensions", "Extensions", "extensions"},
+	COUNTER(extended) = {"extended", "Extended Blocks", "extended_blocks"},
 };
 
 StaticAssertDecl(lengthof(la_counter_table) == LA_COUNTER_COUNT,

@@ -15,7 +15,8 @@
  */
 typedef struct LaCounters
 {
-	uint64		scans;			/* scans that looked ahead, or index builds */
+	uint64		scans;			/* scans that looked ahead, index builds, or
+								 * inserts in batches */
 	uint64		prefetched;		/* table pages looked ahead at */
 	uint64		requests;		/* times the kernel was asked */
 	uint64		advised;		/* pages for which the kernel was asked */
@@ -27,6 +28,10 @@ typedef struct LaCounters
 	uint64		distance_max;	/* most requests ahead at once */
 	uint64		killed;			/* index entries found dead by look-ahead */
 	uint64		restarts;		/* look-ahead stopped and started again */
+	uint64		rows;			/* inserted in batches */
+	uint64		batches;		/* of them */
+	uint64		extensions;		/* times a table was extended in bulk */
+	uint64		extended;		/* pages that it was extended by then */
 } LaCounters;
 
 #define LA_COUNTER_COUNT (sizeof(LaCounters) / sizeof(uint64))

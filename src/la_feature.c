@@ -44,7 +44,7 @@ la_feature_ported(LaFeature feature)
 }
 
 /*
- * May a scan, or an index build, that starts now be ours?
+ * May a scan, an index build or an insert that starts now be ours?
  */
 bool
 la_feature_enabled(LaFeature feature)

@@ -16,9 +16,10 @@ typedef enum LaFeature
 	LA_FEATURE_SEQ_SCAN,
 	LA_FEATURE_TID_RANGE_SCAN,
 	LA_FEATURE_INDEX_BUILD,
+	LA_FEATURE_BULK_INSERT,
 } LaFeature;
 
-#define LA_FEATURE_COUNT (LA_FEATURE_INDEX_BUILD + 1)
+#define LA_FEATURE_COUNT (LA_FEATURE_BULK_INSERT + 1)
 
 /*
  * What a feature tells of itself, in a file of its own room.

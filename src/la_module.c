@@ -21,6 +21,8 @@
 
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/la_insert_loop.h"
 #include "device/la_device_settings.h"
 #include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_heap_feature.h"
@@ -48,6 +50,7 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_SEQ_SCAN] = &la_seq_scan_methods,
 	[LA_FEATURE_TID_RANGE_SCAN] = &la_tid_range_scan_methods,
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
+	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
 };
 
 StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
@@ -59,6 +62,7 @@ static const LaSetting *const settings[] = {
 	la_device_settings,
 	la_heap_settings,
 	la_index_settings,
+	la_insert_settings,
 	la_prefetch_settings,
 };
 

@@ -4,7 +4,8 @@
  *	  why something is left to core, and what is done where it is not: the
  *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
  *
- * It is decided in la_index_reason.c, la_heap_reason.c and la_build_reason.c, and for
+ * It is decided in la_index_reason.c, la_heap_reason.c, la_build_reason.c and
+ * la_insert_reason.c, and for
  * all plan nodes in la_attach.c.
  *
  *-------------------------------------------------------------------------
@@ -32,6 +33,14 @@ static const char *const reason_texts[] = {
 	[LA_REASON_MEMORY] = "memory",
 	[LA_REASON_BULK_READ_SIZE] = "bulk_read_size is 0",
 	[LA_REASON_DIRECT_IO] = "direct I/O",
+	[LA_REASON_RETURNING] = "RETURNING",
+	[LA_REASON_ON_CONFLICT] = "ON CONFLICT",
+	[LA_REASON_MODIFYING_WITH] = "data-modifying WITH",
+	[LA_REASON_VOLATILE] = "volatile function",
+	[LA_REASON_PARTITIONED] = "partitioned table",
+	[LA_REASON_ROW_TRIGGER] = "row trigger",
+	[LA_REASON_TRANSITION_TABLE] = "transition table",
+	[LA_REASON_CHECK_OPTION] = "check option or row security",
 	[LA_REASON_SERVER_VERSION] = "server version",
 	[LA_REASON_DISABLED] = "disabled",
 };

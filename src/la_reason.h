@@ -9,7 +9,7 @@
 #define LA_REASON_H
 
 /*
- * Why a scan or an index build is left to core's own code.  docs/explain.md
+ * Why a scan, an index build or an insert is left to core's own code.  docs/explain.md
  * explains each.
  */
 typedef enum LaReason
@@ -32,6 +32,14 @@ typedef enum LaReason
 	LA_REASON_MEMORY,
 	LA_REASON_BULK_READ_SIZE,
 	LA_REASON_DIRECT_IO,
+	LA_REASON_RETURNING,
+	LA_REASON_ON_CONFLICT,
+	LA_REASON_MODIFYING_WITH,
+	LA_REASON_VOLATILE,
+	LA_REASON_PARTITIONED,
+	LA_REASON_ROW_TRIGGER,
+	LA_REASON_TRANSITION_TABLE,
+	LA_REASON_CHECK_OPTION,
 	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;

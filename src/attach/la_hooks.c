@@ -14,6 +14,7 @@
 
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "optimizer/planner.h"
 #include "tcop/utility.h"
 
 #include "attach/la_attach.h"
@@ -25,6 +26,7 @@
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecutorRun_hook_type next_ExecutorRun = NULL;
 static ProcessUtility_hook_type next_ProcessUtility = NULL;
+static planner_hook_type next_planner = NULL;
 static LaRelationHook next_relation = NULL;
 static explain_per_node_hook_type next_explain_per_node = NULL;
 static LaExplainNode our_explain_node;
@@ -38,6 +40,7 @@ static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 ParamListInfo params,
 								 QueryEnvironment *queryEnv,
 								 DestReceiver *dest, QueryCompletion *qc);
+static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
 static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
 static void hook_explain_per_node(PlanState *planstate, List *ancestors,
 								  const char *relationship,
@@ -56,6 +59,8 @@ la_hooks_install(LaExplainNode explain_node)
 	ExecutorStart_hook = hook_executor_start;
 	next_ExecutorRun = ExecutorRun_hook;
 	ExecutorRun_hook = hook_executor_run;
+	next_planner = planner_hook;
+	planner_hook = hook_planner;
 	next_relation = la_relation_hook;
 	la_relation_hook = hook_relation;
 	next_ProcessUtility = ProcessUtility_hook;
@@ -139,6 +144,32 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 	}
 	PG_END_TRY();
+}
+
+/*
+ * planner_hook: the only place that has the query whole, before it becomes a plan.
+ */
+static PlannedStmt *
+hook_planner(LA_PLANNER_HOOK_PARAMETERS)
+{
+	LaReason	judgements[LA_FEATURE_COUNT];
+	PlannedStmt *plan;
+
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->judge_query != NULL)
+			judgements[feature] = la_methods[feature]->judge_query(parse);
+	}
+	if (next_planner)
+		plan = next_planner(LA_PLANNER_HOOK_ARGUMENTS);
+	else
+		plan = standard_planner(LA_PLANNER_HOOK_ARGUMENTS);
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->mark_plan != NULL)
+			la_methods[feature]->mark_plan(plan, judgements[feature]);
+	}
+	return plan;
 }
 
 /*

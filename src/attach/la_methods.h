@@ -62,6 +62,19 @@ typedef struct LaFeatureMethods
 	ExecProcNodeMtd *(*core_exec) (const PlanState *planstate);
 	void		(*attach) (PlanState *planstate);
 
+	/*
+	 * Which of them the feature is for; NULL when for all.  Others are not
+	 * even left to core: nothing is counted or shown.
+	 */
+	bool		(*concerns) (const PlanState *planstate);
+
+	/*
+	 * A query will be planned, and has been.  What is found out about the
+	 * query, which the planner changes, is passed to the second.
+	 */
+	LaReason	(*judge_query) (Query *query);
+	void		(*mark_plan) (PlannedStmt *plan, LaReason judgement);
+
 	/* The planner has looked at a table. */
 	void		(*plan_relation) (PlannerInfo *root, RelOptInfo *rel);
 
@@ -91,7 +104,8 @@ la_methods_feature(const PlanState *planstate, LaFeature *feature)
 	if (kind >= LA_NODE_KINDS || la_methods_by_kind[kind] == 0)
 		return false;
 	*feature = la_methods_by_kind[kind] - 1;
-	return true;
+	return la_methods[*feature]->concerns == NULL ||
+		la_methods[*feature]->concerns(planstate);
 }
 
 #endif							/* LA_METHODS_H */

@@ -1,0 +1,241 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_extent.c
+ *	  pages by which a table was extended in bulk
+ *
+ * A table grows by empty pages that are in the file and in nobody's free space map,
+ * one after another under one extension lock; then one of them after the other is
+ * filled.  None stays pinned meanwhile.  Another session can find such a page (by
+ * VACUUM, which enters it in the map) and fill it: then we take the next.  VACUUM does
+ * not truncate them while we hold our lock on the table.  What is left when the
+ * insert ends goes to the map; after an error VACUUM finds it, and a step is
+ * bounded by what the insert has filled, so that a failed one leaves at most an eighth
+ * more than PostgreSQL's would.
+ *
+ * Where a table has room on other pages, as its free space map says, that is used
+ * first, and by core.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "storage/freespace.h"
+#include "storage/lmgr.h"
+#include "utils/resowner.h"
+
+#include "bulk_insert/la_insert_extent.h"
+#include "bulk_insert/la_insert_feature.h"
+
+/*
+ * Least number of pages to extend a table by: what core extends one by at most
+ * (MAX_BUFFERS_TO_EXTEND_BY in hio.c).
+ */
+#define LEAST_STEP 64
+
+/* A step is so many times smaller than what the insert has filled. */
+#define SHARE 8
+
+/* Pages of one call of ExtendBufferedRelBy(), which may do fewer: arbitrary. */
+#define MAX_PIECE 512
+
+static uint32 step(const LaInsertExtent *extent);
+static bool reserve(LaInsertExtent *extent, uint32 blocks);
+static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
+static void extend(LaInsertExtent *extent, uint32 blocks);
+static BlockNumber extend_piece(LaInsertExtent *extent, uint32 blocks,
+								uint32 *extended);
+
+/*
+ * An extent of no pages.
+ */
+void
+la_insert_extent_begin(LaInsertExtent *extent, Relation table,
+					   LaCounters *counters)
+{
+	memset(extent, 0, sizeof(*extent));
+	extent->table = table;
+	extent->counters = counters;
+}
+
+/*
+ * Shall a full page of rows go to an empty page of ours?  No when the setting
+ * says so, when the disk is nearly full, and when the table has room elsewhere
+ * for a row of this length.
+ */
+bool
+la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
+{
+	if (extent->next < extent->end)
+		return true;
+	if (la_bulk_extend_size == 0 || extent->disk_full)
+		return false;
+	if (GetPageWithFreeSpace(extent->table, row_length) != InvalidBlockNumber)
+		return false;
+	return reserve(extent, step(extent));
+}
+
+/*
+ * By how many pages to extend the table.
+ */
+static uint32
+step(const LaInsertExtent *extent)
+{
+	uint32		blocks = extent->filled / SHARE;
+
+#ifdef LA_TEST
+	if (la_test_insert_threshold >= 0)
+		return la_bulk_extend_size;
+#endif
+	return Min(Max(blocks, LEAST_STEP), la_bulk_extend_size);
+}
+
+/*
+ * Extends the table.  When there is no room for so many pages on the disk, tries
+ * fewer; false when there is none for any, which core will find out again and
+ * say.
+ */
+static bool
+reserve(LaInsertExtent *extent, uint32 blocks)
+{
+	bool		done = false;
+
+	if (extent->strategy == NULL)
+		extent->strategy = GetAccessStrategy(BAS_BULKWRITE);
+	while (!done && blocks > 0)
+	{
+		done = try_to_extend(extent, blocks);
+		blocks /= 8;
+	}
+	extent->disk_full = !done;
+	return done;
+}
+
+/*
+ * False when there is no room on the disk.  A subtransaction, because what a failed
+ * extension holds is released with its resource owner.
+ */
+static bool
+try_to_extend(LaInsertExtent *extent, uint32 blocks)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool done = true;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(caller);
+	PG_TRY();
+	{
+		extend(extent, blocks);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_DISK_FULL)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(caller);
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		done = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	CurrentResourceOwner = owner;
+	return done;
+}
+
+/*
+ * Extends the table by so many pages in a row.
+ */
+static void
+extend(LaInsertExtent *extent, uint32 blocks)
+{
+	bool		shared = !RelationUsesLocalBuffers(extent->table);
+	BlockNumber first = InvalidBlockNumber;
+	uint32		extended;
+
+	if (shared)
+		LockRelationForExtension(extent->table, ExclusiveLock);
+	for (uint32 done = 0; done < blocks; done += extended)
+	{
+		BlockNumber block = extend_piece(extent, blocks - done, &extended);
+
+		if (first == InvalidBlockNumber)
+			first = block;
+	}
+	if (shared)
+		UnlockRelationForExtension(extent->table, ExclusiveLock);
+
+	extent->next = first;
+	extent->end = first + blocks;
+	extent->counters->extensions++;
+	extent->counters->extended += blocks;
+}
+
+/*
+ * Extends it by as many of them as may be pinned at once.  Returns the first.
+ */
+static BlockNumber
+extend_piece(LaInsertExtent *extent, uint32 blocks, uint32 *extended)
+{
+	Buffer		buffers[MAX_PIECE];
+	BlockNumber first;
+
+	first = ExtendBufferedRelBy(BMR_REL(extent->table), MAIN_FORKNUM,
+								extent->strategy, EB_SKIP_EXTENSION_LOCK,
+								Min(blocks, MAX_PIECE), buffers, extended);
+	for (uint32 i = 0; i < *extended; i++)
+		ReleaseBuffer(buffers[i]);
+	return first;
+}
+
+/*
+ * The next empty page of ours, exclusively locked; InvalidBuffer when others have
+ * taken all that were left.
+ */
+Buffer
+la_insert_extent_take(LaInsertExtent *extent)
+{
+	while (extent->next < extent->end)
+	{
+		Buffer		buffer = ReadBufferExtended(extent->table, MAIN_FORKNUM,
+												extent->next++, RBM_NORMAL,
+												extent->strategy);
+
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		if (PageIsNew(BufferGetPage(buffer)))
+		{
+			extent->filled++;
+			return buffer;
+		}
+		UnlockReleaseBuffer(buffer);
+	}
+	return InvalidBuffer;
+}
+
+/*
+ * One empty page that is not part of any extent, exclusively locked.
+ */
+Buffer
+la_insert_extent_single(LaInsertExtent *extent)
+{
+	return ExtendBufferedRel(BMR_REL(extent->table), MAIN_FORKNUM,
+							 extent->strategy, EB_LOCK_FIRST);
+}
+
+/*
+ * The insert is over: what is left of its pages is for everybody.
+ */
+void
+la_insert_extent_end(LaInsertExtent *extent)
+{
+	for (BlockNumber block = extent->next; block < extent->end; block++)
+		RecordPageWithFreeSpace(extent->table, block,
+								BLCKSZ - SizeOfPageHeaderData);
+	if (extent->next < extent->end)
+		FreeSpaceMapVacuumRange(extent->table, extent->next, extent->end);
+	extent->next = extent->end;
+	if (extent->strategy != NULL)
+		FreeAccessStrategy(extent->strategy);
+	extent->strategy = NULL;
+}

@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_extent.h
+ *	  pages by which a table was extended in bulk
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_EXTENT_H
+#define LA_INSERT_EXTENT_H
+
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "la_counters.h"
+
+/*
+ * Pages at the end of a table that one insert means to fill.  They are empty, others
+ * can see them, and may take them.
+ */
+typedef struct LaInsertExtent
+{
+	Relation	table;
+	LaCounters *counters;
+	BufferAccessStrategy strategy;
+	BlockNumber next;			/* first page that is not filled */
+	BlockNumber end;			/* one after the last */
+	BlockNumber filled;			/* pages filled so far */
+	bool		disk_full;		/* is there no room for more than a page? */
+} LaInsertExtent;
+
+extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,
+								   LaCounters *counters);
+extern bool la_insert_extent_wants(LaInsertExtent *extent, Size row_length);
+extern Buffer la_insert_extent_take(LaInsertExtent *extent);
+extern Buffer la_insert_extent_single(LaInsertExtent *extent);
+extern void la_insert_extent_end(LaInsertExtent *extent);
+
+#endif							/* LA_INSERT_EXTENT_H */

@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_feature.c
+ *	  what inserts in batches are to the rest of the library: names, settings,
+ *	  counters
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "bulk_insert/la_insert_feature.h"
+#include "la_counters.h"
+
+int			la_bulk_extend_size = (4 * 1024 * 1024) / BLCKSZ;
+
+static bool enable_bulk_insert = false;
+
+#ifdef LA_TEST
+int			la_test_insert_single_rows = -1;
+int			la_test_insert_threshold = -1;
+int			la_test_insert_hand_back = 0;
+#endif
+
+const LaSetting la_insert_settings[] = {
+	{
+		.name = "pg_lookahead.enable_bulk_insert",
+		.summary = "Enables inserting rows in batches of a page.",
+		.flag = &enable_bulk_insert,
+		.context = PGC_USERSET,
+		.flags = GUC_EXPLAIN,
+	},
+	{
+		.name = "pg_lookahead.bulk_extend_size",
+		.summary = "Sets how much a table grows by at once while many rows are inserted.",
+		.detail = "0 leaves the growth of tables to PostgreSQL.",
+		.number = &la_bulk_extend_size,
+		.least = 0,
+		.most = LA_BULK_EXTEND_SIZE_MAX,
+		.context = PGC_USERSET,
+		.flags = GUC_UNIT_BLOCKS | GUC_EXPLAIN,
+	},
+#ifdef LA_TEST
+	{
+		.name = "pg_lookahead.test_insert_hand_back",
+		.summary = "Sets the number of the row at which an insert is handed back to PostgreSQL.",
+		.detail = "0 hands none back.",
+		.number = &la_test_insert_hand_back,
+		.least = 0,
+		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_insert_single_rows",
+		.summary = "Sets the number of rows that are inserted one by one at first.",
+		.detail = "-1 uses the default.",
+		.number = &la_test_insert_single_rows,
+		.least = -1,
+		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_insert_threshold",
+		.summary = "Sets the number of pages after which a table is extended in bulk.",
+		.detail = "-1 uses the default.",
+		.number = &la_test_insert_threshold,
+		.least = -1,
+		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+#endif
+	{0}
+};
+
+const LaFeatureInfo la_bulk_insert_feature = {
+	.name = "bulk_insert",
+	.enabled = &enable_bulk_insert,
+	.counters = LA_COUNTER(scans) | LA_COUNTERS(rows, extended),
+	.explained = LA_COUNTERS(rows, extended),
+};

@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_judge.h
+ *	  whether the rows of an insert may be collected
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_JUDGE_H
+#define LA_INSERT_JUDGE_H
+
+#include "nodes/parsenodes.h"
+
+#include "la_reason.h"
+
+extern LaReason la_insert_judge(Query *query);
+
+#endif							/* LA_INSERT_JUDGE_H */

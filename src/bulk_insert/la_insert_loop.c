@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_loop.c
+ *	  inserts whose rows are collected
+ *
+ * An INSERT that returns no rows is executed in a single call of its ModifyTable
+ * node.  Ours does what ExecModifyTable() in nodeModifyTable.c does, but collects
+ * rows in batches.  Batches grow from one row: those of a small statement are
+ * inserted as core does it, and of one that fails about as many rows are in
+ * the table, dead, as core would have put there.
+ *
+ * At any row the rest can be handed back to core, with that row first: its
+ * node is in the state in which core's function would have left it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "attach/la_attach.h"
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/la_insert_loop.h"
+#include "bulk_insert/la_insert_reason.h"
+#include "bulk_insert/la_insert_target.h"
+
+/* Rows that are inserted one by one at first. */
+#define SINGLE_ROWS 16
+
+/*
+ * An insert that is executed.
+ */
+typedef struct LaInsert
+{
+	ModifyTableState *node;
+	PlanState  *source;
+	uint64		rows;			/* taken from it */
+	LaInsertTarget target;
+} LaInsert;
+
+/*
+ * A row that is handed back to core, which asks for it at once.
+ */
+typedef struct HandedBack
+{
+	PlanState  *source;
+	ExecProcNodeMtd exec;		/* the source's own function */
+	TupleTableSlot *row;
+} HandedBack;
+
+static ExecProcNodeMtd *core_exec_of(const PlanState *planstate);
+static void attach(PlanState *planstate);
+static TupleTableSlot *insert_exec(PlanState *planstate);
+static TupleTableSlot *insert_single_rows(LaInsert *insert);
+static TupleTableSlot *insert_batches(LaInsert *insert, TupleTableSlot *row);
+static TupleTableSlot *next_row(LaInsert *insert);
+static void count_row(LaInsert *insert);
+static bool wake(LaInsert *insert);
+static bool is_row_to_hand_back(const LaInsert *insert);
+static TupleTableSlot *hand_back(LaInsert *insert, TupleTableSlot *row);
+static TupleTableSlot *handed_back_exec(PlanState *source);
+
+const LaFeatureMethods la_bulk_insert_methods = {
+	.info = &la_bulk_insert_feature,
+	.nodes = {T_ModifyTableState},
+	.concerns = la_insert_concerns,
+	.classify = la_insert_classify,
+	.core_exec = core_exec_of,
+	.attach = attach,
+	.judge_query = la_insert_judge_query,
+	.mark_plan = la_insert_mark_plan,
+};
+
+static ExecProcNodeMtd core_exec = NULL;
+static HandedBack handed_back;
+
+static ExecProcNodeMtd *
+core_exec_of(const PlanState *planstate)
+{
+	return &core_exec;
+}
+
+static void
+attach(PlanState *planstate)
+{
+	ExecSetExecProcNode(planstate, insert_exec);
+}
+
+/*
+ * ExecProcNode of an insert.
+ */
+static TupleTableSlot *
+insert_exec(PlanState *planstate)
+{
+	ModifyTableState *node = castNode(ModifyTableState, planstate);
+	EState	   *estate = planstate->state;
+	LaInsert	insert = {.node = node,.source = outerPlanState(node)};
+	TupleTableSlot *row;
+
+	if (node->mt_done || estate->es_epq_active != NULL)
+		return core_exec(planstate);
+	if (node->fireBSTriggers)
+	{
+		ExecBSInsertTriggers(estate, node->rootResultRelInfo);
+		node->fireBSTriggers = false;
+	}
+
+	la_insert_target_begin(&insert.target, estate, node->resultRelInfo);
+	row = insert_single_rows(&insert);
+	if (row != NULL)
+		row = insert_batches(&insert, row);
+	if (row != NULL)
+		return hand_back(&insert, row);
+
+	ExecASInsertTriggers(estate, node->rootResultRelInfo, NULL);
+	node->mt_done = true;
+	return NULL;
+}
+
+/*
+ * Inserts the first rows as core does.  Returns the next one, NULL when there is none.
+ */
+static TupleTableSlot *
+insert_single_rows(LaInsert *insert)
+{
+	uint64		single_rows = SINGLE_ROWS;
+	TupleTableSlot *row;
+
+#ifdef LA_TEST
+	if (la_test_insert_single_rows >= 0)
+		single_rows = la_test_insert_single_rows;
+#endif
+	while ((row = next_row(insert)) != NULL && insert->rows < single_rows)
+	{
+		if (is_row_to_hand_back(insert))
+			break;
+		la_insert_target_insert(&insert->target,
+								la_insert_target_check(&insert->target, row));
+		count_row(insert);
+	}
+	return row;
+}
+
+/*
+ * Inserts this row and those that follow, in batches of twice the size each.
+ * Returns the row to hand back to core, NULL when there is none.
+ */
+static TupleTableSlot *
+insert_batches(LaInsert *insert, TupleTableSlot *row)
+{
+	LaInsertTarget *target = &insert->target;
+	int			limit = Max(insert->rows, 1);
+
+	if (is_row_to_hand_back(insert) || !wake(insert))
+		return row;
+	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
+	{
+		la_insert_target_add(target, la_insert_target_check(target, row));
+		count_row(insert);
+		if (target->batch->rows >= limit)
+		{
+			la_insert_target_flush(target);
+			limit *= 2;
+		}
+	}
+	la_insert_target_end(target);
+	return row;
+}
+
+/*
+ * The next row of the source, NULL when there is none.
+ */
+static TupleTableSlot *
+next_row(LaInsert *insert)
+{
+	TupleTableSlot *row;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetPerTupleExprContext(insert->node->ps.state);
+	row = ExecProcNode(insert->source);
+	return TupIsNull(row) ? NULL : row;
+}
+
+static void
+count_row(LaInsert *insert)
+{
+	insert->rows++;
+	if (insert->node->canSetTag)
+		insert->node->ps.state->es_processed++;
+}
+
+/*
+ * There are rows enough to collect some.  False when that must not be.
+ */
+static bool
+wake(LaInsert *insert)
+{
+	LaNode	   *node = la_attach_wake(&insert->node->ps);
+
+	if (node == NULL)
+		return false;
+	if (la_insert_has_volatile_check(insert->node->resultRelInfo->ri_RelationDesc))
+	{
+		node->reason = LA_REASON_VOLATILE;
+		return false;
+	}
+	node->counters.scans++;
+	la_insert_target_collect(&insert->target, &node->counters);
+	return true;
+}
+
+/*
+ * Does a test want core to go on?
+ */
+static bool
+is_row_to_hand_back(const LaInsert *insert)
+{
+#ifdef LA_TEST
+	return la_test_insert_hand_back > 0 &&
+		insert->rows + 1 == la_test_insert_hand_back;
+#else
+	return false;
+#endif
+}
+
+/*
+ * Core goes on, with this row.  The source gives it when core asks, and is not
+ * executed for it again: it has been counted by the source's instrumentation.
+ */
+static TupleTableSlot *
+hand_back(LaInsert *insert, TupleTableSlot *row)
+{
+	PlanState  *source = insert->source;
+
+	ExecSetExecProcNode(&insert->node->ps, core_exec);
+	handed_back = (HandedBack) {
+		.source = source,.exec = source->ExecProcNode,.row = row
+	};
+	source->ExecProcNode = handed_back_exec;
+	return core_exec(&insert->node->ps);
+}
+
+/*
+ * ExecProcNode of a source, for one row.
+ */
+static TupleTableSlot *
+handed_back_exec(PlanState *source)
+{
+	Assert(source == handed_back.source);
+	source->ExecProcNode = handed_back.exec;
+	return handed_back.row;
+}

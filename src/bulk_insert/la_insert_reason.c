@@ -1,0 +1,177 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_reason.c
+ *	  which inserts are left to core
+ *
+ * What the query tells is found out before it is planned, and comes with the plan
+ * (la_insert_mark.c); what the table tells is found out when the query starts.  An
+ * insert of one row of VALUES, which has no rows to collect, is not even marked.
+ *
+ * Reads ModifyTableState and ResultRelInfo of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+#include "bulk_insert/la_insert_judge.h"
+#include "bulk_insert/la_insert_mark.h"
+#include "bulk_insert/la_insert_reason.h"
+
+static LaReason unsuitable_table(const ResultRelInfo *target);
+static LaReason unsuitable_triggers(const ModifyTableState *insert);
+static bool fits(const List *rows, Relation table);
+
+/* Of a query that is no insert, or inserts one row. */
+#define NO_JUDGEMENT LA_REASON_DISABLED
+
+/*
+ * For the table of features: a query will be planned.
+ */
+LaReason
+la_insert_judge_query(Query *query)
+{
+	if (query->commandType != CMD_INSERT || list_length(query->rtable) < 2 ||
+		!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+		return NO_JUDGEMENT;
+	return la_insert_judge(query);
+}
+
+/*
+ * For the table of features: it has been planned.
+ */
+void
+la_insert_mark_plan(PlannedStmt *plan, LaReason judgement)
+{
+	if (judgement != NO_JUDGEMENT)
+		la_insert_mark(plan, judgement);
+}
+
+/*
+ * For the table of features: is this node an insert that was judged?
+ */
+bool
+la_insert_concerns(const PlanState *planstate)
+{
+	const ModifyTable *plan = (const ModifyTable *) planstate->plan;
+
+	return plan->operation == CMD_INSERT && la_insert_is_marked(plan);
+}
+
+/*
+ * For the table of features.
+ */
+LaVerdict
+la_insert_classify(PlanState *planstate, const LaPlace *place)
+{
+	const ModifyTableState *insert = castNode(ModifyTableState, planstate);
+	const ResultRelInfo *target = insert->resultRelInfo;
+	Relation	table = target->ri_RelationDesc;
+	LaVerdict	verdict = {0};
+
+	verdict.reason = la_insert_judgement((ModifyTable *) planstate->plan,
+										 RelationGetRelid(table));
+	if (verdict.reason == LA_REASON_NONE)
+		verdict.reason = unsuitable_table(target);
+	if (verdict.reason == LA_REASON_NONE)
+		verdict.reason = unsuitable_triggers(insert);
+	if (verdict.reason == LA_REASON_NONE &&
+		!fits(outerPlanState(planstate)->plan->targetlist, table))
+		verdict.reason = LA_REASON_SELF_CHECK;
+	return verdict;
+}
+
+/*
+ * Why inserts into this table are left to core, whatever is inserted.
+ */
+static LaReason
+unsuitable_table(const ResultRelInfo *target)
+{
+	Relation	table = target->ri_RelationDesc;
+
+	if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return LA_REASON_PARTITIONED;
+	if (table->rd_rel->relkind != RELKIND_RELATION ||
+		table->rd_tableam != GetHeapamTableAmRoutine())
+		return LA_REASON_TABLE_AM;
+	if (IsCatalogRelation(table) || RelationIsUsedAsCatalogTable(table))
+		return LA_REASON_SYSTEM_CATALOG;
+	if (RELATION_IS_OTHER_TEMP(table))
+		return LA_REASON_OTHER_TEMP;
+	if (target->ri_WithCheckOptions != NIL)
+		return LA_REASON_CHECK_OPTION;
+	return LA_REASON_NONE;
+}
+
+/*
+ * Triggers that are called for a row before it is in the table, or get all rows as
+ * a table, which is filled as they are inserted.
+ */
+static LaReason
+unsuitable_triggers(const ModifyTableState *insert)
+{
+	const TriggerDesc *triggers = insert->resultRelInfo->ri_TrigDesc;
+
+	if (insert->mt_transition_capture != NULL)
+		return LA_REASON_TRANSITION_TABLE;
+	if (triggers != NULL && (triggers->trig_insert_before_row ||
+							 triggers->trig_insert_instead_row))
+		return LA_REASON_ROW_TRIGGER;
+	return LA_REASON_NONE;
+}
+
+/*
+ * Are the rows of the plan below of the table's row type?  Core checks it before
+ * the first row, and has error messages for it (ExecCheckPlanOutput() in
+ * nodeModifyTable.c).
+ */
+static bool
+fits(const List *rows, Relation table)
+{
+	TupleDesc	descriptor = RelationGetDescr(table);
+	ListCell   *lc;
+	int			column = 0;
+
+	foreach(lc, rows)
+	{
+		const TargetEntry *entry = lfirst(lc);
+		Form_pg_attribute attribute;
+
+		if (entry->resjunk || column == descriptor->natts)
+			return false;
+		attribute = TupleDescAttr(descriptor, column++);
+		if (!attribute->attisdropped &&
+			exprType((Node *) entry->expr) != attribute->atttypid)
+			return false;
+	}
+	return column == descriptor->natts;
+}
+
+/*
+ * Can a CHECK constraint see the rows before?  Generated columns and indexes have
+ * immutable expressions.  Reading the constraints takes longer than inserting a few
+ * rows, so this is asked when there is a batch to collect.
+ */
+bool
+la_insert_has_volatile_check(Relation table)
+{
+	const TupleConstr *constraints = table->rd_att->constr;
+
+	if (constraints == NULL)
+		return false;
+	for (int i = 0; i < constraints->num_check; i++)
+	{
+		Node	   *check = stringToNode(constraints->check[i].ccbin);
+
+		if (contain_volatile_functions(check))
+			return true;
+	}
+	return false;
+}

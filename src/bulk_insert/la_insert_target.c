@@ -1,0 +1,306 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_target.c
+ *	  the table that rows are inserted into
+ *
+ * What happens to a row is what ExecInsert() in nodeModifyTable.c does, in its
+ * order, but that a batch of rows goes through the table, then its index entries
+ * are made row by row, with their AFTER triggers queued.
+ *
+ * A batch is inserted by heap_multi_insert() until an insert has filled a few MB: being of
+ * one page at most, it puts the rows where they would be if inserted one by one.  After
+ * that it becomes a new page of an extent.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/heaptoast.h"
+#include "access/tableam.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "executor/nodeModifyTable.h"
+#include "utils/memutils.h"
+
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/la_insert_page.h"
+#include "bulk_insert/la_insert_target.h"
+
+/*
+ * Bytes of rows that an insert puts where core would, before it extends the table in
+ * bulk.
+ */
+#define THRESHOLD (4 * 1024 * 1024)
+
+static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
+static HeapTuple toast(LaInsertTarget *target, TupleTableSlot *row);
+static bool past_threshold(const LaInsertTarget *target);
+static void flush(LaInsertTarget *target, Buffer buffer, bool last);
+static Buffer page_of_ours(LaInsertTarget *target);
+static void finish_rows(LaInsertTarget *target, TupleTableSlot **slots,
+						bool placed);
+static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
+static bool has_followers(const LaInsertTarget *target);
+
+/*
+ * Rows will be inserted into this table.
+ */
+void
+la_insert_target_begin(LaInsertTarget *target, EState *estate,
+					   ResultRelInfo *relation)
+{
+	Relation	table = relation->ri_RelationDesc;
+	const TupleConstr *constraints = table->rd_att->constr;
+
+	memset(target, 0, sizeof(*target));
+	target->estate = estate;
+	target->relation = relation;
+	if (table->rd_rel->relhasindex && relation->ri_IndexRelationDescs == NULL)
+		ExecOpenIndices(relation, false);
+	if (constraints != NULL && constraints->has_generated_stored)
+		target->generated = table_slot_create(table, &estate->es_tupleTable);
+}
+
+/*
+ * Gives a row its generated columns, and checks it against the table's constraints.
+ * Returns the row, maybe in another slot.
+ */
+TupleTableSlot *
+la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
+{
+	ResultRelInfo *relation = target->relation;
+	Relation	table = relation->ri_RelationDesc;
+
+	if (target->generated != NULL)
+	{
+		ExecCopySlot(target->generated, row);
+		row = target->generated;
+		ExecMaterializeSlot(row);
+		row->tts_tableOid = RelationGetRelid(table);
+		ExecComputeStoredGenerated(relation, target->estate, row, CMD_INSERT);
+	}
+	row->tts_tableOid = RelationGetRelid(table);
+	if (table->rd_att->constr != NULL)
+		ExecConstraints(relation, row, target->estate);
+	if (table->rd_rel->relispartition)
+		ExecPartitionCheck(relation, row, target->estate, true);
+	return row;
+}
+
+/*
+ * Inserts a row at once.
+ */
+void
+la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
+{
+	table_tuple_insert(target->relation->ri_RelationDesc, row,
+					   target->estate->es_output_cid, 0, NULL);
+	finish_row(target, row);
+}
+
+/*
+ * From now on rows may be collected.  Allocates in the current context.
+ */
+void
+la_insert_target_collect(LaInsertTarget *target, LaCounters *counters)
+{
+	Relation	table = target->relation->ri_RelationDesc;
+
+	target->counters = counters;
+	target->flush_context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead insert: batch",
+												  ALLOCSET_DEFAULT_SIZES);
+	target->row_context = AllocSetContextCreate(CurrentMemoryContext,
+												"pg_lookahead insert: row",
+												ALLOCSET_DEFAULT_SIZES);
+	target->batch = la_insert_batch_begin(table);
+	la_insert_extent_begin(&target->extent, table, counters);
+}
+
+/*
+ * Adds a row to those that are collected, which are inserted when it is on another
+ * page than they.
+ */
+void
+la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
+{
+	LaInsertRoom room = la_insert_batch_add(target->batch, row);
+
+	if (room == LA_INSERT_FULL)
+	{
+		flush(target, page_of_ours(target), true);
+		room = la_insert_batch_add(target->batch, row);
+	}
+	if (room == LA_INSERT_WIDE)
+		add_wide(target, row);
+}
+
+/*
+ * A row whose values must be toasted, or that is too long.  Core does that, or says
+ * so, when it inserts the row; for a page of ours it is done before.
+ */
+static void
+add_wide(LaInsertTarget *target, TupleTableSlot *row)
+{
+	LaInsertBatch *batch = target->batch;
+	HeapTuple	tuple;
+
+	if (!past_threshold(target) ||
+		!la_insert_extent_wants(&target->extent, TOAST_TUPLE_TARGET))
+	{
+		la_insert_target_flush(target);
+		la_insert_target_insert(target, row);
+		return;
+	}
+	tuple = toast(target, row);
+	if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
+	{
+		flush(target, page_of_ours(target), false);
+		if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
+			la_insert_target_insert(target, row);
+	}
+	target->toasted = batch->rows > 0;
+	MemoryContextReset(target->row_context);
+}
+
+static HeapTuple
+toast(LaInsertTarget *target, TupleTableSlot *row)
+{
+	MemoryContext caller = MemoryContextSwitchTo(target->row_context);
+	HeapTuple	tuple = ExecCopySlotHeapTuple(row);
+
+	tuple = heap_toast_insert_or_update(target->relation->ri_RelationDesc,
+										tuple, NULL, 0);
+	MemoryContextSwitchTo(caller);
+	return tuple;
+}
+
+/*
+ * May pages of the table come from an extent?
+ */
+static bool
+past_threshold(const LaInsertTarget *target)
+{
+#ifdef LA_TEST
+	if (la_test_insert_threshold >= 0)
+		return target->bytes >= (uint64) la_test_insert_threshold * BLCKSZ;
+#endif
+	return target->bytes >= THRESHOLD;
+}
+
+/*
+ * Inserts what has been collected, be it the last of the rows.
+ */
+void
+la_insert_target_flush(LaInsertTarget *target)
+{
+	Buffer		buffer = InvalidBuffer;
+
+	if (target->toasted || target->extent.next < target->extent.end)
+		buffer = page_of_ours(target);
+	flush(target, buffer, true);
+}
+
+/*
+ * An empty page for what has been collected, exclusively locked; InvalidBuffer when
+ * core shall find one.  Rows that were toasted for a page of ours must get one: core
+ * would toast them again.
+ */
+static Buffer
+page_of_ours(LaInsertTarget *target)
+{
+	const LaInsertBatch *batch = target->batch;
+	Buffer		buffer = InvalidBuffer;
+
+	if (batch->rows == 0)
+		return InvalidBuffer;
+	if (past_threshold(target) &&
+		la_insert_extent_wants(&target->extent, la_insert_batch_mean(batch)))
+		buffer = la_insert_extent_take(&target->extent);
+	if (!BufferIsValid(buffer) && target->toasted)
+		buffer = la_insert_extent_single(&target->extent);
+	return buffer;
+}
+
+/*
+ * Inserts what has been collected, into an empty page of ours if there is one.  The
+ * caller says whether no row has been toasted that is not part of it.
+ */
+static void
+flush(LaInsertTarget *target, Buffer buffer, bool last)
+{
+	LaInsertBatch *batch = target->batch;
+	MemoryContext caller = MemoryContextSwitchTo(target->flush_context);
+	TupleTableSlot **slots = NULL;
+
+	if (!BufferIsValid(buffer) || has_followers(target))
+		slots = la_insert_batch_slots(batch);
+	if (BufferIsValid(buffer))
+		la_insert_page_write(batch, buffer, target->estate->es_output_cid, last);
+	else if (batch->rows > 0)
+		heap_multi_insert(batch->table, slots, batch->rows,
+						  target->estate->es_output_cid, 0, NULL);
+	if (has_followers(target))
+		finish_rows(target, slots, BufferIsValid(buffer));
+	target->bytes += la_insert_batch_bytes(batch);
+	target->counters->rows += batch->rows;
+	target->counters->batches += batch->rows > 0;
+	target->toasted = false;
+	la_insert_batch_reset(batch);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(target->flush_context);
+}
+
+/*
+ * The rows of the batch are in the table; a page of ours has given them their place
+ * in the batch, core in the slots.
+ */
+static void
+finish_rows(LaInsertTarget *target, TupleTableSlot **slots, bool placed)
+{
+	for (int i = 0; i < target->batch->rows; i++)
+	{
+		if (placed)
+			slots[i]->tts_tid = target->batch->tuples[i].t_self;
+		ResetPerTupleExprContext(target->estate);
+		finish_row(target, slots[i]);
+	}
+}
+
+/*
+ * A row is in the table: its index entries, and its AFTER triggers.
+ */
+static void
+finish_row(LaInsertTarget *target, TupleTableSlot *row)
+{
+	List	   *rechecks = NIL;
+
+	if (target->relation->ri_NumIndices > 0)
+		rechecks = ExecInsertIndexTuples(target->relation, row, target->estate,
+										 false, false, NULL, NIL, false);
+	ExecARInsertTriggers(target->estate, target->relation, row, rechecks, NULL);
+	list_free(rechecks);
+}
+
+/*
+ * Is there something to be done for a row once it is in the table?
+ */
+static bool
+has_followers(const LaInsertTarget *target)
+{
+	const TriggerDesc *triggers = target->relation->ri_TrigDesc;
+
+	return target->relation->ri_NumIndices > 0 ||
+		(triggers != NULL && triggers->trig_insert_after_row);
+}
+
+/*
+ * All rows have been inserted.
+ */
+void
+la_insert_target_end(LaInsertTarget *target)
+{
+	la_insert_target_flush(target);
+	la_insert_extent_end(&target->extent);
+}

@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_target.h
+ *	  the table that rows are inserted into
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_TARGET_H
+#define LA_INSERT_TARGET_H
+
+#include "nodes/execnodes.h"
+
+#include "bulk_insert/la_insert_batch.h"
+#include "bulk_insert/la_insert_extent.h"
+
+typedef struct LaInsertTarget
+{
+	EState	   *estate;
+	ResultRelInfo *relation;
+	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
+
+	/* Once rows are collected. */
+	LaCounters *counters;
+	MemoryContext flush_context;
+	MemoryContext row_context;	/* of one that is toasted */
+	LaInsertBatch *batch;
+	bool		toasted;		/* has it rows that were toasted before? */
+	LaInsertExtent extent;
+	uint64		bytes;			/* of rows inserted in batches */
+} LaInsertTarget;
+
+extern void la_insert_target_begin(LaInsertTarget *target, EState *estate,
+								   ResultRelInfo *relation);
+extern TupleTableSlot *la_insert_target_check(LaInsertTarget *target,
+											  TupleTableSlot *row);
+extern void la_insert_target_insert(LaInsertTarget *target,
+									TupleTableSlot *row);
+extern void la_insert_target_collect(LaInsertTarget *target,
+									 LaCounters *counters);
+extern void la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row);
+extern void la_insert_target_flush(LaInsertTarget *target);
+extern void la_insert_target_end(LaInsertTarget *target);
+
+#endif							/* LA_INSERT_TARGET_H */

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/heaptoast.h"
+#include "access/xact.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
 
@@ -36,8 +37,7 @@ static HeapTuple place(LaInsertBatch *batch, Size length);
 static void take_back(LaInsertBatch *batch);
 static LaInsertRoom add_values(LaInsertBatch *batch, TupleTableSlot *row);
 static Row measure(TupleDesc descriptor, const TupleTableSlot *row);
-static LaInsertRoom add_copy(LaInsertBatch *batch, HeapTupleHeader header,
-							 Size length);
+static LaInsertRoom add_minimal(LaInsertBatch *batch, TupleTableSlot *row);
 
 /*
  * A batch for this table, in the current context.
@@ -51,6 +51,9 @@ la_insert_batch_begin(Relation table)
 	batch->spare = RelationGetTargetPageFreeSpace(table,
 												  HEAP_DEFAULT_FILLFACTOR);
 	batch->context = CurrentMemoryContext;
+	batch->row_context = AllocSetContextCreate(CurrentMemoryContext,
+											   "pg_lookahead insert: row",
+											   ALLOCSET_DEFAULT_SIZES);
 	batch->image = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
 	PageInit(batch->image, BLCKSZ, 0);
 	return batch;
@@ -63,22 +66,21 @@ la_insert_batch_begin(Relation table)
 LaInsertRoom
 la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *row)
 {
-	if (TTS_IS_BUFFERTUPLE(row) || TTS_IS_HEAPTUPLE(row))
-	{
-		HeapTuple	tuple;
+	HeapTuple	tuple = NULL;
 
-		/* A slot of this kind that was filled with values has no tuple. */
-		tuple = TTS_IS_HEAPTUPLE(row) || ((HeapTupleTableSlot *) row)->tuple != NULL ?
-			ExecFetchSlotHeapTuple(row, false, NULL) : NULL;
-		if (tuple != NULL)
-		{
-			if (HeapTupleHasExternal(tuple) ||
-				tuple->t_len > TOAST_TUPLE_THRESHOLD)
-				return LA_INSERT_WIDE;
-			return la_insert_batch_add_tuple(batch, tuple);
-		}
-	}
-	return add_values(batch, row);
+	if (TTS_IS_MINIMALTUPLE(row))
+		return add_minimal(batch, row);
+	if (TTS_IS_HEAPTUPLE(row))
+		tuple = ((HeapTupleTableSlot *) row)->tuple;
+	else if (TTS_IS_BUFFERTUPLE(row))
+		tuple = ((BufferHeapTupleTableSlot *) row)->base.tuple;
+
+	/* One that was filled with values has no tuple. */
+	if (tuple == NULL)
+		return add_values(batch, row);
+	if (HeapTupleHasExternal(tuple) || tuple->t_len > TOAST_TUPLE_THRESHOLD)
+		return LA_INSERT_WIDE;
+	return la_insert_batch_add_tuple(batch, tuple);
 }
 
 /*
@@ -87,15 +89,34 @@ la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *row)
 LaInsertRoom
 la_insert_batch_add_tuple(LaInsertBatch *batch, HeapTuple tuple)
 {
-	return add_copy(batch, tuple->t_data, tuple->t_len);
+	if (!has_room(batch, tuple->t_len))
+		return LA_INSERT_FULL;
+	memcpy(place(batch, tuple->t_len)->t_data, tuple->t_data, tuple->t_len);
+	return LA_INSERT_ADDED;
 }
 
+/*
+ * Adds a row that is a minimal tuple, as heap_tuple_from_minimal_tuple() in
+ * heaptuple.c makes a tuple of one.
+ */
 static LaInsertRoom
-add_copy(LaInsertBatch *batch, HeapTupleHeader header, Size length)
+add_minimal(LaInsertBatch *batch, TupleTableSlot *row)
 {
+	MinimalTuple minimal = ((MinimalTupleTableSlot *) row)->mintuple;
+	HeapTupleHeader header;
+	Size		length;
+
+	if (minimal == NULL)
+		return add_values(batch, row);
+	length = minimal->t_len + MINIMAL_TUPLE_OFFSET;
+	if ((minimal->t_infomask & HEAP_HASEXTERNAL) ||
+		length > TOAST_TUPLE_THRESHOLD)
+		return LA_INSERT_WIDE;
 	if (!has_room(batch, length))
 		return LA_INSERT_FULL;
-	memcpy(place(batch, length)->t_data, header, length);
+	header = place(batch, length)->t_data;
+	memcpy((char *) header + MINIMAL_TUPLE_OFFSET, minimal, minimal->t_len);
+	memset(header, 0, offsetof(HeapTupleHeaderData, t_infomask2));
 	return LA_INSERT_ADDED;
 }
 
@@ -231,23 +252,56 @@ la_insert_batch_bytes(const LaInsertBatch *batch)
 
 /*
  * How many bytes one of the rows, of which there is one at least, needs on another page,
- * in the mean.
+ * in the mean.  No more than an empty page has, whatever the fillfactor.
  */
 Size
 la_insert_batch_mean(const LaInsertBatch *batch)
 {
-	return la_insert_batch_bytes(batch) / batch->rows + sizeof(ItemIdData) +
-		batch->spare;
+	Size		mean = la_insert_batch_bytes(batch) / batch->rows;
+
+	return Min(mean + sizeof(ItemIdData) + batch->spare, MaxHeapTupleSize);
 }
 
 /*
- * Forgets the rows, which have been inserted.
+ * The rows get their places on a page, and their transaction: as by
+ * heap_prepare_insert() in heapam.c and RelationPutHeapTuple() in hio.c.  Frozen
+ * ones are seen by everybody who can see the table's file.
  */
 void
-la_insert_batch_reset(LaInsertBatch *batch)
+la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
+					  bool frozen)
+{
+	TransactionId xid = GetCurrentTransactionId();
+
+	for (int i = 0; i < batch->rows; i++)
+	{
+		HeapTuple	tuple = &batch->tuples[i];
+		HeapTupleHeader header = tuple->t_data;
+
+		ItemPointerSet(&tuple->t_self, block, i + 1);
+		header->t_infomask &= ~HEAP_XACT_MASK;
+		header->t_infomask2 &= ~HEAP2_XACT_MASK;
+		header->t_infomask |= HEAP_XMAX_INVALID;
+		HeapTupleHeaderSetXmin(header, xid);
+		if (frozen)
+			HeapTupleHeaderSetXminFrozen(header);
+		HeapTupleHeaderSetCmin(header, cid);
+		HeapTupleHeaderSetXmax(header, 0);
+		header->t_ctid = tuple->t_self;
+	}
+}
+
+/*
+ * Forgets the rows, which have been inserted, and goes on with this image, whose
+ * content does not matter.
+ */
+void
+la_insert_batch_reset(LaInsertBatch *batch, Page image)
 {
 	for (int i = 0; i < batch->rows && batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
 	batch->rows = 0;
-	PageInit(batch->image, BLCKSZ, 0);
+	batch->toasted = false;
+	batch->image = image;
+	PageInit(image, BLCKSZ, 0);
 }

@@ -20,7 +20,9 @@ typedef struct LaInsertBatch
 	Relation	table;
 	Size		spare;			/* bytes to leave free on a page: fillfactor */
 	MemoryContext context;		/* of the batch and its slots */
+	MemoryContext row_context;	/* of a row that is toasted */
 	Page		image;
+	bool		toasted;		/* has it rows that were toasted before? */
 	int			rows;
 	HeapTupleData tuples[MaxHeapTuplesPerPage]; /* on the image, in order */
 
@@ -44,6 +46,8 @@ extern LaInsertRoom la_insert_batch_add_tuple(LaInsertBatch *batch,
 extern TupleTableSlot **la_insert_batch_slots(LaInsertBatch *batch);
 extern Size la_insert_batch_bytes(const LaInsertBatch *batch);
 extern Size la_insert_batch_mean(const LaInsertBatch *batch);
-extern void la_insert_batch_reset(LaInsertBatch *batch);
+extern void la_insert_batch_place(LaInsertBatch *batch, BlockNumber block,
+								  CommandId cid, bool frozen);
+extern void la_insert_batch_reset(LaInsertBatch *batch, Page image);
 
 #endif							/* LA_INSERT_BATCH_H */

@@ -60,15 +60,15 @@ la_insert_extent_begin(LaInsertExtent *extent, Relation table,
 
 /*
  * Shall a full page of rows go to an empty page of ours?  No when the setting
- * says so, when the disk is nearly full, and when the table has room elsewhere
- * for a row of this length.
+ * says so, when the disk is nearly full, when there can be no subtransactions, and
+ * when the table has room elsewhere for a row of this length.
  */
 bool
 la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
 {
 	if (extent->next < extent->end)
 		return true;
-	if (la_bulk_extend_size == 0 || extent->disk_full)
+	if (la_bulk_extend_size == 0 || extent->disk_full || IsInParallelMode())
 		return false;
 	if (GetPageWithFreeSpace(extent->table, row_length) != InvalidBlockNumber)
 		return false;

@@ -144,14 +144,14 @@ insert_single_rows(LaInsert *insert)
 }
 
 /*
- * Inserts this row and those that follow, in batches of twice the size each.
+ * Inserts this row and those that follow, in batches of as many rows as there were
+ * before, or a page.
  * Returns the row to hand back to core, NULL when there is none.
  */
 static TupleTableSlot *
 insert_batches(LaInsert *insert, TupleTableSlot *row)
 {
 	LaInsertTarget *target = &insert->target;
-	int			limit = Max(insert->rows, 1);
 
 	if (is_row_to_hand_back(insert) || !wake(insert))
 		return row;
@@ -159,11 +159,8 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	{
 		la_insert_target_add(target, la_insert_target_check(target, row));
 		count_row(insert);
-		if (target->batch->rows >= limit)
-		{
+		if (target->batch->rows >= insert->rows - target->batch->rows)
 			la_insert_target_flush(target);
-			limit *= 2;
-		}
 	}
 	la_insert_target_end(target);
 	return row;

@@ -9,7 +9,7 @@
  *
  * A batch is inserted by heap_multi_insert() until an insert has filled a few MB: being of
  * one page at most, it puts the rows where they would be if inserted one by one.  After
- * that it becomes a new page of an extent.
+ * that it becomes a new page: of a file of this transaction's own, or of an extent.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,6 +26,7 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_page.h"
 #include "bulk_insert/la_insert_target.h"
+#include "bulk_insert/la_insert_wide.h"
 
 /*
  * Bytes of rows that an insert puts where core would, before it extends the table in
@@ -33,11 +34,12 @@
  */
 #define THRESHOLD (4 * 1024 * 1024)
 
+static bool appends(LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
-static HeapTuple toast(LaInsertTarget *target, TupleTableSlot *row);
 static bool past_threshold(const LaInsertTarget *target);
+static void flush_for_wide(void *arg, bool last);
+static void flush_page(LaInsertTarget *target, bool last);
 static void flush(LaInsertTarget *target, Buffer buffer, bool last);
-static Buffer page_of_ours(LaInsertTarget *target);
 static void finish_rows(LaInsertTarget *target, TupleTableSlot **slots,
 						bool placed);
 static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
@@ -111,9 +113,6 @@ la_insert_target_collect(LaInsertTarget *target, LaCounters *counters)
 	target->flush_context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_lookahead insert: batch",
 												  ALLOCSET_DEFAULT_SIZES);
-	target->row_context = AllocSetContextCreate(CurrentMemoryContext,
-												"pg_lookahead insert: row",
-												ALLOCSET_DEFAULT_SIZES);
 	target->batch = la_insert_batch_begin(table);
 	la_insert_extent_begin(&target->extent, table, counters);
 }
@@ -125,15 +124,37 @@ la_insert_target_collect(LaInsertTarget *target, LaCounters *counters)
 void
 la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 {
-	LaInsertRoom room = la_insert_batch_add(target->batch, row);
+	LaInsertRoom room;
 
+	if (appends(target))
+	{
+		la_insert_file_add(target->file, row);
+		return;
+	}
+	room = la_insert_batch_add(target->batch, row);
 	if (room == LA_INSERT_FULL)
 	{
-		flush(target, page_of_ours(target), true);
+		flush_page(target, true);
 		room = la_insert_batch_add(target->batch, row);
 	}
 	if (room == LA_INSERT_WIDE)
 		add_wide(target, row);
+}
+
+/*
+ * Are pages appended to a file of this transaction's own?  Rows that have to be found
+ * by their index entries, or by triggers, must be in shared buffers.
+ */
+static bool
+appends(LaInsertTarget *target)
+{
+	if (target->file == NULL && past_threshold(target) &&
+		target->batch->rows == 0 && !has_followers(target) &&
+		la_insert_file_is_ours(target->batch->table))
+		target->file = la_insert_file_begin(target->batch,
+											target->estate->es_output_cid, 0,
+											target->counters);
+	return target->file != NULL;
 }
 
 /*
@@ -143,37 +164,24 @@ la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 static void
 add_wide(LaInsertTarget *target, TupleTableSlot *row)
 {
-	LaInsertBatch *batch = target->batch;
-	HeapTuple	tuple;
-
-	if (!past_threshold(target) ||
-		!la_insert_extent_wants(&target->extent, TOAST_TUPLE_TARGET))
+	if (past_threshold(target) &&
+		la_insert_extent_wants(&target->extent, TOAST_TUPLE_TARGET))
 	{
-		la_insert_target_flush(target);
-		la_insert_target_insert(target, row);
+		la_insert_add_wide(target->batch, row, 0, flush_for_wide, target);
 		return;
 	}
-	tuple = toast(target, row);
-	if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
-	{
-		flush(target, page_of_ours(target), false);
-		if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
-			la_insert_target_insert(target, row);
-	}
-	target->toasted = batch->rows > 0;
-	MemoryContextReset(target->row_context);
+	la_insert_target_flush(target);
+	la_insert_target_insert(target, row);
+	target->bytes += TOAST_TUPLE_TARGET;
 }
 
-static HeapTuple
-toast(LaInsertTarget *target, TupleTableSlot *row)
+/*
+ * LaInsertFlush.
+ */
+static void
+flush_for_wide(void *arg, bool last)
 {
-	MemoryContext caller = MemoryContextSwitchTo(target->row_context);
-	HeapTuple	tuple = ExecCopySlotHeapTuple(row);
-
-	tuple = heap_toast_insert_or_update(target->relation->ri_RelationDesc,
-										tuple, NULL, 0);
-	MemoryContextSwitchTo(caller);
-	return tuple;
+	flush_page(arg, last);
 }
 
 /*
@@ -195,37 +203,40 @@ past_threshold(const LaInsertTarget *target)
 void
 la_insert_target_flush(LaInsertTarget *target)
 {
-	Buffer		buffer = InvalidBuffer;
-
-	if (target->toasted || target->extent.next < target->extent.end)
-		buffer = page_of_ours(target);
-	flush(target, buffer, true);
+	if (target->file != NULL)
+		return;
+	if (target->batch->toasted || target->extent.next < target->extent.end)
+		flush_page(target, true);
+	else
+		flush(target, InvalidBuffer, true);
 }
 
 /*
- * An empty page for what has been collected, exclusively locked; InvalidBuffer when
- * core shall find one.  Rows that were toasted for a page of ours must get one: core
- * would toast them again.
+ * Inserts what has been collected, as a page of its own where that may be.  The
+ * caller says whether no row has been toasted that is not part of it.
+ *
+ * Rows that were toasted for a page of ours must get one: core would toast them
+ * again.  So must those before a row that was toasted, because core would have
+ * logical decoding forget its values.
  */
-static Buffer
-page_of_ours(LaInsertTarget *target)
+static void
+flush_page(LaInsertTarget *target, bool last)
 {
 	const LaInsertBatch *batch = target->batch;
 	Buffer		buffer = InvalidBuffer;
 
 	if (batch->rows == 0)
-		return InvalidBuffer;
+		return;
 	if (past_threshold(target) &&
 		la_insert_extent_wants(&target->extent, la_insert_batch_mean(batch)))
 		buffer = la_insert_extent_take(&target->extent);
-	if (!BufferIsValid(buffer) && target->toasted)
+	if (!BufferIsValid(buffer) && (batch->toasted || !last))
 		buffer = la_insert_extent_single(&target->extent);
-	return buffer;
+	flush(target, buffer, last);
 }
 
 /*
- * Inserts what has been collected, into an empty page of ours if there is one.  The
- * caller says whether no row has been toasted that is not part of it.
+ * Inserts what has been collected, into an empty page of ours if there is one.
  */
 static void
 flush(LaInsertTarget *target, Buffer buffer, bool last)
@@ -246,8 +257,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	target->bytes += la_insert_batch_bytes(batch);
 	target->counters->rows += batch->rows;
 	target->counters->batches += batch->rows > 0;
-	target->toasted = false;
-	la_insert_batch_reset(batch);
+	la_insert_batch_reset(batch, batch->image);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(target->flush_context);
 }
@@ -303,4 +313,6 @@ la_insert_target_end(LaInsertTarget *target)
 {
 	la_insert_target_flush(target);
 	la_insert_extent_end(&target->extent);
+	if (target->file != NULL)
+		la_insert_file_end(target->file);
 }

@@ -12,6 +12,7 @@
 
 #include "bulk_insert/la_insert_batch.h"
 #include "bulk_insert/la_insert_extent.h"
+#include "bulk_insert/la_insert_file.h"
 
 typedef struct LaInsertTarget
 {
@@ -22,11 +23,10 @@ typedef struct LaInsertTarget
 	/* Once rows are collected. */
 	LaCounters *counters;
 	MemoryContext flush_context;
-	MemoryContext row_context;	/* of one that is toasted */
 	LaInsertBatch *batch;
-	bool		toasted;		/* has it rows that were toasted before? */
-	LaInsertExtent extent;
 	uint64		bytes;			/* of rows inserted in batches */
+	LaInsertExtent extent;
+	LaInsertFile *file;			/* to which pages are appended, or NULL */
 } LaInsertTarget;
 
 extern void la_insert_target_begin(LaInsertTarget *target, EState *estate,

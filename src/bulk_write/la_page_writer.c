@@ -19,7 +19,12 @@
  * Only for a fork that nobody else reads: pages go around the buffer manager.
  * That is so for the file of an index being built, because the transaction
  * that created it has not committed and holds the lock, or because the index is
- * not ready (CONCURRENTLY).
+ * not ready (CONCURRENTLY); and for those pages of a table that are appended to
+ * a file which the transaction has made.
+ *
+ * An index whose build fails goes with its file.  A table to which pages are appended
+ * may stay, when only a subtransaction fails, and its file has to be synced with all
+ * that was written: so each write is made known to the checkpointer.
  *
  * Blocks may be put in any order, each once.  A block that is passed by and
  * written later is a hole of zeroes in between, as with core.
@@ -70,6 +75,9 @@ typedef struct PageWriter
 	LaPageSink	sink;			/* first, so that one is the other */
 	SMgrRelation smgr;
 	bool		use_wal;
+	LaLogPage	log_page;		/* NULL: by an image */
+	void	   *log_arg;
+	bool		skip_fsync;		/* is it made durable at the end? */
 	int			step_blocks;	/* 0: extend page by page, as core */
 	int			batch_blocks;
 	BlockNumber file_blocks;	/* length of the file */
@@ -113,6 +121,7 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->sink.end = writer_end;
 	writer->smgr = RelationGetSmgr(rel);
 	writer->use_wal = RelationNeedsWAL(rel);
+	writer->skip_fsync = true;
 	writer->step_blocks = step_blocks;
 	writer->batch_blocks = Max(batch_blocks, WAL_RECORD_PAGES);
 	writer->file_blocks = smgrnblocks(writer->smgr, MAIN_FORKNUM);
@@ -122,6 +131,34 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->pending = palloc(writer->room * sizeof(PendingPage));
 	writer->free_pages = palloc(writer->room * sizeof(Page));
 	return &writer->sink;
+}
+
+/*
+ * The same for pages that are appended to a fork, each of which is logged by log_page.
+ */
+LaPageSink *
+la_page_writer_append(Relation rel, int step_blocks, int batch_blocks,
+					  LaLogPage log_page, void *arg)
+{
+	LaPageSink *sink = la_page_writer_begin(rel, step_blocks, batch_blocks);
+	PageWriter *writer = (PageWriter *) sink;
+
+	writer->log_page = log_page;
+	writer->log_arg = arg;
+	writer->skip_fsync = false;
+	return sink;
+}
+
+/*
+ * Writes what has been put.
+ */
+void
+la_page_writer_flush(LaPageSink *sink)
+{
+	PageWriter *writer = (PageWriter *) sink;
+
+	while (writer->npending > 0)
+		write_step(writer);
 }
 
 static Page
@@ -174,8 +211,7 @@ writer_end(LaPageSink *sink)
 {
 	PageWriter *writer = (PageWriter *) sink;
 
-	while (writer->npending > 0)
-		write_step(writer);
+	la_page_writer_flush(sink);
 	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
 	INJECTION_POINT("pg-lookahead-pages-durable", NULL);
@@ -239,7 +275,7 @@ extend_file(PageWriter *writer, BlockNumber end)
 		int			step = Min(end - writer->file_blocks, writer->step_blocks);
 
 		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks, step,
-					   true);
+					   writer->skip_fsync);
 		writer->file_blocks += step;
 	}
 }
@@ -283,7 +319,7 @@ log_and_write(PageWriter *writer, int count)
 }
 
 /*
- * Logs pages by one record.  The WAL writer is told of each full record, and
+ * Logs pages, as images by one record.  The WAL writer is told of each full record, and
  * writes and syncs the WAL meanwhile; otherwise this process would have to
  * whenever WAL buffers are full, and wait for the disk at the end of each WAL
  * file.
@@ -298,11 +334,15 @@ log_pages(PageWriter *writer, PendingPage *pages, int count)
 	{
 		blocks[i] = pages[i].block;
 		images[i] = pages[i].page;
+		if (writer->log_page != NULL)
+			PageSetLSN(images[i], writer->log_page(writer->log_arg, blocks[i],
+												   images[i]));
 	}
-	log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM, count,
-				 blocks, images, true);
+	if (writer->log_page == NULL)
+		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM, count,
+					 blocks, images, true);
 	if (count == WAL_RECORD_PAGES)
-		XLogSetAsyncXactLSN(PageGetLSN(images[0]));
+		XLogSetAsyncXactLSN(PageGetLSN(images[count - 1]));
 }
 
 /*
@@ -345,12 +385,13 @@ extend_page_by_page(PageWriter *writer, PendingPage *pages, int count)
 
 		while (writer->file_blocks < block)
 			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   zeroes.data, true);
+					   zeroes.data, writer->skip_fsync);
 		if (block == writer->file_blocks)
 			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   pages[i].page, true);
+					   pages[i].page, writer->skip_fsync);
 		else
-			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page, true);
+			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page,
+					  writer->skip_fsync);
 	}
 }
 
@@ -371,15 +412,16 @@ write_run(PageWriter *writer, PendingPage *pages, int count)
 
 		for (int i = 0; i < n; i++)
 			images[i] = pages[i].page;
-		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n, true);
+		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n,
+				   writer->skip_fsync);
 		pages += n;
 		count -= n;
 	}
 }
 
 /*
- * Sees to it that the pages reach the disk in time.  Mirrors
- * smgr_bulk_finish() in bulk_write.c, which gives the reasons.  All writes were
+ * Sees to it that the pages reach the disk in time, where that has not been done
+ * with each write.  Mirrors smgr_bulk_finish() in bulk_write.c, which gives the reasons.  All writes were
  * made with skipFsync, so the fork is registered with the checkpointer here,
  * or, if a checkpoint began since we started and has therefore missed early
  * writes whose WAL it makes unnecessary to replay, synced at once.
@@ -387,7 +429,7 @@ write_run(PageWriter *writer, PendingPage *pages, int count)
 static void
 make_durable(PageWriter *writer)
 {
-	if (SmgrIsTemp(writer->smgr))
+	if (SmgrIsTemp(writer->smgr) || !writer->skip_fsync)
 		return;
 	if (!writer->use_wal)
 	{

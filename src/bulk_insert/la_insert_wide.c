@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_wide.c
+ *	  rows whose values must be toasted
+ *
+ * For pages that core fills, core toasts.  For a page of ours it is done before the row is
+ * put on its image, as heap_prepare_insert() in heapam.c does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heaptoast.h"
+#include "utils/memutils.h"
+
+#include "bulk_insert/la_insert_wide.h"
+
+pg_noreturn static void refuse(const HeapTupleData *tuple);
+
+/*
+ * Toasts a row and adds it to a batch, which is flushed before if there is no room;
+ * options are those of heap_insert().
+ */
+void
+la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
+				   LaInsertFlush flush, void *arg)
+{
+	MemoryContext caller = MemoryContextSwitchTo(batch->row_context);
+	HeapTuple	tuple;
+
+	tuple = heap_toast_insert_or_update(batch->table,
+										ExecCopySlotHeapTuple(row), NULL,
+										options);
+	MemoryContextSwitchTo(caller);
+	if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
+	{
+		flush(arg, false);
+		if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
+			refuse(tuple);
+	}
+	batch->toasted = true;
+	MemoryContextReset(batch->row_context);
+}
+
+/*
+ * The error of RelationGetBufferForTuple() in hio.c.
+ */
+static void
+refuse(const HeapTupleData *tuple)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("row is too big: size %zu, maximum size %zu",
+					(Size) MAXALIGN(tuple->t_len), MaxHeapTupleSize)));
+}

@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_wide.h
+ *	  rows whose values must be toasted
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_WIDE_H
+#define LA_INSERT_WIDE_H
+
+#include "bulk_insert/la_insert_batch.h"
+
+/*
+ * Makes room in a batch.  The caller says whether no row has been toasted that is not
+ * part of it.
+ */
+typedef void (*LaInsertFlush) (void *arg, bool last);
+
+extern void la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row,
+							   int options, LaInsertFlush flush, void *arg);
+
+#endif							/* LA_INSERT_WIDE_H */

@@ -20,6 +20,7 @@
 #include "attach/la_methods.h"
 #include "attach/la_registry.h"
 #include "attach/la_worker_counters.h"
+#include "bulk_insert/la_insert_receiver.h"
 #include "la_compat.h"
 #include "la_counters.h"
 #include "la_explain.h"
@@ -35,6 +36,7 @@ static int	extension_id;
 
 static void lookahead_option(ExplainState *es, DefElem *opt,
 							 ParseState *pstate);
+static bool is_wanted(ExplainState *es);
 static const char *node_status(const LaNode *node, const ExplainState *es);
 static LaCounters summed_counters(const LaNode *node);
 static bool misses_workers(const LaNode *node);
@@ -84,12 +86,10 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 {
 	/* What is shown for a scan of a query that we were told to leave. */
 	static LaNode unregistered = {0};
-	LaExplainOptions *options;
 	LaNode	   *node;
 	LaFeature	feature;
 
-	options = GetExplainExtensionState(es, extension_id);
-	if (options == NULL || !options->lookahead)
+	if (!is_wanted(es))
 		return;
 	if (!la_methods_feature(planstate, &feature))
 		return;
@@ -107,6 +107,45 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 		explain_text(node, es);
 	else
 		explain_properties(node, es);
+}
+
+static bool
+is_wanted(ExplainState *es)
+{
+	const LaExplainOptions *options;
+
+	options = GetExplainExtensionState(es, extension_id);
+	return options != NULL && options->lookahead;
+}
+
+/*
+ * Prints what was done with the rows of a query that fills a new table, if that was asked
+ * for.  They are inserted by no plan node, so this comes after all of them.
+ */
+void
+la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
+				ExplainState *es)
+{
+	const LaInsertReport *report;
+	LaNode		insert = {.feature = LA_FEATURE_BULK_INSERT};
+
+	if (into == NULL || !is_wanted(es))
+		return;
+	report = la_insert_report(plan);
+	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+		insert.reason = LA_REASON_DISABLED;
+	else if (report == NULL)
+		insert.reason = LA_REASON_PREPARED;
+	else
+	{
+		insert.reason = report->reason;
+		insert.counters = report->counters;
+	}
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		explain_text(&insert, es);
+	else
+		explain_properties(&insert, es);
 }
 
 /*
@@ -261,7 +300,8 @@ mean_of(const LaCounters *counters, int position)
 static bool
 knows_wait(const LaNode *node)
 {
-	return track_io_timing && la_compat_buffer_usage(node->planstate) != NULL;
+	return track_io_timing && node->planstate != NULL &&
+		la_compat_buffer_usage(node->planstate) != NULL;
 }
 
 /*

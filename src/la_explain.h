@@ -13,5 +13,7 @@
 
 extern void la_explain_init(void);
 extern void la_explain_node(PlanState *planstate, ExplainState *es);
+extern void la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
+							ExplainState *es);
 
 #endif							/* LA_EXPLAIN_H */

@@ -117,5 +117,5 @@ _PG_init(void)
 	report_newer_server();
 	la_cluster_stats_init();
 	la_explain_init();
-	la_hooks_install(la_explain_node);
+	la_hooks_install(la_explain_node, la_explain_plan);
 }

@@ -41,6 +41,8 @@ static const char *const reason_texts[] = {
 	[LA_REASON_ROW_TRIGGER] = "row trigger",
 	[LA_REASON_TRANSITION_TABLE] = "transition table",
 	[LA_REASON_CHECK_OPTION] = "check option or row security",
+	[LA_REASON_PREPARED] = "prepared statement",
+	[LA_REASON_BULK_EXTEND_SIZE] = "bulk_extend_size is 0",
 	[LA_REASON_SERVER_VERSION] = "server version",
 	[LA_REASON_DISABLED] = "disabled",
 };

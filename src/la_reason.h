@@ -40,6 +40,8 @@ typedef enum LaReason
 	LA_REASON_ROW_TRIGGER,
 	LA_REASON_TRANSITION_TABLE,
 	LA_REASON_CHECK_OPTION,
+	LA_REASON_PREPARED,
+	LA_REASON_BULK_EXTEND_SIZE,
 	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;

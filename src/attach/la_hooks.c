@@ -29,7 +29,9 @@ static ProcessUtility_hook_type next_ProcessUtility = NULL;
 static planner_hook_type next_planner = NULL;
 static LaRelationHook next_relation = NULL;
 static explain_per_node_hook_type next_explain_per_node = NULL;
+static explain_per_plan_hook_type next_explain_per_plan = NULL;
 static LaExplainNode our_explain_node;
+static LaExplainPlan our_explain_plan;
 
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
@@ -45,16 +47,23 @@ static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
 static void hook_explain_per_node(PlanState *planstate, List *ancestors,
 								  const char *relationship,
 								  const char *plan_name, ExplainState *es);
+static void hook_explain_per_plan(PlannedStmt *plan, IntoClause *into,
+								  ExplainState *es, const char *queryString,
+								  ParamListInfo params,
+								  QueryEnvironment *queryEnv);
 
 /*
  * Installs the hooks: last of all at load, because they may run at once.
  */
 void
-la_hooks_install(LaExplainNode explain_node)
+la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan)
 {
 	our_explain_node = explain_node;
+	our_explain_plan = explain_plan;
 	next_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = hook_explain_per_node;
+	next_explain_per_plan = explain_per_plan_hook;
+	explain_per_plan_hook = hook_explain_per_plan;
 	next_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = hook_executor_start;
 	next_ExecutorRun = ExecutorRun_hook;
@@ -97,6 +106,11 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 	la_attach_begin_run(&run, queryDesc, count);
 	PG_TRY();
 	{
+		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+		{
+			if (la_methods[feature]->begin_run != NULL)
+				la_methods[feature]->begin_run(queryDesc);
+		}
 		if (next_ExecutorRun)
 			next_ExecutorRun(queryDesc, direction, count);
 		else
@@ -104,6 +118,11 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 	}
 	PG_FINALLY();
 	{
+		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+		{
+			if (la_methods[feature]->end_run != NULL)
+				la_methods[feature]->end_run(queryDesc);
+		}
 		la_attach_end_run(&run);
 	}
 	PG_END_TRY();
@@ -199,4 +218,17 @@ hook_explain_per_node(PlanState *planstate, List *ancestors,
 		next_explain_per_node(planstate, ancestors, relationship, plan_name,
 							  es);
 	our_explain_node(planstate, es);
+}
+
+/*
+ * explain_per_plan_hook: it has printed all of them.
+ */
+static void
+hook_explain_per_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
+					  const char *queryString, ParamListInfo params,
+					  QueryEnvironment *queryEnv)
+{
+	if (next_explain_per_plan)
+		next_explain_per_plan(plan, into, es, queryString, params, queryEnv);
+	our_explain_plan(plan, into, es);
 }

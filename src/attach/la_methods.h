@@ -8,6 +8,7 @@
 #ifndef LA_METHODS_H
 #define LA_METHODS_H
 
+#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 
@@ -74,6 +75,13 @@ typedef struct LaFeatureMethods
 	 */
 	LaReason	(*judge_query) (Query *query);
 	void		(*mark_plan) (PlannedStmt *plan, LaReason judgement);
+
+	/*
+	 * A query's execution begins, and ends, be it by an error; they nest. The
+	 * second must not throw.
+	 */
+	void		(*begin_run) (QueryDesc *query);
+	void		(*end_run) (QueryDesc *query);
 
 	/* The planner has looked at a table. */
 	void		(*plan_relation) (PlannerInfo *root, RelOptInfo *rel);

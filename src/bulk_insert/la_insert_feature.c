@@ -13,6 +13,12 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "la_counters.h"
 
+/*
+ * A statement that inserts fewer bytes leaves the table as it would be without us, on
+ * the same pages: 4 MB.
+ */
+#define THRESHOLD (4 * 1024 * 1024)
+
 int			la_bulk_extend_size = (4 * 1024 * 1024) / BLCKSZ;
 
 static bool enable_bulk_insert = false;
@@ -82,3 +88,16 @@ const LaFeatureInfo la_bulk_insert_feature = {
 	.counters = LA_COUNTER(scans) | LA_COUNTERS(rows, extended),
 	.explained = LA_COUNTERS(rows, extended),
 };
+
+/*
+ * Bytes of rows that core puts into a table before pages of ours are.
+ */
+uint64
+la_insert_threshold(void)
+{
+#ifdef LA_TEST
+	if (la_test_insert_threshold >= 0)
+		return (uint64) la_test_insert_threshold * BLCKSZ;
+#endif
+	return THRESHOLD;
+}

@@ -19,6 +19,8 @@ extern const LaSetting la_insert_settings[];
 
 extern int	la_bulk_extend_size;
 
+extern uint64 la_insert_threshold(void);
+
 #ifdef LA_TEST
 extern int	la_test_insert_single_rows;
 extern int	la_test_insert_threshold;

@@ -24,6 +24,7 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_loop.h"
 #include "bulk_insert/la_insert_reason.h"
+#include "bulk_insert/la_insert_receiver.h"
 #include "bulk_insert/la_insert_target.h"
 
 /* Rows that are inserted one by one at first. */
@@ -71,6 +72,10 @@ const LaFeatureMethods la_bulk_insert_methods = {
 	.attach = attach,
 	.judge_query = la_insert_judge_query,
 	.mark_plan = la_insert_mark_plan,
+	.begin_run = la_insert_begin_run,
+	.end_run = la_insert_end_run,
+	.begin_utility = la_insert_begin_utility,
+	.end_utility = la_insert_end_utility,
 };
 
 static ExecProcNodeMtd core_exec = NULL;

@@ -24,12 +24,13 @@
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_mark.h"
 #include "bulk_insert/la_insert_reason.h"
+#include "bulk_insert/la_insert_receiver.h"
 
 static LaReason unsuitable_table(const ResultRelInfo *target);
 static LaReason unsuitable_triggers(const ModifyTableState *insert);
 static bool fits(const List *rows, Relation table);
 
-/* Of a query that is no insert, or inserts one row. */
+/* Of a query that neither inserts rows nor fills a new table, or inserts one row. */
 #define NO_JUDGEMENT LA_REASON_DISABLED
 
 /*
@@ -38,7 +39,12 @@ static bool fits(const List *rows, Relation table);
 LaReason
 la_insert_judge_query(Query *query)
 {
-	if (query->commandType != CMD_INSERT || list_length(query->rtable) < 2 ||
+	bool		inserts = query->commandType == CMD_INSERT &&
+		list_length(query->rtable) > 1;
+	bool		fills = query->commandType == CMD_SELECT &&
+		la_insert_fills_table();
+
+	if (likely(!inserts && !fills) ||
 		!la_feature_enabled(LA_FEATURE_BULK_INSERT))
 		return NO_JUDGEMENT;
 	return la_insert_judge(query);
@@ -50,8 +56,12 @@ la_insert_judge_query(Query *query)
 void
 la_insert_mark_plan(PlannedStmt *plan, LaReason judgement)
 {
-	if (judgement != NO_JUDGEMENT)
+	if (likely(judgement == NO_JUDGEMENT))
+		return;
+	if (plan->commandType == CMD_INSERT)
 		la_insert_mark(plan, judgement);
+	else
+		la_insert_note_plan(plan, judgement);
 }
 
 /*

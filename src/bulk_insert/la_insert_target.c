@@ -28,12 +28,6 @@
 #include "bulk_insert/la_insert_target.h"
 #include "bulk_insert/la_insert_wide.h"
 
-/*
- * Bytes of rows that an insert puts where core would, before it extends the table in
- * bulk.
- */
-#define THRESHOLD (4 * 1024 * 1024)
-
 static bool appends(LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
 static bool past_threshold(const LaInsertTarget *target);
@@ -185,16 +179,12 @@ flush_for_wide(void *arg, bool last)
 }
 
 /*
- * May pages of the table come from an extent?
+ * Has enough been inserted for pages of ours?
  */
 static bool
 past_threshold(const LaInsertTarget *target)
 {
-#ifdef LA_TEST
-	if (la_test_insert_threshold >= 0)
-		return target->bytes >= (uint64) la_test_insert_threshold * BLCKSZ;
-#endif
-	return target->bytes >= THRESHOLD;
+	return target->bytes >= la_insert_threshold();
 }
 
 /*

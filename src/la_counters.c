@@ -32,6 +32,7 @@ const LaCounter la_counter_table[] = {
 	COUNTER(batches) = {"batches", "Batches", "batches"},
 	COUNTER(extensions) = {"extensions", "Extensions", "extensions"},
 	COUNTER(extended) = {"extended", "Extended Blocks", "extended_blocks"},
+	COUNTER(sorted) = {"sorted", "Sorted Entries", "sorted_entries"},
 };
 
 StaticAssertDecl(lengthof(la_counter_table) == LA_COUNTER_COUNT,

@@ -32,6 +32,7 @@ typedef struct LaCounters
 	uint64		batches;		/* of them */
 	uint64		extensions;		/* times a table was extended in bulk */
 	uint64		extended;		/* pages that it was extended by then */
+	uint64		sorted;			/* index entries sorted before insertion */
 } LaCounters;
 
 #define LA_COUNTER_COUNT (sizeof(LaCounters) / sizeof(uint64))

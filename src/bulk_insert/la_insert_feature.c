@@ -85,8 +85,8 @@ const LaSetting la_insert_settings[] = {
 const LaFeatureInfo la_bulk_insert_feature = {
 	.name = "bulk_insert",
 	.enabled = &enable_bulk_insert,
-	.counters = LA_COUNTER(scans) | LA_COUNTERS(rows, extended),
-	.explained = LA_COUNTERS(rows, extended),
+	.counters = LA_COUNTER(scans) | LA_COUNTERS(rows, sorted),
+	.explained = LA_COUNTERS(rows, sorted),
 };
 
 /*

@@ -200,6 +200,7 @@ static bool
 wake(LaInsert *insert)
 {
 	LaNode	   *node = la_attach_wake(&insert->node->ps);
+	const Plan *source = insert->source->plan;
 
 	if (node == NULL)
 		return false;
@@ -209,7 +210,8 @@ wake(LaInsert *insert)
 		return false;
 	}
 	node->counters.scans++;
-	la_insert_target_collect(&insert->target, &node->counters);
+	la_insert_target_collect(&insert->target, &node->counters,
+							 source->plan_rows * source->plan_width);
 	return true;
 }
 

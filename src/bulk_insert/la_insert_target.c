@@ -21,6 +21,7 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "executor/nodeModifyTable.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_feature.h"
@@ -28,6 +29,13 @@
 #include "bulk_insert/la_insert_target.h"
 #include "bulk_insert/la_insert_wide.h"
 
+/*
+ * A table that has no more pages when rows begin to be collected had few rows, or none,
+ * before the statement.
+ */
+#define HARDLY_ANY_PAGES 4
+
+static void collect_entries(LaInsertTarget *target, bool to_the_end);
 static bool appends(LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
 static bool past_threshold(const LaInsertTarget *target);
@@ -96,10 +104,12 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * From now on rows may be collected.  Allocates in the current context.
+ * From now on rows may be collected; about so many bytes of them are expected.  Allocates
+ * in the current context.
  */
 void
-la_insert_target_collect(LaInsertTarget *target, LaCounters *counters)
+la_insert_target_collect(LaInsertTarget *target, LaCounters *counters,
+						 double bytes)
 {
 	Relation	table = target->relation->ri_RelationDesc;
 
@@ -109,6 +119,27 @@ la_insert_target_collect(LaInsertTarget *target, LaCounters *counters)
 												  ALLOCSET_DEFAULT_SIZES);
 	target->batch = la_insert_batch_begin(table);
 	la_insert_extent_begin(&target->extent, table, counters);
+	if (bytes >= la_insert_threshold() && target->relation->ri_NumIndices > 0 &&
+		RelationGetNumberOfBlocks(table) <= HARDLY_ANY_PAGES)
+		collect_entries(target, true);
+}
+
+/*
+ * From now on index entries are collected, too; to_the_end as for
+ * la_insert_indexes_begin().
+ */
+static void
+collect_entries(LaInsertTarget *target, bool to_the_end)
+{
+	MemoryContext caller;
+
+	if (target->looked_at_indexes || target->relation->ri_NumIndices == 0)
+		return;
+	target->looked_at_indexes = true;
+	caller = MemoryContextSwitchTo(target->batch->context);
+	target->indexes = la_insert_indexes_begin(target->relation, target->estate,
+											  to_the_end, target->counters);
+	MemoryContextSwitchTo(caller);
 }
 
 /*
@@ -120,6 +151,8 @@ la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 {
 	LaInsertRoom room;
 
+	if (past_threshold(target))
+		collect_entries(target, false);
 	if (appends(target))
 	{
 		la_insert_file_add(target->file, row);
@@ -244,6 +277,8 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 						  target->estate->es_output_cid, 0, NULL);
 	if (has_followers(target))
 		finish_rows(target, slots, BufferIsValid(buffer));
+	if (target->indexes != NULL && target->indexes->full)
+		la_insert_indexes_flush(target->indexes);
 	target->bytes += la_insert_batch_bytes(batch);
 	target->counters->rows += batch->rows;
 	target->counters->batches += batch->rows > 0;
@@ -274,11 +309,15 @@ finish_rows(LaInsertTarget *target, TupleTableSlot **slots, bool placed)
 static void
 finish_row(LaInsertTarget *target, TupleTableSlot *row)
 {
+	ResultRelInfo *relation = target->indexes != NULL ?
+		&target->indexes->at_once : target->relation;
 	List	   *rechecks = NIL;
 
-	if (target->relation->ri_NumIndices > 0)
-		rechecks = ExecInsertIndexTuples(target->relation, row, target->estate,
+	if (relation->ri_NumIndices > 0)
+		rechecks = ExecInsertIndexTuples(relation, row, target->estate,
 										 false, false, NULL, NIL, false);
+	if (target->indexes != NULL)
+		la_insert_indexes_add(target->indexes, row);
 	ExecARInsertTriggers(target->estate, target->relation, row, rechecks, NULL);
 	list_free(rechecks);
 }
@@ -305,4 +344,6 @@ la_insert_target_end(LaInsertTarget *target)
 	la_insert_extent_end(&target->extent);
 	if (target->file != NULL)
 		la_insert_file_end(target->file);
+	if (target->indexes != NULL)
+		la_insert_indexes_flush(target->indexes);
 }

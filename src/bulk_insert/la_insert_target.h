@@ -13,6 +13,7 @@
 #include "bulk_insert/la_insert_batch.h"
 #include "bulk_insert/la_insert_extent.h"
 #include "bulk_insert/la_insert_file.h"
+#include "bulk_insert/la_insert_index.h"
 
 typedef struct LaInsertTarget
 {
@@ -27,6 +28,8 @@ typedef struct LaInsertTarget
 	uint64		bytes;			/* of rows inserted in batches */
 	LaInsertExtent extent;
 	LaInsertFile *file;			/* to which pages are appended, or NULL */
+	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
+	bool		looked_at_indexes;	/* has it been decided which? */
 } LaInsertTarget;
 
 extern void la_insert_target_begin(LaInsertTarget *target, EState *estate,
@@ -36,7 +39,7 @@ extern TupleTableSlot *la_insert_target_check(LaInsertTarget *target,
 extern void la_insert_target_insert(LaInsertTarget *target,
 									TupleTableSlot *row);
 extern void la_insert_target_collect(LaInsertTarget *target,
-									 LaCounters *counters);
+									 LaCounters *counters, double bytes);
 extern void la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row);
 extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_end(LaInsertTarget *target);

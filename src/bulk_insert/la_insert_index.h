@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_index.h
+ *	  index entries of inserted rows, collected and sorted
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_INDEX_H
+#define LA_INSERT_INDEX_H
+
+#include "nodes/execnodes.h"
+#include "utils/tuplesort.h"
+
+#include "la_counters.h"
+
+/*
+ * An index whose entries are collected.
+ */
+typedef struct LaInsertIndex
+{
+	Relation	relation;
+	IndexInfo  *info;
+	Tuplesortstate *sort;		/* of what is collected, or NULL */
+	Size		bytes;			/* of it */
+} LaInsertIndex;
+
+typedef struct LaInsertIndexes
+{
+	EState	   *estate;
+	LaCounters *counters;
+	MemoryContext context;
+	int			memory_kb;		/* of each sort */
+	bool		to_the_end;		/* collect entries of all rows? */
+	bool		full;			/* is it time to insert those collected? */
+	ResultRelInfo at_once;		/* with the indexes that have to be told of each
+								 * row by itself */
+	int			count;
+	LaInsertIndex collected[FLEXIBLE_ARRAY_MEMBER];
+} LaInsertIndexes;
+
+extern LaInsertIndexes *la_insert_indexes_begin(ResultRelInfo *table,
+												EState *estate,
+												bool to_the_end,
+												LaCounters *counters);
+extern void la_insert_indexes_add(LaInsertIndexes *indexes,
+								  TupleTableSlot *row);
+extern void la_insert_indexes_flush(LaInsertIndexes *indexes);
+
+#endif							/* LA_INSERT_INDEX_H */

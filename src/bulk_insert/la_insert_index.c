@@ -6,7 +6,9 @@
  * Entries that come in the order of the index find the page before in the processor's
  * cache, and the way to it; in random order each costs more than its row.  So
  * entries for btrees are sorted before they are inserted, by core's own functions:
- * as many as fit into work_mem at a time, or, when the table had no rows, all of them.
+ * as many as fit into work_mem at a time, or, when the table had hardly any rows, all of
+ * them.  In that case an index whose file is of our own making is not told of rows
+ * at all, and built at the end (la_insert_rebuild.c).
  *
  * A row whose entry is missing is not yet visible to anybody, as the statement has
  * not ended.  Uniqueness is checked as each entry is inserted, with core's waits and
@@ -31,6 +33,7 @@
 #include "utils/rel.h"
 
 #include "bulk_insert/la_insert_index.h"
+#include "bulk_insert/la_insert_rebuild.h"
 
 /* Least memory of a sort, in kB: that of core's (tuplesort_begin_common()). */
 #define LEAST_MEMORY 64
@@ -38,6 +41,8 @@
 /* Bytes that an entry takes in memory beside its own: SortTuple of tuplesort.h. */
 #define ENTRY_OVERHEAD sizeof(SortTuple)
 
+static void add_index(LaInsertIndexes *indexes, Relation index,
+					  IndexInfo *info);
 static bool can_collect(Relation index, const IndexInfo *info);
 static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
@@ -47,11 +52,11 @@ static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
 
 /*
  * Collects entries of rows of a table, whose indexes are open, from now on.  NULL
- * when it has no index for that.  to_the_end says that the entries of all rows shall
- * be sorted together.  Allocates in the current context.
+ * when it has no index for that.  from_nothing says that the table had hardly any rows
+ * before.  Allocates in the current context.
  */
 LaInsertIndexes *
-la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool to_the_end,
+la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 						LaCounters *counters)
 {
 	int			all = table->ri_NumIndices;
@@ -61,33 +66,39 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool to_the_end,
 	indexes->estate = estate;
 	indexes->counters = counters;
 	indexes->context = CurrentMemoryContext;
-	indexes->to_the_end = to_the_end && temp_file_limit < 0;
+	indexes->from_nothing = from_nothing;
 	indexes->at_once = *table;
 	indexes->at_once.ri_NumIndices = 0;
 	indexes->at_once.ri_IndexRelationDescs = palloc_array(Relation, all);
 	indexes->at_once.ri_IndexRelationInfo = palloc_array(IndexInfo *, all);
 	for (int i = 0; i < all; i++)
-	{
-		Relation	index = table->ri_IndexRelationDescs[i];
-		IndexInfo  *info = table->ri_IndexRelationInfo[i];
-
-		if (can_collect(index, info))
-		{
-			indexes->collected[indexes->count].relation = index;
-			indexes->collected[indexes->count++].info = info;
-		}
-		else
-		{
-			int			other = indexes->at_once.ri_NumIndices++;
-
-			indexes->at_once.ri_IndexRelationDescs[other] = index;
-			indexes->at_once.ri_IndexRelationInfo[other] = info;
-		}
-	}
+		add_index(indexes, table->ri_IndexRelationDescs[i],
+				  table->ri_IndexRelationInfo[i]);
 	if (indexes->count == 0)
 		return NULL;
 	indexes->memory_kb = Max(work_mem / indexes->count, LEAST_MEMORY);
 	return indexes;
+}
+
+static void
+add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info)
+{
+	ResultRelInfo *at_once = &indexes->at_once;
+	LaInsertIndex *collected;
+
+	if (!can_collect(index, info))
+	{
+		at_once->ri_IndexRelationDescs[at_once->ri_NumIndices] = index;
+		at_once->ri_IndexRelationInfo[at_once->ri_NumIndices++] = info;
+		indexes->wants_rows = true;
+		return;
+	}
+	collected = &indexes->collected[indexes->count++];
+	collected->relation = index;
+	collected->info = info;
+	collected->rebuild = indexes->from_nothing &&
+		la_insert_can_rebuild(at_once->ri_RelationDesc, index);
+	indexes->wants_rows |= !collected->rebuild;
 }
 
 /*
@@ -117,7 +128,7 @@ la_insert_indexes_add(LaInsertIndexes *indexes, TupleTableSlot *row)
 	{
 		LaInsertIndex *index = &indexes->collected[i];
 
-		if (has_entry(index, indexes->estate, context))
+		if (!index->rebuild && has_entry(index, indexes->estate, context))
 			collect(indexes, index, row);
 	}
 }
@@ -161,7 +172,7 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 	index->bytes += sizeof(IndexTupleData) + ENTRY_OVERHEAD +
 		MAXALIGN(heap_compute_data_size(descriptor, values, is_null));
 	if (index->bytes > indexes->memory_kb * (Size) 1024)
-		indexes->full = !indexes->to_the_end;
+		indexes->full = !indexes->from_nothing || temp_file_limit >= 0;
 }
 
 /*
@@ -176,6 +187,21 @@ la_insert_indexes_flush(LaInsertIndexes *indexes)
 			insert_collected(indexes, &indexes->collected[i]);
 	}
 	indexes->full = false;
+}
+
+/*
+ * All rows are in the table.
+ */
+void
+la_insert_indexes_end(LaInsertIndexes *indexes)
+{
+	la_insert_indexes_flush(indexes);
+	for (int i = 0; i < indexes->count; i++)
+	{
+		if (indexes->collected[i].rebuild)
+			la_insert_rebuild(indexes->at_once.ri_RelationDesc,
+							  indexes->collected[i].relation);
+	}
 }
 
 static void

@@ -14,12 +14,13 @@
 #include "la_counters.h"
 
 /*
- * An index whose entries are collected.
+ * An index whose entries are collected, or that is built anew at the end.
  */
 typedef struct LaInsertIndex
 {
 	Relation	relation;
 	IndexInfo  *info;
+	bool		rebuild;
 	Tuplesortstate *sort;		/* of what is collected, or NULL */
 	Size		bytes;			/* of it */
 } LaInsertIndex;
@@ -30,20 +31,22 @@ typedef struct LaInsertIndexes
 	LaCounters *counters;
 	MemoryContext context;
 	int			memory_kb;		/* of each sort */
-	bool		to_the_end;		/* collect entries of all rows? */
+	bool		from_nothing;	/* had the table hardly any rows? */
 	bool		full;			/* is it time to insert those collected? */
 	ResultRelInfo at_once;		/* with the indexes that have to be told of each
 								 * row by itself */
+	bool		wants_rows;		/* is there one that is not built anew? */
 	int			count;
 	LaInsertIndex collected[FLEXIBLE_ARRAY_MEMBER];
 } LaInsertIndexes;
 
 extern LaInsertIndexes *la_insert_indexes_begin(ResultRelInfo *table,
 												EState *estate,
-												bool to_the_end,
+												bool from_nothing,
 												LaCounters *counters);
 extern void la_insert_indexes_add(LaInsertIndexes *indexes,
 								  TupleTableSlot *row);
 extern void la_insert_indexes_flush(LaInsertIndexes *indexes);
+extern void la_insert_indexes_end(LaInsertIndexes *indexes);
 
 #endif							/* LA_INSERT_INDEX_H */

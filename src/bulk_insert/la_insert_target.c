@@ -35,13 +35,16 @@
  */
 #define HARDLY_ANY_PAGES 4
 
-static void collect_entries(LaInsertTarget *target, bool to_the_end);
+static bool has_mostly_new_rows(const LaInsertTarget *target);
+static void collect_entries(LaInsertTarget *target, bool from_nothing);
 static bool appends(LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
 static bool past_threshold(const LaInsertTarget *target);
 static void flush_for_wide(void *arg, bool last);
 static void flush_page(LaInsertTarget *target, bool last);
 static void flush(LaInsertTarget *target, Buffer buffer, bool last);
+static void insert_by_core(LaInsertBatch *batch, TupleTableSlot **slots,
+						   CommandId cid);
 static void finish_rows(LaInsertTarget *target, TupleTableSlot **slots,
 						bool placed);
 static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
@@ -125,20 +128,32 @@ la_insert_target_collect(LaInsertTarget *target, LaCounters *counters,
 }
 
 /*
- * From now on index entries are collected, too; to_the_end as for
+ * Is half of the table of this statement, by now?
+ */
+static bool
+has_mostly_new_rows(const LaInsertTarget *target)
+{
+	Relation	table = target->relation->ri_RelationDesc;
+
+	return RelationGetNumberOfBlocks(table) * (uint64) BLCKSZ <=
+		2 * target->bytes;
+}
+
+/*
+ * From now on index entries are collected, too; from_nothing as for
  * la_insert_indexes_begin().
  */
 static void
-collect_entries(LaInsertTarget *target, bool to_the_end)
+collect_entries(LaInsertTarget *target, bool from_nothing)
 {
 	MemoryContext caller;
 
-	if (target->looked_at_indexes || target->relation->ri_NumIndices == 0)
-		return;
 	target->looked_at_indexes = true;
+	if (target->relation->ri_NumIndices == 0)
+		return;
 	caller = MemoryContextSwitchTo(target->batch->context);
 	target->indexes = la_insert_indexes_begin(target->relation, target->estate,
-											  to_the_end, target->counters);
+											  from_nothing, target->counters);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -151,8 +166,8 @@ la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 {
 	LaInsertRoom room;
 
-	if (past_threshold(target))
-		collect_entries(target, false);
+	if (past_threshold(target) && !target->looked_at_indexes)
+		collect_entries(target, has_mostly_new_rows(target));
 	if (appends(target))
 	{
 		la_insert_file_add(target->file, row);
@@ -273,8 +288,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	if (BufferIsValid(buffer))
 		la_insert_page_write(batch, buffer, target->estate->es_output_cid, last);
 	else if (batch->rows > 0)
-		heap_multi_insert(batch->table, slots, batch->rows,
-						  target->estate->es_output_cid, 0, NULL);
+		insert_by_core(batch, slots, target->estate->es_output_cid);
 	if (has_followers(target))
 		finish_rows(target, slots, BufferIsValid(buffer));
 	if (target->indexes != NULL && target->indexes->full)
@@ -285,6 +299,25 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	la_insert_batch_reset(batch, batch->image);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(target->flush_context);
+}
+
+/*
+ * Inserts rows where core finds room; the slots get their places.
+ */
+static void
+insert_by_core(LaInsertBatch *batch, TupleTableSlot **slots, CommandId cid)
+{
+	if (batch->rows > 1)
+		heap_multi_insert(batch->table, slots, batch->rows, cid, 0, NULL);
+	else
+	{
+		/*
+		 * For a row that leaves less room on a page than the fillfactor wants,
+		 * heap_multi_insert() extends the table by two pages.
+		 */
+		heap_insert(batch->table, &batch->tuples[0], cid, 0, NULL);
+		slots[0]->tts_tid = batch->tuples[0].t_self;
+	}
 }
 
 /*
@@ -329,9 +362,10 @@ static bool
 has_followers(const LaInsertTarget *target)
 {
 	const TriggerDesc *triggers = target->relation->ri_TrigDesc;
+	bool		indexes = target->indexes != NULL ?
+		target->indexes->wants_rows : target->relation->ri_NumIndices > 0;
 
-	return target->relation->ri_NumIndices > 0 ||
-		(triggers != NULL && triggers->trig_insert_after_row);
+	return indexes || (triggers != NULL && triggers->trig_insert_after_row);
 }
 
 /*
@@ -345,5 +379,5 @@ la_insert_target_end(LaInsertTarget *target)
 	if (target->file != NULL)
 		la_insert_file_end(target->file);
 	if (target->indexes != NULL)
-		la_insert_indexes_flush(target->indexes);
+		la_insert_indexes_end(target->indexes);
 }

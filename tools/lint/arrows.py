@@ -20,6 +20,7 @@ _FLOORS = (
     ("bulk_write", "eviction", "prefetch"),
     ("attach",),
     ("heap_scan", "index_build", "index_scan"),
+    ("bulk_insert",),
     ("la_explain",),
     ("la_module",),
 )

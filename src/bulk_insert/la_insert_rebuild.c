@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_rebuild.c
+ *	  indexes that are built anew once all rows are there
+ *
+ * When the files of a table and of its index are of this subtransaction's own making,
+ * nobody else can see them, and should it fail they are gone.  So the index's can be
+ * emptied and built by one scan of the table, as core does when such a
+ * table is truncated (heap_truncate_one_rel() in heap.c, and its condition in
+ * ExecuteTruncateGuts() in tablecmds.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/storage.h"
+#include "utils/memutils.h"
+
+#include "bulk_insert/la_insert_rebuild.h"
+#include "index_build/la_build.h"
+#include "la_feature.h"
+
+static bool is_of_this_subtransaction(Relation relation);
+static void build(Relation table, Relation index);
+pg_noreturn static void report_as_insert(Relation table, Relation index);
+static char *duplicate_key(const char *detail);
+
+/*
+ * May an index be built anew at the end of an insert?  Not one that somebody else in
+ * this process has open, to scan it.
+ */
+bool
+la_insert_can_rebuild(Relation table, Relation index)
+{
+	return index->rd_refcnt == 1 &&
+		is_of_this_subtransaction(table) && is_of_this_subtransaction(index) &&
+		la_feature_enabled(LA_FEATURE_INDEX_BUILD);
+}
+
+/*
+ * Reads RelationData of rel.h.
+ */
+static bool
+is_of_this_subtransaction(Relation relation)
+{
+	SubTransactionId current = GetCurrentSubTransactionId();
+
+	return relation->rd_createSubid == current ||
+		relation->rd_newRelfilelocatorSubid == current;
+}
+
+/*
+ * Builds an index anew.  Uses up to maintenance_work_mem.
+ */
+void
+la_insert_rebuild(Relation table, Relation index)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead insert: index",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	PG_TRY();
+	{
+		build(table, index);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
+			report_as_insert(table, index);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+/*
+ * As RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
+ * as they are: an insert does not change them.
+ */
+static void
+build(Relation table, Relation index)
+{
+	RelationTruncate(index, 0);
+	if (index->rd_amcache != NULL)
+	{
+		pfree(index->rd_amcache);
+		index->rd_amcache = NULL;
+	}
+	la_build(table, index, BuildIndexInfo(index));
+}
+
+/*
+ * In an error handler: turns the error of an index build that has found a key twice into
+ * that of an insert, as _bt_check_unique() in nbtinsert.c reports it.
+ */
+static void
+report_as_insert(Relation table, Relation index)
+{
+	ErrorData  *error;
+	char	   *key;
+
+	MemoryContextSwitchTo(CurTransactionContext);
+	error = CopyErrorData();
+	FlushErrorState();
+	key = duplicate_key(error->detail);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(index)),
+			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(table, RelationGetRelationName(index))));
+}
+
+/*
+ * The key in the detail of such an error, which may be translated; NULL when it is not
+ * told.
+ */
+static char *
+duplicate_key(const char *detail)
+{
+	const char *pattern = _("Key %s is duplicated.");
+	const char *key = strstr(pattern, "%s");
+	size_t		before;
+	size_t		after;
+
+	if (detail == NULL || key == NULL)
+		return NULL;
+	before = key - pattern;
+	after = strlen(key + 2);
+	if (strlen(detail) < before + after ||
+		strncmp(detail, pattern, before) != 0 ||
+		strcmp(detail + strlen(detail) - after, key + 2) != 0)
+		return NULL;
+	return pnstrdup(detail + before, strlen(detail) - before - after);
+}

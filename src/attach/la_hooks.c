@@ -4,7 +4,8 @@
  *	  all hooks of core that we use
  *
  * Nobody else installs one.  Each calls the hook that was there before, or the
- * function of core that it stands for, exactly once; none changes a plan.  What
+ * function of core that it stands for, exactly once; none changes a plan but by a
+ * mark that core does not look at (la_insert_mark.c).  What
  * happens there is said by the table of features (la_methods.h) and, for plan
  * nodes, by la_attach.c.
  *

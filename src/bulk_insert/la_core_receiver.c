@@ -3,10 +3,11 @@
  * la_core_receiver.c
  *	  core's receivers of rows that become a new table
  *
- * Of CREATE TABLE AS and SELECT INTO (createas.c), and of materialized views
- * (matview.c).  Their structures are private to those files; they are repeated
- * here, and what is read is checked against what is known otherwise before it is
- * used.
+ * Of CREATE TABLE AS and SELECT INTO, and of materialized views.  Their structures are
+ * private to core's files; they are repeated here, and what is read is checked
+ * against what is known otherwise before it is used.  Relies on
+ * CreateIntoRelDestReceiver() in createas.c and
+ * CreateTransientRelDestReceiver() in matview.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +24,7 @@
 #include "bulk_insert/la_core_receiver.h"
 
 /*
- * DR_intorel of createas.c.
+ * Core's DR_intorel.
  */
 typedef struct IntoReceiver
 {
@@ -37,7 +38,7 @@ typedef struct IntoReceiver
 } IntoReceiver;
 
 /*
- * DR_transientrel of matview.c.
+ * Core's DR_transientrel.
  */
 typedef struct TransientReceiver
 {

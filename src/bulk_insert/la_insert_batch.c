@@ -8,8 +8,8 @@
  * copied as it is.  Until it is known which page it will be, the rows have no
  * place, and until they are inserted, no transaction.
  *
- * Rows go on an image as RelationGetBufferForTuple() in hio.c and
- * heap_multi_insert() in heapam.c would put them on an empty page.
+ * Which rows go on an image mirrors RelationGetBufferForTuple() in hio.c and
+ * heap_multi_insert() in heapam.c, for an empty page.  Reads PageHeaderData of bufpage.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +36,7 @@ static bool has_room(const LaInsertBatch *batch, Size length);
 static HeapTuple place(LaInsertBatch *batch, Size length);
 static void take_back(LaInsertBatch *batch);
 static LaInsertRoom add_values(LaInsertBatch *batch, TupleTableSlot *row);
-static Row measure(TupleDesc descriptor, const TupleTableSlot *row);
+static Row	measure(TupleDesc descriptor, const TupleTableSlot *row);
 static LaInsertRoom add_minimal(LaInsertBatch *batch, TupleTableSlot *row);
 
 /*
@@ -61,7 +61,7 @@ la_insert_batch_begin(Relation table)
 
 /*
  * Adds a row, which has the table's row type.  Whether its values have to be
- * toasted is decided as by heap_prepare_insert() in heapam.c.
+ * toasted mirrors heap_prepare_insert() in heapam.c.
  */
 LaInsertRoom
 la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *row)
@@ -96,8 +96,8 @@ la_insert_batch_add_tuple(LaInsertBatch *batch, HeapTuple tuple)
 }
 
 /*
- * Adds a row that is a minimal tuple, as heap_tuple_from_minimal_tuple() in
- * heaptuple.c makes a tuple of one.
+ * Adds a row that is a minimal tuple.  Mirrors heap_tuple_from_minimal_tuple() in
+ * heaptuple.c.
  */
 static LaInsertRoom
 add_minimal(LaInsertBatch *batch, TupleTableSlot *row)
@@ -121,12 +121,14 @@ add_minimal(LaInsertBatch *batch, TupleTableSlot *row)
 }
 
 /*
- * Adds a row that is values, as heap_form_tuple() in heaptuple.c forms one.
+ * Adds a row that is values.  Mirrors heap_form_tuple() in heaptuple.c; the descriptor is
+ * the row's, as when core copies it, and may allow shorter values than the
+ * table's.
  */
 static LaInsertRoom
 add_values(LaInsertBatch *batch, TupleTableSlot *row)
 {
-	TupleDesc	descriptor = RelationGetDescr(batch->table);
+	TupleDesc	descriptor = row->tts_tupleDescriptor;
 	HeapTupleHeader header;
 	Row			form;
 
@@ -183,8 +185,8 @@ has_room(const LaInsertBatch *batch, Size length)
 
 /*
  * Gives a row, for which there is room, its place: as many zeroes as it has
- * bytes.  The same as PageAddItemExtended() in bufpage.c does to a page without
- * unused line pointers.
+ * bytes.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
+ * line pointers.
  */
 static HeapTuple
 place(LaInsertBatch *batch, Size length)
@@ -263,9 +265,9 @@ la_insert_batch_mean(const LaInsertBatch *batch)
 }
 
 /*
- * The rows get their places on a page, and their transaction: as by
+ * The rows get their places on a page, and their transaction.  Mirrors
  * heap_prepare_insert() in heapam.c and RelationPutHeapTuple() in hio.c.  Frozen
- * ones are seen by everybody who can see the table's file.
+ * rows are seen by everybody who can see the table's file.
  */
 void
 la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,

@@ -28,8 +28,8 @@
 #include "bulk_insert/la_insert_feature.h"
 
 /*
- * Least number of pages to extend a table by: what core extends one by at most
- * (MAX_BUFFERS_TO_EXTEND_BY in hio.c).
+ * Least number of pages to extend a table by: what core extends one by at most, its
+ * MAX_BUFFERS_TO_EXTEND_BY.
  */
 #define LEAST_STEP 64
 

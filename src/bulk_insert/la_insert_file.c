@@ -9,7 +9,7 @@
  * (bulk_write/).
  *
  * Nobody has such a page in a buffer: it was not part of the file before.  A scan of
- * this transaction's that began before has fixed its end (heap_beginscan() in
+ * this transaction's that began before has fixed its end (relies on heap_beginscan() in
  * heapam.c).
  *
  *-------------------------------------------------------------------------

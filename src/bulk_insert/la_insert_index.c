@@ -16,8 +16,8 @@
  * trigger that checks again (deferrable constraints), and for other kinds of
  * indexes, entries are not collected.
  *
- * What happens to a row is what ExecInsertIndexTuples() in execIndexing.c and
- * btinsert() in nbtree.c do.
+ * What happens to a row mirrors ExecInsertIndexTuples() in execIndexing.c and
+ * btinsert() in nbtree.c.  Reads ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,7 @@
 #include "bulk_insert/la_insert_index.h"
 #include "bulk_insert/la_insert_rebuild.h"
 
-/* Least memory of a sort, in kB: that of core's (tuplesort_begin_common()). */
+/* Least memory of a sort, in kB: the least that work_mem can be. */
 #define LEAST_MEMORY 64
 
 /* Bytes that an entry takes in memory beside its own: SortTuple of tuplesort.h. */

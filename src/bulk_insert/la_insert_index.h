@@ -33,8 +33,8 @@ typedef struct LaInsertIndexes
 	int			memory_kb;		/* of each sort */
 	bool		from_nothing;	/* had the table hardly any rows? */
 	bool		full;			/* is it time to insert those collected? */
-	ResultRelInfo at_once;		/* with the indexes that have to be told of each
-								 * row by itself */
+	ResultRelInfo at_once;		/* with the indexes that have to be told of
+								 * each row by itself */
 	bool		wants_rows;		/* is there one that is not built anew? */
 	int			count;
 	LaInsertIndex collected[FLEXIBLE_ARRAY_MEMBER];

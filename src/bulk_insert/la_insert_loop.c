@@ -4,13 +4,14 @@
  *	  inserts whose rows are collected
  *
  * An INSERT that returns no rows is executed in a single call of its ModifyTable
- * node.  Ours does what ExecModifyTable() in nodeModifyTable.c does, but collects
+ * node.  Ours mirrors ExecModifyTable() in nodeModifyTable.c, but collects
  * rows in batches.  Batches grow from one row: those of a small statement are
  * inserted as core does it, and of one that fails about as many rows are in
  * the table, dead, as core would have put there.
  *
  * At any row the rest can be handed back to core, with that row first: its
- * node is in the state in which core's function would have left it.
+ * node is in the state in which core's function would have left it.  Reads
+ * ModifyTableState of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -239,7 +240,8 @@ hand_back(LaInsert *insert, TupleTableSlot *row)
 	PlanState  *source = insert->source;
 
 	ExecSetExecProcNode(&insert->node->ps, core_exec);
-	handed_back = (HandedBack) {
+	handed_back = (HandedBack)
+	{
 		.source = source,.exec = source->ExecProcNode,.row = row
 	};
 	source->ExecProcNode = handed_back_exec;

@@ -8,7 +8,7 @@
  * with the plan, which may be kept and copied.  A ModifyTable has, for each table
  * that it changes, a list for the table's foreign data wrapper, which nobody
  * looks at when the table is not foreign (relies on ExecInitModifyTable() in
- * nodeModifyTable.c and on make_modifytable() in createplan.c); the plan of an
+ * nodeModifyTable.c and make_modifytable() in createplan.c); the plan of an
  * insert of ours has the mark there.  Without it an insert is core's.
  *
  *-------------------------------------------------------------------------

@@ -129,7 +129,8 @@ unsuitable_triggers(const ModifyTableState *insert)
 {
 	const TriggerDesc *triggers = insert->resultRelInfo->ri_TrigDesc;
 
-	if (insert->mt_transition_capture != NULL)
+	if (insert->mt_transition_capture != NULL ||
+		(triggers != NULL && triggers->trig_insert_new_table))
 		return LA_REASON_TRANSITION_TABLE;
 	if (triggers != NULL && (triggers->trig_insert_before_row ||
 							 triggers->trig_insert_instead_row))
@@ -139,8 +140,8 @@ unsuitable_triggers(const ModifyTableState *insert)
 
 /*
  * Are the rows of the plan below of the table's row type?  Core checks it before
- * the first row, and has error messages for it (ExecCheckPlanOutput() in
- * nodeModifyTable.c).
+ * the first row, and has error messages for it.  Mirrors ExecCheckPlanOutput() in
+ * nodeModifyTable.c.
  */
 static bool
 fits(const List *rows, Relation table)

@@ -6,8 +6,7 @@
  * When the files of a table and of its index are of this subtransaction's own making,
  * nobody else can see them, and should it fail they are gone.  So the index's can be
  * emptied and built by one scan of the table, as core does when such a
- * table is truncated (heap_truncate_one_rel() in heap.c, and its condition in
- * ExecuteTruncateGuts() in tablecmds.c).
+ * table is truncated.  The condition mirrors ExecuteTruncateGuts() in tablecmds.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -80,7 +79,7 @@ la_insert_rebuild(Relation table, Relation index)
 }
 
 /*
- * As RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
+ * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
  * as they are: an insert does not change them.
  */
 static void
@@ -97,7 +96,7 @@ build(Relation table, Relation index)
 
 /*
  * In an error handler: turns the error of an index build that has found a key twice into
- * that of an insert, as _bt_check_unique() in nbtinsert.c reports it.
+ * that of an insert.  Mirrors the error of _bt_check_unique() in nbtinsert.c.
  */
 static void
 report_as_insert(Relation table, Relation index)

@@ -100,7 +100,10 @@ la_insert_fills_table(void)
 void
 la_insert_note_plan(const PlannedStmt *plan, LaReason judgement)
 {
-	last_report = (LaInsertReport) {.plan = plan,.reason = judgement};
+	last_report = (LaInsertReport)
+	{
+		.plan = plan,.reason = judgement
+	};
 }
 
 /*

@@ -3,13 +3,15 @@
  * la_insert_target.c
  *	  the table that rows are inserted into
  *
- * What happens to a row is what ExecInsert() in nodeModifyTable.c does, in its
+ * What happens to a row mirrors ExecInsert() in nodeModifyTable.c, in its
  * order, but that a batch of rows goes through the table, then its index entries
  * are made row by row, with their AFTER triggers queued.
  *
  * A batch is inserted by heap_multi_insert() until an insert has filled a few MB: being of
  * one page at most, it puts the rows where they would be if inserted one by one.  After
  * that it becomes a new page: of a file of this transaction's own, or of an extent.
+ *
+ * Reads ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -312,8 +314,8 @@ insert_by_core(LaInsertBatch *batch, TupleTableSlot **slots, CommandId cid)
 	else
 	{
 		/*
-		 * For a row that leaves less room on a page than the fillfactor wants,
-		 * heap_multi_insert() extends the table by two pages.
+		 * For a row that leaves less room on a page than the fillfactor
+		 * wants, heap_multi_insert() extends the table by two pages.
 		 */
 		heap_insert(batch->table, &batch->tuples[0], cid, 0, NULL);
 		slots[0]->tts_tid = batch->tuples[0].t_self;

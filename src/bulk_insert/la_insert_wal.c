@@ -3,8 +3,8 @@
  * la_insert_wal.c
  *	  the WAL record of a page full of new rows
  *
- * It is the one that heap_multi_insert() in heapam.c writes for a page that it has
- * initialised: replay, logical decoding, standbys and backups know it.
+ * It mirrors heap_multi_insert() in heapam.c, for a page that is initialised: replay,
+ * logical decoding, standbys and backups know such a record.
  *
  * The caller says whether nothing that was toasted still waits for its row: logical
  * decoding then forgets the toasted values (relies on DecodeMultiInsert() in

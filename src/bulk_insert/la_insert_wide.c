@@ -4,7 +4,7 @@
  *	  rows whose values must be toasted
  *
  * For pages that core fills, core toasts.  For a page of ours it is done before the row is
- * put on its image, as heap_prepare_insert() in heapam.c does.
+ * put on its image.  Mirrors heap_prepare_insert() in heapam.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +43,7 @@ la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
 }
 
 /*
- * The error of RelationGetBufferForTuple() in hio.c.
+ * Mirrors the error of RelationGetBufferForTuple() in hio.c.
  */
 static void
 refuse(const HeapTupleData *tuple)

@@ -113,14 +113,14 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 
 /*
  * False when there is no room on the disk.  A subtransaction, because what a failed
- * extension holds is released with its resource owner.
+ * extension holds is released with its resource owner; it ends whatever happens.
  */
 static bool
 try_to_extend(LaInsertExtent *extent, uint32 blocks)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool done = true;
+	ErrorData  *volatile error = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(caller);
@@ -131,17 +131,21 @@ try_to_extend(LaInsertExtent *extent, uint32 blocks)
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() != ERRCODE_DISK_FULL)
-			PG_RE_THROW();
 		MemoryContextSwitchTo(caller);
+		error = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		done = false;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	CurrentResourceOwner = owner;
-	return done;
+
+	if (error == NULL)
+		return true;
+	if (error->sqlerrcode != ERRCODE_DISK_FULL)
+		ReThrowError((ErrorData *) error);
+	FreeErrorData((ErrorData *) error);
+	return false;
 }
 
 /*

@@ -8,9 +8,9 @@
  * appended to it past shared buffers, as core's bulk writer appends those of an index
  * (bulk_write/).
  *
- * Nobody has such a page in a buffer: it was not part of the file before.  A scan of
- * this transaction's that began before has fixed its end (relies on heap_beginscan() in
- * heapam.c).
+ * Nobody has such a page in a buffer: it was not part of the file before.  A function of
+ * the statement may scan the table meanwhile; it finds pages that are complete, with
+ * rows that it does not see.
  *
  *-------------------------------------------------------------------------
  */

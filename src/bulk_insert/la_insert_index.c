@@ -8,7 +8,7 @@
  * entries for btrees are sorted before they are inserted, by core's own functions:
  * as many as fit into work_mem at a time, or, when the table had hardly any rows, all of
  * them.  In that case an index whose file is of our own making is not told of rows
- * at all, and built at the end (la_insert_rebuild.c).
+ * any more once there are many, and built at the end (la_insert_rebuild.c).
  *
  * A row whose entry is missing is not yet visible to anybody, as the statement has
  * not ended.  Uniqueness is checked as each entry is inserted, with core's waits and
@@ -48,6 +48,8 @@ static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
 static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
 					TupleTableSlot *row);
+static Size most_bytes(const LaInsertIndexes *indexes);
+static void forget_collected(LaInsertIndex *index);
 static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
 
 /*
@@ -96,9 +98,39 @@ add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info)
 	collected = &indexes->collected[indexes->count++];
 	collected->relation = index;
 	collected->info = info;
-	collected->rebuild = indexes->from_nothing &&
-		la_insert_can_rebuild(at_once->ri_RelationDesc, index);
-	indexes->wants_rows |= !collected->rebuild;
+	indexes->wants_rows = true;
+}
+
+/*
+ * There are so many rows, whatever the planner has expected, that an index can be
+ * built anew in less time.  What has been collected for it is forgotten.
+ */
+void
+la_insert_indexes_expect_many(LaInsertIndexes *indexes)
+{
+	if (!indexes->from_nothing)
+		return;
+	indexes->wants_rows = indexes->at_once.ri_NumIndices > 0;
+	for (int i = 0; i < indexes->count; i++)
+	{
+		LaInsertIndex *index = &indexes->collected[i];
+
+		index->rebuild = la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
+											   index->relation);
+		if (index->rebuild)
+			forget_collected(index);
+		else
+			indexes->wants_rows = true;
+	}
+}
+
+static void
+forget_collected(LaInsertIndex *index)
+{
+	if (index->sort != NULL)
+		tuplesort_end(index->sort);
+	index->sort = NULL;
+	index->bytes = 0;
 }
 
 /*
@@ -171,8 +203,21 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 								  values, is_null);
 	index->bytes += sizeof(IndexTupleData) + ENTRY_OVERHEAD +
 		MAXALIGN(heap_compute_data_size(descriptor, values, is_null));
-	if (index->bytes > indexes->memory_kb * (Size) 1024)
-		indexes->full = !indexes->from_nothing || temp_file_limit >= 0;
+	if (index->bytes > most_bytes(indexes))
+		indexes->full = true;
+}
+
+/*
+ * How much is collected for an index before it is inserted.  Where temporary files are
+ * limited there must be none, so the memory that the sort takes beside the entries, for
+ * an array that doubles and the like, is left free.
+ */
+static Size
+most_bytes(const LaInsertIndexes *indexes)
+{
+	if (temp_file_limit >= 0)
+		return indexes->memory_kb * (Size) 1024 / 4;
+	return indexes->from_nothing ? SIZE_MAX : indexes->memory_kb * (Size) 1024;
 }
 
 /*
@@ -219,7 +264,5 @@ insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index)
 					 indexes->at_once.ri_RelationDesc);
 		indexes->counters->sorted++;
 	}
-	tuplesort_end(index->sort);
-	index->sort = NULL;
-	index->bytes = 0;
+	forget_collected(index);
 }

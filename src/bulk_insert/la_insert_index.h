@@ -44,6 +44,7 @@ extern LaInsertIndexes *la_insert_indexes_begin(ResultRelInfo *table,
 												EState *estate,
 												bool from_nothing,
 												LaCounters *counters);
+extern void la_insert_indexes_expect_many(LaInsertIndexes *indexes);
 extern void la_insert_indexes_add(LaInsertIndexes *indexes,
 								  TupleTableSlot *row);
 extern void la_insert_indexes_flush(LaInsertIndexes *indexes);

@@ -7,7 +7,8 @@
  * node.  Ours mirrors ExecModifyTable() in nodeModifyTable.c, but collects
  * rows in batches.  Batches grow from one row: those of a small statement are
  * inserted as core does it, and of one that fails about as many rows are in
- * the table, dead, as core would have put there.
+ * the table, dead, as core would have put there, unless a key turns out to be
+ * there already when entries are made.
  *
  * At any row the rest can be handed back to core, with that row first: its
  * node is in the state in which core's function would have left it.  Reads

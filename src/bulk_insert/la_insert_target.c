@@ -37,6 +37,7 @@
  */
 #define HARDLY_ANY_PAGES 4
 
+static void expect_many_rows(LaInsertTarget *target);
 static bool has_mostly_new_rows(const LaInsertTarget *target);
 static void collect_entries(LaInsertTarget *target, bool from_nothing);
 static bool appends(LaInsertTarget *target);
@@ -130,6 +131,22 @@ la_insert_target_collect(LaInsertTarget *target, LaCounters *counters,
 }
 
 /*
+ * Past the threshold, once: from now on index entries are collected, and indexes of a
+ * table that is mostly of this statement's rows by now are built at the end.
+ */
+static void
+expect_many_rows(LaInsertTarget *target)
+{
+	if (target->expects_many_rows || !past_threshold(target))
+		return;
+	target->expects_many_rows = true;
+	if (target->indexes == NULL)
+		collect_entries(target, has_mostly_new_rows(target));
+	if (target->indexes != NULL)
+		la_insert_indexes_expect_many(target->indexes);
+}
+
+/*
  * Is half of the table of this statement, by now?
  */
 static bool
@@ -150,7 +167,6 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 {
 	MemoryContext caller;
 
-	target->looked_at_indexes = true;
 	if (target->relation->ri_NumIndices == 0)
 		return;
 	caller = MemoryContextSwitchTo(target->batch->context);
@@ -166,19 +182,19 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 void
 la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 {
-	LaInsertRoom room;
+	LaInsertRoom room = LA_INSERT_FULL;
 
-	if (past_threshold(target) && !target->looked_at_indexes)
-		collect_entries(target, has_mostly_new_rows(target));
-	if (appends(target))
-	{
-		la_insert_file_add(target->file, row);
-		return;
-	}
-	room = la_insert_batch_add(target->batch, row);
+	if (target->file == NULL)
+		room = la_insert_batch_add(target->batch, row);
 	if (room == LA_INSERT_FULL)
 	{
 		flush_page(target, true);
+		expect_many_rows(target);
+		if (appends(target))
+		{
+			la_insert_file_add(target->file, row);
+			return;
+		}
 		room = la_insert_batch_add(target->batch, row);
 	}
 	if (room == LA_INSERT_WIDE)

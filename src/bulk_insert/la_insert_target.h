@@ -29,7 +29,7 @@ typedef struct LaInsertTarget
 	LaInsertExtent extent;
 	LaInsertFile *file;			/* to which pages are appended, or NULL */
 	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
-	bool		looked_at_indexes;	/* has it been decided which? */
+	bool		expects_many_rows;	/* has the threshold been passed? */
 } LaInsertTarget;
 
 extern void la_insert_target_begin(LaInsertTarget *target, EState *estate,

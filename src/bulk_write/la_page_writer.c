@@ -22,6 +22,10 @@
  * not ready (CONCURRENTLY); and for those pages of a table that are appended to
  * a file which the transaction has made.
  *
+ * This process may scan such a table between two pages that are put, so its file is never
+ * left longer than what has been written: a scan would have empty pages in shared
+ * buffers instead of those that are written later.
+ *
  * An index whose build fails goes with its file.  A table to which pages are appended
  * may stay, when only a subtransaction fails, and its file has to be synced with all
  * that was written: so each write is made known to the checkpointer.
@@ -186,7 +190,11 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
-	if (writer->npending == writer->batch_blocks)
+	if (writer->npending < writer->batch_blocks)
+		return;
+	if (writer->log_page != NULL)
+		la_page_writer_flush(sink);
+	else
 		write_step(writer);
 }
 

@@ -1,0 +1,1 @@
+"""Inserts in batches, held against those of stock PostgreSQL."""

@@ -5,15 +5,31 @@
  *
  * A function that is called for one row can see, in PostgreSQL, the rows before
  * it, when it is volatile: it takes a new snapshot.  Rows that wait in a batch
- * cannot be seen, so such inserts are left to core.
+ * cannot be seen, so such inserts are left to core.  What makes a row is judged
+ * before the query is planned; the defaults of columns are part of it by then.
+ * What the table adds to a row is judged when there is a batch to collect.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "optimizer/optimizer.h"
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/tupdesc.h"
+#include "catalog/pg_trigger.h"
+#include "nodes/pg_list.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/reltrigger.h"
 
 #include "bulk_insert/la_insert_judge.h"
+#include "bulk_insert/la_insert_volatile.h"
+
+static bool has_volatile_constraint(Relation table);
+static bool has_volatile_column(Relation table);
+static bool has_volatile_index(Relation table);
+static bool has_volatile_condition(Relation table);
 
 /*
  * Why an insert must be left to core, as far as its query tells.
@@ -27,7 +43,108 @@ la_insert_judge(Query *query)
 		return LA_REASON_ON_CONFLICT;
 	if (query->hasModifyingCTE)
 		return LA_REASON_MODIFYING_WITH;
-	if (contain_volatile_functions_not_nextval((Node *) query))
+	if (la_insert_calls_volatile((Node *) query, false))
 		return LA_REASON_VOLATILE;
 	return LA_REASON_NONE;
+}
+
+/*
+ * Can anything that core evaluates for a row of this table see the rows before?
+ * That can be what is evaluated while the row waits (constraints, generated columns),
+ * and what is evaluated when the rows behind it are in the table, too: indexes, and
+ * the conditions of AFTER triggers.  Reading it all takes longer than inserting a few
+ * rows, so this is asked when there is a batch to collect.
+ */
+bool
+la_insert_has_volatile_check(Relation table)
+{
+	return has_volatile_constraint(table) || has_volatile_column(table) ||
+		has_volatile_index(table) || has_volatile_condition(table);
+}
+
+/*
+ * CHECK constraints, and the bounds of a partition.  The expressions of a partition
+ * key must be immutable, as those of generated columns and indexes; but core takes a
+ * cast to a domain for that, whatever the domain's CHECK calls.
+ */
+static bool
+has_volatile_constraint(Relation table)
+{
+	const TupleConstr *constraints = table->rd_att->constr;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
+	{
+		if (constraints->check[i].ccenforced &&
+			la_insert_calls_volatile(stringToNode(constraints->check[i].ccbin), false))
+			return true;
+	}
+	return table->rd_rel->relispartition &&
+		la_insert_calls_volatile((Node *) RelationGetPartitionQual(table), false);
+}
+
+/*
+ * Generated columns.  What a constraint evaluates of virtual ones is no different.
+ */
+static bool
+has_volatile_column(Relation table)
+{
+	TupleDesc	descriptor = RelationGetDescr(table);
+	const TupleConstr *constraints = descriptor->constr;
+
+	if (constraints == NULL ||
+		!(constraints->has_generated_stored || constraints->has_generated_virtual))
+		return false;
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (TupleDescAttr(descriptor, i)->attgenerated != '\0' &&
+			la_insert_calls_volatile(TupleDescGetDefault(descriptor, i + 1), false))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Expressions and predicates of indexes.  The insert has them open, so they are
+ * locked.
+ */
+static bool
+has_volatile_index(Relation table)
+{
+	List	   *indexes = RelationGetIndexList(table);
+	bool		found = false;
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(lc), NoLock);
+
+		found = la_insert_calls_volatile((Node *) RelationGetIndexExpressions(index), true) ||
+			la_insert_calls_volatile((Node *) RelationGetIndexPredicate(index), true);
+		index_close(index, NoLock);
+		if (found)
+			break;
+	}
+	list_free(indexes);
+	return found;
+}
+
+/*
+ * WHEN conditions of triggers, which are evaluated when a row is in the table.  The
+ * triggers themselves come at the end.
+ */
+static bool
+has_volatile_condition(Relation table)
+{
+	const TriggerDesc *triggers = table->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype) &&
+			la_insert_calls_volatile(stringToNode(trigger->tgqual), true))
+			return true;
+	}
+	return false;
 }

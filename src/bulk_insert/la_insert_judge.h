@@ -9,9 +9,11 @@
 #define LA_INSERT_JUDGE_H
 
 #include "nodes/parsenodes.h"
+#include "utils/relcache.h"
 
 #include "la_reason.h"
 
 extern LaReason la_insert_judge(Query *query);
+extern bool la_insert_has_volatile_check(Relation table);
 
 #endif							/* LA_INSERT_JUDGE_H */

@@ -24,6 +24,7 @@
 
 #include "attach/la_attach.h"
 #include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_loop.h"
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"

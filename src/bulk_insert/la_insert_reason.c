@@ -18,7 +18,6 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "utils/rel.h"
 
 #include "bulk_insert/la_insert_judge.h"
@@ -163,26 +162,4 @@ fits(const List *rows, Relation table)
 			return false;
 	}
 	return column == descriptor->natts;
-}
-
-/*
- * Can a CHECK constraint see the rows before?  Generated columns and indexes have
- * immutable expressions.  Reading the constraints takes longer than inserting a few
- * rows, so this is asked when there is a batch to collect.
- */
-bool
-la_insert_has_volatile_check(Relation table)
-{
-	const TupleConstr *constraints = table->rd_att->constr;
-
-	if (constraints == NULL)
-		return false;
-	for (int i = 0; i < constraints->num_check; i++)
-	{
-		Node	   *check = stringToNode(constraints->check[i].ccbin);
-
-		if (contain_volatile_functions(check))
-			return true;
-	}
-	return false;
 }

@@ -14,6 +14,5 @@ extern LaReason la_insert_judge_query(Query *query);
 extern void la_insert_mark_plan(PlannedStmt *plan, LaReason judgement);
 extern bool la_insert_concerns(const PlanState *planstate);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
-extern bool la_insert_has_volatile_check(Relation table);
 
 #endif							/* LA_INSERT_REASON_H */

@@ -1,0 +1,318 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_volatile.c
+ *	  whether evaluating something can call a function that sees new rows
+ *
+ * contain_volatile_functions() of the planner finds the functions that a query names.
+ * Others are called without being named: by domains, by functions that get the type of
+ * a value to know what to call, by aggregates, by arguments that are left out.  To find
+ * all of them, every type that comes up in the query is looked at: a value that is made
+ * or looked into by some function has its type in the arguments or the result.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "bulk_insert/la_insert_function.h"
+#include "bulk_insert/la_insert_type.h"
+#include "bulk_insert/la_insert_volatile.h"
+
+/*
+ * What a search knows.
+ */
+typedef struct Search
+{
+	LaInsertTypes types;		/* that have come up */
+	bool		late;			/* see la_insert_calls_volatile() */
+	Oid			harmless;		/* the function that was looked at last */
+} Search;
+
+static bool walker(Node *node, void *context);
+static bool search_node(Node *node, Search *search);
+static bool search_value(Node *node, Search *search);
+static bool search_sort(const SortGroupClause *sort);
+static bool search_window(const WindowClause *window);
+static bool search_types(List *list, Search *search);
+static bool search_function(Oid function, List *arguments,
+							Search *search);
+static bool search_made_function(Oid function, int arguments,
+								 Search *search);
+static bool search_signature(HeapTuple tuple, int arguments,
+							 Search *search);
+static bool search_defaults(HeapTuple tuple, Search *search);
+static bool search_aggregate(Oid aggregate, Search *search);
+static bool sees_rows(Oid function, void *context);
+
+/*
+ * Can evaluating this call a volatile function that could look at tables?  Of a query,
+ * an expression, or a list of expressions.  One that is evaluated late, when later rows
+ * have been made, must not call any volatile function: what currval() or random() give
+ * depends on that.
+ */
+bool
+la_insert_calls_volatile(Node *expression, bool late)
+{
+	Search		search = {.late = late};
+	LaInsertTypes *types = &search.types;
+	bool		found = walker(expression, &search);
+
+	while (!found && types->checks != NIL)
+	{
+		Node	   *check = llast(types->checks);
+
+		types->checks = list_delete_last(types->checks);
+		found = walker(check, &search);
+	}
+	list_free(types->checks);
+	list_free(types->seen);
+	return found;
+}
+
+/*
+ * query_tree_walker and expression_tree_walker callback.  Constants come first: a list of
+ * VALUES has thousands.
+ */
+static bool
+walker(Node *node, void *context)
+{
+	LaInsertTypes *types = &((Search *) context)->types;
+
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Const:
+			return la_insert_search_type(types, ((Const *) node)->consttype);
+		case T_Var:
+			return la_insert_search_type(types, ((Var *) node)->vartype);
+		case T_Param:
+			return la_insert_search_type(types, ((Param *) node)->paramtype);
+		case T_Query:
+			return query_tree_walker((Query *) node, walker, context,
+									 QTW_EXAMINE_SORTGROUP);
+		default:
+			return check_functions_in_node(node, sees_rows, context) ||
+				search_node(node, context) ||
+				expression_tree_walker(node, walker, context);
+	}
+}
+
+/*
+ * What a node calls besides the functions that check_functions_in_node() finds, and
+ * the nodes below it.
+ */
+static bool
+search_node(Node *node, Search *search)
+{
+	switch (nodeTag(node))
+	{
+		case T_SortGroupClause:
+			return search_sort((SortGroupClause *) node);
+		case T_WindowClause:
+			return search_window((WindowClause *) node);
+		case T_SetOperationStmt:
+			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
+		case T_RangeTblFunction:
+			return search_types(((RangeTblFunction *) node)->funccoltypes, search);
+		case T_TableFunc:
+			return search_types(((TableFunc *) node)->coltypes, search);
+		default:
+			return search_value(node, search);
+	}
+}
+
+/*
+ * Of nodes that give a value, those whose type need not be the type of a node below or
+ * part of it.
+ */
+static bool
+search_value(Node *node, Search *search)
+{
+	switch (nodeTag(node))
+	{
+		case T_FuncExpr:
+			if (search_function(((FuncExpr *) node)->funcid,
+								((FuncExpr *) node)->args, search))
+				return true;
+			break;
+		case T_WindowFunc:
+			if (search_function(((WindowFunc *) node)->winfnoid,
+								((WindowFunc *) node)->args, search) ||
+				search_aggregate(((WindowFunc *) node)->winfnoid, search))
+				return true;
+			break;
+		case T_Aggref:
+			if (search_aggregate(((Aggref *) node)->aggfnoid, search))
+				return true;
+			break;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_RelabelType:
+		case T_CoerceViaIO:
+		case T_ArrayCoerceExpr:
+		case T_ConvertRowtypeExpr:
+		case T_RowExpr:
+		case T_ArrayExpr:
+		case T_CoerceToDomain:
+		case T_JsonExpr:
+		case T_JsonConstructorExpr:
+			break;
+		default:
+			return false;
+	}
+	return la_insert_search_type(&search->types, exprType(node));
+}
+
+/*
+ * Operators of ORDER BY, GROUP BY, DISTINCT and the like.
+ */
+static bool
+search_sort(const SortGroupClause *sort)
+{
+	return (OidIsValid(sort->eqop) &&
+			la_insert_sees_rows(get_opcode(sort->eqop))) ||
+		(OidIsValid(sort->sortop) &&
+		 la_insert_sees_rows(get_opcode(sort->sortop)));
+}
+
+static bool
+search_window(const WindowClause *window)
+{
+	return la_insert_sees_rows(window->startInRangeFunc) ||
+		la_insert_sees_rows(window->endInRangeFunc);
+}
+
+static bool
+search_types(List *list, Search *search)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		if (la_insert_search_type(&search->types, lfirst_oid(lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What a call of a function brings with it.
+ */
+static bool
+search_function(Oid function, List *arguments, Search *search)
+{
+	if (function < FirstUnpinnedObjectId)
+		return la_insert_calls_by_name(function);
+	return search_made_function(function, list_length(arguments), search);
+}
+
+static bool
+search_made_function(Oid function, int arguments, Search *search)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	found = search_signature(tuple, arguments, search);
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * The types of the columns of a row that has no type of its own, and arguments that
+ * are left out.
+ */
+static bool
+search_signature(HeapTuple tuple, int arguments, Search *search)
+{
+	const FormData_pg_proc *function = (Form_pg_proc) GETSTRUCT(tuple);
+	Oid		   *columns;
+	char	  **names;
+	char	   *modes;
+	int			count = 0;
+
+	if (arguments < function->pronargs && search_defaults(tuple, search))
+		return true;
+	if (function->prorettype == RECORDOID)
+		count = get_func_arg_info(tuple, &columns, &names, &modes);
+	for (int i = 0; i < count; i++)
+	{
+		if (la_insert_search_type(&search->types, columns[i]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The defaults of arguments, which the planner puts into a call that leaves them out.
+ */
+static bool
+search_defaults(HeapTuple tuple, Search *search)
+{
+	bool		isnull;
+	Datum		defaults = SysCacheGetAttr(PROCOID, tuple,
+										   Anum_pg_proc_proargdefaults, &isnull);
+
+	return isnull ||
+		walker(stringToNode(TextDatumGetCString(defaults)), search);
+}
+
+/*
+ * The functions that an aggregate is made of.  It is immutable itself, whatever they
+ * are.
+ */
+static bool
+search_aggregate(Oid aggregate, Search *search)
+{
+	HeapTuple	tuple;
+	FormData_pg_aggregate form;
+
+	if (aggregate < FirstUnpinnedObjectId)
+		return false;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	if (!HeapTupleIsValid(tuple))
+		return false;			/* a window function */
+	form = *(Form_pg_aggregate) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	return la_insert_sees_rows(form.aggtransfn) ||
+		la_insert_sees_rows(form.aggfinalfn) ||
+		la_insert_sees_rows(form.aggcombinefn) ||
+		la_insert_sees_rows(form.aggserialfn) ||
+		la_insert_sees_rows(form.aggdeserialfn) ||
+		la_insert_sees_rows(form.aggmtransfn) ||
+		la_insert_sees_rows(form.aggminvtransfn) ||
+		la_insert_sees_rows(form.aggmfinalfn) ||
+		la_insert_search_type(&search->types, form.aggtranstype) ||
+		la_insert_search_type(&search->types, form.aggmtranstype);
+}
+
+/*
+ * check_functions_in_node callback.  A list of VALUES calls the same function again and
+ * again.
+ */
+static bool
+sees_rows(Oid function, void *context)
+{
+	Search	   *search = context;
+
+	if (function == search->harmless)
+		return false;
+	if (search->late ? la_insert_is_volatile(function) :
+		la_insert_sees_rows(function))
+		return true;
+	search->harmless = function;
+	return false;
+}

@@ -1,0 +1,15 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_volatile.h
+ *	  whether evaluating something can call a function that sees new rows
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_VOLATILE_H
+#define LA_INSERT_VOLATILE_H
+
+#include "nodes/nodes.h"
+
+extern bool la_insert_calls_volatile(Node *expression, bool late);
+
+#endif							/* LA_INSERT_VOLATILE_H */

@@ -1,0 +1,168 @@
+"""What was found out about an insert stays with its plan, and goes when the plan does."""
+
+import pytest
+from extension.probes import Connection, scalar
+
+from bulk_insert.arms import ONE_PAGE, STOCK, Counters, choose
+from bulk_insert.judging import (
+    ELIGIBLE,
+    ROWS,
+    SERIES,
+    VOLATILE,
+    assert_counted,
+    fresh,
+    judgement,
+    outcome,
+)
+
+_PREPARED = "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE p AS"
+_INSERT = "INSERT INTO w SELECT g, {} FROM generate_series(1::bigint, 50) g"
+_CALM = """
+    CREATE FUNCTION calm(bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS
+        'BEGIN RETURN f(); END';
+    CREATE FUNCTION calm(bigint, bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS
+        'BEGIN RETURN f(); END';
+    CREATE FUNCTION simple(bigint) RETURNS bigint STABLE LANGUAGE sql AS 'SELECT $1 + 1';
+    CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = calm);
+    CREATE FUNCTION given(a bigint, s bigint DEFAULT calm(0)) RETURNS bigint STABLE
+        LANGUAGE plpgsql AS 'BEGIN RETURN s; END';
+"""
+
+# A statement that inserts, with {} for what each row has; and what prepares that.
+_WAYS = {
+    "SQL function": (
+        "CREATE FUNCTION fill() RETURNS void VOLATILE LANGUAGE sql AS "
+        f"'INSERT INTO w SELECT g, {{}} FROM {SERIES}'",
+        "SELECT fill()",
+    ),
+    "SQL function with a body": (
+        "CREATE FUNCTION fill(n bigint) RETURNS void VOLATILE LANGUAGE sql BEGIN ATOMIC "
+        "INSERT INTO w SELECT g, {} FROM generate_series(1, n) g; END",
+        f"SELECT fill({ROWS})",
+    ),
+    "PL/pgSQL": (
+        "CREATE FUNCTION fill(n bigint) RETURNS void LANGUAGE plpgsql AS "
+        "'BEGIN INSERT INTO w SELECT g, {} FROM generate_series(1, n) g; END'",
+        f"SELECT fill({ROWS})",
+    ),
+    "DO": ("", f"DO $$ BEGIN INSERT INTO w SELECT g, {{}} FROM {SERIES}; END $$"),
+    "rule beside it": (
+        "CREATE TABLE x (k bigint); CREATE RULE r AS ON INSERT TO x DO ALSO "
+        "INSERT INTO w SELECT g, {} FROM generate_series(NEW.k, NEW.k + 49) g",
+        "INSERT INTO x VALUES (1)",
+    ),
+    "rule instead of it": (
+        "CREATE TABLE x (g bigint); CREATE RULE r AS ON INSERT TO x DO INSTEAD "
+        "INSERT INTO w SELECT s.g, s.f FROM (SELECT NEW.g, {} AS f FROM (SELECT NEW.g) g) s",
+        f"INSERT INTO x SELECT * FROM {SERIES}",
+    ),
+    "view of the table": (
+        "CREATE VIEW x AS TABLE w",
+        f"INSERT INTO x SELECT g, {{}} FROM {SERIES}",
+    ),
+    "prepared": (f"{_PREPARED} INSERT INTO w SELECT g, {{}} FROM {SERIES}", "EXECUTE p"),
+    "prepared with parameters": (
+        f"{_PREPARED} INSERT INTO w SELECT g, {{}} FROM generate_series($1::bigint, $2) g",
+        f"EXECUTE p(1, {ROWS})",
+    ),
+}
+
+
+def _of_each_row(way: tuple[str, str], value: str) -> tuple[str, str]:
+    setup, sql = way
+    return setup.replace("{}", value), sql.replace("{}", value)
+
+
+@pytest.mark.parametrize("way", _WAYS.values(), ids=_WAYS)
+def test_each_row_sees_those_before(connection: Connection, way: tuple[str, str]) -> None:
+    assert_counted(connection, *_of_each_row(way, "f()"))
+
+
+@pytest.mark.parametrize("way", _WAYS.values(), ids=_WAYS)
+def test_others_are_collected(connection: Connection, way: tuple[str, str]) -> None:
+    setup, sql = _of_each_row(way, "2")
+    before = Counters.of(connection)
+    ours = outcome(connection, setup, sql, ONE_PAGE)
+    assert Counters.of(connection).rows == before.rows + ROWS
+    assert ours == outcome(connection, setup, sql, STOCK)
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        ("calm(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
+        ("(SELECT calm(g))", "ALTER FUNCTION calm(bigint) VOLATILE"),
+        ("simple(g)", "ALTER FUNCTION simple(bigint) VOLATILE"),
+        ("g ### g", "ALTER FUNCTION calm(bigint, bigint) VOLATILE"),
+        ("given(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
+        ("g::plain", "ALTER DOMAIN plain ADD CHECK (passes(VALUE))"),
+    ],
+)
+def test_a_change_is_noticed_by_prepared_plans(
+    connection: Connection, value: str, change: str
+) -> None:
+    setup = f"CREATE DOMAIN plain AS bigint; {_CALM}; {_PREPARED} {_INSERT.format(value)}"
+    with fresh(connection, setup):
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+        connection.execute(change)
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+
+
+def test_the_switch_counts_when_a_plan_is_made(connection: Connection) -> None:
+    with fresh(connection, ""):
+        choose(connection, STOCK)
+        connection.execute(f"{_PREPARED} {_INSERT.format(0)}")
+        connection.execute("EXECUTE p")
+        choose(connection, ONE_PAGE)
+        before = Counters.of(connection)
+        assert judgement(connection, "EXECUTE p") == {}
+        connection.execute("EXECUTE p")
+        assert Counters.of(connection) == before
+        connection.execute("DISCARD PLANS")
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+        connection.execute("EXECUTE p")
+        assert Counters.of(connection).rows == before.rows + ROWS
+        assert scalar(connection, "SELECT count(*) FROM w") == 3 * ROWS
+
+
+def test_the_switch_counts_when_a_plan_is_executed(connection: Connection) -> None:
+    with fresh(connection, ""):
+        connection.execute(f"{_PREPARED} {_INSERT.format(0)}")
+        connection.execute("EXECUTE p")
+        before = Counters.of(connection)
+        choose(connection, STOCK)
+        assert judgement(connection, "EXECUTE p") == {"Status": "stock", "Reason": "disabled"}
+        connection.execute("EXECUTE p")
+        assert Counters.of(connection).rows == before.rows
+        assert scalar(connection, "SELECT count(*) FROM w") == 2 * ROWS
+
+
+@pytest.mark.parametrize(
+    "options", ["VERBOSE", "VERBOSE, FORMAT JSON", "ANALYZE, BUFFERS OFF, TIMING OFF"]
+)
+def test_explain_shows_nothing_unasked(connection: Connection, options: str) -> None:
+    sql = f"EXPLAIN ({options}, SUMMARY OFF) {_INSERT.format('f()')}"
+    with fresh(connection, ""):
+        shown = {}
+        for arm in (STOCK, ONE_PAGE):
+            choose(connection, arm)
+            shown[arm.name] = connection.execute(sql).fetchall()
+            connection.execute("TRUNCATE w")
+    assert shown[STOCK.name] == shown[ONE_PAGE.name]
+
+
+def test_marks_can_be_copied_written_and_read(connection: Connection) -> None:
+    names = connection.execute(
+        "SELECT name FROM pg_settings WHERE name IN "
+        "('debug_copy_parse_plan_trees', 'debug_write_read_parse_plan_trees')"
+    ).fetchall()
+    if len(names) < 2:
+        pytest.skip("this server has no debug_write_read_parse_plan_trees")
+    for (name,) in names:
+        connection.execute(f"SET {name} = on")
+    with fresh(connection, ""):
+        for value, expected in (("0", ELIGIBLE), ("f()", VOLATILE)):
+            assert judgement(connection, _INSERT.format(value)) == expected
+    before = Counters.of(connection)
+    outcome(connection, "", _INSERT.format("0"), ONE_PAGE)
+    assert Counters.of(connection).rows == before.rows + ROWS

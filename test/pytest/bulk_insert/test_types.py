@@ -1,0 +1,149 @@
+"""Values of types for which core calls volatile functions that the insert does not name."""
+
+import pytest
+from extension.probes import Connection, scalar
+
+from bulk_insert.arms import ONE_PAGE, STOCK
+from bulk_insert.judging import (
+    ELIGIBLE,
+    SERIES,
+    VOLATILE,
+    assert_counted,
+    fresh,
+    judgement,
+    outcome,
+)
+
+_INSERT = "INSERT INTO w SELECT"
+_FROM = f"FROM {SERIES}"
+_JSON = "jsonb_build_object('a', g)"
+_COMPARED = """
+    CREATE TYPE one AS (a bigint);
+    CREATE FUNCTION two(one, one) RETURNS boolean IMMUTABLE LANGUAGE sql AS
+        'SELECT ($1).a < ($2).a';
+    CREATE FUNCTION compared(one, one) RETURNS int VOLATILE LANGUAGE plpgsql AS
+        'BEGIN PERFORM passes($1); RETURN sign(($1).a - ($2).a); END';
+    CREATE OPERATOR <<< (LEFTARG = one, RIGHTARG = one, FUNCTION = two);
+    CREATE OPERATOR CLASS ones DEFAULT FOR TYPE one USING btree AS
+        OPERATOR 1 <<<, FUNCTION 1 compared(one, one);
+"""
+
+# What makes a value of d, whose CHECK notes how many rows it sees.
+_CASES = {
+    "domain": ("", f"{_INSERT} g::d {_FROM}"),
+    "column": ("ALTER TABLE w ALTER k TYPE d", f"{_INSERT} g {_FROM}"),
+    "domain over domain": ("CREATE DOMAIN dd AS d CHECK (VALUE > 0)", f"{_INSERT} g::dd {_FROM}"),
+    "default of a function in a CHECK": (
+        "CREATE FUNCTION fine(bigint, s boolean DEFAULT passes(1)) RETURNS boolean STABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'; CREATE DOMAIN dd AS bigint CHECK (fine(VALUE))",
+        f"{_INSERT} g::dd {_FROM}",
+    ),
+    "text": ("", f"{_INSERT} g::text::d {_FROM}"),
+    "array from text": ("", f"{_INSERT} g, cardinality(('{{' || g || '}}')::d[]) {_FROM}"),
+    "array": ("", f"{_INSERT} g, cardinality(ARRAY[g]::d[]) {_FROM}"),
+    "domain over array": (
+        "CREATE DOMAIN da AS bigint[] CHECK (passes(VALUE))",
+        f"{_INSERT} g, cardinality(('{{' || g || '}}')::da) {_FROM}",
+    ),
+    "row": ("", f"{_INSERT} (ROW(g, '')::pair).a {_FROM}"),
+    "row from text": ("", f"{_INSERT} (('(' || g || ',)')::pair).a {_FROM}"),
+    "row in array in row": (
+        "CREATE TYPE outermost AS (a pair[])",
+        f'{_INSERT} g, length(format(\'("{{""(%s,)""}}")\', g)::outermost::text) {_FROM}',
+    ),
+    "range": (
+        "CREATE TYPE dr AS RANGE (SUBTYPE = d)",
+        f"{_INSERT} g {_FROM} WHERE NOT isempty(('[' || g || ',]')::dr)",
+    ),
+    "multirange": (
+        "CREATE TYPE dr AS RANGE (SUBTYPE = d, MULTIRANGE_TYPE_NAME = dm)",
+        f"{_INSERT} g {_FROM} WHERE NOT isempty(('{{[' || g || ',]}}')::dm)",
+    ),
+    "populated record": ("", f"{_INSERT} (jsonb_populate_record(NULL::pair, {_JSON})).a {_FROM}"),
+    "populated table": (
+        "",
+        f"{_INSERT} p.a {_FROM}, "
+        f"jsonb_populate_recordset(NULL::pair, jsonb_build_array({_JSON})) p",
+    ),
+    "list of columns": ("", f"{_INSERT} r.a {_FROM}, jsonb_to_record({_JSON}) AS r (a d)"),
+    "JSON_VALUE": ("", f"{_INSERT} JSON_VALUE({_JSON}, '$.a' RETURNING d) {_FROM}"),
+    "JSON_TABLE": (
+        "",
+        f"{_INSERT} t.a {_FROM}, JSON_TABLE({_JSON}, '$' COLUMNS (a d PATH '$.a')) t",
+    ),
+    "input that is only tried": (
+        "",
+        f"{_INSERT} g {_FROM} WHERE pg_input_is_valid(g::text, 'd')",
+    ),
+    "input function": (
+        "",
+        f"{_INSERT} g {_FROM} "
+        "WHERE record_in(('(' || g || ',)')::cstring, 'pair'::regtype, -1)::text IS NOT NULL",
+    ),
+    "cast to JSON": (
+        "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION json_of(word) RETURNS json "
+        "LANGUAGE plpgsql AS 'BEGIN PERFORM passes($1); RETURN to_json(''yes''::text); END'; "
+        "CREATE CAST (word AS json) WITH FUNCTION json_of(word)",
+        f"{_INSERT} g, length(to_jsonb((enum_range(NULL::word))[g - g + 1])::text) {_FROM}",
+    ),
+    "comparison of arrays": (
+        _COMPARED,
+        f"{_INSERT} g {_FROM} WHERE ARRAY[ROW(g)::one] < ARRAY[ROW(g + 1)::one]",
+    ),
+    "greatest": (_COMPARED, f"{_INSERT} (greatest(ROW(g)::one, ROW(g)::one)).a {_FROM}"),
+    "column of a function": (
+        "CREATE FUNCTION made(bigint, OUT a d, OUT b int) STABLE LANGUAGE plpgsql AS "
+        "'BEGIN a := $1; END'",
+        f"{_INSERT} m.a {_FROM}, made(g) m",
+    ),
+}
+
+_HARMLESS = {
+    "domain": (
+        "CREATE DOMAIN s AS bigint NOT NULL CHECK (VALUE > 0); CREATE DOMAIN t AS s",
+        f"{_INSERT} g::t, cardinality(('{{' || g || '}}')::s[]) {_FROM}",
+    ),
+    "domain that names itself": (
+        "CREATE DOMAIN s AS bigint; "
+        "ALTER DOMAIN s ADD CHECK (VALUE > 0 OR ('{' || VALUE || '}')::s[] IS NULL)",
+        f"{_INSERT} g::s {_FROM}",
+    ),
+    "column that was dropped": (
+        "ALTER TYPE pair DROP ATTRIBUTE a",
+        f"{_INSERT} g, length(jsonb_populate_record(NULL::pair, {_JSON})::text) {_FROM}",
+    ),
+    "constraint that was dropped": (
+        "ALTER DOMAIN d DROP CONSTRAINT d_check",
+        f"{_INSERT} g::d {_FROM}",
+    ),
+    "enum and range": (
+        "CREATE TYPE word AS ENUM ('yes'); CREATE TYPE wr AS RANGE (SUBTYPE = word)",
+        f"{_INSERT} g, length(to_json(wr('yes', 'yes'))::text) {_FROM}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
+def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
+    assert_counted(connection, setup, sql)
+
+
+@pytest.mark.parametrize(("setup", "sql"), _HARMLESS.values(), ids=_HARMLESS)
+def test_other_types_stop_nothing(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+def test_xmltable(connection: Connection) -> None:
+    if not scalar(connection, "SELECT count(*) FROM pg_config WHERE setting LIKE '%libxml%'"):
+        pytest.skip("this server was built without libxml")
+    sql = (
+        f"{_INSERT} t.a {_FROM}, XMLTABLE('/r' PASSING format('<r><a>%s</a></r>', g)::xml "
+        "COLUMNS a d PATH 'a') t"
+    )
+    with fresh(connection, ""):
+        assert judgement(connection, sql) == VOLATILE
+    assert_counted(connection, "", sql)

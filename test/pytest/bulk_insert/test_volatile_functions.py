@@ -1,0 +1,181 @@
+"""Inserts that call a volatile function, wherever the query has it, are left to core."""
+
+import pytest
+from extension.probes import Connection
+
+from bulk_insert.arms import ONE_PAGE, STOCK
+from bulk_insert.judging import (
+    ELIGIBLE,
+    ROWS,
+    SERIES,
+    VOLATILE,
+    assert_counted,
+    fresh,
+    judgement,
+    outcome,
+)
+
+_INSERT = "INSERT INTO w SELECT"
+_RULED_ROLE = (
+    f"CREATE TABLE source AS SELECT * FROM {SERIES}; CREATE ROLE reader; "
+    "GRANT ALL ON w, notes, source TO reader; ALTER TABLE source ENABLE ROW LEVEL SECURITY; "
+    "CREATE POLICY p ON source USING ({}); SET LOCAL ROLE reader"
+)
+_AGGREGATE = (
+    "CREATE FUNCTION add(bigint, bigint) RETURNS bigint {} LANGUAGE plpgsql AS "
+    "'BEGIN RETURN f(); END'; "
+    "CREATE FUNCTION keep(bigint) RETURNS bigint {} LANGUAGE plpgsql AS 'BEGIN RETURN f(); END'; "
+    "CREATE FUNCTION first(bigint, bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1'; "
+)
+
+_CASES = {
+    "target list": ("", f"{_INSERT} g, f() FROM {SERIES}"),
+    "default": (
+        "ALTER TABLE w ALTER seen SET DEFAULT f()",
+        f"INSERT INTO w SELECT g FROM {SERIES}",
+    ),
+    "values": ("", f"INSERT INTO w VALUES {', '.join(f'({k}, f())' for k in range(ROWS))}"),
+    "default in values": (
+        "ALTER TABLE w ALTER seen SET DEFAULT f()",
+        f"INSERT INTO w VALUES {', '.join(f'({k}, DEFAULT)' for k in range(ROWS))}",
+    ),
+    "sub-select": ("", f"{_INSERT} g, (SELECT f() WHERE g > 0) FROM {SERIES}"),
+    "where": ("", f"{_INSERT} g FROM {SERIES} WHERE passes(g)"),
+    "join": ("", f"{_INSERT} g FROM {SERIES} JOIN generate_series(1, 1) x ON passes(g + x)"),
+    "having": ("", f"{_INSERT} g FROM {SERIES} GROUP BY g HAVING passes(g)"),
+    "exists": ("", f"{_INSERT} g FROM {SERIES} WHERE EXISTS (SELECT 1 WHERE passes(g))"),
+    "union": ("", f"{_INSERT} 0, 0 WHERE false UNION ALL SELECT g, f() FROM {SERIES}"),
+    "view": (
+        f"CREATE VIEW v AS SELECT g, f() AS seen FROM {SERIES}",
+        f"{_INSERT} * FROM v",
+    ),
+    "security barrier": (
+        f"CREATE VIEW v WITH (security_barrier) AS SELECT g FROM {SERIES} WHERE passes(g)",
+        f"{_INSERT} * FROM v WHERE g > 0",
+    ),
+    "row security": (_RULED_ROLE.format("passes(g)"), f"{_INSERT} g FROM source"),
+    "with": ("", f"WITH c AS (SELECT g, f() FROM {SERIES}) INSERT INTO w SELECT * FROM c"),
+    "with below": ("", f"{_INSERT} * FROM (WITH c AS (SELECT g, f() FROM {SERIES}) TABLE c) s"),
+    "lateral function": ("", f"{_INSERT} g, s FROM {SERIES}, LATERAL seen_by(g) s"),
+    "set-returning": ("", f"{_INSERT} generate_series(1, {ROWS}), f()"),
+    "operator": (
+        "CREATE FUNCTION two(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS "
+        "'BEGIN RETURN f(); END'; "
+        "CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = two)",
+        f"{_INSERT} g, g ### g FROM {SERIES}",
+    ),
+    "operator of any": (
+        "CREATE FUNCTION two(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS "
+        "'BEGIN RETURN passes($1); END'; "
+        "CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = two)",
+        f"{_INSERT} g FROM {SERIES} WHERE g ### ANY (ARRAY[g])",
+    ),
+    "transition function": (
+        _AGGREGATE.format("VOLATILE", "STABLE")
+        + "CREATE AGGREGATE agg (bigint) (SFUNC = add, STYPE = bigint, INITCOND = '0')",
+        f"{_INSERT} g, (SELECT agg(x) FROM (VALUES (g)) v (x)) FROM {SERIES}",
+    ),
+    "final function": (
+        _AGGREGATE.format("STABLE", "VOLATILE")
+        + "CREATE AGGREGATE agg (bigint) (SFUNC = first, STYPE = bigint, INITCOND = '0', "
+        "FINALFUNC = keep)",
+        f"{_INSERT} g, (SELECT agg(x) FROM (VALUES (g)) v (x)) FROM {SERIES}",
+    ),
+    "window": ("", f"{_INSERT} g, max(seen_by(g)) OVER (ORDER BY g) FROM {SERIES}"),
+    "window aggregate": (
+        _AGGREGATE.format("VOLATILE", "STABLE")
+        + "CREATE AGGREGATE agg (bigint) (SFUNC = add, STYPE = bigint, INITCOND = '0')",
+        f"{_INSERT} g, agg(g) OVER (ORDER BY g) FROM {SERIES}",
+    ),
+    "cast": (
+        "CREATE TYPE one AS (a bigint); "
+        "CREATE FUNCTION of_one(one) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN f(); END'; "
+        "CREATE CAST (one AS bigint) WITH FUNCTION of_one(one)",
+        f"{_INSERT} g, ROW(g)::one::bigint FROM {SERIES}",
+    ),
+    "default of an argument": (
+        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint STABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        f"{_INSERT} g, given(a => g) FROM {SERIES}",
+    ),
+}
+
+_HARMLESS = {
+    "constants": ("", f"INSERT INTO w VALUES {', '.join(f'({k}, 0)' for k in range(ROWS))}"),
+    "sequence": (
+        "CREATE SEQUENCE s; SELECT nextval('s'); ALTER TABLE w ALTER k SET DEFAULT nextval('s')",
+        f"INSERT INTO w (seen) SELECT currval('s') + g FROM {SERIES}",
+    ),
+    "identity": (
+        "ALTER TABLE w ADD i int GENERATED ALWAYS AS IDENTITY",
+        f"{_INSERT} g FROM {SERIES}",
+    ),
+    "random numbers": (
+        "SELECT setseed(0.5)",
+        f"{_INSERT} g, random(1, 1000) + 1000 * random() + random_normal() FROM {SERIES}",
+    ),
+    "built-in aggregates": (
+        "",
+        f"{_INSERT} g, sum(g) OVER (ORDER BY g) + (SELECT count(*) FROM w) FROM {SERIES}",
+    ),
+    "stable function": (
+        "ALTER FUNCTION f() STABLE",
+        f"{_INSERT} g, f() FROM {SERIES}",
+    ),
+    "given argument": (
+        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint STABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        f"{_INSERT} g, given(g, 1) FROM {SERIES}",
+    ),
+    "aggregate": (
+        "CREATE AGGREGATE agg (bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '0')",
+        f"{_INSERT} g, agg(g) OVER (ORDER BY g) FROM {SERIES}",
+    ),
+    "own rows": ("INSERT INTO w VALUES (0, 0)", f"{_INSERT} g, w.k FROM {SERIES}, w"),
+    "row security": (_RULED_ROLE.format("g > 0"), f"{_INSERT} g FROM source"),
+}
+
+_NEVER_THE_SAME = (
+    "clock_timestamp()",
+    "timeofday()",
+    "gen_random_uuid()",
+    "uuidv4()",
+    "uuidv7()",
+    "uuidv7('1 hour')",
+    "pg_sleep(0)",
+    "pg_sleep_for('0')",
+    "pg_notify('channel', 'row')",
+    "array_shuffle(ARRAY[1, 2])",
+    "current_query()",
+)
+
+
+@pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
+def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
+    assert_counted(connection, setup, sql)
+
+
+@pytest.mark.parametrize(("setup", "sql"), _HARMLESS.values(), ids=_HARMLESS)
+def test_others_are_collected(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+@pytest.mark.parametrize("call", _NEVER_THE_SAME)
+def test_functions_that_look_at_no_table_stop_nothing(connection: Connection, call: str) -> None:
+    sql = f"INSERT INTO w SELECT g, length(({call})::text) FROM {SERIES}"
+    with fresh(connection, ""):
+        assert judgement(connection, sql) == ELIGIBLE
+    assert len(outcome(connection, "", sql, ONE_PAGE).rows) == ROWS
+
+
+@pytest.mark.parametrize(
+    "call", ["pg_relation_size('w')", "txid_status(g)", "set_config('a.b', '', true)"]
+)
+def test_other_volatile_functions_of_core_do(connection: Connection, call: str) -> None:
+    sql = f"INSERT INTO w SELECT g, length(({call})::text) FROM {SERIES}"
+    with fresh(connection, ""):
+        assert judgement(connection, sql) == VOLATILE

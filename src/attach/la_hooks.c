@@ -172,7 +172,7 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 static PlannedStmt *
 hook_planner(LA_PLANNER_HOOK_PARAMETERS)
 {
-	LaReason	judgements[LA_FEATURE_COUNT];
+	LaJudgement judgements[LA_FEATURE_COUNT];
 	PlannedStmt *plan;
 
 	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
@@ -187,7 +187,7 @@ hook_planner(LA_PLANNER_HOOK_PARAMETERS)
 	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
 	{
 		if (la_methods[feature]->mark_plan != NULL)
-			la_methods[feature]->mark_plan(plan, judgements[feature]);
+			la_methods[feature]->mark_plan(plan, &judgements[feature]);
 	}
 	return plan;
 }

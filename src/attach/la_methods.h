@@ -44,6 +44,17 @@ typedef struct LaVerdict
 } LaVerdict;
 
 /*
+ * What is found out about a query before it is planned: why it is left to core, if it
+ * is; and the functions and types, by OID, that were looked at to find that out.
+ */
+typedef struct LaJudgement
+{
+	LaReason	reason;
+	List	   *functions;
+	List	   *types;
+} LaJudgement;
+
+/*
  * What a feature does, and where.  Each has one, at the top of its room; la_module.c
  * lists them by LaFeature.  What a feature has nothing to do with is NULL.
  */
@@ -73,8 +84,8 @@ typedef struct LaFeatureMethods
 	 * A query will be planned, and has been.  What is found out about the
 	 * query, which the planner changes, is passed to the second.
 	 */
-	LaReason	(*judge_query) (Query *query);
-	void		(*mark_plan) (PlannedStmt *plan, LaReason judgement);
+	LaJudgement (*judge_query) (Query *query);
+	void		(*mark_plan) (PlannedStmt *plan, const LaJudgement *judgement);
 
 	/*
 	 * A query's execution begins, and ends, be it by an error; they nest. The

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
@@ -46,36 +47,42 @@ static const Oid naming_functions[] = {
 	F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
 };
 
+static bool is_volatile(Oid function);
 static bool contains(const Oid *functions, int count, Oid function);
 
 /*
- * Is this function volatile?  One that is not there is in doubt; InvalidOid is none.
+ * Is this function volatile, and could look at tables, or is it volatile at all where
+ * that counts?  InvalidOid is none.  A list of VALUES calls the same function again and
+ * again.
  */
 bool
-la_insert_is_volatile(Oid function)
+la_insert_search_function(LaInsertSearch *search, Oid function)
 {
-	HeapTuple	tuple;
+	if (!OidIsValid(function) || function == search->harmless)
+		return false;
+	search->harmless = function;
+	if (function >= FirstUnpinnedObjectId)
+		search->functions = list_append_unique_oid(search->functions, function);
+	return is_volatile(function) &&
+		(search->late ||
+		 !contains(blind_functions, lengthof(blind_functions), function));
+}
+
+/*
+ * One that is not there is in doubt.
+ */
+static bool
+is_volatile(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		result;
 
-	if (!OidIsValid(function))
-		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	result = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile ==
 		PROVOLATILE_VOLATILE;
 	ReleaseSysCache(tuple);
 	return result;
-}
-
-/*
- * Is it volatile, and could look at tables?
- */
-bool
-la_insert_sees_rows(Oid function)
-{
-	return la_insert_is_volatile(function) &&
-		!contains(blind_functions, lengthof(blind_functions), function);
 }
 
 /*

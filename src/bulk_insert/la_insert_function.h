@@ -8,8 +8,22 @@
 #ifndef LA_INSERT_FUNCTION_H
 #define LA_INSERT_FUNCTION_H
 
-extern bool la_insert_is_volatile(Oid function);
-extern bool la_insert_sees_rows(Oid function);
+#include "nodes/pg_list.h"
+
+/*
+ * What comes up in a search for such functions.  Starts as {0}.
+ */
+typedef struct LaInsertSearch
+{
+	bool		late;			/* does any volatile function count? */
+	Oid			harmless;		/* the function that was looked at last */
+	List	   *functions;		/* that somebody made, and that have been
+								 * looked at */
+	List	   *types;			/* the same of types */
+	List	   *checks;			/* expressions to be searched yet */
+} LaInsertSearch;
+
+extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
 extern bool la_insert_calls_by_name(Oid function);
 
 #endif							/* LA_INSERT_FUNCTION_H */

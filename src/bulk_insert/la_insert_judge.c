@@ -34,18 +34,24 @@ static bool has_volatile_condition(Relation table);
 /*
  * Why an insert must be left to core, as far as its query tells.
  */
-LaReason
+LaJudgement
 la_insert_judge(Query *query)
 {
+	LaInsertSearch search = {0};
+	LaReason	reason = LA_REASON_NONE;
+
 	if (query->returningList != NIL)
-		return LA_REASON_RETURNING;
-	if (query->onConflict != NULL)
-		return LA_REASON_ON_CONFLICT;
-	if (query->hasModifyingCTE)
-		return LA_REASON_MODIFYING_WITH;
-	if (la_insert_calls_volatile((Node *) query, false))
-		return LA_REASON_VOLATILE;
-	return LA_REASON_NONE;
+		reason = LA_REASON_RETURNING;
+	else if (query->onConflict != NULL)
+		reason = LA_REASON_ON_CONFLICT;
+	else if (query->hasModifyingCTE)
+		reason = LA_REASON_MODIFYING_WITH;
+	else if (la_insert_search((Node *) query, &search))
+		reason = LA_REASON_VOLATILE;
+	return (LaJudgement)
+	{
+		.reason = reason,.functions = search.functions,.types = search.types
+	};
 }
 
 /*

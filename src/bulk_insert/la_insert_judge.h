@@ -11,9 +11,9 @@
 #include "nodes/parsenodes.h"
 #include "utils/relcache.h"
 
-#include "la_reason.h"
+#include "attach/la_methods.h"
 
-extern LaReason la_insert_judge(Query *query);
+extern LaJudgement la_insert_judge(Query *query);
 extern bool la_insert_has_volatile_check(Relation table);
 
 #endif							/* LA_INSERT_JUDGE_H */

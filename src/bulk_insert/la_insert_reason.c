@@ -20,6 +20,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
+#include "bulk_insert/la_insert_depend.h"
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_mark.h"
 #include "bulk_insert/la_insert_reason.h"
@@ -35,7 +36,7 @@ static bool fits(const List *rows, Relation table);
 /*
  * For the table of features: a query will be planned.
  */
-LaReason
+LaJudgement
 la_insert_judge_query(Query *query)
 {
 	bool		inserts = query->commandType == CMD_INSERT &&
@@ -45,7 +46,10 @@ la_insert_judge_query(Query *query)
 
 	if (likely(!inserts && !fills) ||
 		!la_feature_enabled(LA_FEATURE_BULK_INSERT))
-		return NO_JUDGEMENT;
+		return (LaJudgement)
+	{
+		.reason = NO_JUDGEMENT
+	};
 	return la_insert_judge(query);
 }
 
@@ -53,14 +57,15 @@ la_insert_judge_query(Query *query)
  * For the table of features: it has been planned.
  */
 void
-la_insert_mark_plan(PlannedStmt *plan, LaReason judgement)
+la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 {
-	if (likely(judgement == NO_JUDGEMENT))
+	if (likely(judgement->reason == NO_JUDGEMENT))
 		return;
 	if (plan->commandType == CMD_INSERT)
-		la_insert_mark(plan, judgement);
+		la_insert_mark(plan, judgement->reason);
 	else
-		la_insert_note_plan(plan, judgement);
+		la_insert_note_plan(plan, judgement->reason);
+	la_insert_depend(plan, judgement);
 }
 
 /*

@@ -10,8 +10,9 @@
 
 #include "attach/la_methods.h"
 
-extern LaReason la_insert_judge_query(Query *query);
-extern void la_insert_mark_plan(PlannedStmt *plan, LaReason judgement);
+extern LaJudgement la_insert_judge_query(Query *query);
+extern void la_insert_mark_plan(PlannedStmt *plan,
+								const LaJudgement *judgement);
 extern bool la_insert_concerns(const PlanState *planstate);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
 

@@ -26,14 +26,14 @@
 #include "bulk_insert/la_insert_function.h"
 #include "bulk_insert/la_insert_type.h"
 
-static bool search_functions(Oid type);
-static bool search_comparison(Oid type);
-static bool search_json(Oid type, Oid json);
-static bool search_parts(LaInsertTypes *types, Oid type,
+static bool search_functions(LaInsertSearch *search, Oid type);
+static bool search_comparison(LaInsertSearch *search, Oid type);
+static bool search_json(LaInsertSearch *search, Oid type, Oid json);
+static bool search_parts(LaInsertSearch *search, Oid type,
 						 const FormData_pg_type *form);
-static void note_checks(LaInsertTypes *types, Oid domain);
-static bool search_row(LaInsertTypes *types, Oid type);
-static bool search_range(LaInsertTypes *types, Oid type);
+static void note_checks(LaInsertSearch *search, Oid domain);
+static bool search_row(LaInsertSearch *search, Oid type);
+static bool search_range(LaInsertSearch *search, Oid type);
 
 /*
  * Of a type that somebody made.  One that is not there is in doubt.  One that has been
@@ -41,44 +41,44 @@ static bool search_range(LaInsertTypes *types, Oid type);
  * be over.
  */
 bool
-la_insert_search_made_type(LaInsertTypes *types, Oid type)
+la_insert_search_made_type(LaInsertSearch *search, Oid type)
 {
 	HeapTuple	tuple;
 	FormData_pg_type form;
 
-	if (list_member_oid(types->seen, type))
+	if (list_member_oid(search->types, type))
 		return false;
 	check_stack_depth();
-	types->seen = lappend_oid(types->seen, type);
+	search->types = lappend_oid(search->types, type);
 
 	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
 	ReleaseSysCache(tuple);
-	return la_insert_sees_rows(form.typinput) ||
-		la_insert_sees_rows(form.typoutput) ||
-		la_insert_sees_rows(form.typreceive) ||
-		la_insert_sees_rows(form.typsend) ||
-		search_functions(type) ||
-		search_parts(types, type, &form);
+	return la_insert_search_function(search, form.typinput) ||
+		la_insert_search_function(search, form.typoutput) ||
+		la_insert_search_function(search, form.typreceive) ||
+		la_insert_search_function(search, form.typsend) ||
+		search_functions(search, type) ||
+		search_parts(search, type, &form);
 }
 
 /*
  * Functions that belong to the type itself by operator classes and casts.
  */
 static bool
-search_functions(Oid type)
+search_functions(LaInsertSearch *search, Oid type)
 {
-	return search_comparison(type) || search_json(type, JSONOID) ||
-		search_json(type, JSONBOID);
+	return search_comparison(search, type) || search_json(search, type, JSONOID) ||
+		search_json(search, type, JSONBOID);
 }
 
 /*
  * How core compares values when it is not told an operator.
  */
 static bool
-search_comparison(Oid type)
+search_comparison(LaInsertSearch *search, Oid type)
 {
 	const TypeCacheEntry *entry =
 		lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR |
@@ -89,12 +89,12 @@ search_comparison(Oid type)
 	for (int i = 0; i < lengthof(operators); i++)
 	{
 		if (OidIsValid(operators[i]) &&
-			la_insert_sees_rows(get_opcode(operators[i])))
+			la_insert_search_function(search, get_opcode(operators[i])))
 			return true;
 	}
-	return la_insert_sees_rows(entry->cmp_proc) ||
-		la_insert_sees_rows(entry->hash_proc) ||
-		la_insert_sees_rows(entry->hash_extended_proc);
+	return la_insert_search_function(search, entry->cmp_proc) ||
+		la_insert_search_function(search, entry->hash_proc) ||
+		la_insert_search_function(search, entry->hash_extended_proc);
 }
 
 /*
@@ -102,33 +102,33 @@ search_comparison(Oid type)
  * json_categorize_type() in jsonfuncs.c, which looks for no other.
  */
 static bool
-search_json(Oid type, Oid json)
+search_json(LaInsertSearch *search, Oid type, Oid json)
 {
 	Oid			function = InvalidOid;
 
 	return find_coercion_pathway(json, type, COERCION_EXPLICIT, &function) ==
-		COERCION_PATH_FUNC && la_insert_sees_rows(function);
+		COERCION_PATH_FUNC && la_insert_search_function(search, function);
 }
 
 /*
  * What the type is made of.
  */
 static bool
-search_parts(LaInsertTypes *types, Oid type, const FormData_pg_type *form)
+search_parts(LaInsertSearch *search, Oid type, const FormData_pg_type *form)
 {
 	switch (form->typtype)
 	{
 		case TYPTYPE_BASE:
-			return la_insert_search_type(types, form->typelem);
+			return la_insert_search_type(search, form->typelem);
 		case TYPTYPE_DOMAIN:
-			note_checks(types, type);
-			return la_insert_search_type(types, form->typbasetype);
+			note_checks(search, type);
+			return la_insert_search_type(search, form->typbasetype);
 		case TYPTYPE_COMPOSITE:
-			return search_row(types, type);
+			return search_row(search, type);
 		case TYPTYPE_RANGE:
-			return search_range(types, type);
+			return search_range(search, type);
 		case TYPTYPE_MULTIRANGE:
-			return la_insert_search_type(types, get_multirange_range(type));
+			return la_insert_search_type(search, get_multirange_range(type));
 		default:
 			return false;
 	}
@@ -139,7 +139,7 @@ search_parts(LaInsertTypes *types, Oid type, const FormData_pg_type *form)
  * the type cache, which keeps them until the current memory context is reset.
  */
 static void
-note_checks(LaInsertTypes *types, Oid domain)
+note_checks(LaInsertSearch *search, Oid domain)
 {
 	DomainConstraintRef *reference = palloc(sizeof(DomainConstraintRef));
 	ListCell   *lc;
@@ -150,7 +150,7 @@ note_checks(LaInsertTypes *types, Oid domain)
 		const DomainConstraintState *constraint = lfirst(lc);
 
 		if (constraint->constrainttype == DOM_CONSTRAINT_CHECK)
-			types->checks = lappend(types->checks, constraint->check_expr);
+			search->checks = lappend(search->checks, constraint->check_expr);
 	}
 }
 
@@ -158,7 +158,7 @@ note_checks(LaInsertTypes *types, Oid domain)
  * The columns of a row type.
  */
 static bool
-search_row(LaInsertTypes *types, Oid type)
+search_row(LaInsertSearch *search, Oid type)
 {
 	TupleDesc	descriptor = lookup_rowtype_tupdesc_copy(type, -1);
 	bool		found = false;
@@ -168,7 +168,7 @@ search_row(LaInsertTypes *types, Oid type)
 		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
 
 		found = !attribute->attisdropped &&
-			la_insert_search_type(types, attribute->atttypid);
+			la_insert_search_type(search, attribute->atttypid);
 	}
 	FreeTupleDesc(descriptor);
 	return found;
@@ -179,10 +179,10 @@ search_row(LaInsertTypes *types, Oid type)
  * Its other functions must be immutable.
  */
 static bool
-search_range(LaInsertTypes *types, Oid type)
+search_range(LaInsertSearch *search, Oid type)
 {
 	const TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
 
-	return la_insert_sees_rows(entry->rng_cmp_proc_finfo.fn_oid) ||
-		la_insert_search_type(types, entry->rngelemtype->type_id);
+	return la_insert_search_function(search, entry->rng_cmp_proc_finfo.fn_oid) ||
+		la_insert_search_type(search, entry->rngelemtype->type_id);
 }

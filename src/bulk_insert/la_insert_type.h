@@ -9,29 +9,21 @@
 #define LA_INSERT_TYPE_H
 
 #include "access/transam.h"
-#include "nodes/pg_list.h"
 
-/*
- * The types that come up in a search.  Starts as {0}.
- */
-typedef struct LaInsertTypes
-{
-	List	   *seen;			/* that have been looked at */
-	List	   *checks;			/* their CHECK expressions, to be searched yet */
-} LaInsertTypes;
+#include "bulk_insert/la_insert_function.h"
 
-extern bool la_insert_search_made_type(LaInsertTypes *types, Oid type);
+extern bool la_insert_search_made_type(LaInsertSearch *search, Oid type);
 
 /*
  * Can a function see the rows so far that core may call for a value of this type?
- * The CHECK constraints of domains are left to the caller, in types->checks.  Types
+ * The CHECK constraints of domains are left to the caller, in search->checks.  Types
  * that core cannot be without call none.
  */
 static inline bool
-la_insert_search_type(LaInsertTypes *types, Oid type)
+la_insert_search_type(LaInsertSearch *search, Oid type)
 {
 	return type >= FirstUnpinnedObjectId &&
-		la_insert_search_made_type(types, type);
+		la_insert_search_made_type(search, type);
 }
 
 #endif							/* LA_INSERT_TYPE_H */

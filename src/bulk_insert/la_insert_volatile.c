@@ -3,8 +3,8 @@
  * la_insert_volatile.c
  *	  whether evaluating something can call a function that sees new rows
  *
- * contain_volatile_functions() of the planner finds the functions that a query names.
- * Others are called without being named: by domains, by functions that get the type of
+ * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a
+ * query names.  Others are called without being named: by domains, by functions that get the type of
  * a value to know what to call, by aggregates, by arguments that are left out.  To find
  * all of them, every type that comes up in the query is looked at: a value that is made
  * or looked into by some function has its type in the arguments or the result.
@@ -28,54 +28,51 @@
 #include "bulk_insert/la_insert_type.h"
 #include "bulk_insert/la_insert_volatile.h"
 
-/*
- * What a search knows.
- */
-typedef struct Search
-{
-	LaInsertTypes types;		/* that have come up */
-	bool		late;			/* see la_insert_calls_volatile() */
-	Oid			harmless;		/* the function that was looked at last */
-} Search;
-
 static bool walker(Node *node, void *context);
-static bool search_node(Node *node, Search *search);
-static bool search_value(Node *node, Search *search);
-static bool search_sort(const SortGroupClause *sort);
-static bool search_window(const WindowClause *window);
-static bool search_types(List *list, Search *search);
-static bool search_function(Oid function, List *arguments,
-							Search *search);
+static bool search_node(Node *node, LaInsertSearch *search);
+static bool search_value(Node *node, LaInsertSearch *search);
+static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
+static bool search_window(const WindowClause *window, LaInsertSearch *search);
+static bool search_types(List *list, LaInsertSearch *search);
+static bool search_call(Oid function, List *arguments,
+						LaInsertSearch *search);
 static bool search_made_function(Oid function, int arguments,
-								 Search *search);
+								 LaInsertSearch *search);
 static bool search_signature(HeapTuple tuple, int arguments,
-							 Search *search);
-static bool search_defaults(HeapTuple tuple, Search *search);
-static bool search_aggregate(Oid aggregate, Search *search);
+							 LaInsertSearch *search);
+static bool search_defaults(HeapTuple tuple, LaInsertSearch *search);
+static bool search_aggregate(Oid aggregate, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
 
 /*
  * Can evaluating this call a volatile function that could look at tables?  Of a query,
  * an expression, or a list of expressions.  One that is evaluated late, when later rows
- * have been made, must not call any volatile function: what currval() or random() give
- * depends on that.
+ * have been made, must not call any volatile function: the current value of a sequence
+ * and the next random number depend on that.
  */
 bool
 la_insert_calls_volatile(Node *expression, bool late)
 {
-	Search		search = {.late = late};
-	LaInsertTypes *types = &search.types;
-	bool		found = walker(expression, &search);
+	LaInsertSearch search = {.late = late};
 
-	while (!found && types->checks != NIL)
+	return la_insert_search(expression, &search);
+}
+
+/*
+ * The same, for callers who want to know what has been looked at.
+ */
+bool
+la_insert_search(Node *expression, LaInsertSearch *search)
+{
+	bool		found = walker(expression, search);
+
+	while (!found && search->checks != NIL)
 	{
-		Node	   *check = llast(types->checks);
+		Node	   *check = llast(search->checks);
 
-		types->checks = list_delete_last(types->checks);
-		found = walker(check, &search);
+		search->checks = list_delete_last(search->checks);
+		found = walker(check, search);
 	}
-	list_free(types->checks);
-	list_free(types->seen);
 	return found;
 }
 
@@ -86,18 +83,16 @@ la_insert_calls_volatile(Node *expression, bool late)
 static bool
 walker(Node *node, void *context)
 {
-	LaInsertTypes *types = &((Search *) context)->types;
-
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
 	{
 		case T_Const:
-			return la_insert_search_type(types, ((Const *) node)->consttype);
+			return la_insert_search_type(context, ((Const *) node)->consttype);
 		case T_Var:
-			return la_insert_search_type(types, ((Var *) node)->vartype);
+			return la_insert_search_type(context, ((Var *) node)->vartype);
 		case T_Param:
-			return la_insert_search_type(types, ((Param *) node)->paramtype);
+			return la_insert_search_type(context, ((Param *) node)->paramtype);
 		case T_Query:
 			return query_tree_walker((Query *) node, walker, context,
 									 QTW_EXAMINE_SORTGROUP);
@@ -113,14 +108,14 @@ walker(Node *node, void *context)
  * the nodes below it.
  */
 static bool
-search_node(Node *node, Search *search)
+search_node(Node *node, LaInsertSearch *search)
 {
 	switch (nodeTag(node))
 	{
 		case T_SortGroupClause:
-			return search_sort((SortGroupClause *) node);
+			return search_sort((SortGroupClause *) node, search);
 		case T_WindowClause:
-			return search_window((WindowClause *) node);
+			return search_window((WindowClause *) node, search);
 		case T_SetOperationStmt:
 			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
@@ -137,18 +132,18 @@ search_node(Node *node, Search *search)
  * part of it.
  */
 static bool
-search_value(Node *node, Search *search)
+search_value(Node *node, LaInsertSearch *search)
 {
 	switch (nodeTag(node))
 	{
 		case T_FuncExpr:
-			if (search_function(((FuncExpr *) node)->funcid,
-								((FuncExpr *) node)->args, search))
+			if (search_call(((FuncExpr *) node)->funcid,
+							((FuncExpr *) node)->args, search))
 				return true;
 			break;
 		case T_WindowFunc:
-			if (search_function(((WindowFunc *) node)->winfnoid,
-								((WindowFunc *) node)->args, search) ||
+			if (search_call(((WindowFunc *) node)->winfnoid,
+							((WindowFunc *) node)->args, search) ||
 				search_aggregate(((WindowFunc *) node)->winfnoid, search))
 				return true;
 			break;
@@ -172,36 +167,36 @@ search_value(Node *node, Search *search)
 		default:
 			return false;
 	}
-	return la_insert_search_type(&search->types, exprType(node));
+	return la_insert_search_type(search, exprType(node));
 }
 
 /*
  * Operators of ORDER BY, GROUP BY, DISTINCT and the like.
  */
 static bool
-search_sort(const SortGroupClause *sort)
+search_sort(const SortGroupClause *sort, LaInsertSearch *search)
 {
 	return (OidIsValid(sort->eqop) &&
-			la_insert_sees_rows(get_opcode(sort->eqop))) ||
+			la_insert_search_function(search, get_opcode(sort->eqop))) ||
 		(OidIsValid(sort->sortop) &&
-		 la_insert_sees_rows(get_opcode(sort->sortop)));
+		 la_insert_search_function(search, get_opcode(sort->sortop)));
 }
 
 static bool
-search_window(const WindowClause *window)
+search_window(const WindowClause *window, LaInsertSearch *search)
 {
-	return la_insert_sees_rows(window->startInRangeFunc) ||
-		la_insert_sees_rows(window->endInRangeFunc);
+	return la_insert_search_function(search, window->startInRangeFunc) ||
+		la_insert_search_function(search, window->endInRangeFunc);
 }
 
 static bool
-search_types(List *list, Search *search)
+search_types(List *list, LaInsertSearch *search)
 {
 	ListCell   *lc;
 
 	foreach(lc, list)
 	{
-		if (la_insert_search_type(&search->types, lfirst_oid(lc)))
+		if (la_insert_search_type(search, lfirst_oid(lc)))
 			return true;
 	}
 	return false;
@@ -211,7 +206,7 @@ search_types(List *list, Search *search)
  * What a call of a function brings with it.
  */
 static bool
-search_function(Oid function, List *arguments, Search *search)
+search_call(Oid function, List *arguments, LaInsertSearch *search)
 {
 	if (function < FirstUnpinnedObjectId)
 		return la_insert_calls_by_name(function);
@@ -219,7 +214,7 @@ search_function(Oid function, List *arguments, Search *search)
 }
 
 static bool
-search_made_function(Oid function, int arguments, Search *search)
+search_made_function(Oid function, int arguments, LaInsertSearch *search)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	bool		found;
@@ -232,11 +227,11 @@ search_made_function(Oid function, int arguments, Search *search)
 }
 
 /*
- * The types of the columns of a row that has no type of its own, and arguments that
- * are left out.
+ * Arguments that are left out, and the types of the columns of a row that has no type
+ * of its own.
  */
 static bool
-search_signature(HeapTuple tuple, int arguments, Search *search)
+search_signature(HeapTuple tuple, int arguments, LaInsertSearch *search)
 {
 	const FormData_pg_proc *function = (Form_pg_proc) GETSTRUCT(tuple);
 	Oid		   *columns;
@@ -250,7 +245,7 @@ search_signature(HeapTuple tuple, int arguments, Search *search)
 		count = get_func_arg_info(tuple, &columns, &names, &modes);
 	for (int i = 0; i < count; i++)
 	{
-		if (la_insert_search_type(&search->types, columns[i]))
+		if (la_insert_search_type(search, columns[i]))
 			return true;
 	}
 	return false;
@@ -260,7 +255,7 @@ search_signature(HeapTuple tuple, int arguments, Search *search)
  * The defaults of arguments, which the planner puts into a call that leaves them out.
  */
 static bool
-search_defaults(HeapTuple tuple, Search *search)
+search_defaults(HeapTuple tuple, LaInsertSearch *search)
 {
 	bool		isnull;
 	Datum		defaults = SysCacheGetAttr(PROCOID, tuple,
@@ -275,7 +270,7 @@ search_defaults(HeapTuple tuple, Search *search)
  * are.
  */
 static bool
-search_aggregate(Oid aggregate, Search *search)
+search_aggregate(Oid aggregate, LaInsertSearch *search)
 {
 	HeapTuple	tuple;
 	FormData_pg_aggregate form;
@@ -287,32 +282,23 @@ search_aggregate(Oid aggregate, Search *search)
 		return false;			/* a window function */
 	form = *(Form_pg_aggregate) GETSTRUCT(tuple);
 	ReleaseSysCache(tuple);
-	return la_insert_sees_rows(form.aggtransfn) ||
-		la_insert_sees_rows(form.aggfinalfn) ||
-		la_insert_sees_rows(form.aggcombinefn) ||
-		la_insert_sees_rows(form.aggserialfn) ||
-		la_insert_sees_rows(form.aggdeserialfn) ||
-		la_insert_sees_rows(form.aggmtransfn) ||
-		la_insert_sees_rows(form.aggminvtransfn) ||
-		la_insert_sees_rows(form.aggmfinalfn) ||
-		la_insert_search_type(&search->types, form.aggtranstype) ||
-		la_insert_search_type(&search->types, form.aggmtranstype);
+	return la_insert_search_function(search, form.aggtransfn) ||
+		la_insert_search_function(search, form.aggfinalfn) ||
+		la_insert_search_function(search, form.aggcombinefn) ||
+		la_insert_search_function(search, form.aggserialfn) ||
+		la_insert_search_function(search, form.aggdeserialfn) ||
+		la_insert_search_function(search, form.aggmtransfn) ||
+		la_insert_search_function(search, form.aggminvtransfn) ||
+		la_insert_search_function(search, form.aggmfinalfn) ||
+		la_insert_search_type(search, form.aggtranstype) ||
+		la_insert_search_type(search, form.aggmtranstype);
 }
 
 /*
- * check_functions_in_node callback.  A list of VALUES calls the same function again and
- * again.
+ * check_functions_in_node callback.
  */
 static bool
 sees_rows(Oid function, void *context)
 {
-	Search	   *search = context;
-
-	if (function == search->harmless)
-		return false;
-	if (search->late ? la_insert_is_volatile(function) :
-		la_insert_sees_rows(function))
-		return true;
-	search->harmless = function;
-	return false;
+	return la_insert_search_function(context, function);
 }

@@ -10,6 +10,9 @@
 
 #include "nodes/nodes.h"
 
+#include "bulk_insert/la_insert_function.h"
+
 extern bool la_insert_calls_volatile(Node *expression, bool late);
+extern bool la_insert_search(Node *expression, LaInsertSearch *search);
 
 #endif							/* LA_INSERT_VOLATILE_H */

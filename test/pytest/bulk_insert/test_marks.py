@@ -26,6 +26,11 @@ _CALM = """
     CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = calm);
     CREATE FUNCTION given(a bigint, s bigint DEFAULT calm(0)) RETURNS bigint STABLE
         LANGUAGE plpgsql AS 'BEGIN RETURN s; END';
+    CREATE AGGREGATE agg (bigint) (SFUNC = calm, STYPE = bigint, INITCOND = '0');
+    CREATE DOMAIN plain AS bigint;
+    CREATE DOMAIN calm AS bigint CHECK (calm(VALUE) >= 0);
+    CREATE TYPE record_of AS (a calm);
+    CREATE VIEW v AS SELECT 1 AS x;
 """
 
 # A statement that inserts, with {} for what each row has; and what prepares that.
@@ -87,21 +92,36 @@ def test_others_are_collected(connection: Connection, way: tuple[str, str]) -> N
     assert ours == outcome(connection, setup, sql, STOCK)
 
 
-@pytest.mark.parametrize(
-    ("value", "change"),
-    [
-        ("calm(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
-        ("(SELECT calm(g))", "ALTER FUNCTION calm(bigint) VOLATILE"),
-        ("simple(g)", "ALTER FUNCTION simple(bigint) VOLATILE"),
-        ("g ### g", "ALTER FUNCTION calm(bigint, bigint) VOLATILE"),
-        ("given(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
-        ("g::plain", "ALTER DOMAIN plain ADD CHECK (passes(VALUE))"),
-    ],
-)
+_FROM_JSON = "(jsonb_populate_record(NULL::record_of, jsonb_build_object('a', g))).a"
+# What is inserted, and what makes it call a volatile function.
+_CHANGES = {
+    "function": ("calm(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "function in a sub-select": ("(SELECT calm(g))", "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "inlined function": ("simple(g)", "ALTER FUNCTION simple(bigint) VOLATILE"),
+    "operator": ("g ### g", "ALTER FUNCTION calm(bigint, bigint) VOLATILE"),
+    "default of an argument": ("given(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "transition function": (
+        "(SELECT agg(x) FROM (VALUES (g)) v (x))",
+        "ALTER FUNCTION calm(bigint, bigint) VOLATILE",
+    ),
+    "first CHECK of a domain": ("g::plain", "ALTER DOMAIN plain ADD CHECK (passes(VALUE))"),
+    "another CHECK": ("g::calm", "ALTER DOMAIN calm ADD CHECK (passes(VALUE))"),
+    "function of a CHECK": ("g::calm", "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "CHECK out of sight": (_FROM_JSON, "ALTER DOMAIN calm ADD CHECK (passes(VALUE))"),
+    "function out of sight": (_FROM_JSON, "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "column out of sight": (_FROM_JSON, "ALTER TYPE record_of ADD ATTRIBUTE b d"),
+    "view": (
+        "(SELECT count(*) FROM v WHERE x < g)",
+        "CREATE OR REPLACE VIEW v AS SELECT 1 AS x WHERE passes(1)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "change"), _CHANGES.values(), ids=_CHANGES)
 def test_a_change_is_noticed_by_prepared_plans(
     connection: Connection, value: str, change: str
 ) -> None:
-    setup = f"CREATE DOMAIN plain AS bigint; {_CALM}; {_PREPARED} {_INSERT.format(value)}"
+    setup = f"{_CALM}; {_PREPARED} {_INSERT.format(value)}"
     with fresh(connection, setup):
         assert judgement(connection, "EXECUTE p") == ELIGIBLE
         connection.execute(change)

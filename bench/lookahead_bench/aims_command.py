@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import BadFileError, LabError
 from lookahead.results import ResultDocument, read_result
 from lookahead.stats import RatioEstimate
 from lookahead_bench.aims import Judged, Outcome, judge_all
@@ -43,10 +43,9 @@ def _judged(path: Path, document: ResultDocument) -> tuple[Judged, ...]:
     try:
         return tuple(judge_all(document))
     except ValueError as error:
-        raise LabError(
+        raise BadFileError(
             f'"{path}" cannot be judged: {error}',
             "Copy the file again from where it was written, or repeat the run.",
-            status=ExitStatus.BAD_FILE,
         ) from None
 
 

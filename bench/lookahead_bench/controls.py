@@ -16,7 +16,7 @@ import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 from lookahead.experiments.conditions import available_methods, relation_path, touch_device
 from lookahead.experiments.experiment import (
     IO_METHOD,
@@ -231,10 +231,9 @@ class _Controls:
                 elapsed_ms = _call(connection, shape, 0, shape.executions)
             if shape.state == "cold" or self._resident_share(shape) >= _MIN_RESIDENT_SHARE:
                 return cold, elapsed_ms
-        raise LabError(
+        raise UnavailableError(
             f"control {shape.name}: its table does not stay in the cache of the operating system",
             "Free memory, take a smaller size, or wait for what else empties that cache.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
     def _restart(self, shape: Shape, settings: dict[str, str]) -> ColdRecord | None:

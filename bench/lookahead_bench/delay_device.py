@@ -12,16 +12,11 @@ import sys
 from pathlib import Path
 
 from lookahead.device.loop_disk import LoopDisk
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 from lookahead_bench import delay_file
 
 # Program and Debian package.
-_PROGRAMS = {
-    "mount": "mount",
-    "umount": "mount",
-    "losetup": "mount",
-    "mkfs.ext4": "e2fsprogs",
-}
+_PROGRAMS = {"mount": "mount", "umount": "mount", "losetup": "mount", "mkfs.ext4": "e2fsprogs"}
 # Left to everything else: the server's memory, the lab.
 _SPARE_BYTES = 2**30
 
@@ -76,17 +71,14 @@ class DelayDevice(LoopDisk):
 def check_permitted(size_bytes: int) -> None:
     """LabError unless this process may make a delay device of that size."""
     if os.geteuid() != 0:
-        raise LabError(
+        raise UnavailableError(
             "a delay device needs root: it mounts a file system",
             "Run the command as root; the server itself runs under an unprivileged account.",
-            status=ExitStatus.ENVIRONMENT,
         )
     for program, package in _PROGRAMS.items():
         if not _has_program(program):
-            raise LabError(
-                f"{program} is missing: a delay device cannot be made",
-                f"apt install {package}",
-                status=ExitStatus.ENVIRONMENT,
+            raise UnavailableError(
+                f"{program} is missing: a delay device cannot be made", f"apt install {package}"
             )
     for place, what in ((Path("/dev/fuse"), "FUSE"), (Path("/dev/loop-control"), "loop devices")):
         if not place.exists():
@@ -95,11 +87,10 @@ def check_permitted(size_bytes: int) -> None:
             )
     available = available_memory_bytes()
     if available < size_bytes + _SPARE_BYTES:
-        raise LabError(
+        raise UnavailableError(
             f"the delay device needs {size_bytes / 1e9:.1f} GB of memory beside 1 GB for all else, "
             f"{available / 1e9:.1f} GB are available",
             "Take a smaller size (--demo, --quick).",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UsageError
 from lookahead.formats import interval_text, milliseconds
 from lookahead.measurements import Comparison
 from lookahead.report.result_tables import comparison_groups, comparison_table
@@ -199,11 +199,7 @@ def figures(names: str | None, options: tuple[str, ...]) -> None:
     chosen = list(commands) if names == "all" else (names or "").replace(",", " ").split()
     for name in chosen:
         if name not in commands:
-            raise LabError(
-                f'there is no figure "{name}"',
-                f"Figures: {', '.join(commands)}.",
-                status=ExitStatus.USAGE,
-            )
+            raise UsageError(f'there is no figure "{name}"', f"Figures: {', '.join(commands)}.")
     for name in chosen:
         try:
             measure(name, commands[name], options)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError, UsageError
 from lookahead.experiments.conditions import SCAN_SETTINGS
 from lookahead.experiments.experiment import (
     IO_METHOD,
@@ -80,10 +80,8 @@ _SIZES: dict[Size, LatencyScans] = {
 def _device(request: RunRequest, wanted: LatencyScans, terminal: Terminal) -> Iterator[RunRequest]:
     """The run on the device; LabError when it cannot be made or serves too few reads at once."""
     if request.keep:
-        raise LabError(
-            "--keep is not possible: the device is in memory and ends with the run",
-            "Leave it out.",
-            status=ExitStatus.USAGE,
+        raise UsageError(
+            "--keep is not possible: the device is in memory and ends with the run", "Leave it out."
         )
     size_bytes = disk_bytes(scan_space(wanted))
     with DelayDevice(size_bytes, wanted.latency, request.directory) as device:
@@ -104,12 +102,11 @@ def _prove_overlap(device: DelayDevice, terminal: Terminal) -> dict[str, str]:
         f"{overlap.deep_reads_per_s:,.0f} with {overlap.depth} in flight"
     )
     if overlap.reads_at_once < MIN_READS_AT_ONCE:
-        raise LabError(
+        raise UnavailableError(
             f"the delay device serves {overlap.reads_at_once:.0f} reads at once, "
             f"{MIN_READS_AT_ONCE} are needed ({rates})",
             "One process serves it: repeat the run when nothing else is running, on more "
             "processors, or with a longer --latency.",
-            status=ExitStatus.ENVIRONMENT,
         )
     terminal.step(f"device with {device.latency_us} us added: {rates}")
     return {
@@ -140,9 +137,7 @@ EXPERIMENT = Experiment(
         PAGES,
         LIMIT,
         Option(
-            "latency",
-            Count(1, _MAX_LATENCY_US, "US"),
-            "Microseconds that each read takes longer.",
+            "latency", Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer."
         ),
     ),
     sizes=_SIZES,

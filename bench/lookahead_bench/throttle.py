@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from lookahead.device.block_device import BlockDevice, parse_mountinfo
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _SYS_BLOCK = Path("/sys/block")
@@ -131,9 +131,8 @@ def _hierarchy(mountinfo: str) -> tuple[int, Path]:
 
 
 def _not_permitted(reason: str) -> LabError:
-    return LabError(
+    return UnavailableError(
         f"the disk cannot be throttled: {reason}",
         "It takes root and control groups with I/O limits, which containers often lack: "
         "use a machine of your own.",
-        status=ExitStatus.ENVIRONMENT,
     )

@@ -8,7 +8,7 @@ requests under way is the matter of the experiment "latency".
 
 from dataclasses import dataclass
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_scan import percent
 from lookahead.experiments.conditions import (
@@ -77,10 +77,9 @@ _SIZES: dict[Size, ThrottledScans] = {
 def _measure(run: Run, wanted: ThrottledScans) -> None:
     """Build the table at full speed, then take all samples under the limits."""
     if run.device is None:
-        raise LabError(
+        raise UnavailableError(
             "the disk cannot be throttled: no block device is visible",
             "Name a folder on a local disk with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         )
     methods = available_methods(run, wanted.io_method)
     selections = selections_for(wanted.pages_share, ("uniform",))

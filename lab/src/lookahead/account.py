@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 
 Command = Sequence[str | Path]
 
@@ -115,10 +115,9 @@ def own_account() -> Account:
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
-        raise LabError(
+        raise UnavailableError(
             f"user id {uid} has no account",
             "PostgreSQL needs an entry in /etc/passwd for the user it runs as; add one.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     return Account(name, uid, os.getegid(), drops=False)
 
@@ -136,11 +135,10 @@ def find_account() -> Account:
     try:
         account.run(["/bin/sh", "-c", ":"])
     except OSError as error:
-        raise LabError(
+        raise UnavailableError(
             f'cannot run programs as user "{account.name}": {error.strerror}',
             "PostgreSQL refuses to run as root, and this root may not change to another user "
             "(a container without CAP_SETUID?). Run the command as an ordinary user.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     return account
 
@@ -159,9 +157,8 @@ def _unprivileged_entry() -> pwd.struct_passwd:
             continue
         if entry.pw_uid != 0:
             return entry
-    raise LabError(
+    raise UnavailableError(
         "there is no unprivileged account to run PostgreSQL under",
         'PostgreSQL refuses to run as root: add a user named "postgres", '
         "or run the command as an ordinary user.",
-        status=ExitStatus.ENVIRONMENT,
     )

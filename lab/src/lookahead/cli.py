@@ -18,7 +18,7 @@ from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run import run
 from lookahead.device.read_ahead import restore_abandoned
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import ExitStatus, LabError, UsageError
 from lookahead.guarded_connection import shown_arguments
 from lookahead.terminal import Terminal, checked_stdout
 
@@ -51,10 +51,7 @@ def main(group: click.Group = cli, program: str = PROGRAM) -> None:
 
 
 def execute(
-    arguments: Sequence[str],
-    terminal: Terminal,
-    group: click.Group = cli,
-    program: str = PROGRAM,
+    arguments: Sequence[str], terminal: Terminal, group: click.Group = cli, program: str = PROGRAM
 ) -> ExitStatus:
     """Run one command line; expected failures are shown, bugs keep their traceback."""
     try:
@@ -84,7 +81,7 @@ def _execute(
         message = error.format_message()
         for given, shown in zip(arguments, command[1:], strict=True):
             message = message.replace(given, shown) if given != shown else message
-        raise LabError(_lower(message), hint, status=ExitStatus.USAGE) from None
+        raise UsageError(_lower(message), hint) from None
     except (KeyboardInterrupt, click.Abort):
         again = shlex.join(command)
         terminal.error(LabError("interrupted", f"Start again with: {again}"))

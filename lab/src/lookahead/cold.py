@@ -24,7 +24,7 @@ from pathlib import Path
 
 from lookahead.account import acting_as_owner
 from lookahead.device.block_device import mount_of
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.extension import find_checkout
 from lookahead.safe_files import make_nameless, own_place
 
@@ -97,12 +97,11 @@ def require_cold(empty_cache: Callable[[Path], ColdEvidence], directory: Path) -
     except OSError as error:
         raise LabError(f"cannot make the data cold: {error}") from None
     if not evidence.is_cold:
-        raise LabError(
+        raise UnavailableError(
             f"the data cannot be made cold: {evidence.resident_bytes_after / 1e6:.1f} of "
             f"{evidence.total_bytes / 1e6:.1f} MB stay in memory",
             "Something else reads the files (a backup, a virus scanner), or their file system "
             "keeps them: name a folder on a local disk with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         )
     return evidence
 
@@ -110,11 +109,10 @@ def require_cold(empty_cache: Callable[[Path], ColdEvidence], directory: Path) -
 def check_drop_permitted() -> None:
     """LabError unless this process may empty all caches of the machine."""
     if not os.access(_DROP_CACHES, os.W_OK):
-        raise LabError(
+        raise UnavailableError(
             "the caches of this machine may not be dropped",
             "Leave --drop-caches out: then the server's own files are made cold, which needs no "
             "root. With it, run as root, outside of a container.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -202,10 +200,9 @@ def check_place(place: Path, needed_bytes: int) -> None:
     """
     kind = memory_file_system(place)
     if kind is not None:
-        raise LabError(
+        raise UnavailableError(
             f'"{place}" is in memory ({kind}): what lies there is never cold',
             "Name a folder on a disk with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         )
     check_space(place, needed_bytes + SERVER_BYTES)
 
@@ -217,12 +214,11 @@ def check_space(place: Path, needed_bytes: int) -> None:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
-        raise LabError(
+        raise UnavailableError(
             f"the experiment needs {_gigabytes(needed_bytes)} of disk space, "
             f'{_gigabytes(free)} are free in "{place}"',
             "Make room, name another place with --directory, or take a smaller size "
             "(--demo, --quick).",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -231,17 +227,15 @@ def check_can_be_cold(folder: Path) -> None:
     try:
         left = _left_in_cache(folder)
     except OSError as error:
-        raise LabError(
+        raise UnavailableError(
             f'cannot write to "{folder}": {error.strerror}',
             "Make room or name another place with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     if left:
-        raise LabError(
+        raise UnavailableError(
             f'files in "{folder}" cannot be made cold: {left // 1024} of '
             f"{_TRIAL_BYTES // 1024} kB written there stay in memory",
             "Name a folder on a local disk with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -298,10 +292,9 @@ def _read_directly(file: str) -> None:
 
 
 def _no_direct_reads(folder: Path, reason: str) -> LabError:
-    return LabError(
+    return UnavailableError(
         f'no direct reads are possible in "{folder}": {reason}',
         "What is read through memory says nothing of a device; name a folder on a disk.",
-        status=ExitStatus.ENVIRONMENT,
     )
 
 

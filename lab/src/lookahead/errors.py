@@ -28,19 +28,37 @@ class LabError(Exception):
     """An expected failure.
 
     `message` says what happened, `hint` what to try next ("" when there is nothing to say);
-    `status` is what the command exits with.
+    `status` is what the command exits with, by default that of the class.
     """
 
-    def __init__(
-        self, message: str, hint: str = "", *, status: ExitStatus = ExitStatus.FAILURE
-    ) -> None:
+    status = ExitStatus.FAILURE
+
+    def __init__(self, message: str, hint: str = "", *, status: ExitStatus | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.status = status
+        self.status = self.status if status is None else status
 
     def __str__(self) -> str:
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+
+class UsageError(LabError):
+    """What was asked for cannot be done, whatever the machine."""
+
+    status = ExitStatus.USAGE
+
+
+class UnavailableError(LabError):
+    """What it takes is not there, or may not be used."""
+
+    status = ExitStatus.ENVIRONMENT
+
+
+class BadFileError(LabError):
+    """A file is not what it should be."""
+
+    status = ExitStatus.BAD_FILE
 
 
 def last_lines(text: str, count: int = 15) -> str:

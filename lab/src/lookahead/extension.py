@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.account import own_account
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import UnavailableError, last_lines
 from lookahead.installation import Installation
 
 LIBRARY = "pg_lookahead"
@@ -40,10 +40,9 @@ def stage_at(directory: Path) -> Stage:
     stage = _stage(directory.absolute())
     library = stage.library_directory / f"{LIBRARY}.so"
     if not library.is_file():
-        raise LabError(
+        raise UnavailableError(
             f'there is no "{library}"',
             "Name a folder made by `make stage`, which holds lib/ and share/extension/.",
-            status=ExitStatus.ENVIRONMENT,
         )
     return stage
 
@@ -65,11 +64,10 @@ def find_stage(
     if not test and (installation.pkglibdir / f"{LIBRARY}.so").is_file():
         extensions = installation.sharedir / "extension"
         return Stage(installation.pkglibdir, installation.pkglibdir, extensions)
-    raise LabError(
+    raise UnavailableError(
         f"{LIBRARY} is neither built nor installed for PostgreSQL {installation.version}",
         f"Run `make install PG_CONFIG={installation.pg_config}` in the source tree of "
         "pg_lookahead, or name a built one with --library.",
-        status=ExitStatus.ENVIRONMENT,
     )
 
 
@@ -92,20 +90,17 @@ def _build(checkout: Path, installation: Installation, test: bool) -> Stage:
     try:
         done = own_account().run(command, env=env)
     except FileNotFoundError:
-        raise LabError(
-            "make is missing: the extension cannot be built",
-            "apt install make gcc libc6-dev",
-            status=ExitStatus.ENVIRONMENT,
+        raise UnavailableError(
+            "make is missing: the extension cannot be built", "apt install make gcc libc6-dev"
         ) from None
     answer = done.stdout.splitlines()
     if done.returncode != 0:
-        raise LabError(
+        raise UnavailableError(
             f"building {LIBRARY} failed:\n{last_lines(done.stdout + done.stderr)}",
             _build_hint(checkout),
-            status=ExitStatus.ENVIRONMENT,
         )
     if not answer:
-        raise LabError("`make stage` named no folder", _BUILD_HINT, status=ExitStatus.ENVIRONMENT)
+        raise UnavailableError("`make stage` named no folder", _BUILD_HINT)
     return stage_at(Path(answer[-1]))
 
 

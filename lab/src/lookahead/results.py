@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lookahead.comparisons import compare
 from lookahead.decoding import DecodingError, decode, json_schema
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import BadFileError, LabError, UnavailableError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
@@ -122,10 +122,9 @@ class ResultFile:
                         make_file(descriptor, name)
                         return cls(folder / name)
         except OSError as error:
-            raise LabError(
+            raise UnavailableError(
                 f'cannot write results to "{folder}": {error.strerror}',
                 "Name a writable folder with --output.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
         raise LabError(f'too many results named "{stem}" in "{folder}"', "Try again.")
 
@@ -243,10 +242,9 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise LabError(
+        raise BadFileError(
             f'cannot read "{path}": {reason}',
             "Name a .json file that `lookahead run` or `lookahead probe` has written.",
-            status=ExitStatus.BAD_FILE,
         ) from None
 
 
@@ -275,38 +273,31 @@ def parse_document(
 def _parse_content(text: str, schema: str, name: str) -> Content:
     value = _parse_json(text, name)
     if not isinstance(value, dict) or value.get("schema") != schema:
-        raise LabError(
+        raise BadFileError(
             f'"{name}" is not a result of lookahead',
             "Name a .json file that `lookahead run` or `lookahead probe` has written.",
-            status=ExitStatus.BAD_FILE,
         )
     return value
 
 
 def _decode_content(
-    kind: type[DocumentT],
-    value: Content,
-    version: int,
-    name: str,
-    upgrade_to: Upgrade | None,
+    kind: type[DocumentT], value: Content, version: int, name: str, upgrade_to: Upgrade | None
 ) -> DocumentT:
     if upgrade_to is None and value.get("schema_version") != version:
-        raise LabError(
+        raise BadFileError(
             f'"{name}" has schema version {value.get("schema_version")}; '
             f"this lookahead reads version {version}",
             "Read it with the lookahead that wrote it, or repeat the run.",
-            status=ExitStatus.BAD_FILE,
         )
     try:
         return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
     except DecodingError as error:
         if _is_later(value, version):
-            raise LabError(
+            raise BadFileError(
                 f'"{name}" was written by a newer lookahead (schema version '
                 f"{value['schema_version']}, this one knows {version}) and cannot be read by this "
                 f"one: {error}",
                 "Read it with the lookahead that wrote it.",
-                status=ExitStatus.BAD_FILE,
             ) from None
         raise _damaged(name, error) from None
 
@@ -317,10 +308,9 @@ def _is_later(value: Content, version: int) -> bool:
 
 
 def _damaged(name: str, error: Exception) -> LabError:
-    return LabError(
+    return BadFileError(
         f'"{name}" is damaged: {error}',
         "Copy the file again from where it was written, or repeat the run.",
-        status=ExitStatus.BAD_FILE,
     )
 
 
@@ -349,10 +339,9 @@ def _parse_json(text: str, name: str) -> Any:
         problem = "no JSON of ours"
         if isinstance(error, json.JSONDecodeError):
             problem = f"no valid JSON at line {error.lineno}"
-        raise LabError(
+        raise BadFileError(
             f'"{name}" is empty or cut short: {problem}',
             "Copy the file again from where it was written, or repeat the run.",
-            status=ExitStatus.BAD_FILE,
         ) from None
 
 

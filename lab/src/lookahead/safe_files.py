@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,11 +51,10 @@ def own_place(path: Path) -> Path:
         return place
     for folder in reversed(place.parents):
         if folder.exists() and not keeps_entries(folder.lstat()):
-            raise LabError(
+            raise UnavailableError(
                 f'another user can replace what root makes in "{folder}"',
                 "Choose a place below folders that are root's own (TMPDIR for temporary folders), "
                 "or run the command as that user.",
-                status=ExitStatus.ENVIRONMENT,
             )
     return place
 

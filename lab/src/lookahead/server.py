@@ -21,7 +21,7 @@ import psycopg
 
 from lookahead.account import acting_as_owner, find_account
 from lookahead.cold import ColdEvidence, make_cold, require_cold
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 from lookahead.janitor import Leftovers, processes_in, send, status_lines, wait_until_none
@@ -34,11 +34,7 @@ from lookahead.server_folder import (
 
 Session = psycopg.Connection[Any]
 StopMode = Literal["smart", "fast", "immediate"]
-_STOP_SIGNALS = {
-    "smart": signal.SIGTERM,
-    "fast": signal.SIGINT,
-    "immediate": signal.SIGQUIT,
-}
+_STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _SUPERUSER = "postgres"
 _PORT = 5432  # the socket lies in a folder of its own, so that no two servers meet
 _POLL_SECONDS = 0.02
@@ -160,10 +156,9 @@ class PrivateServer:
             env=self._environment(),
         )
         if done.returncode != 0:
-            raise LabError(
+            raise UnavailableError(
                 f"initdb failed:\n{last_lines(done.stderr)}",
                 "Is there room on the disk, and is the data directory new?",
-                status=ExitStatus.ENVIRONMENT,
             )
         # Relative, so that the file of a base backup names the settings of its own server.
         line = f"\ninclude '../{self._folder.settings_path.name}'\n"
@@ -384,10 +379,9 @@ class PrivateServer:
         self._process = None
         what = "did not start" if ended else f"was not ready in {self.start_timeout_seconds:g} s"
         log = self._folder.read_log()[log_size:].decode("utf-8", "backslashreplace")
-        raise LabError(
+        raise UnavailableError(
             f"PostgreSQL {self.installation.version} {what}; its log ends with:\n{last_lines(log)}",
             "The settings given to the server are the likeliest cause.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 

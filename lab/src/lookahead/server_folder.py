@@ -28,7 +28,7 @@ import psycopg
 
 from lookahead import janitor
 from lookahead.account import Account, own_account
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, UsageError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
 from lookahead.janitor import JanitorProcess
@@ -164,11 +164,10 @@ class ServerFolder:
 
     def _check_reach(self) -> None:
         if not self.account.can_read(self.work_directory):
-            raise LabError(
+            raise UnavailableError(
                 f'user "{self.account.name}", under which the server runs, '
                 f'cannot reach "{self.path}"',
                 "Choose a place that this user can reach (TMPDIR for temporary folders).",
-                status=ExitStatus.ENVIRONMENT,
             )
 
     def reachable_programs(self, installation: Installation) -> tuple[Path, dict[str, str]]:
@@ -181,10 +180,9 @@ class ServerFolder:
             return installation.bindir, {}
         obstacle = self._obstacle(own_account(), installation.bindir, {})
         if obstacle:
-            raise LabError(
+            raise UnavailableError(
                 f'the server programs in "{installation.bindir}" do not run:\n{obstacle}',
                 "Repair this PostgreSQL, or choose another one with --pg-config.",
-                status=ExitStatus.ENVIRONMENT,
             )
         bindir, libdir = self._copy_installation(installation)
         # Libraries are found relative to the programs or by the absolute path of the build; the
@@ -192,11 +190,10 @@ class ServerFolder:
         variables = {"LD_LIBRARY_PATH": str(libdir)}
         obstacle = self._obstacle(self.account, bindir, variables)
         if obstacle:
-            raise LabError(
+            raise UnavailableError(
                 f'user "{self.account.name}" cannot run the server programs of '
                 f'"{installation.bindir}":\n{obstacle}',
                 "Choose another PostgreSQL with --pg-config.",
-                status=ExitStatus.ENVIRONMENT,
             )
         return bindir, variables
 
@@ -235,10 +232,9 @@ class ServerFolder:
         sources = {path for path in (bindir, libdir, *shared, wheel_libraries) if path.is_dir()}
         common = Path(os.path.commonpath([bindir, libdir, *sources]))
         if len(common.parts) <= 2:  # "/" or "/usr": a system's own, with far more below it
-            raise LabError(
+            raise UnavailableError(
                 f'user "{self.account.name}" cannot reach "{installation.bindir}"',
                 "Choose another PostgreSQL with --pg-config.",
-                status=ExitStatus.ENVIRONMENT,
             )
         target = self._cleared("programs")
         for source in sorted(sources):
@@ -273,10 +269,9 @@ class ServerFolder:
             for folder in (*above, target, *filter(Path.is_dir, target.rglob("*"))):
                 folder.chmod(0o755)
         except (OSError, shutil.Error) as error:
-            raise LabError(
+            raise UnavailableError(
                 f'cannot copy "{source}" into the server\'s folder: {error}',
                 "Is there room on the disk? TMPDIR chooses the place of temporary folders.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
 
 
@@ -301,25 +296,22 @@ def _make(directory: Path | None, account: Account, bindir: Path) -> Path:
 def _check_kept(directory: Path, account: Account, bindir: Path) -> None:
     """LabError unless the folder is one that we have kept, with no server at work in it."""
     if not (directory / "data" / "PG_VERSION").exists():
-        raise LabError(
+        raise UnavailableError(
             f'"{directory}" exists and is not a folder of an earlier private server',
             "Name a folder that does not exist yet; it is made, and removed at the end.",
-            status=ExitStatus.ENVIRONMENT,
         )
     data = (directory / "data").lstat()
     if (account.drops and not is_ours(directory.lstat())) or data.st_uid != account.uid:
-        raise LabError(
+        raise UnavailableError(
             f'"{directory}" was kept by another user\'s server',
             f"Its data belong to user id {data.st_uid}: run the command as it was run then.",
-            status=ExitStatus.ENVIRONMENT,
         )
     # The janitor of a killed lab may still be ending its server.
     if not janitor.wait_until_none(directory, bindir, janitor.LONGEST_END_SECONDS):
         running = janitor.processes_in(directory, bindir)
-        raise LabError(
+        raise UnavailableError(
             f'a server runs in "{directory}": process {min(running, default=0)}',
             "Wait for the end of the command that uses it, or end the process.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -329,10 +321,9 @@ def _stage_files(directory: Path) -> list[Path]:
 
 def _folder_error(directory: Path | None, error: OSError) -> LabError:
     place = directory if directory is not None else Path(tempfile.gettempdir())
-    return LabError(
+    return UnavailableError(
         f'cannot make the server\'s folder "{place}": {error.strerror}',
         "Choose another place, writable and with room (TMPDIR for temporary folders).",
-        status=ExitStatus.ENVIRONMENT,
     )
 
 
@@ -341,11 +332,9 @@ def settings_text(settings: Mapping[str, str]) -> str:
     lines = ["# Written by lookahead at each start of the server; changes here are lost."]
     for name, value in settings.items():
         if not _NAME.fullmatch(name):
-            raise LabError(f'"{name}" is not the name of a setting', status=ExitStatus.USAGE)
+            raise UsageError(f'"{name}" is not the name of a setting')
         if any(character in value for character in "\n\r\0"):
-            raise LabError(
-                f'the value of setting "{name}" contains a line break', status=ExitStatus.USAGE
-            )
+            raise UsageError(f'the value of setting "{name}" contains a line break')
         # Quoted values double the quote and read a backslash as an escape.
         quoted = value.replace("\\", "\\\\").replace("'", "''")
         lines.append(f"{name} = '{quoted}'")

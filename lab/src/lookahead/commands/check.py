@@ -24,7 +24,7 @@ from lookahead.commands.options import (
     pg_config_option,
     seed_option,
 )
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UsageError
 from lookahead.formats import one_line, require_text
 from lookahead.stats import MIN_PAIRS
 
@@ -59,17 +59,9 @@ class CheckRequest:
         """LabError when options contradict each other."""
         for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
             if given and not self.measures:
-                raise LabError(
-                    f"{option} needs --measure",
-                    "Nothing is executed without it.",
-                    status=ExitStatus.USAGE,
-                )
+                raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")
         if self.dsn is not None and self.directory is not None:
-            raise LabError(
-                "--dsn and --directory exclude each other",
-                "Name one server.",
-                status=ExitStatus.USAGE,
-            )
+            raise UsageError("--dsn and --directory exclude each other", "Name one server.")
 
 
 @click.command()
@@ -214,26 +206,23 @@ def _refuse_volatile(target: Target, statement: str) -> None:
     with target.connect() as connection, read_only(connection):
         found = volatile_functions(connection, statement)
     if found:
-        raise LabError(
+        raise UsageError(
             f"the statement calls volatile functions: {', '.join(map(one_line, found))}",
             "A read-only transaction does not undo what they do beside tables. --allow-volatile "
             "executes it nevertheless; without --measure it is not executed at all.",
-            status=ExitStatus.USAGE,
         )
 
 
 def _refuse_to_write(plan: dict[str, Any]) -> None:
     if any(node["Node Type"] == "ModifyTable" for node in plan_nodes(plan)):
-        raise LabError(
+        raise UsageError(
             "the statement writes: its plan modifies a table",
             "Only statements that read are executed; leave --measure out.",
-            status=ExitStatus.USAGE,
         )
     if len(plan["Plans"]) != 1:
-        raise LabError(
+        raise UsageError(
             "the statement cannot be measured: rules make several statements of it",
             "Measure one of them; leave --measure out.",
-            status=ExitStatus.USAGE,
         )
 
 

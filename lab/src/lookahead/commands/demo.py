@@ -9,7 +9,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import PLACE_OPTIONS
 from lookahead.commands.run import EXPERIMENTS, default_directory, show_outcome
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import ExitStatus, LabError, UnavailableError
 from lookahead.experiments.experiment import Experiment, run_experiment
 from lookahead.experiments.runner import RunRequest
 
@@ -43,10 +43,7 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
         terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
         try:
             result = run_experiment(
-                _experiment(part.name),
-                replace(request, follows=number > 1),
-                part.given,
-                terminal,
+                _experiment(part.name), replace(request, follows=number > 1), part.given, terminal
             )
         except LabError as error:
             if error.status is not ExitStatus.ENVIRONMENT:
@@ -56,10 +53,9 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
         else:
             show_outcome(context, result)
     if missing:
-        raise LabError(
+        raise UnavailableError(
             f"{missing} of {len(_PARTS)} experiments could not be measured here",
             "The reasons stand above.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 

@@ -15,7 +15,7 @@ from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablesp
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import merge_into, read_profiles
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UsageError
 from lookahead.experiments.experiment import MemorySize, Option, memory_text, read_ahead_option
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
@@ -137,15 +137,14 @@ def probe(context: CommandContext, /, **options: Any) -> None:
 
 def _place(folder: Path | None, tablespace: str | None, dsn: str | None) -> Place:
     if (folder is None) == (tablespace is None):
-        raise LabError(
+        raise UsageError(
             "name either a folder or a tablespace",
             "Such as `lookahead probe FOLDER` or `lookahead probe --tablespace pg_default`.",
-            status=ExitStatus.USAGE,
         )
     if tablespace is not None:
         return tablespace_folder(tablespace, dsn)
     if dsn is not None:
-        raise LabError("--dsn needs --tablespace", "Leave it out.", status=ExitStatus.USAGE)
+        raise UsageError("--dsn needs --tablespace", "Leave it out.")
     assert folder is not None
     return named_folder(folder)
 

@@ -10,18 +10,12 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import BadFileError, UsageError
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
-from lookahead.results import (
-    StoredResult,
-    parse_stored,
-    read_text,
-    result_schema,
-    schema_of,
-)
+from lookahead.results import StoredResult, parse_stored, read_text, result_schema, schema_of
 from lookahead.terminal import Terminal
 
 _Texts = Sequence[tuple[Path, str]]
@@ -73,9 +67,7 @@ def report(
     given = [("--markdown", markdown), ("--csv", csv), ("--output", output is not None)]
     named = [name for name, is_given in given if is_given]
     if len(named) > 1:
-        raise LabError(
-            f"{named[0]} and {named[1]} exclude each other", "Name one.", status=ExitStatus.USAGE
-        )
+        raise UsageError(f"{named[0]} and {named[1]} exclude each other", "Name one.")
     target = output or results[0].with_suffix(".html")
     if not (markdown or csv):
         _require_page(target, results)
@@ -89,10 +81,9 @@ def report(
     except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
-        raise LabError(
+        raise BadFileError(
             f"{names} cannot be worked out: {error}",
             "Copy the file again from where it was written, or repeat the run.",
-            status=ExitStatus.BAD_FILE,
         ) from None
 
 
@@ -105,10 +96,9 @@ def _require_page(target: Path, results: Sequence[Path]) -> None:
     except OSError:
         return  # Who reads or writes it says why it cannot be.
     if is_result:
-        raise LabError(
+        raise UsageError(
             f'the page would replace "{target}", which is a result',
             "Name another file with --output.",
-            status=ExitStatus.USAGE,
         )
 
 
@@ -121,10 +111,9 @@ def _holds_json(path: Path) -> bool:
 def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:
     """The tables of results of `run`, one after the other."""
     if any(_is_probe(path, text) for path, text in texts):
-        raise LabError(
+        raise UsageError(
             "a result of `probe` has a page only",
             "Name results of `lookahead run`, or leave out --markdown and --csv.",
-            status=ExitStatus.USAGE,
         )
     runs = _runs(texts, terminal)
     tables = [table for one in runs for table in render_tables(one.document)]
@@ -138,10 +127,8 @@ def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
         found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
         return write_probe_page(found, target)
     if any(probes):
-        raise LabError(
-            "results of `run` and of `probe` do not go on one page",
-            "Make a page of each kind.",
-            status=ExitStatus.USAGE,
+        raise UsageError(
+            "results of `run` and of `probe` do not go on one page", "Make a page of each kind."
         )
     stored = _runs(texts, terminal)
     documents = [(path.name, one.document) for (path, _), one in zip(texts, stored, strict=True)]

@@ -10,14 +10,9 @@ import click
 
 from lookahead.cold import choose_place
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import (
-    HELP_OPTIONS,
-    PLACE_OPTIONS,
-    OptionValue,
-    seed_option,
-)
+from lookahead.commands.options import HELP_OPTIONS, PLACE_OPTIONS, OptionValue, seed_option
 from lookahead.comparisons import proofs
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UsageError
 from lookahead.experiments import (
     bitmap_scan,
     cached_scan,
@@ -116,10 +111,9 @@ class _ExperimentGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise LabError(
+            raise UsageError(
                 f'there is no experiment "{args[0]}"',
                 f"Experiments: {', '.join(self.list_commands(ctx))}.",
-                status=ExitStatus.USAGE,
             )
         return super().resolve_command(ctx, args)
 
@@ -255,9 +249,7 @@ def _only_one(values: Mapping[str, Any], names: tuple[NameT, ...], hint: str) ->
     """Which of these flags was given, None without one; LabError when several were."""
     named = [name for name in names if values[name]]
     if len(named) > 1:
-        raise LabError(
-            f"--{named[0]} and --{named[1]} exclude each other", hint, status=ExitStatus.USAGE
-        )
+        raise UsageError(f"--{named[0]} and --{named[1]} exclude each other", hint)
     return named[0] if named else None
 
 
@@ -291,9 +283,7 @@ def _coming(name: str, reason: str) -> click.Command:
     """A name of an experiment that is not there yet; says so."""
 
     def refuse(**_: object) -> None:
-        raise LabError(
-            reason, "`lookahead run --help` lists those that are there.", status=ExitStatus.USAGE
-        )
+        raise UsageError(reason, "`lookahead run --help` lists those that are there.")
 
     return click.Command(
         name,

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
 from lookahead.server import PrivateServer
 
@@ -133,10 +133,9 @@ def check_node(evidence: NodeEvidence, arm: Arm) -> None:
             )
         return
     if status == "absent":
-        raise LabError(
+        raise UnavailableError(
             f"our path did not run: EXPLAIN (LOOKAHEAD) reports nothing for the {arm.plan}",
             "Is pg_lookahead.disable set, or the library of another build?",
-            status=ExitStatus.ENVIRONMENT,
         )
     if status != "prefetch":
         raise LabError(

@@ -12,13 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Literal
 
-from lookahead.experiments.arms import (
-    BITMAP_SCAN,
-    INDEX_SCAN,
-    SEQ_SCAN,
-    arm_of,
-    concurrency_arm,
-)
+from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.conditions import (
     SCAN_SETTINGS,
     ReadAheads,

@@ -40,14 +40,7 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, explain_trial
-from lookahead.measurements import (
-    Arm,
-    Factor,
-    NodeEvidence,
-    Question,
-    Reference,
-    Scenario,
-)
+from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Reference, Scenario
 
 Temperature = Literal["cached", "cold"]
 TEMPERATURES: tuple[Temperature, ...] = ("cached", "cold")
@@ -223,11 +216,7 @@ def _scenario(workers: int, data: Temperature, work_mem: str) -> Scenario:
 
 
 def _session_settings(workers: int, work_mem: str) -> dict[str, str]:
-    return {
-        **_PARALLEL,
-        "max_parallel_workers_per_gather": str(workers),
-        "work_mem": work_mem,
-    }
+    return {**_PARALLEL, "max_parallel_workers_per_gather": str(workers), "work_mem": work_mem}
 
 
 def _estimated_seconds(wanted: CachedScans) -> float:

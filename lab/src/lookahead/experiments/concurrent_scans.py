@@ -30,11 +30,7 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials
-from lookahead.measurements import (
-    Factor,
-    Question,
-    Scenario,
-)
+from lookahead.measurements import Factor, Question, Scenario
 
 # Of the pages for each session: of 16 sessions few meet in one page, and the others lie between.
 _SHARE = 0.05

@@ -10,7 +10,7 @@ import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.device.read_ahead import ReadAhead
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.runner import Run
 from lookahead.measurements import Factor, Table
 
@@ -125,10 +125,9 @@ def available_methods(run: Run, methods: tuple[str, ...]) -> tuple[str, ...]:
     if "io_uring" not in methods or not obstacle:
         return methods
     if "io_method" in run.explicit:
-        raise LabError(
+        raise UnavailableError(
             f"io_method io_uring cannot be used: {obstacle}",
             "Leave it out, or name a server that can use it with --pg-config.",
-            status=ExitStatus.ENVIRONMENT,
         )
     run.find("note", f"io_method io_uring is left out: {obstacle}")
     return tuple(method for method in methods if method != "io_uring")
@@ -157,10 +156,9 @@ class ReadAheads:
     def _wanted(self, asked: tuple[int, ...]) -> tuple[int | None, ...]:
         if self._read_ahead is None:
             if asked:
-                raise LabError(
+                raise UnavailableError(
                     "the read-ahead cannot be set: no block device is visible",
                     "Leave --read-ahead out or name a folder on a local disk with --directory.",
-                    status=ExitStatus.ENVIRONMENT,
                 )
             return (None,)
         restored = self._read_ahead.restore_interrupted()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UsageError
 from lookahead.experiments.runner import Run, RunRequest, Size, open_run
 from lookahead.results import OptionValue, Parameters
 from lookahead.terminal import Terminal
@@ -260,10 +260,9 @@ def refuse_unused(explicit: frozenset[str], names: Iterable[str], without: str) 
     for name in names:
         if name in explicit:
             flag = f"--{name.replace('_', '-')}"
-            raise LabError(
+            raise UsageError(
                 f"{flag} makes no difference without {without}",
                 f"Leave {flag} out, or add {without}.",
-                status=ExitStatus.USAGE,
             )
 
 

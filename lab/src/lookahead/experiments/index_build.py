@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from lookahead.account import acting_as_owner
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.conditions import fetch_row, relation_path
 from lookahead.experiments.experiment import (
@@ -248,9 +248,7 @@ class _IndexBuild:
             if key.collation is None or key.collation.is_there(connection):
                 keys.append(key)
             elif "key" in self._run.explicit:
-                raise LabError(
-                    key.collation.missing, key.collation.hint, status=ExitStatus.ENVIRONMENT
-                )
+                raise UnavailableError(key.collation.missing, key.collation.hint)
             else:
                 self._run.find("note", f"{key.name} is left out: {key.collation.missing}")
         return keys
@@ -301,10 +299,7 @@ def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> N
 
 
 def _counts(
-    connection: psycopg.Connection[Any],
-    conditions: Conditions,
-    watch: BuildWatch,
-    position: str,
+    connection: psycopg.Connection[Any], conditions: Conditions, watch: BuildWatch, position: str
 ) -> dict[str, float]:
     """What is known of a build beside its time; the WAL since `position` is its own."""
     key = conditions.key
@@ -371,10 +366,7 @@ EXPERIMENT = Experiment(
         ),
         Option("rows", Count(1, _MAX_ROWS), "Rows of the table."),
         Option(
-            "workers",
-            Count(0, _MAX_WORKERS),
-            "max_parallel_maintenance_workers.",
-            is_list=True,
+            "workers", Count(0, _MAX_WORKERS), "max_parallel_maintenance_workers.", is_list=True
         ),
         Option("memory", MemorySize(1024, _MAX_MEMORY_KB), "maintenance_work_mem.", is_list=True),
         Option(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UsageError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
@@ -113,17 +113,12 @@ def settle(wanted: IndexScansT, explicit: frozenset[str]) -> IndexScansT:
         left_out: dict[str, Any] = {kind: () for kind in _KINDS if kind not in explicit}
         wanted = replace(wanted, **left_out)
     if not wanted.patterns():
-        raise LabError(
-            "no scan is asked for",
-            "Name one of --pages, --limit and --share.",
-            status=ExitStatus.USAGE,
-        )
+        raise UsageError("no scan is asked for", "Name one of --pages, --limit and --share.")
     for option, values in (("--pages", wanted.pages), ("--limit", wanted.limit)):
         if max(values, default=0) > wanted.table_pages:
-            raise LabError(
+            raise UsageError(
                 f"{option} {max(values)} is out of range: the table has {wanted.table_pages} pages",
                 "Name fewer pages, more --table-pages, or take a larger size.",
-                status=ExitStatus.USAGE,
             )
     return wanted
 

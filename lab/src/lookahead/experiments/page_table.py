@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UsageError
 from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     COLD_RESTART_SECONDS,
@@ -166,11 +166,7 @@ def cold_scan_seconds(pages: int, scans: int) -> float:
 
 
 def prepare_page_table(
-    run: Run,
-    trials: Trials,
-    pages: int,
-    selections: list[Selection],
-    settings: Mapping[str, str],
+    run: Run, trials: Trials, pages: int, selections: list[Selection], settings: Mapping[str, str]
 ) -> dict[int, list[int]]:
     """The pages of each selection, by its value; the server runs with `settings` afterwards.
 
@@ -187,10 +183,9 @@ def prepare_page_table(
 def _pages_of(connection: psycopg.Connection[Any], selection: Selection, pages: int) -> list[int]:
     found = pages_hit(connection, selection.value)
     if not found:
-        raise LabError(
+        raise UsageError(
             f"{selection.share * 100:g} % of {pages} pages in the layout "
             f'"{selection.layout}" are none',
             "Take a larger size or more of the pages.",
-            status=ExitStatus.USAGE,
         )
     return found

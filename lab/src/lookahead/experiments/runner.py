@@ -31,7 +31,7 @@ from lookahead.cold import (
 from lookahead.comparisons import compare
 from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.device.profile import parse_profiles
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.machine import check_undisturbed, collect_machine_facts, collect_source_facts
@@ -90,10 +90,9 @@ def copy_profile(server: PrivateServer, profile: Path) -> str:
         found = parse_profiles(text)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LabError(
+        raise UnavailableError(
             f'"{profile}" is no device profile: {reason}',
             "Name a file that `lookahead probe --profile FILE` has written.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     copy = server.write_file("device.profile", text)
     server.configure({"pg_lookahead.device_profile": str(copy)})
@@ -261,10 +260,7 @@ def server_folder(request: RunRequest) -> Path:
 
 
 def _new_document(
-    request: RunRequest,
-    experiment: str,
-    parameters: Parameters,
-    server: PrivateServer,
+    request: RunRequest, experiment: str, parameters: Parameters, server: PrivateServer
 ) -> ResultDocument:
     assert server.stage is not None
     library = server.stage.library_directory / f"{LIBRARY}.so"

@@ -365,14 +365,10 @@ EXPERIMENT = Experiment(
             "that of the machine's disk; needs root.",
         ),
         Option(
-            "table_size",
-            MemorySize(1024, _MAX_TABLE_KB),
-            "Size of the table of scan and lookups.",
+            "table_size", MemorySize(1024, _MAX_TABLE_KB), "Size of the table of scan and lookups."
         ),
         Option(
-            "scale",
-            Count(1, _MAX_SCALE),
-            "pgbench's scale of the table of bulk-read and vacuum.",
+            "scale", Count(1, _MAX_SCALE), "pgbench's scale of the table of bulk-read and vacuum."
         ),
         Option("sessions", Count(1, _MAX_SESSIONS), "Sessions that look rows up at once."),
         Option("seconds", Count(1, _MAX_SECONDS), "How long they do."),

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import psycopg
-
 from lookahead.errors import LabError
 from lookahead.experiments.arms import nodes_of, parse_lookahead
+from lookahead.server import Session
 
 KEYS = 200_000
 # A prime that does not divide KEYS: neighbours in k, or in time, lie pages apart.
@@ -166,7 +165,7 @@ _ATTACHED = ("eligible", "prefetch")
 _MIN_READ_SHARE = 0.99
 
 
-def check_plans(sessions: Mapping[str, psycopg.Connection[Any]], shape: Shape) -> dict[str, str]:
+def check_plans(sessions: Mapping[str, Session], shape: Shape) -> dict[str, str]:
     """Plans as the measured sessions have them, by arm, generic ones; queries are executed once.
 
     Returns what there is to show. LabError when the arms have different plans, or not the one that
@@ -199,9 +198,7 @@ def check_plans(sessions: Mapping[str, psycopg.Connection[Any]], shape: Shape) -
     }
 
 
-def check_loaded(
-    connection: psycopg.Connection[Any], shape: Shape, arm: str, *, wanted: bool
-) -> None:
+def check_loaded(connection: Session, shape: Shape, arm: str, *, wanted: bool) -> None:
     """LabError when the library is in a backend that should be without it, or the reverse."""
     row = connection.execute(
         "SELECT count(*) FROM pg_catalog.pg_settings WHERE name = 'pg_lookahead.enabled'"
@@ -218,9 +215,7 @@ def prepared_statements(shape: Shape) -> Iterator[tuple[str, str]]:
         yield f"PREPARE {name}(int) AS {with_key(statement, '$1')}", f"EXECUTE {name}(1000)"
 
 
-def _nodes(
-    connection: psycopg.Connection[Any], shape: Shape, *, has_library: bool
-) -> Iterator[dict[str, Any]]:
+def _nodes(connection: Session, shape: Shape, *, has_library: bool) -> Iterator[dict[str, Any]]:
     # Without the library its option of EXPLAIN is unknown.
     option = "LOOKAHEAD, " if has_library else ""
     for prepare, execute in prepared_statements(shape):

@@ -10,9 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
-
-import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
@@ -30,6 +27,7 @@ from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
+from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 from lookahead_bench.control_shape import (
     Shape,
@@ -251,25 +249,20 @@ class _Controls:
             touch_device(connection, self._server.data_directory, names)
         return None
 
-    def _session(self, shape: Shape, arm: str) -> psycopg.Connection[Any]:
+    def _session(self, shape: Shape, arm: str) -> Session:
         connection = self._server.connect(options=_options(shape, arm))
         for name, value in shape.settings.items():
             connection.execute(f"SET {name} = '{value}'")
         return connection
 
     @contextmanager
-    def _sessions(self, shape: Shape) -> Iterator[dict[str, psycopg.Connection[Any]]]:
+    def _sessions(self, shape: Shape) -> Iterator[dict[str, Session]]:
         """One of each arm, all open at once."""
         with ExitStack() as stack:
             yield {arm: stack.enter_context(self._session(shape, arm)) for arm in _NAMES}
 
     def _execute(
-        self,
-        connection: psycopg.Connection[Any],
-        shape: Shape,
-        arm: str,
-        first_number: int,
-        executions: int,
+        self, connection: Session, shape: Shape, arm: str, first_number: int, executions: int
     ) -> float:
         """Milliseconds that so many executions take, or connections where that is the shape."""
         if shape.statements:
@@ -330,9 +323,7 @@ def _options(shape: Shape, arm: str) -> str:
     return (_PRELOADED_ARM_OPTIONS if shape.preloaded else _ARM_OPTIONS)[arm]
 
 
-def _call(
-    connection: psycopg.Connection[Any], shape: Shape, first_number: int, executions: int
-) -> float:
+def _call(connection: Session, shape: Shape, first_number: int, executions: int) -> float:
     """Milliseconds that the executions took, by the server's clock."""
     row = connection.execute(
         f"CALL {shape.procedure_name}({first_number}, {executions}, NULL)"

@@ -33,6 +33,7 @@ from lookahead.server_folder import (
 )
 
 Session = psycopg.Connection[Any]
+"""A connection to a private server."""
 StopMode = Literal["smart", "fast", "immediate"]
 _STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _SUPERUSER = "postgres"

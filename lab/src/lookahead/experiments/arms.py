@@ -8,11 +8,9 @@ was.
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
 
-import psycopg
-
 from lookahead.errors import LabError, UnavailableError
 from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
-from lookahead.server import PrivateServer
+from lookahead.server import PrivateServer, Session
 
 SEQ_SCAN, INDEX_SCAN, BITMAP_SCAN = "Seq Scan", "Index Scan", "Bitmap Heap Scan"
 _PLAN_SETTINGS: dict[str, dict[str, str]] = {
@@ -53,7 +51,7 @@ def concurrency_arm(
     return arm_of(name, plan, library, chosen)
 
 
-def connect_arm(server: PrivateServer, arm: Arm) -> psycopg.Connection[Any]:
+def connect_arm(server: PrivateServer, arm: Arm) -> Session:
     """A session of the arm."""
     if arm.library == "not loaded":
         connection = server.connect(options=_NOT_LOADED)

@@ -8,9 +8,7 @@ numbers of workers with cold data.
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
-
-import psycopg
+from typing import Literal
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
@@ -41,6 +39,7 @@ from lookahead.experiments.page_table import (
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Reference, Scenario
+from lookahead.server import Session
 
 Temperature = Literal["cached", "cold"]
 TEMPERATURES: tuple[Temperature, ...] = ("cached", "cold")
@@ -182,9 +181,7 @@ def cold_trial(workers: int, value: int, pages: int) -> Trial:
     )
 
 
-def explain_cached(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence]:
+def explain_cached(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """As `explain_parallel`; LabError also when anything was read."""
     time_ms, evidence = explain_parallel(connection, statement, arm)
     if evidence.shared_read_blocks:
@@ -195,9 +192,7 @@ def explain_cached(
     return time_ms, evidence
 
 
-def explain_parallel(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence]:
+def explain_parallel(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """As `explain_trial`; LabError also when other than the wanted workers came."""
     time_ms, evidence = explain_trial(connection, statement, arm)
     wanted = int(arm.settings["max_parallel_workers_per_gather"])

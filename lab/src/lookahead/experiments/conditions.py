@@ -6,13 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from lookahead.account import acting_as_owner
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.runner import Run
 from lookahead.measurements import Factor, Table
+from lookahead.server import Session
 
 BLOCK_BYTES = 8192
 _READ_BYTES = 1 << 20
@@ -34,14 +33,14 @@ SCAN_SETTINGS = {
 }
 
 
-def fetch_row(connection: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
+def fetch_row(connection: Session, statement: str) -> tuple[Any, ...]:
     """The first row of a statement that has one."""
     row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
     assert row is not None
     return row
 
 
-def table_facts(connection: psycopg.Connection[Any], name: str, started: float) -> Table:
+def table_facts(connection: Session, name: str, started: float) -> Table:
     """What the catalog says of a vacuumed table that was begun at `started` (monotonic clock)."""
     rows, pages, table_bytes, index_bytes = fetch_row(
         connection,
@@ -53,7 +52,7 @@ def table_facts(connection: psycopg.Connection[Any], name: str, started: float) 
 
 
 def checked_facts(
-    connection: psycopg.Connection[Any], name: str, started: float, *, pages: int, rows: int
+    connection: Session, name: str, started: float, *, pages: int, rows: int
 ) -> Table:
     """As `table_facts`; LabError unless it has these pages and rows, and all are all-visible."""
     table = table_facts(connection, name, started)
@@ -69,7 +68,7 @@ def checked_facts(
     return table
 
 
-def relation_path(connection: psycopg.Connection[Any], relation: str) -> str:
+def relation_path(connection: Session, relation: str) -> str:
     """The file of a table or an index, in the data directory."""
     (path,) = fetch_row(connection, f"SELECT pg_relation_filepath('{relation}')")
     return str(path)
@@ -78,7 +77,7 @@ def relation_path(connection: psycopg.Connection[Any], relation: str) -> str:
 @contextmanager
 def table_session(
     run: Run, settings: Mapping[str, str], relations: Sequence[str]
-) -> Iterator[psycopg.Connection[Any]]:
+) -> Iterator[Session]:
     """A session that makes these tables and indexes, on a server started with `settings`.
 
     Afterwards they were read from the device once, and the server runs.
@@ -93,9 +92,7 @@ def table_session(
         touch_device(connection, run.server.data_directory, relations)
 
 
-def touch_device(
-    connection: psycopg.Connection[Any], data_directory: Path, relations: Sequence[str]
-) -> None:
+def touch_device(connection: Session, data_directory: Path, relations: Sequence[str]) -> None:
     """Read tables and indexes from the device once, all of them.
 
     Caches beyond this machine's reach (of a hypervisor, a disk array) then know every page, and

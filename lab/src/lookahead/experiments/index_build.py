@@ -9,9 +9,6 @@ checksum: a build that is faster and different is no success.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
-
-import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError, UnavailableError
@@ -48,6 +45,7 @@ from lookahead.experiments.index_build_watch import (
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Question, Sample
+from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 
 STOCK, OURS = "stock", "ours"
@@ -172,10 +170,7 @@ class _IndexBuild:
                 self._measure_tables(connection, conditions, bar)
 
     def _measure_tables(
-        self,
-        connection: psycopg.Connection[Any],
-        conditions: dict[BuildKey, list[Conditions]],
-        bar: ProgressBar,
+        self, connection: Session, conditions: dict[BuildKey, list[Conditions]], bar: ProgressBar
     ) -> None:
         """Fresh keys come before the vacuum, pgbench's table last and alone on the disk."""
         seed = self._run.document.parameters.seed
@@ -197,7 +192,7 @@ class _IndexBuild:
             connection.execute(f"DROP TABLE {PGBENCH_TABLE}")
 
     def _measure_key(
-        self, connection: psycopg.Connection[Any], conditions: list[Conditions], bar: ProgressBar
+        self, connection: Session, conditions: list[Conditions], bar: ProgressBar
     ) -> None:
         for one in conditions:
             self._trials.begin(trial_of(one))
@@ -206,9 +201,7 @@ class _IndexBuild:
                 self._add(self._sample(connection, one, number, arm))
                 bar.advance()
 
-    def _sample(
-        self, connection: psycopg.Connection[Any], conditions: Conditions, number: int, arm: Arm
-    ) -> Sample:
+    def _sample(self, connection: Session, conditions: Conditions, number: int, arm: Arm) -> Sample:
         """One build, of a small table the median one of several; the index is gone afterwards.
 
         `connection` watches it.
@@ -236,12 +229,12 @@ class _IndexBuild:
             builder.execute(key.drop)
         return sample
 
-    def _pages_sha256(self, connection: psycopg.Connection[Any], relation: str) -> str:
+    def _pages_sha256(self, connection: Session, relation: str) -> str:
         path = relation_path(connection, relation)
         with acting_as_owner(self._server.data_directory):
             return pages_sha256(self._server.data_directory / path)
 
-    def _available(self, connection: psycopg.Connection[Any]) -> list[BuildKey]:
+    def _available(self, connection: Session) -> list[BuildKey]:
         """The keys to measure, without those that need what the server lacks."""
         keys = []
         for key in (KEYS[name] for name in self._wanted.key):
@@ -266,10 +259,7 @@ class _IndexBuild:
 
 
 def _builds(
-    builder: psycopg.Connection[Any],
-    watcher: psycopg.Connection[Any],
-    conditions: Conditions,
-    arm: Arm,
+    builder: Session, watcher: Session, conditions: Conditions, arm: Arm
 ) -> Iterator[_Build]:
     """Build the index, over a small table several times; the last one is kept."""
     key = conditions.key
@@ -288,7 +278,7 @@ def _builds(
         yield _Build(time_ms, {"built_by_us": built, **counts}, watch.phases_ms)
 
 
-def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> None:
+def _configure(connection: Session, conditions: Conditions) -> None:
     for name, value in (
         ("maintenance_work_mem", f"{conditions.memory_kb}kB"),
         ("max_parallel_maintenance_workers", str(conditions.workers)),
@@ -299,7 +289,7 @@ def _configure(connection: psycopg.Connection[Any], conditions: Conditions) -> N
 
 
 def _counts(
-    connection: psycopg.Connection[Any], conditions: Conditions, watch: BuildWatch, position: str
+    connection: Session, conditions: Conditions, watch: BuildWatch, position: str
 ) -> dict[str, float]:
     """What is known of a build beside its time; the WAL since `position` is its own."""
     key = conditions.key

@@ -6,7 +6,7 @@ so that any order but the table's own is random. `pgbench_accounts` is pgbench's
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import psycopg
 
@@ -14,7 +14,7 @@ from lookahead.errors import LabError
 from lookahead.experiments.conditions import BLOCK_BYTES, fetch_row
 from lookahead.experiments.experiment import memory_label
 from lookahead.measurements import Factor, Scenario, Table
-from lookahead.server import PrivateServer
+from lookahead.server import PrivateServer, Session
 
 TABLE = "lookahead_build"
 PGBENCH_TABLE = "pgbench_accounts"
@@ -36,7 +36,7 @@ class Collation:
     missing: str
     hint: str
 
-    def is_there(self, connection: psycopg.Connection[Any]) -> bool:
+    def is_there(self, connection: Session) -> bool:
         """Whether it can be used, made if need be."""
         try:
             connection.execute(
@@ -164,7 +164,7 @@ class Conditions:
 _HASH = "(hashint8extended(i, {seed} + {salt}) & 9223372036854775807)"
 
 
-def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> Table:
+def make_table(connection: Session, rows: int, seed: int) -> Table:
     """Make and fill `lookahead_build`; not vacuumed, hint bits set."""
     started = time.monotonic()
     few, many, at, name = (_HASH.format(seed=seed, salt=salt) for salt in range(1, 5))
@@ -182,9 +182,7 @@ def make_table(connection: psycopg.Connection[Any], rows: int, seed: int) -> Tab
     return _facts(connection, TABLE, started)
 
 
-def make_pgbench_table(
-    server: PrivateServer, connection: psycopg.Connection[Any], rows: int
-) -> Table:
+def make_pgbench_table(server: PrivateServer, connection: Session, rows: int) -> Table:
     """Let pgbench make its tables without keys, of at least one of its units."""
     started = time.monotonic()
     scale = max(rows // _ROWS_PER_SCALE, 1)
@@ -193,7 +191,7 @@ def make_pgbench_table(
     return _facts(connection, PGBENCH_TABLE, started)
 
 
-def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
+def vacuum(connection: Session, table: str) -> None:
     """Make every page all-visible; LabError when some are not."""
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
     pages, visible = fetch_row(
@@ -203,7 +201,7 @@ def vacuum(connection: psycopg.Connection[Any], table: str) -> None:
         raise LabError(f'{pages - visible} pages of table "{table}" are not all-visible')
 
 
-def _facts(connection: psycopg.Connection[Any], table: str, started: float) -> Table:
+def _facts(connection: Session, table: str, started: float) -> Table:
     # Also brings the table into the cache of the operating system.
     rows, size = fetch_row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
     return Table(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import psycopg
 
@@ -19,6 +18,7 @@ from lookahead.errors import LabError
 from lookahead.experiments.conditions import BLOCK_BYTES
 from lookahead.experiments.index_build_keys import BuildKey
 from lookahead.measurements import Arm
+from lookahead.server import Session
 
 # Coarse enough to leave the processors to the build, fine enough for the shortest phases shown.
 _INTERVAL_S = 0.02
@@ -45,7 +45,7 @@ def private_bytes(process: int) -> int | None:
 class BuildWatch:
     """Context manager: watches the session `backend` over a connection of its own."""
 
-    def __init__(self, connection: psycopg.Connection[Any], backend: int) -> None:
+    def __init__(self, connection: Session, backend: int) -> None:
         self._connection = connection
         self._backend = backend
         self._before = private_bytes(backend)
@@ -110,13 +110,13 @@ class BuildWatch:
             self._failure = failure
 
 
-def builds_so_far(connection: psycopg.Connection[Any]) -> int:
+def builds_so_far(connection: Session) -> int:
     """How many indexes the session's pg_lookahead has built."""
     (built, _) = _built(connection)
     return built
 
 
-def check_builder(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm, built: int) -> None:
+def check_builder(connection: Session, key: BuildKey, arm: Arm, built: int) -> None:
     """LabError unless the arm's own code has built the session's last index.
 
     `built` is how many indexes pg_lookahead has built meanwhile.
@@ -135,7 +135,7 @@ def check_builder(connection: psycopg.Connection[Any], key: BuildKey, arm: Arm, 
         )
 
 
-def _built(connection: psycopg.Connection[Any]) -> tuple[int, dict[str, int]]:
+def _built(connection: Session) -> tuple[int, dict[str, int]]:
     """Indexes that the session's pg_lookahead has built, and those it left to stock by reason."""
     row = connection.execute(_BUILT).fetchone()
     return (int(row[0]), row[1]) if row else (0, {})

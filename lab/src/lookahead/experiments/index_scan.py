@@ -14,8 +14,6 @@ from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
-import psycopg
-
 from lookahead.errors import UsageError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
 from lookahead.experiments.conditions import (
@@ -48,6 +46,7 @@ from lookahead.experiments.scan_table import (
 )
 from lookahead.experiments.trials import Statement, Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
+from lookahead.server import Session
 
 # The table itself; its pages once more in the WAL, which VACUUM writes under checksums; the sorts.
 _SPACE_FACTOR = 2.5
@@ -138,7 +137,7 @@ def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> Non
 
 
 def _choose_trials(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     wanted: IndexScans,
     read_aheads: ReadAheads,
     added: tuple[Factor, ...],

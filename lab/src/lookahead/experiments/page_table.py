@@ -17,9 +17,7 @@ Column `c2` is the same, and its index has the rows of a value in random order.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import psycopg
+from typing import Literal
 
 from lookahead.errors import LabError, UsageError
 from lookahead.experiments.conditions import (
@@ -31,6 +29,7 @@ from lookahead.experiments.conditions import (
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trials
 from lookahead.measurements import Table
+from lookahead.server import Session
 
 Layout = Literal["uniform", "clustered", "periodic"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
@@ -73,7 +72,7 @@ def page_table_bytes(pages: int) -> int:
 
 
 def build_page_table(
-    connection: psycopg.Connection[Any], pages: int, selections: list[Selection], seed: int
+    connection: Session, pages: int, selections: list[Selection], seed: int
 ) -> Table:
     """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
 
@@ -132,7 +131,7 @@ def select_value(value: int, column: str = "c1", what: str = "id, c1, pad") -> s
     return f"SELECT {what} FROM {TABLE} WHERE {column} = {value}"
 
 
-def pages_hit(connection: psycopg.Connection[Any], value: int) -> list[int]:
+def pages_hit(connection: Session, value: int) -> list[int]:
     """The numbers of the pages that a value hits, ascending, from the rows' own places."""
     rows = connection.execute(
         f"SELECT DISTINCT (ctid::text::point)[0]::int AS page FROM {TABLE} WHERE c1 = {value} "
@@ -180,7 +179,7 @@ def prepare_page_table(
         return {one.value: _pages_of(connection, one, pages) for one in selections}
 
 
-def _pages_of(connection: psycopg.Connection[Any], selection: Selection, pages: int) -> list[int]:
+def _pages_of(connection: Session, selection: Selection, pages: int) -> list[int]:
     found = pages_hit(connection, selection.value)
     if not found:
         raise UsageError(

@@ -11,9 +11,7 @@ nearly all.
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import psycopg
+from typing import Literal
 
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.conditions import (
@@ -35,6 +33,7 @@ from lookahead.experiments.experiment import (
 from lookahead.experiments.runner import Run, Size
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Reference, Scenario, Table
+from lookahead.server import Session
 
 LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
 ORDERS_AT_SCALE_1 = 1_500_000
@@ -51,7 +50,7 @@ def lineitem_bytes(scale: float) -> int:
     return int(scale * ORDERS_AT_SCALE_1 * _LINES_PER_ORDER * _ROW_BYTES)
 
 
-def build_lineitem(connection: psycopg.Connection[Any], scale: float, seed: int) -> Table:
+def build_lineitem(connection: Session, scale: float, seed: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of the orders."""
     started = time.monotonic()
     with connection.transaction():

@@ -46,7 +46,7 @@ from lookahead.results import (
     Software,
     now_text,
 )
-from lookahead.server import PrivateServer
+from lookahead.server import PrivateServer, Session
 from lookahead.terminal import Terminal
 
 Size = Literal["demo", "quick", "full"]
@@ -170,7 +170,7 @@ class Run:
             is_cold=evidence.is_cold,
         )
 
-    def record_settings(self, connection: psycopg.Connection[Any]) -> None:
+    def record_settings(self, connection: Session) -> None:
         """Keep the settings in effect that differ from their defaults."""
         rows = connection.execute(_SETTINGS_QUERY).fetchall()
         self.record(settings={name: str(value) for name, value in rows})

@@ -17,14 +17,13 @@ statement word for word, so that the planner proves it and leaves it out of the 
 import random
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import psycopg
+from typing import Literal
 
 from lookahead.errors import LabError
 from lookahead.experiments.conditions import BLOCK_BYTES, checked_facts, fetch_row
 from lookahead.experiments.trials import Statement
 from lookahead.measurements import Table
+from lookahead.server import Session
 
 TABLE = "lookahead_scan"
 INDEX = "lookahead_scan_k"
@@ -40,7 +39,7 @@ def table_bytes(pages: int) -> int:
     return pages * BLOCK_BYTES + int(pages * ROWS_PER_PAGE * index_entry_bytes)
 
 
-def build_table(connection: psycopg.Connection[Any], pages: int, seed: int) -> Table:
+def build_table(connection: Session, pages: int, seed: int) -> Table:
     """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
 
     Afterwards every page is all-visible and written out: scans of it write nothing.
@@ -105,7 +104,7 @@ class Pattern:
 
 
 def choose_statements(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     pattern: Pattern,
     rounds: int,
     table_pages: int,
@@ -123,10 +122,7 @@ def choose_statements(
 
 
 def _choose_random(
-    connection: psycopg.Connection[Any],
-    pattern: Pattern,
-    table_pages: int,
-    generator: random.Random,
+    connection: Session, pattern: Pattern, table_pages: int, generator: random.Random
 ) -> Statement:
     """A random range of keys within one layer; for a LIMIT the range is open."""
     width = pattern.number
@@ -145,9 +141,7 @@ def _choose_random(
     return _statement(query, first, last, pages)
 
 
-def _choose_heap_ordered(
-    connection: psycopg.Connection[Any], share_percent: int, seed: int
-) -> Statement:
+def _choose_heap_ordered(connection: Session, share_percent: int, seed: int) -> Statement:
     """All chosen pages in the order of the table; which ones follows from the seed."""
     chosen = f"abs(hashint8extended(id / {ROWS_PER_PAGE}, {seed}) % 100) < {share_percent}"
     condition = f"{_FIRST_OF_PAGE} AND {chosen}"
@@ -171,7 +165,7 @@ def _select(condition: str, order: str) -> str:
     return f"SELECT id, k, pad FROM {TABLE} WHERE {condition} ORDER BY {order}"
 
 
-def _distinct_pages(connection: psycopg.Connection[Any], condition: str) -> int:
+def _distinct_pages(connection: Session, condition: str) -> int:
     (pages,) = fetch_row(
         connection, f"SELECT count(DISTINCT (ctid::text::point)[0]) FROM {TABLE} WHERE {condition}"
     )

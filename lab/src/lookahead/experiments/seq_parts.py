@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import monotonic
-from typing import Any
-
-import psycopg
 
 from lookahead.account import acting_as_owner
 from lookahead.cold import read_directly
@@ -39,7 +36,7 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
-from lookahead.server import PrivateServer
+from lookahead.server import PrivateServer, Session
 from lookahead.stats import quantile
 
 WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
@@ -82,7 +79,7 @@ def wide_rows(table_kb: int) -> int:
     return max(table_kb * 1024 // BLOCK_BYTES, 1) * _ROWS_PER_PAGE
 
 
-def build_wide_table(connection: psycopg.Connection[Any], table_kb: int) -> Table:
+def build_wide_table(connection: Session, table_kb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
     started = monotonic()
     rows = wide_rows(table_kb)
@@ -234,9 +231,7 @@ def vacuum_trial(scale: int, combine_limit: str, depths: tuple[int, ...]) -> Tri
 def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
     """Executes arms with a plan under EXPLAIN, COPY by psql into nothing; reads `files` alone."""
 
-    def execute(
-        connection: psycopg.Connection[Any], statement: str, arm: Arm
-    ) -> tuple[float, NodeEvidence | None]:
+    def execute(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence | None]:
         if arm.plan:
             return explain_sized(connection, statement, arm)
         if arm.name == DEVICE:
@@ -253,9 +248,7 @@ def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
     return execute
 
 
-def explain_sized(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence]:
+def explain_sized(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """As `explain_trial`, except that at `CORE_SIZE` the scan is left to PostgreSQL."""
     row = connection.execute(f"{EXPLAIN_ANALYZE} {statement}").fetchone()
     time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
@@ -264,9 +257,7 @@ def explain_sized(
     return time_ms, evidence
 
 
-def timed(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence | None]:
+def timed(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence | None]:
     """Executes a statement that EXPLAIN does not take."""
     started = monotonic()
     connection.execute(statement)

@@ -24,8 +24,6 @@ from statistics import fmean
 from threading import Barrier, Thread
 from typing import Any, TypeVar
 
-import psycopg
-
 from lookahead.device.counters import IoSampler, Timeline
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, check_node, connect_arm, parse_node
@@ -45,6 +43,7 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
+from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 
 EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, FORMAT JSON)"
@@ -58,13 +57,11 @@ _FIRST_PAGES = 4
 ArmT = TypeVar("ArmT")
 ResultT = TypeVar("ResultT")
 
-Execute = Callable[[psycopg.Connection[Any], str, Arm], tuple[float, NodeEvidence | None]]
+Execute = Callable[[Session, str, Arm], tuple[float, NodeEvidence | None]]
 """Runs a statement in an arm; the time in ms, and the evidence where there is a plan."""
 
 
-def explain_trial(
-    connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> tuple[float, NodeEvidence]:
+def explain_trial(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
     explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
     row = connection.execute(f"{explain} {statement}").fetchone()
@@ -311,9 +308,7 @@ def _mean_ms(sessions: Sequence[_Execution]) -> float:
     return fmean(one.time_ms for one in sessions)
 
 
-def _execute(
-    trial: Trial, connection: psycopg.Connection[Any], statement: str, arm: Arm
-) -> _Execution:
+def _execute(trial: Trial, connection: Session, statement: str, arm: Arm) -> _Execution:
     backend = connection.info.backend_pid
     before = backend_cpu_ms(backend)
     time_ms, evidence = trial.execute(connection, statement, arm)
@@ -352,7 +347,7 @@ def run_together(calls: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
     return [done[number] for number in range(len(calls))]
 
 
-def warm_up(connection: psycopg.Connection[Any], statement: str, arm: Arm) -> None:
+def warm_up(connection: Session, statement: str, arm: Arm) -> None:
     """Load catalogs, and nothing of the table."""
     if arm.plan:
         connection.execute(f"EXPLAIN {statement}")
@@ -380,9 +375,7 @@ def check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
         )
 
 
-def digest_rows(
-    connection: psycopg.Connection[Any], query: str, *, ordered: bool = True
-) -> tuple[int, str]:
+def digest_rows(connection: Session, query: str, *, ordered: bool = True) -> tuple[int, str]:
     """Number and SHA-256 of the rows in the order the server sends them, or else sorted."""
     texts = ("\x1f".join(map(str, row)) for row in _stream(connection, query))
     digest, rows = hashlib.sha256(), 0
@@ -393,7 +386,7 @@ def digest_rows(
     return rows, digest.hexdigest()
 
 
-def _stream(connection: psycopg.Connection[Any], query: str) -> Iterator[tuple[Any, ...]]:
+def _stream(connection: Session, query: str) -> Iterator[tuple[Any, ...]]:
     # One execution to the end, not a cursor: a cursor that is fetched from in parts looks less
     # far ahead, and would not compare the path that is measured.
     with connection.cursor() as cursor:

@@ -22,8 +22,9 @@ from lookahead.experiments.experiment import (
     Choice,
     Experiment,
     Option,
+    sized,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
@@ -79,6 +80,11 @@ _ALL_PAGES = 24_576  # of the largest table
 _CACHED_SECONDS, _RESTARTED_SECONDS = 0.4, 2.0
 
 
+def workloads(max_pages: int) -> tuple[str, ...]:
+    """All whose table, where it is not cached, has at most so many pages."""
+    return tuple(shape.name for shape in SHAPES if shape.pages <= max_pages)
+
+
 @dataclass(frozen=True)
 class Controls:
     """What is wanted: `repetitions` of cached controls, `page_repetitions` of the others.
@@ -87,23 +93,15 @@ class Controls:
     of a few milliseconds, find gaps between other work on the machine; many, the least time.
     """
 
-    workload: tuple[str, ...]
-    io_method: tuple[str, ...]
-    repetitions: int
-    page_repetitions: int
-    divisor: int
-
-
-def workloads(max_pages: int) -> tuple[str, ...]:
-    """All whose table, where it is not cached, has at most so many pages."""
-    return tuple(shape.name for shape in SHAPES if shape.pages <= max_pages)
-
-
-_SIZES: dict[Size, Controls] = {
-    "demo": Controls(workloads(1280), ("worker",), 12, 4, 20),
-    "quick": Controls(workloads(4096), ("worker",), 60, 6, 10),
-    "full": Controls(workloads(_ALL_PAGES), IO_METHODS, 120, 12, 10),
-}
+    repetitions: int = REPETITIONS.sized(60, demo=12, full=120)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    workload: tuple[str, ...] = Option(
+        Choice(workloads(_ALL_PAGES)),
+        "Names of statements; a wrong one lists them.",
+        default="all, in the smaller sizes without the largest tables",
+    ).sized(workloads(4096), demo=workloads(1280), full=workloads(_ALL_PAGES))
+    page_repetitions: int = sized(6, demo=4, full=12)
+    divisor: int = sized(10, demo=20)
 
 
 def _settle(wanted: Controls, explicit: frozenset[str]) -> Controls:
@@ -351,20 +349,8 @@ EXPERIMENT = Experiment(
     "long scans in shared buffers; scans of tables in the cache of the operating system only, and "
     "cold ones that visit pages again and again, under each --io-method. Against backends without "
     "the library and with it switched off.",
-    cold=True,
     also_cached=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        Option(
-            "workload",
-            Choice(workloads(_ALL_PAGES)),
-            "Names of statements; a wrong one lists them.",
-            is_list=True,
-            default="all, in the smaller sizes without the largest tables",
-        ),
-    ),
-    sizes=_SIZES,
+    asked=Controls,
     settings=lambda wanted: _SETTINGS,
     needed_bytes=lambda wanted: _NEEDED_BYTES,
     estimated_seconds=_estimated_seconds,

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
 from lookahead.errors import UnavailableError, UsageError
-from lookahead.experiments.conditions import SCAN_SETTINGS
 from lookahead.experiments.experiment import (
-    IO_METHOD,
-    IO_METHODS,
     REPETITIONS,
     TABLE_PAGES,
     Count,
     Experiment,
     Option,
+    sized,
 )
 from lookahead.experiments.index_scan import (
     LIMIT,
@@ -31,7 +29,7 @@ from lookahead.experiments.index_scan import (
     scan_space,
     settle,
 )
-from lookahead.experiments.runner import Run, RunRequest, Size
+from lookahead.experiments.runner import Run, RunRequest
 from lookahead.measurements import Factor
 from lookahead.terminal import Terminal
 from lookahead_bench.delay_device import DelayDevice
@@ -46,34 +44,20 @@ _PROBE_SECONDS = 2
 
 @dataclass(frozen=True)
 class LatencyScans(IndexScans):
-    """What is wanted: the scans, and by how many microseconds each read takes longer."""
+    """What is wanted: the scans, and by how many microseconds each read takes longer.
 
-    latency: int
+    A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
+    """
 
-
-# A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
-_QUICK = LatencyScans(
-    table_pages=48_000,
-    pages=(1_000, 5_000),
-    limit=(100,),
-    share=(),
-    io_method=("worker",),
-    read_ahead=(),
-    repetitions=4,
-    latency=1000,  # a network volume's
-)
-_SIZES: dict[Size, LatencyScans] = {
-    "demo": replace(_QUICK, table_pages=12_000, pages=(1_000,), limit=()),
-    "quick": _QUICK,
-    "full": replace(
-        _QUICK,
-        table_pages=125_000,
-        pages=(1_000, 10_000),
-        limit=(1, 100),
-        io_method=IO_METHODS,
-        repetitions=6,
-    ),
-}
+    repetitions: int = REPETITIONS.sized(4, full=6)
+    table_pages: int = TABLE_PAGES.sized(48_000, demo=12_000, full=125_000)
+    pages: tuple[int, ...] = PAGES.sized((1_000, 5_000), demo=(1_000,), full=(1_000, 10_000))
+    limit: tuple[int, ...] = LIMIT.sized((100,), demo=(), full=(1, 100))
+    share: tuple[int, ...] = sized(())
+    read_ahead: tuple[int, ...] = sized(())
+    latency: int = Option(
+        Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer."
+    ).sized(1000)  # a network volume's
 
 
 @contextmanager
@@ -129,19 +113,7 @@ EXPERIMENT = Experiment(
     description="The device is made for the run, in memory: a file served with delay through FUSE, "
     "a loop device, ext4. Needs root. It must first show that it serves 32 reads at once, measured "
     "by fio; exit status 3 says that it does not, or cannot be made here.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        TABLE_PAGES,
-        PAGES,
-        LIMIT,
-        Option(
-            "latency", Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer."
-        ),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=LatencyScans,
     needed_bytes=scan_space,
     estimated_seconds=_estimated_seconds,
     measure=_measure,

@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from lookahead.errors import UnavailableError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_scan import percent
-from lookahead.experiments.conditions import (
-    BLOCK_BYTES,
-    COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
-    available_methods,
-)
+from lookahead.experiments.conditions import BLOCK_BYTES, COLD_RESTART_SECONDS, available_methods
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
@@ -35,7 +30,7 @@ from lookahead.experiments.page_table import (
     select_value,
     selections_for,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.janitor import processes_in
 from lookahead.measurements import Factor, Question, Reference, Scenario
@@ -59,19 +54,16 @@ _MAX_RATE = 1_000_000
 class ThrottledScans:
     """What is wanted; shares are 0..1, the volume's limits in requests and 10^6 bytes a second."""
 
-    table_pages: int
-    pages_share: tuple[float, ...]
-    reads_per_s: int
-    mb_per_s: int
-    io_method: tuple[str, ...]
-    repetitions: int
-
-
-_SIZES: dict[Size, ThrottledScans] = {
-    "demo": ThrottledScans(12_000, (0.1, 0.42), 3000, 125, ("worker",), 4),
-    "quick": ThrottledScans(70_000, (0.01, 0.1, 0.42), 3000, 125, ("worker",), 4),
-    "full": ThrottledScans(280_000, (0.01, 0.1, 0.42), 3000, 125, IO_METHODS, 4),
-}
+    repetitions: int = REPETITIONS.sized(4)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    table_pages: int = TABLE_PAGES.sized(70_000, demo=12_000, full=280_000)
+    pages_share: tuple[float, ...] = PAGES_SHARE.sized((0.01, 0.1, 0.42), demo=(0.1, 0.42))
+    reads_per_s: int = Option(
+        Count(1, _MAX_RATE), "Requests a second that the volume serves."
+    ).sized(3000)
+    mb_per_s: int = Option(
+        Count(1, _MAX_RATE), "10^6 bytes a second that the volume serves."
+    ).sized(125)
 
 
 def _measure(run: Run, wanted: ThrottledScans) -> None:
@@ -151,17 +143,7 @@ EXPERIMENT = Experiment(
     description="The server's reads are limited by a control group, which needs root; exit status "
     "3 says that it is not permitted here. Beside the times stands the least one that any gap "
     "limit can reach.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        TABLE_PAGES,
-        PAGES_SHARE,
-        Option("reads_per_s", Count(1, _MAX_RATE), "Requests a second that the volume serves."),
-        Option("mb_per_s", Count(1, _MAX_RATE), "10^6 bytes a second that the volume serves."),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=ThrottledScans,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,
     measure=_measure,

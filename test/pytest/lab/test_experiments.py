@@ -27,6 +27,7 @@ from lookahead.experiments.experiment import (
     Percent,
     duration_text,
     memory_text,
+    sized,
 )
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences
@@ -209,10 +210,10 @@ def test_parts_without_read_ahead_record_none() -> None:
 class _Made:
     """What the experiment below wants."""
 
-    depth: tuple[int, ...]
-    share: tuple[float, ...]
-    slow: bool
-    repetitions: int
+    depth: tuple[int, ...] = Option(Count(1, 9), "Depths.", may_be_none=True).sized((1, 2), demo=())
+    share: tuple[float, ...] = Option(Percent(), "Shares.").sized((0.5,))
+    slow: bool = Option(Flag(), "Slowly.").sized(False)
+    repetitions: int = sized(4)
 
 
 _QUICK = _Made((1, 2), (0.5,), False, 4)
@@ -228,12 +229,7 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         summary="Nothing.",
         description="For a test.",
         cold=False,
-        options=(
-            Option("depth", Count(1, 9), "Depths.", is_list=True, may_be_none=True),
-            Option("share", Percent(), "Shares.", is_list=True),
-            Option("slow", Flag(), "Slowly."),
-        ),
-        sizes={"demo": replace(_QUICK, depth=()), "quick": _QUICK, "full": _QUICK},
+        asked=_Made,
         settings=lambda wanted: {},
         needed_bytes=lambda wanted: 0,
         estimated_seconds=lambda wanted: 0.0,

@@ -83,7 +83,7 @@ def test_page_shows_builds(builds: ResultDocument) -> None:
 
 
 def test_one_setting_varies_at_a_time() -> None:
-    wanted = IndexBuilds(1000, (), (0, 2), (524288, 65536), (4096, 0, 64), 3)
+    wanted = IndexBuilds(3, (), 1000, (0, 2), (524288, 65536), (4096, 0, 64))
     found = list(conditions_for(KEYS["bigint-random"], wanted))
     settings = [(item.workers, item.memory_kb, item.extend_kb) for item in found]
     assert settings == [

@@ -1,6 +1,7 @@
 """`lookahead probe`: measure the device below a folder or tablespace, and write its profile."""
 
 import os
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,15 @@ from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_p
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import LabError, UsageError
-from lookahead.experiments.experiment import MemorySize, Option, memory_text, read_ahead_option
+from lookahead.experiments.experiment import READ_AHEAD, MemorySize, Option, memory_text
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
 _SIZE = Option(
-    "size",
     MemorySize(MIN_BYTES // 1024, 2**30),
     "Size of the test file.",
     default=f"{memory_text(DEFAULT_SIZE_BYTES // 1024)}, at most a tenth of the free space",
 )
-_READ_AHEAD = read_ahead_option()
+_READ_AHEAD = replace(READ_AHEAD, is_list=True)
 # Leaves a device that serves several GB/s idle for most of the time, and one that serves less than
 # this unlimited, which cannot be helped: it is the figure that is looked for.
 _DEFAULT_RATE_MB = 500

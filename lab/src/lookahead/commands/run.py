@@ -23,7 +23,7 @@ from lookahead.experiments import (
     seq_scan,
 )
 from lookahead.experiments.experiment import Article, Experiment, Flag, Kind, Option, run_experiment
-from lookahead.experiments.runner import RunRequest, Size
+from lookahead.experiments.runner import SIZES, RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.sentences import sentences
@@ -43,7 +43,6 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
 # Names of articles whose experiments are not there yet, and why.
 COMING = {"article-3": "the chapter of the third article comes with look-ahead for writes"}
 
-_SIZES: tuple[Size, ...] = ("demo", "quick", "full")
 _DEFAULT_SIZE: Size = "quick"
 NameT = TypeVar("NameT", bound=str)
 
@@ -197,7 +196,7 @@ def _default(option: Option, experiment: Experiment[Any], article: Article | Non
         return option.show(article.values[option.name])
     if option.default:
         return option.default
-    shown = {size: option.show(getattr(experiment.sizes[size], option.name)) for size in _SIZES}
+    shown = {size: option.show(getattr(experiment.sizes[size], option.name)) for size in SIZES}
     usual = shown.pop(_DEFAULT_SIZE)
     others = [f"with --{size} {text}" for size, text in shown.items() if text != usual]
     return "; ".join([usual, *others])
@@ -229,7 +228,7 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
 
     Experiments without cold data lack the machine's options.
     """
-    size = _only_one(values, _SIZES, "Name one size.")
+    size = _only_one(values, SIZES, "Name one size.")
     return RunRequest(
         size=size or _DEFAULT_SIZE,
         pg_config=values["pg_config"],

@@ -13,16 +13,12 @@ from itertools import product
 from typing import Literal
 
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.conditions import (
-    SCAN_SETTINGS,
-    ReadAheads,
-    available_methods,
-    read_ahead_factor,
-)
+from lookahead.experiments.conditions import ReadAheads, available_methods, read_ahead_factor
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     PAGES_SHARE,
+    READ_AHEAD,
     REPETITIONS,
     TABLE_PAGES,
     Article,
@@ -32,7 +28,6 @@ from lookahead.experiments.experiment import (
     MemorySize,
     Option,
     memory_text,
-    read_ahead_option,
     refuse_unused,
 )
 from lookahead.experiments.page_table import (
@@ -47,7 +42,7 @@ from lookahead.experiments.page_table import (
     select_value,
     selections_for,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Reference, Scenario
 
@@ -166,6 +161,8 @@ def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, artic
 
 
 _MAX_CONCURRENCY = 1000
+_ALL_SHARES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.42, 0.5, 0.75, 1.0)
+_ALL_SETTINGS = (0, 1, 16, 64, 256)
 
 
 @dataclass(frozen=True)
@@ -176,49 +173,31 @@ class BitmapScans:
     first I/O method and with the last memory only.
     """
 
-    table_pages: int
-    pages_share: tuple[float, ...]
-    layout: tuple[Layout, ...]
-    work_mem: tuple[int, ...]
-    plan: tuple[Plan, ...]
-    setting: tuple[int, ...]
-    io_method: tuple[str, ...]
-    read_ahead: tuple[int, ...]
-    repetitions: int
-
-
-_ALL_SHARES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.42, 0.5, 0.75, 1.0)
-_ALL_SETTINGS = (0, 1, 16, 64, 256)
-_QUICK = BitmapScans(
-    table_pages=70_000,
-    pages_share=(0.01, 0.1, 0.42),
-    layout=("uniform",),
-    work_mem=(1024, 65536),  # bitmaps of this table are lossy at 1 MB, of the full one at 4 MB
-    plan=PLANS,
-    setting=_ALL_SETTINGS,
-    io_method=("worker",),
-    read_ahead=(),
-    repetitions=4,
-)
-_SIZES: dict[Size, BitmapScans] = {
-    "demo": replace(
-        _QUICK,
-        table_pages=40_000,
-        pages_share=(0.1, 0.42),
-        work_mem=(65536,),
-        plan=PLANS[:2],
-        setting=(),
-    ),
-    "quick": _QUICK,
-    "full": replace(
-        _QUICK,
-        table_pages=280_000,
-        pages_share=_ALL_SHARES,
-        layout=LAYOUTS,
-        work_mem=(4096, 65536),
-        io_method=IO_METHODS,
-    ),
-}
+    repetitions: int = REPETITIONS.sized(4)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    table_pages: int = TABLE_PAGES.sized(70_000, demo=40_000, full=280_000)
+    pages_share: tuple[float, ...] = PAGES_SHARE.sized(
+        (0.01, 0.1, 0.42), demo=(0.1, 0.42), full=_ALL_SHARES
+    )
+    layout: tuple[Layout, ...] = Option(
+        Choice(LAYOUTS), f"How these pages lie: {', '.join(LAYOUTS)}."
+    ).sized(("uniform",), full=LAYOUTS)
+    # Bitmaps of the middle table are lossy at 1 MB, of the full one at 4 MB.
+    work_mem: tuple[int, ...] = Option(
+        MemorySize(64), "work_mem; with a small one bitmaps are lossy."
+    ).sized((1024, 65536), demo=(65536,), full=(4096, 65536))
+    plan: tuple[Plan, ...] = Option(
+        Choice(PLANS),
+        "Stock's plans beside its bitmap scan at the default setting: seq, index, index-random, "
+        "bitmap (at each --setting).",
+        may_be_none=True,
+    ).sized(PLANS, demo=PLANS[:2])
+    setting: tuple[int, ...] = Option(
+        Count(0, _MAX_CONCURRENCY),
+        "effective_io_concurrency beside the default. Our arm is measured at 0 and 1 of them too.",
+        may_be_none=True,
+    ).sized(_ALL_SETTINGS, demo=())
+    read_ahead: tuple[int, ...] = READ_AHEAD.sized(())
 
 
 def _settle(wanted: BitmapScans, explicit: frozenset[str]) -> BitmapScans:
@@ -296,41 +275,7 @@ EXPERIMENT = Experiment(
     description="The question of the first article: against stock's bitmap scans, sequential scan "
     "and index scans of the same rows. Of --layout and --read-ahead the first value is measured "
     "with everything, the others under the first --io-method and with the last --work-mem only.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        TABLE_PAGES,
-        PAGES_SHARE,
-        Option(
-            "layout", Choice(LAYOUTS), f"How these pages lie: {', '.join(LAYOUTS)}.", is_list=True
-        ),
-        Option(
-            "work_mem",
-            MemorySize(64),
-            "work_mem; with a small one bitmaps are lossy.",
-            is_list=True,
-        ),
-        Option(
-            "plan",
-            Choice(PLANS),
-            "Stock's plans beside its bitmap scan at the default setting: seq, index, "
-            "index-random, bitmap (at each --setting).",
-            is_list=True,
-            may_be_none=True,
-        ),
-        Option(
-            "setting",
-            Count(0, _MAX_CONCURRENCY),
-            "effective_io_concurrency beside the default. Our arm is measured at 0 and 1 of them "
-            "too.",
-            is_list=True,
-            may_be_none=True,
-        ),
-        read_ahead_option(),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=BitmapScans,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,
     measure=_measure,

@@ -36,7 +36,7 @@ from lookahead.experiments.page_table import (
     select_value,
     selections_for,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, explain_trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Reference, Scenario
 from lookahead.server import Session
@@ -75,19 +75,19 @@ _MAX_WORKERS = 8  # of the default max_worker_processes
 class CachedScans:
     """What is wanted; memory of the scans of cached data in kB."""
 
-    table_pages: int
-    workers: tuple[int, ...]
-    work_mem: tuple[int, ...]
-    data: tuple[Temperature, ...]
-    repetitions: int
-
-
-_SIZES: dict[Size, CachedScans] = {
-    "demo": CachedScans(10_000, (0, 2), (_ARTICLE_WORK_MEM_KB,), TEMPERATURES, 4),
-    "quick": CachedScans(20_000, (0, 2), (_ARTICLE_WORK_MEM_KB, 65536), TEMPERATURES, 8),
-    # The article's 10 million rows.
-    "full": CachedScans(93_458, (0, 1, 2, 3, 4), (_ARTICLE_WORK_MEM_KB, 65536), TEMPERATURES, 12),
-}
+    repetitions: int = REPETITIONS.sized(8, demo=4, full=12)
+    # At full size the article's 10 million rows.
+    table_pages: int = TABLE_PAGES.sized(20_000, demo=10_000, full=93_458)
+    workers: tuple[int, ...] = Option(
+        Count(0, _MAX_WORKERS), "Parallel workers of the scan."
+    ).sized((0, 2), full=(0, 1, 2, 3, 4))
+    work_mem: tuple[int, ...] = Option(
+        MemorySize(64), "work_mem of the scans of cached data; at 64kB the bitmap is lossy."
+    ).sized((_ARTICLE_WORK_MEM_KB, 65536), demo=(_ARTICLE_WORK_MEM_KB,))
+    data: tuple[Temperature, ...] = Option(
+        Choice(TEMPERATURES),
+        "Whether the table is in shared buffers or on the disk only: cached, cold.",
+    ).sized(TEMPERATURES)
 
 
 def _settle(wanted: CachedScans, explicit: frozenset[str]) -> CachedScans:
@@ -231,26 +231,8 @@ EXPERIMENT = Experiment(
     summary="A bitmap heap scan with everything cached, and in parallel.",
     description="The question of the fourth article: against stock's at effective_io_concurrency "
     "0, at the default and at 1000. Cold data is scanned by the same numbers of workers.",
-    cold=True,
     also_cached=True,
-    options=(
-        REPETITIONS,
-        TABLE_PAGES,
-        Option("workers", Count(0, _MAX_WORKERS), "Parallel workers of the scan.", is_list=True),
-        Option(
-            "work_mem",
-            MemorySize(64),
-            "work_mem of the scans of cached data; at 64kB the bitmap is lossy.",
-            is_list=True,
-        ),
-        Option(
-            "data",
-            Choice(TEMPERATURES),
-            "Whether the table is in shared buffers or on the disk only: cached, cold.",
-            is_list=True,
-        ),
-    ),
-    sizes=_SIZES,
+    asked=CachedScans,
     settings=_settings,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,

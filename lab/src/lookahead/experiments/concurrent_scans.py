@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.bitmap_scan import percent
-from lookahead.experiments.conditions import SCAN_SETTINGS, available_methods
+from lookahead.experiments.conditions import available_methods
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
@@ -28,7 +28,7 @@ from lookahead.experiments.page_table import (
     prepare_page_table,
     select_value,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Scenario
 
@@ -45,18 +45,18 @@ _SECONDS_PER_PAGE = 7e-5
 class ConcurrentScans:
     """What is wanted; `depth` beside the defaults of both sides."""
 
-    table_pages: int
-    sessions: tuple[int, ...]
-    depth: tuple[int, ...]
-    io_method: tuple[str, ...]
-    repetitions: int
-
-
-_SIZES: dict[Size, ConcurrentScans] = {
-    "demo": ConcurrentScans(40_000, (1, 4), (), ("worker",), 4),
-    "quick": ConcurrentScans(70_000, (1, 4, 16), (64,), ("worker",), 4),
-    "full": ConcurrentScans(280_000, (1, 4, 16), (4, 64, 256), IO_METHODS, 6),
-}
+    repetitions: int = REPETITIONS.sized(4, full=6)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    table_pages: int = TABLE_PAGES.sized(70_000, demo=40_000, full=280_000)
+    sessions: tuple[int, ...] = Option(Count(1, _MAX_SESSIONS), "Sessions at once.").sized(
+        (1, 4, 16), demo=(1, 4)
+    )
+    depth: tuple[int, ...] = Option(
+        Count(1, _MAX_DEPTH),
+        "effective_io_concurrency of stock and prefetch_distance of ours, beside the defaults of "
+        "both.",
+        may_be_none=True,
+    ).sized((64,), demo=(), full=(4, 64, 256))
 
 
 def _measure(run: Run, wanted: ConcurrentScans) -> None:
@@ -124,23 +124,7 @@ EXPERIMENT = Experiment(
     name="concurrent-scans",
     summary="Cold bitmap heap scans of several sessions at once.",
     description="Each session reads other pages. Compared is the mean time of a session.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        TABLE_PAGES,
-        Option("sessions", Count(1, _MAX_SESSIONS), "Sessions at once.", is_list=True),
-        Option(
-            "depth",
-            Count(1, _MAX_DEPTH),
-            "effective_io_concurrency of stock and prefetch_distance of ours, beside the defaults "
-            "of both.",
-            is_list=True,
-            may_be_none=True,
-        ),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=ConcurrentScans,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,
     measure=_measure,

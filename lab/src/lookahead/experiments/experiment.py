@@ -2,22 +2,25 @@
 
 An option is a value that a run can be asked for, named like the field of what the experiment wants.
 Each kind of value is written in one way: a list as "a,b", a size with its unit, a share in percent.
-Each experiment declares one frozen dataclass of what it wants, with a field for each of its
-options, and one `Experiment`. Commands, help and lists of experiments come from these
-(commands/run.py), those of lookahead itself and those of other packages.
+Each experiment declares one frozen dataclass of what it wants, whose fields say their values in
+each size and which of them are options, and one `Experiment`. Commands, help and lists of
+experiments come from these (commands/run.py), those of lookahead itself and those of other
+packages.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin, get_type_hints
 
 from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import UsageError
-from lookahead.experiments.runner import Run, RunRequest, Size, open_run
+from lookahead.experiments.conditions import SCAN_SETTINGS
+from lookahead.experiments.runner import SIZES, Run, RunRequest, Size, open_run
 from lookahead.results import OptionValue, Parameters
 from lookahead.terminal import Terminal
 
@@ -151,18 +154,22 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Option:
-    """What a run can be asked for: `name` is a field of what the experiment wants.
+    """What a run can be asked for; `name` is the field of what the experiment wants.
 
-    With `is_list` the value is a tuple, of each item once; with `may_be_none` also an empty one,
-    written as the word "none". `default` says what the values of the sizes do not.
+    Where that is a tuple the option is a list, of each item once; with `may_be_none` also an empty
+    one, written as the word "none". `default` says what the values of the sizes do not.
     """
 
-    name: str
     kind: Kind
     help: str
-    is_list: bool = False
     may_be_none: bool = False
     default: str = ""
+    name: str = ""
+    is_list: bool = False
+
+    def sized(self, quick: Any, *, demo: Any = None, full: Any = None) -> Any:
+        """The field of this option, see `sized`."""
+        return sized(quick, demo=demo, full=full, option=self)
 
     @property
     def flag(self) -> str:
@@ -208,25 +215,23 @@ def _quoted(text: str) -> str:
     return repr(shown(text))
 
 
-REPETITIONS = Option("repetitions", Count(1, _MAX_REPETITIONS), "Samples of each arm per scenario.")
-IO_METHOD = Option("io_method", Choice(IO_METHODS), "I/O methods to measure under.", is_list=True)
-TABLE_PAGES = Option("table_pages", Count(1, MAX_PAGES), "Pages of 8 kB that the table has.")
-PAGES_SHARE = Option(
-    "pages_share", Percent(), "Shares of the table's pages that a scan hits.", is_list=True
+def sized(quick: Any, *, demo: Any = None, full: Any = None, option: Option | None = None) -> Any:
+    """A field of what an experiment wants: its value in each size, by default that of `quick`."""
+    values = {"quick": quick, "demo": quick if demo is None else demo}
+    values["full"] = quick if full is None else full
+    return field(metadata={"option": option, "sizes": values})
+
+
+REPETITIONS = Option(Count(1, _MAX_REPETITIONS), "Samples of each arm per scenario.")
+IO_METHOD = Option(Choice(IO_METHODS), "I/O methods to measure under.")
+TABLE_PAGES = Option(Count(1, MAX_PAGES), "Pages of 8 kB that the table has.")
+PAGES_SHARE = Option(Percent(), "Shares of the table's pages that a scan hits.")
+READ_AHEAD = Option(
+    MemorySize(0, MAX_READ_AHEAD_KB),
+    "Change the system's read-ahead of the disk to these during the run, and put it back (root "
+    "only).",
+    default="as it is",
 )
-
-
-def read_ahead_option(default: str = "as it is") -> Option:
-    """The read-ahead of the disk to measure at."""
-    return Option(
-        "read_ahead",
-        MemorySize(0, MAX_READ_AHEAD_KB),
-        "Change the system's read-ahead of the disk to these during the run, and put it back (root "
-        "only).",
-        is_list=True,
-        default=default,
-    )
-
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -270,30 +275,50 @@ def refuse_unused(explicit: frozenset[str], names: Iterable[str], without: str) 
 class Experiment(Generic[WantedT]):
     """One experiment of `lookahead run`.
 
-    `sizes` have all values; options that are given replace theirs. `settle` works out what the
-    names of the given options imply for the other values; it raises LabError when values contradict
-    each other. With `also_cached` some scenarios of a `cold` one find their data cached. `settings`
-    are the server's. `surround` gives the run as it is carried out, on
-    another disk if the experiment needs one. `needed_bytes` of disk space and `estimated_seconds`
-    are told before a long run. `measure` fills the result of a run whose server is not started yet.
+    `asked` is the class of what is wanted, of `sized` fields; options that are given replace the
+    values of a size. `settle` works out what the names of the given options imply for the other
+    values; it raises LabError when values contradict each other. With `also_cached` some scenarios
+    of a `cold` one find their data cached. `settings` are the server's. `surround` gives the run as
+    it is carried out, on another disk if the experiment needs one. `needed_bytes` of disk space and
+    `estimated_seconds` are told before a long run. `measure` fills the result of a run whose server
+    is not started yet.
     """
 
     name: str
     summary: str
     description: str
-    cold: bool
-    options: tuple[Option, ...]
-    sizes: dict[Size, WantedT]
-    settings: Callable[[WantedT], Mapping[str, str]]
+    asked: type[WantedT]
     needed_bytes: Callable[[WantedT], int]
     estimated_seconds: Callable[[WantedT], float]
     measure: Callable[[Run, WantedT], None]
+    cold: bool = True
     also_cached: bool = False
     articles: tuple[Article, ...] = ()
+    settings: Callable[[WantedT], Mapping[str, str]] = lambda wanted: SCAN_SETTINGS
     settle: Callable[[WantedT, frozenset[str]], WantedT] = as_given
     surround: Callable[[RunRequest, WantedT, Terminal], AbstractContextManager[RunRequest]] = (
         in_place
     )
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Those of the fields, in their order."""
+        hints = get_type_hints(self.asked)
+        found = {one.name: one.metadata["option"] for one in fields(self.asked)}
+        return tuple(
+            replace(option, name=name, is_list=get_origin(hints[name]) is tuple)
+            for name, option in found.items()
+            if option is not None
+        )
+
+    @cached_property
+    def sizes(self) -> dict[Size, WantedT]:
+        """All values of each size."""
+        values = {one.name: one.metadata["sizes"] for one in fields(self.asked)}
+        return {
+            size: self.asked(**{name: sizes[size] for name, sizes in values.items()})
+            for size in SIZES
+        }
 
     def wanted(self, size: Size, given: Mapping[str, Any]) -> WantedT:
         """The values of a size with the given ones in their place."""

@@ -42,7 +42,7 @@ from lookahead.experiments.index_build_watch import (
     check_builder,
     pages_sha256,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Question, Sample
 from lookahead.server import Session
@@ -77,18 +77,6 @@ _TABLE_SECONDS_PER_ROW, _BUILD_SECONDS_PER_ROW = 4e-6, 1.5e-6
 _SECONDS_PER_BUILD = 0.15
 
 
-@dataclass(frozen=True)
-class IndexBuilds:
-    """What is wanted, sizes in kB; of each setting the first value is the one for all keys."""
-
-    rows: int
-    key: tuple[str, ...]
-    workers: tuple[int, ...]
-    memory: tuple[int, ...]
-    extend_size: tuple[int, ...]
-    repetitions: int
-
-
 _DEMO_KEYS = ("int-sorted", "bigint-random", "int-few", "text-c")
 _FULL_ONLY_KEYS = (
     "text-icu",
@@ -100,20 +88,34 @@ _FULL_ONLY_KEYS = (
 )
 _QUICK_KEYS = tuple(name for name in KEYS if name not in _FULL_ONLY_KEYS)
 _LARGE_MEMORY_KB, _SMALL_MEMORY_KB = 512 * 1024, 64 * 1024
-_SIZES: dict[Size, IndexBuilds] = {
-    "demo": IndexBuilds(500_000, _DEMO_KEYS, (0,), (_LARGE_MEMORY_KB,), (DEFAULT_EXTEND_KB,), 6),
-    "quick": IndexBuilds(
-        2_000_000, _QUICK_KEYS, (0,), (_LARGE_MEMORY_KB,), (DEFAULT_EXTEND_KB, 0), 4
-    ),
-    "full": IndexBuilds(
-        30_000_000,
-        tuple(KEYS),
-        (0, 2),
-        (_LARGE_MEMORY_KB, _SMALL_MEMORY_KB),
-        (DEFAULT_EXTEND_KB, 0, 64, 1024, 16384),
-        4,
-    ),
-}
+
+
+@dataclass(frozen=True)
+class IndexBuilds:
+    """What is wanted, sizes in kB; of each setting the first value is the one for all keys."""
+
+    repetitions: int = REPETITIONS.sized(4, demo=6)
+    key: tuple[str, ...] = Option(
+        Choice(tuple(KEYS)),
+        "What is indexed, such as bigint-random; a wrong name lists all.",
+        default="all, with --demo and --quick the quicker ones",
+    ).sized(_QUICK_KEYS, demo=_DEMO_KEYS, full=tuple(KEYS))
+    rows: int = Option(Count(1, _MAX_ROWS), "Rows of the table.").sized(
+        2_000_000, demo=500_000, full=30_000_000
+    )
+    workers: tuple[int, ...] = Option(
+        Count(0, _MAX_WORKERS), "max_parallel_maintenance_workers."
+    ).sized((0,), full=(0, 2))
+    memory: tuple[int, ...] = Option(
+        MemorySize(1024, _MAX_MEMORY_KB), "maintenance_work_mem."
+    ).sized((_LARGE_MEMORY_KB,), full=(_LARGE_MEMORY_KB, _SMALL_MEMORY_KB))
+    extend_size: tuple[int, ...] = Option(
+        MemorySize(0, _MAX_EXTEND_KB), "pg_lookahead.index_build_extend_size."
+    ).sized(
+        (DEFAULT_EXTEND_KB, 0),
+        demo=(DEFAULT_EXTEND_KB,),
+        full=(DEFAULT_EXTEND_KB, 0, 64, 1024, 16384),
+    )
 
 
 def conditions_for(key: BuildKey, wanted: IndexBuilds) -> Iterator[Conditions]:
@@ -345,28 +347,7 @@ EXPERIMENT = Experiment(
     description="Of a setting with several values the first one is measured with every key, the "
     "others one at a time.",
     cold=False,
-    options=(
-        REPETITIONS,
-        Option(
-            "key",
-            Choice(tuple(KEYS)),
-            "What is indexed, such as bigint-random; a wrong name lists all.",
-            is_list=True,
-            default="all, with --demo and --quick the quicker ones",
-        ),
-        Option("rows", Count(1, _MAX_ROWS), "Rows of the table."),
-        Option(
-            "workers", Count(0, _MAX_WORKERS), "max_parallel_maintenance_workers.", is_list=True
-        ),
-        Option("memory", MemorySize(1024, _MAX_MEMORY_KB), "maintenance_work_mem.", is_list=True),
-        Option(
-            "extend_size",
-            MemorySize(0, _MAX_EXTEND_KB),
-            "pg_lookahead.index_build_extend_size.",
-            is_list=True,
-        ),
-    ),
-    sizes=_SIZES,
+    asked=IndexBuilds,
     settings=lambda wanted: _SETTINGS,
     needed_bytes=_needed_bytes,
     estimated_seconds=_estimated_seconds,

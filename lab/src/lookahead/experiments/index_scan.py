@@ -18,7 +18,6 @@ from lookahead.errors import UsageError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
     ReadAheads,
     available_methods,
     read_ahead_factor,
@@ -28,14 +27,14 @@ from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     MAX_PAGES,
+    READ_AHEAD,
     REPETITIONS,
     TABLE_PAGES,
     Count,
     Experiment,
     Option,
-    read_ahead_option,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.scan_table import (
     INDEX,
     TABLE,
@@ -61,18 +60,32 @@ _BUILD_BYTES_PER_SECOND = 30e6
 _READ_SECONDS_PER_PAGE = 4e-5
 
 
+PAGES = Option(
+    Count(1, MAX_PAGES),
+    "Distinct table pages that a scan in random order touches.",
+    may_be_none=True,
+)
+LIMIT = Option(Count(1, MAX_PAGES, "ROWS"), "LIMIT of a scan in random order.", may_be_none=True)
+
+
 @dataclass(frozen=True)
 class IndexScans:
     """What is wanted: numbers of pages and rows of a LIMIT in random order, shares of the table's
     pages in percent in heap order; read-aheads in kB."""
 
-    table_pages: int
-    pages: tuple[int, ...]
-    limit: tuple[int, ...]
-    share: tuple[int, ...]
-    io_method: tuple[str, ...]
-    read_ahead: tuple[int, ...]
-    repetitions: int
+    # Even numbers of rounds balance the order of the arms.
+    repetitions: int = REPETITIONS.sized(6, full=8)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    # The full table is 2.3 GB, several times shared_buffers; the demo's is made within seconds.
+    table_pages: int = TABLE_PAGES.sized(125_000, demo=48_000, full=280_000)
+    pages: tuple[int, ...] = PAGES.sized((1_000, 10_000, 100_000), demo=(1_000, 10_000))
+    limit: tuple[int, ...] = LIMIT.sized((1, 100), demo=())
+    share: tuple[int, ...] = Option(
+        Count(1, 100, "PERCENT"),
+        "Shares of the table's pages that a scan in heap order touches.",
+        may_be_none=True,
+    ).sized((10, 25, 50, 75), demo=())
+    read_ahead: tuple[int, ...] = READ_AHEAD.sized(())
 
     def patterns(self) -> tuple[Pattern, ...]:
         """What the statements read, in the order in which it is measured."""
@@ -84,22 +97,6 @@ class IndexScans:
 
 
 IndexScansT = TypeVar("IndexScansT", bound=IndexScans)
-# Even numbers of rounds balance the order of the arms. The full table is 2.3 GB, several times
-# shared_buffers; the demo's is made within seconds.
-_QUICK = IndexScans(
-    table_pages=125_000,
-    pages=(1_000, 10_000, 100_000),
-    limit=(1, 100),
-    share=(10, 25, 50, 75),
-    io_method=("worker",),
-    read_ahead=(),
-    repetitions=6,
-)
-_SIZES: dict[Size, IndexScans] = {
-    "demo": replace(_QUICK, table_pages=48_000, pages=(1_000, 10_000), limit=(), share=()),
-    "quick": _QUICK,
-    "full": replace(_QUICK, table_pages=280_000, io_method=IO_METHODS, repetitions=8),
-}
 
 
 def settle(wanted: IndexScansT, explicit: frozenset[str]) -> IndexScansT:
@@ -219,44 +216,13 @@ def scan_seconds(wanted: IndexScans) -> float:
     return table_bytes(wanted.table_pages) / _BUILD_BYTES_PER_SECOND + scans
 
 
-PAGES = Option(
-    "pages",
-    Count(1, MAX_PAGES),
-    "Distinct table pages that a scan in random order touches.",
-    is_list=True,
-    may_be_none=True,
-)
-LIMIT = Option(
-    "limit",
-    Count(1, MAX_PAGES, "ROWS"),
-    "LIMIT of a scan in random order.",
-    is_list=True,
-    may_be_none=True,
-)
 EXPERIMENT = Experiment(
     name="index-scan",
     summary="Cold btree index scans, in random order and in the order of the table.",
     description="Ranges of keys, LIMIT, and shares of the table's pages; ranges also against "
     "stock's bitmap scan and sort of the same rows. Naming one of --pages, --limit and --share "
     "leaves out what is not named.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        TABLE_PAGES,
-        PAGES,
-        LIMIT,
-        Option(
-            "share",
-            Count(1, 100, "PERCENT"),
-            "Shares of the table's pages that a scan in heap order touches.",
-            is_list=True,
-            may_be_none=True,
-        ),
-        read_ahead_option(),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=IndexScans,
     needed_bytes=scan_space,
     estimated_seconds=scan_seconds,
     measure=measure,

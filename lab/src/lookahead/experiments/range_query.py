@@ -16,7 +16,6 @@ from typing import Literal
 from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrency_arm
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
     available_methods,
     table_facts,
     table_session,
@@ -30,7 +29,7 @@ from lookahead.experiments.experiment import (
     Number,
     Option,
 )
-from lookahead.experiments.runner import Run, Size
+from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Reference, Scenario, Table
 from lookahead.server import Session
@@ -126,17 +125,14 @@ _ARTICLE_SECONDS = (
 class RangeQueries:
     """What is wanted; `scale` is TPC-H's."""
 
-    scale: float
-    range: tuple[DateRange, ...]
-    io_method: tuple[str, ...]
-    repetitions: int
-
-
-_SIZES: dict[Size, RangeQueries] = {
-    "demo": RangeQueries(0.1, ("month",), ("worker",), 4),
-    "quick": RangeQueries(0.25, RANGES, ("worker",), 4),
-    "full": RangeQueries(2.0, RANGES, IO_METHODS, 6),
-}
+    repetitions: int = REPETITIONS.sized(4, full=6)
+    io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
+    scale: float = Option(Number(_MAX_SCALE), "TPC-H's scale: 1 is 6 million rows, 0.8 GB.").sized(
+        0.25, demo=0.1, full=2.0
+    )
+    range: tuple[DateRange, ...] = Option(
+        Choice(RANGES), f"How much is summed up: {', '.join(RANGES)}."
+    ).sized(RANGES, demo=("month",))
 
 
 def _measure(run: Run, wanted: RangeQueries) -> None:
@@ -189,17 +185,7 @@ EXPERIMENT = Experiment(
     summary="A cold sum over a range of dates, like query 6 of TPC-H.",
     description="By a bitmap scan of a generated lineitem whose rows lie in the order of the "
     "orders; against stock's at several effective_io_concurrency and its sequential scan.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        IO_METHOD,
-        Option("scale", Number(_MAX_SCALE), "TPC-H's scale: 1 is 6 million rows, 0.8 GB."),
-        Option(
-            "range", Choice(RANGES), f"How much is summed up: {', '.join(RANGES)}.", is_list=True
-        ),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=RangeQueries,
     needed_bytes=lambda wanted: int(_SPACE_FACTOR * lineitem_bytes(wanted.scale)),
     estimated_seconds=_estimated_seconds,
     measure=_measure,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import psycopg
 
@@ -50,6 +50,7 @@ from lookahead.server import PrivateServer, Session
 from lookahead.terminal import Terminal
 
 Size = Literal["demo", "quick", "full"]
+SIZES: tuple[Size, ...] = get_args(Size)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from lookahead.comparisons import samples_of
 from lookahead.device.loop_disk import LoopDisk, disk_bytes
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
-    SCAN_SETTINGS,
     ReadAheads,
     table_facts,
     touch_device,
 )
 from lookahead.experiments.experiment import (
+    READ_AHEAD,
     REPETITIONS,
     Article,
     Choice,
@@ -36,10 +36,10 @@ from lookahead.experiments.experiment import (
     MemorySize,
     Option,
     memory_text,
-    read_ahead_option,
     refuse_unused,
+    sized,
 )
-from lookahead.experiments.runner import Run, RunRequest, Size
+from lookahead.experiments.runner import Run, RunRequest
 from lookahead.experiments.seq_parts import (
     ACCOUNTS,
     ARTICLE_KNEE,
@@ -82,6 +82,10 @@ _BUILD_BYTES_PER_SECOND = 50e6
 _SCAN_BYTES_PER_SECOND = 500e6
 
 
+_SIZE_NAMES = ("8kB", "16kB", "32kB", "64kB", "128kB", "256kB", "512kB", "1MB")
+_FEW_SIZE_NAMES = ("16kB", "128kB", "1MB")
+
+
 @dataclass(frozen=True)
 class SeqScans:
     """What is wanted: sizes and read-aheads in kB, `scale` is pgbench's.
@@ -91,61 +95,38 @@ class SeqScans:
     `depths` values of maintenance_io_concurrency.
     """
 
-    part: tuple[SeqPart, ...]
-    table_size: int
-    read_ahead: tuple[int, ...]
-    own_disk: bool
-    own_read_ahead: tuple[int, ...]
-    scale: int
-    bulk_sizes: tuple[str, ...]
-    combine_limits: tuple[str, ...]
-    depths: tuple[int, ...]
-    sessions: int
-    seconds: int
-    repetitions: int
-
-
-_SIZE_NAMES = ("8kB", "16kB", "32kB", "64kB", "128kB", "256kB", "512kB", "1MB")
-_FEW_SIZE_NAMES = ("16kB", "128kB", "1MB")
-_QUICK = SeqScans(
-    part=PARTS,
-    table_size=400 * 1024,
-    read_ahead=(),
-    own_disk=False,
-    own_read_ahead=(128, 1024, 8192),
-    scale=20,
-    bulk_sizes=(CORE_SIZE, *_FEW_SIZE_NAMES),
-    combine_limits=_FEW_SIZE_NAMES,
-    depths=(0, 16, 64),
-    sessions=8,
-    seconds=2,
-    repetitions=4,
-)
-_SIZES: dict[Size, SeqScans] = {
-    "demo": replace(
-        _QUICK,
-        part=("scan",),
-        table_size=150 * 1024,
-        own_read_ahead=(128, 8192),
-        scale=5,
-        bulk_sizes=("16kB",),
-        combine_limits=("128kB",),
-        depths=(16,),
-        seconds=1,
-    ),
-    "quick": _QUICK,
-    "full": replace(
-        _QUICK,
-        table_size=3000 * 1024,
-        own_read_ahead=(128, 256, 512, 1024, 2048, 4096, 8192, 16384, 163840),
-        scale=200,
-        bulk_sizes=(CORE_SIZE, *_SIZE_NAMES),
-        combine_limits=_SIZE_NAMES,
-        depths=(0, 1, 16, 64, 256),
-        seconds=5,
-        repetitions=6,
-    ),
-}
+    repetitions: int = REPETITIONS.sized(4, full=6)
+    part: tuple[SeqPart, ...] = Option(
+        Choice(PARTS), f"What is measured: {', '.join(PARTS)}."
+    ).sized(PARTS, demo=("scan",))
+    read_ahead: tuple[int, ...] = replace(
+        READ_AHEAD,
+        default="as it is; with --own-disk 128kB,1MB,8MB, with --demo the first and the last, with "
+        "--full 128kB to 160MB",
+    ).sized(())
+    own_disk: bool = Option(
+        Flag(),
+        "Measure on a loop device, made for the run, whose read-ahead is changed instead of that "
+        "of the machine's disk; needs root.",
+    ).sized(False)
+    own_read_ahead: tuple[int, ...] = sized(
+        (128, 1024, 8192),
+        demo=(128, 8192),
+        full=(128, 256, 512, 1024, 2048, 4096, 8192, 16384, 163840),
+    )
+    table_size: int = Option(
+        MemorySize(1024, _MAX_TABLE_KB), "Size of the table of scan and lookups."
+    ).sized(400 * 1024, demo=150 * 1024, full=3000 * 1024)
+    scale: int = Option(
+        Count(1, _MAX_SCALE), "pgbench's scale of the table of bulk-read and vacuum."
+    ).sized(20, demo=5, full=200)
+    bulk_sizes: tuple[str, ...] = sized(
+        (CORE_SIZE, *_FEW_SIZE_NAMES), demo=("16kB",), full=(CORE_SIZE, *_SIZE_NAMES)
+    )
+    combine_limits: tuple[str, ...] = sized(_FEW_SIZE_NAMES, demo=("128kB",), full=_SIZE_NAMES)
+    depths: tuple[int, ...] = sized((0, 16, 64), demo=(16,), full=(0, 1, 16, 64, 256))
+    sessions: int = Option(Count(1, _MAX_SESSIONS), "Sessions that look rows up at once.").sized(8)
+    seconds: int = Option(Count(1, _MAX_SECONDS), "How long they do.").sized(2, demo=1, full=5)
 
 
 def _settle(wanted: SeqScans, explicit: frozenset[str]) -> SeqScans:
@@ -350,31 +331,7 @@ EXPERIMENT = Experiment(
     summary="Cold sequential scans and COPY by the disk's read-ahead; bulk reads; VACUUM.",
     description="The question of the second article: also random lookups of single rows at each "
     "read-ahead. And that of the fifth: the size of bulk reads on pgbench's table, and its VACUUM.",
-    cold=True,
-    options=(
-        REPETITIONS,
-        Option("part", Choice(PARTS), f"What is measured: {', '.join(PARTS)}.", is_list=True),
-        read_ahead_option(
-            "as it is; with --own-disk 128kB,1MB,8MB, with --demo the first and the last, with "
-            "--full 128kB to 160MB"
-        ),
-        Option(
-            "own_disk",
-            Flag(),
-            "Measure on a loop device, made for the run, whose read-ahead is changed instead of "
-            "that of the machine's disk; needs root.",
-        ),
-        Option(
-            "table_size", MemorySize(1024, _MAX_TABLE_KB), "Size of the table of scan and lookups."
-        ),
-        Option(
-            "scale", Count(1, _MAX_SCALE), "pgbench's scale of the table of bulk-read and vacuum."
-        ),
-        Option("sessions", Count(1, _MAX_SESSIONS), "Sessions that look rows up at once."),
-        Option("seconds", Count(1, _MAX_SECONDS), "How long they do."),
-    ),
-    sizes=_SIZES,
-    settings=lambda wanted: SCAN_SETTINGS,
+    asked=SeqScans,
     needed_bytes=_needed_bytes,
     estimated_seconds=_estimated_seconds,
     measure=lambda run, wanted: _SeqScan(run, wanted).measure(),

@@ -21,6 +21,8 @@ from lookahead.commands.options import (
     IntegerRange,
     NumberRange,
     library_option,
+    only_one,
+    path_option,
     pg_config_option,
     seed_option,
 )
@@ -60,8 +62,8 @@ class CheckRequest:
         for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
             if given and not self.measures:
                 raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")
-        if self.dsn is not None and self.directory is not None:
-            raise UsageError("--dsn and --directory exclude each other", "Name one server.")
+        named = {"dsn": self.dsn is not None, "directory": self.directory is not None}
+        only_one(named, "Name one server.")
 
 
 @click.command()
@@ -71,11 +73,10 @@ class CheckRequest:
     metavar="STRING",
     help="Connection string of the server. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
 )
-@click.option(
+@path_option(
     "--directory",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Instead the private server that `lookahead run ... --keep` has kept there.",
+    "DIR",
+    "Instead the private server that `lookahead run ... --keep` has kept there.",
 )
 @pg_config_option("pg_config of the private server's PostgreSQL 18.")
 @library_option("Folder of the pg_lookahead to load into the private server.")

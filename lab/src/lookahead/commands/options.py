@@ -1,14 +1,16 @@
 """The options that several commands have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from lookahead.errors import UsageError
 from lookahead.experiments.experiment import INTEGER, NUMBER, Option, shown
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+_Decorator = Callable[[Any], Any]
+NameT = TypeVar("NameT", bound=str)
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 _NONE = "none"
@@ -34,19 +36,36 @@ class NumberRange(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
-def pg_config_option(help_text: str) -> Callable[[CommandT], CommandT]:
+def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decorator:
+    """A file or folder; `more` is click's."""
+    kind = click.Path(path_type=Path)
+    return click.option(name, type=kind, metavar=metavar, help=help_text, **more)
+
+
+def output_option(help_text: str) -> _Decorator:
+    """Where results go."""
+    return path_option("--output", "DIR", help_text, default=Path("results"), show_default=True)
+
+
+def pg_config_option(help_text: str) -> _Decorator:
     """Which PostgreSQL 18 a private server runs."""
-    return click.option(
-        "--pg-config", type=click.Path(path_type=Path), metavar="PROGRAM", help=help_text
-    )
+    return path_option("--pg-config", "PROGRAM", help_text)
 
 
-def library_option(help_text: str) -> Callable[[CommandT], CommandT]:
+def library_option(help_text: str) -> _Decorator:
     """Which pg_lookahead is loaded into a private server."""
-    return click.option("--library", type=click.Path(path_type=Path), metavar="DIR", help=help_text)
+    return path_option("--library", "DIR", help_text)
 
 
-def seed_option(help_text: str) -> Callable[[CommandT], CommandT]:
+def only_one(given: Mapping[NameT, object], hint: str) -> NameT | None:
+    """Which of these options was given, None without one; LabError when several were."""
+    named = [name for name, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise UsageError(f"--{named[0]} and --{named[1]} exclude each other", hint)
+    return named[0] if named else None
+
+
+def seed_option(help_text: str) -> _Decorator:
     """The seed of everything random."""
     return click.option(
         "--seed",
@@ -86,19 +105,11 @@ PLACE_OPTIONS = (
         "Folder with lib/pg_lookahead.so and share/extension/. "
         "Default: built from the checkout, else the installed one."
     ),
-    click.option(
-        "--output",
-        type=click.Path(path_type=Path),
-        default=Path("results"),
-        show_default=True,
-        metavar="DIR",
-        help="Folder for the result file and the page.",
-    ),
-    click.option(
+    output_option("Folder for the result file and the page."),
+    path_option(
         "--directory",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Where the server's folder is made: the disk to measure. Default: the temporary "
-        "directory if it is on a disk, else /var/tmp or the checkout.",
+        "DIR",
+        "Where the server's folder is made: the disk to measure. Default: the temporary directory "
+        "if it is on a disk, else /var/tmp or the checkout.",
     ),
 )

@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import IntegerRange, OptionValue, seed_option
+from lookahead.commands.options import (
+    IntegerRange,
+    OptionValue,
+    output_option,
+    path_option,
+    seed_option,
+)
 from lookahead.device.block_device import device_of
 from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablespace_folder
@@ -40,11 +46,10 @@ _MAX_RATE_MB = 1_000_000
     metavar="STRING",
     help="With --tablespace: connection string. Default: libpq's rules (PGHOST, ...).",
 )
-@click.option(
+@path_option(
     "--profile",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the profile for pg_lookahead.device_profile; other devices in it are kept.",
+    "FILE",
+    "Write the profile for pg_lookahead.device_profile; other devices in it are kept.",
 )
 @click.option(
     "--size",
@@ -80,14 +85,7 @@ _MAX_RATE_MB = 1_000_000
     help="Change the system's read-ahead of the disk to these for buffered reads, and put it back "
     "(root only). Default: as it is.",
 )
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the result file.",
-)
+@output_option("Folder for the result file.")
 @seed_option("Seed of the places, the order and the intervals.")
 @click.option(
     "--force",

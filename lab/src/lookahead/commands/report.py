@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.options import HELP_OPTIONS, only_one, path_option
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe
 from lookahead.errors import BadFileError, UsageError
@@ -34,12 +34,10 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
 @click.argument(
     "results", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT..."
 )
-@click.option(
+@path_option(
     "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The page to write; a page there is replaced. Default: the first result's name with "
-    ".html.",
+    "FILE",
+    "The page to write; a page there is replaced. Default: the first result's name with .html.",
 )
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown, write no page.")
 @click.option("--csv", is_flag=True, help="Print the tables as CSV, write no page.")
@@ -64,10 +62,7 @@ def report(
     The page needs no network; several results follow each other on it, those of `run` and those of
     `probe` on pages of their own.
     """
-    given = [("--markdown", markdown), ("--csv", csv), ("--output", output is not None)]
-    named = [name for name, is_given in given if is_given]
-    if len(named) > 1:
-        raise UsageError(f"{named[0]} and {named[1]} exclude each other", "Name one.")
+    only_one({"markdown": markdown, "csv": csv, "output": output is not None}, "Name one.")
     target = output or results[0].with_suffix(".html")
     if not (markdown or csv):
         _require_page(target, results)

@@ -4,13 +4,20 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from lookahead.cold import choose_place
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import HELP_OPTIONS, PLACE_OPTIONS, OptionValue, seed_option
+from lookahead.commands.options import (
+    HELP_OPTIONS,
+    PLACE_OPTIONS,
+    OptionValue,
+    only_one,
+    path_option,
+    seed_option,
+)
 from lookahead.comparisons import proofs
 from lookahead.errors import UsageError
 from lookahead.experiments import (
@@ -44,7 +51,6 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
 COMING = {"article-3": "the chapter of the third article comes with look-ahead for writes"}
 
 _DEFAULT_SIZE: Size = "quick"
-NameT = TypeVar("NameT", bound=str)
 
 _COMMON_OPTIONS = (
     click.option("--demo", is_flag=True, help="Smallest size: at most 30 s a scenario."),
@@ -54,11 +60,8 @@ _COMMON_OPTIONS = (
     click.option("--json", is_flag=True, help="Print the result file."),
     click.option("--markdown", is_flag=True, help="Print the tables as Markdown."),
     click.option("--csv", is_flag=True, help="Print the tables as CSV."),
-    click.option(
-        "--profile",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Device profile of `lookahead probe` for the server. Default: none.",
+    path_option(
+        "--profile", "FILE", "Device profile of `lookahead probe` for the server. Default: none."
     ),
     seed_option("Seed of the data, the keys and the interval."),
     click.option("--keep", is_flag=True, help="Keep the server's folder."),
@@ -144,7 +147,7 @@ def _command(experiment: Experiment[Any], article: Article | None) -> click.Comm
     @pass_command_context
     def run_it(context: CommandContext, ctx: click.Context, /, **values: Any) -> None:
         given = {**(article.values if article else {}), **_given(experiment, ctx, values)}
-        form = _only_one(values, tuple(_FORMS), "Name one form.")
+        form = only_one({name: values[name] for name in _FORMS}, "Name one form.")
         request = run_request(context, values)
         show_outcome(context, run_experiment(experiment, request, given, context.terminal), form)
 
@@ -228,7 +231,7 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
 
     Experiments without cold data lack the machine's options.
     """
-    size = _only_one(values, SIZES, "Name one size.")
+    size = only_one({name: values[name] for name in SIZES}, "Name one size.")
     return RunRequest(
         size=size or _DEFAULT_SIZE,
         pg_config=values["pg_config"],
@@ -242,14 +245,6 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
         forced=values.get("forced", False),
         command=context.command,
     )
-
-
-def _only_one(values: Mapping[str, Any], names: tuple[NameT, ...], hint: str) -> NameT | None:
-    """Which of these flags was given, None without one; LabError when several were."""
-    named = [name for name in names if values[name]]
-    if len(named) > 1:
-        raise UsageError(f"--{named[0]} and --{named[1]} exclude each other", hint)
-    return named[0] if named else None
 
 
 def default_directory(context: CommandContext) -> Path:

@@ -235,7 +235,7 @@ class _Controls:
     def _restart(self, shape: Shape, settings: dict[str, str]) -> ColdRecord | None:
         """Empty shared buffers, and unless the data is to stay there, the cache of the system."""
         if shape.state == "cold":
-            return self._run.restart_cold(settings)
+            return self._server.cold_restart(settings)
         self._server.restart(settings)
         table = f"control_page_{shape.pages}"
         with self._server.connect() as connection:

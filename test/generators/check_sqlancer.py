@@ -113,7 +113,9 @@ def _admit(campaign: Campaign, tool: Path) -> None:
     """Make what SQLancer takes for granted."""
     server = campaign.server
     if not server.account.can_read(tool):
-        raise LabError(f'user "{server.user}" cannot read "{tool}"', "Set PG_LOOKAHEAD_SERVERS.")
+        raise LabError(
+            f'user "{server.account.name}" cannot read "{tool}"', "Set PG_LOOKAHEAD_SERVERS."
+        )
     with server.connect(port=campaign.port) as connection:
         connection.execute("CREATE ROLE sqlancer SUPERUSER LOGIN")
         connection.execute("CREATE DATABASE test")

@@ -16,16 +16,16 @@ import mmap
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lookahead.account import acting_as_owner
 from lookahead.device.block_device import mount_of
 from lookahead.errors import LabError, UnavailableError
 from lookahead.extension import find_checkout
+from lookahead.measurements import ColdRecord
 from lookahead.safe_files import make_nameless, own_place
 
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -45,26 +45,12 @@ _REQUEST_BYTES = 1 << 20
 _READERS = 4
 
 
-@dataclass(frozen=True)
-class ColdEvidence:
-    """How the files were made cold and what was resident, in bytes, just before and after.
-
-    `method` is "drop_caches" or "dontneed"; `files` counts the files, `total_bytes` their size.
-    """
-
-    method: str
-    resident_bytes_before: int
-    resident_bytes_after: int
-    files: int
-    total_bytes: int
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether at most 1 % of the bytes stayed in the cache (never so on a tmpfs)."""
-        return self.resident_bytes_after <= self.total_bytes * _COLD_SHARE
+def cold_record(method: str, before: int, after: int, files: int, total_bytes: int) -> ColdRecord:
+    """Cold is when at most 1 % of the bytes stayed in the cache (never so on a tmpfs)."""
+    return ColdRecord(method, before, after, files, total_bytes, after <= total_bytes * _COLD_SHARE)
 
 
-def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdEvidence:
+def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdRecord:
     """Empty the cache of all files below `directory`, tablespaces included.
 
     With `whole_machine` all caches of the machine are emptied, whoever they are for. The server on
@@ -81,16 +67,16 @@ def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdEvidence:
         os.sync()
         _DROP_CACHES.write_text("3\n")  # page cache, dentries and inodes
     with acting_as_owner(directory):
-        return ColdEvidence(
-            method="drop_caches" if whole_machine else "dontneed",
-            resident_bytes_before=before,
-            resident_bytes_after=sum(resident_bytes(path) for path in files),
-            files=len(files),
-            total_bytes=sum(path.stat().st_size for path in files),
+        return cold_record(
+            "drop_caches" if whole_machine else "dontneed",
+            before,
+            sum(resident_bytes(path) for path in files),
+            len(files),
+            sum(path.stat().st_size for path in files),
         )
 
 
-def require_cold(empty_cache: Callable[[Path], ColdEvidence], directory: Path) -> ColdEvidence:
+def require_cold(empty_cache: Callable[[Path], ColdRecord], directory: Path) -> ColdRecord:
     """Have `empty_cache` make the files below `directory` cold; LabError unless they are then."""
     try:
         evidence = empty_cache(directory)
@@ -138,11 +124,8 @@ def resident_bytes(path: Path) -> int:
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
-    finally:
-        os.close(descriptor)
+    with path.open("rb", buffering=0) as file:
+        address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
     if address == _MAP_FAILED:
         raise OSError(ctypes.get_errno(), "cannot map", str(path))
     try:
@@ -165,13 +148,9 @@ def _forget_all(files: list[Path]) -> None:
 
 def forget(path: Path) -> None:
     """Write the file out, and have the operating system give its cache of it up."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        # The advice passes over dirty pages.
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
+    with path.open("rb", buffering=0) as file:
+        os.fsync(file.fileno())  # the advice passes over dirty pages
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def choose_place() -> Path:
@@ -252,7 +231,7 @@ def check_direct_reads(folder: Path) -> None:
         os.write(descriptor, bytes(mmap.PAGESIZE))
         os.fsync(descriptor)
         try:
-            _read_directly(f"/proc/{os.getpid()}/fd/{descriptor}")
+            _read_requests([(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), 0)])
         except OSError as error:
             raise _no_direct_reads(folder, os.strerror(error.errno or 0)) from None
     finally:
@@ -282,15 +261,6 @@ def _left_in_cache(folder: Path) -> int:
         os.close(descriptor)
 
 
-def _read_directly(file: str) -> None:
-    descriptor = os.open(file, os.O_RDONLY | os.O_DIRECT)
-    try:
-        with mmap.mmap(-1, mmap.PAGESIZE) as buffer:  # aligned, as direct reads must be
-            os.preadv(descriptor, [buffer], 0)
-    finally:
-        os.close(descriptor)
-
-
 def _no_direct_reads(folder: Path, reason: str) -> LabError:
     return UnavailableError(
         f'no direct reads are possible in "{folder}": {reason}',
@@ -307,27 +277,16 @@ def read_directly(paths: Sequence[Path]) -> float:
     requests = [
         (path, offset) for path in paths for offset in range(0, path.stat().st_size, _REQUEST_BYTES)
     ]
-    failures: list[OSError] = []
-
-    def read(number: int) -> None:
-        try:
-            _read_requests(requests[number::_READERS])
-        except OSError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(_READERS)]
     started = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    elapsed = time.monotonic() - started
-    if failures:
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            list(pool.map(_read_requests, (requests[each::_READERS] for each in range(_READERS))))
+    except OSError as error:
         raise LabError(
-            f"the table's files cannot be read directly: {failures[0].strerror}",
+            f"the table's files cannot be read directly: {error.strerror}",
             "Does the file system take direct I/O?",
-        )
-    return elapsed * 1000
+        ) from None
+    return (time.monotonic() - started) * 1000
 
 
 def _read_requests(requests: Sequence[tuple[Path, int]]) -> None:

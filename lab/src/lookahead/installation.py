@@ -43,28 +43,27 @@ class Installation:
     sharedir: Path
     version: str
     source: str
-    has_io_uring: bool
     io_uring_obstacle: str
 
+    @property
+    def has_io_uring(self) -> bool:
+        return not self.io_uring_obstacle
 
-class _UnusableError(Exception):
-    """This pg_config does not lead to a usable server; the arguments are message and hint."""
+
+class _UnusableError(UnavailableError):
+    """This pg_config does not lead to a usable server."""
 
 
 def find_installation(pg_config: Path | None) -> Installation:
     """The installation to use; LabError when the named one is unusable or none is found."""
     if pg_config is not None:
-        try:
-            return _inspect(pg_config, "--pg-config")
-        except _UnusableError as error:
-            message, hint = error.args
-            raise UnavailableError(message, hint) from None
+        return _inspect(pg_config, "--pg-config")
     rejected: list[str] = []
     for candidate, source in _candidates():
         try:
             return _inspect(candidate, source)
         except _UnusableError as error:
-            rejected.append(f"  {error.args[0]}")
+            rejected.append(f"  {error.message}")
     message = f"no PostgreSQL {SUPPORTED_MAJOR} server was found"
     raise UnavailableError(
         "; looked at:\n".join([message, "\n".join(rejected)]) if rejected else message,
@@ -98,7 +97,6 @@ def _inspect(pg_config: Path, source: str) -> Installation:
                 "Install the server itself beside its development files "
                 f"(Debian: postgresql-{SUPPORTED_MAJOR}).",
             )
-    obstacle = _io_uring_obstacle(bindir / "postgres")
     return Installation(
         pg_config=pg_config.absolute(),
         bindir=bindir,
@@ -107,8 +105,7 @@ def _inspect(pg_config: Path, source: str) -> Installation:
         sharedir=Path(facts["--sharedir"]),
         version=version,
         source=source,
-        has_io_uring=not obstacle,
-        io_uring_obstacle=obstacle,
+        io_uring_obstacle=_io_uring_obstacle(bindir / "postgres"),
     )
 
 

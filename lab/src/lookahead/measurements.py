@@ -91,7 +91,11 @@ def _check_time(time_ms: float) -> None:
 
 @dataclass(frozen=True)
 class ColdRecord:
-    """How the sample was made cold and what mincore(2) counted: see `cold.ColdEvidence`."""
+    """How files were made cold and what was resident, in bytes, just before and after.
+
+    `method` is "drop_caches" or "dontneed", residency what mincore(2) counts; `files` counts the
+    files, `total_bytes` their size.
+    """
 
     method: str
     resident_bytes_before: int

@@ -20,11 +20,12 @@ from typing import Any, Literal, Self
 import psycopg
 
 from lookahead.account import acting_as_owner, find_account
-from lookahead.cold import ColdEvidence, make_cold, require_cold
+from lookahead.cold import make_cold, require_cold
 from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 from lookahead.janitor import Leftovers, processes_in, send, status_lines, wait_until_none
+from lookahead.measurements import ColdRecord
 from lookahead.server_folder import (
     WITHOUT_PASSWORD,
     ServerFolder,
@@ -50,7 +51,8 @@ class PrivateServer:
     """One private server and its folder; a context manager that stops and removes both.
 
     `directory` is the folder to make (default: a new one in the temporary directory); a folder
-    kept by an earlier server is taken over. `stage` is the pg_lookahead that every session loads;
+    kept by an earlier server is taken over; what its programs are to write goes to its
+    `work_directory`. `stage` is the pg_lookahead that every session loads;
     without it the server is stock. `settings` apply to every start. `empty_cache` is how a cold
     restart makes the stopped server's data cold. The time limits are in seconds. Raises LabError
     when the folder or the account for the server is missing.
@@ -67,7 +69,7 @@ class PrivateServer:
         directory: Path | None = None,
         keep: bool = False,
         initdb_options: Sequence[str] = (),
-        empty_cache: Callable[[Path], ColdEvidence] = make_cold,
+        empty_cache: Callable[[Path], ColdRecord] = make_cold,
         start_timeout_seconds: float = 120.0,
         stop_timeout_seconds: float = 300.0,
     ) -> None:
@@ -83,6 +85,12 @@ class PrivateServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._leftovers = Leftovers()
         self._folder = ServerFolder(directory, self.account, installation.bindir, keep=keep)
+        self.directory = self._folder.path
+        self.data_directory = self._folder.data_directory
+        self.socket_directory = self._folder.socket_directory
+        self.work_directory = self._folder.work_directory
+        self.log_path = self._folder.log_path
+        self.port = _PORT  # in the socket's name; there is no network port
         self._closed = False
         atexit.register(self.close)
         try:
@@ -98,38 +106,6 @@ class PrivateServer:
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         # After an error nobody looks at the data again, unless it is kept.
         self.close("immediate" if kind and not self._keep else "fast")
-
-    @property
-    def directory(self) -> Path:
-        """The server's own folder."""
-        return self._folder.path
-
-    @property
-    def data_directory(self) -> Path:
-        return self._folder.data_directory
-
-    @property
-    def socket_directory(self) -> Path:
-        return self._folder.socket_directory
-
-    @property
-    def work_directory(self) -> Path:
-        """A folder of the server's account, for whatever its programs are to write."""
-        return self._folder.work_directory
-
-    @property
-    def log_path(self) -> Path:
-        return self._folder.log_path
-
-    @property
-    def port(self) -> int:
-        """The number in the socket's name; there is no network port."""
-        return _PORT
-
-    @property
-    def user(self) -> str:
-        """The operating system account that the server's programs run under."""
-        return self.account.name
 
     @property
     def is_initialized(self) -> bool:
@@ -238,7 +214,7 @@ class PrivateServer:
         if not wait_until_none(self.directory, self.bindir, self.stop_timeout_seconds):
             raise LabError("children of the killed server do not end")
 
-    def cold_restart(self, settings: Mapping[str, str] | None = None) -> ColdEvidence:
+    def cold_restart(self, settings: Mapping[str, str] | None = None) -> ColdRecord:
         """Stop, empty the operating system's cache of the data, start; returns the evidence.
 
         Raises LabError when the data do not get cold; the server is stopped then.

@@ -69,8 +69,11 @@ class ServerFolder:
             self.path = _make(directory, account, bindir)
         except OSError as error:
             raise _folder_error(directory, error) from None
+        self.data_directory, self.work_directory = self.path / "data", self.path / "work"
+        self.log_path, self.settings_path = self.path / "server.log", self.path / "settings.conf"
         try:
             self._socket_parent = self._find_socket_parent()
+            self.socket_directory = self._socket_parent / "socket"
             self._janitor = self._start_janitor(bindir, keep=keep)
         except OSError as error:
             if not self.data_directory.exists():  # of a kept folder the data are not ours to lose
@@ -82,26 +85,6 @@ class ServerFolder:
         except BaseException as error:
             self.close()
             raise _folder_error(directory, error) if isinstance(error, OSError) else error from None
-
-    @property
-    def data_directory(self) -> Path:
-        return self.path / "data"
-
-    @property
-    def socket_directory(self) -> Path:
-        return self._socket_parent / "socket"
-
-    @property
-    def work_directory(self) -> Path:
-        return self.path / "work"
-
-    @property
-    def log_path(self) -> Path:
-        return self.path / "server.log"
-
-    @property
-    def settings_path(self) -> Path:
-        return self.path / "settings.conf"
 
     def write(self, name: str, text: str) -> Path:
         """Write a file that the account reads, whatever our file mode mask is; returns its path."""

@@ -116,11 +116,11 @@ def test_direct_reads_where_they_are_needed(
     with pytest.raises(LabError, match="tmpfs is in memory"):
         check_direct_reads(memory)
 
-    def refuse(file: str) -> None:
+    def refuse(requests: object) -> None:
         raise OSError(22, "Invalid argument")
 
     # As an overlay over such a file system does.
-    monkeypatch.setattr("lookahead.cold._read_directly", refuse)
+    monkeypatch.setattr("lookahead.cold._read_requests", refuse)
     with pytest.raises(LabError, match=r"are possible in .*: Invalid argument") as caught:
         check_direct_reads(disk)
     assert caught.value.status is ExitStatus.ENVIRONMENT

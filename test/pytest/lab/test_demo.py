@@ -10,7 +10,7 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import bitmap_scan, index_build, index_scan
-from lookahead.experiments.runner import Run
+from lookahead.experiments.trials import Trials
 from lookahead.results import read_result
 
 pytestmark = pytest.mark.end_to_end
@@ -48,10 +48,10 @@ def test_all_parts(tmp_path: Path, disk: Path) -> None:
 def test_a_part_that_cannot_be_measured(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(run: Run, data_directory: object = None) -> None:
+    def refuse(trials: Trials, settings: object) -> None:
         raise LabError("not cold", "Elsewhere.", status=ExitStatus.ENVIRONMENT)
 
-    monkeypatch.setattr(Run, "restart_cold", refuse)
+    monkeypatch.setattr(Trials, "cool", refuse)
     outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert outcome.stderr.count("warning: not measured here: not cold") == 2

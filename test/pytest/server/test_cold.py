@@ -9,13 +9,14 @@ from server_log import ServerFactory
 
 from lookahead import cold
 from lookahead.cold import (
-    ColdEvidence,
     check_drop_permitted,
+    cold_record,
     make_cold,
     memory_file_system,
     resident_bytes,
 )
 from lookahead.errors import ExitStatus, LabError
+from lookahead.measurements import ColdRecord
 
 _ONE_MB = 1024 * 1024
 
@@ -51,13 +52,13 @@ def test_tablespaces_are_made_cold_too(disk_path: Path) -> None:
     (disk_path / "elsewhere" / "1").write_bytes(b"x" * _ONE_MB)
     (disk_path / "data" / "16384").symlink_to(disk_path / "elsewhere")
     evidence = make_cold(disk_path / "data")
-    assert evidence == ColdEvidence("dontneed", _ONE_MB, 0, files=1, total_bytes=_ONE_MB)
+    assert evidence == cold_record("dontneed", _ONE_MB, 0, 1, _ONE_MB)
     assert evidence.is_cold
 
 
 def test_what_stays_resident_is_not_called_cold() -> None:
-    assert ColdEvidence("dontneed", 1000, 10, files=1, total_bytes=1000).is_cold
-    assert not ColdEvidence("dontneed", 1000, 11, files=1, total_bytes=1000).is_cold
+    assert cold_record("dontneed", 1000, 10, 1, 1000).is_cold
+    assert not cold_record("dontneed", 1000, 11, 1, 1000).is_cold
 
 
 @pytest.fixture
@@ -118,8 +119,8 @@ def test_what_something_else_reads_meanwhile_goes_the_next_time(
 
 
 def test_data_that_stay_in_memory_are_an_error(server_factory: ServerFactory) -> None:
-    def fail(directory: Path) -> ColdEvidence:
-        return ColdEvidence("dontneed", 9_000_000, 2_000_000, files=1, total_bytes=9_000_000)
+    def fail(directory: Path) -> ColdRecord:
+        return cold_record("dontneed", 9_000_000, 2_000_000, 1, 9_000_000)
 
     with (
         server_factory(empty_cache=fail) as server,

@@ -231,7 +231,10 @@ def test_two_servers_do_not_meet(server_factory: ServerFactory) -> None:
 
 def test_clients_run_under_the_servers_account(running: WatchedServer) -> None:
     assert running.run_client("psql", "-XAtc", "select 1 + 1").stdout == "2\n"
-    assert running.run_client("psql", "-XAt", input="\\! id -un\n").stdout == f"{running.user}\n"
+    assert (
+        running.run_client("psql", "-XAt", input="\\! id -un\n").stdout
+        == f"{running.account.name}\n"
+    )
     script = "\\getenv word WORD\n\\echo :word\n"
     assert running.run_client("psql", "-X", input=script, env={"WORD": "hi"}).stdout == "hi\n"
 

@@ -25,7 +25,7 @@ with PrivateServer(find_installation(Path(sys.argv[1]))) as server:
     server.start()
     with server.connect() as connection:
         count = connection.execute("select count(*) from t").fetchone()
-    print(server.user, evidence.method, *count, server.directory.exists())
+    print(server.account.name, evidence.method, *count, server.directory.exists())
 print(server.directory.exists())
 """
 

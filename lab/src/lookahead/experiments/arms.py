@@ -6,8 +6,10 @@ was.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, cast
+from dataclasses import fields
+from typing import Any, cast
 
+from lookahead.decoding import DecodingError, decode
 from lookahead.errors import LabError, UnavailableError
 from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
 from lookahead.server import PrivateServer, Session
@@ -64,6 +66,9 @@ def connect_arm(server: PrivateServer, arm: Arm) -> Session:
 
 
 Node = dict[str, Any]
+# Of what is left to stock EXPLAIN shows no counts.
+_COUNTS = {field.name: 0 for field in fields(LookaheadEvidence) if field.name != "status"}
+_NOTHING_SAID = {**_COUNTS, "reason": None}
 
 
 def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
@@ -94,30 +99,15 @@ def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
             shared_read_blocks=int(top["Shared Read Blocks"]),
             lookahead=parse_lookahead(node.get("Lookahead")),
         )
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, DecodingError) as error:
         raise LabError(f"EXPLAIN's output has another shape than expected: {error!r}") from None
 
 
-def parse_lookahead(group: dict[str, Any] | None) -> LookaheadEvidence:
-    """The group "Lookahead" of a node, None for none: "absent". KeyError without a status."""
-    if group is None:
-        group = {"Status": "absent"}
-    return LookaheadEvidence(
-        status=cast(Literal["absent", "stock", "eligible", "prefetch"], group["Status"]),
-        reason=group.get("Reason"),
-        scans=int(group.get("Scans", 0)),
-        prefetched_blocks=int(group.get("Prefetched Blocks", 0)),
-        requests=int(group.get("Requests", 0)),
-        advised_blocks=int(group.get("Advised Blocks", 0)),
-        bridged_blocks=int(group.get("Bridged Blocks", 0)),
-        pauses=int(group.get("Pauses", 0)),
-        direct_blocks=int(group.get("Direct Blocks", 0)),
-        repeated_blocks=int(group.get("Repeated Blocks", 0)),
-        mean_distance=float(group.get("Mean Distance", 0.0)),
-        max_distance=int(group.get("Max Distance", 0)),
-        killed_items=int(group.get("Killed Items", 0)),
-        restarts=int(group.get("Restarts", 0)),
-    )
+def parse_lookahead(group: Node | None) -> LookaheadEvidence:
+    """The group "Lookahead" of a node, None for none: "absent". DecodingError for another shape."""
+    said = {"Status": "absent"} if group is None else group
+    known = {name.lower().replace(" ", "_"): value for name, value in said.items()}
+    return decode(LookaheadEvidence, {**_NOTHING_SAID, **known})
 
 
 def check_node(evidence: NodeEvidence, arm: Arm) -> None:

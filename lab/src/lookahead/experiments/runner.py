@@ -21,13 +21,7 @@ from typing import Any, Literal, get_args
 import psycopg
 
 import lookahead
-from lookahead.cold import (
-    ColdEvidence,
-    check_can_be_cold,
-    check_drop_permitted,
-    check_place,
-    make_cold,
-)
+from lookahead.cold import check_can_be_cold, check_drop_permitted, check_place, make_cold
 from lookahead.comparisons import compare
 from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.device.profile import parse_profiles
@@ -159,18 +153,6 @@ class Run:
         finding = Finding(level, text, advice)
         self.record(findings=(*self.document.findings, finding))
 
-    def restart_cold(self, settings: Mapping[str, str]) -> ColdRecord:
-        """Stop the server, empty the cache, start it with `settings`; what was resident."""
-        evidence = self.server.cold_restart(settings)
-        return ColdRecord(
-            method=evidence.method,
-            resident_bytes_before=evidence.resident_bytes_before,
-            resident_bytes_after=evidence.resident_bytes_after,
-            files=evidence.files,
-            total_bytes=evidence.total_bytes,
-            is_cold=evidence.is_cold,
-        )
-
     def record_settings(self, connection: Session) -> None:
         """Keep the settings in effect that differ from their defaults."""
         rows = connection.execute(_SETTINGS_QUERY).fetchall()
@@ -225,13 +207,13 @@ def _check_machine(request: RunRequest) -> str | None:
     return _check_drop_undisturbed(request)
 
 
-def _drop_caches(request: RunRequest) -> Callable[[Path], ColdEvidence]:
+def _drop_caches(request: RunRequest) -> Callable[[Path], ColdRecord]:
     """How data are made cold at the cost of the whole machine.
 
     A server that was started since the run began is respected too.
     """
 
-    def drop(directory: Path) -> ColdEvidence:
+    def drop(directory: Path) -> ColdRecord:
         _check_drop_undisturbed(request)
         return make_cold(directory, whole_machine=True)
 

@@ -217,7 +217,7 @@ class Trials:
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
         """Restart the server with these settings and an empty cache."""
-        record = self._run.restart_cold(settings)
+        record = self._run.server.cold_restart(settings)
         if self._on_start:
             self._on_start()
         return record

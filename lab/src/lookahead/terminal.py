@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import StringIO
 from textwrap import wrap
 from typing import TextIO, cast
@@ -54,7 +54,8 @@ class Terminal:
     def __init__(
         self, stdout: TextIO | None = None, stderr: TextIO | None = None, width: int | None = None
     ) -> None:
-        out, err = checked(stdout or sys.stdout), indifferent(stderr or sys.stderr)
+        out = cast(TextIO, _Checked(stdout or sys.stdout))
+        err = cast(TextIO, _Indifferent(stderr or sys.stderr))
         self._out = Console(file=out, width=width, highlight=False, emoji=False)
         self._err = Console(file=err, width=width, highlight=False, emoji=False)
 
@@ -198,49 +199,32 @@ class _Checked:
     def write(self, text: str) -> int:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         known = text.encode(encoding, "backslashreplace").decode(encoding)
-        try:
+        with _failures_named():
             return self._stream.write(known)
-        except OSError as error:
-            raise _failure(error) from None
 
     def flush(self) -> None:
-        try:
+        with _failures_named():
             self._stream.flush()
-        except OSError as error:
-            raise _failure(error) from None
 
 
 class _Indifferent(_Checked):
     """A stream for what may be lost: messages beside the work."""
 
     def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except LabError:
-            return len(text)
+        with suppress(LabError):
+            super().write(text)
+        return len(text)
 
     def flush(self) -> None:
-        try:
+        with suppress(LabError):
             super().flush()
-        except LabError:
-            return
-
-
-def checked(stream: TextIO | None) -> TextIO:
-    """The stream for results: LabError when it takes no more."""
-    return cast(TextIO, _Checked(stream))
-
-
-def indifferent(stream: TextIO | None) -> TextIO:
-    """The stream for messages: what it does not take is lost."""
-    return cast(TextIO, _Indifferent(stream))
 
 
 @contextmanager
 def checked_stdout() -> Iterator[None]:
     """The same for whatever else writes to standard output, and for the end of the process."""
     stream = sys.stdout
-    sys.stdout = checked(stream)
+    sys.stdout = cast(TextIO, _Checked(stream))
     try:
         yield
     finally:
@@ -261,8 +245,12 @@ def _forget_unwritten(stream: TextIO | None) -> None:
         os.close(nowhere)
 
 
-def _failure(error: OSError) -> LabError:
-    return LabError(
-        f"cannot write to standard output: {error.strerror}",
-        "Make room, or have it read to its end; result files are not affected.",
-    )
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LabError(
+            f"cannot write to standard output: {error.strerror}",
+            "Make room, or have it read to its end; result files are not affected.",
+        ) from None

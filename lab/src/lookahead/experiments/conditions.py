@@ -40,6 +40,23 @@ def fetch_row(connection: Session, statement: str) -> tuple[Any, ...]:
     return row
 
 
+def fill_table(connection: Session, name: str, columns: str, fill: str, *indexing: str) -> None:
+    """Make, fill, index and vacuum a table; its statements beside its name and columns are whole.
+
+    Afterwards every page is all-visible and written out: scans of it write nothing.
+    """
+    # Table and rows in one transaction, so that under wal_level = minimal no WAL is written.
+    with connection.transaction():
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+        connection.execute(fill)
+    for statement in indexing:
+        connection.execute(statement)
+    # FREEZE waits for a page that the background writer has pinned; plain VACUUM passes it by
+    # and leaves it not all-visible.
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
+    connection.execute("CHECKPOINT")
+
+
 def table_facts(connection: Session, name: str, started: float) -> Table:
     """What the catalog says of a vacuumed table that was begun at `started` (monotonic clock)."""
     rows, pages, table_bytes, index_bytes = fetch_row(

@@ -24,6 +24,7 @@ from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     COLD_RESTART_SECONDS,
     checked_facts,
+    fill_table,
     table_session,
 )
 from lookahead.experiments.runner import Run
@@ -74,24 +75,18 @@ def page_table_bytes(pages: int) -> int:
 def build_page_table(
     connection: Session, pages: int, selections: list[Selection], seed: int
 ) -> Table:
-    """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
-
-    Afterwards every page is all-visible and written out: scans of it write nothing.
-    """
+    """Make the table; LabError when its layout is not the intended one."""
     started = time.monotonic()
-    rows = pages * ROWS_PER_PAGE
-    # Table and rows in one transaction, so that under wal_level = minimal no WAL is written.
-    with connection.transaction():
-        connection.execute(f"CREATE TABLE {TABLE} (id int, c1 int, c2 int, pad text)")
-        connection.execute(fill_statement(pages, selections, seed))
-    connection.execute(f"CREATE INDEX {HEAP_ORDER_INDEX} ON {TABLE} (c1)")
     order = f"c2, hashint8extended(id, {seed})"
-    connection.execute(
-        f"CREATE INDEX {RANDOM_ORDER_INDEX} ON {TABLE} ({order}) WHERE c2 < {FILLER}"
+    fill_table(
+        connection,
+        TABLE,
+        "id int, c1 int, c2 int, pad text",
+        fill_statement(pages, selections, seed),
+        f"CREATE INDEX {HEAP_ORDER_INDEX} ON {TABLE} (c1)",
+        f"CREATE INDEX {RANDOM_ORDER_INDEX} ON {TABLE} ({order}) WHERE c2 < {FILLER}",
     )
-    connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
-    connection.execute("CHECKPOINT")
-    return checked_facts(connection, TABLE, started, pages=pages, rows=rows)
+    return checked_facts(connection, TABLE, started, pages=pages, rows=pages * ROWS_PER_PAGE)
 
 
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:

@@ -17,6 +17,7 @@ from lookahead.experiments.arms import BITMAP_SCAN, SEQ_SCAN, arm_of, concurrenc
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
     available_methods,
+    fill_table,
     table_facts,
     table_session,
 )
@@ -52,18 +53,16 @@ def lineitem_bytes(scale: float) -> int:
 def build_lineitem(connection: Session, scale: float, seed: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of the orders."""
     started = time.monotonic()
-    with connection.transaction():
-        connection.execute(
-            f"CREATE TABLE {LINEITEM} (orderkey int, partkey int, suppkey int, linenumber int, "
-            "quantity numeric(15,2), extendedprice numeric(15,2), discount numeric(15,2), "
-            "tax numeric(15,2), returnflag char(1), linestatus char(1), shipdate date, "
-            "commitdate date, receiptdate date, shipinstruct char(25), shipmode char(10), "
-            "comment varchar(44))"
-        )
-        connection.execute(fill_lineitem(int(scale * ORDERS_AT_SCALE_1), seed))
-    connection.execute(f"CREATE INDEX {SHIP_DATE_INDEX} ON {LINEITEM} (shipdate)")
-    connection.execute(f"VACUUM (FREEZE, ANALYZE) {LINEITEM}")
-    connection.execute("CHECKPOINT")
+    fill_table(
+        connection,
+        LINEITEM,
+        "orderkey int, partkey int, suppkey int, linenumber int, quantity numeric(15,2), "
+        "extendedprice numeric(15,2), discount numeric(15,2), tax numeric(15,2), "
+        "returnflag char(1), linestatus char(1), shipdate date, commitdate date, "
+        "receiptdate date, shipinstruct char(25), shipmode char(10), comment varchar(44)",
+        fill_lineitem(int(scale * ORDERS_AT_SCALE_1), seed),
+        f"CREATE INDEX {SHIP_DATE_INDEX} ON {LINEITEM} (shipdate)",
+    )
     return table_facts(connection, LINEITEM, started)
 
 

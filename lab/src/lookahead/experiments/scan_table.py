@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lookahead.errors import LabError
-from lookahead.experiments.conditions import BLOCK_BYTES, checked_facts, fetch_row
+from lookahead.experiments.conditions import BLOCK_BYTES, checked_facts, fetch_row, fill_table
 from lookahead.experiments.trials import Statement
 from lookahead.measurements import Table
 from lookahead.server import Session
@@ -40,23 +40,16 @@ def table_bytes(pages: int) -> int:
 
 
 def build_table(connection: Session, pages: int, seed: int) -> Table:
-    """Make, fill, index and vacuum the table; LabError when its layout is not the intended one.
-
-    Afterwards every page is all-visible and written out: scans of it write nothing.
-    """
+    """Make the table; LabError when its layout is not the intended one."""
     started = time.monotonic()
-    rows = pages * ROWS_PER_PAGE
-    # Table and rows in one transaction, so that under wal_level = minimal no WAL is written.
-    with connection.transaction():
-        connection.execute(f"CREATE TABLE {TABLE} (id int NOT NULL, k int NOT NULL, pad text)")
-        connection.execute(f"ALTER TABLE {TABLE} ALTER pad SET STORAGE PLAIN")
-        connection.execute(_fill_statement(pages, seed))
-    connection.execute(f"CREATE INDEX {INDEX} ON {TABLE} (k)")
-    # FREEZE waits for a page that the background writer has pinned; plain VACUUM passes it by
-    # and leaves it not all-visible.
-    connection.execute(f"VACUUM (FREEZE, ANALYZE) {TABLE}")
-    connection.execute("CHECKPOINT")
-    return checked_facts(connection, TABLE, started, pages=pages, rows=rows)
+    fill_table(
+        connection,
+        TABLE,
+        "id int NOT NULL, k int NOT NULL, pad text STORAGE PLAIN",
+        _fill_statement(pages, seed),
+        f"CREATE INDEX {INDEX} ON {TABLE} (k)",
+    )
+    return checked_facts(connection, TABLE, started, pages=pages, rows=pages * ROWS_PER_PAGE)
 
 
 def _fill_statement(pages: int, seed: int) -> str:

@@ -17,6 +17,7 @@ from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import (
     BLOCK_BYTES,
+    fill_table,
     read_ahead_factor,
     relation_path,
     table_facts,
@@ -82,18 +83,14 @@ def wide_rows(table_kb: int) -> int:
 def build_wide_table(connection: Session, table_kb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
     started = monotonic()
-    rows = wide_rows(table_kb)
-    with connection.transaction():
-        connection.execute(f"CREATE TABLE {WIDE} (id int, pad text)")
-        # Neither compressed nor moved out of line.
-        connection.execute(f"ALTER TABLE {WIDE} ALTER pad SET STORAGE PLAIN")
-        connection.execute(
-            f"INSERT INTO {WIDE} SELECT id, lpad(id::text, {_PAD_BYTES}, 'x') "
-            f"FROM generate_series(1, {rows}) AS id"
-        )
-    connection.execute(f"ALTER TABLE {WIDE} ADD PRIMARY KEY (id)")
-    connection.execute(f"VACUUM (FREEZE, ANALYZE) {WIDE}")
-    connection.execute("CHECKPOINT")
+    fill_table(
+        connection,
+        WIDE,
+        "id int, pad text STORAGE PLAIN",  # neither compressed nor moved out of line
+        f"INSERT INTO {WIDE} SELECT id, lpad(id::text, {_PAD_BYTES}, 'x') "
+        f"FROM generate_series(1, {wide_rows(table_kb)}) AS id",
+        f"ALTER TABLE {WIDE} ADD PRIMARY KEY (id)",
+    )
     return table_facts(connection, WIDE, started)
 
 

@@ -13,8 +13,6 @@ from lookahead.errors import ExitStatus, LabError, UnavailableError
 from lookahead.experiments.experiment import Experiment, run_experiment
 from lookahead.experiments.runner import RunRequest
 
-_SEED = 1
-
 
 @dataclass(frozen=True)
 class _Part:
@@ -75,16 +73,6 @@ def _experiment(name: str) -> Experiment[Any]:
 
 
 def _request(context: CommandContext, places: Mapping[str, Any]) -> RunRequest:
-    return RunRequest(
-        size="demo",
-        pg_config=places["pg_config"],
-        library=places["library"],
-        output=places["output"],
-        directory=places["directory"] or default_directory(context),
-        profile=None,
-        seed=_SEED,
-        keep=False,
-        drops_caches=False,
-        forced=False,
-        command=context.command,
-    )
+    directory = places["directory"] or default_directory(context)
+    others = {name: value for name, value in places.items() if name != "directory"}
+    return RunRequest(size="demo", directory=directory, command=context.command, **others)

@@ -8,6 +8,7 @@ import click
 
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import INTEGER, NUMBER, Option, shown
+from lookahead.experiments.runner import DEFAULT_SEED
 
 _Decorator = Callable[[Any], Any]
 NameT = TypeVar("NameT", bound=str)
@@ -15,7 +16,6 @@ NameT = TypeVar("NameT", bound=str)
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 _NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
-_DEFAULT_SEED = 1
 
 
 class IntegerRange(click.IntRange):
@@ -70,7 +70,7 @@ def seed_option(help_text: str) -> _Decorator:
     return click.option(
         "--seed",
         type=IntegerRange(0, _MAX_SEED),
-        default=_DEFAULT_SEED,
+        default=DEFAULT_SEED,
         show_default=True,
         help=help_text,
     )

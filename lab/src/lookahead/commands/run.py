@@ -89,6 +89,12 @@ _MACHINE_OPTIONS = (
 )
 
 
+_OF_THE_REQUEST = (
+    *("pg_config", "library", "output", "profile", "seed", "keep"),
+    *("drops_caches", "forced"),
+)
+
+
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
     """A group with a command for each experiment and each of its articles."""
     chosen = tuple(experiments)
@@ -232,18 +238,10 @@ def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunReques
     Experiments without cold data lack the machine's options.
     """
     size = only_one({name: values[name] for name in SIZES}, "Name one size.")
+    asked = {name: values[name] for name in _OF_THE_REQUEST if name in values}
+    directory = values["directory"] or default_directory(context)
     return RunRequest(
-        size=size or _DEFAULT_SIZE,
-        pg_config=values["pg_config"],
-        library=values["library"],
-        output=values["output"],
-        directory=values["directory"] or default_directory(context),
-        profile=values["profile"],
-        seed=values["seed"],
-        keep=values["keep"],
-        drops_caches=values.get("drops_caches", False),
-        forced=values.get("forced", False),
-        command=context.command,
+        size=size or _DEFAULT_SIZE, directory=directory, command=context.command, **asked
     )
 
 

@@ -11,10 +11,11 @@ gone afterwards and the file holds what was measured; without a single sample it
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,11 +24,11 @@ import psycopg
 import lookahead
 from lookahead.cold import check_can_be_cold, check_drop_permitted, check_place, make_cold
 from lookahead.comparisons import compare
-from lookahead.device.block_device import BlockDevice, find_block_device
+from lookahead.device.block_device import find_block_device
 from lookahead.device.profile import parse_profiles
 from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY, find_stage
-from lookahead.installation import Installation, find_installation
+from lookahead.installation import find_installation
 from lookahead.machine import check_undisturbed, collect_machine_facts, collect_source_facts
 from lookahead.measurements import ColdRecord, Measurements
 from lookahead.results import (
@@ -45,6 +46,7 @@ from lookahead.terminal import Terminal
 
 Size = Literal["demo", "quick", "full"]
 SIZES: tuple[Size, ...] = get_args(Size)
+DEFAULT_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ class RunRequest:
     library: Path | None
     output: Path
     directory: Path
-    profile: Path | None
-    seed: int
-    keep: bool
-    drops_caches: bool
-    forced: bool
     command: tuple[str, ...]
+    profile: Path | None = None
+    seed: int = DEFAULT_SEED
+    keep: bool = False
+    drops_caches: bool = False
+    forced: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
     follows: bool = False
 
@@ -111,6 +113,7 @@ _SETTINGS_QUERY = """
     ORDER BY name"""
 
 
+@dataclass
 class Run:
     """A run under way: its server, the device below it, its result so far.
 
@@ -118,34 +121,26 @@ class Run:
     the names of the options that were given.
     """
 
-    def __init__(
-        self,
-        server: PrivateServer,
-        document: ResultDocument,
-        file: ResultFile,
-        terminal: Terminal,
-        *,
-        forced: bool,
-        explicit: frozenset[str],
-    ) -> None:
-        self.server = server
-        self.installation: Installation = server.installation
-        self.device: BlockDevice | None = find_block_device(server.directory)
-        self.document = document
-        self.terminal = terminal
-        self.forced = forced
-        self.explicit = explicit
-        self._file = file
+    server: PrivateServer
+    document: ResultDocument
+    file: ResultFile
+    terminal: Terminal
+    forced: bool
+    explicit: frozenset[str]
+
+    def __post_init__(self) -> None:
+        self.installation = self.server.installation
+        self.device = find_block_device(self.server.directory)
 
     @property
     def path(self) -> Path:
         """The result file."""
-        return self._file.path
+        return self.file.path
 
     def record(self, **changes: Any) -> None:
         """Change fields of the document and write the file."""
         self.document = replace(self.document, **changes)
-        self._file.write(self.document)
+        self.file.write(self.document)
 
     def find(self, level: Literal["note", "warning"], text: str, advice: str = "") -> None:
         """Add a finding to the result and show it."""
@@ -179,13 +174,13 @@ def open_run(
     run: Run | None = None
     ending = "interrupted"
     try:
-        objection = _check_machine(request)
+        objection = _check_drop(request) if request.drops_caches else None
         check_place(request.directory, needed_bytes)
         with _make_server(request, settings) as server:
             if not request.drops_caches:
                 check_can_be_cold(server.directory)
             document = _new_document(request, experiment, parameters, server)
-            run = Run(server, document, file, terminal, forced=request.forced, explicit=explicit)
+            run = Run(server, document, file, terminal, request.forced, explicit)
             if objection:
                 run.find("warning", objection, "Its caches are emptied, and it disturbs figures.")
             _preflight(run, request)
@@ -199,47 +194,32 @@ def open_run(
         _finish(run, file, terminal, ending)
 
 
-def _check_machine(request: RunRequest) -> str | None:
-    """LabError when what is to be done to the machine may not be; what was said against it."""
-    if not request.drops_caches:
-        return None
+def _check_drop(request: RunRequest) -> str | None:
+    """LabError when the machine's caches may not be dropped; what was said against it if forced."""
     check_drop_permitted()
-    return _check_drop_undisturbed(request)
+    return check_undisturbed("dropping all caches", "--drop-caches", forced=request.forced)
 
 
-def _drop_caches(request: RunRequest) -> Callable[[Path], ColdRecord]:
-    """How data are made cold at the cost of the whole machine.
+def _drop_caches(request: RunRequest, directory: Path) -> ColdRecord:
+    """Make data cold at the cost of the whole machine.
 
     A server that was started since the run began is respected too.
     """
-
-    def drop(directory: Path) -> ColdRecord:
-        _check_drop_undisturbed(request)
-        return make_cold(directory, whole_machine=True)
-
-    return drop
-
-
-def _check_drop_undisturbed(request: RunRequest) -> str | None:
-    return check_undisturbed("dropping all caches", "--drop-caches", forced=request.forced)
+    _check_drop(request)
+    return make_cold(directory, whole_machine=True)
 
 
 def _make_server(request: RunRequest, settings: Mapping[str, str]) -> PrivateServer:
     installation = find_installation(request.pg_config)
+    name = f"lookahead-server-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     return PrivateServer(
         installation,
         stage=find_stage(installation, library=request.library),
         settings=settings,
-        directory=server_folder(request),
+        directory=request.directory / name,  # another one in each run
         keep=request.keep,
-        empty_cache=_drop_caches(request) if request.drops_caches else make_cold,
+        empty_cache=partial(_drop_caches, request) if request.drops_caches else make_cold,
     )
-
-
-def server_folder(request: RunRequest) -> Path:
-    """The folder to make for the server; another one in each run."""
-    started = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return request.directory / f"lookahead-server-{started}-{secrets.token_hex(3)}"
 
 
 def _new_document(

@@ -220,40 +220,38 @@ class _SeqScan:
             self._measure_lookups(trials, table)
 
     def _measure_lookups(self, trials: Sequence[Trial], table: Table) -> None:
-        rounds = self._wanted.repetitions
-        with self._run.terminal.progress(len(trials) * len(_LIBRARIES) * rounds) as bar:
+        wanted = self._wanted
+        with self._run.terminal.progress(len(trials) * len(_LIBRARIES) * wanted.repetitions) as bar:
             for trial in trials:
                 with trial.surroundings():
-                    for number, library in alternate(_LIBRARIES, rounds):
+                    for number, library in alternate(_LIBRARIES, wanted.repetitions):
                         bar.describe(f"{trial.scenario.label}: lookups, {library}")
-                        self._add_lookups(trial, library, number, table)
+                        self._trials.cool(trial.server)
+                        sample = measure_lookups(
+                            self._server,
+                            trial.scenario,
+                            library,
+                            number,
+                            rows=table.rows,
+                            sessions=wanted.sessions,
+                            seconds=wanted.seconds,
+                        )
+                        self._trials.add_lookups(sample)
                         bar.advance()
 
-    def _add_lookups(self, trial: Trial, library: Library, number: int, table: Table) -> None:
-        self._trials.cool(trial.server)
-        self._trials.add_lookups(
-            measure_lookups(
-                self._server,
-                trial.scenario,
-                library,
-                number,
-                rows=table.rows,
-                sessions=self._wanted.sessions,
-                seconds=self._wanted.seconds,
-            )
-        )
+    def _median_ms(self, trial: Trial, arm: str) -> float:
+        chosen = samples_of(self._trials.data.samples, trial.scenario, arm)
+        return median(one.time_ms for one in chosen)
 
     def _find_knees(self, sizes_kb: Sequence[int | None], trials: Sequence[Trial]) -> None:
         """Say from which read-ahead on nothing more is gained."""
         for arm in (STOCK, OURS, COPY_TABLE):
             points = [
-                (float(size), median(one.time_ms for one in chosen))
+                (float(size), self._median_ms(trial, arm))
                 for size, trial in zip(sizes_kb, trials, strict=True)
                 if size is not None
-                and (chosen := samples_of(self._trials.data.samples, trial.scenario, arm))
             ]
-            if points:
-                self._run.find("note", f"knee of {arm}: a read-ahead of {knee_of(points):.0f} kB")
+            self._run.find("note", f"knee of {arm}: a read-ahead of {knee_of(points):.0f} kB")
 
     def _measure_accounts(self, parts: set[SeqPart]) -> None:
         wanted = self._wanted
@@ -278,24 +276,20 @@ class _SeqScan:
             self._find_vacuum_knee(vacuums)
 
     def _find_bulk_knee(self, trial: Trial) -> None:
-        points = []
-        for arm in trial.arms:
-            size = arm.settings.get(BULK_SIZE, CORE_SIZE)
-            chosen = samples_of(self._trials.data.samples, trial.scenario, arm.name)
-            if size != CORE_SIZE and chosen:
-                points.append((_kilobytes(size), median(one.time_ms for one in chosen)))
+        sizes = {arm.name: arm.settings.get(BULK_SIZE, CORE_SIZE) for arm in trial.arms}
+        points = [
+            (_kilobytes(size), self._median_ms(trial, arm))
+            for arm, size in sizes.items()
+            if size != CORE_SIZE
+        ]
         self._find_size_knee(BULK_SIZE, points)
 
     def _find_vacuum_knee(self, trials: Sequence[Trial]) -> None:
         """Each io_combine_limit with the maintenance_io_concurrency that is best there."""
-        samples = self._trials.data.samples
-        points = []
-        for limit, trial in zip(self._wanted.combine_limits, trials, strict=True):
-            medians = [
-                median(one.time_ms for one in samples_of(samples, trial.scenario, arm.name))
-                for arm in trial.arms
-            ]
-            points.append((_kilobytes(limit), min(medians)))
+        points = [
+            (_kilobytes(limit), min(self._median_ms(trial, arm.name) for arm in trial.arms))
+            for limit, trial in zip(self._wanted.combine_limits, trials, strict=True)
+        ]
         self._find_size_knee("io_combine_limit for VACUUM", points)
 
     def _find_size_knee(self, what: str, points: Sequence[tuple[float, float]]) -> None:

@@ -81,7 +81,8 @@ def _execute(
         message = error.format_message()
         for given, shown in zip(arguments, command[1:], strict=True):
             message = message.replace(given, shown) if given != shown else message
-        raise UsageError(_lower(message), hint) from None
+        # In our style: no capital at the beginning, no period at the end.
+        raise UsageError((message[:1].lower() + message[1:]).rstrip("."), hint) from None
     except (KeyboardInterrupt, click.Abort):
         again = shlex.join(command)
         terminal.error(LabError("interrupted", f"Start again with: {again}"))
@@ -105,8 +106,3 @@ def _terminated_like_interrupted() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
-
-
-def _lower(message: str) -> str:
-    """Click's messages in our style: no capital at the beginning, no period at the end."""
-    return (message[:1].lower() + message[1:]).rstrip(".")

@@ -112,7 +112,8 @@ def _fastest(arms: Sequence[str], scenario: Scenario, times: _Times) -> str | No
 
 def proofs(data: Measurements) -> tuple[str, ...]:
     """What was proved beside the figures, a line each."""
-    ours = [one for one in data.samples if one.arm in _our_arms(data)]
+    our_arms = {arm.name for arm in data.arms if arm.library == "on"}
+    ours = [one for one in data.samples if one.arm in our_arms]
     found = []
     rows = sum(digest.rows for digest in data.digests if len(digest.arms) > 1)
     if rows:
@@ -145,10 +146,6 @@ def _same_pages(data: Measurements) -> Iterator[str]:
         if count:
             indexes = "1 index" if count == 1 else f"{count} indexes"
             yield f"same pages: SHA-256 over the pages of {indexes} in several arms: {outcome}"
-
-
-def _our_arms(data: Measurements) -> set[str]:
-    return {arm.name for arm in data.arms if arm.library == "on"}
 
 
 def peak_memory_share(samples: Iterable[Sample]) -> float | None:

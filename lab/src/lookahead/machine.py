@@ -207,7 +207,7 @@ def other_postmasters() -> list[int]:
         process
         for process, found in sorted(processes.items())
         if found.name in _NAMES
-        and not _has_name(processes.get(found.parent))
+        and not (found.parent in processes and processes[found.parent].name in _NAMES)
         and not _is_below(process, os.getpid(), processes)
     ]
 
@@ -251,10 +251,6 @@ def _processes() -> dict[int, _Process]:
         before, _, after = text.rpartition(")")
         found[int(entry.name)] = _Process(before.partition("(")[2], int(after.split()[1]))
     return found
-
-
-def _has_name(process: _Process | None) -> bool:
-    return process is not None and process.name in _NAMES
 
 
 def _is_below(process: int, ancestor: int, processes: dict[int, _Process]) -> bool:

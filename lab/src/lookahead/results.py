@@ -292,19 +292,15 @@ def _decode_content(
     try:
         return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
     except DecodingError as error:
-        if _is_later(value, version):
+        found = value.get("schema_version")
+        if type(found) is int and found > version:
             raise BadFileError(
                 f'"{name}" was written by a newer lookahead (schema version '
-                f"{value['schema_version']}, this one knows {version}) and cannot be read by this "
+                f"{found}, this one knows {version}) and cannot be read by this "
                 f"one: {error}",
                 "Read it with the lookahead that wrote it.",
             ) from None
         raise _damaged(name, error) from None
-
-
-def _is_later(value: Content, version: int) -> bool:
-    found = value.get("schema_version")
-    return type(found) is int and found > version
 
 
 def _damaged(name: str, error: Exception) -> LabError:

@@ -340,10 +340,12 @@ class PrivateServer:
         self.write_file(self._folder.settings_path.name, settings_text(self._effective_settings()))
 
     def _await_ready(self, process: subprocess.Popen[bytes], log_size: int) -> None:
-        """Wait until postmaster.pid says "ready", as pg_ctl does."""
+        """Wait until postmaster.pid is of this process and says "ready" in its eighth line."""
         polls = int(self.start_timeout_seconds / _POLL_SECONDS)
         for _ in range(max(polls, 1)):
-            if _is_ready(self.data_directory, process.pid):
+            lines = status_lines(self.data_directory)
+            is_own = len(lines) >= 8 and lines[0] == str(process.pid)
+            if is_own and lines[7].strip() == "ready":
                 return
             try:
                 process.wait(_POLL_SECONDS)
@@ -360,9 +362,3 @@ class PrivateServer:
             f"PostgreSQL {self.installation.version} {what}; its log ends with:\n{last_lines(log)}",
             "The settings given to the server are the likeliest cause.",
         )
-
-
-def _is_ready(data_directory: Path, process: int) -> bool:
-    """Whether postmaster.pid is of this process and says in its eighth line that it is ready."""
-    lines = status_lines(data_directory)
-    return len(lines) >= 8 and lines[0] == str(process) and lines[7].strip() == "ready"

@@ -10,7 +10,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import PLACE_OPTIONS
 from lookahead.commands.run import EXPERIMENTS, default_directory, show_outcome
 from lookahead.errors import ExitStatus, LabError, UnavailableError
-from lookahead.experiments.experiment import Experiment, run_experiment
+from lookahead.experiments.experiment import run_experiment
 from lookahead.experiments.runner import RunRequest
 
 
@@ -37,11 +37,12 @@ _PARTS = (
 def _demo(context: CommandContext, /, **places: Any) -> None:
     terminal, missing = context.terminal, 0
     request = _request(context, places)
+    experiments = {one.name: one for one in EXPERIMENTS}
     for number, part in enumerate(_PARTS, start=1):
         terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
         try:
             result = run_experiment(
-                _experiment(part.name), replace(request, follows=number > 1), part.given, terminal
+                experiments[part.name], replace(request, follows=number > 1), part.given, terminal
             )
         except LabError as error:
             if error.status is not ExitStatus.ENVIRONMENT:
@@ -66,10 +67,6 @@ demo = click.command(
 )(pass_command_context(_demo))
 for _decorate in PLACE_OPTIONS:
     _decorate(demo)
-
-
-def _experiment(name: str) -> Experiment[Any]:
-    return next(one for one in EXPERIMENTS if one.name == name)
 
 
 def _request(context: CommandContext, places: Mapping[str, Any]) -> RunRequest:

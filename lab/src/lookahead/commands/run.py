@@ -29,7 +29,7 @@ from lookahead.experiments import (
     range_query,
     seq_scan,
 )
-from lookahead.experiments.experiment import Article, Experiment, Flag, Kind, Option, run_experiment
+from lookahead.experiments.experiment import Article, Experiment, Flag, Option, run_experiment
 from lookahead.experiments.runner import SIZES, RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
@@ -190,13 +190,9 @@ def _parameter(
         [option.flag, option.name],
         type=OptionValue(option),
         multiple=option.is_list,
-        metavar=_metavar(option.kind, is_list=option.is_list),
+        metavar=f"{option.kind.metavar},..." if option.is_list else option.kind.metavar,
         help=f"{option.help} Default: {_default(option, experiment, article)}.",
     )
-
-
-def _metavar(kind: Kind, *, is_list: bool) -> str:
-    return f"{kind.metavar},..." if is_list else kind.metavar
 
 
 def _default(option: Option, experiment: Experiment[Any], article: Article | None) -> str:

@@ -255,11 +255,6 @@ def in_place(request: RunRequest, wanted: object, terminal: Terminal) -> Iterato
     yield request
 
 
-def as_given(wanted: WantedT, explicit: frozenset[str]) -> WantedT:
-    """What is wanted, whatever was named."""
-    return wanted
-
-
 def refuse_unused(explicit: frozenset[str], names: Iterable[str], without: str) -> None:
     """LabError when an option was named that makes no difference `without` something else."""
     for name in names:
@@ -295,7 +290,7 @@ class Experiment(Generic[WantedT]):
     also_cached: bool = False
     articles: tuple[Article, ...] = ()
     settings: Callable[[WantedT], Mapping[str, str]] = lambda wanted: SCAN_SETTINGS
-    settle: Callable[[WantedT, frozenset[str]], WantedT] = as_given
+    settle: Callable[[WantedT, frozenset[str]], WantedT] = lambda wanted, explicit: wanted
     surround: Callable[[RunRequest, WantedT, Terminal], AbstractContextManager[RunRequest]] = (
         in_place
     )

@@ -126,15 +126,6 @@ def select_value(value: int, column: str = "c1", what: str = "id, c1, pad") -> s
     return f"SELECT {what} FROM {TABLE} WHERE {column} = {value}"
 
 
-def pages_hit(connection: Session, value: int) -> list[int]:
-    """The numbers of the pages that a value hits, ascending, from the rows' own places."""
-    rows = connection.execute(
-        f"SELECT DISTINCT (ctid::text::point)[0]::int AS page FROM {TABLE} WHERE c1 = {value} "
-        "ORDER BY page"
-    ).fetchall()
-    return [int(row[0]) for row in rows]
-
-
 # The table, its pages once more in the WAL when they are frozen, the sort of the index.
 _SPACE_FACTOR = 2.5
 # What estimates of a run's time go by; measured on a virtual machine with two processors.
@@ -175,11 +166,15 @@ def prepare_page_table(
 
 
 def _pages_of(connection: Session, selection: Selection, pages: int) -> list[int]:
-    found = pages_hit(connection, selection.value)
-    if not found:
+    """The numbers of the pages that are hit, ascending, from the rows' own places."""
+    rows = connection.execute(
+        f"SELECT DISTINCT (ctid::text::point)[0]::int AS page FROM {TABLE} "
+        f"WHERE c1 = {selection.value} ORDER BY page"
+    ).fetchall()
+    if not rows:
         raise UsageError(
             f"{selection.share * 100:g} % of {pages} pages in the layout "
             f'"{selection.layout}" are none',
             "Take a larger size or more of the pages.",
         )
-    return found
+    return [int(row[0]) for row in rows]

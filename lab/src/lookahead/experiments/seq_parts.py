@@ -75,20 +75,16 @@ CORE_SIZE = "0"  # PostgreSQL's own
 ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, scans twice as fast."
 
 
-def wide_rows(table_kb: int) -> int:
-    """How many rows make a table of so many kB."""
-    return max(table_kb * 1024 // BLOCK_BYTES, 1) * _ROWS_PER_PAGE
-
-
 def build_wide_table(connection: Session, table_kb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
     started = monotonic()
+    rows = max(table_kb * 1024 // BLOCK_BYTES, 1) * _ROWS_PER_PAGE
     fill_table(
         connection,
         WIDE,
         "id int, pad text STORAGE PLAIN",  # neither compressed nor moved out of line
         f"INSERT INTO {WIDE} SELECT id, lpad(id::text, {_PAD_BYTES}, 'x') "
-        f"FROM generate_series(1, {wide_rows(table_kb)}) AS id",
+        f"FROM generate_series(1, {rows}) AS id",
         f"ALTER TABLE {WIDE} ADD PRIMARY KEY (id)",
     )
     return table_facts(connection, WIDE, started)
@@ -289,7 +285,9 @@ def measure_lookups(
         )
         times = sorted(_times_ms(server.work_directory))
     finally:
-        _remove_logs(server.work_directory)
+        with acting_as_owner(server.work_directory):
+            for path in server.work_directory.glob(f"{_LOG_PREFIX}.*"):
+                path.unlink()
     if not times:
         raise LabError("pgbench looked nothing up", "Give it more --seconds.")
     return LookupSample(
@@ -309,12 +307,6 @@ def _times_ms(folder: Path) -> list[float]:
     with acting_as_owner(folder):
         texts = [log.read_text() for log in folder.glob(f"{_LOG_PREFIX}.*")]
     return [time for text in texts for time in parse_log(text)]
-
-
-def _remove_logs(folder: Path) -> None:
-    with acting_as_owner(folder):
-        for path in folder.glob(f"{_LOG_PREFIX}.*"):
-            path.unlink()
 
 
 def parse_log(text: str) -> list[float]:

@@ -123,10 +123,6 @@ class Trial:
             return self.rounds[number].sql
         return self.statements.get(arm.name, self.statement)
 
-    def statements_of(self, arm: Arm, number: int) -> tuple[str, ...]:
-        """What each session of the arm executes in a round."""
-        return self.sessions or (self.statement_of(arm, number),)
-
 
 def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
     """(round, arm) for each sample, rounds counted from 0; odd rounds in reverse order."""
@@ -247,13 +243,14 @@ class Trials:
 
     def _sample(self, trial: Trial, arm: Arm, number: int) -> None:
         cold = self.cool(trial.server) if trial.cold else None
-        statements = trial.statements_of(arm, number)
+        statements = trial.sessions or (trial.statement_of(arm, number),)
         with ExitStack() as sessions:
             connections = [
                 sessions.enter_context(connect_arm(self._run.server, arm)) for _ in statements
             ]
             for connection, statement in zip(connections, statements, strict=True):
-                warm_up(connection, statement, arm)
+                if arm.plan:  # loads catalogs, and nothing of the table
+                    connection.execute(f"EXPLAIN {statement}")
                 if trial.executions > 1:
                     trial.execute(connection, statement, arm)
             calls = [
@@ -345,12 +342,6 @@ def run_together(calls: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
     if failures:
         raise failures[0]
     return [done[number] for number in range(len(calls))]
-
-
-def warm_up(connection: Session, statement: str, arm: Arm) -> None:
-    """Load catalogs, and nothing of the table."""
-    if arm.plan:
-        connection.execute(f"EXPLAIN {statement}")
 
 
 def check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:

@@ -9,7 +9,6 @@ import dataclasses
 import errno
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,14 +31,18 @@ OptionValue = Scalar | tuple[Scalar, ...]
 DocumentT = TypeVar("DocumentT")
 Content = dict[str, Any]
 """The parsed JSON of a file, as it is there."""
-Upgrade = Callable[[Content, int], Content]
-"""Makes a parsed document of any earlier version one of the given version."""
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 5
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
 _MAX_SAME_SECOND = 100
 # Some ten times what the longest run writes. A device such as /dev/zero has no end.
 _MAX_BYTES = 256 << 20
+COPY_AGAIN = "Copy the file again from where it was written, or repeat the run."
+_NAME_A_RESULT = "Name a .json file that `lookahead run` or `lookahead probe` has written."
+_WRITER_READS = "Read it with the lookahead that wrote it."
+_OTHER_COMPARISONS = (
+    "The file was changed, or written by a lookahead that worked them out in another way."
+)
 
 
 @dataclass(frozen=True)
@@ -190,40 +193,30 @@ def parse_stored(text: str, name: str) -> StoredResult:
     Comparisons are always worked out from the samples: those in the file are believed by nobody.
     """
     content = _parse_content(text, SCHEMA, name)
-    document = _decode_content(ResultDocument, content, SCHEMA_VERSION, name, upgrade)
-    stored = document.measurements.comparisons
+    found = content.get("schema_version")
+    newer = f'"{name}" was written by a newer lookahead (schema version {found}, this one knows '
+    is_newer = type(found) is int and found > SCHEMA_VERSION
     try:
+        document = decode(ResultDocument, _upgraded(content))
         answers = compare(document.measurements, document.parameters.seed)
     except (ValueError, ArithmeticError) as error:
-        raise _damaged(name, error) from None
+        if is_newer and isinstance(error, DecodingError):
+            message = f"{newer}{SCHEMA_VERSION}) and cannot be read by this one: {error}"
+            raise BadFileError(message, _WRITER_READS) from None
+        raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
     remarks = []
-    if stored and stored != answers:
-        remarks.append(_other_comparisons(name))
-    if document.schema_version > SCHEMA_VERSION:
-        remarks.append(_newer(name, document.schema_version))
+    if document.measurements.comparisons not in ((), answers):
+        text = f'the comparisons in "{name}" are not those that follow from its samples, which'
+        remarks.append(Finding("warning", f"{text} are shown", _OTHER_COMPARISONS))
+    if is_newer:
+        text = f"{newer}{SCHEMA_VERSION}): what is new in it is left out"
+        remarks.append(Finding("warning", text, _WRITER_READS))
     document = replace(
         document,
         findings=(*document.findings, *remarks),
         measurements=replace(document.measurements, comparisons=answers),
     )
     return StoredResult(document, tuple(remarks), content)
-
-
-def _other_comparisons(name: str) -> Finding:
-    return Finding(
-        "warning",
-        f'the comparisons in "{name}" are not those that follow from its samples, which are shown',
-        "The file was changed, or written by a lookahead that worked them out in another way.",
-    )
-
-
-def _newer(name: str, version: int) -> Finding:
-    return Finding(
-        "warning",
-        f'"{name}" was written by a newer lookahead (schema version {version}, '
-        f"this one knows {SCHEMA_VERSION}): what is new in it is left out",
-        "Read it with the lookahead that wrote it.",
-    )
 
 
 def result_schema() -> str:
@@ -242,10 +235,7 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise BadFileError(
-            f'cannot read "{path}": {reason}',
-            "Name a .json file that `lookahead run` or `lookahead probe` has written.",
-        ) from None
+        raise BadFileError(f'cannot read "{path}": {reason}', _NAME_A_RESULT) from None
 
 
 def schema_of(text: str, name: str) -> object:
@@ -255,65 +245,33 @@ def schema_of(text: str, name: str) -> object:
 
 
 def parse_document(
-    kind: type[DocumentT],
-    schema: str,
-    version: int,
-    text: str,
-    name: str,
-    upgrade_to: Upgrade | None = None,
+    kind: type[DocumentT], schema: str, version: int, text: str, name: str
 ) -> DocumentT:
-    """The document of this schema in `text`; LabError with status BAD_FILE when it is none.
-
-    `upgrade_to` makes a document of any earlier version one of `version`; without it no other
-    version is read.
-    """
-    return _decode_content(kind, _parse_content(text, schema, name), version, name, upgrade_to)
-
-
-def _parse_content(text: str, schema: str, name: str) -> Content:
-    value = _parse_json(text, name)
-    if not isinstance(value, dict) or value.get("schema") != schema:
-        raise BadFileError(
-            f'"{name}" is not a result of lookahead',
-            "Name a .json file that `lookahead run` or `lookahead probe` has written.",
-        )
-    return value
-
-
-def _decode_content(
-    kind: type[DocumentT], value: Content, version: int, name: str, upgrade_to: Upgrade | None
-) -> DocumentT:
-    if upgrade_to is None and value.get("schema_version") != version:
+    """The document of this schema and version in `text`; LabError with status BAD_FILE for none."""
+    value = _parse_content(text, schema, name)
+    if value.get("schema_version") != version:
         raise BadFileError(
             f'"{name}" has schema version {value.get("schema_version")}; '
             f"this lookahead reads version {version}",
             "Read it with the lookahead that wrote it, or repeat the run.",
         )
     try:
-        return decode(kind, _upgraded(value, version, upgrade_to) if upgrade_to else value)
+        return decode(kind, value)
     except DecodingError as error:
-        found = value.get("schema_version")
-        if type(found) is int and found > version:
-            raise BadFileError(
-                f'"{name}" was written by a newer lookahead (schema version '
-                f"{found}, this one knows {version}) and cannot be read by this "
-                f"one: {error}",
-                "Read it with the lookahead that wrote it.",
-            ) from None
-        raise _damaged(name, error) from None
+        raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
 
 
-def _damaged(name: str, error: Exception) -> LabError:
-    return BadFileError(
-        f'"{name}" is damaged: {error}',
-        "Copy the file again from where it was written, or repeat the run.",
-    )
+def _parse_content(text: str, schema: str, name: str) -> Content:
+    value = _parse_json(text, name)
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        raise BadFileError(f'"{name}" is not a result of lookahead', _NAME_A_RESULT)
+    return value
 
 
-def _upgraded(value: Content, version: int, upgrade_to: Upgrade) -> Content:
+def _upgraded(value: Content) -> Content:
     """What a damaged document meets on its way here is one error, as in a newer one."""
     try:
-        return upgrade_to(value, version)
+        return upgrade(value, SCHEMA_VERSION)
     except KeyError as error:
         raise DecodingError(f"missing field {error}") from None
     except (
@@ -335,10 +293,7 @@ def _parse_json(text: str, name: str) -> Any:
         problem = "no JSON of ours"
         if isinstance(error, json.JSONDecodeError):
             problem = f"no valid JSON at line {error.lineno}"
-        raise BadFileError(
-            f'"{name}" is empty or cut short: {problem}',
-            "Copy the file again from where it was written, or repeat the run.",
-        ) from None
+        raise BadFileError(f'"{name}" is empty or cut short: {problem}', COPY_AGAIN) from None
 
 
 def _refuse_constant(name: str) -> None:

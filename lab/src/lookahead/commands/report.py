@@ -15,7 +15,14 @@ from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
-from lookahead.results import StoredResult, parse_stored, read_text, result_schema, schema_of
+from lookahead.results import (
+    COPY_AGAIN,
+    StoredResult,
+    parse_stored,
+    read_text,
+    result_schema,
+    schema_of,
+)
 from lookahead.terminal import Terminal
 
 _Texts = Sequence[tuple[Path, str]]
@@ -76,10 +83,7 @@ def report(
     except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
-        raise BadFileError(
-            f"{names} cannot be worked out: {error}",
-            "Copy the file again from where it was written, or repeat the run.",
-        ) from None
+        raise BadFileError(f"{names} cannot be worked out: {error}", COPY_AGAIN) from None
 
 
 def _require_page(target: Path, results: Sequence[Path]) -> None:

@@ -91,7 +91,7 @@ def shown_dsn(dsn: str) -> str:
 
 def shown_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     """A command line whose connection strings are as `shown_dsn` has them."""
-    return tuple(_shown_arguments(arguments))
+    return tuple(map(_shown_argument, ("", *arguments), arguments))
 
 
 def shown_error(dsn: str, error: psycopg.Error) -> str:
@@ -99,23 +99,13 @@ def shown_error(dsn: str, error: psycopg.Error) -> str:
     return "the reason could quote a password" if shown_dsn(dsn) == _HIDDEN else str(error).strip()
 
 
-def _shown_arguments(arguments: Sequence[str]) -> Iterator[str]:
-    previous = ""
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if previous == _OPTION or _has_secret(argument):
-            yield shown_dsn(argument)
-        elif name == _OPTION and equals:
-            yield f"{_OPTION}={shown_dsn(value)}"
-        else:
-            yield argument
-        previous = argument
-
-
-def _has_secret(argument: str) -> bool:
-    """Whether it is a connection string with more than a place, wherever it stands."""
+def _shown_argument(previous: str, argument: str) -> str:
     parts = _parse(argument)
-    return parts is not None and not parts.keys() <= set(_PLACE)
+    name, equals, value = argument.partition("=")
+    # Also a connection string with more than a place, wherever it stands.
+    if previous == _OPTION or (parts is not None and not parts.keys() <= set(_PLACE)):
+        return shown_dsn(argument)
+    return f"{_OPTION}={shown_dsn(value)}" if name == _OPTION and equals else argument
 
 
 def _parse(dsn: str) -> dict[str, Any] | None:

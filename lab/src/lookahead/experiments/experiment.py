@@ -328,6 +328,13 @@ def run_experiment(
     `given` has the values of the options that were named.
     """
     wanted = experiment.wanted(request.size, given)
+    asked = vars(wanted)
+    values = {
+        option.flag.removeprefix("--"): _recorded(option, asked[option.name])
+        for option in experiment.options
+        if option.name != "repetitions"
+    }
+    parameters = Parameters(request.size, request.seed, asked["repetitions"], values)
     with experiment.surround(request, wanted, terminal) as placed:
         seconds, needed = experiment.estimated_seconds(wanted), experiment.needed_bytes(wanted)
         if seconds > _LONG_SECONDS:
@@ -335,7 +342,7 @@ def run_experiment(
         with open_run(
             placed,
             experiment.name,
-            _parameters(experiment, request, wanted),
+            parameters,
             terminal,
             settings=experiment.settings(wanted),
             needed_bytes=needed,
@@ -343,19 +350,6 @@ def run_experiment(
         ) as run:
             experiment.measure(run, wanted)
             return run.path
-
-
-def _parameters(
-    experiment: Experiment[Any], request: RunRequest, wanted: "DataclassInstance"
-) -> Parameters:
-    """What was asked for, by the names of the options."""
-    repetitions = vars(wanted)["repetitions"]
-    values = {
-        option.flag.removeprefix("--"): _recorded(option, vars(wanted)[option.name])
-        for option in experiment.options
-        if option.name != "repetitions"
-    }
-    return Parameters(request.size, request.seed, repetitions, values)
 
 
 def _recorded(option: Option, value: Any) -> OptionValue:

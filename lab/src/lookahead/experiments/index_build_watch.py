@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
 import psycopg
 
@@ -56,16 +56,11 @@ class BuildWatch:
         self._failure: psycopg.Error | None = None
         self._thread = threading.Thread(target=self._watch, name="build-watch", daemon=True)
 
-    def __enter__(self) -> "BuildWatch":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._stop.set()
         self._thread.join()
         if self._failure is not None and kind is None:

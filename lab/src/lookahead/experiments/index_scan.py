@@ -150,7 +150,12 @@ def _choose_trials(
         statements = choose_statements(
             connection, pattern, rounds, wanted.table_pages, generator, seed
         )
-        factors = (*_factors(pattern, method, read_ahead_kb), *added)
+        factors = (
+            Factor("scan", pattern.label),
+            Factor("I/O method", method),
+            read_ahead_factor(read_ahead_kb),
+            *added,
+        )
         yield replace(
             trial_of(pattern, Scenario(factors), statements, method),
             # The read-ahead of the system makes no difference to rows.
@@ -185,15 +190,6 @@ def trial_of(
 def _arms_for(pattern: Pattern) -> tuple[Arm, ...]:
     """A bitmap scan answers for whole ranges in random order only."""
     return (*_ARMS, _RIVAL_ARM) if pattern.kind == "pages" else _ARMS
-
-
-def _factors(pattern: Pattern, io_method: str, read_ahead_kb: int | None) -> tuple[Factor, ...]:
-    """In the order in which they are shown."""
-    return (
-        Factor("scan", pattern.label),
-        Factor("I/O method", io_method),
-        read_ahead_factor(read_ahead_kb),
-    )
 
 
 def scan_space(wanted: IndexScans) -> int:

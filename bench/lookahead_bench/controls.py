@@ -277,8 +277,9 @@ class _Controls:
     def _resident_share(self, shape: Shape) -> float:
         """The share of the table in the OS cache."""
         with self._server.connect() as connection:
-            table = relation_path(connection, f"control_page_{shape.pages}")
-        path = self._server.data_directory / table
+            path = relation_path(
+                connection, self._server.data_directory, f"control_page_{shape.pages}"
+            )
         with acting_as_owner(self._server.data_directory):
             return resident_bytes(path) / path.stat().st_size
 

@@ -17,6 +17,7 @@ from lookahead.experiments.bitmap_scan import (
     percent,
     trial_of,
 )
+from lookahead.experiments.conditions import segments_of
 from lookahead.experiments.page_table import Selection
 from lookahead.experiments.range_query import fill_lineitem
 from lookahead.experiments.range_query import range_query as range_statement
@@ -186,3 +187,10 @@ def test_reading_directly(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(FileNotFoundError):
         read_directly([missing])
+
+
+def test_segments_are_the_relations_own_in_their_order(tmp_path: Path) -> None:
+    for name in ("163", "163.1", "163.2", "163.10", "163_fsm", "163_vm", "1634", "1634.1"):
+        (tmp_path / name).touch()
+    found = [segment.name for segment in segments_of(tmp_path / "163")]
+    assert found == ["163", "163.1", "163.2", "163.10"]

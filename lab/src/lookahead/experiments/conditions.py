@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,19 @@ def checked_facts(
     return table
 
 
-def relation_path(connection: Session, relation: str) -> str:
-    """The file of a table or an index, in the data directory."""
+def relation_path(connection: Session, data_directory: Path, relation: str) -> Path:
+    """The first file of a table or an index."""
     (path,) = fetch_row(connection, f"SELECT pg_relation_filepath('{relation}')")
-    return str(path)
+    return data_directory / str(path)
+
+
+def segments_of(file: Path) -> list[Path]:
+    """All files of a relation, each of 1 GB, by the first one: that itself, then .1, .2 ...
+
+    Without its other forks, and relations whose numbers begin alike.
+    """
+    others = file.parent.glob(f"{file.name}.*")
+    return [file, *sorted(others, key=lambda segment: int(segment.suffix[1:]))]
 
 
 @contextmanager
@@ -116,10 +126,10 @@ def touch_device(connection: Session, data_directory: Path, relations: Sequence[
     the arm that meets a page first is not at a disadvantage.
     """
     for relation in relations:
-        path = data_directory / relation_path(connection, relation)
+        path = relation_path(connection, data_directory, relation)
         with acting_as_owner(data_directory):
-            # Segments of 1 GB: the file itself, then .1, .2 ...
-            for segment in sorted(path.parent.glob(f"{path.name}*")):
+            forks = [path.with_name(f"{path.name}{fork}") for fork in ("", "_fsm", "_vm")]
+            for segment in chain.from_iterable(map(segments_of, filter(Path.exists, forks))):
                 with segment.open("rb", buffering=0) as file:
                     while file.read(_READ_BYTES):
                         pass

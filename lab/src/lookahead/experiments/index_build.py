@@ -232,9 +232,9 @@ class _IndexBuild:
         return sample
 
     def _pages_sha256(self, connection: Session, relation: str) -> str:
-        path = relation_path(connection, relation)
+        path = relation_path(connection, self._server.data_directory, relation)
         with acting_as_owner(self._server.data_directory):
-            return pages_sha256(self._server.data_directory / path)
+            return pages_sha256(path)
 
     def _available(self, connection: Session) -> list[BuildKey]:
         """The keys to measure, without those that need what the server lacks."""

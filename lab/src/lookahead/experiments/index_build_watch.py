@@ -15,7 +15,7 @@ from typing import Self
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.conditions import BLOCK_BYTES
+from lookahead.experiments.conditions import BLOCK_BYTES, segments_of
 from lookahead.experiments.index_build_keys import BuildKey
 from lookahead.measurements import Arm
 from lookahead.server import Session
@@ -151,13 +151,10 @@ def read_blanked(file: Path) -> Iterator[bytes]:
 
     A build writes past the shared buffers: the file holds all pages as soon as the statement ends.
     """
-    number, segment = 0, file
-    while number == 0 or segment.exists():
+    for segment in segments_of(file):
         with segment.open("rb", buffering=0) as opened:
             while piece := opened.read(_READ_BYTES):
                 yield blanked(piece)
-        number += 1
-        segment = file.with_name(f"{file.name}.{number}")
 
 
 def pages_sha256(file: Path) -> str:

@@ -20,6 +20,7 @@ from lookahead.experiments.conditions import (
     fill_table,
     read_ahead_factor,
     relation_path,
+    segments_of,
     table_facts,
 )
 from lookahead.experiments.experiment import memory_text
@@ -117,9 +118,9 @@ def scan_limits(run: Run) -> ScanLimits:
     """What the disk takes for the table alone, and a scan that finds it in memory; says so."""
     directory = run.server.data_directory
     with run.server.connect() as connection:
-        first = directory / relation_path(connection, WIDE)
+        first = relation_path(connection, directory, WIDE)
     with acting_as_owner(directory):
-        files = (first, *sorted(first.parent.glob(f"{first.name}.*")))  # segments of 1 GB
+        files = tuple(segments_of(first))
     limits = ScanLimits(files, _device_ms(run, files), _in_memory_ms(run.server))
     if limits.device_ms is not None:
         run.find(

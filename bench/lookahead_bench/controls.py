@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from lookahead.account import acting_as_owner
 from lookahead.cold import resident_bytes
 from lookahead.errors import UnavailableError
-from lookahead.experiments.conditions import available_methods, relation_path, touch_device
+from lookahead.experiments.conditions import (
+    available_methods,
+    fetch_row,
+    relation_path,
+    touch_device,
+)
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
@@ -324,11 +329,9 @@ def _options(shape: Shape, arm: str) -> str:
 
 def _call(connection: Session, shape: Shape, first_number: int, executions: int) -> float:
     """Milliseconds that the executions took, by the server's clock."""
-    row = connection.execute(
-        f"CALL {shape.procedure_name}({first_number}, {executions}, NULL)"
-    ).fetchone()
-    assert row is not None
-    return float(row[0])
+    call = f"CALL {shape.procedure_name}({first_number}, {executions}, NULL)"
+    (elapsed_ms,) = fetch_row(connection, call)
+    return float(elapsed_ms)
 
 
 def _estimated_seconds(wanted: Controls) -> float:

@@ -194,17 +194,24 @@ def check_space(place: Path, needed_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise UnavailableError(
-            f"the experiment needs {_gigabytes(needed_bytes)} of disk space, "
-            f'{_gigabytes(free)} are free in "{place}"',
+            f"the experiment needs {needed_bytes / 1e9:.1f} GB of disk space, "
+            f'{free / 1e9:.1f} GB are free in "{place}"',
             "Make room, name another place with --directory, or take a smaller size "
             "(--demo, --quick).",
         )
 
 
 def check_can_be_cold(folder: Path) -> None:
-    """LabError unless a file in an existing folder leaves the cache when it is told to."""
+    """LabError unless a new file in an existing folder leaves the cache when it is given up."""
     try:
-        left = _left_in_cache(folder)
+        descriptor = make_nameless(folder)
+        try:
+            os.write(descriptor, bytes(_TRIAL_BYTES))
+            file = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+            forget(file)
+            left = resident_bytes(file)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise UnavailableError(
             f'cannot write to "{folder}": {error.strerror}',
@@ -249,27 +256,11 @@ def _is_usable(place: Path) -> bool:
     return True
 
 
-def _left_in_cache(folder: Path) -> int:
-    """How many bytes of a new file stay in the cache when it is given up."""
-    descriptor = make_nameless(folder)
-    try:
-        os.write(descriptor, bytes(_TRIAL_BYTES))
-        file = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-        forget(file)
-        return resident_bytes(file)
-    finally:
-        os.close(descriptor)
-
-
 def _no_direct_reads(folder: Path, reason: str) -> LabError:
     return UnavailableError(
         f'no direct reads are possible in "{folder}": {reason}',
         "What is read through memory says nothing of a device; name a folder on a disk.",
     )
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
 
 
 def read_directly(paths: Sequence[Path]) -> float:

@@ -9,6 +9,7 @@ process has started are not others. In a container only its own processes are se
 
 import os
 import platform
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,11 +145,8 @@ def _git(checkout: Path, *arguments: str) -> str | None:
 
 
 def _cpu_model(cpuinfo: str) -> str:
-    for line in cpuinfo.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "model name":
-            return value.strip()
-    return platform.machine()  # Arm kernels name no model
+    named = re.search(r"^model name\s*:(.*)$", cpuinfo, re.MULTILINE)
+    return named[1].strip() if named else platform.machine()  # Arm kernels name no model
 
 
 def _system_name() -> str:
@@ -174,12 +172,8 @@ def _hypervisor() -> str | None:
 
 def _chosen(schedulers: str | None) -> str | None:
     """The bracketed one of "none [mq-deadline] kyber"."""
-    if schedulers is None:
-        return None
-    for word in schedulers.split():
-        if word.startswith("["):
-            return word.strip("[]")
-    return schedulers
+    bracketed = re.search(r"\[(\S+)\]", schedulers or "")
+    return bracketed[1] if bracketed else schedulers
 
 
 def _number(folder: Path | None, name: str) -> int | None:

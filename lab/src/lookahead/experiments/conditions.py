@@ -34,9 +34,9 @@ SCAN_SETTINGS = {
 }
 
 
-def fetch_row(connection: Session, statement: str) -> tuple[Any, ...]:
-    """The first row of a statement that has one."""
-    row: tuple[Any, ...] | None = connection.execute(statement).fetchone()
+def fetch_row(connection: Session, statement: str, **values: object) -> tuple[Any, ...]:
+    """The first row of a statement that has one; `values` stand in it by their names."""
+    row: tuple[Any, ...] | None = connection.execute(statement, values or None).fetchone()
     assert row is not None
     return row
 

@@ -6,6 +6,7 @@ build. All other bytes are determined by the table.
 """
 
 import hashlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Self
 import psycopg
 
 from lookahead.errors import LabError
-from lookahead.experiments.conditions import BLOCK_BYTES, segments_of
+from lookahead.experiments.conditions import BLOCK_BYTES, fetch_row, segments_of
 from lookahead.experiments.index_build_keys import BuildKey
 from lookahead.measurements import Arm
 from lookahead.server import Session
@@ -34,12 +35,11 @@ _QUERY = """
 def private_bytes(process: int) -> int | None:
     """Private memory of a process that is in RAM (RssAnon); None when it is gone or unknown."""
     try:
-        for line in Path(f"/proc/{process}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return None
+    size = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(size[1]) * 1024 if size else None
 
 
 class BuildWatch:
@@ -90,9 +90,7 @@ class BuildWatch:
         last = time.monotonic()
         try:
             while not self._stop.wait(_INTERVAL_S):
-                row = self._connection.execute(_QUERY, {"pid": self._backend}).fetchone()
-                assert row is not None
-                phase, workers = row
+                phase, workers = fetch_row(self._connection, _QUERY, pid=self._backend)
                 now = time.monotonic()
                 if phase is not None:
                     name = phase.removeprefix(_PREFIX)

@@ -141,13 +141,13 @@ def _choose_heap_ordered(connection: Session, share_percent: int, seed: int) -> 
     connection.execute(
         f"CREATE INDEX IF NOT EXISTS {TABLE}_heap_{share_percent} ON {TABLE} (id) WHERE {condition}"
     )
-    row = connection.execute(f"SELECT min(id), max(id) FROM {TABLE} WHERE {condition}").fetchone()
-    if row is None or row[0] is None:
+    first, last = fetch_row(connection, f"SELECT min(id), max(id) FROM {TABLE} WHERE {condition}")
+    if first is None:
         raise LabError(
             "no page of the table was chosen", "Take a larger size or more of the pages."
         )
     pages = _distinct_pages(connection, condition)
-    return _statement(_select(condition, "id"), row[0], row[1], pages)
+    return _statement(_select(condition, "id"), first, last, pages)
 
 
 def _statement(query: str, first: int, last: int, pages: int) -> Statement:

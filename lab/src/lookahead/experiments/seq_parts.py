@@ -17,6 +17,7 @@ from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import (
     BLOCK_BYTES,
+    fetch_row,
     fill_table,
     read_ahead_factor,
     relation_path,
@@ -244,8 +245,8 @@ def scan_or_copy(server: PrivateServer, files: Sequence[Path]) -> Execute:
 
 def explain_sized(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """As `explain_trial`, except that at `CORE_SIZE` the scan is left to PostgreSQL."""
-    row = connection.execute(f"{EXPLAIN_ANALYZE} {statement}").fetchone()
-    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
+    (document,) = fetch_row(connection, f"{EXPLAIN_ANALYZE} {statement}")
+    time_ms, evidence = parse_node(document, arm.plan)
     if arm.settings.get(BULK_SIZE) != CORE_SIZE:
         check_node(evidence, arm)
     return time_ms, evidence
@@ -272,23 +273,15 @@ def measure_lookups(
     seconds: int,
 ) -> LookupSample:
     """Look rows up for `seconds` on a server that was made cold; LabError when pgbench fails."""
-    prefix = server.work_directory / _LOG_PREFIX
     script = server.write_file(
         "lookup.sql", f"\\set key random(1, {rows})\nSELECT id, pad FROM {WIDE} WHERE id = :key;\n"
     )
-    try:
-        server.run_client(
-            "pgbench",
-            *("-n", "-M", "prepared", "-c", str(sessions), "-j", "1", "-T", str(seconds)),
-            *(f"--random-seed={round_number + 1}", "--log", f"--log-prefix={prefix}"),
-            *("-f", script),
-            env={"PGOPTIONS": f"-c pg_lookahead.enabled={library}"},
-        )
-        times = sorted(_times_ms(server.work_directory))
-    finally:
-        with acting_as_owner(server.work_directory):
-            for path in server.work_directory.glob(f"{_LOG_PREFIX}.*"):
-                path.unlink()
+    times = _pgbench_ms(
+        server,
+        library,
+        *("-n", "-M", "prepared", "-c", str(sessions), "-j", "1", "-T", str(seconds)),
+        *(f"--random-seed={round_number + 1}", "-f", script),
+    )
     if not times:
         raise LabError("pgbench looked nothing up", "Give it more --seconds.")
     return LookupSample(
@@ -304,10 +297,20 @@ def measure_lookups(
     )
 
 
-def _times_ms(folder: Path) -> list[float]:
-    with acting_as_owner(folder):
-        texts = [log.read_text() for log in folder.glob(f"{_LOG_PREFIX}.*")]
-    return [time for text in texts for time in parse_log(text)]
+def _pgbench_ms(server: PrivateServer, library: Library, *arguments: str | Path) -> list[float]:
+    """The times of all transactions in ms, ascending; the logs are gone afterwards."""
+    folder = server.work_directory
+    log = ("--log", f"--log-prefix={folder / _LOG_PREFIX}")
+    env = {"PGOPTIONS": f"-c pg_lookahead.enabled={library}"}
+    try:
+        server.run_client("pgbench", *arguments, *log, env=env)
+        with acting_as_owner(folder):
+            texts = [path.read_text() for path in folder.glob(f"{_LOG_PREFIX}.*")]
+    finally:
+        with acting_as_owner(folder):
+            for path in folder.glob(f"{_LOG_PREFIX}.*"):
+                path.unlink()
+    return sorted(time for text in texts for time in parse_log(text))
 
 
 def parse_log(text: str) -> list[float]:

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from lookahead.device.counters import IoSampler, Timeline
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, check_node, connect_arm, parse_node
+from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.runner import Run
 from lookahead.machine import backend_cpu_ms
 from lookahead.measurements import (
@@ -64,8 +65,8 @@ Execute = Callable[[Session, str, Arm], tuple[float, NodeEvidence | None]]
 def explain_trial(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvidence]:
     """Execute the statement to its end under EXPLAIN; time and evidence, both checked."""
     explain = _STOCK_EXPLAIN_ANALYZE if arm.library == "not loaded" else EXPLAIN_ANALYZE
-    row = connection.execute(f"{explain} {statement}").fetchone()
-    time_ms, evidence = parse_node(row[0] if row else None, arm.plan)
+    (document,) = fetch_row(connection, f"{explain} {statement}")
+    time_ms, evidence = parse_node(document, arm.plan)
     check_node(evidence, arm)
     return time_ms, evidence
 

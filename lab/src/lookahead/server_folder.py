@@ -21,7 +21,8 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -65,26 +66,21 @@ class ServerFolder:
         self, directory: Path | None, account: Account, bindir: Path, *, keep: bool
     ) -> None:
         self.account = account
-        try:
+        with _folder_errors(directory), ExitStack() as undo:
             self.path = _make(directory, account, bindir)
-        except OSError as error:
-            raise _folder_error(directory, error) from None
-        self.data_directory, self.work_directory = self.path / "data", self.path / "work"
-        self.log_path, self.settings_path = self.path / "server.log", self.path / "settings.conf"
-        try:
+            self.data_directory, self.work_directory = self.path / "data", self.path / "work"
+            self.log_path = self.path / "server.log"
+            self.settings_path = self.path / "settings.conf"
+            if not self.data_directory.exists():  # of a kept folder the data are not ours to lose
+                undo.callback(shutil.rmtree, self.path, ignore_errors=True)
             self._socket_parent = self._find_socket_parent()
             self.socket_directory = self._socket_parent / "socket"
             self._janitor = self._start_janitor(bindir, keep=keep)
-        except OSError as error:
-            if not self.data_directory.exists():  # of a kept folder the data are not ours to lose
-                shutil.rmtree(self.path, ignore_errors=True)
-            raise _folder_error(directory, error) from None
-        try:
+            undo.pop_all()  # the rest is the janitor's
+            undo.callback(self.close)
             self._make_folders()
             self._check_reach()
-        except BaseException as error:
-            self.close()
-            raise _folder_error(directory, error) if isinstance(error, OSError) else error from None
+            undo.pop_all()
 
     def write(self, name: str, text: str) -> Path:
         """Write a file that the account reads, whatever our file mode mask is; returns its path."""
@@ -302,12 +298,16 @@ def _stage_files(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{LIBRARY}*"))
 
 
-def _folder_error(directory: Path | None, error: OSError) -> LabError:
-    place = directory if directory is not None else Path(tempfile.gettempdir())
-    return UnavailableError(
-        f'cannot make the server\'s folder "{place}": {error.strerror}',
-        "Choose another place, writable and with room (TMPDIR for temporary folders).",
-    )
+@contextmanager
+def _folder_errors(directory: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = directory if directory is not None else Path(tempfile.gettempdir())
+        raise UnavailableError(
+            f'cannot make the server\'s folder "{place}": {error.strerror}',
+            "Choose another place, writable and with room (TMPDIR for temporary folders).",
+        ) from None
 
 
 def settings_text(settings: Mapping[str, str]) -> str:

@@ -13,7 +13,12 @@ from itertools import product
 from typing import Literal
 
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.conditions import ReadAheads, available_methods, read_ahead_factor
+from lookahead.experiments.conditions import (
+    ReadAheads,
+    available_methods,
+    of_article,
+    read_ahead_factor,
+)
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
@@ -44,7 +49,7 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
-from lookahead.measurements import Arm, Factor, Question, Reference, Scenario
+from lookahead.measurements import Arm, Factor, Question, Scenario
 
 Plan = Literal["seq", "index", "index-random", "bitmap"]
 PLANS: tuple[Plan, ...] = ("seq", "index", "index-random", "bitmap")
@@ -53,22 +58,10 @@ DEFAULT_ARM, OURS = "bitmap, default", "ours"
 # Settings that stock suffers from; ours is measured with them too.
 _HARMFUL_SETTINGS = (0, 1)
 # The first article: consumer disk in a virtual machine, read-ahead 1 MB, work_mem 4 MB.
-_ARTICLE = "article: what the first source article measured on its own machine"
+_ARTICLE = "what the first source article measured on its own machine"
 _ARTICLE_SECONDS = {
-    0.42: (
-        ("article: setting 1", 145.0),
-        ("article: setting 0", 102.0),
-        ("article: setting 10", 46.0),
-        ("article: seq", 74.0),
-        ("article: index", 76.0),
-    ),
-    0.01: (
-        ("article: setting 1", 3.07),
-        ("article: setting 0", 3.2),
-        ("article: setting 10", 0.86),
-        ("article: seq", 129.0),
-        ("article: index", 3.3),
-    ),
+    0.42: {"setting 1": 145.0, "setting 0": 102.0, "setting 10": 46.0, "seq": 74.0, "index": 76.0},
+    0.01: {"setting 1": 3.07, "setting 0": 3.2, "setting 10": 0.86, "seq": 129.0, "index": 3.3},
 }
 
 
@@ -141,7 +134,7 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
 def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, article: bool) -> Trial:
     """The trial under these conditions; with `article` its figures stand beside it."""
     selection, scenario = conditions.selection, scenario_of(conditions)
-    beside = _ARTICLE_SECONDS.get(selection.share, ()) if article else ()
+    beside = _ARTICLE_SECONDS.get(selection.share, {}) if article else {}
     return Trial(
         scenario=scenario,
         statement=select_value(selection.value),
@@ -154,9 +147,7 @@ def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, artic
             # The condition that the partial index in random order needs.
             RANDOM_INDEX_ARM: f"{select_value(selection.value, 'c2')} AND c2 < {FILLER}"
         },
-        references=tuple(
-            Reference(scenario, name, seconds * 1000, _ARTICLE) for name, seconds in beside
-        ),
+        references=of_article(scenario, beside, _ARTICLE),
     )
 
 

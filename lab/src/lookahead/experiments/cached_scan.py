@@ -12,7 +12,7 @@ from typing import Literal
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
-from lookahead.experiments.conditions import SCAN_SETTINGS
+from lookahead.experiments.conditions import SCAN_SETTINGS, of_article
 from lookahead.experiments.experiment import (
     REPETITIONS,
     TABLE_PAGES,
@@ -38,7 +38,7 @@ from lookahead.experiments.page_table import (
 )
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, explain_trial
-from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Reference, Scenario
+from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Scenario
 from lookahead.server import Session
 
 Temperature = Literal["cached", "cold"]
@@ -62,10 +62,10 @@ _CACHED_SECONDS_PER_PAGE = 1e-5
 # Of the pages, cold: each has one row, so that all time is reading.
 _COLD_SHARE = 0.42
 _COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
-_ARTICLE = "article: what the fourth source article measured on its own machine"
-_ARTICLE_MS = {
-    0: (("article: setting 0", 2620.0), ("article: default", 2635.0), ("article: 1000", 2662.0)),
-    4: (("article: setting 0", 952.0), ("article: default", 1016.0), ("article: 1000", 1027.0)),
+_ARTICLE = "what the fourth source article measured on its own machine"
+_ARTICLE_SECONDS = {
+    0: {"setting 0": 2.62, "default": 2.635, "1000": 2.662},
+    4: {"setting 0": 0.952, "default": 1.016, "1000": 1.027},
 }
 _ARTICLE_WORK_MEM_KB = 64
 _MAX_WORKERS = 8  # of the default max_worker_processes
@@ -149,14 +149,15 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
         for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
     questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",)))
-    beside = _ARTICLE_MS.get(workers, ()) if work_mem == memory_text(_ARTICLE_WORK_MEM_KB) else ()
+    is_articles = work_mem == memory_text(_ARTICLE_WORK_MEM_KB)
+    beside = _ARTICLE_SECONDS.get(workers, {}) if is_articles else {}
     return Trial(
         scenario=scenario,
         statement=_COUNT_FILLER,
         arms=(bare, *chain.from_iterable(pairs)),
         questions=tuple(questions),
         server={},
-        references=tuple(Reference(scenario, name, time_ms, _ARTICLE) for name, time_ms in beside),
+        references=of_article(scenario, beside, _ARTICLE),
         cold=False,
         execute=explain_cached,
         executions=_CACHED_EXECUTIONS,

@@ -11,7 +11,7 @@ from lookahead.account import acting_as_owner
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.runner import Run
-from lookahead.measurements import Factor, Table
+from lookahead.measurements import Factor, Reference, Scenario, Table
 from lookahead.server import Session
 
 BLOCK_BYTES = 8192
@@ -41,11 +41,12 @@ def fetch_row(connection: Session, statement: str, **values: object) -> tuple[An
     return row
 
 
-def fill_table(connection: Session, name: str, columns: str, fill: str, *indexing: str) -> None:
+def fill_table(connection: Session, name: str, columns: str, fill: str, *indexing: str) -> Table:
     """Make, fill, index and vacuum a table; its statements beside its name and columns are whole.
 
     Afterwards every page is all-visible and written out: scans of it write nothing.
     """
+    started = time.monotonic()
     # Table and rows in one transaction, so that under wal_level = minimal no WAL is written.
     with connection.transaction():
         connection.execute(f"CREATE TABLE {name} ({columns})")
@@ -56,6 +57,7 @@ def fill_table(connection: Session, name: str, columns: str, fill: str, *indexin
     # and leaves it not all-visible.
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
     connection.execute("CHECKPOINT")
+    return table_facts(connection, name, started)
 
 
 def table_facts(connection: Session, name: str, started: float) -> Table:
@@ -69,13 +71,10 @@ def table_facts(connection: Session, name: str, started: float) -> Table:
     return Table(name, rows, pages, table_bytes, index_bytes, seconds)
 
 
-def checked_facts(
-    connection: Session, name: str, started: float, *, pages: int, rows: int
-) -> Table:
-    """As `table_facts`; LabError unless it has these pages and rows, and all are all-visible."""
-    table = table_facts(connection, name, started)
+def check_layout(connection: Session, table: Table, *, pages: int, rows: int) -> Table:
+    """The table; LabError unless it has these pages and rows, and all are all-visible."""
     (visible,) = fetch_row(
-        connection, f"SELECT relallvisible FROM pg_class WHERE oid = '{name}'::regclass"
+        connection, f"SELECT relallvisible FROM pg_class WHERE oid = '{table.name}'::regclass"
     )
     if (table.pages, visible, table.rows) != (pages, pages, rows):
         raise LabError(
@@ -133,6 +132,16 @@ def touch_device(connection: Session, data_directory: Path, relations: Sequence[
                 with segment.open("rb", buffering=0) as file:
                     while file.read(_READ_BYTES):
                         pass
+
+
+def of_article(
+    scenario: Scenario, seconds: Mapping[str, float], measured: str
+) -> tuple[Reference, ...]:
+    """Figures of a source article to stand beside ours, by the names of its arms."""
+    return tuple(
+        Reference(scenario, f"article: {name}", round(time_s * 1000, 3), f"article: {measured}")
+        for name, time_s in seconds.items()
+    )
 
 
 def read_ahead_factor(size_kb: int | None) -> Factor:

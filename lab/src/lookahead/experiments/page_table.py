@@ -14,7 +14,6 @@ A selection is a share of the pages in a layout:
 Column `c2` is the same, and its index has the rows of a value in random order.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +22,7 @@ from lookahead.errors import LabError, UsageError
 from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     COLD_RESTART_SECONDS,
-    checked_facts,
+    check_layout,
     fill_table,
     table_session,
 )
@@ -76,9 +75,8 @@ def build_page_table(
     connection: Session, pages: int, selections: list[Selection], seed: int
 ) -> Table:
     """Make the table; LabError when its layout is not the intended one."""
-    started = time.monotonic()
     order = f"c2, hashint8extended(id, {seed})"
-    fill_table(
+    table = fill_table(
         connection,
         TABLE,
         "id int, c1 int, c2 int, pad text",
@@ -86,7 +84,7 @@ def build_page_table(
         f"CREATE INDEX {HEAP_ORDER_INDEX} ON {TABLE} (c1)",
         f"CREATE INDEX {RANDOM_ORDER_INDEX} ON {TABLE} ({order}) WHERE c2 < {FILLER}",
     )
-    return checked_facts(connection, TABLE, started, pages=pages, rows=pages * ROWS_PER_PAGE)
+    return check_layout(connection, table, pages=pages, rows=pages * ROWS_PER_PAGE)
 
 
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:

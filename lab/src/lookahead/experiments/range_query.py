@@ -9,7 +9,6 @@ table: those of a week on a seventh of the pages, those of a month on two fifths
 nearly all.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +17,7 @@ from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
     available_methods,
     fill_table,
-    table_facts,
+    of_article,
     table_session,
 )
 from lookahead.experiments.experiment import (
@@ -32,7 +31,7 @@ from lookahead.experiments.experiment import (
 )
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
-from lookahead.measurements import Factor, Question, Reference, Scenario, Table
+from lookahead.measurements import Factor, Question, Scenario, Table
 from lookahead.server import Session
 
 LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
@@ -52,8 +51,7 @@ def lineitem_bytes(scale: float) -> int:
 
 def build_lineitem(connection: Session, scale: float, seed: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of the orders."""
-    started = time.monotonic()
-    fill_table(
+    return fill_table(
         connection,
         LINEITEM,
         "orderkey int, partkey int, suppkey int, linenumber int, quantity numeric(15,2), "
@@ -63,7 +61,6 @@ def build_lineitem(connection: Session, scale: float, seed: int) -> Table:
         fill_lineitem(int(scale * ORDERS_AT_SCALE_1), seed),
         f"CREATE INDEX {SHIP_DATE_INDEX} ON {LINEITEM} (shipdate)",
     )
-    return table_facts(connection, LINEITEM, started)
 
 
 def fill_lineitem(orders: int, seed: int) -> str:
@@ -112,12 +109,8 @@ _ARMS = (
     concurrency_arm(BITMAP_SCAN, None),
     concurrency_arm(BITMAP_SCAN, None, "on"),
 )
-_ARTICLE = "article: what the first source article measured of query 6, a year, on another machine"
-_ARTICLE_SECONDS = (
-    ("article: setting 1", 1050.0),
-    ("article: setting 0", 250.0),
-    ("article: setting 100", 116.0),
-)
+_ARTICLE = "what the first source article measured of query 6, a year, on another machine"
+_ARTICLE_SECONDS = {"setting 1": 1050.0, "setting 0": 250.0, "setting 100": 116.0}
 
 
 @dataclass(frozen=True)
@@ -166,10 +159,7 @@ def trial_of(span: DateRange, scale: float, method: str) -> Trial:
         ),
         server={"io_method": method},
         compared=tuple(arm.name for arm in _ARMS),
-        references=tuple(
-            Reference(scenario, name, seconds * 1000, _ARTICLE)
-            for name, seconds in (_ARTICLE_SECONDS if span == "year" else ())
-        ),
+        references=of_article(scenario, _ARTICLE_SECONDS if span == "year" else {}, _ARTICLE),
     )
 
 

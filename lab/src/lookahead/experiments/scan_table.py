@@ -15,12 +15,11 @@ statement word for word, so that the planner proves it and leaves it out of the 
 """
 
 import random
-import time
 from dataclasses import dataclass
 from typing import Literal
 
 from lookahead.errors import LabError
-from lookahead.experiments.conditions import BLOCK_BYTES, checked_facts, fetch_row, fill_table
+from lookahead.experiments.conditions import BLOCK_BYTES, check_layout, fetch_row, fill_table
 from lookahead.experiments.trials import Statement
 from lookahead.measurements import Table
 from lookahead.server import Session
@@ -41,15 +40,14 @@ def table_bytes(pages: int) -> int:
 
 def build_table(connection: Session, pages: int, seed: int) -> Table:
     """Make the table; LabError when its layout is not the intended one."""
-    started = time.monotonic()
-    fill_table(
+    table = fill_table(
         connection,
         TABLE,
         "id int NOT NULL, k int NOT NULL, pad text STORAGE PLAIN",
         _fill_statement(pages, seed),
         f"CREATE INDEX {INDEX} ON {TABLE} (k)",
     )
-    return checked_facts(connection, TABLE, started, pages=pages, rows=pages * ROWS_PER_PAGE)
+    return check_layout(connection, table, pages=pages, rows=pages * ROWS_PER_PAGE)
 
 
 def _fill_statement(pages: int, seed: int) -> str:

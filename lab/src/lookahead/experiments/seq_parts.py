@@ -19,10 +19,10 @@ from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     fetch_row,
     fill_table,
+    of_article,
     read_ahead_factor,
     relation_path,
     segments_of,
-    table_facts,
 )
 from lookahead.experiments.experiment import memory_text
 from lookahead.experiments.runner import Run
@@ -59,7 +59,7 @@ _COPIES = {
 DEVICE = "device alone"
 IN_MEMORY = "seq, in memory"
 _IN_MEMORY_SOURCE = "seq, in memory: stock's scan of pages in the cache of the system, before all"
-_ARTICLE = "article: COPY of some 3 GB on the second source article's own machine"
+_ARTICLE = "COPY of some 3 GB on the second source article's own machine"
 # `blockdev --setra` in the article, in kB here.
 _ARTICLE_SECONDS = {
     128: 26.0,
@@ -79,9 +79,8 @@ ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, sca
 
 def build_wide_table(connection: Session, table_kb: int) -> Table:
     """Make, fill, index and vacuum the table, in the order of its key."""
-    started = monotonic()
     rows = max(table_kb * 1024 // BLOCK_BYTES, 1) * _ROWS_PER_PAGE
-    fill_table(
+    return fill_table(
         connection,
         WIDE,
         "id int, pad text STORAGE PLAIN",  # neither compressed nor moved out of line
@@ -89,7 +88,6 @@ def build_wide_table(connection: Session, table_kb: int) -> Table:
         f"FROM generate_series(1, {rows}) AS id",
         f"ALTER TABLE {WIDE} ADD PRIMARY KEY (id)",
     )
-    return table_facts(connection, WIDE, started)
 
 
 @dataclass(frozen=True)
@@ -156,8 +154,8 @@ def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> 
     scenario = Scenario((read_ahead_factor(read_ahead_kb), Factor("table", memory_text(table_kb))))
     references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
     if read_ahead_kb in _ARTICLE_SECONDS:
-        article_ms = _ARTICLE_SECONDS[read_ahead_kb] * 1000
-        references.append(Reference(scenario, "article: COPY", article_ms, _ARTICLE))
+        copied = {"COPY": _ARTICLE_SECONDS[read_ahead_kb]}
+        references += of_article(scenario, copied, _ARTICLE)
     return Trial(
         scenario=scenario,
         statement=COUNT_WIDE,

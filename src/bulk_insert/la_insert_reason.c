@@ -29,6 +29,7 @@
 static LaReason unsuitable_table(const ResultRelInfo *target);
 static LaReason unsuitable_triggers(const ModifyTableState *insert);
 static bool fits(const List *rows, Relation table);
+static bool fits_column(const Expr *value, Form_pg_attribute column);
 
 /* Of a query that neither inserts rows nor fills a new table, or inserts one row. */
 #define NO_JUDGEMENT LA_REASON_DISABLED
@@ -157,14 +158,22 @@ fits(const List *rows, Relation table)
 	foreach(lc, rows)
 	{
 		const TargetEntry *entry = lfirst(lc);
-		Form_pg_attribute attribute;
 
-		if (entry->resjunk || column == descriptor->natts)
+		if (entry->resjunk || column == descriptor->natts ||
+			!fits_column(entry->expr, TupleDescAttr(descriptor, column)))
 			return false;
-		attribute = TupleDescAttr(descriptor, column++);
-		if (!attribute->attisdropped &&
-			exprType((Node *) entry->expr) != attribute->atttypid)
-			return false;
+		column++;
 	}
 	return column == descriptor->natts;
+}
+
+/*
+ * A dropped column, and a generated one, gets a null of whatever type.
+ */
+static bool
+fits_column(const Expr *value, Form_pg_attribute column)
+{
+	if (column->attisdropped || column->attgenerated != '\0')
+		return IsA(value, Const) && ((const Const *) value)->constisnull;
+	return exprType((const Node *) value) == column->atttypid;
 }

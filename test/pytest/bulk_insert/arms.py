@@ -79,5 +79,6 @@ class Counters:
             "FROM pg_stat_lookahead WHERE feature = 'bulk_insert'"
         ).fetchone()
         assert row is not None, "pg_stat_lookahead has no row bulk_insert"
-        *counts, left = row
-        return cls(*map(int, counts), {reason: int(count) for reason, count in left.items()})
+        nodes, rows, batches, extended, left = row
+        fallbacks = {reason: int(count) for reason, count in left.items()}
+        return cls(int(nodes), int(rows), int(batches), int(extended), fallbacks)

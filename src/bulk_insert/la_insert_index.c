@@ -6,8 +6,8 @@
  * Entries that come in the order of the index find the page before in the processor's
  * cache, and the way to it; in random order each costs more than its row.  So
  * entries for btrees are sorted before they are inserted, by core's own functions:
- * as many as fit into work_mem at a time, or, when the table had hardly any rows, all of
- * them.  In that case an index whose file is of our own making is not told of rows
+ * as many as fit into work_mem at a time, or, when the table had hardly any rows, many more
+ * of them.  In that case an index whose file is of our own making is not told of rows
  * any more once there are many, and built at the end (la_insert_rebuild.c).
  *
  * A row whose entry is missing is not yet visible to anybody, as the statement has
@@ -48,7 +48,8 @@ static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
 static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
 					TupleTableSlot *row);
-static Size most_bytes(const LaInsertIndexes *indexes);
+static Size most_bytes(const LaInsertIndexes *indexes,
+					   const LaInsertIndex *index);
 static void forget_collected(LaInsertIndex *index);
 static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
 
@@ -131,6 +132,7 @@ forget_collected(LaInsertIndex *index)
 		tuplesort_end(index->sort);
 	index->sort = NULL;
 	index->bytes = 0;
+	index->full = false;
 }
 
 /*
@@ -203,32 +205,39 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 								  values, is_null);
 	index->bytes += sizeof(IndexTupleData) + ENTRY_OVERHEAD +
 		MAXALIGN(heap_compute_data_size(descriptor, values, is_null));
-	if (index->bytes > most_bytes(indexes))
-		indexes->full = true;
+	if (index->bytes > most_bytes(indexes, index))
+		indexes->full = index->full = true;
 }
 
 /*
  * How much is collected for an index before it is inserted.  Where temporary files are
  * limited there must be none, so the memory that the sort takes beside the entries, for
- * an array that doubles and the like, is left free.
+ * an array that doubles and the like, is left free.  Keys that have to be unique are
+ * not left unchecked for longer than the statement has taken so far.
  */
 static Size
-most_bytes(const LaInsertIndexes *indexes)
+most_bytes(const LaInsertIndexes *indexes, const LaInsertIndex *index)
 {
+	Size		memory = indexes->memory_kb * (Size) 1024;
+
 	if (temp_file_limit >= 0)
-		return indexes->memory_kb * (Size) 1024 / 4;
-	return indexes->from_nothing ? SIZE_MAX : indexes->memory_kb * (Size) 1024;
+		return memory / 4;
+	if (!indexes->from_nothing)
+		return memory;
+	return index->relation->rd_index->indisunique ?
+		Max(memory, index->inserted) : SIZE_MAX;
 }
 
 /*
- * Inserts what has been collected.  The rows must be where their entries say.
+ * Inserts what has been collected for indexes that have enough.  The rows must be where
+ * their entries say.
  */
 void
-la_insert_indexes_flush(LaInsertIndexes *indexes)
+la_insert_indexes_flush_full(LaInsertIndexes *indexes)
 {
-	for (int i = 0; i < indexes->count; i++)
+	for (int i = 0; indexes->full && i < indexes->count; i++)
 	{
-		if (indexes->collected[i].sort != NULL)
+		if (indexes->collected[i].full)
 			insert_collected(indexes, &indexes->collected[i]);
 	}
 	indexes->full = false;
@@ -240,12 +249,15 @@ la_insert_indexes_flush(LaInsertIndexes *indexes)
 void
 la_insert_indexes_end(LaInsertIndexes *indexes)
 {
-	la_insert_indexes_flush(indexes);
 	for (int i = 0; i < indexes->count; i++)
 	{
-		if (indexes->collected[i].rebuild)
+		LaInsertIndex *index = &indexes->collected[i];
+
+		if (index->sort != NULL)
+			insert_collected(indexes, index);
+		if (index->rebuild)
 			la_insert_rebuild(indexes->at_once.ri_RelationDesc,
-							  indexes->collected[i].relation);
+							  index->relation);
 	}
 }
 
@@ -264,5 +276,6 @@ insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index)
 					 indexes->at_once.ri_RelationDesc);
 		indexes->counters->sorted++;
 	}
+	index->inserted += index->bytes;
 	forget_collected(index);
 }

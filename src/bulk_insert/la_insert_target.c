@@ -309,8 +309,8 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 		insert_by_core(batch, slots, target->estate->es_output_cid);
 	if (has_followers(target))
 		finish_rows(target, slots, BufferIsValid(buffer));
-	if (target->indexes != NULL && target->indexes->full)
-		la_insert_indexes_flush(target->indexes);
+	if (target->indexes != NULL)
+		la_insert_indexes_flush_full(target->indexes);
 	target->bytes += la_insert_batch_bytes(batch);
 	target->counters->rows += batch->rows;
 	target->counters->batches += batch->rows > 0;

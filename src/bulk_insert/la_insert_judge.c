@@ -26,10 +26,11 @@
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_volatile.h"
 
-static bool has_volatile_constraint(Relation table);
-static bool has_volatile_column(Relation table);
-static bool has_volatile_index(Relation table);
-static bool has_volatile_condition(Relation table);
+static bool has_looked_at_user_code(const LaInsertSearch *search);
+static bool has_volatile_constraint(Relation table, LaInsertSearch *search);
+static bool has_volatile_column(Relation table, LaInsertSearch *search);
+static bool has_volatile_index(Relation table, LaInsertSearch *search);
+static bool has_volatile_condition(Relation table, LaInsertSearch *search);
 
 /*
  * Why an insert must be left to core, as far as its query tells.
@@ -50,7 +51,8 @@ la_insert_judge(Query *query)
 		reason = LA_REASON_VOLATILE;
 	return (LaJudgement)
 	{
-		.reason = reason,.functions = search.functions,.types = search.types
+		.reason = reason,.functions = search.functions,.types = search.types,
+			.runs_user_code = has_looked_at_user_code(&search)
 	};
 }
 
@@ -59,13 +61,29 @@ la_insert_judge(Query *query)
  * That can be what is evaluated while the row waits (constraints, generated columns),
  * and what is evaluated when the rows behind it are in the table, too: indexes, and
  * the conditions of AFTER triggers.  Reading it all takes longer than inserting a few
- * rows, so this is asked when there is a batch to collect.
+ * rows, so this is asked when there is a batch to collect.  Tells, too, whether functions
+ * are called for a row that are not the server's own.
  */
 bool
-la_insert_has_volatile_check(Relation table)
+la_insert_has_volatile_check(Relation table, bool *runs_user_code)
 {
-	return has_volatile_constraint(table) || has_volatile_column(table) ||
-		has_volatile_index(table) || has_volatile_condition(table);
+	LaInsertSearch search = {0};
+	LaInsertSearch late = {.late = true};
+	bool		found;
+
+	found = has_volatile_constraint(table, &search) ||
+		has_volatile_column(table, &search) ||
+		has_volatile_index(table, &late) ||
+		has_volatile_condition(table, &late);
+	*runs_user_code = has_looked_at_user_code(&search) ||
+		has_looked_at_user_code(&late);
+	return found;
+}
+
+static bool
+has_looked_at_user_code(const LaInsertSearch *search)
+{
+	return search->functions != NIL || search->types != NIL;
 }
 
 /*
@@ -74,25 +92,25 @@ la_insert_has_volatile_check(Relation table)
  * cast to a domain for that, whatever the domain's CHECK calls.
  */
 static bool
-has_volatile_constraint(Relation table)
+has_volatile_constraint(Relation table, LaInsertSearch *search)
 {
 	const TupleConstr *constraints = table->rd_att->constr;
 
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
 	{
 		if (constraints->check[i].ccenforced &&
-			la_insert_calls_volatile(stringToNode(constraints->check[i].ccbin), false))
+			la_insert_search(stringToNode(constraints->check[i].ccbin), search))
 			return true;
 	}
 	return table->rd_rel->relispartition &&
-		la_insert_calls_volatile((Node *) RelationGetPartitionQual(table), false);
+		la_insert_search((Node *) RelationGetPartitionQual(table), search);
 }
 
 /*
  * Generated columns.  What a constraint evaluates of virtual ones is no different.
  */
 static bool
-has_volatile_column(Relation table)
+has_volatile_column(Relation table, LaInsertSearch *search)
 {
 	TupleDesc	descriptor = RelationGetDescr(table);
 	const TupleConstr *constraints = descriptor->constr;
@@ -103,7 +121,7 @@ has_volatile_column(Relation table)
 	for (int i = 0; i < descriptor->natts; i++)
 	{
 		if (TupleDescAttr(descriptor, i)->attgenerated != '\0' &&
-			la_insert_calls_volatile(TupleDescGetDefault(descriptor, i + 1), false))
+			la_insert_search(TupleDescGetDefault(descriptor, i + 1), search))
 			return true;
 	}
 	return false;
@@ -114,7 +132,7 @@ has_volatile_column(Relation table)
  * locked.
  */
 static bool
-has_volatile_index(Relation table)
+has_volatile_index(Relation table, LaInsertSearch *search)
 {
 	List	   *indexes = RelationGetIndexList(table);
 	bool		found = false;
@@ -124,8 +142,8 @@ has_volatile_index(Relation table)
 	{
 		Relation	index = index_open(lfirst_oid(lc), NoLock);
 
-		found = la_insert_calls_volatile((Node *) RelationGetIndexExpressions(index), true) ||
-			la_insert_calls_volatile((Node *) RelationGetIndexPredicate(index), true);
+		found = la_insert_search((Node *) RelationGetIndexExpressions(index), search) ||
+			la_insert_search((Node *) RelationGetIndexPredicate(index), search);
 		index_close(index, NoLock);
 		if (found)
 			break;
@@ -139,7 +157,7 @@ has_volatile_index(Relation table)
  * triggers themselves come at the end.
  */
 static bool
-has_volatile_condition(Relation table)
+has_volatile_condition(Relation table, LaInsertSearch *search)
 {
 	const TriggerDesc *triggers = table->trigdesc;
 
@@ -149,7 +167,7 @@ has_volatile_condition(Relation table)
 
 		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
 			TRIGGER_FOR_INSERT(trigger->tgtype) &&
-			la_insert_calls_volatile(stringToNode(trigger->tgqual), true))
+			la_insert_search(stringToNode(trigger->tgqual), search))
 			return true;
 	}
 	return false;

@@ -14,6 +14,7 @@
 #include "attach/la_methods.h"
 
 extern LaJudgement la_insert_judge(Query *query);
-extern bool la_insert_has_volatile_check(Relation table);
+extern bool la_insert_has_volatile_check(Relation table,
+										 bool *runs_user_code);
 
 #endif							/* LA_INSERT_JUDGE_H */

@@ -26,12 +26,13 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_loop.h"
+#include "bulk_insert/la_insert_mark.h"
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"
 #include "bulk_insert/la_insert_target.h"
 
 /* Rows that are inserted one by one at first. */
-#define SINGLE_ROWS 16
+#define SINGLE_ROWS 32
 
 /*
  * An insert that is executed.
@@ -202,17 +203,22 @@ count_row(LaInsert *insert)
 static bool
 wake(LaInsert *insert)
 {
-	LaNode	   *node = la_attach_wake(&insert->node->ps);
+	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
 	const Plan *source = insert->source->plan;
+	LaNode	   *node = la_attach_wake(&insert->node->ps);
+	bool		runs_user_code;
 
 	if (node == NULL)
 		return false;
-	if (la_insert_has_volatile_check(insert->node->resultRelInfo->ri_RelationDesc))
+	if (la_insert_has_volatile_check(insert->node->resultRelInfo->ri_RelationDesc,
+									 &runs_user_code))
 	{
 		node->reason = LA_REASON_VOLATILE;
 		return false;
 	}
 	node->counters.scans++;
+	insert->target.runs_user_code = runs_user_code ||
+		la_insert_runs_user_code(plan);
 	la_insert_target_collect(&insert->target, &node->counters,
 							 source->plan_rows * source->plan_width);
 	return true;

@@ -22,7 +22,9 @@
 #include "bulk_insert/la_insert_mark.h"
 #include "la_compat.h"
 
-/* The first of the mark's three elements; an insert's table and the judgement follow. */
+/*
+ * The first of the mark's four elements; an insert's table and what was judged follow.
+ */
 #define MARK "pg_lookahead insert " LA_BUILD_ID
 
 static bool is_mark(const List *list);
@@ -32,7 +34,7 @@ static bool is_mark(const List *list);
  * out about its query.
  */
 void
-la_insert_mark(PlannedStmt *plan, LaReason judgement)
+la_insert_mark(PlannedStmt *plan, const LaJudgement *judgement)
 {
 	ModifyTable *insert = (ModifyTable *) plan->planTree;
 	RangeTblEntry *target;
@@ -47,8 +49,9 @@ la_insert_mark(PlannedStmt *plan, LaReason judgement)
 		target->relkind != RELKIND_PARTITIONED_TABLE)
 		return;
 	linitial(insert->fdwPrivLists) =
-		list_make3(makeString(MARK), makeInteger((int) target->relid),
-				   makeInteger(judgement));
+		list_make4(makeString(MARK), makeInteger((int) target->relid),
+				   makeInteger(judgement->reason),
+				   makeInteger(judgement->runs_user_code));
 }
 
 /*
@@ -64,7 +67,7 @@ la_insert_is_marked(const ModifyTable *plan)
 static bool
 is_mark(const List *list)
 {
-	return list_length(list) == 3 && IsA(linitial(list), String) &&
+	return list_length(list) == 4 && IsA(linitial(list), String) &&
 		strcmp(strVal(linitial(list)), MARK) == 0;
 }
 
@@ -80,4 +83,13 @@ la_insert_judgement(const ModifyTable *plan, Oid target)
 	if ((Oid) intVal(lsecond(mark)) != target)
 		return LA_REASON_OTHER_EXTENSION;
 	return (LaReason) intVal(lthird(mark));
+}
+
+/*
+ * Are functions called for its rows that are not the server's own?
+ */
+bool
+la_insert_runs_user_code(const ModifyTable *plan)
+{
+	return intVal(lfourth((const List *) linitial(plan->fdwPrivLists))) != 0;
 }

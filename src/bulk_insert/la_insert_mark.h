@@ -10,10 +10,11 @@
 
 #include "nodes/plannodes.h"
 
-#include "la_reason.h"
+#include "attach/la_methods.h"
 
-extern void la_insert_mark(PlannedStmt *plan, LaReason judgement);
+extern void la_insert_mark(PlannedStmt *plan, const LaJudgement *judgement);
 extern bool la_insert_is_marked(const ModifyTable *plan);
 extern LaReason la_insert_judgement(const ModifyTable *plan, Oid target);
+extern bool la_insert_runs_user_code(const ModifyTable *plan);
 
 #endif							/* LA_INSERT_MARK_H */

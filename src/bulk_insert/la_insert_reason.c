@@ -63,7 +63,7 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 	if (likely(judgement->reason == NO_JUDGEMENT))
 		return;
 	if (plan->commandType == CMD_INSERT)
-		la_insert_mark(plan, judgement->reason);
+		la_insert_mark(plan, judgement);
 	else
 		la_insert_note_plan(plan, judgement->reason);
 	la_insert_depend(plan, judgement);

@@ -17,6 +17,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/storage.h"
+#include "commands/tablecmds.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_rebuild.h"
@@ -25,12 +26,13 @@
 
 static bool is_of_this_subtransaction(Relation relation);
 static void build(Relation table, Relation index);
-pg_noreturn static void report_as_insert(Relation table, Relation index);
+static void report_as_insert(Relation table, Relation index,
+							 MemoryContext context);
 static char *duplicate_key(const char *detail);
 
 /*
  * May an index be built anew at the end of an insert?  Not one that somebody else in
- * this process has open, to scan it.
+ * this process has open, to scan it.  The caller knows that nobody will open it.
  */
 bool
 la_insert_can_rebuild(Relation table, Relation index)
@@ -70,7 +72,7 @@ la_insert_rebuild(Relation table, Relation index)
 	PG_CATCH();
 	{
 		if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
-			report_as_insert(table, index);
+			report_as_insert(table, index, caller);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -85,6 +87,7 @@ la_insert_rebuild(Relation table, Relation index)
 static void
 build(Relation table, Relation index)
 {
+	CheckTableNotInUse(index, "INSERT");
 	RelationTruncate(index, 0);
 	if (index->rd_amcache != NULL)
 	{
@@ -96,24 +99,28 @@ build(Relation table, Relation index)
 
 /*
  * In an error handler: turns the error of an index build that has found a key twice into
- * that of an insert.  Mirrors the error of _bt_check_unique() in nbtinsert.c.
+ * that of an insert, but not one that a function of the index has raised.  Mirrors the
+ * error of _bt_check_unique() in nbtinsert.c.
  */
 static void
-report_as_insert(Relation table, Relation index)
+report_as_insert(Relation table, Relation index, MemoryContext context)
 {
+	const char *name = RelationGetRelationName(index);
 	ErrorData  *error;
 	char	   *key;
 
-	MemoryContextSwitchTo(CurTransactionContext);
+	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
+	if (!index->rd_index->indisunique || error->constraint_name == NULL ||
+		strcmp(error->constraint_name, name) != 0)
+		return;
 	FlushErrorState();
 	key = duplicate_key(error->detail);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("duplicate key value violates unique constraint \"%s\"",
-					RelationGetRelationName(index)),
+			 errmsg("duplicate key value violates unique constraint \"%s\"", name),
 			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
-			 errtableconstraint(table, RelationGetRelationName(index))));
+			 errtableconstraint(table, name)));
 }
 
 /*

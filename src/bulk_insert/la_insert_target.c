@@ -142,7 +142,7 @@ expect_many_rows(LaInsertTarget *target)
 	target->expects_many_rows = true;
 	if (target->indexes == NULL)
 		collect_entries(target, has_mostly_new_rows(target));
-	if (target->indexes != NULL)
+	if (target->indexes != NULL && !target->runs_user_code)
 		la_insert_indexes_expect_many(target->indexes);
 }
 

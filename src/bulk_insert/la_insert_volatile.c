@@ -47,19 +47,9 @@ static bool sees_rows(Oid function, void *context);
 /*
  * Can evaluating this call a volatile function that could look at tables?  Of a query,
  * an expression, or a list of expressions.  One that is evaluated late, when later rows
- * have been made, must not call any volatile function: the current value of a sequence
- * and the next random number depend on that.
- */
-bool
-la_insert_calls_volatile(Node *expression, bool late)
-{
-	LaInsertSearch search = {.late = late};
-
-	return la_insert_search(expression, &search);
-}
-
-/*
- * The same, for callers who want to know what has been looked at.
+ * have been made (LaInsertSearch.late), must not call any volatile function: the current
+ * value of a sequence and the next random number depend on that.  What has been looked
+ * at is in the search afterwards.
  */
 bool
 la_insert_search(Node *expression, LaInsertSearch *search)

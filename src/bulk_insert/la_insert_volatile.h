@@ -12,7 +12,6 @@
 
 #include "bulk_insert/la_insert_function.h"
 
-extern bool la_insert_calls_volatile(Node *expression, bool late);
 extern bool la_insert_search(Node *expression, LaInsertSearch *search);
 
 #endif							/* LA_INSERT_VOLATILE_H */

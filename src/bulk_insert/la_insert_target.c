@@ -182,10 +182,14 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 void
 la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 {
-	LaInsertRoom room = LA_INSERT_FULL;
+	LaInsertRoom room;
 
-	if (target->file == NULL)
-		room = la_insert_batch_add(target->batch, row);
+	if (target->file != NULL)
+	{
+		la_insert_file_add(target->file, row);
+		return;
+	}
+	room = la_insert_batch_add(target->batch, row);
 	if (room == LA_INSERT_FULL)
 	{
 		flush_page(target, true);
@@ -208,8 +212,8 @@ la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 static bool
 appends(LaInsertTarget *target)
 {
-	if (target->file == NULL && past_threshold(target) &&
-		target->batch->rows == 0 && !has_followers(target) &&
+	Assert(target->batch->rows == 0);
+	if (past_threshold(target) && !has_followers(target) &&
 		la_insert_file_is_ours(target->batch->table))
 		target->file = la_insert_file_begin(target->batch,
 											target->estate->es_output_cid, 0,

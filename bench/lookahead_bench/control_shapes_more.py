@@ -4,7 +4,7 @@ They are for counting: what they would add to a table of times, the shapes of co
 show as well. Both are executed by the same procedures.
 """
 
-from lookahead_bench.control_shape import ROW, SMALL, Shape
+from lookahead_bench.control_shape import LOG, ROW, SMALL, Shape
 from lookahead_bench.control_shapes import CACHED_SHAPES
 
 _SETTINGS = {shape.name: shape.settings for shape in CACHED_SHAPES}
@@ -124,6 +124,45 @@ _SUBPLANS = (
         ("Seq Scan", "Index Scan"),
     ),
 )
+_BATCHES = {"pg_lookahead.enable_bulk_insert": "on"}
+
+
+def _values(rows: int) -> Shape:
+    """An INSERT of so many rows of VALUES."""
+    values = ", ".join(
+        f"(:key + {row}, {row}, 'a text of thirty-seven characters....')" for row in range(rows)
+    )
+    return Shape(
+        f"insert-values-{rows}",
+        (f"INSERT INTO control_log VALUES {values}", f"{_BY_K} = :key"),
+        500,
+        (*ROW, *LOG),
+        ("Index Scan",),
+        _INDEX_SCANS | _BATCHES,
+        reset="TRUNCATE control_log",
+    )
+
+
+def _selected(rows: int) -> Shape:
+    """An INSERT of so many rows of a table."""
+    return Shape(
+        f"insert-selected-{rows}",
+        (
+            "INSERT INTO control_log SELECT id, k, pad FROM control_row WHERE id BETWEEN :key "
+            f"AND :key + {rows - 1}",
+        ),
+        500,
+        (*ROW, *LOG),
+        ("Index Scan",),
+        _INDEX_SCANS | _BATCHES,
+        reset="TRUNCATE control_log",
+    )
+
+
+_INSERTS = (
+    *(_values(rows) for rows in (1, 10, 100)),
+    *(_selected(rows) for rows in (1, 10, 40, 100)),
+)
 _FUNCTIONS = (
     _function(
         "function-lookup",
@@ -143,4 +182,4 @@ _FUNCTIONS = (
         "RETURN total; END",
     ),
 )
-MORE_CACHED_SHAPES = (*_SCANS, *_SUBPLANS, *_FUNCTIONS)
+MORE_CACHED_SHAPES = (*_INSERTS, *_SCANS, *_SUBPLANS, *_FUNCTIONS)

@@ -32,6 +32,7 @@ typedef struct Row
 	bool		has_null;
 } Row;
 
+static void clear_page(PageHeader page);
 static bool has_room(const LaInsertBatch *batch, Size length);
 static HeapTuple place(LaInsertBatch *batch, Size length);
 static void take_back(LaInsertBatch *batch);
@@ -45,8 +46,9 @@ static LaInsertRoom add_minimal(LaInsertBatch *batch, TupleTableSlot *row);
 LaInsertBatch *
 la_insert_batch_begin(Relation table)
 {
-	LaInsertBatch *batch = palloc0_object(LaInsertBatch);
+	LaInsertBatch *batch = palloc_object(LaInsertBatch);
 
+	memset(batch, 0, offsetof(LaInsertBatch, tuples));
 	batch->table = table;
 	batch->spare = RelationGetTargetPageFreeSpace(table,
 												  HEAP_DEFAULT_FILLFACTOR);
@@ -302,8 +304,24 @@ la_insert_batch_reset(LaInsertBatch *batch, Page image)
 {
 	for (int i = 0; i < batch->rows && batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
+	if (image == batch->image)
+		clear_page((PageHeader) image);
+	else
+		PageInit(image, BLCKSZ, 0);
 	batch->rows = 0;
 	batch->toasted = false;
 	batch->image = image;
-	PageInit(image, BLCKSZ, 0);
+}
+
+/*
+ * Makes a page as PageInit() would, which clears what is clear already, too.
+ */
+static void
+clear_page(PageHeader page)
+{
+	memset((char *) page + SizeOfPageHeaderData, 0,
+		   page->pd_lower - SizeOfPageHeaderData);
+	memset((char *) page + page->pd_upper, 0, BLCKSZ - page->pd_upper);
+	page->pd_lower = SizeOfPageHeaderData;
+	page->pd_upper = BLCKSZ;
 }

@@ -24,11 +24,13 @@ typedef struct LaInsertBatch
 	Page		image;
 	bool		toasted;		/* has it rows that were toasted before? */
 	int			rows;
-	HeapTupleData tuples[MaxHeapTuplesPerPage]; /* on the image, in order */
 
 	/* A slot for each row, made when one is wanted first. */
 	TupleDesc	descriptor;
 	TupleTableSlot *slots[MaxHeapTuplesPerPage];
+
+	/* Last, because it is large and need not be initialised. */
+	HeapTupleData tuples[MaxHeapTuplesPerPage]; /* on the image, in order */
 } LaInsertBatch;
 
 typedef enum LaInsertRoom

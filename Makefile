@@ -37,7 +37,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
-	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz \
+	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz insert-fuzz \
 	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
@@ -126,6 +126,11 @@ index-build-fuzz: setup  ## random indexes, kills and cancels in mid-build: INDE
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
 	  -c test/pytest/pytest.ini test/pytest/index_build --timeout=3600 \
 	  $(if $(INDEXES),--indexes $(INDEXES)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
+insert-fuzz: setup  ## random inserts, kills in mid-insert: INSERTS=1000 KILLS=50 SEED=n
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/bulk_insert --timeout=3600 \
+	  $(if $(INSERTS),--inserts $(INSERTS)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 hostile-index: setup  ## keys at every limit, every memory: ROUNDS=200 SEED=n; SLOWER=1 finds slow builds
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \

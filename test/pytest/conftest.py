@@ -1,9 +1,10 @@
 """Servers for the tests, and what holds for every test that uses one.
 
 Options: --seed N repeats a run of random tests, --pairs N sets the length of the differential,
---indexes N the number of generated indexes, --kills N how often a server is killed in mid-build,
---rounds N the number of primaries that are copied and killed in mid-build, --tables N that of
-tables of hostile index data, of which --slower looks for builds slower than stock's.
+--indexes N the number of generated indexes, --inserts N that of tables of generated inserts,
+--kills N how often a server is killed in mid-build or mid-insert, --rounds N the number of
+primaries that are copied and killed in mid-build, --tables N that of tables of hostile index data,
+of which --slower looks for builds slower than stock's.
 PG_CONFIG in the environment names the server; else the lab's own discovery decides.
 """
 
@@ -23,46 +24,22 @@ from lookahead.extension import Stage, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.server import PrivateServer
 
-_DEFAULT_PAIRS = 2000
-_DEFAULT_INDEXES = 120
-_DEFAULT_KILLS = 3
-_DEFAULT_ROUNDS = 1
-_DEFAULT_TABLES = 12
+# Options that say how long random tests are: default, and what is counted.
+_LENGTHS = {
+    "--pairs": (2000, "statement pairs of the differential"),
+    "--indexes": (120, "indexes that are generated and built in both arms"),
+    "--inserts": (60, "tables that are generated and inserted into by all arms"),
+    "--kills": (3, "how often a server is killed in the middle of a build or an insert"),
+    "--rounds": (1, "primaries that are copied and killed in mid-build"),
+    "--tables": (12, "tables of hostile index data"),
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pg_lookahead")
     group.addoption("--seed", type=int, help="seed of random tests (default: a new one, printed)")
-    group.addoption(
-        "--pairs",
-        type=int,
-        default=_DEFAULT_PAIRS,
-        help=f"statement pairs of the differential (default: {_DEFAULT_PAIRS})",
-    )
-    group.addoption(
-        "--indexes",
-        type=int,
-        default=_DEFAULT_INDEXES,
-        help=f"indexes that are generated and built in both arms (default: {_DEFAULT_INDEXES})",
-    )
-    group.addoption(
-        "--kills",
-        type=int,
-        default=_DEFAULT_KILLS,
-        help=f"how often a server is killed in the middle of a build (default: {_DEFAULT_KILLS})",
-    )
-    group.addoption(
-        "--rounds",
-        type=int,
-        default=_DEFAULT_ROUNDS,
-        help=f"primaries that are copied and killed in mid-build (default: {_DEFAULT_ROUNDS})",
-    )
-    group.addoption(
-        "--tables",
-        type=int,
-        default=_DEFAULT_TABLES,
-        help=f"tables of hostile index data (default: {_DEFAULT_TABLES})",
-    )
+    for name, (default, text) in _LENGTHS.items():
+        group.addoption(name, type=int, default=default, help=f"{text} (default: {default})")
     group.addoption(
         "--slower",
         action="store_true",
@@ -107,6 +84,12 @@ def pairs(request: pytest.FixtureRequest) -> int:
 def indexes(request: pytest.FixtureRequest) -> int:
     """How many indexes are generated and built in both arms."""
     return int(request.config.option.indexes)
+
+
+@pytest.fixture(scope="session")
+def inserts(request: pytest.FixtureRequest) -> int:
+    """How many tables are generated and inserted into by all arms."""
+    return int(request.config.option.inserts)
 
 
 @pytest.fixture(scope="session")

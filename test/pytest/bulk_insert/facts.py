@@ -1,0 +1,130 @@
+"""What an insert left behind: the outcome as a client sees it, and all that is in the relations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from extension.probes import Connection, scalar
+
+from bulk_insert.tables import LOG, TABLE
+
+# All that an error says but where in PostgreSQL's code it was raised.
+_ERROR_FIELDS = (
+    "severity",
+    "sqlstate",
+    "message_primary",
+    "message_detail",
+    "message_hint",
+    "context",
+    "schema_name",
+    "table_name",
+    "column_name",
+    "datatype_name",
+    "constraint_name",
+)
+
+# Every row in the order of places, as it lies there, and as it is read. Hint bits are masked.
+_ITEMS = f"""
+    SELECT format('(%s,%s)', block, lp), lp_len, t_hoff, t_bits,
+           t_infomask & ~x'0f00'::int, t_infomask2 & x'07ff'::int
+    FROM generate_series(0, pg_relation_size('{TABLE}') / 8192 - 1) block,
+         LATERAL heap_page_items(get_raw_page('{TABLE}', block)) WHERE lp_flags = 1"""
+_ROWS = f"SELECT ctid::text, md5({TABLE}::text), {TABLE}.k FROM {TABLE} ORDER BY {TABLE}.ctid"
+_LOG = f"SELECT number, who, key FROM {LOG} ORDER BY number"
+_SIZES = f"""
+    SELECT relname, pg_relation_size(pg_class.oid) FROM pg_class
+    WHERE oid = '{TABLE}'::regclass
+       OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = '{TABLE}'::regclass)
+    ORDER BY 1"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`places` and `sizes` are the same only where rows are put where stock puts them."""
+
+    outcome: tuple[Any, ...]
+    rows: list[tuple[Any, ...]]
+    items: list[tuple[Any, ...]]
+    log: list[tuple[Any, ...]]
+    toast: tuple[Any, ...]
+    sequence: int
+    places: list[str]
+    sizes: list[tuple[Any, ...]]
+
+    @classmethod
+    def read(cls, session: Connection, outcome: Sequence[Any]) -> Facts:
+        # The first to look at the rows: who reads them could prune them.
+        items = {item[0]: item[1:] for item in session.execute(_ITEMS).fetchall()}
+        rows = session.execute(_ROWS).fetchall()
+        return cls(
+            outcome=tuple(outcome),
+            rows=[row[1:] for row in rows],
+            items=[items[row[0]] for row in rows],
+            log=session.execute(_LOG).fetchall(),
+            toast=_toast(session),
+            sequence=int(scalar(session, "SELECT nextval('numbers')")),
+            places=[row[0] for row in rows],
+            sizes=session.execute(_SIZES).fetchall(),
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Did an insert fail? Then there are dead rows, not as many in each arm."""
+        return any(len(outcome) == len(_ERROR_FIELDS) for outcome in self.outcome)
+
+    @property
+    def contents(self) -> Counter[tuple[Any, ...]]:
+        """Rows and how they lie there, wherever."""
+        return Counter(zip(self.rows, self.items, strict=True))
+
+
+def _toast(session: Connection) -> tuple[Any, ...]:
+    """How many values and chunks there are, and their bytes."""
+    name = scalar(
+        session,
+        "SELECT CASE WHEN reltoastrelid <> 0 THEN reltoastrelid::regclass::text END "
+        f"FROM pg_class WHERE oid = '{TABLE}'::regclass",
+    )
+    if name is None:
+        return ()
+    counts = "count(DISTINCT chunk_id), count(*), sum(length(chunk_data))"
+    row = session.execute(f"SELECT {counts} FROM {name}").fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+def failure_of(error: psycopg.Error) -> tuple[Any, ...]:
+    """An error as a client sees it."""
+    return tuple(getattr(error.diag, name) for name in _ERROR_FIELDS)
+
+
+def complaint(stock: Facts, ours: Facts, *, same_order: bool, same_places: bool) -> str:
+    """How two arms differ, in words; "" when they do not."""
+    if len(stock.rows) != len(ours.rows):
+        return f"stock has {len(stock.rows)} rows, ours {len(ours.rows)}"
+    names = ["outcome", "log", "toast"]
+    if not stock.failed:
+        names.append("sequence")
+    if same_order:
+        names += ["rows", "items"]
+    if same_places and not stock.failed:
+        names += ["places", "sizes"]
+    for name in names:
+        one, other = getattr(stock, name), getattr(ours, name)
+        if one != other:
+            return f"{name} differ: {_difference(one, other)}"
+    missing = stock.contents - ours.contents
+    return f"stock alone has {next(iter(missing))}" if missing else ""
+
+
+def _difference(stock: Any, ours: Any) -> str:
+    if isinstance(stock, list):
+        for number, (one, other) in enumerate(zip(stock, ours, strict=False)):
+            if one != other:
+                return f"at {number} stock has {one}, ours {other}"
+        return f"stock has {len(stock)}, ours {len(ours)}"
+    return f"stock {stock}, ours {ours}"

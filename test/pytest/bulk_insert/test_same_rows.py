@@ -1,0 +1,34 @@
+"""Random inserts into random tables do the same, whoever executes them.
+
+`--inserts N` sets the number of rounds and `--seed N` the seed (printed); a failure names the
+round, which LOOKAHEAD_ROUND in the environment runs alone, and prints a psql script of it.
+"""
+
+import os
+
+import pytest
+from server_log import WatchedServer
+
+from bulk_insert.campaign import Round, Tally, prepare
+
+# Of all rows in the tables of our arms. The rest is inserted one by one at first, by core once it
+# was handed back, or by core from the beginning.
+_BATCHED_SHARE = 0.4
+_FAILED_SHARE = 0.4
+
+
+@pytest.mark.timeout(3600)
+def test_arms_do_the_same(server: WatchedServer, seed: int, inserts: int) -> None:
+    alone = os.environ.get("LOOKAHEAD_ROUND")
+    rounds = [int(alone)] if alone else range(inserts)
+    tally = Tally()
+    with server.connect() as session:
+        compressions = prepare(session)
+        for number in rounds:
+            Round(session, compressions, seed, number, tally).run()
+    print(f"seed {seed}: {tally}")
+    if alone:
+        return
+    assert tally.failed <= 2 * inserts * _FAILED_SHARE
+    assert tally.batched >= tally.rows * _BATCHED_SHARE
+    assert tally.extended > inserts

@@ -106,7 +106,7 @@ def _run_suites(target: Target, mode: Mode, options: argparse.Namespace) -> list
 
 def _print_table(reports: list[Report]) -> None:
     """One line for each run; the counters are those that have a floor, in its order."""
-    titles = ("scans", "pages", "bitmaps", "pages", "seqs", "requests", "builds")
+    titles = ("scans", "pages", "bitmaps", "pages", "seqs", "requests", "builds", "rows")
     counts = " ".join(f"{title:>9}" for title in titles)
     print(f"\n{'run':<32} {'passed':>9} {counts} {'seconds':>8}")
     for report in reports:

@@ -16,6 +16,7 @@ _SUMS = {
     "seq_scans": ("seq_scan.scans", "tid_range_scan.scans"),
     "seq_requests": ("seq_scan.requests", "tid_range_scan.requests"),
     "builds": ("index_build.scans",),
+    "rows": ("bulk_insert.rows",),
 }
 
 

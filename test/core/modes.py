@@ -13,7 +13,7 @@ class Floor:
 
     Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
     pages that came out of their windows; sequential and TID range scans and what they asked for;
-    indexes that we built. Each field is a counter of `evidence.py`.
+    indexes that we built; rows inserted in batches. Each field is a counter of `evidence.py`.
     """
 
     scans: int
@@ -23,21 +23,25 @@ class Floor:
     seq_scans: int
     seq_requests: int
     builds: int
+    rows: int = 0
 
 
 @dataclass(frozen=True)
 class Mode:
     """One way to run the suites.
 
-    `settings` go to the server. `paired` compares with a stock run under the same settings
-    instead of the shipped expected files, for settings under which stock itself differs from
-    those. `floors` holds one floor for each suite.
+    `settings` go to the server, `forced` to ours only. `paired` compares with a stock run under
+    the same settings instead of the shipped expected files, for settings under which stock itself
+    differs from those. `moved` names the tests that show where rows lie, or how many pages there
+    are, with how; they may differ. `floors` holds one floor for each suite.
     """
 
     name: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    forced: Mapping[str, str] = field(default_factory=dict)
     paired: bool = False
     needs_io_uring: bool = False
+    moved: Mapping[str, str] = field(default_factory=dict)
     floors: Mapping[str, Floor] = field(default_factory=dict)
 
 
@@ -59,6 +63,27 @@ _DIRECT_IO_FLOORS = {
     for suite, floor in _FLOORS.items()
 }
 
+# Rows of every insert are collected, from the first one on, and put where stock puts them.
+_INSERTS = {"pg_lookahead.enable_bulk_insert": "on", "pg_lookahead.test_insert_single_rows": "0"}
+_INSERT_FLOORS = {
+    "regress": replace(_FLOORS["regress"], rows=350_000),
+    "isolation": replace(_FLOORS["isolation"], rows=900_000),
+}
+
+_PAGES_LEFT = "a plan follows from the size of a table, which has empty pages at its end"
+_MOVED = {
+    "alter_table": "rows in the order of a sequential scan",
+    "join": _PAGES_LEFT,
+    "plancache": _PAGES_LEFT,
+    "select_distinct": _PAGES_LEFT,
+    "select_distinct_on": _PAGES_LEFT,
+    "stats": "an estimate from the size of a table with a fillfactor",
+    "tablesample": "a sample of pages",
+    "tidrangescan": "the rows of a page",
+    "tuplesort": "equal keys in the order of a sequential scan",
+    "vacuum-no-cleanup-lock": "pages of a table",
+}
+
 # Rows after which scans look ahead, where that is not 0. Most scans of other suites have one row.
 _STARTS = {"regress": (0, 0, 0, 0, 0, 0, 1, 2, 3)}
 
@@ -72,6 +97,18 @@ MODES = (
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
     # The only mode in which a read stream reads the pages.
     Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
+    Mode("inserts", forced=_INSERTS, floors=_INSERT_FLOORS),
+    # From the first full page on tables grow by 16 empty pages.
+    Mode(
+        "insert-extents",
+        forced={
+            **_INSERTS,
+            "pg_lookahead.test_insert_threshold": "0",
+            "pg_lookahead.bulk_extend_size": "16",
+        },
+        moved=_MOVED,
+        floors=_INSERT_FLOORS,
+    ),
 )
 
 

@@ -71,6 +71,8 @@ def run_mode(target: Target, mode: Mode, suite: str, seed: int, kept: Path) -> R
         differences |= differing_tests(kept / "stock/results", kept / "forced/results")
     else:
         differences |= dict.fromkeys(side.run.verdicts.failed, "differs from the expected file")
+    for test in mode.moved:
+        differences.pop(test, None)
     findings = [f"{test}: {reason}" for test, reason in sorted(differences.items())]
     findings += missing_streams(side.counters, mode.floors[suite])
     findings += forbidden_lines(side.log)
@@ -93,6 +95,7 @@ def _run_side(target: Target, mode: Mode, suite: str, random: Random | None, kep
         server.initdb()
         counter_file = make_folder(server, "evidence") / _COUNTERS
         forced = forced_settings(random, str(counter_file), suite) if random else {}
+        forced |= mode.forced if random else {}
         server.start({**mode.settings, **forced})
         run = run_suite(server, target.source, suite)
         server.stop()

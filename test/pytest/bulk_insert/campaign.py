@@ -24,7 +24,7 @@ from bulk_insert.tables import TABLE, random_table
 _HAND_BACK = 0.25
 _FAULT = 0.25
 _SECOND_INSERT = 0.5
-_NEW_FILE = 0.2
+_NEW_FILE = 0.4
 _FRESH = (
     "DROP TABLE IF EXISTS pg_temp.t, pg_temp.parent CASCADE; "
     "DROP SCHEMA IF EXISTS work CASCADE; CREATE SCHEMA work; SET search_path = work, public"

@@ -11,7 +11,8 @@ from bulk_insert.arms import DEFAULT, STOCK, Arm, choose
 _NARROW = "SELECT i, i % 7 AS g, 'row ' || i AS t FROM generate_series(1, 200000) i"
 _WIDE = (
     "SELECT i, CASE WHEN i % 50 = 0 THEN repeat(md5(i::text), 300) "
-    "ELSE repeat('x', i % 900) END AS t, CASE WHEN i % 70 = 0 THEN repeat('y', 3000) END AS u FROM generate_series(1, 30000) i"
+    "ELSE repeat('x', i % 900) END AS t, CASE WHEN i % 70 = 0 THEN repeat('y', 3000) END AS u "
+    "FROM generate_series(1, 30000) i"
 )
 _FROM_PAGE_ONE = Arm("from page one", {"test_insert_threshold": "0"})
 _SMALL_STEPS = DEFAULT.with_settings(bulk_extend_size=40)

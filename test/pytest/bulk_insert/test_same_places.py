@@ -110,3 +110,18 @@ def test_small_tables_stay_small(connection: Connection, arm: Arm) -> None:
     choose(connection, arm)
     connection.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 3000) i")
     assert scalar(connection, _PAGES) == -(-3000 // 7)
+
+
+@pytest.mark.parametrize("count", [2, 291, 1500, 60_000])
+@pytest.mark.parametrize("arm", [DEFAULT, EXTENTS], ids=lambda arm: arm.name)
+def test_new_file_has_all_rows(connection: Connection, arm: Arm, count: int) -> None:
+    """Of a table that is made, filled twice and read in one transaction."""
+    connection.execute("DROP TABLE IF EXISTS t")
+    choose(connection, arm)
+    with connection.transaction():
+        connection.execute("CREATE TABLE t (i int, s text)")
+        for first in (1, count + 1):
+            rows = f"generate_series({first}, {first + count - 1}) i"
+            connection.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM {rows}")
+        found = connection.execute("SELECT i, length(s) FROM t ORDER BY i").fetchall()
+    assert found == [(i, 100) for i in range(1, 2 * count + 1)]

@@ -64,9 +64,9 @@ la_insert_begin_utility(Node *statement)
 {
 	if (statement != NULL && IsA(statement, ExplainStmt))
 	{
-		Query	   *query = castNode(Query, ((ExplainStmt *) statement)->query);
+		Node	   *query = ((ExplainStmt *) statement)->query;
 
-		statement = query->utilityStmt;
+		statement = IsA(query, Query) ? ((Query *) query)->utilityStmt : NULL;
 	}
 	if (statement == NULL || !(IsA(statement, CreateTableAsStmt) ||
 							   IsA(statement, RefreshMatViewStmt)))
@@ -76,13 +76,15 @@ la_insert_begin_utility(Node *statement)
 }
 
 /*
- * For the table of features: a utility command ends.
+ * For the table of features: a utility command ends, and its plan may be freed.
  */
 void
 la_insert_end_utility(bool begun)
 {
-	if (begun)
-		depth--;
+	if (!begun)
+		return;
+	depth--;
+	last_report.plan = NULL;
 }
 
 /*

@@ -2,11 +2,12 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -24,23 +25,48 @@ from lookahead.report.result_tables import (
     ComparisonGroup,
     comparison_groups,
     comparison_table,
-    median_tables,
-    other_tables,
+    figure_tables,
 )
 from lookahead.report.sentences import (
+    labelling,
     panel_title,
     scenario_label,
     sentences,
     title_of,
-    varying_names,
 )
 from lookahead.report.svg import in_both_widths
-from lookahead.report.tables import Table
 from lookahead.report.time_plots import Track, phase_plot, timeline_plot
-from lookahead.results import Content, Finding, ResultDocument, write_atomically
+from lookahead.results import Content, ResultDocument, write_atomically
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+DocumentT = TypeVar("DocumentT", bound="DataclassInstance")
+_Figure = tuple[str, Markup]
+"""Heading and plot."""
 
 
-def render_sections(template: str, sections: Sequence[object]) -> str:
+def render_sections(
+    template: str,
+    section: Callable[[DocumentT], Mapping[str, object]],
+    documents: Sequence[tuple[str, DocumentT]],
+    contents: Sequence[Content] | None,
+) -> str:
+    """A page with a section for each of these (name, document) pairs, by a template.
+
+    It contains the documents themselves, for those who want to compute: `contents` are those of
+    their files, which may be of other versions, where they were read from files.
+    """
+    if contents is None:
+        contents = [asdict(document) for _, document in documents]
+    sections = [
+        {"name": name, "document": document, "data": _embedded(content), **section(document)}
+        for (name, document), content in zip(documents, contents, strict=True)
+    ]
+    return _render(template, sections)
+
+
+def _render(template: str, sections: Sequence[Mapping[str, object]]) -> str:
     """A page by a template of this package; what is not marked as HTML is escaped.
 
     So is what is not printable: results can come from anywhere.
@@ -72,58 +98,10 @@ def _content_policy(style: str, script: str) -> str:
     )
 
 
-def embedded(value: Content) -> Markup:
+def _embedded(value: Content) -> Markup:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=True)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A plot and its heading."""
-
-    title: str
-    plot: Markup
-
-
-@dataclass(frozen=True)
-class ComparisonFigure:
-    """Ratios as a plot, and all about them as a table."""
-
-    plot: Markup
-    table: Table
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What was executed, and in which scenarios; "" in all."""
-
-    scenarios: str
-    sql: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """One result on the page; `data` is the result itself, for those who want to compute."""
-
-    name: str
-    title: str
-    headline: tuple[str, ...]
-    measured: str
-    machine: str
-    settings: str
-    ending: str
-    is_complete: bool
-    findings: tuple[Finding, ...]
-    statements: tuple[Statement, ...]
-    comparisons: tuple[ComparisonFigure, ...]
-    samples: tuple[Figure, ...]
-    results: tuple[Table, ...]
-    timelines: tuple[Figure, ...]
-    phases: Markup
-    proofs: tuple[str, ...]
-    evidence: tuple[Table, ...]
-    data: Markup
 
 
 def write_page(
@@ -131,11 +109,7 @@ def write_page(
     path: Path,
     contents: Sequence[Content] | None = None,
 ) -> Path:
-    """Write the page of these (name, result) pairs; returns its path. LabError: cannot write.
-
-    `contents` are the results as they are in their files, where they were read from files that may
-    be of other versions: the page hands those out.
-    """
+    """Write the page of these (name, result) pairs; returns its path. LabError: cannot write."""
     write_atomically(path, render_page(documents, contents))
     return path
 
@@ -143,54 +117,40 @@ def write_page(
 def render_page(
     documents: Sequence[tuple[str, ResultDocument]], contents: Sequence[Content] | None = None
 ) -> str:
-    """The page as text; see `write_page`."""
-    if contents is None:
-        contents = [asdict(document) for _, document in documents]
-    sections = [
-        _section(name, document, content)
-        for (name, document), content in zip(documents, contents, strict=True)
-    ]
-    return render_sections("page.html", sections)
+    """The page as text; see `render_sections`."""
+    return render_sections("page.html", _section, documents, contents)
 
 
-def _section(name: str, document: ResultDocument, content: Content) -> Section:
+def _section(document: ResultDocument) -> dict[str, object]:
     data = document.measurements
-    return Section(
-        name=name,
-        title=title_of(document.experiment),
-        headline=tuple(sentences(document)),
-        measured=f"{document.started_at[:10]}, PostgreSQL {document.software.server_version}",
-        machine=machine_line(document.machine),
-        settings=settings_line(document),
-        ending=document.ending,
-        is_complete=document.status == "complete",
-        findings=document.findings,
-        statements=tuple(_statements(data)),
-        comparisons=tuple(
-            ComparisonFigure(_ratio_plot(group), comparison_table(data, group))
-            for group in comparison_groups(data.comparisons)
-        ),
-        samples=tuple(_sample_figures(data)),
-        results=(*median_tables(data), *other_tables(data)),
-        timelines=tuple(_timelines(data)),
-        phases=_phases(data),
-        proofs=proofs(data),
-        evidence=tuple(evidence_tables(document)),
-        data=embedded(content),
-    )
+    groups = comparison_groups(data.comparisons)
+    return {
+        "title": title_of(document.experiment),
+        "headline": sentences(document),
+        "measured": f"{document.started_at[:10]}, PostgreSQL {document.software.server_version}",
+        "machine": machine_line(document.machine),
+        "settings": settings_line(document),
+        "statements": list(_statements(data)),
+        "comparisons": [(_ratio_plot(one), comparison_table(data, one)) for one in groups],
+        "samples": list(_sample_figures(data)),
+        "results": figure_tables(data),
+        "timelines": list(_timelines(data)),
+        "phases": _phases(data),
+        "proofs": proofs(data),
+        "evidence": evidence_tables(document),
+    }
 
 
-def _statements(data: Measurements) -> Iterator[Statement]:
-    """Each text once, with the scenarios in which it was executed."""
+def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
+    """Each text once, behind the scenarios in which it was executed; "" for all of them."""
     scenarios = scenarios_of((*data.samples, *data.lookups))
-    names = varying_names(scenarios)
+    label = labelling(scenarios)
     found: dict[str, list[str]] = {}
     for scenario in scenarios:
         if scenario.label in data.statements:
-            labels = found.setdefault(data.statements[scenario.label], [])
-            labels.append(scenario_label(scenario, names))
+            found.setdefault(data.statements[scenario.label], []).append(label(scenario))
     for sql, labels in found.items():
-        yield Statement("; ".join(labels) if len(found) > 1 else "", sql)
+        yield "; ".join(labels) if len(found) > 1 else "", sql
 
 
 def _ratio_plot(group: ComparisonGroup) -> Markup:
@@ -200,11 +160,11 @@ def _ratio_plot(group: ComparisonGroup) -> Markup:
     return in_both_widths(partial(ratio_plot, rows, caption))
 
 
-def _sample_figures(data: Measurements) -> Iterator[Figure]:
+def _sample_figures(data: Measurements) -> Iterator[_Figure]:
     panels = panels_of(scenarios_of(data.samples))
     for panel in panels:
         plot = in_both_widths(partial(sample_plot, data, panel))
-        yield Figure(panel_title(panel, panels), plot)
+        yield panel_title(panel, panels), plot
 
 
 def _phases(data: Measurements) -> Markup:
@@ -214,7 +174,7 @@ def _phases(data: Measurements) -> Markup:
     return in_both_widths(partial(phase_plot, data.samples))
 
 
-def _timelines(data: Measurements) -> Iterator[Figure]:
+def _timelines(data: Measurements) -> Iterator[_Figure]:
     """For each panel the comparison whose executions took longest, as there is most to see."""
     panels = panels_of(scenarios_of(data.samples))
     for panel in panels:
@@ -227,7 +187,7 @@ def _timelines(data: Measurements) -> Iterator[Figure]:
         if chosen:
             answer, tracks = max(chosen, key=lambda found: found[0].baseline_median_ms)
             title = scenario_label(answer.question.scenario, ())
-            yield Figure(title, in_both_widths(partial(timeline_plot, tracks, title)))
+            yield title, in_both_widths(partial(timeline_plot, tracks, title))
 
 
 def _tracks(data: Measurements, answer: Comparison) -> Iterator[Track]:

@@ -1,7 +1,7 @@
 """The page of a probe: its curves with their knees, the gaps, the profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from lookahead.device.probe.probe_data import (
 from lookahead.device.profile import format_profiles
 from lookahead.formats import number_text
 from lookahead.report.evidence_tables import machine_rows, source_text
-from lookahead.report.page import embedded, render_sections
+from lookahead.report.page import render_sections
 from lookahead.report.svg import (
     NARROW,
     Canvas,
@@ -28,10 +28,12 @@ from lookahead.report.svg import (
     nice_ceiling,
     text_width,
 )
-from lookahead.report.tables import Table, columns_of
-from lookahead.results import Finding, write_atomically
+from lookahead.report.tables import Table, columns_of, table_of
+from lookahead.results import Content, write_atomically
 
 _HEIGHT, _LEFT, _TOP, _BOTTOM, _LINE_HEIGHT = 280, 62, 16, 46, 15
+_Curve = tuple[Markup, Table]
+"""Its plot, and its points as a table."""
 
 
 @dataclass(frozen=True)
@@ -93,58 +95,32 @@ def _draw(
     return line[-1][1]
 
 
-@dataclass(frozen=True)
-class CurveFigure:
-    """A curve as plot and as table."""
-
-    title: str
-    plot: Markup
-    points: Table
-
-
-@dataclass(frozen=True)
-class ProbeSection:
-    """One probe on the page; `data` is its result itself."""
-
-    name: str
-    title: str
-    ending: str
-    is_complete: bool
-    findings: tuple[Finding, ...]
-    rounds: int
-    summary: Table | None
-    curves: tuple[CurveFigure, ...]
-    profile: str
-    facts: Table
-    data: Markup
-
-
-def write_probe_page(documents: Sequence[tuple[str, ProbeDocument]], path: Path) -> Path:
+def write_probe_page(
+    documents: Sequence[tuple[str, ProbeDocument]],
+    path: Path,
+    contents: Sequence[Content] | None = None,
+) -> Path:
     """Write the page of these (name, probe) pairs; returns its path. LabError: cannot write."""
-    write_atomically(path, render_probe_page(documents))
+    write_atomically(path, render_probe_page(documents, contents))
     return path
 
 
-def render_probe_page(documents: Sequence[tuple[str, ProbeDocument]]) -> str:
-    """The page as text."""
-    return render_sections("probe.html", [_section(name, document) for name, document in documents])
+def render_probe_page(
+    documents: Sequence[tuple[str, ProbeDocument]], contents: Sequence[Content] | None = None
+) -> str:
+    """The page as text; see `render_sections`."""
+    return render_sections("probe.html", _section, documents, contents)
 
 
-def _section(name: str, document: ProbeDocument) -> ProbeSection:
+def _section(document: ProbeDocument) -> dict[str, object]:
     summary, device = document.summary, document.machine.device
-    return ProbeSection(
-        name=name,
-        title=device.model or device.disk or device.name or "unknown device",
-        ending=document.ending,
-        is_complete=document.status == "complete",
-        findings=document.findings,
-        rounds=summary.rounds if summary else 0,
-        summary=_summary(summary) if summary else None,
-        curves=tuple(_curves(summary)) if summary else (),
-        profile=format_profiles((document.profile,)) if document.profile else "",
-        facts=_facts(document),
-        data=embedded(asdict(document)),
-    )
+    return {
+        "title": device.model or device.disk or device.name or "unknown device",
+        "summary": _summary(summary) if summary else None,
+        "curves": list(_curves(summary)) if summary else (),
+        "profile": format_profiles((document.profile,)) if document.profile else "",
+        "facts": _facts(document),
+    }
 
 
 def _summary(summary: ProbeSummary) -> Table:
@@ -163,41 +139,33 @@ def _summary(summary: ProbeSummary) -> Table:
     return Table("", columns_of(("figure",), ("value [interval]",)), rows)
 
 
-def _curves(summary: ProbeSummary) -> Iterator[CurveFigure]:
+def _curves(summary: ProbeSummary) -> Iterator[_Curve]:
     for curve in summary.curves:
         rows = tuple((str(point.x), interval_text(point.figure)) for point in curve.points)
         line = Series(curve.name, "ours", curve.points)
-        yield CurveFigure(
-            curve.name,
+        yield (
             in_both_widths(partial(curve_plot, [line], curve.x_name, curve.unit, curve.knee)),
-            Table("", columns_of((curve.x_name,), (f"{curve.unit} [interval]",)), rows),
+            Table(curve.name, columns_of((curve.x_name,), (f"{curve.unit} [interval]",)), rows),
         )
     if summary.gaps:
         yield _gaps(summary.gaps, summary.gap_depth)
 
 
-def _gaps(gaps: Sequence[GapPoint], depth: int) -> CurveFigure:
+def _gaps(gaps: Sequence[GapPoint], depth: int) -> _Curve:
     """Two blocks with a gap between them: all as one request, or the two alone."""
-
-    def points(kind: str) -> tuple[CurvePoint, ...]:
-        figures: list[Interval] = [getattr(gap, kind) for gap in gaps]
-        return tuple(
-            CurvePoint(gap.gap_blocks, figure) for gap, figure in zip(gaps, figures, strict=True)
-        )
-
-    lines = [
-        Series("read through", "ours", points("through")),
-        Series("skipped", "arm-0", points("skip")),
-    ]
-    rows = tuple(
-        (str(gap.gap_blocks), interval_text(gap.through), interval_text(gap.skip)) for gap in gaps
-    )
-    numbers = ("read through, pairs/s [interval]", "skipped, pairs/s [interval]")
-    return CurveFigure(
+    through = tuple(CurvePoint(gap.gap_blocks, gap.through) for gap in gaps)
+    skip = tuple(CurvePoint(gap.gap_blocks, gap.skip) for gap in gaps)
+    lines = [Series("read through", "ours", through), Series("skipped", "arm-0", skip)]
+    table = table_of(
         f"two blocks with a gap, {depth} requests in flight",
-        in_both_widths(partial(curve_plot, lines, "gap blocks", "pairs/s", None)),
-        Table("", columns_of(("gap blocks",), numbers), rows),
+        gaps,
+        [("gap blocks", lambda gap: str(gap.gap_blocks))],
+        [
+            ("read through, pairs/s [interval]", lambda gap: interval_text(gap.through)),
+            ("skipped, pairs/s [interval]", lambda gap: interval_text(gap.skip)),
+        ],
     )
+    return in_both_widths(partial(curve_plot, lines, "gap blocks", "pairs/s", None)), table
 
 
 def _facts(document: ProbeDocument) -> Table:

@@ -1,15 +1,14 @@
 """The tables of what was found out: medians, lookups, comparisons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from lookahead.comparisons import (
     PUBLISHED_WORKER_GAIN,
     Panel,
-    arms_of,
     panels_of,
-    samples_of,
     scenarios_of,
     validated_builds,
     worker_gains,
@@ -21,15 +20,16 @@ from lookahead.formats import (
     rate_text,
     verdict_text,
 )
-from lookahead.measurements import Comparison, LookupSample, Measurements
+from lookahead.measurements import Comparison, LookupSample, Measurements, Scenario
 from lookahead.report.sentences import (
     common_text,
+    labelling,
     opponent_name,
     panel_title,
     scenario_label,
     varying_names,
 )
-from lookahead.report.tables import Table, columns_of
+from lookahead.report.tables import Cells, Table, columns_of, table_of
 from lookahead.results import ResultDocument
 from lookahead.stats import FEW_PAIRS
 
@@ -43,16 +43,21 @@ def render_tables(document: ResultDocument) -> list[Table]:
     """All tables of results; the comparisons come last."""
     data = document.measurements
     comparisons = [comparison_table(data, group) for group in comparison_groups(data.comparisons)]
-    return [*median_tables(data), *other_tables(data), *comparisons]
+    return [*figure_tables(data), *comparisons]
 
 
-def other_tables(data: Measurements) -> list[Table]:
-    """What only some experiments find out."""
-    tables = (lookup_table(data.lookups), validation_table(data), worker_table(data))
+def figure_tables(data: Measurements) -> list[Table]:
+    """What was found out beside the comparisons."""
+    tables = (
+        *_median_tables(data),
+        _lookup_table(data.lookups),
+        _validation_table(data),
+        _worker_table(data),
+    )
     return [table for table in tables if table.rows]
 
 
-def median_tables(data: Measurements) -> Iterator[Table]:
+def _median_tables(data: Measurements) -> Iterator[Table]:
     """For each panel of which the comparisons do not tell everything: arms by the axis."""
     panels = panels_of(scenarios_of(data.samples))
     told = {
@@ -70,58 +75,62 @@ def median_tables(data: Measurements) -> Iterator[Table]:
 
 def _median_table(data: Measurements, panel: Panel, title: str) -> Table:
     """A row for each arm and reference, a column for each value of the axis."""
-    chosen = [one for one in data.samples if one.scenario in panel.scenarios]
-    rows = []
-    for arm in arms_of(chosen):
-        found = [samples_of(chosen, scenario, arm) for scenario in panel.scenarios]
-        rows.append((arm, *(_median_time([one.time_ms for one in some]) for some in found)))
     known = [one for one in data.references if one.scenario in panel.scenarios]
-    for name in dict.fromkeys(one.name for one in known):
-        beside = {one.scenario: [one.time_ms] for one in known if one.name == name}
-        rows.append((name, *(_median_time(beside.get(one, [])) for one in panel.scenarios)))
-    heads = tuple(scenario.factors[0].value for scenario in panel.scenarios)
-    caption = "; ".join(dict.fromkeys(one.source for one in known))
-    title = f"Median time by {panel.axis}{f': {title}' if title else ''}"
-    return Table(title, columns_of(("arm",), heads), tuple(rows), caption)
+    times: dict[str, dict[Scenario, list[float]]] = {}
+    for one in data.samples:
+        if one.scenario in panel.scenarios:
+            times.setdefault(one.arm, {}).setdefault(one.scenario, []).append(one.time_ms)
+    references: dict[str, dict[Scenario, list[float]]] = {}
+    for reference in known:
+        references.setdefault(reference.name, {})[reference.scenario] = [reference.time_ms]
+
+    def median_time(scenario: Scenario, row: tuple[str, dict[Scenario, list[float]]]) -> str:
+        found = row[1].get(scenario)
+        return milliseconds(median(found)) if found else NOTHING
+
+    return table_of(
+        f"Median time by {panel.axis}{f': {title}' if title else ''}",
+        (*times.items(), *references.items()),
+        [("arm", lambda row: row[0])],
+        [(one.factors[0].value, partial(median_time, one)) for one in panel.scenarios],
+        "; ".join(dict.fromkeys(one.source for one in known)),
+    )
 
 
-def _median_time(times_ms: Sequence[float]) -> str:
-    return milliseconds(median(times_ms)) if times_ms else NOTHING
-
-
-def lookup_table(samples: Sequence[LookupSample]) -> Table:
+def _lookup_table(samples: Sequence[LookupSample]) -> Table:
     """What random lookups of single rows took, by scenario and arm."""
     scenarios = scenarios_of(samples)
-    names = varying_names(scenarios)
-    rows = []
-    for scenario in scenarios:
-        for arm in dict.fromkeys(one.arm for one in samples if one.scenario == scenario):
-            chosen = [one for one in samples if (one.scenario, one.arm) == (scenario, arm)]
-            rows.append(
-                (
-                    scenario_label(scenario, names),
-                    arm,
-                    str(chosen[0].sessions),
-                    rate_text(median(one.lookups_per_s for one in chosen)),
-                    milliseconds(median(one.p50_ms for one in chosen)),
-                    milliseconds(median(one.p99_ms for one in chosen)),
-                )
-            )
-    columns = columns_of(("scenario", "arm"), ("sessions", "lookups/s", "p50", "p99"))
-    caption = _sentences("Medians over rounds", _all(common_text(scenarios)))
-    return Table("Random lookups of single rows", columns, tuple(rows), caption)
+    label = labelling(scenarios)
+    groups: dict[Scenario, dict[str, list[LookupSample]]] = {}
+    for one in samples:
+        groups.setdefault(one.scenario, {}).setdefault(one.arm, []).append(one)
+    return table_of(
+        "Random lookups of single rows",
+        (some for arms in groups.values() for some in arms.values()),
+        [("scenario", lambda some: label(some[0].scenario)), ("arm", lambda some: some[0].arm)],
+        [
+            ("sessions", lambda some: str(some[0].sessions)),
+            ("lookups/s", lambda some: rate_text(median(one.lookups_per_s for one in some))),
+            ("p50", lambda some: milliseconds(median(one.p50_ms for one in some))),
+            ("p99", lambda some: milliseconds(median(one.p99_ms for one in some))),
+        ],
+        _sentences("Medians over rounds", _all(common_text(scenarios))),
+    )
 
 
-def validation_table(data: Measurements) -> Table:
+def _validation_table(data: Measurements) -> Table:
     """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
     found = validated_builds(data)
-    names = varying_names([one.scenario for one in found])
+    label = labelling(one.scenario for one in found)
     arms = list(dict.fromkeys(arm for one in found for arm in one.build_ms))
     rows = tuple(
         (
-            scenario_label(one.scenario, names),
-            *(milliseconds(one.build_ms[arm]) for arm in arms),
-            *(milliseconds(one.validation_ms[arm]) for arm in arms),
+            label(one.scenario),
+            *(
+                milliseconds(times[arm])
+                for times in (one.build_ms, one.validation_ms)
+                for arm in arms
+            ),
         )
         for one in found
     )
@@ -131,15 +140,12 @@ def validation_table(data: Measurements) -> Table:
     return Table(title, columns_of(("scenario",), numbers), rows, caption)
 
 
-def worker_table(data: Measurements) -> Table:
+def _worker_table(data: Measurements) -> Table:
     """What parallel workers gain in each arm, and the published figure below it."""
     found = worker_gains(data)
-    names = varying_names([one.scenario for one in found])
+    label = labelling(one.scenario for one in found)
     arms = list(dict.fromkeys(arm for one in found for arm in one.gains))
-    rows = tuple(
-        (scenario_label(one.scenario, names), *(f"{one.gains[arm]:.2f}" for arm in arms))
-        for one in found
-    )
+    rows = tuple((label(one.scenario), *(f"{one.gains[arm]:.2f}" for arm in arms)) for one in found)
     caption = f"Median time without workers / with them. Published: {PUBLISHED_WORKER_GAIN}"
     return Table("What parallel workers gain", columns_of(("scenario",), arms), rows, caption)
 
@@ -231,32 +237,28 @@ def _by_question(
 
 def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
     """Medians, ratio with interval and verdict of each comparison."""
+    labels: list[tuple[str, Callable[[Comparison], str]]] = [("scenario", group.scenario)]
+    if group.has_challengers:
+        labels.append(("challenger", lambda one: one.challenger))
+    if any(map(group.opponent, group.comparisons)):
+        labels.append(("against", group.opponent))
+    numbers: Cells[Comparison] = [
+        ("its time", lambda one: milliseconds(one.baseline_median_ms)),
+        ("our time", lambda one: milliseconds(one.challenger_median_ms)),
+        ("least ratio", lambda one: f"{one.least_ratio:.2f}"),
+        ("ratio", lambda one: f"{one.estimate.ratio:.2f}"),
+        ("interval", lambda one: interval_text(one.estimate)),
+        ("pairs", lambda one: str(one.estimate.pairs)),
+        ("verdict", lambda one: verdict_text(one.estimate)),
+    ]
+    said = "Least ratio: that of the least times"
     # Of what waits for nothing, the least times are disturbed least.
-    has_least = any(one.executions > 1 for one in data.samples)
-    has_opponents = any(map(group.opponent, group.comparisons))
-    rows = tuple(
-        (
-            group.scenario(item),
-            *((item.challenger,) if group.has_challengers else ()),
-            *((group.opponent(item),) if has_opponents else ()),
-            milliseconds(item.baseline_median_ms),
-            milliseconds(item.challenger_median_ms),
-            *((f"{item.least_ratio:.2f}",) if has_least else ()),
-            f"{item.estimate.ratio:.2f}",
-            interval_text(item.estimate),
-            str(item.estimate.pairs),
-            verdict_text(item.estimate),
-        )
-        for item in group.comparisons
-    )
-    challenger = ("challenger",) if group.has_challengers else ()
-    labels = ("scenario", *challenger, *(("against",) if has_opponents else ()))
-    least = ("least ratio",) if has_least else ()
-    numbers = ("its time", "our time", *least, "ratio", "interval", "pairs", "verdict")
+    if not any(one.executions > 1 for one in data.samples):
+        numbers = [one for one in numbers if one[0] != "least ratio"]
+        said = ""
     common = common_text([one.question.scenario for one in group.comparisons])
-    said = "Least ratio: that of the least times" if has_least else ""
     caption = _sentences(_ratio_caption(group.comparisons), said, _all(common))
-    return Table(group.title, columns_of(labels, numbers), rows, caption)
+    return table_of(group.title, group.comparisons, labels, numbers, caption)
 
 
 def _ratio_caption(comparisons: Sequence[Comparison]) -> str:

@@ -7,7 +7,8 @@ The headline compares with PostgreSQL as it is. Few scenarios have a sentence ea
 up in one, which counts those that are slower, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import floor, log10
 
 from lookahead.comparisons import Panel
@@ -40,6 +41,11 @@ def scenario_label(scenario: Scenario, names: Sequence[str]) -> str:
     first = scenario.factors[0]
     chosen = [factor for factor in scenario.factors if factor.name in names] or [first]
     return ", ".join(_factor_text(factor, is_first=factor == first) for factor in chosen)
+
+
+def labelling(scenarios: Iterable[Scenario]) -> Callable[[Scenario], str]:
+    """`scenario_label` by what tells these scenarios apart."""
+    return partial(scenario_label, names=varying_names(list(scenarios)))
 
 
 def _factor_text(factor: Factor, *, is_first: bool) -> str:

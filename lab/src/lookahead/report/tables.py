@@ -10,13 +10,16 @@ once. The tables of a result document are made in result_tables.py and evidence_
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lookahead.formats import NOTHING, one_line
 
+T = TypeVar("T")
 Align = Literal["left", "right"]
+Cells = Sequence[tuple[str, Callable[[T], str]]]
+"""Heads, each with what stands below it in the row of a T."""
 # What Markdown may read as markup; and where GitHub makes links of names, numbers and addresses, or
 # an emoji. It does so in what was rendered, where an escape is gone and an empty comment is not.
 _MARKUP = "\\|*_`<>[]#~&$"
@@ -57,6 +60,15 @@ def columns_of(labels: Sequence[str], numbers: Sequence[str] = ()) -> tuple[Colu
         *(Column(name, "left") for name in labels),
         *(Column(name, "right") for name in numbers),
     )
+
+
+def table_of(
+    title: str, items: Iterable[T], labels: Cells[T], numbers: Cells[T] = (), caption: str = ""
+) -> Table:
+    """The table that has a row for each item."""
+    columns = columns_of([name for name, _ in labels], [name for name, _ in numbers])
+    rows = tuple(tuple(cell(one) for _, cell in (*labels, *numbers)) for one in items)
+    return Table(title, columns, rows, caption)
 
 
 def without_columns(table: Table, empty: Iterable[str]) -> Table:

@@ -10,7 +10,7 @@ from lookahead.comparisons import arms_of, median_sample, samples_of, scenarios_
 from lookahead.device.counters import Rates, Timeline
 from lookahead.formats import milliseconds, number_text
 from lookahead.measurements import Sample
-from lookahead.report.sentences import scenario_label, varying_names
+from lookahead.report.sentences import labelling
 from lookahead.report.svg import (
     COLOURS,
     NARROW,
@@ -196,13 +196,12 @@ def phase_plot(samples: Sequence[Sample], width: float) -> Markup:
 
 def _bars(samples: Sequence[Sample]) -> Iterator[_Bar]:
     scenarios = scenarios_of(samples)
-    names = varying_names(scenarios)
+    label = labelling(scenarios)
     for scenario in scenarios:
         for arm in arms_of(samples):
             chosen = samples_of(samples, scenario, arm)
             if chosen:
-                label = f"{scenario_label(scenario, names)}: {arm}"
-                yield _Bar(label, median_sample(chosen))
+                yield _Bar(f"{label(scenario)}: {arm}", median_sample(chosen))
 
 
 def _draw(canvas: Canvas, scale: Scale, y: float, sample: Sample, kinds: dict[str, str]) -> None:

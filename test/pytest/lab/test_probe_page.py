@@ -64,6 +64,17 @@ def test_report_of_a_probe(probe: ProbeDocument, tmp_path: Path) -> None:
     assert path.with_suffix(".html").read_text().count("<section>") == 2
 
 
+def test_page_hands_out_the_file_as_it_is(probe: ProbeDocument, tmp_path: Path) -> None:
+    """Fields too that this lookahead does not know."""
+    path = tmp_path / "probe.json"
+    content = {**json.loads(encode(probe)), "room_temperature": 21.5}
+    path.write_text(json.dumps(content))
+    assert run_command("report", path).status is ExitStatus.SUCCESS
+    page = path.with_suffix(".html").read_text()
+    (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data) == content
+
+
 def test_damaged_probe(probe: ProbeDocument, tmp_path: Path) -> None:
     path = tmp_path / "probe.json"
     for change, message in (

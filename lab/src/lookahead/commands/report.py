@@ -9,7 +9,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import HELP_OPTIONS, only_one, path_option
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
-from lookahead.device.probe.probe_data import parse_probe
+from lookahead.device.probe.probe_data import parse_probe, probe_content
 from lookahead.errors import BadFileError, UsageError
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import write_probe_page
@@ -124,7 +124,10 @@ def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
     probes = [_is_probe(path, text) for path, text in texts]
     if all(probes):
         found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
-        return write_probe_page(found, target)
+        contents = [
+            probe_content(text, one) for (_, text), (_, one) in zip(texts, found, strict=True)
+        ]
+        return write_probe_page(found, target, contents)
     if any(probes):
         raise UsageError(
             "results of `run` and of `probe` do not go on one page", "Make a page of each kind."

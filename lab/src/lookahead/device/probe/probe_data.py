@@ -5,6 +5,7 @@ Every field is written under its own name; a change of meaning or name is a chan
 """
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from lookahead.device.probe.fio import Kind
 from lookahead.device.profile import DeviceProfile
 from lookahead.guarded_connection import shown_arguments
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.results import Finding, parse_document
+from lookahead.results import Content, Finding, parse_document
 
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 1
@@ -157,3 +158,8 @@ def parse_probe(text: str, name: str) -> ProbeDocument:
     document = parse_document(ProbeDocument, SCHEMA, SCHEMA_VERSION, text, name)
     # Also from a file of a lab that kept connection strings as they were.
     return dataclasses.replace(document, command=shown_arguments(document.command))
+
+
+def probe_content(text: str, document: ProbeDocument) -> Content:
+    """The content of the file that `document` was parsed from; it hides what `document` hides."""
+    return {**json.loads(text), "command": document.command}

@@ -7,7 +7,7 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.errors import BadFileError, LabError
-from lookahead.results import ResultDocument, read_result
+from lookahead.results import ResultDocument, parse_stored, read_text
 from lookahead.stats import RatioEstimate
 from lookahead_bench.aims import Judged, Outcome, judge_all
 
@@ -27,7 +27,10 @@ def aims(context: CommandContext, results: tuple[Path, ...]) -> None:
     """
     counts: Counter[Outcome] = Counter()
     for path in results:
-        document = read_result(path)
+        stored = parse_stored(read_text(path), str(path))
+        for remark in stored.remarks:
+            context.terminal.finding(remark.level, remark.text, remark.advice)
+        document = stored.document
         for judged in _judged(path, document):
             context.terminal.result(_line(document.experiment, judged))
             counts[judged.outcome] += 1

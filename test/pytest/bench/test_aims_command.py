@@ -1,5 +1,6 @@
 """The command that prints the comparisons of result files beside what is aimed at."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from bench.small_bench import run_bench
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
 from lookahead.measurements import Measurements
-from lookahead.results import encode, read_result
+from lookahead.results import SCHEMA_VERSION, encode, read_result
 
 _RECORDED = Path(__file__).parents[1] / "lab/data/index-scan.json"
 
@@ -44,6 +45,16 @@ def test_aims_that_are_reached(tmp_path: Path) -> None:
     assert lines[0].split("  ")[-1] == "bitmap-scan, 10 %, worker: ours against stock's default"
     assert "  2.00 [" in lines[0] and " aim  1.60  " in lines[0]
     assert counts == "4 reached, 0 missed, 0 open"
+
+
+def test_a_file_of_a_later_version_is_judged_with_a_warning(tmp_path: Path) -> None:
+    path = _file(tmp_path, make_trials())
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "schema_version": SCHEMA_VERSION + 1}))
+    outcome = run_bench("aims", path)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert f'warning: "{path}" was written by a newer lookahead' in outcome.stderr
+    assert outcome.stdout.splitlines()[-1] == "4 reached, 0 missed, 0 open"
 
 
 def test_a_missed_aim_fails(tmp_path: Path, slower: Measurements) -> None:

@@ -168,7 +168,8 @@ def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) ->
 def test_one_pair_has_no_interval(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY, "--measure", "--repetitions", "1")
     (line,) = [line for line in outcome.stdout.splitlines() if line.startswith("measured:")]
-    assert line.endswith(" (1 pair: too few to tell)")
+    assert line.endswith(" as fast in one pair, too few to tell")
+    assert ", 1 pair timed, read-only" in outcome.stdout
 
 
 @pytest.mark.expects_in_log("statement timeout")

@@ -7,7 +7,9 @@ import pytest
 
 from lookahead.check.advice import Advice, Verdict, advice_lines, advise, size_text
 from lookahead.check.facts import Column, Facts, Index, Memory, Relation
+from lookahead.check.measure import CheckSample, Measurement, measurement_lines
 from lookahead.check.plan_tree import INDEX_ROWS
+from lookahead.stats import ratio_of_medians
 
 _MB = 2**20
 _MEMORY = Memory(shared_buffers=128 * _MB, effective_cache_size=4096 * _MB)
@@ -183,3 +185,27 @@ def test_what_is_in_shared_buffers_now() -> None:
     relations = {_ORDERS: Relation(10, 100.0, 10, 81_920, 40_960)}
     lines = _lines(advise(_scan(5, _ELIGIBLE), replace(facts, relations=relations)))
     assert lines[2] == "  table: 80 kB, fits into shared buffers; 40 kB of it are there now"
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        ([1.004] * 6, "1.004 times faster (1.004 to 1.004)"),
+        ([0.5] * 6, "2.0 times slower (2.0 to 2.0)"),
+        ([2.0] * 3, "2.0 times faster (2.0 to 2.0, 3 pairs, a rough interval)"),
+        ([2.0], "2.0 times as fast in one pair, too few to tell"),
+    ],
+)
+def test_ratios_are_told_as_those_of_runs(times: list[float], text: str) -> None:
+    """A difference is not shown as none."""
+    samples = tuple(
+        CheckSample(pair, arm, time_ms, 0, 0)
+        for pair, time in enumerate(times)
+        for arm, time_ms in (("stock", time), ("lookahead", 1.0))
+    )
+    estimate = ratio_of_medians(times, [1.0] * len(times), seed=1)
+    measured = Measurement("cold", 5, True, 8, 1.0, 60.0, len(times), samples, estimate)
+    lines = list(measurement_lines(measured))
+    assert lines[0].endswith(f"on 1.00 ms: {text}")
+    assert lines[1].startswith("pages:      none read")
+    assert f" {len(times)} pair" in lines[3]

@@ -26,6 +26,7 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.trials import alternate
 from lookahead.formats import milliseconds
 from lookahead.guarded_connection import GuardedConnection
+from lookahead.report.sentences import estimate_text
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
 Arm = Literal["stock", "lookahead"]
@@ -123,15 +124,6 @@ def measure(
     caches = run.take_pairs(make_cold)
     whole = len(run.samples) // len(ARMS)
     samples = tuple(item for item in run.samples if item.pair < whole)
-    times: dict[Arm, list[float]] = {
-        arm: [
-            item.execution_ms
-            for item in sorted(samples, key=lambda one: one.pair)
-            if item.arm == arm
-        ]
-        for arm in ARMS
-    }
-    estimate = ratio_of_medians(times["stock"], times["lookahead"], seed=plan.seed)
     return Measurement(
         caches=caches,
         rows=rows,
@@ -141,7 +133,10 @@ def measure(
         time_limit_s=plan.time_limit_s,
         wanted_pairs=plan.pairs,
         samples=samples,
-        estimate=estimate,
+        estimate=ratio_of_medians(
+            *([item.execution_ms for item in samples if item.arm == arm] for arm in ARMS),
+            seed=plan.seed,
+        ),
     )
 
 
@@ -203,10 +198,10 @@ class _Run:
         left_s = self._plan.time_limit_s - self.elapsed_s
         if left_s <= 0:
             raise self._time_is_over()
-        _choose(connection, arm)
+        state = "on" if arm == "lookahead" else "off"
+        connection.execute(f"SET LOCAL pg_lookahead.enabled = {state}")
         connection.execute(_SET_TIMEOUT, (max(1, round(left_s * 1000)),))
         self.executions += 1
-        state = "on" if arm == "lookahead" else "off"
         self._report(
             f"execution {self.executions} of {self._plan.executions}: library {state}, {purpose}"
         )
@@ -274,52 +269,33 @@ def _sample(connection: GuardedConnection, statement: str, pair: int, arm: Arm) 
     )
 
 
-def _choose(connection: GuardedConnection, arm: Arm) -> None:
-    connection.execute(f"SET LOCAL pg_lookahead.enabled = {'on' if arm == 'lookahead' else 'off'}")
-
-
 def measurement_lines(measurement: Measurement) -> Iterator[str]:
     """Times, ratio, what was read and executed, and the comparison of rows."""
-    off, on = (
-        [item for item in measurement.samples if item.arm == arm] for arm in ("stock", "lookahead")
+    pairs = measurement.estimate.pairs
+    times, read = (
+        [
+            median(getattr(one, name) for one in measurement.samples if one.arm == arm)
+            for arm in ARMS
+        ]
+        for name in ("execution_ms", "shared_read_blocks")
     )
-    times = [median(item.execution_ms for item in samples) for samples in (off, on)]
     yield (
         f"measured:   off {milliseconds(times[0])}, on {milliseconds(times[1])}: "
-        f"{_difference(measurement.estimate)}"
+        f"{estimate_text(measurement.estimate)}"
     )
-    yield f"pages:      {_pages_read(off, on)}"
+    pages = f"{read[0]:,.0f} read with the library off, {read[1]:,.0f} with it on, indexes included"
+    nothing = "none read, all were in shared buffers: there was nothing to read ahead (see --cold)"
+    yield f"pages:      {pages if any(map(round, read)) else nothing}"
     yield f"caches:     {measurement.caches}"
     yield (
-        f"executed:   {measurement.executions} times in {measurement.elapsed_s:.1f} s, read-only, "
-        "rolled back; what functions do beside tables is not undone"
+        f"executed:   {measurement.executions} times in {measurement.elapsed_s:.1f} s, "
+        f"{pairs} pair{'s' if pairs > 1 else ''} timed, read-only, rolled back; "
+        "what functions do beside tables is not undone"
     )
-    if measurement.estimate.pairs < measurement.wanted_pairs:
+    if pairs < measurement.wanted_pairs:
         yield (
             f"            the time limit of {measurement.time_limit_s:g} s left time for "
-            f"{measurement.estimate.pairs} of {measurement.wanted_pairs} pairs"
+            f"{pairs} of {measurement.wanted_pairs} pairs"
         )
     order = "in the same order" if measurement.same_order else "in another order"
     yield f"rows:       {measurement.rows:,}, the same with the library on and off, {order}"
-
-
-def _pages_read(off: list[CheckSample], on: list[CheckSample]) -> str:
-    read = [round(median(item.shared_read_blocks for item in samples)) for samples in (off, on)]
-    if not any(read):
-        return "none read, all were in shared buffers: there was nothing to read ahead (see --cold)"
-    return f"{read[0]:,} read with the library off, {read[1]:,} with it on, indexes included"
-
-
-def _difference(estimate: RatioEstimate) -> str:
-    """Such as "3.3 times faster (2.6 to 4.1, 3 pairs)"; no interval of one or two pairs."""
-    pairs = f"{estimate.pairs} pair{'s' if estimate.pairs > 1 else ''}"
-    if estimate.verdict == "too few pairs":
-        return f"ratio {estimate.ratio:.2f} ({pairs}: too few to tell)"
-    low, ratio, high = estimate.low, estimate.ratio, estimate.high
-    if estimate.verdict == "slower":
-        low, ratio, high = 1 / high, 1 / ratio, 1 / low
-    rough = ", a rough interval" if estimate.is_rough else ""
-    interval = f"({low:.2f} to {high:.2f}, {pairs}{rough})"
-    if estimate.verdict == "no difference":
-        return f"no difference, ratio {ratio:.2f} {interval}"
-    return f"{ratio:.2f} times {estimate.verdict} {interval}"

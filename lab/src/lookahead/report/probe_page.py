@@ -1,7 +1,6 @@
 """The page of a probe: its curves with their knees, the gaps, the profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,81 +17,14 @@ from lookahead.device.probe.probe_data import (
 from lookahead.device.profile import format_profiles
 from lookahead.formats import number_text
 from lookahead.report.evidence_tables import machine_rows, source_text
+from lookahead.report.line_plot import Axes, Line, Spot, line_plot
 from lookahead.report.page import render_sections
-from lookahead.report.svg import (
-    NARROW,
-    Canvas,
-    Scale,
-    in_both_widths,
-    label_step,
-    nice_ceiling,
-    text_width,
-)
+from lookahead.report.svg import Scale, in_both_widths, nice_ceiling
 from lookahead.report.tables import Table, columns_of, table_of
 from lookahead.results import Content, write_atomically
 
-_HEIGHT, _LEFT, _TOP, _BOTTOM, _LINE_HEIGHT = 280, 62, 16, 46, 15
 _Curve = tuple[Markup, Table]
 """Its plot, and its points as a table."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """A line of the plot; `kind` is its style class."""
-
-    name: str
-    kind: str
-    points: tuple[CurvePoint, ...]
-
-
-def curve_plot(
-    series: Sequence[Series], x_name: str, unit: str, knee: Interval | None, width: float
-) -> Markup:
-    """All series, each with at least one point; the knee is a line upright.
-
-    Names of several series stand at the right, or below where it is narrow.
-    """
-    xs = sorted({point.x for one in series for point in one.points})
-    high = max(point.figure.high for one in series for point in one.points)
-    has_legend = width <= NARROW
-    right = 12 if has_legend else max(text_width(one.name) for one in series) + 20
-    step = (width - right - _LEFT) / len(xs)
-    places = {x: _LEFT + (number + 0.5) * step for number, x in enumerate(xs)}
-    y_scale = Scale(0, nice_ceiling(high), _HEIGHT - _BOTTOM, _TOP)
-    canvas = Canvas(
-        width, _HEIGHT + (len(series) * _LINE_HEIGHT if has_legend else 0), f"{unit} by {x_name}"
-    )
-    for tick in y_scale.ticks():
-        canvas.line((_LEFT, y_scale(tick)), (width - right, y_scale(tick)), "grid")
-        canvas.text((_LEFT - 6, y_scale(tick) + 4), number_text(tick), "tick", "end")
-    for x in xs[:: label_step([f"{x:,}" for x in xs], step)]:
-        canvas.text((places[x], _HEIGHT - _BOTTOM + 16), f"{x:,}", "tick", "middle")
-    canvas.text((_LEFT, _HEIGHT - 8), x_name, "caption")
-    if knee is not None:
-        place = places[int(knee.value)]
-        canvas.line((place, _TOP), (place, _HEIGHT - _BOTTOM), "reference")
-        canvas.text((place + 5, _HEIGHT - _BOTTOM - 6), "knee", "caption")
-    for number, one in enumerate(series):
-        end = _draw(canvas, one, unit, places, y_scale)
-        below = (_LEFT, _HEIGHT + number * _LINE_HEIGHT + 8)
-        label = below if has_legend else (width - right + 10, end + 4)
-        canvas.text(label, one.name, f"arm-label {one.kind}")
-    return canvas.render()
-
-
-def _draw(
-    canvas: Canvas, series: Series, unit: str, places: Mapping[int, float], y_scale: Scale
-) -> float:
-    """The points with their intervals and the line through them; returns where it ends."""
-    line = []
-    for point in series.points:
-        x, figure = places[point.x], point.figure
-        line.append((x, y_scale(figure.value)))
-        canvas.line((x, y_scale(figure.low)), (x, y_scale(figure.high)), "interval")
-        tip = f"{series.name}, {point.x:,}: {interval_text(figure)} {unit}"
-        canvas.circle(line[-1], 3.4, f"dot {series.kind}", tip)
-    canvas.polyline(line, f"series {series.kind}")
-    return line[-1][1]
 
 
 def write_probe_page(
@@ -142,9 +74,8 @@ def _summary(summary: ProbeSummary) -> Table:
 def _curves(summary: ProbeSummary) -> Iterator[_Curve]:
     for curve in summary.curves:
         rows = tuple((str(point.x), interval_text(point.figure)) for point in curve.points)
-        line = Series(curve.name, "ours", curve.points)
         yield (
-            in_both_widths(partial(curve_plot, [line], curve.x_name, curve.unit, curve.knee)),
+            _plot({curve.name: curve.points}, curve.x_name, curve.unit, curve.knee),
             Table(curve.name, columns_of((curve.x_name,), (f"{curve.unit} [interval]",)), rows),
         )
     if summary.gaps:
@@ -153,9 +84,10 @@ def _curves(summary: ProbeSummary) -> Iterator[_Curve]:
 
 def _gaps(gaps: Sequence[GapPoint], depth: int) -> _Curve:
     """Two blocks with a gap between them: all as one request, or the two alone."""
-    through = tuple(CurvePoint(gap.gap_blocks, gap.through) for gap in gaps)
-    skip = tuple(CurvePoint(gap.gap_blocks, gap.skip) for gap in gaps)
-    lines = [Series("read through", "ours", through), Series("skipped", "arm-0", skip)]
+    curves = {
+        "read through": [CurvePoint(gap.gap_blocks, gap.through) for gap in gaps],
+        "skipped": [CurvePoint(gap.gap_blocks, gap.skip) for gap in gaps],
+    }
     table = table_of(
         f"two blocks with a gap, {depth} requests in flight",
         gaps,
@@ -165,7 +97,31 @@ def _gaps(gaps: Sequence[GapPoint], depth: int) -> _Curve:
             ("skipped, pairs/s [interval]", lambda gap: interval_text(gap.skip)),
         ],
     )
-    return in_both_widths(partial(curve_plot, lines, "gap blocks", "pairs/s", None)), table
+    return _plot(curves, "gap blocks", "pairs/s", None), table
+
+
+def _plot(
+    curves: Mapping[str, Sequence[CurvePoint]], x_name: str, unit: str, knee: Interval | None
+) -> Markup:
+    """The curves, each with at least one point; the first one is drawn as ours."""
+    xs = sorted({point.x for points in curves.values() for point in points})
+    high = max(point.figure.high for points in curves.values() for point in points)
+    axes = Axes(
+        title=f"{unit} by {x_name}",
+        x_name=x_name,
+        labels=[f"{x:,}" for x in xs],
+        y_scale=partial(Scale, 0, nice_ceiling(high)),
+        y_text=number_text,
+        knee=None if knee is None else xs.index(int(knee.value)),
+    )
+    lines = []
+    for (name, points), kind in zip(curves.items(), ("ours", "arm-0"), strict=False):
+        spots = []
+        for x, figure in ((point.x, point.figure) for point in points):
+            tip = f"{name}, {x:,}: {interval_text(figure)} {unit}"
+            spots.append(Spot(xs.index(x), ((figure.value, tip),), (figure.low, figure.high)))
+        lines.append(Line(name, kind, tuple(spots)))
+    return in_both_widths(partial(line_plot, axes, lines))
 
 
 def _facts(document: ProbeDocument) -> Table:

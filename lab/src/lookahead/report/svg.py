@@ -1,7 +1,7 @@
 """A small SVG canvas and scales; colours come from the page's style sheet by class names."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 WIDE, NARROW = 1050, 340
 """Widths in pixels in which each plot is drawn: for screens and paper, and for telephones."""
+LINE_HEIGHT = 15
 COLOURS = 8
 """How many style classes arm-0, arm-1, ... the page has."""
 
@@ -89,6 +90,33 @@ class Canvas:
         """A straight line of style class `kind`."""
         shape = '<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>'
         self._add(shape, *_round(*start, *end), kind)
+
+    def upright_grid(self, scale: "Scale", bottom: float, text: Callable[[float], str]) -> None:
+        """A line for each tick of a scale along the bottom, with its label below."""
+        for tick in scale.ticks():
+            self.line((scale(tick), 4), (scale(tick), bottom), "grid")
+            self.text((scale(tick), bottom + 14), text(tick), "tick", "middle")
+
+    def row_label(self, left: float, y: float, lines: Sequence[str], *, is_stacked: bool) -> None:
+        """The label of a row that begins at `left`: before it, or above it in several lines."""
+        if not is_stacked:
+            self.text((left - 12, y + 4), lines[0], "label", "end")
+            return
+        for above, line in enumerate(reversed(lines)):
+            self.text((left, y - 14 - above * LINE_HEIGHT), line, "label")
+
+    def mark(self, place: Point, kind: str, tip: str, *, is_key: bool = False) -> None:
+        """What stands for a measurement, or in a legend; ours is told apart without colours."""
+        draw = self.diamond if kind == "ours" else self.circle
+        radius = 3.8 if is_key or kind == "ours" else 2.8
+        draw(place, radius, f"{'key' if is_key else 'dot'} {kind}", tip)
+
+    def legend(self, left: float, top: float, kinds: Mapping[str, str]) -> None:
+        """The names of style classes below each other."""
+        for position, (name, kind) in enumerate(kinds.items()):
+            y = top + position * LINE_HEIGHT
+            self.mark((left, y), kind, name, is_key=True)
+            self.text((left + 10, y + 4), name, f"arm-label {kind}")
 
     def rectangle(self, corner: Point, width: float, height: float, kind: str) -> None:
         """A rectangle from its upper left corner."""

@@ -13,6 +13,7 @@ from lookahead.measurements import Sample
 from lookahead.report.sentences import labelling
 from lookahead.report.svg import (
     COLOURS,
+    LINE_HEIGHT,
     NARROW,
     Canvas,
     Point,
@@ -154,7 +155,7 @@ def _steps(
     return points
 
 
-_PHASE_HEIGHT, _LINE_HEIGHT, _BAR_HEIGHT = 24, 15, 14
+_PHASE_HEIGHT, _BAR_HEIGHT = 24, 14
 
 
 @dataclass(frozen=True)
@@ -177,18 +178,15 @@ def phase_plot(samples: Sequence[Sample], width: float) -> Markup:
     left = 10.0 if is_stacked else max(text_width(bar.label) for bar in bars) + 16
     height = _PHASE_HEIGHT + (16 if is_stacked else 0)
     bottom = len(bars) * height + 6
-    canvas = Canvas(width, bottom + 30 + len(names) * _LINE_HEIGHT, "where the time went")
+    canvas = Canvas(width, bottom + 30 + len(names) * LINE_HEIGHT, "where the time went")
     scale = Scale(0, nice_ceiling(max(bar.sample.time_ms for bar in bars)), left, width - 26)
-    for tick in scale.ticks():
-        canvas.line((scale(tick), 4), (scale(tick), bottom), "grid")
-        canvas.text((scale(tick), bottom + 14), time_text(tick), "tick", "middle")
+    canvas.upright_grid(scale, bottom, time_text)
     for position, bar in enumerate(bars):
         y = (position + 1) * height - 10
-        place = (left, y - 12) if is_stacked else (left - 12, y + 4)
-        canvas.text(place, bar.label, "label", "start" if is_stacked else "end")
+        canvas.row_label(left, y, [bar.label], is_stacked=is_stacked)
         _draw(canvas, scale, y, bar.sample, kinds)
     for position, (name, kind) in enumerate(kinds.items()):
-        y = bottom + 36 + position * _LINE_HEIGHT
+        y = bottom + 36 + position * LINE_HEIGHT
         canvas.circle((left, y), 4, kind, name)
         canvas.text((left + 10, y + 4), name, "label")
     return canvas.render()

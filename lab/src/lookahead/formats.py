@@ -23,7 +23,7 @@ def number_text(value: float) -> str:
 
 
 def rate_text(value: float) -> str:
-    """Transactions per second: no fraction, unless they are few."""
+    """A rate, such as transactions per second: no fraction, unless they are few."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

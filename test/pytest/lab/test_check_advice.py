@@ -7,7 +7,7 @@ import pytest
 
 from lookahead.check.advice import Advice, Verdict, advice_lines, advise, size_text
 from lookahead.check.facts import Column, Facts, Index, Memory, Relation
-from lookahead.check.measure import CheckSample, Measurement, measurement_lines
+from lookahead.check.measure import ARMS, CheckSample, Measurement, measurement_lines
 from lookahead.check.plan_tree import INDEX_ROWS
 from lookahead.stats import ratio_of_medians
 
@@ -201,7 +201,7 @@ def test_ratios_are_told_as_those_of_runs(times: list[float], text: str) -> None
     samples = tuple(
         CheckSample(pair, arm, time_ms, 0, 0)
         for pair, time in enumerate(times)
-        for arm, time_ms in (("stock", time), ("lookahead", 1.0))
+        for arm, time_ms in zip(ARMS, (time, 1.0), strict=True)
     )
     estimate = ratio_of_medians(times, [1.0] * len(times), seed=1)
     measured = Measurement("cold", 5, True, 8, 1.0, 60.0, len(times), samples, estimate)

@@ -82,8 +82,8 @@ def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
     profile.write_text(format_profiles(before))
     outcome = _probe(disk, "--profile", profile)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    assert "random reads, reads/s" in outcome.stdout
-    assert f"profile: {profile}" in outcome.stdout
+    shown = ("random reads\n", "reads/s", "gap limit, by IOPS and bandwidth", f"profile: {profile}")
+    assert all(words in outcome.stdout for words in shown), outcome.stdout
     assert "ALTER SYSTEM SET pg_lookahead.device_profile" in outcome.stderr
 
     document = _document(disk)

@@ -2,15 +2,18 @@
 
 import os
 import random
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from lab.made_probe import made_round, made_sample
 from lookahead.device.probe import fio
-from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize, summary_lines
+from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize
 from lookahead.device.probe.fio import Target, gap_reads, random_reads
 from lookahead.device.probe.probe import GAPS
+from lookahead.report.probe_page import probe_tables
+from lookahead.terminal import Terminal
 
 
 def test_knees_of_a_device_without_noise() -> None:
@@ -84,20 +87,24 @@ def test_gap_limit(iops: float, bandwidth_mb: float, limit: int) -> None:
         assert (limit + 1) * 8192 / (bandwidth_mb * 1e6) >= 1 / iops
 
 
-def test_the_text_has_figures_knees_and_intervals() -> None:
+def test_the_tables_have_figures_knees_and_intervals() -> None:
     rounds = [made_round(number, lambda n: 0.9 + n / 10) for number in range(3)]
-    lines = list(summary_lines(summarize(rounds, seed=1)))
-    assert max(map(len, lines)) <= 80
-    assert "           8  80,000 [72,000, 88,000]  <- knee" in lines
+    worked_out, depths, *_ = probe_tables(summarize(rounds, seed=1))
+    assert ("8", "80,000 [72,000, 88,000]") in depths.rows
+    assert ("knee of random reads", "depth 8") in worked_out.rows
     # As good in every round.
-    assert "gap limit: 1 blocks, by IOPS and bandwidth" in lines
-    assert lines[-1] == "medians of 3 rounds, intervals of 95 %"
+    assert ("gap limit, by IOPS and bandwidth", "1 blocks") in worked_out.rows
+    assert worked_out.caption.startswith("Medians over 3 rounds with bootstrap intervals of 95 %.")
+    shown = StringIO()
+    Terminal(shown, width=80).tables(probe_tables(summarize(rounds, seed=1)))
+    assert max(map(len, shown.getvalue().splitlines())) <= 80
+    assert "80,000 [72,000, 88,000]" in shown.getvalue()
 
 
 def test_one_round_has_no_intervals() -> None:
-    lines = list(summary_lines(summarize([made_round(0, lambda _: 1.0)], seed=1)))
-    assert not any("[" in line for line in lines)
-    assert lines[-1] == "one round: no intervals"
+    tables = probe_tables(summarize([made_round(0, lambda _: 1.0)], seed=1))
+    assert not any("[" in cell for table in tables for row in table.rows for cell in row)
+    assert tables[0].caption.startswith("One round: no intervals.")
 
 
 @pytest.mark.parametrize("gap", GAPS)

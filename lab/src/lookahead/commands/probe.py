@@ -17,13 +17,13 @@ from lookahead.commands.options import (
     seed_option,
 )
 from lookahead.device.block_device import device_of
-from lookahead.device.probe.analysis import summary_lines
 from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablespace_folder
 from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_probe
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import LabError, UsageError
 from lookahead.experiments.experiment import READ_AHEAD, MemorySize, Option, memory_text
+from lookahead.report.probe_page import probe_tables
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
 _SIZE = Option(
@@ -149,8 +149,8 @@ def _place(folder: Path | None, tablespace: str | None, dsn: str | None) -> Plac
 
 def _show(context: CommandContext, document: ProbeDocument) -> None:
     assert document.summary is not None
-    for line in summary_lines(document.summary):
-        context.terminal.result(line)
+    worked_out, *curves = probe_tables(document.summary)
+    context.terminal.tables((*curves, worked_out))
     for finding in document.findings:
         context.terminal.finding(finding.level, finding.text, finding.advice)
 

@@ -6,25 +6,20 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from lookahead.device.probe.analysis import interval_text
 from lookahead.device.probe.probe_data import (
     CurvePoint,
-    GapPoint,
     Interval,
     ProbeDocument,
     ProbeSummary,
 )
 from lookahead.device.profile import format_profiles
-from lookahead.formats import number_text
+from lookahead.formats import number_text, rate_text
 from lookahead.report.evidence_tables import machine_rows, source_text
 from lookahead.report.line_plot import Axes, Line, Spot, line_plot
 from lookahead.report.page import render_sections
 from lookahead.report.svg import Scale, in_both_widths, nice_ceiling
 from lookahead.report.tables import Table, columns_of, table_of
 from lookahead.results import Content, write_atomically
-
-_Curve = tuple[Markup, Table]
-"""Its plot, and its points as a table."""
 
 
 def write_probe_page(
@@ -46,16 +41,35 @@ def render_probe_page(
 
 def _section(document: ProbeDocument) -> dict[str, object]:
     summary, device = document.summary, document.machine.device
+    tables = probe_tables(summary) if summary else []
+    plots = list(_plots(summary)) if summary else []
     return {
         "title": device.model or device.disk or device.name or "unknown device",
-        "summary": _summary(summary) if summary else None,
-        "curves": list(_curves(summary)) if summary else (),
+        "summary": tables[0] if tables else None,
+        "curves": list(zip(plots, tables[1:], strict=True)),
         "profile": format_profiles((document.profile,)) if document.profile else "",
         "facts": _facts(document),
     }
 
 
-def _summary(summary: ProbeSummary) -> Table:
+def probe_tables(summary: ProbeSummary) -> list[Table]:
+    """What was worked out, each curve, and the gaps if there are any."""
+    return [
+        _summary_table(summary),
+        *(
+            table_of(
+                curve.name,
+                curve.points,
+                [(curve.x_name, lambda point: str(point.x))],
+                [(f"{curve.unit} [interval]", lambda point: interval_text(point.figure))],
+            )
+            for curve in summary.curves
+        ),
+        *([_gap_table(summary)] if summary.gaps else ()),
+    ]
+
+
+def _summary_table(summary: ProbeSummary) -> Table:
     paid = "none" if summary.gap_break_even is None else f"{summary.gap_break_even} blocks"
     rows = (
         ("random read of 8 kB, alone", f"{interval_text(summary.latency_us)} us"),
@@ -68,36 +82,36 @@ def _summary(summary: ProbeSummary) -> Table:
         ("gap limit, by IOPS and bandwidth", f"{interval_text(summary.gap_limit)} blocks"),
         ("longest gap measured that paid", paid),
     )
-    return Table("", columns_of(("figure",), ("value [interval]",)), rows)
+    several = f"Medians over {summary.rounds} rounds with bootstrap intervals of 95 %"
+    rests_on = several if summary.rounds > 1 else "One round: no intervals"
+    caption = f"{rests_on}. A knee is the smallest value that reaches 95 % of the best"
+    return Table(
+        "What was worked out", columns_of(("figure",), ("value [interval]",)), rows, caption
+    )
 
 
-def _curves(summary: ProbeSummary) -> Iterator[_Curve]:
-    for curve in summary.curves:
-        rows = tuple((str(point.x), interval_text(point.figure)) for point in curve.points)
-        yield (
-            _plot({curve.name: curve.points}, curve.x_name, curve.unit, curve.knee),
-            Table(curve.name, columns_of((curve.x_name,), (f"{curve.unit} [interval]",)), rows),
-        )
-    if summary.gaps:
-        yield _gaps(summary.gaps, summary.gap_depth)
-
-
-def _gaps(gaps: Sequence[GapPoint], depth: int) -> _Curve:
+def _gap_table(summary: ProbeSummary) -> Table:
     """Two blocks with a gap between them: all as one request, or the two alone."""
-    curves = {
-        "read through": [CurvePoint(gap.gap_blocks, gap.through) for gap in gaps],
-        "skipped": [CurvePoint(gap.gap_blocks, gap.skip) for gap in gaps],
-    }
-    table = table_of(
-        f"two blocks with a gap, {depth} requests in flight",
-        gaps,
+    return table_of(
+        f"two blocks with a gap, {summary.gap_depth} requests in flight",
+        summary.gaps,
         [("gap blocks", lambda gap: str(gap.gap_blocks))],
         [
             ("read through, pairs/s [interval]", lambda gap: interval_text(gap.through)),
             ("skipped, pairs/s [interval]", lambda gap: interval_text(gap.skip)),
         ],
     )
-    return _plot(curves, "gap blocks", "pairs/s", None), table
+
+
+def _plots(summary: ProbeSummary) -> Iterator[Markup]:
+    for curve in summary.curves:
+        yield _plot({curve.name: curve.points}, curve.x_name, curve.unit, curve.knee)
+    if summary.gaps:
+        curves = {
+            "read through": [CurvePoint(gap.gap_blocks, gap.through) for gap in summary.gaps],
+            "skipped": [CurvePoint(gap.gap_blocks, gap.skip) for gap in summary.gaps],
+        }
+        yield _plot(curves, "gap blocks", "pairs/s", None)
 
 
 def _plot(
@@ -137,3 +151,14 @@ def _facts(document: ProbeDocument) -> Table:
         ("seed", str(parameters.seed)),
     )
     return Table("Machine", columns_of(("fact", "value")), rows)
+
+
+def interval_text(interval: Interval) -> str:
+    """A figure and its interval, such as "512 [498, 530]"; alone where it had no spread.
+
+    A single round has none.
+    """
+    if interval.low == interval.high:
+        return rate_text(interval.value)
+    low, high = rate_text(interval.low), rate_text(interval.high)
+    return f"{rate_text(interval.value)} [{low}, {high}]"

@@ -14,7 +14,7 @@ bridging pays while g * 8 kB / bandwidth < 1 / IOPS: the limit is the largest su
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
@@ -38,7 +38,6 @@ KNEE_SHARE = 0.95
 STREAM_DEPTH = 8
 # Each resample works out every curve; the ends of the intervals move little beyond this.
 _RESAMPLES = 1000
-_WIDTH = 12  # of the first column of the text
 
 Rounds = Sequence[Sequence[ProbeSample]]
 
@@ -204,47 +203,3 @@ def _spread(value: float, others: Sequence[float]) -> Interval:
     ordered = sorted(others)
     tail = (1.0 - CONFIDENCE) / 2.0
     return Interval(value, quantile(ordered, tail), quantile(ordered, 1.0 - tail))
-
-
-def summary_lines(summary: ProbeSummary) -> Iterator[str]:
-    """The curves with their knees, the gaps, and what follows from them."""
-    for curve in summary.curves:
-        yield from _curve_lines(curve)
-        yield ""
-    yield f"two blocks with a gap, {summary.gap_depth} requests in flight, pairs/s"
-    yield f"{'gap blocks':>{_WIDTH}}  {'read through':>22}  {'skipped':>22}"
-    for gap in summary.gaps:
-        through, skip = interval_text(gap.through), interval_text(gap.skip)
-        yield f"{gap.gap_blocks:>{_WIDTH}}  {through:>22}  {skip:>22}"
-    yield ""
-    yield f"random read, alone: {interval_text(summary.latency_us)} us"
-    yield f"bandwidth: {interval_text(summary.bandwidth_mb)} MB/s"
-    measured = "none" if summary.gap_break_even is None else str(summary.gap_break_even)
-    yield f"gap limit: {interval_text(summary.gap_limit)} blocks, by IOPS and bandwidth"
-    yield f"longest gap measured that paid: {measured}"
-    several = f"medians of {summary.rounds} rounds, intervals of 95 %"
-    yield several if summary.rounds > 1 else "one round: no intervals"
-
-
-def _curve_lines(curve: ProbeCurve) -> Iterator[str]:
-    yield f"{curve.name}, {curve.unit}"
-    yield f"{curve.x_name:>{_WIDTH}}  {curve.unit:>22}"
-    for point in curve.points:
-        mark = "  <- knee" if curve.knee is not None and curve.knee.value == point.x else ""
-        yield f"{point.x:>{_WIDTH}}  {interval_text(point.figure):>22}{mark}"
-    if curve.knee is not None and curve.knee.low != curve.knee.high:
-        yield f"{'':>{_WIDTH}}  knee between {curve.knee.low:g} and {curve.knee.high:g}"
-
-
-def interval_text(interval: Interval) -> str:
-    """A figure and its interval, such as "512 [498, 530]"; alone where it had no spread.
-
-    A single round has none.
-    """
-    if interval.low == interval.high:
-        return _text(interval.value)
-    return f"{_text(interval.value)} [{_text(interval.low)}, {_text(interval.high)}]"
-
-
-def _text(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lookahead.device.block_device import DeviceId
 from lookahead.errors import ExitStatus, LabError
@@ -26,26 +27,29 @@ _FIRST_YEAR = 2000  # nothing was measured before
 _MAX_MAJOR, _MAX_MINOR = 4095, 1048575
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
 _INTEGER = re.compile(r"\d{1,9}", re.ASCII)
-_TEXTS = {
-    "machine": re.compile(r"(id|boot)-[0-9a-f]{32}"),
-    "identity": re.compile(r"[!-~]{1,127}"),
-    "measured_at": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII),
+
+
+@dataclass(frozen=True)
+class _Key:
+    """The form of a value, and of a number the inclusive bounds."""
+
+    form: re.Pattern[str]
+    bounds: tuple[float, float] | None = None
+    is_required: bool = True
+
+
+_IOPS_KEYS = {f"iops_at_depth_{depth}": depth for depth in DEPTHS}
+_KEYS = {
+    "machine": _Key(re.compile(r"(id|boot)-[0-9a-f]{32}")),
+    "identity": _Key(re.compile(r"[!-~]{1,127}")),
+    "measured_at": _Key(re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)),
+    "random_read_latency_us": _Key(_NUMBER, (0.1, 10e6), is_required=False),
+    "bandwidth_mb": _Key(_NUMBER, (0.1, 1e6)),
+    "depth": _Key(_INTEGER, (1, DEPTHS[-1])),
+    "request_blocks": _Key(_INTEGER, (1, MAX_REQUEST_BLOCKS), is_required=False),
+    "gap_limit": _Key(_INTEGER, (0, MAX_GAP_BLOCKS), is_required=False),
+    **dict.fromkeys(_IOPS_KEYS, _Key(_NUMBER, (0.1, 100e6), is_required=False)),
 }
-# Inclusive bounds of the numbers.
-_NUMBERS = {
-    "random_read_latency_us": (0.1, 10e6),
-    "bandwidth_mb": (0.1, 1e6),
-}
-_INTEGERS = {
-    "depth": (1, DEPTHS[-1]),
-    "request_blocks": (1, MAX_REQUEST_BLOCKS),
-    "gap_limit": (0, MAX_GAP_BLOCKS),
-}
-_DEPTH_KEYS = {f"iops_at_depth_{depth}": depth for depth in DEPTHS}
-_IOPS_BOUNDS = (0.1, 100e6)
-_OPTIONAL = ("random_read_latency_us", "request_blocks", "gap_limit")
-_REQUIRED = {*_TEXTS, *_NUMBERS, *_INTEGERS} - {*_OPTIONAL}
-_KNOWN = {*_REQUIRED, *_OPTIONAL, *_DEPTH_KEYS}
 
 _COMMENT = """\
 # What the devices of this machine can do, for pg_lookahead.device_profile.
@@ -157,23 +161,13 @@ def merge_into(path: Path, profile: DeviceProfile) -> None:
 
 def _format(profile: DeviceProfile) -> str:
     device = profile.device
-    values: dict[str, str | float | None] = {
-        "machine": profile.machine,
-        "identity": device.identity,
-        "measured_at": profile.measured_at,
-        "random_read_latency_us": profile.random_read_latency_us,
-        "bandwidth_mb": profile.bandwidth_mb,
-        "depth": profile.depth,
-        "request_blocks": profile.request_blocks,
-        "gap_limit": profile.gap_limit,
-        **{f"iops_at_depth_{rate.depth}": rate.iops for rate in profile.rates},
-    }
+    rates = {f"iops_at_depth_{rate.depth}": rate.iops for rate in profile.rates}
+    values = {**vars(profile), "identity": device.identity, **rates}
     lines = [f"[device {device.major}:{device.minor}]"]
-    lines += [
-        f"{name} = {value:.1f}" if isinstance(value, float) else f"{name} = {value}"
-        for name, value in values.items()
-        if value is not None
-    ]
+    for key in _KEYS:
+        value = values.get(key)
+        if value is not None:
+            lines.append(f"{key} = {value:.1f}" if isinstance(value, float) else f"{key} = {value}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -195,39 +189,33 @@ def _parse_section(name: str, body: str) -> DeviceProfile:
     number = re.fullmatch(r"device (\d{1,9}):(\d{1,9})", name, re.ASCII)
     if number is None or int(number[1]) > _MAX_MAJOR or int(number[2]) > _MAX_MINOR:
         raise ProfileError(f"[{name}] is neither [device MAJOR:MINOR] nor [end]")
-    values = _assignments(body)
-    for wrong in (_REQUIRED - set(values)) | (set(values) - _KNOWN):
+    texts = _assignments(body)
+    required = {key for key, rule in _KEYS.items() if rule.is_required}
+    for wrong in (required - texts.keys()) | (texts.keys() - _KEYS.keys()):
         raise ProfileError(f"[{name}]: {wrong} is missing or unknown")
-    for key, shape in _TEXTS.items():
-        if not shape.fullmatch(values[key]):
-            raise ProfileError(f"[{name}]: {key} has another form")
-    _check_time(values["measured_at"])
+    values: dict[str, Any] = dict.fromkeys(_KEYS.keys() - required - _IOPS_KEYS.keys())
+    values |= {key: _value(name, key, text) for key, text in texts.items()}
+    device = DeviceId(int(number[1]), int(number[2]), values.pop("identity"))
     rates = tuple(
-        DepthRate(depth, _number(values[key], _IOPS_BOUNDS, key))
-        for key, depth in _DEPTH_KEYS.items()
-        if key in values
+        DepthRate(depth, values.pop(key)) for key, depth in _IOPS_KEYS.items() if key in values
     )
-    numbers = {
-        key: _number(values[key], bounds, key) for key, bounds in _NUMBERS.items() if key in values
-    }
-    integers = {
-        key: _integer(values[key], bounds, key)
-        for key, bounds in _INTEGERS.items()
-        if key in values
-    }
-    if integers["depth"] not in {rate.depth for rate in rates}:
+    if values["depth"] not in {rate.depth for rate in rates}:
         raise ProfileError(f"[{name}]: the IOPS at its depth are missing")
-    return DeviceProfile(
-        device=DeviceId(int(number[1]), int(number[2]), values["identity"]),
-        machine=values["machine"],
-        measured_at=values["measured_at"],
-        rates=rates,
-        random_read_latency_us=numbers.get("random_read_latency_us"),
-        bandwidth_mb=numbers["bandwidth_mb"],
-        depth=integers["depth"],
-        request_blocks=integers.get("request_blocks"),
-        gap_limit=integers.get("gap_limit"),
-    )
+    return DeviceProfile(device=device, rates=rates, **values)
+
+
+def _value(section: str, key: str, text: str) -> str | float:
+    rule = _KEYS[key]
+    if rule.bounds is None:
+        if not rule.form.fullmatch(text):
+            raise ProfileError(f"[{section}]: {key} has another form")
+        if key == "measured_at":
+            _check_time(text)
+        return text
+    low, high = rule.bounds
+    if not rule.form.fullmatch(text) or not low <= float(text) <= high:
+        raise ProfileError(f"{key} = {text} is no number between {low:g} and {high:g}")
+    return int(text) if rule.form is _INTEGER else float(text)
 
 
 def _check_time(text: str) -> None:
@@ -237,15 +225,3 @@ def _check_time(text: str) -> None:
         year = 0
     if year < _FIRST_YEAR:
         raise ProfileError(f"measured_at = {text} is no time")
-
-
-def _number(text: str, bounds: tuple[float, float], key: str) -> float:
-    if not _NUMBER.fullmatch(text) or not bounds[0] <= float(text) <= bounds[1]:
-        raise ProfileError(f"{key} = {text} is no number between {bounds[0]:g} and {bounds[1]:g}")
-    return float(text)
-
-
-def _integer(text: str, bounds: tuple[int, int], key: str) -> int:
-    if not _INTEGER.fullmatch(text) or not bounds[0] <= int(text) <= bounds[1]:
-        raise ProfileError(f"{key} = {text} is no number between {bounds[0]} and {bounds[1]}")
-    return int(text)

@@ -155,14 +155,9 @@ class Campaign:
                 round=number,
                 sequence=len(self.samples),
                 engine=fio.PROGRAM,
-                kind=pattern.kind,
-                depth=pattern.depth,
-                request_bytes=pattern.request_bytes,
-                gap_blocks=pattern.gap_blocks,
                 read_ahead_kb=read_ahead_kb,
-                requests=reading.requests,
-                seconds=reading.seconds,
-                median_latency_us=reading.median_latency_us,
+                **vars(pattern),
+                **vars(reading),
             )
         )
 

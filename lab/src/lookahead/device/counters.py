@@ -10,12 +10,12 @@ kept, relative to the first reading; rates are worked out by whoever shows them.
 1 % of one processor at the default interval, in all arms alike.
 """
 
-import os
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
+from io import FileIO
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ SECTOR_BYTES = 512
 _FIELD_NUMBERS = (1, 2, 3, 4, 5, 7, 9, 10, 11)
 # Arbitrary; processor ticks come every 10 ms, so finer slices would only show their grid.
 DEFAULT_INTERVAL_S = 0.025
-_READ_SIZE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -180,23 +179,18 @@ class Timeline:
         }:
             raise ValueError("its lists are not of one length")
 
-    def disk_at(self, index: int) -> DiskCounters:
-        """The device's counters at one reading; all zero where no device is known."""
-        if not self.disk:
-            return _NO_DISK
-        return DiskCounters(**{name: values[index] for name, values in self.disk.items()})
-
-    def cpu_at(self, index: int) -> CpuCounters:
-        """The processors' counters at one reading."""
-        return CpuCounters(**{name: values[index] for name, values in self.cpu.items()})
-
     def rates_between(self, first: int, last: int) -> Rates:
-        """The rates between two readings, by their positions."""
-        return rates(
-            (self.disk_at(first), self.disk_at(last)),
-            (self.cpu_at(first), self.cpu_at(last)),
-            (self.at_ms[last] - self.at_ms[first]) / 1000,
+        """The rates between two readings, by their positions; of no device all are zero."""
+        disk = self.disk or dict.fromkeys(_names(DiskCounters), (0,) * len(self.at_ms))
+        before, after = (
+            (
+                DiskCounters(**{name: values[index] for name, values in disk.items()}),
+                CpuCounters(**{name: values[index] for name, values in self.cpu.items()}),
+            )
+            for index in (first, last)
         )
+        seconds = (self.at_ms[last] - self.at_ms[first]) / 1000
+        return rates((before[0], after[0]), (before[1], after[1]), seconds)
 
     def overall(self) -> Rates:
         """The rates over the whole time."""
@@ -207,7 +201,6 @@ def _names(counters: "type[DataclassInstance]") -> set[str]:
     return {field.name for field in fields(counters)}
 
 
-_NO_DISK = DiskCounters(0, 0, 0, 0, 0, 0, 0, 0, 0)
 _GAUGES = ("in_progress",)
 
 
@@ -220,60 +213,39 @@ class Reading:
     cpu: CpuCounters
 
 
-class CounterSource:
-    """Reads both counter files; they stay open, which halves the cost of a reading."""
-
-    def __init__(self, device: str | None, proc: Path = Path("/proc")) -> None:
-        self._device = device
-        self._diskstats = os.open(proc / "diskstats", os.O_RDONLY)
-        self._stat = os.open(proc / "stat", os.O_RDONLY)
-
-    def read(self) -> Reading:
-        """The counters at this moment; ValueError when the device has gone from the list."""
-        at_s = time.monotonic()
-        disk = None
-        if self._device is not None:
-            disk = parse_diskstats(_read_all(self._diskstats), self._device)
-            if disk is None:
-                raise ValueError(f"/proc/diskstats does not list {self._device}")
-        return Reading(at_s, disk, parse_cpu(_read_all(self._stat)))
-
-    def close(self) -> None:
-        """Close both files."""
-        os.close(self._diskstats)
-        os.close(self._stat)
-
-
 class IoSampler:
     """Context manager: samples from entry to exit; `timeline` is complete after the exit.
 
-    The first and the last reading are taken by the caller's thread, right at the two ends.
+    The first and the last reading are taken by the caller's thread, right at the two ends. The
+    files of counters stay open, which halves the cost of a reading.
     """
 
     def __init__(self, device: str | None, interval_s: float = DEFAULT_INTERVAL_S) -> None:
         self._device = device
         self._interval_s = interval_s
-        self._source = CounterSource(device)
+        self._diskstats, self._stat = FileIO("/proc/diskstats"), FileIO("/proc/stat")
         self._readings: list[Reading] = []
         self._stop = threading.Event()
         self._failure: ValueError | None = None
         self._thread = threading.Thread(target=self._sample, name="io-sampler", daemon=True)
 
     def __enter__(self) -> "IoSampler":
-        self._readings.append(self._source.read())
-        self._thread.start()
+        with ExitStack() as cleanup:
+            for file in (self._diskstats, self._stat):
+                cleanup.enter_context(file)
+            self._read()
+            self._thread.start()
+            cleanup.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._stop.set()
         self._thread.join()
-        try:
+        with self._diskstats, self._stat:
             if kind is None:
                 if self._failure is not None:
                     raise self._failure
-                self._readings.append(self._source.read())
-        finally:
-            self._source.close()
+                self._read()
 
     def timeline(self) -> Timeline:
         """What was sampled."""
@@ -282,9 +254,24 @@ class IoSampler:
     def _sample(self) -> None:
         try:
             while not self._stop.wait(self._interval_s):
-                self._readings.append(self._source.read())
+                self._read()
         except ValueError as failure:  # raised again in the caller's thread
             self._failure = failure
+
+    def _read(self) -> None:
+        """The counters at this moment; ValueError when the device has gone from the list."""
+        at_s = time.monotonic()
+        disk = None
+        if self._device is not None:
+            disk = parse_diskstats(_content(self._diskstats), self._device)
+            if disk is None:
+                raise ValueError(f"/proc/diskstats does not list {self._device}")
+        self._readings.append(Reading(at_s, disk, parse_cpu(_content(self._stat))))
+
+
+def _content(file: FileIO) -> str:
+    file.seek(0)
+    return file.readall().decode("ascii")
 
 
 def to_timeline(device: str | None, readings: list[Reading]) -> Timeline:
@@ -306,16 +293,6 @@ def to_timeline(device: str | None, readings: list[Reading]) -> Timeline:
 def _relative(name: str, values: list[int]) -> tuple[int, ...]:
     base = 0 if name in _GAUGES else values[0]
     return tuple(value - base for value in values)
-
-
-def _read_all(descriptor: int) -> str:
-    """The whole file: the kernel hands long ones out in pieces of about a page."""
-    pieces: list[bytes] = []
-    offset = 0
-    while piece := os.pread(descriptor, _READ_SIZE, offset):
-        pieces.append(piece)
-        offset += len(piece)
-    return b"".join(pieces).decode("ascii")
 
 
 def _percent(ticks: int, total: int) -> float | None:

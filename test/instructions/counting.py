@@ -23,7 +23,7 @@ from queue import Empty, SimpleQueue
 
 from profiles import functions, readable
 
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY
 from lookahead.server import PrivateServer
 from lookahead_bench.control_shape import Shape
@@ -64,9 +64,9 @@ class Copies:
 
 
 def require_valgrind() -> None:
-    """LabError where the program that counts is missing."""
+    """UnavailableError where the program that counts is missing."""
     if shutil.which("valgrind") is None:
-        raise LabError("valgrind is missing", "apt install valgrind", status=ExitStatus.ENVIRONMENT)
+        raise UnavailableError("valgrind is missing", "apt install valgrind")
 
 
 def instructions(

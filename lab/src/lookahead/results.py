@@ -165,7 +165,7 @@ def write_atomically(path: Path, text: str, *, mode: int | None = None) -> None:
 
 
 def read_result(path: Path) -> ResultDocument:
-    """Read a result file; LabError with status BAD_FILE when it is not one of this version."""
+    """Read a result file; BadFileError when it is not one of this version."""
     return parse_result(read_text(path), str(path))
 
 
@@ -187,7 +187,7 @@ class StoredResult:
 
 
 def parse_stored(text: str, name: str) -> StoredResult:
-    """The result in `text`; LabError with status BAD_FILE when it is none.
+    """The result in `text`; BadFileError when it is none.
 
     One of an earlier version is upgraded. One of a later version is read as far as it is known.
     Comparisons are always worked out from the samples: those in the file are believed by nobody.
@@ -226,7 +226,7 @@ def result_schema() -> str:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a command has written; LabError with status BAD_FILE."""
+    """The text of a file that a command has written; BadFileError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
@@ -247,7 +247,7 @@ def schema_of(text: str, name: str) -> object:
 def parse_document(
     kind: type[DocumentT], schema: str, version: int, text: str, name: str
 ) -> DocumentT:
-    """The document of this schema and version in `text`; LabError with status BAD_FILE for none."""
+    """The document of this schema and version in `text`; BadFileError for none."""
     value = _parse_content(text, schema, name)
     if value.get("schema_version") != version:
         raise BadFileError(

@@ -8,7 +8,7 @@ from lab.outcome import Outcome
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.comparisons import compare
 from lookahead.device.block_device import find_block_device
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import ExitStatus, LabError, UnavailableError
 from lookahead.results import read_result
 from lookahead_bench.throttle import Throttle
 
@@ -52,7 +52,7 @@ def test_where_it_is_not_permitted(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Throttle) -> Throttle:
-        raise LabError("the disk cannot be throttled: no", "Elsewhere.", status=ExitStatus(3))
+        raise UnavailableError("the disk cannot be throttled: no", "Elsewhere.")
 
     monkeypatch.setattr(Throttle, "__enter__", refuse)
     outcome = _run(disk, tmp_path)

@@ -8,7 +8,7 @@ import pytest
 
 from lab import small_run
 from lab.outcome import run_command
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import ExitStatus, UnavailableError
 from lookahead.experiments import bitmap_scan, index_build, index_scan
 from lookahead.experiments.trials import Trials
 from lookahead.results import read_result
@@ -49,7 +49,7 @@ def test_a_part_that_cannot_be_measured(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(trials: Trials, settings: object) -> None:
-        raise LabError("not cold", "Elsewhere.", status=ExitStatus.ENVIRONMENT)
+        raise UnavailableError("not cold", "Elsewhere.")
 
     monkeypatch.setattr(Trials, "cool", refuse)
     outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)

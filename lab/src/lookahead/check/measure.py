@@ -22,7 +22,7 @@ from psycopg.adapt import Loader
 
 from lookahead.check.statement import StatementCancelled, explain, explained_errors, read_only
 from lookahead.check.target import Target
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UsageError
 from lookahead.experiments.trials import alternate
 from lookahead.formats import milliseconds
 from lookahead.guarded_connection import GuardedConnection
@@ -249,10 +249,9 @@ def _stream(cursor: psycopg.Cursor[Any], statement: str) -> Iterator[Sequence[by
     except psycopg.ProgrammingError as error:
         if error.sqlstate is not None:
             raise  # the server's
-        raise LabError(
+        raise UsageError(
             "the statement returns no rows that could be compared",
             "Only queries are measured; leave --measure out.",
-            status=ExitStatus.USAGE,
         ) from None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 
@@ -102,10 +102,9 @@ def explain(
     # What has no plan is a mere string.
     documents = tuple(document for document in row[0] if isinstance(document, dict))
     if not documents:
-        raise LabError(
+        raise UsageError(
             "the statement has no plan: it is a command, or rules leave nothing of it",
             "Check the query inside it.",
-            status=ExitStatus.USAGE,
         )
     return documents
 
@@ -116,10 +115,9 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise LabError(
+        raise UsageError(
             f"the statement writes: {_message(error)}",
             "Only statements that read are executed; without --measure it is not executed at all.",
-            status=ExitStatus.USAGE,
         ) from None
     except psycopg.Error as error:
         if _ended_by_server(error):
@@ -130,11 +128,10 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
                 "the server: see the server's log.",
             ) from None
         place = _place(statement, error.diag.statement_position, prefix_length)
-        raise LabError(
+        raise UsageError(
             f"the server refuses the statement: {_message(error)}{place}",
             one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked, with values instead of parameters.",
-            status=ExitStatus.USAGE,
         ) from None
 
 

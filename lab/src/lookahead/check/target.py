@@ -14,7 +14,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from lookahead.check.plan_tree import plan_nodes, table_of
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError, UsageError
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.formats import one_line
 from lookahead.guarded_connection import (
@@ -47,17 +47,15 @@ class Target:
         try:
             connection = connect_guarded(self._dsn, "lookahead check")
         except psycopg.OperationalError as error:
-            raise LabError(
+            raise UnavailableError(
                 f"no connection to the server: {shown_error(self._dsn, error)}",
                 "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
         except psycopg.ProgrammingError:
             # libpq's own words would quote the string, and with it a password.
-            raise LabError(
+            raise UsageError(
                 "--dsn is no connection string",
                 'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
-                status=ExitStatus.USAGE,
             ) from None
         try:
             _load_library(connection)
@@ -85,10 +83,9 @@ def open_target(
         yield Target(dsn or "")
         return
     if not (directory / "data" / "PG_VERSION").exists():
-        raise LabError(
+        raise UsageError(
             f'"{directory}" holds no private server',
             "Name a folder that `lookahead run ... --keep` has printed.",
-            status=ExitStatus.USAGE,
         )
     installation = find_installation(pg_config)
     stage = find_stage(installation, library=library)
@@ -109,33 +106,29 @@ def open_target(
 def _load_library(connection: GuardedConnection) -> None:
     major = connection.info.server_version // 10000
     if major != SUPPORTED_MAJOR:
-        raise LabError(
+        raise UnavailableError(
             f"the server is PostgreSQL {major}; {LIBRARY} needs PostgreSQL {SUPPORTED_MAJOR}",
             "Check the statement on a server of that version.",
-            status=ExitStatus.ENVIRONMENT,
         )
     if _knows_lookahead(connection):
         return
     try:
         connection.execute(f"LOAD '{LIBRARY}'")
     except psycopg.errors.InsufficientPrivilege:
-        raise LabError(
+        raise UnavailableError(
             f"{LIBRARY} is not loaded, and role {one_line(connection.info.user)} may not load it",
             "Let a superuser run the check, or let one set session_preload_libraries = "
             f"'{LIBRARY}' for this role or database.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     except psycopg.Error as error:
-        raise LabError(
+        raise UnavailableError(
             f"{LIBRARY} cannot be loaded: {one_line(error.diag.message_primary or str(error))}",
             "Install it for this server: make install PG_CONFIG=/path/to/its/pg_config.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     if not _knows_lookahead(connection):
-        raise LabError(
+        raise UnavailableError(
             f"{LIBRARY} was loaded, yet EXPLAIN does not know LOOKAHEAD",
             "Is another version of the library installed there?",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -180,11 +173,10 @@ def _evict(connection: psycopg.Connection[Any], function: str, schema: str, name
             # The function is C code of the extension's, named with its schema.
             connection.execute(f"SELECT {function}(%s::pg_catalog.oid::pg_catalog.regclass)", found)
     except psycopg.Error as error:
-        raise LabError(
+        raise UnavailableError(
             f'cannot evict "{one_line(schema)}.{one_line(name)}": '
             + one_line(error.diag.message_primary or str(error)),
             one_line(error.diag.message_hint or "Leave --cold out."),
-            status=ExitStatus.ENVIRONMENT,
         ) from None
 
 
@@ -210,11 +202,10 @@ def _evict_function(target: Target) -> str:
             "SELECT pg_catalog.has_function_privilege(%s::pg_catalog.oid, 'EXECUTE')", (found.oid,)
         ).fetchone() == (True,)
     if found is None or not permitted:
-        raise LabError(
+        raise UnavailableError(
             f"--cold is not possible here: this role has no function {_EVICT}(regclass) of the "
             "extension",
             "Let a superuser run CREATE EXTENSION pg_lookahead and the check, or check a private "
             "server with --directory.",
-            status=ExitStatus.ENVIRONMENT,
         )
     return f"{found.schema}.{_EVICT}"

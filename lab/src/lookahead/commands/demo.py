@@ -9,7 +9,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import PLACE_OPTIONS
 from lookahead.commands.run import EXPERIMENTS, default_directory, show_outcome
-from lookahead.errors import ExitStatus, LabError, UnavailableError
+from lookahead.errors import UnavailableError
 from lookahead.experiments.experiment import run_experiment
 from lookahead.experiments.runner import RunRequest
 
@@ -44,9 +44,7 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
             result = run_experiment(
                 experiments[part.name], replace(request, follows=number > 1), part.given, terminal
             )
-        except LabError as error:
-            if error.status is not ExitStatus.ENVIRONMENT:
-                raise
+        except UnavailableError as error:
             missing += 1
             terminal.finding("warning", f"not measured here: {error.message}", error.hint)
         else:

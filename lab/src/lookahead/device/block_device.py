@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import UnavailableError
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -136,10 +136,9 @@ def device_of(folder: Path) -> DeviceId:
         identity = f"fs={filesystem:x};sectors={sectors[:20]};serial={_serial(device)}"
         return DeviceId(major, minor, identity)
     if filesystem == 0:
-        raise LabError(
+        raise UnavailableError(
             f'nothing tells the file system of "{folder}" from others',
             "Leave --profile out: the measurements are kept, but no profile can be made of them.",
-            status=ExitStatus.ENVIRONMENT,
         )
     return DeviceId(major, minor, f"fs={filesystem:x}")
 

@@ -20,7 +20,7 @@ from typing import Self
 
 from lookahead.account import own_account
 from lookahead.cold import SERVER_BYTES, check_direct_reads, check_space
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.janitor import DISK, SERVED_FILE, JanitorProcess
 from lookahead.safe_files import own_place
 
@@ -58,10 +58,9 @@ class LoopDisk:
             prefix = f"lookahead-{self.what.split()[0]}-"
             self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         except OSError as error:
-            raise LabError(
+            raise UnavailableError(
                 f"cannot make a folder for the {self.what}: {error}",
                 "Name another place with --directory.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
         self._folder.chmod(0o755)  # the server's account passes through
         self._janitor = JanitorProcess("loop-disk", self._folder)
@@ -98,10 +97,9 @@ class LoopDisk:
 
     def not_permitted(self, reason: str) -> LabError:
         """The error that says why there can be none here."""
-        return LabError(
+        return UnavailableError(
             f"a {self.what} cannot be made: {reason}",
             f"It takes {self.needs}, which containers often lack: use a machine of your own.",
-            status=ExitStatus.ENVIRONMENT,
         )
 
     def _check_permitted(self) -> None:

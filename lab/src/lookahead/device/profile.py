@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lookahead.device.block_device import DeviceId
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.results import write_atomically
 from lookahead.safe_files import opened_folder, read_file
 
@@ -140,10 +140,9 @@ def read_profiles(path: Path) -> tuple[DeviceProfile, ...]:
         return ()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"it is no profile: {error}"
-        raise LabError(
+        raise UnavailableError(
             f'cannot write a device profile to "{path}": {reason}',
             "Name another file with --profile.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookahead.device.block_device import BlockDevice
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.janitor import JanitorProcess
 from lookahead.machine import check_undisturbed
 from lookahead.safe_files import opened_folder, read_file, replace_file
@@ -76,10 +76,9 @@ class ReadAhead:
         """LabError unless `size_kb` is in effect already or may be set by this process."""
         current_kb = self.read_kb()
         if size_kb != current_kb and not self.is_permitted():
-            raise LabError(
+            raise UnavailableError(
                 f"the read-ahead of {self._disk} is {current_kb} kB and may not be changed",
                 "Run as root, or leave --read-ahead out.",
-                status=ExitStatus.ENVIRONMENT,
             )
 
     def check_undisturbed(self, sizes_kb: Sequence[int], *, forced: bool) -> str | None:
@@ -127,10 +126,9 @@ class ReadAhead:
         if same_boot and self._start_of(entry.process) == entry.started:
             if entry.process == os.getpid():
                 raise ValueError("read-ahead is changed already")
-            raise LabError(
+            raise UnavailableError(
                 f"process {entry.process} is measuring with a changed read-ahead of {self._disk}",
                 "Two runs on one disk disturb each other: wait for it to end.",
-                status=ExitStatus.ENVIRONMENT,
             )
         restored = None
         if same_boot and self.read_kb() == entry.changed_kb:
@@ -174,11 +172,10 @@ class ReadAhead:
             with opened_folder(self._journal.parent, make=True) as folder:
                 replace_file(folder, self._journal.name, json.dumps(asdict(entry)).encode())
         except OSError as error:
-            raise LabError(
+            raise UnavailableError(
                 f'cannot write "{self._journal}": {error.strerror}',
                 "Read-ahead is only changed when the old value is kept there; "
                 "leave --read-ahead out, or (not as root) set XDG_STATE_HOME to a writable folder.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
 
     def _read_journal(self) -> JournalEntry | None:
@@ -188,10 +185,9 @@ class ReadAhead:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError):
-            raise LabError(
+            raise UnavailableError(
                 f'the journal "{self._journal}" cannot be read',
                 f"See that {self._file} holds what you want, then remove the journal.",
-                status=ExitStatus.ENVIRONMENT,
             ) from None
 
     def _remove_journal(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lookahead.account import own_account
-from lookahead.errors import ExitStatus, LabError, last_lines
+from lookahead.errors import LabError, UnavailableError, last_lines
 
 PROGRAM = "fio"
 BLOCK_BYTES = 8192
@@ -106,12 +106,11 @@ class _FioError(Exception):
 
 
 def check_available() -> None:
-    """LabError with status ENVIRONMENT unless fio can be run."""
+    """UnavailableError unless fio can be run."""
     if shutil.which(PROGRAM) is None:
-        raise LabError(
+        raise UnavailableError(
             "fio is not installed: it does the reads that are measured",
             "Install it: apt install fio (the package has this name everywhere).",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 

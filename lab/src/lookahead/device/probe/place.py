@@ -23,7 +23,7 @@ from lookahead.cold import check_direct_reads
 from lookahead.device.block_device import find_block_device
 from lookahead.device.counters import parse_diskstats
 from lookahead.device.probe.fio import Target
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import ExitStatus, LabError, UnavailableError, UsageError
 from lookahead.formats import require_text
 from lookahead.guarded_connection import connect_guarded, shown_error
 from lookahead.safe_files import make_nameless
@@ -79,18 +79,15 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
     require_text(dsn or "", "--dsn")
     state, found = _ask(name, dsn or "")
     if found is None:
-        raise LabError(
-            f'there is no tablespace "{name}"',
-            "SELECT spcname FROM pg_tablespace lists them.",
-            status=ExitStatus.USAGE,
+        raise UsageError(
+            f'there is no tablespace "{name}"', "SELECT spcname FROM pg_tablespace lists them."
         )
     in_recovery, is_remote, active = state
     folder = Path(found[0])
     if is_remote or not folder.exists():
-        raise LabError(
+        raise UnavailableError(
             f'the folder of tablespace "{name}" is not on this machine, or not accessible',
             "Run the probe on the server, as the server's account or as root.",
-            status=ExitStatus.ENVIRONMENT,
         )
     _check_is_folder(folder)
     objections = []
@@ -109,19 +106,14 @@ def _ask(name: str, dsn: str) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
             found = connection.execute(_LOCATION, [name]).fetchone()
     except psycopg.ProgrammingError:
         # libpq's own words would quote the string.
-        raise LabError(
-            "--dsn is no connection string", _DSN_HINT, status=ExitStatus.USAGE
-        ) from None
+        raise UsageError("--dsn is no connection string", _DSN_HINT) from None
     except psycopg.OperationalError as error:
         text = shown_error(dsn, error).splitlines()[0]
-        raise LabError(
-            f"cannot connect: {text}", _DSN_HINT, status=ExitStatus.ENVIRONMENT
-        ) from None
+        raise UnavailableError(f"cannot connect: {text}", _DSN_HINT) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        raise LabError(
+        raise UnavailableError(
             f"the server does not say where the tablespace is: {error.diag.message_primary}",
             "Connect as a member of pg_monitor.",
-            status=ExitStatus.ENVIRONMENT,
         ) from None
     assert state is not None
     return state, found
@@ -150,18 +142,17 @@ def _check_is_folder(folder: Path) -> None:
         mode = folder.stat().st_mode
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise LabError(
+        error_class = UsageError if is_missing else UnavailableError
+        raise error_class(
             f'cannot look at "{folder}": {error.strerror}',
             "Name an existing folder on the device to measure.",
-            status=ExitStatus.USAGE if is_missing else ExitStatus.ENVIRONMENT,
         ) from None
     if not stat.S_ISDIR(mode):
         kind = "a block device" if stat.S_ISBLK(mode) else "no folder"
-        raise LabError(
+        raise UsageError(
             f'"{folder}" is {kind}',
             "Name a folder on a file system of the device: the probe makes a file of its own "
             "there, and never touches a device.",
-            status=ExitStatus.USAGE,
         )
 
 
@@ -231,10 +222,9 @@ def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:
     size -= size % _CHUNK_BYTES
     if size > allowed or size < MIN_BYTES:
         free_mb = status.f_bavail * status.f_frsize // 2**20
-        raise LabError(
+        raise UnavailableError(
             f'"{folder}" has {free_mb} MB free, and the probe takes a tenth of it at most',
             f"Make room, or name a smaller file with --size (at least {MIN_BYTES // 2**20}MB).",
-            status=ExitStatus.ENVIRONMENT,
         )
     return size
 

@@ -34,7 +34,7 @@ from lookahead.device.probe.probe_data import (
 )
 from lookahead.device.profile import BLOCK_BYTES, DEPTHS, DepthRate, DeviceProfile
 from lookahead.device.read_ahead import ReadAhead
-from lookahead.errors import ExitStatus, LabError
+from lookahead.errors import LabError, UnavailableError
 from lookahead.machine import collect_machine_facts, collect_source_facts
 from lookahead.results import Finding, ResultFile, now_text
 
@@ -237,10 +237,9 @@ def _refuse(request: ProbeRequest) -> None:
         busy = busy_objection(request.place.folder)
         objections += [busy] if busy else []
     if objections:
-        raise LabError(
+        raise UnavailableError(
             f"the device is not to be disturbed: {'; '.join(objections)}",
             "Wait for a quiet hour, or insist with --force (the figures may be too low).",
-            status=ExitStatus.ENVIRONMENT,
         )
 
 
@@ -254,10 +253,9 @@ def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, 
         return None, None
     device = find_block_device(folder)
     if device is None:
-        raise LabError(
+        raise UnavailableError(
             f'"{folder}" lies on no block device whose read-ahead could be changed',
             "Leave --read-ahead out.",
-            status=ExitStatus.ENVIRONMENT,
         )
     read_ahead = ReadAhead.of(device)
     for size_kb in sizes_kb:

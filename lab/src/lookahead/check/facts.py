@@ -24,9 +24,10 @@ Name = tuple[str, str]
 # Of a table; the rest is what others have read since.
 _CACHED_SHARE = 0.95
 _BLOCK_BYTES = 8192
-_MEMORY = """
+_SETTINGS = """
     SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
-           pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size'))"""
+           pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')),
+           pg_catalog.current_setting('parallel_leader_participation') = 'on'"""
 _RELATIONS = """
     SELECT n.nspname, c.relname,
            coalesce(pg_catalog.pg_relation_size(c.oid), 0)
@@ -55,7 +56,6 @@ _COLUMNS = """
     SELECT schemaname, tablename, attname, correlation, n_distinct
     FROM pg_catalog.pg_stats
     WHERE schemaname = ANY (%s) AND tablename = ANY (%s) AND NOT inherited"""
-_LEADER = "SELECT pg_catalog.current_setting('parallel_leader_participation') = 'on'"
 _CACHED = """
     SELECT relfilenode, pg_catalog.count(*) FROM {schema}.pg_buffercache
     WHERE relfilenode = ANY (%s::pg_catalog.oid[])
@@ -75,6 +75,7 @@ _COSTS = (
     "random_page_cost",
     "seq_page_cost",
 )
+_CURRENT_COSTS = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY (%s)"
 _SHAPE = ("Node Type", "Parent Relationship", "Alias", "Index Name", "Plan Rows", "Filter")
 _INDEX_SCANS = ("Index Scan", "Index Only Scan")
 
@@ -147,19 +148,18 @@ def collect_facts(connection: psycopg.Connection[Any], plan: Mapping[str, Any]) 
     """The facts for a plan, within the caller's transaction."""
     tables = {table for table in map(table_of, plan_nodes(plan)) if table}
     names = [[schema for schema, _ in tables], [name for _, name in tables]]
-    memory = connection.execute(_MEMORY).fetchone()
-    leader = connection.execute(_LEADER).fetchone()
-    assert memory is not None and leader is not None
+    settings = connection.execute(_SETTINGS).fetchone()
+    assert settings is not None
     relations = _relations(connection, names)
     entries = connection.execute(_INDEXES, names).fetchall()
     owners = [names[0], names[1] + [row[1] for row in entries]]
     columns = _columns(connection, owners, relations)
     return Facts(
-        memory=Memory(*memory),
+        memory=Memory(*settings[:2]),
         relations=relations,
         indexes=_indexes(entries, columns),
         columns=columns,
-        participation=Participation(leader[0]),
+        participation=Participation(settings[2]),
     )
 
 
@@ -230,7 +230,8 @@ def add_index_rows(
     shown = [node for plan in plans for node in plan_nodes(plan)]
     if not any(_is_filtered(node) for node in shown):
         return
-    costs = {name: _setting(connection, name) * _SCALE for name in _COSTS}
+    found = connection.execute(_CURRENT_COSTS, [list(_COSTS)])
+    costs = {name: float(value) * _SCALE for name, value in found}
     step = costs[_TUPLE_COST] * _APART
     if step <= 0:
         return
@@ -257,12 +258,6 @@ def _plan_with(
         connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, repr(value)))
     documents = explain(connection, statement, "VERBOSE")
     return [node for document in documents for node in plan_nodes(document["Plan"])]
-
-
-def _setting(connection: psycopg.Connection[Any], name: str) -> float:
-    row = connection.execute("SELECT pg_catalog.current_setting(%s)", (name,)).fetchone()
-    assert row is not None
-    return float(row[0])
 
 
 def _shapes(nodes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from lookahead.formats import NOTHING, one_line
@@ -79,12 +79,9 @@ def without_columns(table: Table, empty: Iterable[str]) -> Table:
         for index in range(len(table.columns))
         if index < table.labels or not nothing.issuperset(row[index] for row in table.rows)
     ]
-    return Table(
-        table.title,
-        tuple(table.columns[index] for index in kept),
-        tuple(tuple(row[index] for index in kept) for row in table.rows),
-        table.caption,
-    )
+    columns = tuple(table.columns[index] for index in kept)
+    rows = tuple(tuple(row[index] for index in kept) for row in table.rows)
+    return replace(table, columns=columns, rows=rows)
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

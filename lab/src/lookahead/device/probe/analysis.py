@@ -15,11 +15,11 @@ bridging pays while g * 8 kB / bandwidth < 1 / IOPS: the limit is the largest su
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from statistics import median
 
-from lookahead.device.probe.fio import BLOCK_BYTES
+from lookahead.device.probe.fio import BLOCK_BYTES, Kind
 from lookahead.device.probe.probe_data import (
     Curve,
     CurvePoint,
@@ -43,54 +43,37 @@ Rounds = Sequence[Sequence[ProbeSample]]
 
 
 @dataclass(frozen=True)
-class _CurveShape:
-    """Which samples belong to a curve, what x and y are."""
+class _Shape:
+    """A curve: which samples belong to it, and which of their attributes x and y are."""
 
     name: Curve
     x_name: str
     unit: str
-    belongs: Callable[[ProbeSample], bool]
-    x_of: Callable[[ProbeSample], int]
-    y_of: Callable[[ProbeSample], float]
+    kind: Kind
+    x: str
+    y: str
+    depth: int | None = None
+
+    def has(self, sample: ProbeSample) -> bool:
+        return sample.kind == self.kind and self.depth in (None, sample.depth)
 
 
-def _request_kb(sample: ProbeSample) -> int:
-    return sample.request_bytes // 1024
-
-
-_DEPTH_CURVE = _CurveShape(
-    "random reads",
-    "depth",
-    "reads/s",
-    lambda sample: sample.kind == "random",
-    lambda sample: sample.depth,
-    lambda sample: sample.requests_per_s,
-)
-_SIZE_CURVE = _CurveShape(
+_DEPTHS = _Shape("random reads", "depth", "reads/s", "random", "depth", "requests_per_s")
+_SIZES = _Shape(
     "sequential reads",
     "request kB",
     "MB/s",
-    lambda sample: sample.kind == "sequential" and sample.depth == STREAM_DEPTH,
-    _request_kb,
-    lambda sample: sample.mb_per_s,
+    "sequential",
+    "request_kb",
+    "mb_per_s",
+    STREAM_DEPTH,
 )
-_SINGLE_SIZE_CURVE = _CurveShape(
-    "sequential reads, one at a time",
-    "request kB",
-    "MB/s",
-    lambda sample: sample.kind == "sequential" and sample.depth == 1,
-    _request_kb,
-    lambda sample: sample.mb_per_s,
+_SHAPES = (
+    _DEPTHS,
+    _SIZES,
+    replace(_SIZES, name="sequential reads, one at a time", depth=1),
+    _Shape("buffered reads", "read-ahead kB", "MB/s", "buffered", "read_ahead_kb", "mb_per_s"),
 )
-_READ_AHEAD_CURVE = _CurveShape(
-    "buffered reads",
-    "read-ahead kB",
-    "MB/s",
-    lambda sample: sample.kind == "buffered",
-    lambda sample: sample.read_ahead_kb or 0,
-    lambda sample: sample.mb_per_s,
-)
-_SHAPES = (_DEPTH_CURVE, _SIZE_CURVE, _SINGLE_SIZE_CURVE, _READ_AHEAD_CURVE)
 
 
 def summarize(rounds: Rounds, seed: int) -> ProbeSummary:
@@ -113,7 +96,7 @@ def summarize(rounds: Rounds, seed: int) -> ProbeSummary:
 
 def depth_knee(rounds: Rounds) -> int:
     """The depth beyond which random reads gain nothing."""
-    return _knee(_medians(_DEPTH_CURVE, rounds))
+    return _knee(_medians(_DEPTHS, rounds))
 
 
 def gap_limit(iops: float, bandwidth_mb: float) -> int:
@@ -122,12 +105,13 @@ def gap_limit(iops: float, bandwidth_mb: float) -> int:
     return max(0, min(MAX_GAP_BLOCKS, math.ceil(worth) - 1))
 
 
-def _medians(shape: _CurveShape, rounds: Rounds) -> dict[int, float]:
+def _medians(shape: _Shape, rounds: Rounds) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for samples in rounds:
         for sample in samples:
-            if shape.belongs(sample):
-                values.setdefault(shape.x_of(sample), []).append(shape.y_of(sample))
+            if shape.has(sample):
+                x = getattr(sample, shape.x) or 0  # of no known read-ahead
+                values.setdefault(x, []).append(getattr(sample, shape.y))
     return {x: median(values[x]) for x in sorted(values)}
 
 
@@ -136,7 +120,7 @@ def _knee(curve: dict[int, float]) -> int:
     return next(x for x, value in curve.items() if value >= enough)
 
 
-def _curve(shape: _CurveShape, rounds: Rounds, resamples: Sequence[Rounds]) -> ProbeCurve:
+def _curve(shape: _Shape, rounds: Rounds, resamples: Sequence[Rounds]) -> ProbeCurve:
     curve = _medians(shape, rounds)
     again = [_medians(shape, resample) for resample in resamples]
     points = tuple(
@@ -157,33 +141,19 @@ def _latency(rounds: Rounds) -> float:
 
 
 def _bandwidth(rounds: Rounds) -> float:
-    return max(_medians(_SIZE_CURVE, rounds).values())
+    return max(_medians(_SIZES, rounds).values())
 
 
 def _gap_limit(rounds: Rounds) -> float:
-    curve = _medians(_DEPTH_CURVE, rounds)
+    curve = _medians(_DEPTHS, rounds)
     return gap_limit(curve[_knee(curve)], _bandwidth(rounds))
 
 
 def _gaps(rounds: Rounds, resamples: Sequence[Rounds]) -> tuple[GapPoint, ...]:
-    """A pair that is skipped takes two requests."""
-    through, skip = (
-        _curve(
-            _CurveShape(
-                "random reads",
-                "gap",
-                "pairs/s",
-                lambda sample, kind=kind: sample.kind == kind,  # type: ignore[misc]
-                lambda sample: sample.gap_blocks,
-                lambda sample, requests=requests: sample.requests_per_s / requests,  # type: ignore[misc]
-            ),
-            rounds,
-            resamples,
-        )
-        for kind, requests in (("through", 1), ("skip", 2))
-    )
-    pairs = zip(through.points, skip.points, strict=True)
-    return tuple(GapPoint(a.x, a.figure, b.figure) for a, b in pairs)
+    shape = _Shape("random reads", "gap", "pairs/s", "through", "gap_blocks", "pairs_per_s")
+    through = _curve(shape, rounds, resamples).points
+    skip = _curve(replace(shape, kind="skip"), rounds, resamples).points
+    return tuple(GapPoint(a.x, a.figure, b.figure) for a, b in zip(through, skip, strict=True))
 
 
 def _break_even(gaps: Sequence[GapPoint]) -> int | None:

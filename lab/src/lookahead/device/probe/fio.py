@@ -53,22 +53,22 @@ class Pattern:
     kind: Kind
     depth: int
     request_bytes: int
-    gap_blocks: int = 0
+    gap_blocks: int
 
 
 def random_reads(depth: int) -> Pattern:
     """Single blocks in random places."""
-    return Pattern("random", depth, BLOCK_BYTES)
+    return Pattern("random", depth, BLOCK_BYTES, 0)
 
 
 def sequential_reads(depth: int, request_kb: int) -> Pattern:
     """Ascending and without gaps; `request_kb` in 1024 bytes."""
-    return Pattern("sequential", depth, request_kb * 1024)
+    return Pattern("sequential", depth, request_kb * 1024, 0)
 
 
 def buffered_reads() -> Pattern:
     """Blocks as a plain program reads them: the system reads ahead."""
-    return Pattern("buffered", 1, BLOCK_BYTES)
+    return Pattern("buffered", 1, BLOCK_BYTES, 0)
 
 
 def gap_reads(depth: int, gap_blocks: int) -> tuple[Pattern, Pattern]:

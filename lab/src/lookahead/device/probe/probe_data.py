@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from lookahead.device.probe.fio import Kind
+from lookahead.device.probe.fio import Pattern, Reading
 from lookahead.device.profile import DeviceProfile
 from lookahead.guarded_connection import shown_arguments
 from lookahead.machine import MachineFacts, SourceFacts
@@ -35,34 +35,33 @@ class ProbeParameters:
     read_aheads_kb: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class ProbeSample:
-    """One slice of one pattern. `kind` "buffered" reads through the cache of the system.
+@dataclass(frozen=True, kw_only=True)
+class ProbeSample(Pattern, Reading):
+    """One slice of one pattern.
 
-    `read_ahead_kb` was in effect then, None of direct reads. See `Pattern` and `Reading`.
+    `read_ahead_kb` was in effect while it was read through the cache of the system, None of direct
+    reads.
     """
 
     round: int
     sequence: int
     engine: str
-    kind: Kind
-    depth: int
-    request_bytes: int
-    gap_blocks: int
     read_ahead_kb: int | None
-    requests: int
-    seconds: float
-    median_latency_us: float | None
 
     @property
-    def requests_per_s(self) -> float:
-        """The rate."""
-        return self.requests / self.seconds
+    def request_kb(self) -> int:
+        """The size of a request in 1024 bytes."""
+        return self.request_bytes // 1024
 
     @property
     def mb_per_s(self) -> float:
         """In 10^6 bytes."""
         return self.requests_per_s * self.request_bytes / 1e6
+
+    @property
+    def pairs_per_s(self) -> float:
+        """Of two blocks each: one that is skipped takes two requests."""
+        return self.requests_per_s / (2 if self.kind == "skip" else 1)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 WIDE, NARROW = 1050, 340
 """Widths in pixels in which each plot is drawn: for screens and paper, and for telephones."""
 LINE_HEIGHT = 15
+_TIP = Markup("<title>{}</title>")
 COLOURS = 8
 """How many style classes arm-0, arm-1, ... the page has."""
 
@@ -88,8 +89,7 @@ class Canvas:
 
     def line(self, start: Point, end: Point, kind: str) -> None:
         """A straight line of style class `kind`."""
-        shape = '<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>'
-        self._add(shape, *_round(*start, *end), kind)
+        self._add("line", kind, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
     def upright_grid(self, scale: "Scale", bottom: float, text: Callable[[float], str]) -> None:
         """A line for each tick of a scale along the bottom, with its label below."""
@@ -120,35 +120,31 @@ class Canvas:
 
     def rectangle(self, corner: Point, width: float, height: float, kind: str) -> None:
         """A rectangle from its upper left corner."""
-        shape = '<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>'
-        self._add(shape, *_round(*corner, width, height), kind)
+        self._add("rect", kind, x=corner[0], y=corner[1], width=width, height=height)
 
     def circle(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
         """A dot; `tip` is shown when the pointer rests on it."""
-        shape = '<circle cx="{}" cy="{}" r="{}" class="{}"><title>{}</title></circle>'
-        self._add(shape, *_round(*centre, radius), kind, tip)
+        self._add("circle", kind, _TIP.format(tip), cx=centre[0], cy=centre[1], r=radius)
 
     def diamond(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
         """A square on its corner, for the second arm: told apart without colours."""
         x, y = centre
         corners = [(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)]
-        shape = '<path d="{}Z" class="{}"><title>{}</title></path>'
-        self._add(shape, _path(corners), kind, tip)
+        self._add("path", kind, _TIP.format(tip), d=f"{_path(corners)}Z")
 
     def polyline(self, points: Sequence[Point], kind: str) -> None:
         """An open line through all points."""
         if points:
-            self._add('<path d="{}" class="{}"/>', _path(points), kind)
+            self._add("path", kind, d=_path(points))
 
     def area(self, upper: Sequence[Point], lower: Sequence[Point], kind: str) -> None:
         """The area between two lines of the same x positions."""
         if upper:
-            self._add('<path d="{}Z" class="{}"/>', _path([*upper, *reversed(lower)]), kind)
+            self._add("path", kind, d=f"{_path([*upper, *reversed(lower)])}Z")
 
     def text(self, place: Point, text: str, kind: str = "", anchor: Anchor = "start") -> None:
         """A label; its baseline is at `place`."""
-        shape = '<text x="{}" y="{}" text-anchor="{}" class="{}">{}</text>'
-        self._add(shape, *_round(*place), anchor, kind, text)
+        self._add("text", kind, text, x=place[0], y=place[1], **{"text-anchor": anchor})
 
     def render(self) -> Markup:
         """The SVG element; it shrinks with the page."""
@@ -159,8 +155,13 @@ class Canvas:
         ).format(*map(_number, (self._width, self._height)), kind, self._title)
         return head + Markup("").join(self._elements) + Markup("</svg>")
 
-    def _add(self, shape: str, *values: object) -> None:
-        self._elements.append(Markup(shape).format(*(escape(value) for value in values)))
+    def _add(self, tag: str, kind: str, content: str = "", **attributes: float | str) -> None:
+        pairs = [
+            Markup('{}="{}" ').format(name, value if isinstance(value, str) else _number(value))
+            for name, value in attributes.items()
+        ]
+        shape = Markup('<{0} {1}class="{2}">{3}</{0}>' if content else '<{0} {1}class="{2}"/>')
+        self._elements.append(shape.format(tag, Markup("").join(pairs), kind, content))
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
@@ -171,12 +172,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _path(points: Iterable[Point]) -> str:
-    moves = [" ".join(_round(*point)) for point in points]
-    return "M" + "L".join(moves)
-
-
-def _round(*values: float) -> list[str]:
-    return [_number(value) for value in values]
+    return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
 
 
 def _number(value: float) -> str:

@@ -29,8 +29,8 @@ from lookahead.server import PrivateServer
 # Before the library is loaded, its option of EXPLAIN is a syntax error.
 _PROBE = "EXPLAIN (LOOKAHEAD) SELECT"
 _EVICT = "pg_lookahead_evict"
-_FIND_RELATION = """
-    SELECT c.oid FROM pg_catalog.pg_class c
+_EVICT_RELATION = """
+    SELECT {function}(c.oid::pg_catalog.regclass) FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = %s AND c.relname = %s"""
 
@@ -155,26 +155,24 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
 
         return restart
     relations = sorted(_relations_of(plan))
-    function = _evict_function(target)
+    # The function is C code of the extension's, named with its schema.
+    query = _EVICT_RELATION.format(function=_evict_function(target)).encode()
 
     def evict() -> str:
         with target.connect() as connection:
-            for schema, name in relations:
-                _evict(connection, function, schema, name)
+            for relation in relations:
+                _evict(connection, query, relation)
         return f"cold: {len(relations)} relations evicted"
 
     return evict
 
 
-def _evict(connection: psycopg.Connection[Any], function: str, schema: str, name: str) -> None:
+def _evict(connection: psycopg.Connection[Any], query: bytes, relation: tuple[str, str]) -> None:
     try:
-        found = connection.execute(_FIND_RELATION, (schema, name)).fetchone()
-        if found is not None:
-            # The function is C code of the extension's, named with its schema.
-            connection.execute(f"SELECT {function}(%s::pg_catalog.oid::pg_catalog.regclass)", found)
+        connection.execute(query, relation)
     except psycopg.Error as error:
         raise UnavailableError(
-            f'cannot evict "{one_line(schema)}.{one_line(name)}": '
+            f'cannot evict "{".".join(map(one_line, relation))}": '
             + one_line(error.diag.message_primary or str(error)),
             one_line(error.diag.message_hint or "Leave --cold out."),
         ) from None

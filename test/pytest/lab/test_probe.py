@@ -222,6 +222,14 @@ def test_a_busy_device_is_left_alone(disk: Path, monkeypatch: pytest.MonkeyPatch
     assert not (disk / "results").exists()
 
 
+@needs_fio
+def test_insisting_is_recorded(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = "disk is busy 90 % of the time"
+    monkeypatch.setattr("lookahead.device.probe.probe.busy_objection", lambda folder: busy)
+    assert f"warning: forced although {busy}" in _probe(disk).stderr
+    assert _document(disk).findings[0].text == f"forced although {busy}"
+
+
 @pytest.fixture(scope="module")
 def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
     with server_factory(stage=stage) as started:

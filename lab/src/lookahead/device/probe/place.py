@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +24,7 @@ from lookahead.cold import check_direct_reads
 from lookahead.device.block_device import find_block_device
 from lookahead.device.counters import parse_diskstats
 from lookahead.device.probe.fio import Target
-from lookahead.errors import ExitStatus, LabError, UnavailableError, UsageError
+from lookahead.errors import LabError, UnavailableError, UsageError
 from lookahead.formats import require_text
 from lookahead.guarded_connection import connect_guarded, shown_error
 from lookahead.safe_files import make_nameless
@@ -176,16 +177,15 @@ class TestFile:
         return Target(Path(f"/proc/{os.getpid()}/fd/{self._descriptor}"), self.size_bytes)
 
     def __enter__(self) -> Self:
-        try:
-            check_direct_reads(self.folder)
-            self._descriptor = make_nameless(self.folder)
-            self._fill()
-        except OSError as error:
-            self._close()
-            raise _cannot_write(self.folder, error) from None
-        except BaseException:
-            self._close()
-            raise
+        with ExitStack() as cleanup:
+            cleanup.callback(self._close)
+            try:
+                check_direct_reads(self.folder)
+                self._descriptor = make_nameless(self.folder)
+                self._fill()
+            except OSError as error:
+                raise self._cannot_write(error) from None
+            cleanup.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -204,6 +204,12 @@ class TestFile:
                 time.sleep(max(0.0, started + written / self._rate - time.monotonic()))
         os.fsync(self._descriptor)
         self.evict()
+
+    def _cannot_write(self, error: OSError) -> LabError:
+        message = f'cannot write to "{self.folder}": {error.strerror}'
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return UnavailableError(message, "Name a folder that you may write to.")
+        return LabError(message, "Make room or name another folder.")
 
     def _close(self) -> None:
         if self._descriptor >= 0:
@@ -227,11 +233,3 @@ def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:
             f"Make room, or name a smaller file with --size (at least {MIN_BYTES // 2**20}MB).",
         )
     return size
-
-
-def _cannot_write(folder: Path, error: OSError) -> LabError:
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        status, hint = ExitStatus.ENVIRONMENT, "Name a folder that you may write to."
-    else:
-        status, hint = ExitStatus.FAILURE, "Make room or name another folder."
-    return LabError(f'cannot write to "{folder}": {error.strerror}', hint, status=status)

@@ -17,7 +17,6 @@ from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import STREAM_DEPTH, depth_knee, summarize
 from lookahead.device.probe.fio import (
     Pattern,
-    Reading,
     buffered_reads,
     gap_reads,
     random_reads,
@@ -121,45 +120,36 @@ class Campaign:
         self._measure(number, _shuffled([*depths, *sizes, *gaps], generator))
         self._measure_buffered(number)
 
-    def _measure(self, number: int, patterns: Sequence[Pattern]) -> None:
+    def _measure(
+        self, number: int, patterns: Sequence[Pattern], read_ahead_kb: int | None = None
+    ) -> None:
         for first in range(0, len(patterns), _JOBS_AT_ONCE):
             batch = patterns[first : first + _JOBS_AT_ONCE]
-            seed = self.parameters.seed + 1000 * number + first
+            seed = self.parameters.seed + len(self.samples)
             readings = fio.measure(self.file.target, batch, self.parameters.slice_s, seed)
             for pattern, reading in zip(batch, readings, strict=True):
-                self._keep(number, pattern, reading, None)
+                self._bytes += reading.requests * pattern.request_bytes
+                self.samples.append(
+                    ProbeSample(
+                        round=number,
+                        sequence=len(self.samples),
+                        engine=fio.PROGRAM,
+                        read_ahead_kb=read_ahead_kb,
+                        **vars(pattern),
+                        **vars(reading),
+                    )
+                )
             self._rest()
 
     def _measure_buffered(self, number: int) -> None:
         if self.read_ahead is None:
-            self._keep_buffered(number, self.current_read_ahead_kb)
+            self._measure(number, [buffered_reads()], self.current_read_ahead_kb)
+            self.file.evict()
             return
         for size_kb in self.parameters.read_aheads_kb:
             with self.read_ahead.changed_to(size_kb):
-                self._keep_buffered(number, size_kb)
-
-    def _keep_buffered(self, number: int, size_kb: int | None) -> None:
-        pattern = buffered_reads()
-        seed = self.parameters.seed + len(self.samples)
-        (reading,) = fio.measure(self.file.target, [pattern], self.parameters.slice_s, seed)
-        self.file.evict()
-        self._keep(number, pattern, reading, size_kb)
-        self._rest()
-
-    def _keep(
-        self, number: int, pattern: Pattern, reading: Reading, read_ahead_kb: int | None
-    ) -> None:
-        self._bytes += reading.requests * pattern.request_bytes
-        self.samples.append(
-            ProbeSample(
-                round=number,
-                sequence=len(self.samples),
-                engine=fio.PROGRAM,
-                read_ahead_kb=read_ahead_kb,
-                **vars(pattern),
-                **vars(reading),
-            )
-        )
+                self._measure(number, [buffered_reads()], size_kb)
+                self.file.evict()
 
     def _rest(self) -> None:
         """Slices run at full speed; the mean over the probe stays below the rate."""
@@ -199,14 +189,15 @@ def run_probe(
     An interrupted probe keeps what it has, marked incomplete.
     """
     folder = request.place.folder
-    _refuse(request)
+    objections = _objections(request)
     wanted = request.size_bytes or DEFAULT_SIZE_BYTES
     size = choose_size(folder, wanted, named=request.size_bytes is not None)
-    read_ahead, objection = _read_ahead(folder, request)
+    read_ahead, disturbed = _read_ahead(folder, request)
     fio.check_available()
     started = datetime.now(UTC)
     file = ResultFile.claim(request.output, "probe", started)
-    document = _first_document(request, size, started, objection)
+    findings = _first_findings(objections, disturbed)
+    document = _first_document(request, size, started, findings)
     campaign: Campaign | None = None
     try:
         report(f"writing a test file of {size // 2**20} MB")
@@ -228,19 +219,16 @@ def run_probe(
     return file, document
 
 
-def _refuse(request: ProbeRequest) -> None:
-    """LabError when the probe would be in somebody's way, unless it is forced."""
-    if request.forced:
-        return
-    objections = [*request.place.objections]
-    if not objections:
-        busy = busy_objection(request.place.folder)
-        objections += [busy] if busy else []
-    if objections:
+def _objections(request: ProbeRequest) -> tuple[str, ...]:
+    """Whose way the probe is in; LabError when it is in somebody's, unless it is forced."""
+    busy = None if request.place.objections else busy_objection(request.place.folder)
+    objections = request.place.objections or ((busy,) if busy else ())
+    if objections and not request.forced:
         raise UnavailableError(
             f"the device is not to be disturbed: {'; '.join(objections)}",
             "Wait for a quiet hour, or insist with --force (the figures may be too low).",
         )
+    return objections
 
 
 def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, str | None]:
@@ -263,15 +251,17 @@ def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, 
     return read_ahead, read_ahead.check_undisturbed(sizes_kb, forced=request.forced)
 
 
+def _first_findings(objections: Sequence[str], disturbed: str | None) -> tuple[Finding, ...]:
+    """What was forced."""
+    found = [(disturbed, "Its reads are changed meanwhile.")] if disturbed else []
+    if objections:
+        found.append((f"forced although {'; '.join(objections)}", "The figures may be too low."))
+    return tuple(Finding("warning", *one) for one in found)
+
+
 def _first_document(
-    request: ProbeRequest, size: int, started: datetime, objection: str | None
+    request: ProbeRequest, size: int, started: datetime, findings: tuple[Finding, ...]
 ) -> ProbeDocument:
-    findings = []
-    if objection:
-        findings.append(Finding("warning", objection, "Its reads are changed meanwhile."))
-    if request.forced and request.place.objections:
-        text = f"forced although {'; '.join(request.place.objections)}"
-        findings.append(Finding("warning", text, "The figures may be too low."))
     return ProbeDocument(
         schema=SCHEMA,
         schema_version=SCHEMA_VERSION,
@@ -291,7 +281,7 @@ def _first_document(
             seed=request.seed,
             read_aheads_kb=request.read_aheads_kb,
         ),
-        findings=tuple(findings),
+        findings=findings,
         samples=(),
         summary=None,
         profile=None,

@@ -17,7 +17,7 @@ from lookahead.comparisons import compare
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.formats import milliseconds
 from lookahead.report.page import write_page
-from lookahead.report.probe_page import write_probe_page
+from lookahead.report.probe_page import render_probe_page
 from lookahead.results import ResultDocument, encode
 
 pytestmark = pytest.mark.skipif(chromium.PROGRAM is None, reason="chromium is missing")
@@ -178,5 +178,6 @@ def test_button_hands_out_the_raw_data(
 def test_page_of_a_probe(
     browser: Browser, probe: ProbeDocument, tmp_path: Path, width: int
 ) -> None:
-    written = write_probe_page([("probe.json", probe)], tmp_path / "probe.html")
+    written = tmp_path / "probe.html"
+    written.write_text(render_probe_page([("probe.json", probe)]))
     _assert_nothing_is_cut(browser.open(written, width))

@@ -161,8 +161,7 @@ class _Run:
         digests = []
         with self._target.connect() as connection, read_only(connection):
             for arm in ARMS:
-                self._begin(connection, arm, "compares rows")
-                with self._limited():
+                with self._execution(connection, arm, "compares rows"):
                     digests.append(_digest(connection, self._statement))
         stock, ours = digests
         if (stock.rows, stock.unordered) != (ours.rows, ours.unordered):
@@ -181,20 +180,21 @@ class _Run:
             if make_cold is not None:
                 caches = make_cold()
             try:
-                self._take(pair, arm)
+                with (
+                    self._target.connect() as connection,
+                    read_only(connection),
+                    self._execution(connection, arm, f"pair {pair + 1} of {self._plan.pairs}"),
+                ):
+                    self.samples.append(_sample(connection, self._statement, pair, arm))
             except _TimeIsOverError:
                 if len(self.samples) < len(ARMS):
                     raise
                 break
         return caches
 
-    def _take(self, pair: int, arm: Arm) -> None:
-        with self._target.connect() as connection, read_only(connection):
-            self._begin(connection, arm, f"pair {pair + 1} of {self._plan.pairs}")
-            with self._limited():
-                self.samples.append(_sample(connection, self._statement, pair, arm))
-
-    def _begin(self, connection: GuardedConnection, arm: Arm, purpose: str) -> None:
+    @contextmanager
+    def _execution(self, connection: GuardedConnection, arm: Arm, purpose: str) -> Iterator[None]:
+        """Of the statement by an arm; the end of our time is told from the user's own limits."""
         left_s = self._plan.time_limit_s - self.elapsed_s
         if left_s <= 0:
             raise self._time_is_over()
@@ -205,10 +205,6 @@ class _Run:
         self._report(
             f"execution {self.executions} of {self._plan.executions}: library {state}, {purpose}"
         )
-
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """Tell the end of our time from that of the user's own limits."""
         try:
             yield
         except StatementCancelled:

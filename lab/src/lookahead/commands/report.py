@@ -12,7 +12,7 @@ from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import parse_probe, probe_content
 from lookahead.errors import BadFileError, UsageError
 from lookahead.report.page import write_page
-from lookahead.report.probe_page import write_probe_page
+from lookahead.report.probe_page import render_probe_page
 from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import (
@@ -22,6 +22,7 @@ from lookahead.results import (
     read_text,
     result_schema,
     schema_of,
+    write_atomically,
 )
 from lookahead.terminal import Terminal
 
@@ -127,7 +128,8 @@ def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
         contents = [
             probe_content(text, one) for (_, text), (_, one) in zip(texts, found, strict=True)
         ]
-        return write_probe_page(found, target, contents)
+        write_atomically(target, render_probe_page(found, contents))
+        return target
     if any(probes):
         raise UsageError(
             "results of `run` and of `probe` do not go on one page", "Make a page of each kind."

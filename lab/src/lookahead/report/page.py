@@ -20,7 +20,7 @@ from lookahead.report.evidence_tables import (
     machine_line,
     settings_line,
 )
-from lookahead.report.result_plots import RatioRow, ratio_plot, sample_plot
+from lookahead.report.result_plots import ratio_plot, sample_plot
 from lookahead.report.result_tables import (
     ComparisonGroup,
     comparison_groups,
@@ -155,7 +155,7 @@ def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
 
 def _ratio_plot(group: ComparisonGroup) -> Markup:
     """Ratio with interval of every question."""
-    rows = [RatioRow(group.contest(one), one.estimate) for one in group.comparisons]
+    rows = [(group.contest(one), one.estimate) for one in group.comparisons]
     caption = "its time / our time (right of 1: ours is faster)"
     return in_both_widths(partial(ratio_plot, rows, caption))
 

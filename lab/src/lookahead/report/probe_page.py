@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from markupsafe import Markup
 
@@ -19,17 +18,7 @@ from lookahead.report.line_plot import Axes, Line, Spot, line_plot
 from lookahead.report.page import render_sections
 from lookahead.report.svg import Scale, in_both_widths, nice_ceiling
 from lookahead.report.tables import Table, columns_of, table_of
-from lookahead.results import Content, write_atomically
-
-
-def write_probe_page(
-    documents: Sequence[tuple[str, ProbeDocument]],
-    path: Path,
-    contents: Sequence[Content] | None = None,
-) -> Path:
-    """Write the page of these (name, probe) pairs; returns its path. LabError: cannot write."""
-    write_atomically(path, render_probe_page(documents, contents))
-    return path
+from lookahead.results import Content
 
 
 def render_probe_page(

@@ -1,7 +1,6 @@
 """The plots of what was found out: ratios with their intervals, and all samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from textwrap import wrap
@@ -30,40 +29,33 @@ _VALUE_WIDTH = 150
 _LABEL_SHARE = 0.5
 # A ratio close to 1 is read on a scale that shows percents, a large one on a scale from 0.
 _CLOSE = 0.25
-
-
-@dataclass(frozen=True)
-class RatioRow:
-    """A row's label and its estimate."""
-
-    label: str
-    estimate: RatioEstimate
+RatioRow = tuple[str, RatioEstimate]
+"""A row's label and its estimate."""
 
 
 def ratio_plot(rows: Sequence[RatioRow], caption: str, width: float) -> Markup:
     """The plot of at least one row; without an interval a ratio is a dot."""
-    label_width = max(text_width(row.label) for row in rows) + 12
+    label_width = max(text_width(label) for label, _ in rows) + 12
     is_stacked = label_width > _LABEL_SHARE * width
     left = 12.0 if is_stacked else label_width
-    lines = [_lines(row.label, width - left) if is_stacked else [row.label] for row in rows]
+    lines = [
+        wrap(label, int((width - left) / text_width("x"))) if is_stacked else [label]
+        for label, _ in rows
+    ]
     height = max(map(len, lines)) * LINE_HEIGHT + (22 if is_stacked else 11)
     bottom = len(rows) * height + 8
     canvas = Canvas(width, bottom + 40, caption)
     scale = Scale(*_range(rows), left, width - _VALUE_WIDTH)
     canvas.upright_grid(scale, bottom, lambda tick: number_text(round(tick, 6)))
     canvas.line((scale(1), 4), (scale(1), bottom), "reference")
-    for position, row in enumerate(rows):
+    for position, (_, estimate) in enumerate(rows):
         y = (position + 1) * height - 8
         canvas.row_label(left, y, lines[position], is_stacked=is_stacked)
-        _mark(canvas, scale, y, row.estimate)
-        canvas.text((width - _VALUE_WIDTH + 10, y + 4), ratio_text(row.estimate), "label")
+        _mark(canvas, scale, y, estimate)
+        canvas.text((width - _VALUE_WIDTH + 10, y + 4), ratio_text(estimate), "label")
     start = min(scale.start, width - text_width(caption))
     canvas.text((start, bottom + 32), caption, "caption")
     return canvas.render()
-
-
-def _lines(label: str, width: float) -> list[str]:
-    return wrap(label, int(width / text_width("x")))
 
 
 def _mark(canvas: Canvas, scale: Scale, y: float, estimate: RatioEstimate) -> None:
@@ -74,7 +66,7 @@ def _mark(canvas: Canvas, scale: Scale, y: float, estimate: RatioEstimate) -> No
 
 
 def _range(rows: Sequence[RatioRow]) -> tuple[float, float]:
-    shown = [row.estimate for row in rows]
+    shown = [estimate for _, estimate in rows]
     lows = [one.low if one.has_interval else one.ratio for one in shown]
     highs = [one.high if one.has_interval else one.ratio for one in shown]
     farthest = max(max(highs) - 1, 1 - min(lows))

@@ -158,33 +158,25 @@ def _steps(
 _PHASE_HEIGHT, _BAR_HEIGHT = 24, 14
 
 
-@dataclass(frozen=True)
-class _Bar:
-    """A label and the execution that it stands for."""
-
-    label: str
-    sample: Sample
-
-
 def phase_plot(samples: Sequence[Sample], width: float) -> Markup:
     """The execution nearest to the median of each arm; at least one sample has phases.
 
     What polling did not see stays empty, up to the tick at the end.
     """
     bars = list(_bars([one for one in samples if one.phases_ms]))
-    names = list(dict.fromkeys(name for bar in bars for name in bar.sample.phases_ms))
+    names = list(dict.fromkeys(name for _, sample in bars for name in sample.phases_ms))
     kinds = {name: f"arm-{number % COLOURS}" for number, name in enumerate(names)}
     is_stacked = width <= NARROW
-    left = 10.0 if is_stacked else max(text_width(bar.label) for bar in bars) + 16
+    left = 10.0 if is_stacked else max(text_width(label) for label, _ in bars) + 16
     height = _PHASE_HEIGHT + (16 if is_stacked else 0)
     bottom = len(bars) * height + 6
     canvas = Canvas(width, bottom + 30 + len(names) * LINE_HEIGHT, "where the time went")
-    scale = Scale(0, nice_ceiling(max(bar.sample.time_ms for bar in bars)), left, width - 26)
+    scale = Scale(0, nice_ceiling(max(sample.time_ms for _, sample in bars)), left, width - 26)
     canvas.upright_grid(scale, bottom, time_text)
-    for position, bar in enumerate(bars):
+    for position, (label, sample) in enumerate(bars):
         y = (position + 1) * height - 10
-        canvas.row_label(left, y, [bar.label], is_stacked=is_stacked)
-        _draw(canvas, scale, y, bar.sample, kinds)
+        canvas.row_label(left, y, [label], is_stacked=is_stacked)
+        _draw(canvas, scale, y, sample, kinds)
     for position, (name, kind) in enumerate(kinds.items()):
         y = bottom + 36 + position * LINE_HEIGHT
         canvas.circle((left, y), 4, kind, name)
@@ -192,14 +184,15 @@ def phase_plot(samples: Sequence[Sample], width: float) -> Markup:
     return canvas.render()
 
 
-def _bars(samples: Sequence[Sample]) -> Iterator[_Bar]:
+def _bars(samples: Sequence[Sample]) -> Iterator[tuple[str, Sample]]:
+    """The execution nearest to the median of each arm, with its label."""
     scenarios = scenarios_of(samples)
     label = labelling(scenarios)
     for scenario in scenarios:
         for arm in arms_of(samples):
             chosen = samples_of(samples, scenario, arm)
             if chosen:
-                yield _Bar(f"{label(scenario)}: {arm}", median_sample(chosen))
+                yield f"{label(scenario)}: {arm}", median_sample(chosen)
 
 
 def _draw(canvas: Canvas, scale: Scale, y: float, sample: Sample, kinds: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from lookahead.check.facts import Facts, Name, Place, Relation
+from lookahead.check.facts import Facts, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
@@ -85,14 +85,10 @@ def advise(plan: Mapping[str, Any], facts: Facts) -> Advice:
     nodes = tuple(
         _node_advice(node, facts, *found.get(id(node), (None, None)))
         for node in plan_nodes(plan)
-        if _is_ours(node)
+        if "Lookahead" in node or (str(node["Node Type"]).endswith("Scan") and table_of(node))
     )
     verdict, conclusion = _conclude(nodes)
     return Advice(nodes, verdict, conclusion)
-
-
-def _is_ours(node: Node) -> bool:
-    return "Lookahead" in node or (str(node["Node Type"]).endswith("Scan") and bool(table_of(node)))
 
 
 def _node_advice(node: Node, facts: Facts, pages: Range | None, no_gain: str | None) -> NodeAdvice:
@@ -106,25 +102,17 @@ def _node_advice(node: Node, facts: Facts, pages: Range | None, no_gain: str | N
     name = node.get("Index Name")
     return NodeAdvice(
         node_type=str(node["Node Type"]),
-        relation=_shown(table),
+        relation=".".join(filter(None, table)) if table else None,
         index=str(name) if name else None,
         attached=attached,
         reason=reason,
         estimated_pages=pages.known if pages else None,
         least_pages=round(pages.low) if pages else None,
-        most_pages=_whole(pages.high) if pages else None,
+        most_pages=ceil(pages.high) if pages and isfinite(pages.high) else None,
         no_gain=no_gain,
         table=relation,
         place=facts.memory.place_of(relation) if relation else None,
     )
-
-
-def _whole(pages: float) -> int | None:
-    return ceil(pages) if isfinite(pages) else None
-
-
-def _shown(table: Name | None) -> str | None:
-    return ".".join(part for part in table if part) if table else None
 
 
 def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bool) -> str | None:
@@ -202,8 +190,9 @@ def advice_lines(advice: Advice) -> Iterator[str]:
         yield f"{node.node_type}{using}{on}"
         yield f"  {_treatment(node)}"
         if node.table is not None and node.place is not None:
-            size = size_text(node.table.size_bytes)
-            yield f"  table: {size}, {_PLACES[node.place]}{_cached(node)}"
+            size, cached = size_text(node.table.size_bytes), node.table.cached_bytes
+            now = "" if cached is None else f"; {size_text(cached)} of it are there now"
+            yield f"  table: {size}, {_PLACES[node.place]}{now}"
     if not advice.nodes:
         yield "The plan reads no table."
     yield f"conclusion: {advice.conclusion}"
@@ -231,12 +220,6 @@ def _pages(node: NodeAdvice) -> str:
     if node.least_pages == 0:
         return f"at most {node.most_pages:,} of {of}"
     return f"don't know how many of {of}: {node.least_pages:,} to {node.most_pages:,}"
-
-
-def _cached(node: NodeAdvice) -> str:
-    if node.table is None or node.table.cached_bytes is None:
-        return ""
-    return f"; {size_text(node.table.cached_bytes)} of it are there now"
 
 
 def size_text(size: int) -> str:

@@ -66,7 +66,8 @@ def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node,
     readers: dict[str, list[Range]] = {}
     while waiting or expressions:
         if not waiting:
-            name = _ready(expressions, readers)
+            # One that is read by what has been seen; another one reads the others.
+            name = next((name for name in expressions if name in readers), next(iter(expressions)))
             shares = readers.get(name, [])
             share = Range(
                 max((item.low for item in shares), default=0.0),
@@ -118,11 +119,6 @@ def is_shared(node: Node) -> bool:
             return False
         current = inputs[0]
     return False
-
-
-def _ready(expressions: Mapping[str, Node], readers: Mapping[str, object]) -> str:
-    """One that is read by what has been seen; another one reads the others."""
-    return next((name for name in expressions if name in readers), next(iter(expressions)))
 
 
 def _is_subplan(node: Node) -> bool:

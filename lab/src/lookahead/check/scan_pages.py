@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookahead.check.facts import Column, Facts, Name, Relation
+from lookahead.check.facts import Facts, Name, Relation
 from lookahead.check.page_ranges import (
     Layout,
     Range,
@@ -172,7 +172,8 @@ class ScanPages:
         outer = self._outer_columns(condition, scan)
         if not outer or loops.high <= 1:
             return Range.exactly(1.0), 0.0  # the same rows each time
-        column = self._column(outer[0])
+        table = self._tables[outer[0][0]]
+        column = self._facts.columns.get(table, {}).get(outer[0][1]) if table else None
         if column is None or column.distinct is None:
             return Range(min(1.0, loops.low), loops.high), 0.0
         many = distinct(column.distinct, min(loops.high, _MANY))
@@ -180,17 +181,10 @@ class ScanPages:
         if order < _UNORDERED and not _chooses(scan.execution.outer, outer[0]):
             return Range(distinct(column.distinct, loops.low), many), 1.0 - order
         # Neighbours may well have the same value.
-        few = loops.low * min(1.0, column.distinct / self._rows_with(outer[0]))
-        return Range(min(few, many), many), 0.0
-
-    def _rows_with(self, name: tuple[str, str]) -> float:
-        table = self._tables.get(name[0])
         relation = self._facts.relations.get(table) if table else None
-        return max(1.0, relation.rows) if relation else 1.0
-
-    def _column(self, name: tuple[str, str]) -> Column | None:
-        table = self._tables.get(name[0])
-        return self._facts.columns.get(table, {}).get(name[1]) if table else None
+        rows = max(1.0, relation.rows) if relation else 1.0
+        few = loops.low * min(1.0, column.distinct / rows)
+        return Range(min(few, many), many), 0.0
 
 
 def _rows(node: Node, execution: Execution) -> Range:

@@ -120,7 +120,8 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
             "Only statements that read are executed; without --measure it is not executed at all.",
         ) from None
     except psycopg.Error as error:
-        if _ended_by_server(error):
+        # The statement itself is not to blame; without a state the connection was lost.
+        if error.sqlstate is None or error.sqlstate[:2] in _SERVER_CLASSES:
             is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
             raise (StatementCancelled if is_cancelled else LabError)(
                 f"the statement was not finished: {_message(error)}",
@@ -133,11 +134,6 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
             one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked, with values instead of parameters.",
         ) from None
-
-
-def _ended_by_server(error: psycopg.Error) -> bool:
-    """Whether the statement itself is not to blame; without a state the connection was lost."""
-    return error.sqlstate is None or error.sqlstate[:2] in _SERVER_CLASSES
 
 
 def _message(error: psycopg.Error) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from lookahead.comparisons import median_sample, panels_of, proofs, samples_of, scenarios_of
+from lookahead.comparisons import Panel, median_sample, panels_of, proofs, samples_of, scenarios_of
 from lookahead.formats import printable
 from lookahead.measurements import Comparison, Measurements
 from lookahead.report.evidence_tables import (
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 DocumentT = TypeVar("DocumentT", bound="DataclassInstance")
-_Figure = tuple[str, Markup]
-"""Heading and plot."""
 
 
 def render_sections(
@@ -124,6 +122,8 @@ def render_page(
 def _section(document: ResultDocument) -> dict[str, object]:
     data = document.measurements
     groups = comparison_groups(data.comparisons)
+    panels = panels_of(scenarios_of(data.samples))
+    has_phases = any(one.phases_ms for one in data.samples)
     return {
         "title": title_of(document.experiment),
         "headline": sentences(document),
@@ -132,10 +132,13 @@ def _section(document: ResultDocument) -> dict[str, object]:
         "settings": settings_line(document),
         "statements": list(_statements(data)),
         "comparisons": [(_ratio_plot(one), comparison_table(data, one)) for one in groups],
-        "samples": list(_sample_figures(data)),
+        "samples": [
+            (panel_title(one, panels), in_both_widths(partial(sample_plot, data, one)))
+            for one in panels
+        ],
         "results": figure_tables(data),
-        "timelines": list(_timelines(data)),
-        "phases": _phases(data),
+        "timelines": list(_timelines(data, panels)),
+        "phases": in_both_widths(partial(phase_plot, data.samples)) if has_phases else None,
         "proofs": proofs(data),
         "evidence": evidence_tables(document),
     }
@@ -160,23 +163,8 @@ def _ratio_plot(group: ComparisonGroup) -> Markup:
     return in_both_widths(partial(ratio_plot, rows, caption))
 
 
-def _sample_figures(data: Measurements) -> Iterator[_Figure]:
-    panels = panels_of(scenarios_of(data.samples))
-    for panel in panels:
-        plot = in_both_widths(partial(sample_plot, data, panel))
-        yield panel_title(panel, panels), plot
-
-
-def _phases(data: Measurements) -> Markup:
-    """Nothing where no phases were seen."""
-    if not any(one.phases_ms for one in data.samples):
-        return Markup("")
-    return in_both_widths(partial(phase_plot, data.samples))
-
-
-def _timelines(data: Measurements) -> Iterator[_Figure]:
+def _timelines(data: Measurements, panels: Sequence[Panel]) -> Iterator[tuple[str, Markup]]:
     """For each panel the comparison whose executions took longest, as there is most to see."""
-    panels = panels_of(scenarios_of(data.samples))
     for panel in panels:
         chosen = [
             (answer, tracks)

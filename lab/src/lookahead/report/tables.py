@@ -22,7 +22,7 @@ Cells = Sequence[tuple[str, Callable[[T], str]]]
 """Heads, each with what stands below it in the row of a T."""
 # What Markdown may read as markup; and where GitHub makes links of names, numbers and addresses, or
 # an emoji. It does so in what was rendered, where an escape is gone and an empty comment is not.
-_MARKUP = "\\|*_`<>[]#~&$"
+_MARKUP = re.compile(r"[\\|*_`<>\[\]#~&$]")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=:)(?=//|[a-z_+-])|(?<=www)(?=\.)", re.IGNORECASE)
 _BREAK = "<!-- -->"
 # What a spreadsheet takes for a formula, unless it is a number.
@@ -109,11 +109,8 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 def _markdown_text(text: str) -> str:
     """Text that is no markup, and of which no link is made."""
-    return _BREAK.join(map(_escaped, _LINKED.split(one_line(text))))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{one}" if one in _MARKUP else one for one in text)
+    parts = _LINKED.split(one_line(text))
+    return _BREAK.join(_MARKUP.sub(r"\\\g<0>", part) for part in parts)
 
 
 def to_csv(tables: Iterable[Table]) -> str:

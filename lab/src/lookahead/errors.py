@@ -28,16 +28,15 @@ class LabError(Exception):
     """An expected failure.
 
     `message` says what happened, `hint` what to try next ("" when there is nothing to say);
-    `status` is what the command exits with, by default that of the class.
+    the `status` of its class is what the command exits with.
     """
 
     status = ExitStatus.FAILURE
 
-    def __init__(self, message: str, hint: str = "", *, status: ExitStatus | None = None) -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.status = self.status if status is None else status
 
     def __str__(self) -> str:
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message

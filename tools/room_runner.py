@@ -18,7 +18,15 @@ _PYTEST = (sys.executable, "-m", "pytest", "-q", "-c", "test/pytest/pytest.ini")
 _NO_CACHE = ("-p", "no:cacheprovider")
 # Whoever takes the longest goes first, so that no process waits for the last one; rooms that are
 # not named here come afterwards.
-_LONGEST_FIRST = ("lab", "index_build", "extension", "heap_scan", "server", "differential")
+_LONGEST_FIRST = (
+    "lab",
+    "index_build",
+    "extension",
+    "heap_scan",
+    "bulk_insert",
+    "server",
+    "differential",
+)
 # "7 failed, 812 passed, 20 skipped in 203.11s (0:03:23)"
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 _CLOSING = re.compile(

@@ -8,9 +8,10 @@
  * appended to it past shared buffers, as core's bulk writer appends those of an index
  * (bulk_write/).
  *
- * Nobody has such a page in a buffer: it was not part of the file before.  A function of
+ * Nobody has such a page in a buffer: it was not part of the file before.  A part of
  * the statement may scan the table meanwhile; it finds pages that are complete, with
- * rows that it does not see.
+ * rows that it does not see.  Only statements that call none but the server's own functions
+ * come here, so that nobody inserts into the table meanwhile.
  *
  *-------------------------------------------------------------------------
  */

@@ -64,6 +64,8 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 		return;
 	if (plan->commandType == CMD_INSERT)
 		la_insert_mark(plan, judgement);
+	else if (judgement->reason == LA_REASON_NONE && judgement->runs_user_code)
+		la_insert_note_plan(plan, LA_REASON_USER_FUNCTION);
 	else
 		la_insert_note_plan(plan, judgement->reason);
 	la_insert_depend(plan, judgement);

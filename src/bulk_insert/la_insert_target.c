@@ -207,13 +207,15 @@ la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row)
 
 /*
  * Are pages appended to a file of this transaction's own?  Rows that have to be found
- * by their index entries, or by triggers, must be in shared buffers.
+ * by their index entries, or by triggers, must be in shared buffers, and nobody else may
+ * insert into the table meanwhile: a stable function may call a volatile one.
  */
 static bool
 appends(LaInsertTarget *target)
 {
 	Assert(target->batch->rows == 0);
 	if (past_threshold(target) && !has_followers(target) &&
+		!target->runs_user_code &&
 		la_insert_file_is_ours(target->batch->table))
 		target->file = la_insert_file_begin(target->batch,
 											target->estate->es_output_cid, 0,

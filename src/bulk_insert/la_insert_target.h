@@ -22,7 +22,7 @@ typedef struct LaInsertTarget
 	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
 
 	/* Once rows are collected. */
-	bool		runs_user_code; /* can functions open the table's indexes? */
+	bool		runs_user_code; /* can functions use the table, too? */
 	LaCounters *counters;
 	MemoryContext flush_context;
 	LaInsertBatch *batch;

@@ -24,7 +24,7 @@
  *
  * This process may scan such a table between two pages that are put, so its file is never
  * left longer than what has been written: a scan would have empty pages in shared
- * buffers instead of those that are written later.
+ * buffers instead of those that are written later.  Nobody else may extend it.
  *
  * An index whose build fails goes with its file.  A table to which pages are appended
  * may stay, when only a subtransaction fails, and its file has to be synced with all
@@ -258,6 +258,9 @@ write_step(PageWriter *writer)
 	int			count = Min(npending, STEP_PAGES);
 
 	INJECTION_POINT("pg-lookahead-pages-collected", NULL);
+	if (writer->log_page != NULL &&
+		smgrnblocks(writer->smgr, MAIN_FORKNUM) != writer->file_blocks)
+		elog(ERROR, "a file was extended while pages were appended to it");
 	qsort(pending, npending, sizeof(PendingPage), compare_pending);
 	if (pending[count - 1].block >= writer->file_blocks &&
 		writer->step_blocks > 0 && npending > SMALL_BATCH)

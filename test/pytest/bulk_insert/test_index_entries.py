@@ -222,3 +222,24 @@ def test_two_sessions_with_the_same_keys(connection: Connection, server: object)
         with pytest.raises(psycopg.errors.UniqueViolation):
             other.execute(f"INSERT INTO t {_SOURCE}")
     _verify(connection, _ROWS)
+
+
+def test_function_that_inserts_into_the_same_table(connection: Connection) -> None:
+    """A stable function may call a volatile one: what both insert into a new file stays."""
+    connection.execute(
+        "CREATE OR REPLACE FUNCTION adds(i int) RETURNS int VOLATILE LANGUAGE plpgsql AS "
+        "$$ BEGIN INSERT INTO fresh SELECT -i, repeat('v', 500) FROM generate_series(1, 30); "
+        "RETURN i; END $$"
+    )
+    connection.execute(
+        "CREATE OR REPLACE FUNCTION calls(i int) RETURNS int STABLE LANGUAGE plpgsql AS "
+        "$$ BEGIN IF i % 10000 = 0 THEN RETURN adds(i); END IF; RETURN i; END $$"
+    )
+    with connection.transaction():
+        connection.execute("CREATE TABLE fresh (i int, p text)")
+        connection.execute(
+            "INSERT INTO fresh SELECT calls(i), repeat('x', 500) FROM generate_series(1, 100000) i"
+        )
+    assert scalar(connection, "SELECT count(*) FROM fresh") == 100_300
+    assert connection.execute("SELECT * FROM verify_heapam('fresh')").fetchall() == []
+    connection.execute("DROP TABLE fresh")

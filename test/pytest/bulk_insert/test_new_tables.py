@@ -101,10 +101,13 @@ def test_explain_tells_what_was_done(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("function", "reason"),
-    [("VOLATILE", "Lookahead: stock (volatile function)"), ("STABLE", "Lookahead: eligible")],
+    [
+        ("VOLATILE", "Lookahead: stock (volatile function)"),
+        ("STABLE", "Lookahead: stock (function of a user)"),
+    ],
 )
 def test_functions_of_the_query(connection: Connection, function: str, reason: str) -> None:
-    """A stable function may look at the new table: it finds it whole, and without new rows."""
+    """A stable function may look at the new table, or have another one insert into it."""
     connection.execute("DROP TABLE IF EXISTS made")
     connection.execute(
         "CREATE OR REPLACE FUNCTION peek(i int) RETURNS bigint LANGUAGE plpgsql "

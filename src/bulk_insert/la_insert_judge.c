@@ -30,6 +30,7 @@ static bool has_looked_at_user_code(const LaInsertSearch *search);
 static bool has_volatile_constraint(Relation table, LaInsertSearch *search);
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
 static bool has_volatile_index(Relation table, LaInsertSearch *search);
+static bool search_support_functions(Relation index, LaInsertSearch *search);
 static bool has_volatile_condition(Relation table, LaInsertSearch *search);
 
 /*
@@ -128,8 +129,8 @@ has_volatile_column(Relation table, LaInsertSearch *search)
 }
 
 /*
- * Expressions and predicates of indexes.  The insert has them open, so they are
- * locked.
+ * Expressions and predicates of indexes, and what their operator classes call.  The
+ * insert has them open, so they are locked.
  */
 static bool
 has_volatile_index(Relation table, LaInsertSearch *search)
@@ -144,12 +145,30 @@ has_volatile_index(Relation table, LaInsertSearch *search)
 
 		found = la_insert_search((Node *) RelationGetIndexExpressions(index), search) ||
 			la_insert_search((Node *) RelationGetIndexPredicate(index), search);
+		found = found || search_support_functions(index, search);
 		index_close(index, NoLock);
 		if (found)
 			break;
 	}
 	list_free(indexes);
 	return found;
+}
+
+/*
+ * Reads RelationData of rel.h.
+ */
+static bool
+search_support_functions(Relation index, LaInsertSearch *search)
+{
+	int			count = IndexRelationGetNumberOfKeyAttributes(index) *
+		index->rd_indam->amsupport;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (la_insert_search_function(search, index->rd_support[i]))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -18,6 +18,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/storage.h"
 #include "commands/tablecmds.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_rebuild.h"
@@ -32,12 +33,13 @@ static char *duplicate_key(const char *detail);
 
 /*
  * May an index be built anew at the end of an insert?  Not one that somebody else in
- * this process has open, to scan it.  The caller knows that nobody will open it.
+ * this process has open, to scan it; the caller knows that nobody will open it.  Not where
+ * temporary files are limited, either, which an insert of core's does not need.
  */
 bool
 la_insert_can_rebuild(Relation table, Relation index)
 {
-	return index->rd_refcnt == 1 &&
+	return index->rd_refcnt == 1 && temp_file_limit < 0 &&
 		is_of_this_subtransaction(table) && is_of_this_subtransaction(index) &&
 		la_feature_enabled(LA_FEATURE_INDEX_BUILD);
 }

@@ -16,6 +16,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
@@ -31,6 +32,8 @@
 static bool walker(Node *node, void *context);
 static bool search_node(Node *node, LaInsertSearch *search);
 static bool search_value(Node *node, LaInsertSearch *search);
+static bool may_be_inlined(Node *call);
+static bool search_operator(Oid operator, LaInsertSearch *search);
 static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
 static bool search_window(const WindowClause *window, LaInsertSearch *search);
 static bool search_types(List *list, LaInsertSearch *search);
@@ -109,7 +112,10 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_SetOperationStmt:
 			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
-			return search_types(((RangeTblFunction *) node)->funccoltypes, search);
+			return may_be_inlined(((RangeTblFunction *) node)->funcexpr) ||
+				search_types(((RangeTblFunction *) node)->funccoltypes, search);
+		case T_ScalarArrayOpExpr:
+			return search_operator(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_TableFunc:
 			return search_types(((TableFunc *) node)->coltypes, search);
 		default:
@@ -144,6 +150,9 @@ search_value(Node *node, LaInsertSearch *search)
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
+			if (search_operator(((OpExpr *) node)->opno, search))
+				return true;
+			break;
 		case T_RelabelType:
 		case T_CoerceViaIO:
 		case T_ArrayCoerceExpr:
@@ -158,6 +167,52 @@ search_value(Node *node, LaInsertSearch *search)
 			return false;
 	}
 	return la_insert_search_type(search, exprType(node));
+}
+
+/*
+ * A call in FROM of a function in SQL that somebody made: the planner puts its query in the
+ * place of the call, whatever functions that names.  Relies on
+ * inline_set_returning_function() in clauses.c.
+ */
+static bool
+may_be_inlined(Node *call)
+{
+	Oid			function = InvalidOid;
+	HeapTuple	tuple;
+	bool		is_sql;
+
+	if (call != NULL && IsA(call, FuncExpr))
+		function = ((FuncExpr *) call)->funcid;
+	if (function < FirstUnpinnedObjectId)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	is_sql = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	ReleaseSysCache(tuple);
+	return is_sql;
+}
+
+/*
+ * Operators that the planner may put in the place of one that somebody made: a > b for
+ * b < a, and a <> b for NOT a = b.
+ */
+static bool
+search_operator(Oid operator, LaInsertSearch *search)
+{
+	Oid			others[2];
+
+	if (operator < FirstUnpinnedObjectId)
+		return false;
+	others[0] = get_commutator(operator);
+	others[1] = get_negator(operator);
+	for (int i = 0; i < lengthof(others); i++)
+	{
+		if (OidIsValid(others[i]) &&
+			la_insert_search_function(search, get_opcode(others[i])))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -243,3 +243,17 @@ def test_function_that_inserts_into_the_same_table(connection: Connection) -> No
     assert scalar(connection, "SELECT count(*) FROM fresh") == 100_300
     assert connection.execute("SELECT * FROM verify_heapam('fresh')").fetchall() == []
     connection.execute("DROP TABLE fresh")
+
+
+def test_builds_need_no_temporary_files(connection: Connection) -> None:
+    connection.execute(f"CREATE TEMP TABLE source AS {_SOURCE}")
+    connection.execute("SET temp_file_limit = 0")
+    connection.execute("SET maintenance_work_mem = '1MB'")
+    with connection.transaction():
+        built = _emptied(connection)
+        connection.execute("INSERT INTO t SELECT * FROM source")
+    assert _built(connection) == built
+    for name in ("temp_file_limit", "maintenance_work_mem"):
+        connection.execute(f"RESET {name}")
+    connection.execute("DROP TABLE source")
+    _verify(connection, _ROWS)

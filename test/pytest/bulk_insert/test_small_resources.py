@@ -125,7 +125,7 @@ def test_memory_stays_flat(server: WatchedServer, connection: Connection, width:
         stop.set()
         thread.join()
     assert before is not None
-    assert len(seen) > 10
+    assert len(seen) > 3
     assert max(seen) <= before + _MEMORY_GROWTH
     connection.execute("DROP TABLE m")
 

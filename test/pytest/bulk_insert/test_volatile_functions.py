@@ -57,6 +57,22 @@ _CASES = {
     "with": ("", f"WITH c AS (SELECT g, f() FROM {SERIES}) INSERT INTO w SELECT * FROM c"),
     "with below": ("", f"{_INSERT} * FROM (WITH c AS (SELECT g, f() FROM {SERIES}) TABLE c) s"),
     "lateral function": ("", f"{_INSERT} g, s FROM {SERIES}, LATERAL seen_by(g) s"),
+    "function in SQL": (
+        "CREATE FUNCTION rows_of(n int) RETURNS TABLE (k int, s bigint) LANGUAGE sql STABLE AS "
+        "'SELECT g, f() FROM generate_series(1, $1) g'",
+        f"{_INSERT} * FROM rows_of({ROWS})",
+    ),
+    "negator": (
+        "CREATE FUNCTION never(bigint, bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN false; END'; "
+        "CREATE FUNCTION always(bigint, bigint) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN passes($1); END'; "
+        "CREATE OPERATOR !=== (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = always, "
+        "NEGATOR = ===); "
+        "CREATE OPERATOR === (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = never, "
+        "NEGATOR = !===)",
+        f"{_INSERT} g FROM {SERIES} WHERE NOT (g::bigint === 7::bigint)",
+    ),
     "set-returning": ("", f"{_INSERT} generate_series(1, {ROWS}), f()"),
     "operator": (
         "CREATE FUNCTION two(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS "

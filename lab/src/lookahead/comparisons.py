@@ -129,6 +129,12 @@ def proofs(data: Measurements) -> tuple[str, ...]:
         found.append(
             f"path taken: {sum(built):.0f} indexes in {len(built)} samples were pg_lookahead's own"
         )
+    batched = [one.counts["batched_rows"] for one in ours if "batched_rows" in one.counts]
+    if batched:
+        found.append(
+            f"path taken: {sum(batched):,.0f} rows in {len(batched)} samples were inserted in "
+            "batches"
+        )
     share = peak_memory_share(ours)
     if share is not None:
         found.append(f"memory:     at most {share:.1%} of maintenance_work_mem in our arm")
@@ -158,6 +164,47 @@ def peak_memory_share(samples: Iterable[Sample]) -> float | None:
         ),
         default=None,
     )
+
+
+# Below it a table's rows are not logged: bytes of WAL for each.
+_LEAST_WAL_BYTES_PER_ROW = 1.0
+
+
+@dataclass(frozen=True)
+class WalComparison:
+    """What an insert writes to the WAL: median bytes, and the ratio baseline / challenger."""
+
+    question: Question
+    baseline_bytes: float
+    challenger_bytes: float
+    estimate: RatioEstimate
+
+
+def compare_wal(data: Measurements) -> tuple[WalComparison, ...]:
+    """One for each comparison of inserts whose rows are logged."""
+    found = []
+    for one in data.comparisons:
+        baseline, challenger = (
+            {
+                sample.round: sample.counts["wal_bytes"]
+                for sample in samples_of(data.samples, one.question.scenario, arm)
+                if _is_logged_insert(sample)
+            }
+            for arm in (one.baseline, one.challenger)
+        )
+        whole = sorted(baseline.keys() & challenger.keys())
+        if whole:
+            bases = tuple(baseline[pair] for pair in whole)
+            challengers = tuple(challenger[pair] for pair in whole)
+            estimate = _estimate(bases, challengers, one.estimate.seed)
+            found.append(WalComparison(one.question, median(bases), median(challengers), estimate))
+    return tuple(found)
+
+
+def _is_logged_insert(sample: Sample) -> bool:
+    rows = sample.counts.get("inserted_rows")
+    wal_bytes = sample.counts.get("wal_bytes", 0)
+    return rows is not None and wal_bytes > rows * _LEAST_WAL_BYTES_PER_ROW
 
 
 # What the parallel builds of PostgreSQL 11 gained when they were committed, with its source. On

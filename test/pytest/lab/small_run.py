@@ -6,6 +6,8 @@ Run as a program it is the command line itself, in a process of its own that can
 from lookahead.cli import main
 from lookahead.experiments import (
     bitmap_scan,
+    bulk_insert,
+    bulk_insert_cases,
     cached_scan,
     concurrent_scans,
     index_build,
@@ -30,6 +32,14 @@ BUILD = index_build.IndexBuilds(
     memory=(64 * 1024,),
     extend_size=(4096,),
     repetitions=2,
+)
+INSERT = bulk_insert.BulkInserts(
+    parts=bulk_insert_cases.PARTS,
+    table_size=8 * 1024,  # the first 4 MB are core's
+    columns=(3,),
+    sessions=(1, 2),
+    extend_size=(0, 512),
+    repetitions=1,
 )
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
@@ -69,6 +79,7 @@ def shrink() -> None:
     """Make `--demo` small in this process."""
     index_scan.EXPERIMENT.sizes["demo"] = SCAN
     index_build.EXPERIMENT.sizes["demo"] = BUILD
+    bulk_insert.EXPERIMENT.sizes["demo"] = INSERT
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED
     range_query.EXPERIMENT.sizes["demo"] = QUERY

@@ -16,6 +16,7 @@ _HELPS = {
     "run": ("run", "--help"),
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
+    "run-bulk-insert": ("run", "bulk-insert", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "run-cached-scan": ("run", "cached-scan", "--help"),
     "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
@@ -42,7 +43,8 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "sorting"],
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "cached-scan, concurrent-scans, index-build, index-scan, range-query, seq-scan.",
+            "bulk-insert, cached-scan, concurrent-scans, index-build, index-scan, range-query, "
+            "seq-scan.",
         ),
         (
             ["run", "article-3"],
@@ -197,7 +199,7 @@ def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == help_text
 
 
-_STATES = {"index-build": "cached", "cached-scan": "both"}
+_STATES = {"index-build": "cached", "bulk-insert": "cached", "cached-scan": "both"}
 
 
 def test_list_of_experiments() -> None:

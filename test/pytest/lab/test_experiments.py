@@ -182,6 +182,10 @@ def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
         ("bitmap-scan --setting 0,16 --plan seq,index", "--setting"),
         ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
         ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
+        ("bulk-insert --parts flat --columns 8", "--columns"),
+        ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
+        ("bulk-insert --parts flat --extend-size 8MB", "--extend-size"),
+        ("bulk-insert --parts small --table-size 8MB", "--table-size"),
     ],
 )
 def test_options_that_make_no_difference_are_refused(words: str, refused: str) -> None:

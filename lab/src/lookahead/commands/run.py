@@ -22,6 +22,7 @@ from lookahead.comparisons import proofs
 from lookahead.errors import UsageError
 from lookahead.experiments import (
     bitmap_scan,
+    bulk_insert,
     cached_scan,
     concurrent_scans,
     index_build,
@@ -41,6 +42,7 @@ from lookahead.results import ResultDocument, encode, read_result
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     index_scan.EXPERIMENT,
     index_build.EXPERIMENT,
+    bulk_insert.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
     seq_scan.EXPERIMENT,
     cached_scan.EXPERIMENT,

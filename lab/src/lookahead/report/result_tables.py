@@ -8,6 +8,7 @@ from statistics import median
 from lookahead.comparisons import (
     PUBLISHED_WORKER_GAIN,
     Panel,
+    compare_wal,
     panels_of,
     scenarios_of,
     validated_builds,
@@ -18,6 +19,7 @@ from lookahead.formats import (
     interval_text,
     milliseconds,
     rate_text,
+    size_text,
     verdict_text,
 )
 from lookahead.measurements import Comparison, LookupSample, Measurements, Scenario
@@ -53,6 +55,7 @@ def figure_tables(data: Measurements) -> list[Table]:
         _lookup_table(data.lookups),
         _validation_table(data),
         _worker_table(data),
+        wal_table(data),
     )
     return [table for table in tables if table.rows]
 
@@ -148,6 +151,27 @@ def _worker_table(data: Measurements) -> Table:
     rows = tuple((label(one.scenario), *(f"{one.gains[arm]:.2f}" for arm in arms)) for one in found)
     caption = f"Median time without workers / with them. Published: {PUBLISHED_WORKER_GAIN}"
     return Table("What parallel workers gain", columns_of(("scenario",), arms), rows, caption)
+
+
+def wal_table(data: Measurements) -> Table:
+    """What inserts write to the WAL, beside what they are compared with."""
+    found = compare_wal(data)
+    label = labelling(one.question.scenario for one in found)
+    return table_of(
+        "What was written to the WAL",
+        found,
+        [
+            ("scenario", lambda one: label(one.question.scenario)),
+            ("arm", lambda one: one.question.challengers[0]),
+            ("against", lambda one: opponent_name(one.question)),
+        ],
+        [
+            ("its WAL", lambda one: size_text(one.baseline_bytes)),
+            ("our WAL", lambda one: size_text(one.challenger_bytes)),
+            ("ratio", lambda one: f"{one.estimate.ratio:.2f}"),
+        ],
+        "Medians over samples. Ratio: its WAL / our WAL; above 1 ours writes less",
+    )
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ $(EXTENSION_GOALS):
 setup:
 	@$(TOP)/tools/setup-python >/dev/null
 
-demo: setup    ## see what pg_lookahead gains here: index scan, bitmap scan, index build
+demo: setup    ## see what pg_lookahead gains here: index scan, bitmap scan, index build, insert
 	@cd $(TOP) && .venv/bin/lookahead demo $(SERVER_OPTION)
 
 test: setup    ## all tests on private servers; TEST=name picks one, ROOMS="server tools" folders of them

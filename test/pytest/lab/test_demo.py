@@ -1,4 +1,4 @@
-"""`lookahead demo`: its three parts, and what it says where a part cannot be measured."""
+"""`lookahead demo`: its four parts, and what it says where a part cannot be measured."""
 
 import os
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from lab import small_run
 from lab.outcome import run_command
 from lookahead.errors import ExitStatus, UnavailableError
-from lookahead.experiments import bitmap_scan, index_build, index_scan
+from lookahead.experiments import bitmap_scan, bulk_insert, index_build, index_scan
 from lookahead.experiments.trials import Trials
 from lookahead.results import read_result
 
@@ -23,24 +23,28 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(index_scan.EXPERIMENT.sizes, "demo", large)
     monkeypatch.setitem(bitmap_scan.EXPERIMENT.sizes, "demo", small_run.BITMAP)
     monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", small_run.BUILD)
+    monkeypatch.setitem(bulk_insert.EXPERIMENT.sizes, "demo", small_run.INSERT)
 
 
 def test_all_parts(tmp_path: Path, disk: Path) -> None:
     outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = {read_result(path).experiment: read_result(path) for path in tmp_path.glob("*.json")}
-    assert set(found) == {"index-scan", "bitmap-scan", "index-build"}
+    assert set(found) == {"index-scan", "bitmap-scan", "index-build", "bulk-insert"}
     for document in found.values():
         assert document.status == "complete"
         assert document.parameters.size == "demo"
         assert document.measurements.comparisons
     (scan,) = {sample.scenario.value("scan") for sample in found["index-scan"].measurements.samples}
     assert scan == "10,000 pages"
-    assert len(list(tmp_path.glob("*.html"))) == 3
-    assert [line for line in outcome.stderr.splitlines() if " of 3: " in line] == [
-        "1 of 3: a cold index scan in random order",
-        "2 of 3: cold bitmap scans",
-        "3 of 3: builds of indexes",
+    inserted = found["bulk-insert"].measurements.comparisons
+    assert {one.question.scenario.value("part") for one in inserted} == {"flat"}
+    assert len(list(tmp_path.glob("*.html"))) == 4
+    assert [line for line in outcome.stderr.splitlines() if " of 4: " in line] == [
+        "1 of 4: a cold index scan in random order",
+        "2 of 4: cold bitmap scans",
+        "3 of 4: builds of indexes",
+        "4 of 4: inserts of many rows",
     ]
     assert list(disk.iterdir()) == []
 
@@ -55,6 +59,6 @@ def test_a_part_that_cannot_be_measured(
     outcome = run_command("demo", "--directory", disk, "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert outcome.stderr.count("warning: not measured here: not cold") == 2
-    assert "error: 2 of 3 experiments could not be measured here" in outcome.stderr
-    (path,) = tmp_path.glob("*.json")
-    assert read_result(path).experiment == "index-build"
+    assert "error: 2 of 4 experiments could not be measured here" in outcome.stderr
+    found = {read_result(path).experiment for path in tmp_path.glob("*.json")}
+    assert found == {"index-build", "bulk-insert"}

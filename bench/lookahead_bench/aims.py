@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from lookahead.comparisons import compare_wal
 from lookahead.experiments.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
-from lookahead.measurements import Comparison, Measurements
+from lookahead.measurements import Comparison, Measurements, Question
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
 
@@ -19,20 +20,33 @@ Outcome = Literal["reached", "missed", "open"]
 
 @dataclass(frozen=True)
 class Judged:
-    """A comparison that something is aimed at."""
+    """A comparison that something is aimed at; `what` says of what it is."""
 
-    comparison: Comparison
+    what: str
+    estimate: RatioEstimate
     aim: float
     outcome: Outcome
 
 
 def judge_all(document: ResultDocument) -> Iterator[Judged]:
-    """The comparisons of a result that have an aim, in their order."""
+    """The comparisons of a result that have an aim, in their order; then those of the WAL."""
     aim_of = AIMS.get(document.experiment, _no_aim)
-    for comparison in document.measurements.comparisons:
-        aim = aim_of(comparison, document.measurements)
+    data = document.measurements
+    for comparison in data.comparisons:
+        arms = f"{comparison.challenger} against {comparison.question.name}"
+        what = f"{comparison.question.scenario.label}: {arms}"
+        aim = aim_of(comparison, data)
         if aim is not None:
-            yield Judged(comparison, aim, judge(comparison.estimate, aim))
+            yield _judged(what, comparison.estimate, aim)
+    for one in compare_wal(data):
+        aim = wal_aim(one.question)
+        if aim is not None:
+            what = f"{one.question.scenario.label}: WAL against {one.question.name}"
+            yield _judged(what, one.estimate, aim)
+
+
+def _judged(what: str, estimate: RatioEstimate, aim: float) -> Judged:
+    return Judged(what, estimate, aim, judge(estimate, aim))
 
 
 def judge(estimate: RatioEstimate, aim: float) -> Outcome:
@@ -189,6 +203,36 @@ def _build_aim(comparison: Comparison, data: Measurements) -> float | None:
     return _BUILD_AIMS[key][_BUILD_WORKERS.index(workers)]
 
 
+# Inserts against stock's, by part and what is inserted; any of a part by "". Those of a few rows
+# against sessions without the library. Nothing is aimed at for several sessions and for steps.
+INSERT_AIMS = {
+    ("flat", "unlogged"): 1.8,
+    ("flat", "logged"): 2.2,
+    ("columns", ""): 1.0,
+    ("columns", "32 columns"): 1.5,
+    ("copy", ""): 1.3,
+    ("new-table", "CREATE TABLE AS"): 2.0,
+    ("new-table", "CREATE MATERIALIZED VIEW AS"): 2.0,
+    ("indexes", "random key"): 2.0,
+    ("indexes", "two, after TRUNCATE"): 3.0,
+    ("indexes", "two, appending a fifth"): 2.0,
+    ("small", ""): 0.98,
+}
+# Of the WAL, narrow rows may take this share of stock's.
+WAL_AIMS = {("flat", "logged"): 1 / 0.6}
+
+
+def _insert_aim(comparison: Comparison, data: Measurements) -> float | None:
+    part, name = _value(comparison, "part"), _value(comparison, "insert")
+    return INSERT_AIMS.get((part, name), INSERT_AIMS.get((part, "")))
+
+
+def wal_aim(question: Question) -> float | None:
+    """What is aimed at for stock's WAL / ours of an insert."""
+    value = question.scenario.value
+    return WAL_AIMS.get((value("part") or "", value("insert") or ""))
+
+
 AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "index-scan": _index_scan_aim,
     "latency": _index_scan_aim,
@@ -200,6 +244,7 @@ AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "seq-scan": _seq_scan_aim,
     "concurrent-scans": lambda comparison, data: _CONCURRENT_AIM,
     "index-build": _build_aim,
+    "bulk-insert": _insert_aim,
 }
 
 

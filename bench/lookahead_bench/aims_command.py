@@ -53,11 +53,8 @@ def _judged(path: Path, document: ResultDocument) -> tuple[Judged, ...]:
 
 
 def _line(experiment: str, judged: Judged) -> str:
-    question = judged.comparison.question
-    arms = f"{judged.comparison.challenger} against {question.name}"
-    what = f"{experiment}, {question.scenario.label}: {arms}"
-    ratio = _ratio_text(judged.comparison.estimate)
-    return f"{judged.outcome:<8} {ratio:<22} aim {judged.aim:5.2f}  {what}"
+    ratio = _ratio_text(judged.estimate)
+    return f"{judged.outcome:<8} {ratio:<22} aim {judged.aim:5.2f}  {experiment}, {judged.what}"
 
 
 def _ratio_text(estimate: RatioEstimate) -> str:

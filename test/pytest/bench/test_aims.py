@@ -1,12 +1,14 @@
 """Which ratio is aimed at for which comparison, and when an aim counts as reached."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from lookahead.experiments.bulk_insert_cases import PARTS, Conditions, cases_for
 from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
 from lookahead.stats import ratio_of_medians
-from lookahead_bench.aims import AIMS, Outcome, judge
+from lookahead_bench.aims import AIMS, INSERT_AIMS, WAL_AIMS, Outcome, judge, wal_aim
 from lookahead_bench.control_shape import Shape
 from lookahead_bench.control_shapes import SHAPES
 
@@ -128,6 +130,44 @@ def test_the_device_counts_where_it_is_the_limit(in_memory_ms: float, aim: float
 )
 def test_index_builds(key: str, rows: str, workers: str, aim: float | None) -> None:
     assert _aim("index-build", "stock", key=key, rows=rows, workers=workers) == aim
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "aim"),
+    [
+        ("flat", "unlogged", 1.8),
+        ("flat", "logged", 2.2),
+        ("columns", "128 columns", 1.0),
+        ("columns", "32 columns", 1.5),
+        ("copy", "logged", 1.3),
+        ("new-table", "CREATE TABLE AS", 2.0),
+        ("new-table", "after TRUNCATE", None),
+        ("indexes", "two, after TRUNCATE", 3.0),
+        ("indexes", "two indexes", None),
+        ("small", "VALUES of 1 row", 0.98),
+        ("sessions", "2 sessions", None),
+        ("extend", "steps of extension", None),
+    ],
+)
+def test_inserts(part: str, name: str, aim: float | None) -> None:
+    assert _aim("bulk-insert", "stock", part=part, insert=name) == aim
+
+
+def test_wal_of_narrow_rows() -> None:
+    asked = [
+        _comparison("stock", {"part": part, "insert": "logged"}).question
+        for part in ("flat", "copy")
+    ]
+    assert [wal_aim(question) for question in asked] == [1 / 0.6, None]
+
+
+def test_aims_for_inserts_are_for_some_that_are_measured() -> None:
+    conditions = Conditions(1024, (1, 8, 32, 128), (1,), (0,), Path())
+    cases = cases_for(PARTS, conditions)
+    measured = {(str(c.scenario.value("part")), str(c.scenario.value("insert"))) for c in cases}
+    named = {key for key in (*INSERT_AIMS, *WAL_AIMS) if key[1]}
+    assert named <= measured
+    assert {part for part, name in INSERT_AIMS if not name} <= set(PARTS)
 
 
 def test_a_scenario_without_the_factor_is_said() -> None:

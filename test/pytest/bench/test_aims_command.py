@@ -10,7 +10,7 @@ from lab.made_trials import OURS, make_trials
 from bench.small_bench import run_bench
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
-from lookahead.measurements import Measurements
+from lookahead.measurements import Factor, Measurements, Question, Sample, Scenario
 from lookahead.results import SCHEMA_VERSION, encode, read_result
 
 _RECORDED = Path(__file__).parents[1] / "lab/data/index-scan.json"
@@ -73,6 +73,26 @@ def test_one_pair_is_open_and_has_no_interval(tmp_path: Path, slower: Measuremen
     assert all(line.startswith("open ") and "(one pair)" in line for line in lines)
     assert "[" not in outcome.stdout
     assert counts == "0 reached, 0 missed, 4 open"
+
+
+def test_wal_is_judged_after_the_times(tmp_path: Path) -> None:
+    """Twice as fast where 2.2 times are aimed at, with a tenth of the WAL."""
+    scenario = Scenario((Factor("insert", "logged"), Factor("part", "flat")))
+    samples = tuple(
+        Sample(
+            scenario, number, 0, arm, time, (time,), counts={"inserted_rows": 9, "wal_bytes": wal}
+        )
+        for number in range(3)
+        for arm, time, wal in (("stock", 2.0, 900.0), ("ours", 1.0, 90.0))
+    )
+    question = Question(scenario, "stock", ("stock",), ("ours",))
+    data = Measurements(questions=(question,), samples=samples)
+    outcome = run_bench("aims", _file(tmp_path, data, "bulk-insert"))
+    assert [line.split("  ")[-1] for line in outcome.stdout.splitlines()] == [
+        "bulk-insert, logged, flat: ours against stock",
+        "bulk-insert, logged, flat: WAL against stock",
+        "1 reached, 1 missed, 0 open",
+    ]
 
 
 def test_an_experiment_without_aims(tmp_path: Path) -> None:

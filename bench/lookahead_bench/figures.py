@@ -21,7 +21,7 @@ import click
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import interval_text, milliseconds
 from lookahead.measurements import Comparison
-from lookahead.report.result_tables import comparison_groups, comparison_table
+from lookahead.report.result_tables import comparison_groups, comparison_table, wal_table
 from lookahead.report.tables import Table, columns_of, to_markdown
 from lookahead.results import ResultDocument, encode, read_result, write_atomically
 
@@ -103,6 +103,8 @@ def _content(top: Path, catalogue: Catalogue, name: str) -> str:
     answers = _answers(document, name)
     groups = comparison_groups(answers)
     tables = [comparison_table(document.measurements, group) for group in groups]
+    written = wal_table(document.measurements)
+    tables += [written] if written.rows else []
     command = " ".join(catalogue.commands[name])
     return f"```\n{command}\n```\n\n{_conditions(document)}\n\n{to_markdown(tables)}"
 

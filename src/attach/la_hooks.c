@@ -16,6 +16,7 @@
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "optimizer/planner.h"
+#include "tcop/dest.h"
 #include "tcop/utility.h"
 
 #include "attach/la_attach.h"
@@ -37,6 +38,9 @@ static LaExplainPlan our_explain_plan;
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 							  uint64 count);
+static bool fills_table(const QueryDesc *queryDesc);
+static void begin_filling(QueryDesc *queryDesc);
+static void end_filling(QueryDesc *queryDesc);
 static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 bool readOnlyTree,
 								 ProcessUtilityContext context,
@@ -102,16 +106,14 @@ hook_executor_start(QueryDesc *queryDesc, int eflags)
 static void
 hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 {
+	bool		fills = fills_table(queryDesc);
 	LaRun		run;
 
 	la_attach_begin_run(&run, queryDesc, count);
 	PG_TRY();
 	{
-		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-		{
-			if (la_methods[feature]->begin_run != NULL)
-				la_methods[feature]->begin_run(queryDesc);
-		}
+		if (unlikely(fills))
+			begin_filling(queryDesc);
 		if (next_ExecutorRun)
 			next_ExecutorRun(queryDesc, direction, count);
 		else
@@ -119,14 +121,43 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 	}
 	PG_FINALLY();
 	{
-		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-		{
-			if (la_methods[feature]->end_run != NULL)
-				la_methods[feature]->end_run(queryDesc);
-		}
+		if (unlikely(fills))
+			end_filling(queryDesc);
 		la_attach_end_run(&run);
 	}
 	PG_END_TRY();
+}
+
+/*
+ * Do the rows of a query become a new table: by CREATE TABLE AS, SELECT INTO, or of a
+ * materialized view?
+ */
+static bool
+fills_table(const QueryDesc *queryDesc)
+{
+	return queryDesc->dest != NULL &&
+		(queryDesc->dest->mydest == DestIntoRel ||
+		 queryDesc->dest->mydest == DestTransientRel);
+}
+
+static void
+begin_filling(QueryDesc *queryDesc)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->begin_filling != NULL)
+			la_methods[feature]->begin_filling(queryDesc);
+	}
+}
+
+static void
+end_filling(QueryDesc *queryDesc)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->end_filling != NULL)
+			la_methods[feature]->end_filling(queryDesc);
+	}
 }
 
 /*

@@ -89,11 +89,11 @@ typedef struct LaFeatureMethods
 	void		(*mark_plan) (PlannedStmt *plan, const LaJudgement *judgement);
 
 	/*
-	 * A query's execution begins, and ends, be it by an error; they nest. The
-	 * second must not throw.
+	 * The execution of a query whose rows become a new table begins, and
+	 * ends, be it by an error; they nest.  The second must not throw.
 	 */
-	void		(*begin_run) (QueryDesc *query);
-	void		(*end_run) (QueryDesc *query);
+	void		(*begin_filling) (QueryDesc *query);
+	void		(*end_filling) (QueryDesc *query);
 
 	/* The planner has looked at a table. */
 	void		(*plan_relation) (PlannerInfo *root, RelOptInfo *rel);

@@ -53,16 +53,6 @@ typedef struct TransientReceiver
 static bool as_expected(const LaCoreReceiver *found, Oid table, int options);
 
 /*
- * Is it such a receiver?
- */
-bool
-la_core_receiver_known(const DestReceiver *receiver)
-{
-	return receiver->mydest == DestIntoRel ||
-		receiver->mydest == DestTransientRel;
-}
-
-/*
  * Reads one that has been started, and is to receive rows.  False when it does not
  * look as expected.
  */

@@ -21,7 +21,6 @@ typedef struct LaCoreReceiver
 	int			options;		/* of heap_insert() */
 } LaCoreReceiver;
 
-extern bool la_core_receiver_known(const DestReceiver *receiver);
 extern bool la_core_receiver_read(const DestReceiver *receiver,
 								  LaCoreReceiver *result);
 

@@ -76,8 +76,8 @@ const LaFeatureMethods la_bulk_insert_methods = {
 	.attach = attach,
 	.judge_query = la_insert_judge_query,
 	.mark_plan = la_insert_mark_plan,
-	.begin_run = la_insert_begin_run,
-	.end_run = la_insert_end_run,
+	.begin_filling = la_insert_begin_filling,
+	.end_filling = la_insert_end_filling,
 	.begin_utility = la_insert_begin_utility,
 	.end_utility = la_insert_end_utility,
 };

@@ -119,15 +119,14 @@ la_insert_report(const PlannedStmt *plan)
 }
 
 /*
- * For the table of features: a query's execution begins.
+ * For the table of features: the execution of a query that fills a new table begins.
  */
 void
-la_insert_begin_run(QueryDesc *query)
+la_insert_begin_filling(QueryDesc *query)
 {
 	Receiver   *receiver;
 
-	if (likely(query->dest == NULL || !la_core_receiver_known(query->dest)) ||
-		!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
 		return;
 	if (last_report.plan != query->plannedstmt)
 		la_insert_note_plan(query->plannedstmt, LA_REASON_PREPARED);
@@ -149,9 +148,9 @@ la_insert_begin_run(QueryDesc *query)
  * For the table of features: it ends, be it by an error.
  */
 void
-la_insert_end_run(QueryDesc *query)
+la_insert_end_filling(QueryDesc *query)
 {
-	if (query->dest != NULL && query->dest->rStartup == startup)
+	if (query->dest->rStartup == startup)
 		query->dest = ((Receiver *) query->dest)->core;
 }
 

@@ -29,7 +29,7 @@ extern void la_insert_end_utility(bool begun);
 extern bool la_insert_fills_table(void);
 extern void la_insert_note_plan(const PlannedStmt *plan, LaReason judgement);
 extern const LaInsertReport *la_insert_report(const PlannedStmt *plan);
-extern void la_insert_begin_run(QueryDesc *query);
-extern void la_insert_end_run(QueryDesc *query);
+extern void la_insert_begin_filling(QueryDesc *query);
+extern void la_insert_end_filling(QueryDesc *query);
 
 #endif							/* LA_INSERT_RECEIVER_H */

@@ -14,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
@@ -69,18 +70,24 @@ la_insert_search_function(LaInsertSearch *search, Oid function)
 }
 
 /*
+ * Is a function volatile, or may it call one that is?  A stable function that somebody
+ * made in SQL or a procedural language may, and it may be one that inserts into the table.
  * One that is not there is in doubt.
  */
 static bool
 is_volatile(Oid function)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Form_pg_proc form;
 	bool		result;
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	result = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile ==
-		PROVOLATILE_VOLATILE;
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	result = form->provolatile == PROVOLATILE_VOLATILE ||
+		(form->provolatile == PROVOLATILE_STABLE &&
+		 function >= FirstUnpinnedObjectId &&
+		 form->prolang != INTERNALlanguageId && form->prolang != ClanguageId);
 	ReleaseSysCache(tuple);
 	return result;
 }

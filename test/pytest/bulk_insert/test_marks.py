@@ -18,13 +18,13 @@ from bulk_insert.judging import (
 _PREPARED = "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE p AS"
 _INSERT = "INSERT INTO w SELECT g, {} FROM generate_series(1::bigint, 50) g"
 _CALM = """
-    CREATE FUNCTION calm(bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS
+    CREATE FUNCTION calm(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS
         'BEGIN RETURN f(); END';
-    CREATE FUNCTION calm(bigint, bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS
+    CREATE FUNCTION calm(bigint, bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS
         'BEGIN RETURN f(); END';
-    CREATE FUNCTION simple(bigint) RETURNS bigint STABLE LANGUAGE sql AS 'SELECT $1 + 1';
+    CREATE FUNCTION simple(bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
     CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = calm);
-    CREATE FUNCTION given(a bigint, s bigint DEFAULT calm(0)) RETURNS bigint STABLE
+    CREATE FUNCTION given(a bigint, s bigint DEFAULT calm(0)) RETURNS bigint IMMUTABLE
         LANGUAGE plpgsql AS 'BEGIN RETURN s; END';
     CREATE AGGREGATE agg (bigint) (SFUNC = calm, STYPE = bigint, INITCOND = '0');
     CREATE DOMAIN plain AS bigint;

@@ -103,7 +103,8 @@ def test_explain_tells_what_was_done(connection: Connection) -> None:
     ("function", "reason"),
     [
         ("VOLATILE", "Lookahead: stock (volatile function)"),
-        ("STABLE", "Lookahead: stock (function of a user)"),
+        ("STABLE", "Lookahead: stock (volatile function)"),
+        ("IMMUTABLE", "Lookahead: stock (function of a user)"),
     ],
 )
 def test_functions_of_the_query(connection: Connection, function: str, reason: str) -> None:

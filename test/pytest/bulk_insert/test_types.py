@@ -34,7 +34,7 @@ _CASES = {
     "column": ("ALTER TABLE w ALTER k TYPE d", f"{_INSERT} g {_FROM}"),
     "domain over domain": ("CREATE DOMAIN dd AS d CHECK (VALUE > 0)", f"{_INSERT} g::dd {_FROM}"),
     "default of a function in a CHECK": (
-        "CREATE FUNCTION fine(bigint, s boolean DEFAULT passes(1)) RETURNS boolean STABLE "
+        "CREATE FUNCTION fine(bigint, s boolean DEFAULT passes(1)) RETURNS boolean IMMUTABLE "
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'; CREATE DOMAIN dd AS bigint CHECK (fine(VALUE))",
         f"{_INSERT} g::dd {_FROM}",
     ),
@@ -92,7 +92,7 @@ _CASES = {
     ),
     "greatest": (_COMPARED, f"{_INSERT} (greatest(ROW(g)::one, ROW(g)::one)).a {_FROM}"),
     "column of a function": (
-        "CREATE FUNCTION made(bigint, OUT a d, OUT b int) STABLE LANGUAGE plpgsql AS "
+        "CREATE FUNCTION made(bigint, OUT a d, OUT b int) IMMUTABLE LANGUAGE plpgsql AS "
         "'BEGIN a := $1; END'",
         f"{_INSERT} m.a {_FROM}, made(g) m",
     ),

@@ -58,12 +58,17 @@ _CASES = {
     "with below": ("", f"{_INSERT} * FROM (WITH c AS (SELECT g, f() FROM {SERIES}) TABLE c) s"),
     "lateral function": ("", f"{_INSERT} g, s FROM {SERIES}, LATERAL seen_by(g) s"),
     "function in SQL": (
-        "CREATE FUNCTION rows_of(n int) RETURNS TABLE (k int, s bigint) LANGUAGE sql STABLE AS "
+        "CREATE FUNCTION rows_of(n int) RETURNS TABLE (k int, s bigint) LANGUAGE sql IMMUTABLE AS "
         "'SELECT g, f() FROM generate_series(1, $1) g'",
         f"{_INSERT} * FROM rows_of({ROWS})",
     ),
+    "stable function that calls a volatile one": (
+        "CREATE FUNCTION passed_on(bigint) RETURNS bigint STABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN f(); END'",
+        f"{_INSERT} g, passed_on(g) FROM {SERIES}",
+    ),
     "negator": (
-        "CREATE FUNCTION never(bigint, bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS "
+        "CREATE FUNCTION never(bigint, bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS "
         "'BEGIN RETURN false; END'; "
         "CREATE FUNCTION always(bigint, bigint) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
         "'BEGIN RETURN passes($1); END'; "
@@ -87,19 +92,19 @@ _CASES = {
         f"{_INSERT} g FROM {SERIES} WHERE g ### ANY (ARRAY[g])",
     ),
     "transition function": (
-        _AGGREGATE.format("VOLATILE", "STABLE")
+        _AGGREGATE.format("VOLATILE", "IMMUTABLE")
         + "CREATE AGGREGATE agg (bigint) (SFUNC = add, STYPE = bigint, INITCOND = '0')",
         f"{_INSERT} g, (SELECT agg(x) FROM (VALUES (g)) v (x)) FROM {SERIES}",
     ),
     "final function": (
-        _AGGREGATE.format("STABLE", "VOLATILE")
+        _AGGREGATE.format("IMMUTABLE", "VOLATILE")
         + "CREATE AGGREGATE agg (bigint) (SFUNC = first, STYPE = bigint, INITCOND = '0', "
         "FINALFUNC = keep)",
         f"{_INSERT} g, (SELECT agg(x) FROM (VALUES (g)) v (x)) FROM {SERIES}",
     ),
     "window": ("", f"{_INSERT} g, max(seen_by(g)) OVER (ORDER BY g) FROM {SERIES}"),
     "window aggregate": (
-        _AGGREGATE.format("VOLATILE", "STABLE")
+        _AGGREGATE.format("VOLATILE", "IMMUTABLE")
         + "CREATE AGGREGATE agg (bigint) (SFUNC = add, STYPE = bigint, INITCOND = '0')",
         f"{_INSERT} g, agg(g) OVER (ORDER BY g) FROM {SERIES}",
     ),
@@ -110,7 +115,7 @@ _CASES = {
         f"{_INSERT} g, ROW(g)::one::bigint FROM {SERIES}",
     ),
     "default of an argument": (
-        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint STABLE "
+        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint IMMUTABLE "
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
         f"{_INSERT} g, given(a => g) FROM {SERIES}",
     ),
@@ -134,12 +139,12 @@ _HARMLESS = {
         "",
         f"{_INSERT} g, sum(g) OVER (ORDER BY g) + (SELECT count(*) FROM w) FROM {SERIES}",
     ),
-    "stable function": (
-        "ALTER FUNCTION f() STABLE",
+    "immutable function": (
+        "ALTER FUNCTION f() IMMUTABLE",
         f"{_INSERT} g, f() FROM {SERIES}",
     ),
     "given argument": (
-        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint STABLE "
+        "CREATE FUNCTION given(a bigint, s bigint DEFAULT f()) RETURNS bigint IMMUTABLE "
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
         f"{_INSERT} g, given(g, 1) FROM {SERIES}",
     ),

@@ -36,6 +36,7 @@ static int	extension_id;
 
 static void lookahead_option(ExplainState *es, DefElem *opt,
 							 ParseState *pstate);
+static LaReason off_reason(LaFeature feature);
 static bool is_wanted(ExplainState *es);
 static const char *node_status(const LaNode *node, const ExplainState *es);
 static LaCounters summed_counters(const LaNode *node);
@@ -97,8 +98,7 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 	if (node == NULL)
 	{
 		node = &unregistered;
-		node->reason = la_feature_ported(feature) ? LA_REASON_DISABLED :
-			LA_REASON_SERVER_VERSION;
+		node->reason = off_reason(feature);
 	}
 	else
 		la_worker_counters_collect(node->query);
@@ -107,6 +107,16 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 		explain_text(node, es);
 	else
 		explain_properties(node, es);
+}
+
+/*
+ * Why a feature that is not enabled does nothing.
+ */
+static LaReason
+off_reason(LaFeature feature)
+{
+	return la_feature_ported(feature) ? LA_REASON_DISABLED :
+		LA_REASON_SERVER_VERSION;
 }
 
 static bool
@@ -133,7 +143,7 @@ la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
 		return;
 	report = la_insert_report(plan);
 	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
-		insert.reason = LA_REASON_DISABLED;
+		insert.reason = off_reason(LA_FEATURE_BULK_INSERT);
 	else if (report == NULL)
 		insert.reason = LA_REASON_PREPARED;
 	else

@@ -5,8 +5,7 @@
  *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
  *
  * It is decided in la_index_reason.c, la_heap_reason.c, la_build_reason.c and
- * la_insert_reason.c, and for
- * all plan nodes in la_attach.c.
+ * la_insert_reason.c, and for all plan nodes in la_attach.c.
  *
  *-------------------------------------------------------------------------
  */

@@ -70,6 +70,7 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 	indexes->counters = counters;
 	indexes->context = CurrentMemoryContext;
 	indexes->from_nothing = from_nothing;
+	indexes->wants_rows = true;
 	indexes->at_once = *table;
 	indexes->at_once.ri_NumIndices = 0;
 	indexes->at_once.ri_IndexRelationDescs = palloc_array(Relation, all);
@@ -93,13 +94,11 @@ add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info)
 	{
 		at_once->ri_IndexRelationDescs[at_once->ri_NumIndices] = index;
 		at_once->ri_IndexRelationInfo[at_once->ri_NumIndices++] = info;
-		indexes->wants_rows = true;
 		return;
 	}
 	collected = &indexes->collected[indexes->count++];
 	collected->relation = index;
 	collected->info = info;
-	indexes->wants_rows = true;
 }
 
 /*

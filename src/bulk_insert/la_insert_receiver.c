@@ -9,8 +9,9 @@
  * a few MB to the file by itself (la_insert_file.c).
  *
  * A function of the query could read the new table, or insert into it, so the query is
- * judged as that of an INSERT is, and it must not call functions of users.  Its plan is executed at once after it was made; that of a prepared
- * statement, made at another time, is not judged.
+ * judged as that of an INSERT is, and it must not call functions of users.  Its plan is
+ * executed at once after it was made; that of a prepared statement, made at another time,
+ * is not judged.
  *
  *-------------------------------------------------------------------------
  */

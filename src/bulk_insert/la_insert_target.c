@@ -265,7 +265,7 @@ past_threshold(const LaInsertTarget *target)
 void
 la_insert_target_flush(LaInsertTarget *target)
 {
-	if (target->file != NULL)
+	if (target->file != NULL || target->batch->rows == 0)
 		return;
 	if (target->batch->toasted || target->extent.next < target->extent.end)
 		flush_page(target, true);
@@ -274,8 +274,8 @@ la_insert_target_flush(LaInsertTarget *target)
 }
 
 /*
- * Inserts what has been collected, as a page of its own where that may be.  The
- * caller says whether no row has been toasted that is not part of it.
+ * Inserts what has been collected, some rows, as a page of its own where that may be.
+ * The caller says whether no row has been toasted that is not part of it.
  *
  * Rows that were toasted for a page of ours must get one: core would toast them
  * again.  So must those before a row that was toasted, because core would have
@@ -287,8 +287,6 @@ flush_page(LaInsertTarget *target, bool last)
 	const LaInsertBatch *batch = target->batch;
 	Buffer		buffer = InvalidBuffer;
 
-	if (batch->rows == 0)
-		return;
 	if (past_threshold(target) &&
 		la_insert_extent_wants(&target->extent, la_insert_batch_mean(batch)))
 		buffer = la_insert_extent_take(&target->extent);
@@ -298,7 +296,7 @@ flush_page(LaInsertTarget *target, bool last)
 }
 
 /*
- * Inserts what has been collected, into an empty page of ours if there is one.
+ * Inserts what has been collected, some rows, into an empty page of ours if there is one.
  */
 static void
 flush(LaInsertTarget *target, Buffer buffer, bool last)
@@ -311,7 +309,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 		slots = la_insert_batch_slots(batch);
 	if (BufferIsValid(buffer))
 		la_insert_page_write(batch, buffer, target->estate->es_output_cid, last);
-	else if (batch->rows > 0)
+	else
 		insert_by_core(batch, slots, target->estate->es_output_cid);
 	if (has_followers(target))
 		finish_rows(target, slots, BufferIsValid(buffer));
@@ -319,7 +317,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 		la_insert_indexes_flush_full(target->indexes);
 	target->bytes += la_insert_batch_bytes(batch);
 	target->counters->rows += batch->rows;
-	target->counters->batches += batch->rows > 0;
+	target->counters->batches++;
 	la_insert_batch_reset(batch, batch->image);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(target->flush_context);

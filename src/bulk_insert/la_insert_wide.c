@@ -32,11 +32,12 @@ la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
 										ExecCopySlotHeapTuple(row), NULL,
 										options);
 	MemoryContextSwitchTo(caller);
+	if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
+		refuse(tuple);
 	if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
 	{
 		flush(arg, false);
-		if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
-			refuse(tuple);
+		la_insert_batch_add_tuple(batch, tuple);
 	}
 	batch->toasted = true;
 	MemoryContextReset(batch->row_context);

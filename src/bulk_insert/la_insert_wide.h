@@ -11,8 +11,8 @@
 #include "bulk_insert/la_insert_batch.h"
 
 /*
- * Makes room in a batch.  The caller says whether no row has been toasted that is not
- * part of it.
+ * Makes room in a batch, which has some rows.  The caller says whether no row has been
+ * toasted that is not part of it.
  */
 typedef void (*LaInsertFlush) (void *arg, bool last);
 

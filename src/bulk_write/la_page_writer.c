@@ -79,9 +79,8 @@ typedef struct PageWriter
 	LaPageSink	sink;			/* first, so that one is the other */
 	SMgrRelation smgr;
 	bool		use_wal;
-	LaLogPage	log_page;		/* NULL: by an image */
+	LaLogPage	log_page;		/* NULL: by an image; set where we append */
 	void	   *log_arg;
-	bool		skip_fsync;		/* is it made durable at the end? */
 	int			step_blocks;	/* 0: extend page by page, as core */
 	int			batch_blocks;
 	BlockNumber file_blocks;	/* length of the file */
@@ -95,6 +94,7 @@ typedef struct PageWriter
 	Page	   *free_pages;
 } PageWriter;
 
+static bool appends(const PageWriter *writer);
 static Page writer_get(LaPageSink *sink);
 static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
 static void writer_end(LaPageSink *sink);
@@ -125,7 +125,6 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->sink.end = writer_end;
 	writer->smgr = RelationGetSmgr(rel);
 	writer->use_wal = RelationNeedsWAL(rel);
-	writer->skip_fsync = true;
 	writer->step_blocks = step_blocks;
 	writer->batch_blocks = Max(batch_blocks, WAL_RECORD_PAGES);
 	writer->file_blocks = smgrnblocks(writer->smgr, MAIN_FORKNUM);
@@ -149,8 +148,17 @@ la_page_writer_append(Relation rel, int step_blocks, int batch_blocks,
 
 	writer->log_page = log_page;
 	writer->log_arg = arg;
-	writer->skip_fsync = false;
 	return sink;
+}
+
+/*
+ * Are pages appended to a fork that may outlive an error?  Then each write is made known
+ * to the checkpointer; otherwise the fork is made durable at the end.
+ */
+static bool
+appends(const PageWriter *writer)
+{
+	return writer->log_page != NULL;
 }
 
 /*
@@ -192,7 +200,7 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 	pending->page = page;
 	if (writer->npending < writer->batch_blocks)
 		return;
-	if (writer->log_page != NULL)
+	if (appends(writer))
 		la_page_writer_flush(sink);
 	else
 		write_step(writer);
@@ -258,7 +266,7 @@ write_step(PageWriter *writer)
 	int			count = Min(npending, STEP_PAGES);
 
 	INJECTION_POINT("pg-lookahead-pages-collected", NULL);
-	if (writer->log_page != NULL &&
+	if (appends(writer) &&
 		smgrnblocks(writer->smgr, MAIN_FORKNUM) != writer->file_blocks)
 		elog(ERROR, "a file was extended while pages were appended to it");
 	qsort(pending, npending, sizeof(PendingPage), compare_pending);
@@ -286,7 +294,7 @@ extend_file(PageWriter *writer, BlockNumber end)
 		int			step = Min(end - writer->file_blocks, writer->step_blocks);
 
 		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks, step,
-					   writer->skip_fsync);
+					   !appends(writer));
 		writer->file_blocks += step;
 	}
 }
@@ -396,13 +404,13 @@ extend_page_by_page(PageWriter *writer, PendingPage *pages, int count)
 
 		while (writer->file_blocks < block)
 			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   zeroes.data, writer->skip_fsync);
+					   zeroes.data, !appends(writer));
 		if (block == writer->file_blocks)
 			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   pages[i].page, writer->skip_fsync);
+					   pages[i].page, !appends(writer));
 		else
 			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page,
-					  writer->skip_fsync);
+					  !appends(writer));
 	}
 }
 
@@ -424,7 +432,7 @@ write_run(PageWriter *writer, PendingPage *pages, int count)
 		for (int i = 0; i < n; i++)
 			images[i] = pages[i].page;
 		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n,
-				   writer->skip_fsync);
+				   !appends(writer));
 		pages += n;
 		count -= n;
 	}
@@ -432,15 +440,15 @@ write_run(PageWriter *writer, PendingPage *pages, int count)
 
 /*
  * Sees to it that the pages reach the disk in time, where that has not been done
- * with each write.  Mirrors smgr_bulk_finish() in bulk_write.c, which gives the reasons.  All writes were
- * made with skipFsync, so the fork is registered with the checkpointer here,
- * or, if a checkpoint began since we started and has therefore missed early
- * writes whose WAL it makes unnecessary to replay, synced at once.
+ * with each write.  Mirrors smgr_bulk_finish() in bulk_write.c, which gives the
+ * reasons.  All other writes were made with skipFsync, so the fork is registered with
+ * the checkpointer here, or, if a checkpoint began since we started and has therefore
+ * missed early writes whose WAL it makes unnecessary to replay, synced at once.
  */
 static void
 make_durable(PageWriter *writer)
 {
-	if (SmgrIsTemp(writer->smgr) || !writer->skip_fsync)
+	if (SmgrIsTemp(writer->smgr) || appends(writer))
 		return;
 	if (!writer->use_wal)
 	{

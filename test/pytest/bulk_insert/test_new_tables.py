@@ -15,6 +15,10 @@ _WIDE = (
     "FROM generate_series(1, 30000) i"
 )
 _FROM_PAGE_ONE = Arm("from page one", {"test_insert_threshold": "0"})
+# Columns whose values, each of 8 bytes, no page has room for.
+_TOO_MANY = range(1100)
+_TOO_WIDE = ", ".join(f"i::bigint * 1000000007 AS c{number}" for number in _TOO_MANY)
+_WIDEST = f"CREATE TABLE made ({', '.join(f'c{number} bigint' for number in _TOO_MANY)})"
 _SMALL_STEPS = DEFAULT.with_settings(bulk_extend_size=40)
 
 
@@ -155,15 +159,17 @@ def test_error_leaves_nothing(connection: Connection) -> None:
     assert scalar(connection, "SELECT count(*) FROM made") == 200_000
 
 
-def test_row_too_big(connection: Connection) -> None:
+@pytest.mark.parametrize(
+    ("setup", "insert"), [("", "CREATE TABLE made AS "), (_WIDEST, "INSERT INTO made ")]
+)
+def test_row_too_big(connection: Connection, setup: str, insert: str) -> None:
     """PostgreSQL's own error, whichever way the row would have gone."""
-    columns = ", ".join(f"i::bigint * 1000000007 AS c{number}" for number in range(1100))
-    statement = f"CREATE TABLE made AS SELECT {columns} FROM generate_series(1, 1000) i"
     errors = []
     for arm in (STOCK, _FROM_PAGE_ONE):
         choose(connection, arm)
         connection.execute("DROP TABLE IF EXISTS made")
+        connection.execute(setup)
         with pytest.raises(psycopg.errors.ProgramLimitExceeded) as raised:
-            connection.execute(statement)
+            connection.execute(f"{insert} SELECT {_TOO_WIDE} FROM generate_series(1, 1000) i")
         errors.append((raised.value.sqlstate, raised.value.diag.message_primary))
     assert errors[0] == errors[1]

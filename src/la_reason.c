@@ -36,7 +36,6 @@ static const char *const reason_texts[] = {
 	[LA_REASON_ON_CONFLICT] = "ON CONFLICT",
 	[LA_REASON_MODIFYING_WITH] = "data-modifying WITH",
 	[LA_REASON_VOLATILE] = "volatile function",
-	[LA_REASON_PARTITIONED] = "partitioned table",
 	[LA_REASON_ROW_TRIGGER] = "row trigger",
 	[LA_REASON_TRANSITION_TABLE] = "transition table",
 	[LA_REASON_CHECK_OPTION] = "check option or row security",

@@ -3,10 +3,9 @@
  * la_insert_batch.c
  *	  rows that wait for their insertion
  *
- * A row is formed once, straight into an image of the page that it will be on.
- * One that comes as a tuple (of a scan that projects nothing, of a sort) is
- * copied as it is.  Until it is known which page it will be, the rows have no
- * place, and until they are inserted, no transaction.
+ * A row is formed straight into an image of the page that it will be on.  Until it is
+ * known which page it will be, the rows have no place, and until they are inserted, no
+ * transaction.
  *
  * Which rows go on an image mirrors RelationGetBufferForTuple() in hio.c and
  * heap_multi_insert() in heapam.c, for an empty page.  Reads PageHeaderData of bufpage.h.
@@ -15,30 +14,17 @@
  */
 #include "postgres.h"
 
-#include "access/heaptoast.h"
 #include "access/xact.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_batch.h"
-
-/*
- * A row before it is on the page.
- */
-typedef struct Row
-{
-	Size		length;
-	Size		header;			/* bytes of it before the first value */
-	bool		has_null;
-} Row;
+#include "bulk_insert/la_insert_row.h"
 
 static void clear_page(PageHeader page);
 static bool has_room(const LaInsertBatch *batch, Size length);
 static HeapTuple place(LaInsertBatch *batch, Size length);
 static void take_back(LaInsertBatch *batch);
-static LaInsertRoom add_values(LaInsertBatch *batch, TupleTableSlot *row);
-static Row	measure(TupleDesc descriptor, const TupleTableSlot *row);
-static LaInsertRoom add_minimal(LaInsertBatch *batch, TupleTableSlot *row);
 
 /*
  * A batch for this table, in the current context.
@@ -49,9 +35,7 @@ la_insert_batch_begin(Relation table)
 	LaInsertBatch *batch = palloc_object(LaInsertBatch);
 
 	memset(batch, 0, offsetof(LaInsertBatch, tuples));
-	batch->table = table;
-	batch->spare = RelationGetTargetPageFreeSpace(table,
-												  HEAP_DEFAULT_FILLFACTOR);
+	la_insert_batch_retarget(batch, table);
 	batch->context = CurrentMemoryContext;
 	batch->row_context = AllocSetContextCreate(CurrentMemoryContext,
 											   "pg_lookahead insert: row",
@@ -62,92 +46,30 @@ la_insert_batch_begin(Relation table)
 }
 
 /*
- * Adds a row, which has the table's row type.  Whether its values have to be
- * toasted mirrors heap_prepare_insert() in heapam.c.
+ * The batch, which is empty, is for this table from now on.
+ */
+void
+la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
+{
+	Assert(batch->rows == 0);
+	batch->table = table;
+	batch->spare = RelationGetTargetPageFreeSpace(table,
+												  HEAP_DEFAULT_FILLFACTOR);
+}
+
+/*
+ * Adds a row, which has the table's row type.
  */
 LaInsertRoom
-la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *row)
+la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *slot)
 {
-	HeapTuple	tuple = NULL;
+	LaInsertRow row;
 
-	if (TTS_IS_MINIMALTUPLE(row))
-		return add_minimal(batch, row);
-	if (TTS_IS_HEAPTUPLE(row))
-		tuple = ((HeapTupleTableSlot *) row)->tuple;
-	else if (TTS_IS_BUFFERTUPLE(row))
-		tuple = ((BufferHeapTupleTableSlot *) row)->base.tuple;
-
-	/* One that was filled with values has no tuple. */
-	if (tuple == NULL)
-		return add_values(batch, row);
-	if (HeapTupleHasExternal(tuple) || tuple->t_len > TOAST_TUPLE_THRESHOLD)
+	if (!la_insert_row_measure(&row, slot))
 		return LA_INSERT_WIDE;
-	return la_insert_batch_add_tuple(batch, tuple);
-}
-
-/*
- * Adds a row that is a tuple, of any length, and needs no toasting.
- */
-LaInsertRoom
-la_insert_batch_add_tuple(LaInsertBatch *batch, HeapTuple tuple)
-{
-	if (!has_room(batch, tuple->t_len))
+	if (!has_room(batch, row.length))
 		return LA_INSERT_FULL;
-	memcpy(place(batch, tuple->t_len)->t_data, tuple->t_data, tuple->t_len);
-	return LA_INSERT_ADDED;
-}
-
-/*
- * Adds a row that is a minimal tuple.  Mirrors heap_tuple_from_minimal_tuple() in
- * heaptuple.c.
- */
-static LaInsertRoom
-add_minimal(LaInsertBatch *batch, TupleTableSlot *row)
-{
-	MinimalTuple minimal = ((MinimalTupleTableSlot *) row)->mintuple;
-	HeapTupleHeader header;
-	Size		length;
-
-	if (minimal == NULL)
-		return add_values(batch, row);
-	length = minimal->t_len + MINIMAL_TUPLE_OFFSET;
-	if ((minimal->t_infomask & HEAP_HASEXTERNAL) ||
-		length > TOAST_TUPLE_THRESHOLD)
-		return LA_INSERT_WIDE;
-	if (!has_room(batch, length))
-		return LA_INSERT_FULL;
-	header = place(batch, length)->t_data;
-	memcpy((char *) header + MINIMAL_TUPLE_OFFSET, minimal, minimal->t_len);
-	memset(header, 0, offsetof(HeapTupleHeaderData, t_infomask2));
-	return LA_INSERT_ADDED;
-}
-
-/*
- * Adds a row that is values.  Mirrors heap_form_tuple() in heaptuple.c; the descriptor is
- * the row's, as when core copies it, and may allow shorter values than the
- * table's.
- */
-static LaInsertRoom
-add_values(LaInsertBatch *batch, TupleTableSlot *row)
-{
-	TupleDesc	descriptor = row->tts_tupleDescriptor;
-	HeapTupleHeader header;
-	Row			form;
-
-	slot_getallattrs(row);
-	form = measure(descriptor, row);
-	if (form.length > TOAST_TUPLE_THRESHOLD)
-		return LA_INSERT_WIDE;
-	if (!has_room(batch, form.length))
-		return LA_INSERT_FULL;
-
-	header = place(batch, form.length)->t_data;
-	HeapTupleHeaderSetNatts(header, descriptor->natts);
-	header->t_hoff = form.header;
-	heap_fill_tuple(descriptor, row->tts_values, row->tts_isnull,
-					(char *) header + form.header, form.length - form.header,
-					&header->t_infomask, form.has_null ? header->t_bits : NULL);
-	if (header->t_infomask & HEAP_HASEXTERNAL)
+	if (!la_insert_row_form(&row, place(batch, row.length)->t_data))
 	{
 		take_back(batch);
 		return LA_INSERT_WIDE;
@@ -155,21 +77,17 @@ add_values(LaInsertBatch *batch, TupleTableSlot *row)
 	return LA_INSERT_ADDED;
 }
 
-static Row
-measure(TupleDesc descriptor, const TupleTableSlot *row)
+/*
+ * Adds a row that is a tuple of so many bytes, and needs no toasting.
+ */
+LaInsertRoom
+la_insert_batch_add_tuple(LaInsertBatch *batch, const HeapTupleHeaderData *tuple,
+						  Size length)
 {
-	Row			form = {0};
-
-	for (int i = 0; i < descriptor->natts && !form.has_null; i++)
-		form.has_null = row->tts_isnull[i];
-	form.header = SizeofHeapTupleHeader;
-	if (form.has_null)
-		form.header += BITMAPLEN(descriptor->natts);
-	form.header = MAXALIGN(form.header);
-	form.length = form.header + heap_compute_data_size(descriptor,
-													   row->tts_values,
-													   row->tts_isnull);
-	return form;
+	if (!has_room(batch, length))
+		return LA_INSERT_FULL;
+	memcpy(place(batch, length)->t_data, tuple, length);
+	return LA_INSERT_ADDED;
 }
 
 /*

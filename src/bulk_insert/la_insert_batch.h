@@ -41,10 +41,12 @@ typedef enum LaInsertRoom
 } LaInsertRoom;
 
 extern LaInsertBatch *la_insert_batch_begin(Relation table);
+extern void la_insert_batch_retarget(LaInsertBatch *batch, Relation table);
 extern LaInsertRoom la_insert_batch_add(LaInsertBatch *batch,
-										TupleTableSlot *row);
+										TupleTableSlot *slot);
 extern LaInsertRoom la_insert_batch_add_tuple(LaInsertBatch *batch,
-											  HeapTuple tuple);
+											  const HeapTupleHeaderData *tuple,
+											  Size length);
 extern TupleTableSlot **la_insert_batch_slots(LaInsertBatch *batch);
 extern Size la_insert_batch_bytes(const LaInsertBatch *batch);
 extern Size la_insert_batch_mean(const LaInsertBatch *batch);

@@ -28,8 +28,8 @@
 #include "bulk_insert/la_insert_feature.h"
 
 /*
- * Least number of pages to extend a table by: what core extends one by at most, its
- * MAX_BUFFERS_TO_EXTEND_BY.
+ * Least number of pages to extend a table by that takes all rows of an insert: what core
+ * extends one by at most, its MAX_BUFFERS_TO_EXTEND_BY.
  */
 #define LEAST_STEP 64
 
@@ -47,15 +47,26 @@ static BlockNumber extend_piece(LaInsertExtent *extent, uint32 blocks,
 								uint32 *extended);
 
 /*
- * An extent of no pages.
+ * An extent of no pages.  The strategy may be shared with others.
  */
 void
 la_insert_extent_begin(LaInsertExtent *extent, Relation table,
-					   LaCounters *counters)
+					   LaCounters *counters, BufferAccessStrategy *strategy)
 {
 	memset(extent, 0, sizeof(*extent));
 	extent->table = table;
 	extent->counters = counters;
+	extent->strategy = strategy;
+	extent->least_step = LEAST_STEP;
+}
+
+/*
+ * So many pages, one at least, will be filled now; nobody knows whether there will be more.
+ */
+void
+la_insert_extent_expect(LaInsertExtent *extent, uint32 pages)
+{
+	extent->least_step = Min(pages, LEAST_STEP);
 }
 
 /*
@@ -87,7 +98,7 @@ step(const LaInsertExtent *extent)
 	if (la_test_insert_threshold >= 0)
 		return la_bulk_extend_size;
 #endif
-	return Min(Max(blocks, LEAST_STEP), la_bulk_extend_size);
+	return Min(Max(blocks, extent->least_step), la_bulk_extend_size);
 }
 
 /*
@@ -100,8 +111,8 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 {
 	bool		done = false;
 
-	if (extent->strategy == NULL)
-		extent->strategy = GetAccessStrategy(BAS_BULKWRITE);
+	if (*extent->strategy == NULL)
+		*extent->strategy = GetAccessStrategy(BAS_BULKWRITE);
 	while (!done && blocks > 0)
 	{
 		done = try_to_extend(extent, blocks);
@@ -186,7 +197,7 @@ extend_piece(LaInsertExtent *extent, uint32 blocks, uint32 *extended)
 	BlockNumber first;
 
 	first = ExtendBufferedRelBy(BMR_REL(extent->table), MAIN_FORKNUM,
-								extent->strategy, EB_SKIP_EXTENSION_LOCK,
+								*extent->strategy, EB_SKIP_EXTENSION_LOCK,
 								Min(blocks, MAX_PIECE), buffers, extended);
 	for (uint32 i = 0; i < *extended; i++)
 		ReleaseBuffer(buffers[i]);
@@ -204,7 +215,7 @@ la_insert_extent_take(LaInsertExtent *extent)
 	{
 		Buffer		buffer = ReadBufferExtended(extent->table, MAIN_FORKNUM,
 												extent->next++, RBM_NORMAL,
-												extent->strategy);
+												*extent->strategy);
 
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		if (PageIsNew(BufferGetPage(buffer)))
@@ -224,7 +235,7 @@ Buffer
 la_insert_extent_single(LaInsertExtent *extent)
 {
 	return ExtendBufferedRel(BMR_REL(extent->table), MAIN_FORKNUM,
-							 extent->strategy, EB_LOCK_FIRST);
+							 *extent->strategy, EB_LOCK_FIRST);
 }
 
 /*
@@ -239,7 +250,4 @@ la_insert_extent_end(LaInsertExtent *extent)
 	if (extent->next < extent->end)
 		FreeSpaceMapVacuumRange(extent->table, extent->next, extent->end);
 	extent->next = extent->end;
-	if (extent->strategy != NULL)
-		FreeAccessStrategy(extent->strategy);
-	extent->strategy = NULL;
 }

@@ -21,7 +21,8 @@ typedef struct LaInsertExtent
 {
 	Relation	table;
 	LaCounters *counters;
-	BufferAccessStrategy strategy;
+	BufferAccessStrategy *strategy; /* made when it is wanted first */
+	uint32		least_step;		/* pages by which to extend it at least */
 	BlockNumber next;			/* first page that is not filled */
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */
@@ -29,7 +30,9 @@ typedef struct LaInsertExtent
 } LaInsertExtent;
 
 extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,
-								   LaCounters *counters);
+								   LaCounters *counters,
+								   BufferAccessStrategy *strategy);
+extern void la_insert_extent_expect(LaInsertExtent *extent, uint32 pages);
 extern bool la_insert_extent_wants(LaInsertExtent *extent, Size row_length);
 extern Buffer la_insert_extent_take(LaInsertExtent *extent);
 extern Buffer la_insert_extent_single(LaInsertExtent *extent);

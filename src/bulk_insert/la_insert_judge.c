@@ -16,6 +16,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/tupdesc.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
 #include "nodes/pg_list.h"
 #include "utils/partcache.h"
@@ -27,7 +28,9 @@
 #include "bulk_insert/la_insert_volatile.h"
 
 static bool has_looked_at_user_code(const LaInsertSearch *search);
-static bool has_volatile_constraint(Relation table, LaInsertSearch *search);
+static bool has_volatile_constraint(Relation table, bool routed,
+									LaInsertSearch *search);
+static bool search_key(Relation table, LaInsertSearch *search);
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
 static bool has_volatile_index(Relation table, LaInsertSearch *search);
 static bool search_support_functions(Relation index, LaInsertSearch *search);
@@ -62,17 +65,18 @@ la_insert_judge(Query *query)
  * That can be what is evaluated while the row waits (constraints, generated columns),
  * and what is evaluated when the rows behind it are in the table, too: indexes, and
  * the conditions of AFTER triggers.  Reading it all takes longer than inserting a few
- * rows, so this is asked when there is a batch to collect.  Tells, too, whether functions
- * are called for a row that are not the server's own.
+ * rows, so this is asked when there is a batch to collect, and of a partition to which
+ * rows are routed, when it is met.  Tells, too, whether functions are called for a row that
+ * are not the server's own.
  */
 bool
-la_insert_has_volatile_check(Relation table, bool *runs_user_code)
+la_insert_has_volatile_check(Relation table, bool routed, bool *runs_user_code)
 {
 	LaInsertSearch search = {0};
 	LaInsertSearch late = {.late = true};
 	bool		found;
 
-	found = has_volatile_constraint(table, &search) ||
+	found = has_volatile_constraint(table, routed, &search) ||
 		has_volatile_column(table, &search) ||
 		has_volatile_index(table, &late) ||
 		has_volatile_condition(table, &late);
@@ -88,12 +92,13 @@ has_looked_at_user_code(const LaInsertSearch *search)
 }
 
 /*
- * CHECK constraints, and the bounds of a partition.  The expressions of a partition
- * key must be immutable, as those of generated columns and indexes; but core takes a
- * cast to a domain for that, whatever the domain's CHECK calls.
+ * CHECK constraints, the partition key, and the bounds of a partition unless the row has
+ * been routed there.  The expressions of a partition key must be immutable, as those of
+ * generated columns and indexes; but core takes a cast to a domain for that, whatever the
+ * domain's CHECK calls.
  */
 static bool
-has_volatile_constraint(Relation table, LaInsertSearch *search)
+has_volatile_constraint(Relation table, bool routed, LaInsertSearch *search)
 {
 	const TupleConstr *constraints = table->rd_att->constr;
 
@@ -103,8 +108,37 @@ has_volatile_constraint(Relation table, LaInsertSearch *search)
 			la_insert_search(stringToNode(constraints->check[i].ccbin), search))
 			return true;
 	}
-	return table->rd_rel->relispartition &&
-		la_insert_search((Node *) RelationGetPartitionQual(table), search);
+	if (!routed && table->rd_rel->relispartition &&
+		la_insert_search((Node *) RelationGetPartitionQual(table), search))
+		return true;
+	return table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+		search_key(table, search);
+}
+
+/*
+ * Could the partition key of a table that is partitioned see rows that wait?
+ */
+bool
+la_insert_has_volatile_key(Relation table)
+{
+	LaInsertSearch search = {0};
+
+	return search_key(table, &search);
+}
+
+/*
+ * The key's expressions, and what finds the partition.  Reads PartitionKeyData of
+ * partcache.h.
+ */
+static bool
+search_key(Relation table, LaInsertSearch *search)
+{
+	PartitionKey key = RelationGetPartitionKey(table);
+	bool		found = la_insert_search((Node *) key->partexprs, search);
+
+	for (int i = 0; i < key->partnatts && !found; i++)
+		found = la_insert_search_function(search, key->partsupfunc[i].fn_oid);
+	return found;
 }
 
 /*
@@ -130,14 +164,18 @@ has_volatile_column(Relation table, LaInsertSearch *search)
 
 /*
  * Expressions and predicates of indexes, and what their operator classes call.  The
- * insert has them open, so they are locked.
+ * insert has them open, so they are locked; those of a table that is partitioned have no
+ * entries.
  */
 static bool
 has_volatile_index(Relation table, LaInsertSearch *search)
 {
-	List	   *indexes = RelationGetIndexList(table);
+	List	   *indexes = NIL;
 	bool		found = false;
 	ListCell   *lc;
+
+	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		indexes = RelationGetIndexList(table);
 
 	foreach(lc, indexes)
 	{

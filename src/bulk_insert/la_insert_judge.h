@@ -14,7 +14,8 @@
 #include "attach/la_methods.h"
 
 extern LaJudgement la_insert_judge(Query *query);
-extern bool la_insert_has_volatile_check(Relation table,
+extern bool la_insert_has_volatile_check(Relation table, bool routed,
 										 bool *runs_user_code);
+extern bool la_insert_has_volatile_key(Relation table);
 
 #endif							/* LA_INSERT_JUDGE_H */

@@ -29,7 +29,7 @@
 #include "bulk_insert/la_insert_mark.h"
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"
-#include "bulk_insert/la_insert_target.h"
+#include "bulk_insert/la_insert_table.h"
 
 /* Rows that are inserted one by one at first. */
 #define SINGLE_ROWS 32
@@ -41,8 +41,7 @@ typedef struct LaInsert
 {
 	ModifyTableState *node;
 	PlanState  *source;
-	uint64		rows;			/* taken from it */
-	LaInsertTarget target;
+	LaInsertTable table;
 } LaInsert;
 
 /*
@@ -62,7 +61,7 @@ static TupleTableSlot *insert_single_rows(LaInsert *insert);
 static TupleTableSlot *insert_batches(LaInsert *insert, TupleTableSlot *row);
 static TupleTableSlot *next_row(LaInsert *insert);
 static void count_row(LaInsert *insert);
-static bool wake(LaInsert *insert);
+static LaNode *wake(LaInsert *insert);
 static bool is_row_to_hand_back(const LaInsert *insert);
 static TupleTableSlot *hand_back(LaInsert *insert, TupleTableSlot *row);
 static TupleTableSlot *handed_back_exec(PlanState *source);
@@ -116,7 +115,7 @@ insert_exec(PlanState *planstate)
 		node->fireBSTriggers = false;
 	}
 
-	la_insert_target_begin(&insert.target, estate, node->resultRelInfo);
+	la_insert_table_begin(&insert.table, node);
 	row = insert_single_rows(&insert);
 	if (row != NULL)
 		row = insert_batches(&insert, row);
@@ -141,37 +140,38 @@ insert_single_rows(LaInsert *insert)
 	if (la_test_insert_single_rows >= 0)
 		single_rows = la_test_insert_single_rows;
 #endif
-	while ((row = next_row(insert)) != NULL && insert->rows < single_rows)
+	while ((row = next_row(insert)) != NULL && insert->table.rows < single_rows)
 	{
-		if (is_row_to_hand_back(insert))
+		if (is_row_to_hand_back(insert) ||
+			!la_insert_table_insert(&insert->table, row))
 			break;
-		la_insert_target_insert(&insert->target,
-								la_insert_target_check(&insert->target, row));
 		count_row(insert);
 	}
 	return row;
 }
 
 /*
- * Inserts this row and those that follow, in batches of as many rows as there were
- * before, or a page.
+ * Inserts this row and those that follow in batches.
  * Returns the row to hand back to core, NULL when there is none.
  */
 static TupleTableSlot *
 insert_batches(LaInsert *insert, TupleTableSlot *row)
 {
-	LaInsertTarget *target = &insert->target;
+	LaInsertTable *table = &insert->table;
+	LaNode	   *node;
 
-	if (is_row_to_hand_back(insert) || !wake(insert))
+	if (is_row_to_hand_back(insert) || (node = wake(insert)) == NULL)
 		return row;
 	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
 	{
-		la_insert_target_add(target, la_insert_target_check(target, row));
+		if (!la_insert_table_add(table, row))
+		{
+			node->reason = la_insert_table_reason(table);
+			break;
+		}
 		count_row(insert);
-		if (target->batch->rows >= insert->rows - target->batch->rows)
-			la_insert_target_flush(target);
 	}
-	la_insert_target_end(target);
+	la_insert_table_end(table);
 	return row;
 }
 
@@ -192,15 +192,14 @@ next_row(LaInsert *insert)
 static void
 count_row(LaInsert *insert)
 {
-	insert->rows++;
 	if (insert->node->canSetTag)
 		insert->node->ps.state->es_processed++;
 }
 
 /*
- * There are rows enough to collect some.  False when that must not be.
+ * There are rows enough to collect some.  NULL when that must not be.
  */
-static bool
+static LaNode *
 wake(LaInsert *insert)
 {
 	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
@@ -209,19 +208,18 @@ wake(LaInsert *insert)
 	bool		runs_user_code;
 
 	if (node == NULL)
-		return false;
-	if (la_insert_has_volatile_check(insert->node->resultRelInfo->ri_RelationDesc,
+		return NULL;
+	if (la_insert_has_volatile_check(insert->table.root->ri_RelationDesc, false,
 									 &runs_user_code))
 	{
 		node->reason = LA_REASON_VOLATILE;
-		return false;
+		return NULL;
 	}
 	node->counters.scans++;
-	insert->target.runs_user_code = runs_user_code ||
-		la_insert_runs_user_code(plan);
-	la_insert_target_collect(&insert->target, &node->counters,
-							 source->plan_rows * source->plan_width);
-	return true;
+	la_insert_table_collect(&insert->table, &node->counters,
+							runs_user_code || la_insert_runs_user_code(plan),
+							source->plan_rows * source->plan_width);
+	return node;
 }
 
 /*
@@ -232,7 +230,7 @@ is_row_to_hand_back(const LaInsert *insert)
 {
 #ifdef LA_TEST
 	return la_test_insert_hand_back > 0 &&
-		insert->rows + 1 == la_test_insert_hand_back;
+		insert->table.rows + 1 == la_test_insert_hand_back;
 #else
 	return false;
 #endif

@@ -16,9 +16,11 @@
 #include "access/heapam.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
+#include "utils/reltrigger.h"
 
 #include "bulk_insert/la_insert_depend.h"
 #include "bulk_insert/la_insert_judge.h"
@@ -26,8 +28,8 @@
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"
 
-static LaReason unsuitable_table(const ResultRelInfo *target);
-static LaReason unsuitable_triggers(const ModifyTableState *insert);
+static bool is_partitioned(Relation table);
+static bool has_user_trigger(const TriggerDesc *triggers);
 static bool fits(const List *rows, Relation table);
 static bool fits_column(const Expr *value, Form_pg_attribute column);
 
@@ -96,9 +98,14 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 	verdict.reason = la_insert_judgement((ModifyTable *) planstate->plan,
 										 RelationGetRelid(table));
 	if (verdict.reason == LA_REASON_NONE)
-		verdict.reason = unsuitable_table(target);
+		verdict.reason = la_insert_unsuitable_table(target);
+	if (verdict.reason == LA_REASON_NONE &&
+		insert->mt_transition_capture != NULL)
+		verdict.reason = LA_REASON_TRANSITION_TABLE;
 	if (verdict.reason == LA_REASON_NONE)
-		verdict.reason = unsuitable_triggers(insert);
+		verdict.reason =
+			la_insert_unsuitable_triggers(target->ri_TrigDesc,
+										  is_partitioned(table));
 	if (verdict.reason == LA_REASON_NONE &&
 		!fits(outerPlanState(planstate)->plan->targetlist, table))
 		verdict.reason = LA_REASON_SELF_CHECK;
@@ -106,15 +113,17 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 }
 
 /*
- * Why inserts into this table are left to core, whatever is inserted.
+ * Why inserts into this table, or partition, are left to core, whatever is inserted.
  */
-static LaReason
-unsuitable_table(const ResultRelInfo *target)
+LaReason
+la_insert_unsuitable_table(const ResultRelInfo *target)
 {
 	Relation	table = target->ri_RelationDesc;
 
-	if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		return LA_REASON_PARTITIONED;
+	if (target->ri_WithCheckOptions != NIL)
+		return LA_REASON_CHECK_OPTION;
+	if (is_partitioned(table))
+		return LA_REASON_NONE;
 	if (table->rd_rel->relkind != RELKIND_RELATION ||
 		table->rd_tableam != GetHeapamTableAmRoutine())
 		return LA_REASON_TABLE_AM;
@@ -122,27 +131,49 @@ unsuitable_table(const ResultRelInfo *target)
 		return LA_REASON_SYSTEM_CATALOG;
 	if (RELATION_IS_OTHER_TEMP(table))
 		return LA_REASON_OTHER_TEMP;
-	if (target->ri_WithCheckOptions != NIL)
-		return LA_REASON_CHECK_OPTION;
 	return LA_REASON_NONE;
+}
+
+static bool
+is_partitioned(Relation table)
+{
+	return table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 }
 
 /*
  * Triggers that are called for a row before it is in the table, or get all rows as
- * a table, which is filled as they are inserted.
+ * a table, which is filled as they are inserted.  Those that are called for a row
+ * afterwards get rows in the order in which they are inserted; among several partitions
+ * that is not the order of the source.
  */
-static LaReason
-unsuitable_triggers(const ModifyTableState *insert)
+LaReason
+la_insert_unsuitable_triggers(const TriggerDesc *triggers, bool one_of_many)
 {
-	const TriggerDesc *triggers = insert->resultRelInfo->ri_TrigDesc;
-
-	if (insert->mt_transition_capture != NULL ||
-		(triggers != NULL && triggers->trig_insert_new_table))
+	if (triggers == NULL)
+		return LA_REASON_NONE;
+	if (triggers->trig_insert_new_table)
 		return LA_REASON_TRANSITION_TABLE;
-	if (triggers != NULL && (triggers->trig_insert_before_row ||
-							 triggers->trig_insert_instead_row))
+	if (triggers->trig_insert_before_row || triggers->trig_insert_instead_row ||
+		(one_of_many && has_user_trigger(triggers)))
 		return LA_REASON_ROW_TRIGGER;
 	return LA_REASON_NONE;
+}
+
+/*
+ * Is there a trigger for inserted rows that is not core's own check of a constraint?
+ */
+static bool
+has_user_trigger(const TriggerDesc *triggers)
+{
+	for (int i = 0; i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype) && !trigger->tgisinternal)
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -14,6 +14,9 @@ extern LaJudgement la_insert_judge_query(Query *query);
 extern void la_insert_mark_plan(PlannedStmt *plan,
 								const LaJudgement *judgement);
 extern bool la_insert_concerns(const PlanState *planstate);
+extern LaReason la_insert_unsuitable_table(const ResultRelInfo *target);
+extern LaReason la_insert_unsuitable_triggers(const TriggerDesc *triggers,
+											  bool one_of_many);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
 
 #endif							/* LA_INSERT_REASON_H */

@@ -14,34 +14,54 @@
 #include "bulk_insert/la_insert_extent.h"
 #include "bulk_insert/la_insert_file.h"
 #include "bulk_insert/la_insert_index.h"
+#include "bulk_insert/la_insert_pool.h"
+
+/*
+ * What the tables of one statement have in common.
+ */
+typedef struct LaInsertCommon
+{
+	EState	   *estate;
+
+	/* Once rows are collected. */
+	bool		runs_user_code; /* can functions use a table, too? */
+	LaCounters *counters;
+	MemoryContext flush_context;
+	LaInsertBatch *batch;		/* of the table that is filled */
+	BufferAccessStrategy strategy;	/* of pages of ours, or NULL */
+	uint64		bytes;			/* of rows inserted in batches */
+} LaInsertCommon;
 
 typedef struct LaInsertTarget
 {
-	EState	   *estate;
+	LaInsertCommon *common;
 	ResultRelInfo *relation;
 	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
 
 	/* Once rows are collected. */
-	bool		runs_user_code; /* can functions use the table, too? */
-	LaCounters *counters;
-	MemoryContext flush_context;
-	LaInsertBatch *batch;
-	uint64		bytes;			/* of rows inserted in batches */
+	LaInsertQueue queue;		/* rows that wait in a pool */
 	LaInsertExtent extent;
+	TupleTableSlot *inserted;	/* a row that is in the table, or NULL */
 	LaInsertFile *file;			/* to which pages are appended, or NULL */
 	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
 	bool		expects_many_rows;	/* has the threshold been passed? */
 } LaInsertTarget;
 
-extern void la_insert_target_begin(LaInsertTarget *target, EState *estate,
+extern void la_insert_common_collect(LaInsertCommon *common, Relation table,
+									 LaCounters *counters, bool runs_user_code);
+extern bool la_insert_common_past_threshold(const LaInsertCommon *common);
+extern void la_insert_common_end(LaInsertCommon *common);
+
+extern void la_insert_target_begin(LaInsertTarget *target,
+								   LaInsertCommon *common,
 								   ResultRelInfo *relation);
 extern TupleTableSlot *la_insert_target_check(LaInsertTarget *target,
 											  TupleTableSlot *row);
 extern void la_insert_target_insert(LaInsertTarget *target,
 									TupleTableSlot *row);
-extern void la_insert_target_collect(LaInsertTarget *target,
-									 LaCounters *counters, double bytes);
-extern void la_insert_target_add(LaInsertTarget *target, TupleTableSlot *row);
+extern void la_insert_target_collect(LaInsertTarget *target);
+extern bool la_insert_target_has_followers(const LaInsertTarget *target);
+extern void la_insert_target_flush_page(LaInsertTarget *target, bool last);
 extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_end(LaInsertTarget *target);
 

@@ -34,10 +34,11 @@ la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
 	MemoryContextSwitchTo(caller);
 	if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
 		refuse(tuple);
-	if (la_insert_batch_add_tuple(batch, tuple) == LA_INSERT_FULL)
+	if (la_insert_batch_add_tuple(batch, tuple->t_data, tuple->t_len) ==
+		LA_INSERT_FULL)
 	{
 		flush(arg, false);
-		la_insert_batch_add_tuple(batch, tuple);
+		la_insert_batch_add_tuple(batch, tuple->t_data, tuple->t_len);
 	}
 	batch->toasted = true;
 	MemoryContextReset(batch->row_context);

@@ -13,13 +13,16 @@ _NOTHING = (
     "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN {}; END $$"
 )
 _TRIGGER = "CREATE TRIGGER g {} ON t {} EXECUTE FUNCTION nothing()"
+_PARTITIONED = (
+    "CREATE TABLE p (k int, s text) PARTITION BY RANGE (k); CREATE TABLE p1 PARTITION OF p DEFAULT"
+)
 
 # Reason, what is made besides t, and the insert.
 _CASES = {
-    "partitioned": (
-        "partitioned table",
-        "CREATE TABLE p (k int, s text) PARTITION BY RANGE (k); "
-        "CREATE TABLE p1 PARTITION OF p DEFAULT",
+    "trigger_of_partitions": (
+        "row trigger",
+        f"{_PARTITIONED}; {_NOTHING.format('NULL')}; "
+        "CREATE TRIGGER g AFTER INSERT ON p FOR EACH ROW EXECUTE FUNCTION nothing()",
         f"INSERT INTO p {_ROWS}",
     ),
     "returning": ("RETURNING", "", f"INSERT INTO t {_ROWS} RETURNING k"),

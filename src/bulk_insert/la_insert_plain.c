@@ -1,0 +1,170 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_plain.c
+ *	  rows that all go into one table
+ *
+ * A batch is inserted by heap_multi_insert() until an insert has filled a few MB: being of
+ * one page at most, it puts the rows where they would be if inserted one by one.  After
+ * that it becomes a new page: of a file of this transaction's own, or of an extent.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heaptoast.h"
+#include "storage/bufmgr.h"
+
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/la_insert_plain.h"
+#include "bulk_insert/la_insert_wide.h"
+
+/*
+ * A table that has no more pages when rows begin to be collected had few rows, or none,
+ * before the statement.
+ */
+#define HARDLY_ANY_PAGES 4
+
+static void expect_many_rows(LaInsertTarget *target);
+static bool has_mostly_new_rows(const LaInsertTarget *target);
+static void collect_entries(LaInsertTarget *target, bool from_nothing);
+static bool appends(LaInsertTarget *target);
+static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
+static void flush_for_wide(void *arg, bool last);
+
+/*
+ * From now on rows may be collected; about so many bytes of them are expected.
+ */
+void
+la_insert_plain_collect(LaInsertTarget *target, double bytes)
+{
+	la_insert_target_collect(target);
+	if (bytes >= la_insert_threshold() && target->relation->ri_NumIndices > 0 &&
+		RelationGetNumberOfBlocks(target->relation->ri_RelationDesc) <=
+		HARDLY_ANY_PAGES)
+		collect_entries(target, true);
+}
+
+/*
+ * Adds a row to those that are collected, which are inserted when it is on another
+ * page than they.
+ */
+void
+la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
+{
+	LaInsertBatch *batch = target->common->batch;
+	LaInsertRoom room;
+
+	if (target->file != NULL)
+	{
+		la_insert_file_add(target->file, row);
+		return;
+	}
+	room = la_insert_batch_add(batch, row);
+	if (room == LA_INSERT_FULL)
+	{
+		la_insert_target_flush_page(target, true);
+		expect_many_rows(target);
+		if (appends(target))
+		{
+			la_insert_file_add(target->file, row);
+			return;
+		}
+		room = la_insert_batch_add(batch, row);
+	}
+	if (room == LA_INSERT_WIDE)
+		add_wide(target, row);
+}
+
+/*
+ * Past the threshold, once: from now on index entries are collected, and indexes of a
+ * table that is mostly of this statement's rows by now are built at the end.
+ */
+static void
+expect_many_rows(LaInsertTarget *target)
+{
+	if (target->expects_many_rows ||
+		!la_insert_common_past_threshold(target->common))
+		return;
+	target->expects_many_rows = true;
+	if (target->indexes == NULL)
+		collect_entries(target, has_mostly_new_rows(target));
+	if (target->indexes != NULL && !target->common->runs_user_code)
+		la_insert_indexes_expect_many(target->indexes);
+}
+
+/*
+ * Is half of the table of this statement, by now?
+ */
+static bool
+has_mostly_new_rows(const LaInsertTarget *target)
+{
+	Relation	table = target->relation->ri_RelationDesc;
+
+	return RelationGetNumberOfBlocks(table) * (uint64) BLCKSZ <=
+		2 * target->common->bytes;
+}
+
+/*
+ * From now on index entries are collected, too; from_nothing as for
+ * la_insert_indexes_begin().
+ */
+static void
+collect_entries(LaInsertTarget *target, bool from_nothing)
+{
+	LaInsertCommon *common = target->common;
+	MemoryContext caller;
+
+	if (target->relation->ri_NumIndices == 0)
+		return;
+	caller = MemoryContextSwitchTo(common->batch->context);
+	target->indexes = la_insert_indexes_begin(target->relation, common->estate,
+											  from_nothing, common->counters);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Are pages appended to a file of this transaction's own?  Rows that have to be found
+ * by their index entries, or by triggers, must be in shared buffers, and nobody else may
+ * insert into the table meanwhile: a stable function may call a volatile one.
+ */
+static bool
+appends(LaInsertTarget *target)
+{
+	LaInsertCommon *common = target->common;
+
+	Assert(common->batch->rows == 0);
+	if (la_insert_common_past_threshold(common) && !common->runs_user_code &&
+		!la_insert_target_has_followers(target) &&
+		la_insert_file_is_ours(common->batch->table))
+		target->file = la_insert_file_begin(common->batch,
+											common->estate->es_output_cid, 0,
+											common->counters);
+	return target->file != NULL;
+}
+
+/*
+ * A row whose values must be toasted, or that is too long.  Core does that, or says
+ * so, when it inserts the row; for a page of ours it is done before.
+ */
+static void
+add_wide(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (la_insert_common_past_threshold(target->common) &&
+		la_insert_extent_wants(&target->extent, TOAST_TUPLE_TARGET))
+	{
+		la_insert_add_wide(target->common->batch, row, 0, flush_for_wide, target);
+		return;
+	}
+	la_insert_target_flush(target);
+	la_insert_target_insert(target, row);
+	target->common->bytes += TOAST_TUPLE_TARGET;
+}
+
+/*
+ * LaInsertFlush.
+ */
+static void
+flush_for_wide(void *arg, bool last)
+{
+	la_insert_target_flush_page(arg, last);
+}

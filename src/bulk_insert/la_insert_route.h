@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_route.h
+ *	  which partition a row goes to
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_ROUTE_H
+#define LA_INSERT_ROUTE_H
+
+#include "bulk_insert/la_insert_target.h"
+#include "la_reason.h"
+
+/*
+ * The way to the partitions of a table.
+ */
+typedef struct LaInsertRoute
+{
+	ModifyTableState *node;
+	LaInsertCommon *common;
+	LaReason	reason;			/* why a row is left to core */
+	bool		is_deep;		/* are there partitions of partitions? */
+	Oid			judged;			/* partitioned table whose key was looked at
+								 * last */
+	int			count;
+	int			size;
+	LaInsertTarget **targets;	/* partitions met so far */
+	LaInsertPool *pool;			/* of their rows, or NULL */
+} LaInsertRoute;
+
+extern LaInsertRoute *la_insert_route_begin(ModifyTableState *node,
+											LaInsertCommon *common);
+extern LaInsertTarget *la_insert_route_find(LaInsertRoute *route,
+											TupleTableSlot **row);
+
+#endif							/* LA_INSERT_ROUTE_H */

@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_table.c
+ *	  the table of a statement that inserts rows, partitioned or not
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "bulk_insert/la_insert_partitions.h"
+#include "bulk_insert/la_insert_plain.h"
+#include "bulk_insert/la_insert_table.h"
+
+static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
+static void flush(LaInsertTable *table);
+
+/*
+ * Rows will be inserted into the table of this node.
+ */
+void
+la_insert_table_begin(LaInsertTable *table, ModifyTableState *node)
+{
+	memset(table, 0, sizeof(*table));
+	table->root = node->rootResultRelInfo;
+	table->common.estate = node->ps.state;
+	if (node->mt_partition_tuple_routing != NULL)
+		table->route = la_insert_route_begin(node, &table->common);
+	else
+		la_insert_target_begin(&table->target, &table->common, table->root);
+}
+
+/*
+ * Inserts a row at once.  False when it, and what follows, must be left to core.
+ */
+bool
+la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row)
+{
+	LaInsertTarget *target = find(table, &row);
+
+	if (target == NULL)
+		return false;
+	la_insert_target_insert(target, la_insert_target_check(target, row));
+	table->rows++;
+	return true;
+}
+
+/*
+ * The partition that the row is for, or the table; the row is one of it afterwards.
+ */
+static LaInsertTarget *
+find(LaInsertTable *table, TupleTableSlot **row)
+{
+	if (table->route != NULL)
+		return la_insert_route_find(table->route, row);
+	return &table->target;
+}
+
+/*
+ * From now on rows may be collected; about so many bytes of them are expected, and
+ * functions of users may be called for them.  Allocates in the current context.
+ */
+void
+la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
+						bool runs_user_code, double bytes)
+{
+	Relation	relation = table->root->ri_RelationDesc;
+
+	la_insert_common_collect(&table->common, relation, counters,
+							 runs_user_code);
+	if (table->route != NULL)
+		la_insert_partitions_collect(table->route);
+	else
+		la_insert_plain_collect(&table->target, bytes);
+}
+
+/*
+ * Adds a row to those that are collected.  Batches are of as many rows as there were
+ * before, or a page, or what there is memory for.  False when it, and what follows, must
+ * be left to core; then nothing is collected any more.
+ */
+bool
+la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
+{
+	LaInsertTarget *target = find(table, &row);
+	uint64		waiting;
+
+	if (target == NULL)
+		return false;
+	row = la_insert_target_check(target, row);
+	if (table->route != NULL)
+	{
+		la_insert_partitions_add(table->route, target, row);
+		waiting = table->route->pool->rows;
+	}
+	else
+	{
+		la_insert_plain_add(target, row);
+		waiting = table->common.batch->rows;
+	}
+	if (waiting >= ++table->rows - waiting)
+		flush(table);
+	return true;
+}
+
+static void
+flush(LaInsertTable *table)
+{
+	if (table->route != NULL)
+		la_insert_partitions_flush(table->route);
+	else
+		la_insert_target_flush(&table->target);
+}
+
+/*
+ * There are no more rows, or none that may be collected.
+ */
+void
+la_insert_table_end(LaInsertTable *table)
+{
+	flush(table);
+	if (table->route != NULL)
+		la_insert_partitions_end(table->route);
+	else
+		la_insert_target_end(&table->target);
+	la_insert_common_end(&table->common);
+}
+
+/*
+ * Why a row was left to core.
+ */
+LaReason
+la_insert_table_reason(const LaInsertTable *table)
+{
+	return table->route->reason;
+}

@@ -14,9 +14,47 @@
 
 #include "bulk_insert/la_insert_row.h"
 
+static inline HeapTuple tuple_of(const TupleTableSlot *slot);
+static inline MinimalTuple minimal_of(const TupleTableSlot *slot);
 static bool measure_values(LaInsertRow *row);
 static void form_minimal(const LaInsertRow *row, HeapTupleHeader place);
 static bool form_values(const LaInsertRow *row, HeapTupleHeader place);
+
+/*
+ * The tuple as which a row comes, or NULL; a slot of this kind that was filled with values
+ * has none, either.
+ */
+static inline HeapTuple
+tuple_of(const TupleTableSlot *slot)
+{
+	if (TTS_IS_HEAPTUPLE(slot))
+		return ((const HeapTupleTableSlot *) slot)->tuple;
+	if (TTS_IS_BUFFERTUPLE(slot))
+		return ((const BufferHeapTupleTableSlot *) slot)->base.tuple;
+	return NULL;
+}
+
+static inline MinimalTuple
+minimal_of(const TupleTableSlot *slot)
+{
+	if (TTS_IS_MINIMALTUPLE(slot))
+		return ((const MinimalTupleTableSlot *) slot)->mintuple;
+	return NULL;
+}
+
+/*
+ * Is this a tuple that lacks columns that its table has got later?
+ */
+bool
+la_insert_row_is_short(const TupleTableSlot *slot)
+{
+	int			columns = slot->tts_tupleDescriptor->natts;
+	HeapTuple	tuple = tuple_of(slot);
+	MinimalTuple minimal = minimal_of(slot);
+
+	return (tuple != NULL && HeapTupleHeaderGetNatts(tuple->t_data) < columns) ||
+		(minimal != NULL && HeapTupleHeaderGetNatts(minimal) < columns);
+}
 
 /*
  * How long is the row in this slot, which has the table's row type?  False when values
@@ -27,15 +65,8 @@ la_insert_row_measure(LaInsertRow *row, TupleTableSlot *slot)
 {
 	*row = (LaInsertRow)
 	{
-		.slot = slot
+		.slot = slot,.tuple = tuple_of(slot),.minimal = minimal_of(slot)
 	};
-	if (TTS_IS_MINIMALTUPLE(slot))
-		row->minimal = ((MinimalTupleTableSlot *) slot)->mintuple;
-	else if (TTS_IS_HEAPTUPLE(slot))
-		row->tuple = ((HeapTupleTableSlot *) slot)->tuple;
-	else if (TTS_IS_BUFFERTUPLE(slot))
-		row->tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple;
-
 	if (row->tuple != NULL)
 	{
 		row->length = row->tuple->t_len;
@@ -48,7 +79,6 @@ la_insert_row_measure(LaInsertRow *row, TupleTableSlot *slot)
 		return (row->minimal->t_infomask & HEAP_HASEXTERNAL) == 0 &&
 			row->length <= TOAST_TUPLE_THRESHOLD;
 	}
-	/* One that was filled with values has no tuple. */
 	return measure_values(row);
 }
 

@@ -25,6 +25,7 @@ typedef struct LaInsertRow
 	bool		has_null;
 } LaInsertRow;
 
+extern bool la_insert_row_is_short(const TupleTableSlot *slot);
 extern bool la_insert_row_measure(LaInsertRow *row, TupleTableSlot *slot);
 extern bool la_insert_row_form(const LaInsertRow *row, HeapTupleHeader place);
 

@@ -7,11 +7,15 @@
  */
 #include "postgres.h"
 
+#include "access/tableam.h"
+
 #include "bulk_insert/la_insert_partitions.h"
 #include "bulk_insert/la_insert_plain.h"
+#include "bulk_insert/la_insert_row.h"
 #include "bulk_insert/la_insert_table.h"
 
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
+static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
 static void flush(LaInsertTable *table);
 
 /*
@@ -50,9 +54,26 @@ la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row)
 static LaInsertTarget *
 find(LaInsertTable *table, TupleTableSlot **row)
 {
+	if (unlikely(la_insert_row_is_short(*row)))
+		*row = as_core_has_it(table, *row);
 	if (table->route != NULL)
 		return la_insert_route_find(table->route, row);
 	return &table->target;
+}
+
+/*
+ * Core gives a row to the table in a slot of the table's own kind.  What is in the columns
+ * that a tuple lacks depends on that.  Mirrors ExecGetInsertNewTuple() in
+ * nodeModifyTable.c.
+ */
+static TupleTableSlot *
+as_core_has_it(LaInsertTable *table, TupleTableSlot *row)
+{
+	if (table->copy == NULL)
+		table->copy = table_slot_create(table->root->ri_RelationDesc,
+										&table->common.estate->es_tupleTable);
+	return row->tts_ops == table->copy->tts_ops ? row :
+		ExecCopySlot(table->copy, row);
 }
 
 /*

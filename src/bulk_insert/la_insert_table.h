@@ -14,6 +14,7 @@ typedef struct LaInsertTable
 {
 	ResultRelInfo *root;
 	LaInsertCommon common;
+	TupleTableSlot *copy;		/* of a row, or NULL */
 	uint64		rows;			/* that are inserted, or wait */
 	LaInsertTarget target;		/* where it is not partitioned */
 	LaInsertRoute *route;		/* to its partitions, or NULL */

@@ -114,13 +114,23 @@ la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * Inserts a row at once.
+ * Inserts a row at once.  As in core it becomes a tuple of the table before: triggers can
+ * ask for its system columns.
  */
 void
 la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 {
-	table_tuple_insert(target->relation->ri_RelationDesc, row,
-					   target->common->estate->es_output_cid, 0, NULL);
+	Relation	table = target->relation->ri_RelationDesc;
+	EState	   *estate = target->common->estate;
+
+	if (!TTS_IS_BUFFERTUPLE(row))
+	{
+		if (target->single == NULL)
+			target->single = table_slot_create(table, &estate->es_tupleTable);
+		row = ExecCopySlot(target->single, row);
+		row->tts_tableOid = RelationGetRelid(table);
+	}
+	table_tuple_insert(table, row, estate->es_output_cid, 0, NULL);
 	finish_row(target, row);
 }
 

@@ -37,6 +37,7 @@ typedef struct LaInsertTarget
 	LaInsertCommon *common;
 	ResultRelInfo *relation;
 	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
+	TupleTableSlot *single;		/* a row that is inserted at once, or NULL */
 
 	/* Once rows are collected. */
 	LaInsertQueue queue;		/* rows that wait in a pool */

@@ -36,8 +36,7 @@ void
 la_insert_partitions_collect(LaInsertRoute *route)
 {
 	route->pool = la_insert_pool_begin();
-	for (int i = 0; i < route->count; i++)
-		la_insert_target_collect(route->targets[i]);
+	la_insert_route_collect(route);
 }
 
 /*

@@ -3,9 +3,11 @@
  * la_insert_route.c
  *	  which partition a row goes to
  *
- * Core finds the partition, opens and locks it when it is met first, and has the error
- * messages.  Mirrors ExecPrepareTupleRouting() in nodeModifyTable.c.  Whether rows of a
- * partition may be collected is found out when it is met.
+ * Core finds a partition when it is met first, opens and locks it, and has the error
+ * messages.  After that it is found by the table's bounds (la_insert_bounds.c), where they
+ * are of a kind that is quick to compare.  Mirrors ExecPrepareTupleRouting() in
+ * nodeModifyTable.c.  Whether rows of a partition may be collected is found out when it is
+ * met.
  *
  * What belongs to a partition is remembered where COPY remembers its own: there is no COPY
  * that uses the same ResultRelInfo.
@@ -28,6 +30,9 @@
 /* Room for so many partitions at first: arbitrary. */
 #define FIRST_PARTITIONS 16
 
+static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
+									int number);
+static PartitionDesc descriptor_of(const LaInsertRoute *route);
 static LaInsertTarget *target_of(LaInsertRoute *route,
 								 ResultRelInfo *partition);
 static LaReason unsuitable(LaInsertRoute *route, ResultRelInfo *partition);
@@ -42,15 +47,33 @@ LaInsertRoute *
 la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 {
 	LaInsertRoute *route = palloc0_object(LaInsertRoute);
-	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
-	PartitionDirectory directory = common->estate->es_partition_directory;
-	PartitionDesc partitions = PartitionDirectoryLookup(directory, table);
+	PartitionDesc partitions;
 
 	route->node = node;
 	route->common = common;
+	partitions = descriptor_of(route);
 	for (int i = 0; i < partitions->nparts && !route->is_deep; i++)
 		route->is_deep = !partitions->is_leaf[i];
 	return route;
+}
+
+/*
+ * From now on rows are collected, and there may be many.  Allocates in the current context.
+ */
+void
+la_insert_route_collect(LaInsertRoute *route)
+{
+	EState	   *estate = route->common->estate;
+	Relation	table = route->node->rootResultRelInfo->ri_RelationDesc;
+	PartitionDesc partitions = descriptor_of(route);
+
+	for (int i = 0; i < route->count; i++)
+		la_insert_target_collect(route->targets[i]);
+	if (route->is_deep)
+		return;
+	route->bounds = la_insert_bounds_read(table, partitions, estate);
+	if (route->bounds != NULL)
+		route->by_bound = palloc0_array(LaInsertTarget *, partitions->nparts);
 }
 
 /*
@@ -60,23 +83,59 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 LaInsertTarget *
 la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 {
-	ModifyTableState *node = route->node;
 	EState	   *estate = route->common->estate;
-	ResultRelInfo *partition;
-	LaInsertTarget *target;
+	LaInsertTarget *target = NULL;
 	TupleConversionMap *map;
+	int			number = -1;
 
-	partition = ExecFindPartition(node, node->rootResultRelInfo,
-								  node->mt_partition_tuple_routing, *row,
-								  estate);
-	target = target_of(route, partition);
+	if (route->bounds != NULL)
+		number = la_insert_bounds_find(route->bounds, *row, estate);
+	if (number >= 0)
+		target = route->by_bound[number];
+	if (target == NULL)
+		target = find_by_core(route, *row, number);
 	if (target == NULL)
 		return NULL;
-	map = ExecGetRootToChildMap(partition, estate);
+	Assert(target == find_by_core(route, *row, -1));
+	map = ExecGetRootToChildMap(target->relation, estate);
 	if (map != NULL)
 		*row = execute_attr_map_slot(map->attrMap, *row,
-									 partition->ri_PartitionTupleSlot);
+									 target->relation->ri_PartitionTupleSlot);
 	return target;
+}
+
+/*
+ * The partition that core finds for a row; NULL as above.  It is the one of this number,
+ * unless that is -1.
+ */
+static LaInsertTarget *
+find_by_core(LaInsertRoute *route, TupleTableSlot *row, int number)
+{
+	ModifyTableState *node = route->node;
+	ResultRelInfo *partition;
+	LaInsertTarget *target;
+
+	partition = ExecFindPartition(node, node->rootResultRelInfo,
+								  node->mt_partition_tuple_routing, row,
+								  route->common->estate);
+	target = target_of(route, partition);
+	if (number < 0)
+		return target;
+	if (descriptor_of(route)->oids[number] !=
+		RelationGetRelid(partition->ri_RelationDesc))
+		elog(ERROR, "bounds of partitions have been misread");
+	route->by_bound[number] = target;
+	return target;
+}
+
+/*
+ * The table's partitions, as core sees them in this query.
+ */
+static PartitionDesc
+descriptor_of(const LaInsertRoute *route)
+{
+	return PartitionDirectoryLookup(route->common->estate->es_partition_directory,
+									route->node->rootResultRelInfo->ri_RelationDesc);
 }
 
 static LaInsertTarget *

@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_ROUTE_H
 #define LA_INSERT_ROUTE_H
 
+#include "bulk_insert/la_insert_bounds.h"
 #include "bulk_insert/la_insert_target.h"
 #include "la_reason.h"
 
@@ -26,10 +27,13 @@ typedef struct LaInsertRoute
 	int			size;
 	LaInsertTarget **targets;	/* partitions met so far */
 	LaInsertPool *pool;			/* of their rows, or NULL */
+	LaInsertBounds *bounds;		/* NULL: core finds partitions */
+	LaInsertTarget **by_bound;	/* by number of the partition, NULL: not met */
 } LaInsertRoute;
 
 extern LaInsertRoute *la_insert_route_begin(ModifyTableState *node,
 											LaInsertCommon *common);
+extern void la_insert_route_collect(LaInsertRoute *route);
 extern LaInsertTarget *la_insert_route_find(LaInsertRoute *route,
 											TupleTableSlot **row);
 

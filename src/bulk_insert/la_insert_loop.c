@@ -30,6 +30,7 @@
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"
 #include "bulk_insert/la_insert_table.h"
+#include "statistics/la_stats.h"
 
 /* Rows that are inserted one by one at first. */
 #define SINGLE_ROWS 32
@@ -62,6 +63,7 @@ static TupleTableSlot *insert_batches(LaInsert *insert, TupleTableSlot *row);
 static TupleTableSlot *next_row(LaInsert *insert);
 static void count_row(LaInsert *insert);
 static LaNode *wake(LaInsert *insert);
+static void leave(LaNode *node, LaReason reason);
 static bool is_row_to_hand_back(const LaInsert *insert);
 static TupleTableSlot *hand_back(LaInsert *insert, TupleTableSlot *row);
 static TupleTableSlot *handed_back_exec(PlanState *source);
@@ -166,7 +168,7 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	{
 		if (!la_insert_table_add(table, row))
 		{
-			node->reason = la_insert_table_reason(table);
+			leave(node, la_insert_table_reason(table));
 			break;
 		}
 		count_row(insert);
@@ -212,7 +214,7 @@ wake(LaInsert *insert)
 	if (la_insert_has_volatile_check(insert->table.root->ri_RelationDesc, false,
 									 &runs_user_code))
 	{
-		node->reason = LA_REASON_VOLATILE;
+		leave(node, LA_REASON_VOLATILE);
 		return NULL;
 	}
 	node->counters.scans++;
@@ -220,6 +222,17 @@ wake(LaInsert *insert)
 							runs_user_code || la_insert_runs_user_code(plan),
 							source->plan_rows * source->plan_width);
 	return node;
+}
+
+/*
+ * Rows that come now are left to core.  In the statistics the insert counts among those
+ * left to core, too.
+ */
+static void
+leave(LaNode *node, LaReason reason)
+{
+	node->reason = reason;
+	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
 }
 
 /*

@@ -29,6 +29,7 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
 	Relation	table = batch->table;
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
+	Size		room = PageGetHeapFreeSpace(batch->image);
 
 	la_insert_batch_place(batch, block, cid, false);
 	START_CRIT_SECTION();
@@ -40,7 +41,10 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
 	UnlockReleaseBuffer(buffer);
 
 	CheckForSerializableConflictIn(table, NULL, InvalidBlockNumber);
-	RecordPageWithFreeSpace(table, block, PageGetHeapFreeSpace(batch->image));
-	RelationSetTargetBlock(table, block);
+	RecordPageWithFreeSpace(table, block, room);
+
+	/* A page that core has begun stays the one that it goes on with. */
+	if (room >= la_insert_batch_mean(batch))
+		RelationSetTargetBlock(table, block);
 	pgstat_count_heap_insert(table, batch->rows);
 }

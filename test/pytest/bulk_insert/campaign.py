@@ -17,7 +17,7 @@ from psycopg import sql
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.columns import TYPES
-from bulk_insert.facts import Facts, complaint, failure_of
+from bulk_insert.facts import LEAVES, Facts, complaint, failure_of
 from bulk_insert.sources import DIVISION, Source, random_source
 from bulk_insert.tables import TABLE, random_table
 
@@ -157,7 +157,7 @@ class Round:
 
     def _insert(self, insert: _Insert) -> tuple[Any, ...]:
         """Tag or result, and the statistics' number of rows; or the error."""
-        inserted = f"SELECT pg_stat_get_xact_tuples_inserted('{TABLE}'::regclass)"
+        inserted = f"SELECT sum(pg_stat_get_xact_tuples_inserted(relid)) FROM ({LEAVES}) leaf"
         statement = "SELECT run()" if insert.in_a_function else insert.statement
         before = [f"TRUNCATE {TABLE}"] if insert.new_file else []
         self._script += ["BEGIN", *before, statement, "COMMIT"]
@@ -176,12 +176,12 @@ class Round:
 
     def _look_through(self) -> None:
         """What there is, is sound: amcheck finds nothing."""
-        heap = f"SELECT count(*) FROM verify_heapam('{TABLE}', check_toast => true)"
+        heap = f"SELECT count(*) FROM ({LEAVES}) t, verify_heapam(relid, check_toast => true)"
         self._expect(scalar(self._session, heap) == 0, "verify_heapam complains")
         names = self._session.execute(
             "SELECT indexrelid::regclass::text FROM pg_index "
             "JOIN pg_class ON pg_class.oid = indexrelid "
-            f"WHERE indrelid = '{TABLE}'::regclass AND relam = 403"
+            f"WHERE indrelid IN ({LEAVES}) AND relam = 403"
         ).fetchall()
         for (name,) in names:
             check = sql.SQL("SELECT bt_index_check({}, heapallindexed => true)").format(name)

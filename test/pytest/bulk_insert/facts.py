@@ -28,17 +28,26 @@ _ERROR_FIELDS = (
 )
 
 # Every row in the order of places, as it lies there, and as it is read. Hint bits are masked.
+# The partitions that have rows; of a table that has none, itself.
+LEAVES = (
+    f"SELECT oid AS relid FROM pg_class WHERE oid = '{TABLE}'::regclass AND relkind = 'r' "
+    f"UNION ALL SELECT relid FROM pg_partition_tree('{TABLE}') WHERE isleaf"
+)
 _ITEMS = f"""
-    SELECT format('(%s,%s)', block, lp), lp_len, t_hoff, t_bits,
+    SELECT format('%s (%s,%s)', relid::regclass, block, lp), lp_len, t_hoff, t_bits,
            t_infomask & ~x'0f00'::int, t_infomask2 & x'07ff'::int
-    FROM generate_series(0, pg_relation_size('{TABLE}') / 8192 - 1) block,
-         LATERAL heap_page_items(get_raw_page('{TABLE}', block)) WHERE lp_flags = 1"""
-_ROWS = f"SELECT ctid::text, md5({TABLE}::text), {TABLE}.k FROM {TABLE} ORDER BY {TABLE}.ctid"
+    FROM ({LEAVES}) leaf,
+         LATERAL generate_series(0, pg_relation_size(relid) / 8192 - 1) block,
+         LATERAL heap_page_items(get_raw_page(relid::regclass::text, block)) WHERE lp_flags = 1"""
+_ROWS = (
+    f"SELECT format('%s %s', tableoid::regclass, ctid), md5({TABLE}::text), {TABLE}.k FROM {TABLE} "
+    f"ORDER BY tableoid::regclass::text, {TABLE}.ctid"
+)
 _LOG = f"SELECT number, who, key FROM {LOG} ORDER BY number"
 _SIZES = f"""
     SELECT relname, pg_relation_size(pg_class.oid) FROM pg_class
-    WHERE oid = '{TABLE}'::regclass
-       OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = '{TABLE}'::regclass)
+    WHERE oid IN ({LEAVES})
+       OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN ({LEAVES}))
     ORDER BY 1"""
 
 
@@ -83,18 +92,13 @@ class Facts:
 
 
 def _toast(session: Connection) -> tuple[Any, ...]:
-    """How many values and chunks there are, and their bytes."""
-    name = scalar(
-        session,
-        "SELECT CASE WHEN reltoastrelid <> 0 THEN reltoastrelid::regclass::text END "
-        f"FROM pg_class WHERE oid = '{TABLE}'::regclass",
-    )
-    if name is None:
-        return ()
+    """How many values and chunks each table has, and their bytes."""
+    names = session.execute(
+        "SELECT reltoastrelid::regclass::text FROM pg_class "
+        f"WHERE oid IN ({LEAVES}) AND reltoastrelid <> 0 ORDER BY relname"
+    ).fetchall()
     counts = "count(DISTINCT chunk_id), count(*), sum(length(chunk_data))"
-    row = session.execute(f"SELECT {counts} FROM {name}").fetchone()
-    assert row is not None
-    return tuple(row)
+    return tuple(session.execute(f"SELECT {counts} FROM {name}").fetchone() for (name,) in names)
 
 
 def failure_of(error: psycopg.Error) -> tuple[Any, ...]:

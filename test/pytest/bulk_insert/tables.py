@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from bulk_insert.columns import KEY, Column, random_columns
+from bulk_insert.partitions import Partitions, parent_persistence, random_partitions
 
 TABLE = "t"
 LOG = "log"
@@ -44,6 +45,9 @@ _CONSTRAINTS = (
     f"ADD FOREIGN KEY ({KEY}) REFERENCES parent DEFERRABLE INITIALLY DEFERRED",
 )
 _UNIQUE = ("PRIMARY", "UNIQUE", "EXCLUDE")
+# What no partition, or no table that is partitioned by an expression, can have.
+_NOT_PARTITIONED = ("tableoid", "EXCLUDE")
+_PARTITIONED = 0.35
 _HIGHEST_PARENT = 20_000
 
 
@@ -57,14 +61,18 @@ class Table:
     rows: int
     has_room: bool  # on pages before the last
     unique: bool  # is there a constraint that no key comes twice?
+    partitioned: bool
 
     @property
     def in_order(self) -> bool:
         """Are rows put one after the other, whoever does it?
 
-        Where they are of several lengths, a page that had no room for one may have it for another.
+        Where they are of several lengths, a page that had no room for one may have it for another;
+        a partition may get some of its rows on pages of ours and some on others.
         """
-        return not self.has_room and all(column.is_fixed for column in self.columns)
+        return not (self.has_room or self.partitioned) and all(
+            column.is_fixed for column in self.columns
+        )
 
     @property
     def numbered(self) -> bool:
@@ -82,10 +90,17 @@ class Table:
 def random_table(rng: Random, compressions: Sequence[str]) -> Table:
     columns = random_columns(rng, compressions)
     persistence = rng.choice(_PERSISTENCE)
-    parent = f"CREATE {persistence}TABLE parent (id int PRIMARY KEY)"
+    options = _storage(rng)
+    partitions = None
+    if rng.random() < _PARTITIONED and len(columns) < 400:
+        partitions = random_partitions(rng, TABLE, columns, persistence, options)
+    referring = parent_persistence(persistence) if partitions else persistence
+    parent = f"CREATE {referring}TABLE parent (id int PRIMARY KEY)"
     making = [parent, f"INSERT INTO parent SELECT generate_series(0, {_HIGHEST_PARENT})", *_LOG]
-    making += _definition(rng, columns, persistence)
-    constraints = _some(rng, _CONSTRAINTS, 0.12)
+    making += _definition(rng, columns, persistence, options, partitions)
+    constraints = [
+        text for text in _some(rng, _CONSTRAINTS, 0.12) if _is_possible(text, partitions)
+    ]
     making += [f"ALTER TABLE {TABLE} {constraint}" for constraint in constraints]
     indexes = _indexes(rng, columns)
     making += indexes
@@ -97,10 +112,34 @@ def random_table(rng: Random, compressions: Sequence[str]) -> Table:
         rows=_row_count(rng, columns),
         has_room=rng.random() < 0.2,
         unique=any(_UNIQUE[n] in text for text in constraints for n in range(len(_UNIQUE))),
+        partitioned=partitions is not None,
     )
 
 
-def _definition(rng: Random, columns: Sequence[Column], persistence: str) -> list[str]:
+def _is_possible(constraint: str, partitions: Partitions | None) -> bool:
+    if partitions is None:
+        return True
+    if any(word in constraint for word in _NOT_PARTITIONED):
+        return False
+    return not (partitions.by_expression and any(word in constraint for word in _UNIQUE))
+
+
+def _storage(rng: Random) -> str:
+    options = []
+    if rng.random() < 0.3:
+        options.append(f"fillfactor = {rng.choice((10, 11, 50, 90, 100))}")
+    if rng.random() < 0.2:
+        options.append(f"toast_tuple_target = {rng.choice((128, 512, 4080))}")
+    return f" WITH ({', '.join(options)})" if options else ""
+
+
+def _definition(
+    rng: Random,
+    columns: Sequence[Column],
+    persistence: str,
+    options: str,
+    partitions: Partitions | None,
+) -> list[str]:
     """Columns in one go, some of them after others that are dropped."""
     parts = [f"{column.name} {column.definition}" for column in columns]
     dropped = [f"dropped{n}" for n in range(rng.choice((0, 0, 0, 1, 3)))]
@@ -108,17 +147,14 @@ def _definition(rng: Random, columns: Sequence[Column], persistence: str) -> lis
         dropped = []
     for name in dropped:
         parts.insert(rng.randint(0, len(parts)), f"{name} {rng.choice(('int', 'text', 'name'))}")
-    options = []
-    if rng.random() < 0.3:
-        options.append(f"fillfactor = {rng.choice((10, 11, 50, 90, 100))}")
-    if rng.random() < 0.2:
-        options.append(f"toast_tuple_target = {rng.choice((128, 512, 4080))}")
-    storage = f" WITH ({', '.join(options)})" if options else ""
+    if partitions is not None:
+        persistence, options = parent_persistence(persistence), partitions.clause
     statements = [
         "CREATE SEQUENCE numbers",
-        f"CREATE {persistence}TABLE {TABLE} ({', '.join(parts)}){storage}",
+        f"CREATE {persistence}TABLE {TABLE} ({', '.join(parts)}){options}",
     ]
-    return statements + [f"ALTER TABLE {TABLE} DROP COLUMN {name}" for name in dropped]
+    statements += [f"ALTER TABLE {TABLE} DROP COLUMN {name}" for name in dropped]
+    return statements if partitions is None else [*statements, *partitions.making]
 
 
 def _indexes(rng: Random, columns: Sequence[Column]) -> list[str]:

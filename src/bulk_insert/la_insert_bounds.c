@@ -8,8 +8,7 @@
  * row that no such bound has a partition for is core's: it may be for the default
  * partition, or for none.
  *
- * What is found mirrors get_partition_for_tuple() in execPartition.c, and the key
- * FormPartitionKeyDatum().  Reads PartitionKeyData of partcache.h and
+ * Mirrors FormPartitionKeyDatum() and get_partition_for_tuple() in execPartition.c.  Reads PartitionKeyData of partcache.h and
  * PartitionBoundInfoData of partbounds.h.
  *
  *-------------------------------------------------------------------------

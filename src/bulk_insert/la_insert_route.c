@@ -7,7 +7,7 @@
  * messages.  After that it is found by the table's bounds (la_insert_bounds.c), where they
  * are of a kind that is quick to compare.  Mirrors ExecPrepareTupleRouting() in
  * nodeModifyTable.c.  Whether rows of a partition may be collected is found out when it is
- * met.
+ * met.  Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  * What belongs to a partition is remembered where COPY remembers its own: there is no COPY
  * that uses the same ResultRelInfo.

@@ -3,6 +3,8 @@
  * la_insert_table.c
  *	  the table of a statement that inserts rows, partitioned or not
  *
+ * Reads ModifyTableState of execnodes.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

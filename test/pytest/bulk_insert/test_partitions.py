@@ -183,25 +183,19 @@ def test_row_without_a_partition(connection: Connection, arm: Arm) -> None:
     assert errors[0] == errors[1]
 
 
+_TRIGGER = (
+    "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$; "
+    "CREATE TRIGGER g {} INSERT ON p1 FOR EACH ROW EXECUTE FUNCTION nothing()"
+)
 _LEFT = {
-    "trigger of a partition": (
-        "row trigger",
-        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql "
-        "AS $$ BEGIN RETURN NEW; END $$; "
-        "CREATE TRIGGER g {} INSERT ON p1 FOR EACH ROW EXECUTE FUNCTION nothing()",
-    ),
+    "trigger of a partition": ("row trigger", _TRIGGER.format("BEFORE")),
+    "later trigger of a partition": ("row trigger", _TRIGGER.format("AFTER")),
     "volatile check of a partition": (
         "volatile function",
         "CREATE FUNCTION rows_of_p() RETURNS bigint LANGUAGE sql VOLATILE "
         "AS 'SELECT count(*) FROM p'; ALTER TABLE p1 ADD CHECK (rows_of_p() = k - 1)",
     ),
 }
-_LEFT["later trigger of a partition"] = tuple(
-    text.format("AFTER") for text in _LEFT["trigger of a partition"]
-)
-_LEFT["trigger of a partition"] = tuple(
-    text.format("BEFORE") for text in _LEFT["trigger of a partition"]
-)
 
 
 @pytest.mark.parametrize("arm", _ARMS, ids=lambda arm: arm.name)

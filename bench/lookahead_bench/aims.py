@@ -204,7 +204,7 @@ def _build_aim(comparison: Comparison, data: Measurements) -> float | None:
 
 
 # Inserts against stock's, by part and what is inserted; any of a part by "". Those of a few rows
-# against sessions without the library. Nothing is aimed at for several sessions and for steps.
+# against sessions without the library. Nothing is aimed at for several sessions.
 INSERT_AIMS = {
     ("flat", "unlogged"): 1.8,
     ("flat", "logged"): 2.2,

@@ -146,7 +146,6 @@ def test_index_builds(key: str, rows: str, workers: str, aim: float | None) -> N
         ("indexes", "two indexes", None),
         ("small", "VALUES of 1 row", 0.98),
         ("sessions", "2 sessions", None),
-        ("extend", "steps of extension", None),
     ],
 )
 def test_inserts(part: str, name: str, aim: float | None) -> None:
@@ -162,7 +161,7 @@ def test_wal_of_narrow_rows() -> None:
 
 
 def test_aims_for_inserts_are_for_some_that_are_measured() -> None:
-    conditions = Conditions(1024, (1, 8, 32, 128), (1,), (0,), Path())
+    conditions = Conditions(1024, (1, 8, 32, 128), (1,), Path())
     cases = cases_for(PARTS, conditions)
     measured = {(str(c.scenario.value("part")), str(c.scenario.value("insert"))) for c in cases}
     named = {key for key in (*INSERT_AIMS, *WAL_AIMS) if key[1]}

@@ -10,6 +10,7 @@ from lookahead.experiments import (
     bulk_insert_cases,
     cached_scan,
     concurrent_scans,
+    extend,
     index_build,
     index_scan,
     range_query,
@@ -38,8 +39,10 @@ INSERT = bulk_insert.BulkInserts(
     table_size=8 * 1024,  # the first 4 MB are core's
     columns=(3,),
     sessions=(1, 2),
-    extend_size=(0, 512),
     repetitions=1,
+)
+EXTEND = extend.Extensions(
+    table_size=1024, extend_size=(512,), sessions=(2,), scale=(1,), repetitions=1
 )
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
@@ -80,6 +83,7 @@ def shrink() -> None:
     index_scan.EXPERIMENT.sizes["demo"] = SCAN
     index_build.EXPERIMENT.sizes["demo"] = BUILD
     bulk_insert.EXPERIMENT.sizes["demo"] = INSERT
+    extend.EXPERIMENT.sizes["demo"] = EXTEND
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED
     range_query.EXPERIMENT.sizes["demo"] = QUERY

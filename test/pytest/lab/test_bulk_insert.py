@@ -12,7 +12,7 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.comparisons import compare, compare_wal, proofs
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import bulk_insert, bulk_insert_watch
+from lookahead.experiments import bulk_insert, bulk_insert_trials, bulk_insert_watch
 from lookahead.experiments.arms import arm_of
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
@@ -36,7 +36,7 @@ from lookahead.results import ResultDocument, read_result
 from lookahead.server import Session
 
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-_CONDITIONS = Conditions(1024, (1, 32), (1, 4), (0, 4096), Path("/a/b'c"))
+_CONDITIONS = Conditions(1024, (1, 32), (1, 4), Path("/a/b'c"))
 _ROWS = 128 * 107
 _NO_SESSION = cast(Session, None)
 _STOCK_TIMES = (400.0, 410.0, 420.0)
@@ -125,20 +125,6 @@ def test_small_inserts_are_against_sessions_without_the_library() -> None:
 def test_all_sessions_insert_as_much_as_one() -> None:
     cases = _cases("sessions")
     assert [case.rows * case.sessions for case in cases.values()] == [_ROWS, _ROWS]
-
-
-def test_steps_of_extension_share_the_inserts_of_stock() -> None:
-    (case,) = _cases("extend").values()
-    assert [arm.name for arm in case.arms] == ["stock", "ours, 0 kB", "ours, 4 MB"]
-    assert [arm.settings.get("pg_lookahead.bulk_extend_size") for arm in case.arms] == [
-        None,
-        "0kB",
-        "4MB",
-    ]
-    assert [question.challengers for question in case.questions] == [
-        ("ours, 0 kB",),
-        ("ours, 4 MB",),
-    ]
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch, *row: object) -> InsertCounters:
@@ -257,7 +243,7 @@ def test_different_content_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monk
     contents = iter([(10, "1"), (9, "1")])
     wanted = replace(small_run.INSERT, parts=("flat",), table_size=64)
     monkeypatch.setitem(bulk_insert.EXPERIMENT.sizes, "demo", wanted)
-    monkeypatch.setattr(bulk_insert, "content_of", lambda *_: next(contents))
+    monkeypatch.setattr(bulk_insert_trials, "content_of", lambda *_: next(contents))
     outcome = run_command("run", "bulk-insert", "--demo", "--output", tmp_path, *_PG_CONFIG)
     assert outcome.status is ExitStatus.FAILURE
     assert "error: the arms filled the table with different rows: unlogged" in outcome.stderr

@@ -17,6 +17,7 @@ _HELPS = {
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-bulk-insert": ("run", "bulk-insert", "--help"),
+    "run-extend": ("run", "extend", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "run-cached-scan": ("run", "cached-scan", "--help"),
     "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
@@ -43,13 +44,18 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "sorting"],
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "bulk-insert, cached-scan, concurrent-scans, index-build, index-scan, range-query, "
-            "seq-scan.",
+            "bulk-insert, cached-scan, concurrent-scans, extend, index-build, index-scan, "
+            "range-query, seq-scan.",
         ),
         (
             ["run", "article-3"],
             "the chapter of the third article comes with look-ahead for writes",
             "`lookahead run --help` lists those that are there.",
+        ),
+        (
+            ["run", "extend", "--demo", "--sessions", "none"],
+            "nothing is to be measured",
+            "Name --sessions or a --scale.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
@@ -199,7 +205,10 @@ def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == help_text
 
 
-_STATES = {"index-build": "cached", "bulk-insert": "cached", "cached-scan": "both"}
+_STATES = {
+    **dict.fromkeys(("index-build", "bulk-insert"), "cached"),
+    **dict.fromkeys(("cached-scan", "extend"), "both"),
+}
 
 
 def test_list_of_experiments() -> None:

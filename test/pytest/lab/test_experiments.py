@@ -184,7 +184,7 @@ def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
         ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
         ("bulk-insert --parts flat --columns 8", "--columns"),
         ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
-        ("bulk-insert --parts flat --extend-size 8MB", "--extend-size"),
+        ("extend --sessions none --table-size 8MB --scale 1", "--table-size"),
         ("bulk-insert --parts small --table-size 8MB", "--table-size"),
     ],
 )

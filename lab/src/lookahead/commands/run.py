@@ -25,6 +25,7 @@ from lookahead.experiments import (
     bulk_insert,
     cached_scan,
     concurrent_scans,
+    extend,
     index_build,
     index_scan,
     range_query,
@@ -43,12 +44,14 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     index_scan.EXPERIMENT,
     index_build.EXPERIMENT,
     bulk_insert.EXPERIMENT,
+    extend.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
     seq_scan.EXPERIMENT,
     cached_scan.EXPERIMENT,
     range_query.EXPERIMENT,
     concurrent_scans.EXPERIMENT,
 )
+
 # Names of articles whose experiments are not there yet, and why.
 COMING = {"article-3": "the chapter of the third article comes with look-ahead for writes"}
 

@@ -65,6 +65,14 @@ def connect_arm(server: PrivateServer, arm: Arm) -> Session:
     return connection
 
 
+def client_environment(arm: Arm) -> dict[str, str]:
+    """Variables by which the sessions of a client program are those of the arm."""
+    switched = f"-c pg_lookahead.enabled={arm.library}"
+    options = [_NOT_LOADED if arm.library == "not loaded" else switched]
+    options += [f"-c {name}={value}" for name, value in arm.settings.items()]
+    return {"PGOPTIONS": " ".join(options)}
+
+
 Node = dict[str, Any]
 # Of what is left to stock EXPLAIN shows no counts.
 _COUNTS = {field.name: 0 for field in fields(LookaheadEvidence) if field.name != "status"}

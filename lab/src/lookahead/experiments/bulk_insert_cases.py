@@ -11,21 +11,21 @@ from pathlib import Path
 
 from lookahead.experiments.arms import arm_of
 from lookahead.experiments.conditions import BLOCK_BYTES
-from lookahead.experiments.experiment import memory_label, memory_text
+from lookahead.experiments.experiment import memory_text
 from lookahead.measurements import Arm, Factor, Question, Scenario
 
 STOCK, OURS, COPY, NOT_LOADED = "stock", "ours", "COPY BINARY", "not loaded"
 TARGET = "lookahead_target"
 _VIEW = "lookahead_target_view"
-_SWITCH = {"pg_lookahead.enable_bulk_insert": "on"}
-_STOCK_ARM, _OUR_ARM = arm_of(STOCK, ""), arm_of(OURS, "", "on", _SWITCH)
+SWITCH = {"pg_lookahead.enable_bulk_insert": "on"}
+STOCK_ARM, OUR_ARM = arm_of(STOCK, ""), arm_of(OURS, "", "on", SWITCH)
 # Of a page without its header; tuple header with alignment, and line pointer, of each row.
 _PAGE_ROOM, _ROW_OVERHEAD, _ALIGNMENT = BLOCK_BYTES - 24, 24 + 4, 8
 _PAD_LETTERS = 37
 # A table is appended to by one row for so many that it has.
 _APPENDED = 5
 # Of a statement that are inserted one by one, at most.
-_SINGLE_ROWS = 32
+SINGLE_ROWS = 32
 # The size up to which a table that a query makes is filled by core: 4 MB, and the page at hand.
 _FILLED_BY_CORE_KB = 4096 + 8
 # Commits do not wait for the device: a loop of small inserts is shorter than that.
@@ -82,7 +82,9 @@ class Case:
 
     `before` makes the state that each sample finds, `after` removes it; `first` is executed once.
     `opening` begins the transaction of `statement`, and is not measured; `statements` replace the
-    statement in the arms that they name. It inserts `rows` in each of `sessions`. Of small ones
+    statement in the arms that they name, and `others` the tables `targets`. In a statement
+    `{target}` stands for the table: of several sessions each takes the next one. It inserts `rows`
+    in each of `sessions`. Of small ones
     there are so many `executions` in a loop within the server. Our arm inserts at least `batched`
     rows in batches, and builds so many indexes at the end.
     """
@@ -93,10 +95,11 @@ class Case:
     rows: int
     before: tuple[str, ...]
     batched: int
-    arms: tuple[Arm, ...] = (_STOCK_ARM, _OUR_ARM)
+    arms: tuple[Arm, ...] = (STOCK_ARM, OUR_ARM)
     questions: tuple[Question, ...] = ()
     after: str = f"DROP TABLE IF EXISTS {TARGET}"
-    target: str = TARGET
+    targets: tuple[str, ...] = (TARGET,)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     first: tuple[str, ...] = ()
     opening: tuple[str, ...] = ()
     statements: Mapping[str, str] = field(default_factory=dict)
@@ -105,9 +108,15 @@ class Case:
     built: int = 0
     counts_extents: bool = False
 
-    def statement_of(self, arm: Arm) -> str:
-        """What the arm executes."""
-        return self.statements.get(arm.name, self.statement)
+    def tables_of(self, arm: Arm) -> tuple[str, ...]:
+        """What the arm fills."""
+        return self.others.get(arm.name, self.targets)
+
+    def statement_of(self, arm: Arm, session: int = 0) -> str:
+        """What the arm executes in a session, counted from 0."""
+        tables = self.tables_of(arm)
+        statement = self.statements.get(arm.name, self.statement)
+        return statement.replace("{target}", tables[session % len(tables)])
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,6 @@ class Conditions:
     table_kb: int
     columns: tuple[int, ...]
     sessions: tuple[int, ...]
-    extend_kb: tuple[int, ...]
     file: Path
 
 
@@ -145,8 +153,8 @@ def _case(
         statement=f"INSERT INTO {TARGET} SELECT * FROM {source.name}",
         rows=rows,
         before=_empty_table(source.columns, *indexing, unlogged=unlogged),
-        batched=rows - _SINGLE_ROWS,
-        questions=_against(scenario, STOCK),
+        batched=rows - SINGLE_ROWS,
+        questions=against(scenario, STOCK),
     )
 
 
@@ -154,7 +162,8 @@ def _scenario(part: str, name: str, *factors: Factor) -> Scenario:
     return Scenario((Factor("insert", name), Factor("part", part), *factors))
 
 
-def _against(scenario: Scenario, *opponents: str) -> tuple[Question, ...]:
+def against(scenario: Scenario, *opponents: str) -> tuple[Question, ...]:
+    """Ours against each of these arms."""
     return tuple(Question(scenario, name, (name,), (OURS,)) for name in opponents)
 
 
@@ -182,8 +191,8 @@ def _copy(conditions: Conditions) -> Iterator[Case]:
         case = _case("copy", name, conditions.table_kb, unlogged=name == "unlogged")
         yield replace(
             case,
-            arms=(arm_of(COPY, ""), _OUR_ARM),
-            questions=_against(case.scenario, COPY),
+            arms=(arm_of(COPY, ""), OUR_ARM),
+            questions=against(case.scenario, COPY),
             first=(f"COPY {NARROW.name} TO '{file}' (FORMAT binary)",),
             statements={COPY: f"COPY {TARGET} FROM '{file}' (FORMAT binary)"},
         )
@@ -199,7 +208,7 @@ def _new_table(conditions: Conditions) -> Iterator[Case]:
             statement=f"CREATE {kind} {target} AS SELECT * FROM {NARROW.name}",
             before=(drop,),
             after=drop,
-            target=target,
+            targets=(target,),
         )
     yield _after_truncate(_case("new-table", "after TRUNCATE", conditions.table_kb))
 
@@ -232,7 +241,7 @@ def _appending(table_kb: int) -> Case:
         statement=f"INSERT INTO {TARGET} SELECT id + {full.rows}, ~random, pad "
         f"FROM {NARROW.name} LIMIT {rows}",
         rows=rows,
-        batched=rows - _SINGLE_ROWS,
+        batched=rows - SINGLE_ROWS,
         before=(*table, full.statement, *_BOTH_INDEXES),
     )
 
@@ -253,12 +262,12 @@ def _small(conditions: Conditions) -> Iterator[Case]:
             statement=f"INSERT INTO {TARGET} VALUES {values}",
             rows=rows,
             before=_empty_table(NARROW.columns),
-            batched=max(rows - _SINGLE_ROWS, 0),
+            batched=max(rows - SINGLE_ROWS, 0),
             arms=(
                 arm_of(NOT_LOADED, "", "not loaded", _NO_WAIT),
-                arm_of(OURS, "", "on", {**_SWITCH, **_NO_WAIT}),
+                arm_of(OURS, "", "on", {**SWITCH, **_NO_WAIT}),
             ),
-            questions=_against(scenario, NOT_LOADED),
+            questions=against(scenario, NOT_LOADED),
             executions=executions,
         )
 
@@ -273,25 +282,9 @@ def _sessions(conditions: Conditions) -> Iterator[Case]:
             case,
             statement=f"{case.statement} LIMIT {rows}",
             rows=rows,
-            batched=rows - _SINGLE_ROWS,
+            batched=rows - SINGLE_ROWS,
             sessions=number,
         )
-
-
-def _extend(conditions: Conditions) -> Iterator[Case]:
-    """In a single scenario: each size against the same inserts of stock."""
-    case = _case("extend", "steps of extension", conditions.table_kb)
-    arms = tuple(
-        arm_of(
-            f"{OURS}, {memory_label(size_kb)}",
-            "",
-            "on",
-            {**_SWITCH, "pg_lookahead.bulk_extend_size": memory_text(size_kb)},
-        )
-        for size_kb in conditions.extend_kb
-    )
-    questions = (Question(case.scenario, STOCK, (STOCK,), (arm.name,)) for arm in arms)
-    yield replace(case, arms=(_STOCK_ARM, *arms), questions=tuple(questions), counts_extents=True)
 
 
 _CASES: Mapping[str, Callable[[Conditions], Iterator[Case]]] = {
@@ -302,6 +295,5 @@ _CASES: Mapping[str, Callable[[Conditions], Iterator[Case]]] = {
     "indexes": _indexes,
     "small": _small,
     "sessions": _sessions,
-    "extend": _extend,
 }
 PARTS = tuple(_CASES)

@@ -95,13 +95,28 @@ def wal_bytes_since(connection: Session, position: str) -> float:
     return float(size)
 
 
-def content_of(connection: Session, table: str) -> tuple[int, str]:
+Content = tuple[int, str]
+"""Of a table: its rows, and a sum of their hashes."""
+
+
+def content_of(connection: Session, table: str) -> Content:
     """The number of rows, and a sum of their hashes that does not depend on their order."""
     rows, total = fetch_row(
         connection,
         f"SELECT count(*), coalesce(sum(hash_record_extended(r, 0)::numeric), 0) FROM {table} AS r",
     )
     return int(rows), str(total)
+
+
+def table_bytes(connection: Session, table: str) -> float:
+    """The bytes of a table, of a partitioned one those of its leaves."""
+    (size,) = fetch_row(
+        connection,
+        "SELECT coalesce(sum(pg_table_size(relid)), pg_table_size(%(table)s::regclass)) "
+        "FROM pg_partition_tree(%(table)s::regclass)",
+        table=table,
+    )
+    return float(size)
 
 
 def file_extents(file: Path) -> int | None:

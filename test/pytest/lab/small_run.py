@@ -13,6 +13,7 @@ from lookahead.experiments import (
     extend,
     index_build,
     index_scan,
+    partitions,
     range_query,
     seq_scan,
 )
@@ -39,6 +40,14 @@ INSERT = bulk_insert.BulkInserts(
     table_size=8 * 1024,  # the first 4 MB are core's
     columns=(3,),
     sessions=(1, 2),
+    repetitions=1,
+)
+PARTITIONS = partitions.Partitions(
+    parts=partitions.PARTS,
+    leaves=(3,),
+    table_size=1024,
+    clients=(2,),
+    seconds=1,
     repetitions=1,
 )
 EXTEND = extend.Extensions(
@@ -83,6 +92,7 @@ def shrink() -> None:
     index_scan.EXPERIMENT.sizes["demo"] = SCAN
     index_build.EXPERIMENT.sizes["demo"] = BUILD
     bulk_insert.EXPERIMENT.sizes["demo"] = INSERT
+    partitions.EXPERIMENT.sizes["demo"] = PARTITIONS
     extend.EXPERIMENT.sizes["demo"] = EXTEND
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED

@@ -17,6 +17,7 @@ _HELPS = {
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-bulk-insert": ("run", "bulk-insert", "--help"),
+    "run-partitions": ("run", "partitions", "--help"),
     "run-extend": ("run", "extend", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "run-cached-scan": ("run", "cached-scan", "--help"),
@@ -45,12 +46,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
             "bulk-insert, cached-scan, concurrent-scans, extend, index-build, index-scan, "
-            "range-query, seq-scan.",
-        ),
-        (
-            ["run", "article-3"],
-            "the chapter of the third article comes with look-ahead for writes",
-            "`lookahead run --help` lists those that are there.",
+            "partitions, range-query, seq-scan.",
         ),
         (
             ["run", "extend", "--demo", "--sessions", "none"],
@@ -206,7 +202,7 @@ def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixtur
 
 
 _STATES = {
-    **dict.fromkeys(("index-build", "bulk-insert"), "cached"),
+    **dict.fromkeys(("index-build", "bulk-insert", "partitions"), "cached"),
     **dict.fromkeys(("cached-scan", "extend"), "both"),
 }
 

@@ -28,6 +28,7 @@ from lookahead.experiments import (
     extend,
     index_build,
     index_scan,
+    partitions,
     range_query,
     seq_scan,
 )
@@ -44,6 +45,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     index_scan.EXPERIMENT,
     index_build.EXPERIMENT,
     bulk_insert.EXPERIMENT,
+    partitions.EXPERIMENT,
     extend.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
     seq_scan.EXPERIMENT,
@@ -51,9 +53,6 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     range_query.EXPERIMENT,
     concurrent_scans.EXPERIMENT,
 )
-
-# Names of articles whose experiments are not there yet, and why.
-COMING = {"article-3": "the chapter of the third article comes with look-ahead for writes"}
 
 _DEFAULT_SIZE: Size = "quick"
 
@@ -272,21 +271,4 @@ def show_outcome(context: CommandContext, result: Path, form: str | None = None)
         terminal.result(line)
 
 
-def _coming(name: str, reason: str) -> click.Command:
-    """A name of an experiment that is not there yet; says so."""
-
-    def refuse(**_: object) -> None:
-        raise UsageError(reason, "`lookahead run --help` lists those that are there.")
-
-    return click.Command(
-        name,
-        callback=refuse,
-        short_help=f"Not there yet: {reason}.",
-        help=f"Not there yet: {reason}.",
-        context_settings=HELP_OPTIONS,
-    )
-
-
 run = make_run_group(EXPERIMENTS)
-for _name, _reason in COMING.items():
-    run.add_command(_coming(_name, _reason))

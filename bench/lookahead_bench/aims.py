@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lookahead.comparisons import compare_wal
+from lookahead.experiments.bulk_insert_cases import NOT_LOADED, STOCK
 from lookahead.experiments.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
 from lookahead.measurements import Comparison, Measurements, Question
 from lookahead.results import ResultDocument
@@ -233,6 +234,30 @@ def wal_aim(question: Question) -> float | None:
     return WAL_AIMS.get((value("part") or "", value("insert") or ""))
 
 
+# Rows in random order into partitions by stock's time / ours; of a flat table COPY only, as INSERT
+# has aims above.
+_PARTITION_AIMS = {"unlogged": 1.8, "logged": 2.2}
+_PARTITION_LEAVES, _MANY_LEAVES, _MANY_LEAVES_AIM = 128, 10_000, 1.8
+_COPY_AIM, _FLAT_COPY_AIM = 1.8, 1.15
+
+
+def _partition_aim(comparison: Comparison, data: Measurements) -> float | None:
+    """Of single rows against sessions without the library; nothing against flat tables."""
+    target, statement = _value(comparison, "target"), _value(comparison, "statement")
+    if statement == "single row":
+        return _CONTROL_AIM if comparison.question.name == NOT_LOADED else None
+    if comparison.question.name != STOCK:
+        return None
+    if target == "flat table":
+        return _FLAT_COPY_AIM if statement == "COPY" else None
+    leaves = int(target.split()[0].replace(",", ""))
+    if leaves == _MANY_LEAVES:
+        return _MANY_LEAVES_AIM
+    if leaves != _PARTITION_LEAVES:
+        return None
+    return _COPY_AIM if statement == "COPY" else _PARTITION_AIMS[_value(comparison, "logging")]
+
+
 AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "index-scan": _index_scan_aim,
     "latency": _index_scan_aim,
@@ -245,6 +270,7 @@ AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "concurrent-scans": lambda comparison, data: _CONCURRENT_AIM,
     "index-build": _build_aim,
     "bulk-insert": _insert_aim,
+    "partitions": _partition_aim,
 }
 
 

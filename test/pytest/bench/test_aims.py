@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lookahead.experiments import partitions
 from lookahead.experiments.bulk_insert_cases import PARTS, Conditions, cases_for
 from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
 from lookahead.stats import ratio_of_medians
@@ -12,6 +13,7 @@ from lookahead_bench.aims import AIMS, INSERT_AIMS, WAL_AIMS, Outcome, judge, wa
 from lookahead_bench.control_shape import Shape
 from lookahead_bench.control_shapes import SHAPES
 
+_NO_DATA = Measurements()
 _ESTIMATE = ratio_of_medians([2.0] * 3, [1.0] * 3, seed=1)
 
 
@@ -150,6 +152,41 @@ def test_index_builds(key: str, rows: str, workers: str, aim: float | None) -> N
 )
 def test_inserts(part: str, name: str, aim: float | None) -> None:
     assert _aim("bulk-insert", "stock", part=part, insert=name) == aim
+
+
+@pytest.mark.parametrize(
+    ("target", "statement", "logging", "aim"),
+    [
+        ("128 range partitions", "INSERT ... SELECT", "unlogged", 1.8),
+        ("128 list partitions", "INSERT ... SELECT", "logged", 2.2),
+        ("1,000 range partitions", "INSERT ... SELECT", "logged", None),
+        ("10,000 range partitions", "INSERT ... SELECT", "logged", 1.8),
+        ("128 list partitions", "COPY", "logged", 1.8),
+        ("flat table", "COPY", "unlogged", 1.15),
+        ("flat table", "INSERT ... SELECT", "unlogged", None),
+        ("flat table", "CREATE TABLE AS", "logged", None),
+    ],
+)
+def test_partitions(target: str, statement: str, logging: str, aim: float | None) -> None:
+    factors = {"target": target, "statement": statement, "logging": logging}
+    assert _aim("partitions", "stock", **factors) == aim
+    assert _aim("partitions", "flat table, ours", **factors) is None
+
+
+def test_single_rows() -> None:
+    factors = {"clients": "64", "target": "128 range partitions", "statement": "single row"}
+    assert _aim("partitions", "not loaded", **factors) == 0.98
+    assert _aim("partitions", "not loaded, flat", **factors) is None
+
+
+def test_aims_for_partitions_are_for_what_is_measured() -> None:
+    cases = partitions.cases_for(partitions.EXPERIMENT.sizes["quick"], Path())
+    found = [
+        AIMS["partitions"](Comparison(asked, "stock", "ours", 2.0, 1.0, 2.0, _ESTIMATE), _NO_DATA)
+        for case in cases
+        for asked in case.questions
+    ]
+    assert {aim: found.count(aim) for aim in found if aim} == {1.8: 2 + 4, 2.2: 2, 1.15: 2}
 
 
 def test_wal_of_narrow_rows() -> None:

@@ -20,6 +20,12 @@
 
 #include "bulk_insert/la_insert_partitions.h"
 
+/*
+ * Memory for rows of each partition, in the mean, where there is so much: more than a few
+ * pages gain nothing, and the processor's cache holds them.
+ */
+#define BYTES_OF_EACH ((Size) 8 * BLCKSZ)
+
 static void insert_wide(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
 static void make_room(LaInsertRoute *route);
@@ -50,7 +56,8 @@ la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 
 	if (room == LA_INSERT_FULL)
 	{
-		make_room(route);
+		if (!la_insert_pool_grow(route->pool, route->count * BYTES_OF_EACH))
+			make_room(route);
 		room = la_insert_pool_add(route->pool, &target->queue, row);
 	}
 	if (room == LA_INSERT_WIDE)

@@ -37,7 +37,6 @@ typedef struct Waiting
 
 static Waiting *waiting_at(const LaInsertPool *pool, LaInsertPlace place);
 static Size waiting_size(Size length);
-static bool has_room(LaInsertPool *pool, Size size);
 static void append(LaInsertPool *pool, Waiting *waiting);
 
 /*
@@ -57,8 +56,8 @@ la_insert_pool_begin(void)
 }
 
 /*
- * Adds a row of the queue's table.  Rows may have to leave, and others to be moved together,
- * first (LA_INSERT_FULL).
+ * Adds a row of the queue's table.  The pool may have to grow, or rows to leave and others to
+ * be moved together, first (LA_INSERT_FULL).
  */
 LaInsertRoom
 la_insert_pool_add(LaInsertPool *pool, LaInsertQueue *queue,
@@ -69,7 +68,7 @@ la_insert_pool_add(LaInsertPool *pool, LaInsertQueue *queue,
 
 	if (!la_insert_row_measure(&row, slot))
 		return LA_INSERT_WIDE;
-	if (!has_room(pool, waiting_size(row.length)))
+	if (pool->used + waiting_size(row.length) > pool->size)
 		return LA_INSERT_FULL;
 	waiting = (Waiting *) (pool->memory + pool->used);
 	memset(waiting, 0, waiting_size(row.length));
@@ -97,19 +96,15 @@ waiting_size(Size length)
 }
 
 /*
- * Is there room for so many bytes, maybe after getting more memory?
+ * Gets twice as much memory, if there is less than so many bytes and there may be more.
  */
-static bool
-has_room(LaInsertPool *pool, Size size)
+bool
+la_insert_pool_grow(LaInsertPool *pool, Size wanted)
 {
-	Size		doubled = Min(2 * pool->size, pool->limit);
-
-	if (pool->used + size <= pool->size)
-		return true;
-	if (pool->used + size > doubled)
+	if (pool->size >= Min(wanted, pool->limit))
 		return false;
-	pool->memory = repalloc_huge(pool->memory, doubled);
-	pool->size = doubled;
+	pool->size = Min(2 * pool->size, pool->limit);
+	pool->memory = repalloc_huge(pool->memory, pool->size);
 	return true;
 }
 

@@ -41,6 +41,7 @@ extern LaInsertPool *la_insert_pool_begin(void);
 extern LaInsertRoom la_insert_pool_add(LaInsertPool *pool,
 									   LaInsertQueue *queue,
 									   TupleTableSlot *slot);
+extern bool la_insert_pool_grow(LaInsertPool *pool, Size wanted);
 extern LaInsertRoom la_insert_pool_move_first(LaInsertPool *pool,
 											  LaInsertQueue *queue,
 											  LaInsertBatch *batch);

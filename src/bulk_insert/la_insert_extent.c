@@ -42,9 +42,9 @@
 static uint32 step(const LaInsertExtent *extent);
 static bool reserve(LaInsertExtent *extent, uint32 blocks);
 static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
+static bool is_interruption(int code);
 static void extend(LaInsertExtent *extent, uint32 blocks);
-static BlockNumber extend_piece(LaInsertExtent *extent, uint32 blocks,
-								uint32 *extended);
+static uint32 extend_piece(LaInsertExtent *extent, uint32 blocks);
 
 /*
  * An extent of no pages.  The strategy may be shared with others.
@@ -71,7 +71,7 @@ la_insert_extent_expect(LaInsertExtent *extent, uint32 pages)
 
 /*
  * Shall a full page of rows go to an empty page of ours?  No when the setting
- * says so, when the disk is nearly full, when there can be no subtransactions, and
+ * says so, when there was no room for more, when there can be no subtransactions, and
  * when the table has room elsewhere for a row of this length.
  */
 bool
@@ -79,7 +79,7 @@ la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
 {
 	if (extent->next < extent->end)
 		return true;
-	if (la_bulk_extend_size == 0 || extent->disk_full || IsInParallelMode())
+	if (la_bulk_extend_size == 0 || extent->no_room || IsInParallelMode())
 		return false;
 	if (GetPageWithFreeSpace(extent->table, row_length) != InvalidBlockNumber)
 		return false;
@@ -102,9 +102,8 @@ step(const LaInsertExtent *extent)
 }
 
 /*
- * Extends the table.  When there is no room for so many pages on the disk, tries
- * fewer; false when there is none for any, which core will find out again and
- * say.
+ * Extends the table.  When that fails tries fewer pages; false when there is no room for
+ * any, which core will find out again and say.
  */
 static bool
 reserve(LaInsertExtent *extent, uint32 blocks)
@@ -118,12 +117,14 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 		done = try_to_extend(extent, blocks);
 		blocks /= 8;
 	}
-	extent->disk_full = !done;
+	extent->no_room = !done;
+	if (done)
+		extent->counters->extensions++;
 	return done;
 }
 
 /*
- * False when there is no room on the disk.  A subtransaction, because what a failed
+ * False when there is no new page.  A subtransaction, because what a failed
  * extension holds is released with its resource owner; it ends whatever happens.
  */
 static bool
@@ -153,55 +154,71 @@ try_to_extend(LaInsertExtent *extent, uint32 blocks)
 
 	if (error == NULL)
 		return true;
-	if (error->sqlerrcode != ERRCODE_DISK_FULL)
+	if (is_interruption(error->sqlerrcode))
 		ReThrowError((ErrorData *) error);
 	FreeErrorData((ErrorData *) error);
-	return false;
+	return extent->next < extent->end;
 }
 
 /*
- * Extends the table by so many pages in a row.
+ * Does an error say that somebody wants this statement to end, or that it cannot get the
+ * lock?  Others say that so many pages are too many, by various codes: relies on
+ * errcode_for_file_access() in elog.c, which has one for a full disk, but none for a quota.
+ */
+static bool
+is_interruption(int code)
+{
+	int			category = ERRCODE_TO_CATEGORY(code);
+
+	return category == ERRCODE_OPERATOR_INTERVENTION ||
+		category == ERRCODE_TRANSACTION_ROLLBACK ||
+		category == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+}
+
+/*
+ * Extends the table by so many pages in a row.  After an error those that it has got are
+ * the extent's all the same.
+ *
+ * The free space map gets its room first, so that what is left of the pages can be entered
+ * when the disk is full.
  */
 static void
 extend(LaInsertExtent *extent, uint32 blocks)
 {
-	bool		shared = !RelationUsesLocalBuffers(extent->table);
-	BlockNumber first = InvalidBlockNumber;
-	uint32		extended;
+	Relation	table = extent->table;
+	bool		shared = !RelationUsesLocalBuffers(table);
 
 	if (shared)
-		LockRelationForExtension(extent->table, ExclusiveLock);
-	for (uint32 done = 0; done < blocks; done += extended)
+		LockRelationForExtension(table, ExclusiveLock);
+	extent->next = extent->end = RelationGetNumberOfBlocks(table);
+	RecordPageWithFreeSpace(table, extent->end + blocks - 1, 0);
+	for (uint32 done = 0; done < blocks;)
 	{
-		BlockNumber block = extend_piece(extent, blocks - done, &extended);
+		uint32		extended = extend_piece(extent, blocks - done);
 
-		if (first == InvalidBlockNumber)
-			first = block;
+		done += extended;
+		extent->end += extended;
+		extent->counters->extended += extended;
 	}
 	if (shared)
-		UnlockRelationForExtension(extent->table, ExclusiveLock);
-
-	extent->next = first;
-	extent->end = first + blocks;
-	extent->counters->extensions++;
-	extent->counters->extended += blocks;
+		UnlockRelationForExtension(table, ExclusiveLock);
 }
 
 /*
- * Extends it by as many of them as may be pinned at once.  Returns the first.
+ * Extends it by as many of them as may be pinned at once.  Returns their number.
  */
-static BlockNumber
-extend_piece(LaInsertExtent *extent, uint32 blocks, uint32 *extended)
+static uint32
+extend_piece(LaInsertExtent *extent, uint32 blocks)
 {
 	Buffer		buffers[MAX_PIECE];
-	BlockNumber first;
+	uint32		extended;
 
-	first = ExtendBufferedRelBy(BMR_REL(extent->table), MAIN_FORKNUM,
-								*extent->strategy, EB_SKIP_EXTENSION_LOCK,
-								Min(blocks, MAX_PIECE), buffers, extended);
-	for (uint32 i = 0; i < *extended; i++)
+	ExtendBufferedRelBy(BMR_REL(extent->table), MAIN_FORKNUM,
+						*extent->strategy, EB_SKIP_EXTENSION_LOCK,
+						Min(blocks, MAX_PIECE), buffers, &extended);
+	for (uint32 i = 0; i < extended; i++)
 		ReleaseBuffer(buffers[i]);
-	return first;
+	return extended;
 }
 
 /*

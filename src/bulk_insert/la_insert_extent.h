@@ -26,7 +26,7 @@ typedef struct LaInsertExtent
 	BlockNumber next;			/* first page that is not filled */
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */
-	bool		disk_full;		/* is there no room for more than a page? */
+	bool		no_room;		/* did every extension fail, the last time? */
 } LaInsertExtent;
 
 extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,

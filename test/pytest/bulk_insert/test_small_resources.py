@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from extension.probes import TINY, Connection, need_own_memory, scalar
-from mounting import mounted_disk
+from mounting import mounted, mounted_disk
 from server_log import ServerFactory, WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, SWITCH, Arm, Counters, choose
@@ -24,6 +26,9 @@ _LENGTHS = (1, 900, 1000, 1992, 2000, 2001, 3900, 4040, 4060, 8000, 8112, 8120, 
 _MEMORY_ROWS = 3_000_000
 _MEMORY_GROWTH = 1 * _MB
 _DISK_BYTES = 48 * _MB
+# More pages than one page of the free space map knows, and rows for nearly all of them.
+_MEMORY_DISK_BYTES = 40 * _MB
+_NEARLY_ALL_ROWS = 34_000
 _KILOBYTE = "SELECT i, repeat('x', 1000) FROM generate_series(1, {}) i"
 
 
@@ -130,12 +135,16 @@ def test_memory_stays_flat(server: WatchedServer, connection: Connection, width:
     connection.execute("DROP TABLE m")
 
 
-@pytest.fixture
-def small_disk(server: WatchedServer, connection: Connection) -> Iterator[str]:
-    """A tablespace `small` on a file system of 48 MB."""
+@contextmanager
+def _tablespace(
+    server: WatchedServer,
+    connection: Connection,
+    mount: Callable[[Path], AbstractContextManager[Path]],
+) -> Iterator[str]:
+    """A tablespace `small`, for a table `d`, on a file system of its own."""
     with tempfile.TemporaryDirectory(prefix="lookahead-test-") as name:
         Path(name).chmod(0o755)
-        with mounted_disk(Path(name) / "small", _DISK_BYTES) as place:
+        with mount(Path(name) / "small") as place:
             folder = place / "space"
             made = server.account.run(["mkdir", "-m", "700", folder])
             assert made.returncode == 0, made.stderr
@@ -148,6 +157,24 @@ def small_disk(server: WatchedServer, connection: Connection) -> Iterator[str]:
                     connection.execute(statement)
                 # Whoever has written there may still have the file open.
                 server.restart({})
+
+
+@pytest.fixture
+def small_disk(server: WatchedServer, connection: Connection) -> Iterator[str]:
+    """A tablespace on an ext4 of 48 MB."""
+    with _tablespace(
+        server, connection, lambda place: mounted_disk(place, _DISK_BYTES)
+    ) as tablespace:
+        yield tablespace
+
+
+@pytest.fixture
+def small_memory(server: WatchedServer, connection: Connection) -> Iterator[str]:
+    """A tablespace on a tmpfs, where as much can be written as it says, to the page."""
+    with _tablespace(
+        server, connection, lambda place: mounted(place, f"size={_MEMORY_DISK_BYTES}")
+    ) as tablespace:
+        yield tablespace
 
 
 @pytest.mark.parametrize("index", ["", "CREATE INDEX d_i ON d (i) TABLESPACE pg_default"])
@@ -173,3 +200,59 @@ def test_table_that_does_not_fit(connection: Connection, small_disk: str, index:
         choose(connection, STOCK)
     assert len(set(states)) == 1
     assert min(rows["default"], rows["large"]) >= rows["stock"] - 1, rows
+
+
+@pytest.mark.parametrize("arm", [DEFAULT, _LARGE], ids=["default", "large"])
+def test_table_that_nearly_fills_the_disk(
+    connection: Connection, small_memory: str, arm: Arm
+) -> None:
+    """Pages that are reserved before the disk is full are filled, now or by the next insert."""
+    found = []
+    for one in (STOCK, arm):
+        connection.execute("DROP TABLE IF EXISTS d")
+        connection.execute("CHECKPOINT")
+        choose(connection, one)
+        connection.execute(f"CREATE TABLE d (i int, s text) TABLESPACE {small_memory}")
+        connection.execute(f"INSERT INTO d {_KILOBYTE.format(_NEARLY_ALL_ROWS)}")
+        size = int(scalar(connection, "SELECT pg_relation_size('d')"))
+        connection.execute(f"INSERT INTO d {_KILOBYTE.format(1000)}")
+        found.append((scalar(connection, "SELECT count(*) FROM d"), size))
+    (stock_rows, stock_size), (rows, size) = found
+    assert rows == stock_rows
+    assert size > stock_size + 64 * 8192  # the disk was full
+
+
+@pytest.mark.parametrize("spare", range(5))
+def test_room_for_the_free_space_map(connection: Connection, small_memory: str, spare: int) -> None:
+    """An insert ends well when the pages that it has reserved have filled the disk, to the page."""
+    steps, step, pages_of_map = 8, 512, 3
+    choose(connection, _LARGE)
+    connection.execute(f"CREATE TABLE d (i int, s text) TABLESPACE {small_memory}")
+    place = scalar(
+        connection, "SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE spcname = 'small'"
+    )
+    free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
+    kept = (steps * step + pages_of_map + spare) * 8192
+    Path(place, "..", "filler").write_bytes(bytes(free - kept))
+    connection.execute(f"INSERT INTO d {_KILOBYTE.format(7 * (steps * step - 16))}")
+    assert scalar(connection, "SELECT pg_relation_size('d') / 8192") > (steps - 1) * step
+
+
+@pytest.mark.parametrize("arm", [DEFAULT, _LARGE], ids=["default", "large"])
+def test_limit_of_a_file(server: WatchedServer, connection: Connection, arm: Arm) -> None:
+    """Another limit than the disk's, and another error: a quota gives the same code."""
+    pid = str(connection.info.backend_pid)
+    for one in (STOCK, arm):
+        connection.execute("DROP TABLE IF EXISTS d")
+        choose(connection, one)
+        connection.execute("CREATE TABLE d (i int, s text)")
+        connection.execute(f"INSERT INTO d {_KILOBYTE.format(20_000)}")
+        if one == STOCK:
+            size = int(scalar(connection, "SELECT pg_relation_size('d')"))
+            limit = f"--fsize={size + 2 * 8192}:"
+            limited = server.account.run(["prlimit", "--pid", pid, limit])
+            assert limited.returncode == 0, limited.stderr
+    assert scalar(connection, "SELECT count(*) FROM d") == 20_000
+    with pytest.raises(psycopg.errors.InternalError_, match="File too large"):
+        connection.execute(f"INSERT INTO d {_KILOBYTE.format(20_000)}")
+    connection.execute("DROP TABLE d")

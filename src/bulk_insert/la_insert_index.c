@@ -6,9 +6,10 @@
  * Entries that come in the order of the index find the page before in the processor's
  * cache, and the way to it; in random order each costs more than its row.  So
  * entries for btrees are sorted before they are inserted, by core's own functions:
- * as many as fit into work_mem at a time, or, when the table had hardly any rows, many more
- * of them.  In that case an index whose file is of our own making is not told of rows
- * any more once there are many, and built at the end (la_insert_rebuild.c).
+ * as many as fit into work_mem at a time, or, when the table had hardly any rows, into
+ * shared buffers, with temporary files.  In that case an index whose file is of our own making
+ * is not told of rows any more once there are many, and built at the end
+ * (la_insert_rebuild.c).
  *
  * A row whose entry is missing is not yet visible to anybody, as the statement has
  * not ended.  Uniqueness is checked as each entry is inserted, with core's waits and
@@ -23,6 +24,8 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
+#include "access/itup.h"
 #include "access/nbtree.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
@@ -38,8 +41,11 @@
 /* Least memory of a sort, in kB: the least that work_mem can be. */
 #define LEAST_MEMORY 64
 
-/* Bytes that an entry takes in memory beside its own: SortTuple of tuplesort.h. */
-#define ENTRY_OVERHEAD sizeof(SortTuple)
+/*
+ * Bytes that an entry takes in memory beside its own, at most: the sort's array of SortTuple
+ * (tuplesort.h) doubles.
+ */
+#define ENTRY_OVERHEAD (2 * sizeof(SortTuple))
 
 static void add_index(LaInsertIndexes *indexes, Relation index,
 					  IndexInfo *info);
@@ -48,6 +54,9 @@ static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
 static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
 					TupleTableSlot *row);
+static Size entry_bytes(Relation index, const Datum *values,
+						const bool *is_null);
+static void begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index);
 static Size most_bytes(const LaInsertIndexes *indexes,
 					   const LaInsertIndex *index);
 static void forget_collected(LaInsertIndex *index);
@@ -131,7 +140,6 @@ forget_collected(LaInsertIndex *index)
 		tuplesort_end(index->sort);
 	index->sort = NULL;
 	index->bytes = 0;
-	index->full = false;
 }
 
 /*
@@ -184,62 +192,81 @@ has_entry(const LaInsertIndex *index, EState *estate, ExprContext *context)
 static void
 collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 {
-	TupleDesc	descriptor = RelationGetDescr(index->relation);
-	Relation	table = indexes->at_once.ri_RelationDesc;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		is_null[INDEX_MAX_KEYS];
+	Size		bytes;
 
-	if (index->sort == NULL)
-	{
-		MemoryContext caller = MemoryContextSwitchTo(indexes->context);
-
-		index->sort = tuplesort_begin_index_btree(table, index->relation,
-												  false, false,
-												  indexes->memory_kb, NULL,
-												  TUPLESORT_NONE);
-		MemoryContextSwitchTo(caller);
-	}
 	FormIndexDatum(index->info, row, indexes->estate, values, is_null);
+	bytes = entry_bytes(index->relation, values, is_null);
+	if (index->sort != NULL && index->bytes + bytes > index->most_bytes)
+		insert_collected(indexes, index);
+	if (index->sort == NULL)
+		begin_sort(indexes, index);
 	tuplesort_putindextuplevalues(index->sort, index->relation, &row->tts_tid,
 								  values, is_null);
-	index->bytes += sizeof(IndexTupleData) + ENTRY_OVERHEAD +
-		MAXALIGN(heap_compute_data_size(descriptor, values, is_null));
-	if (index->bytes > most_bytes(indexes, index))
-		indexes->full = index->full = true;
+	index->bytes += bytes;
 }
 
 /*
- * How much is collected for an index before it is inserted.  Where temporary files are
- * limited there must be none, so the memory that the sort takes beside the entries, for
- * an array that doubles and the like, is left free.  Keys that have to be unique are
- * not left unchecked for longer than the statement has taken so far.
+ * Memory that an entry takes in a sort, at most.  Mirrors index_form_tuple_context() in
+ * indextuple.c, which fetches values that are stored out of line, but not that it
+ * compresses others.
+ */
+static Size
+entry_bytes(Relation index, const Datum *values, const bool *is_null)
+{
+	TupleDesc	descriptor = RelationGetDescr(index);
+	Size		bytes = ENTRY_OVERHEAD + sizeof(IndexTupleData) +
+		sizeof(IndexAttributeBitMapData) +
+		heap_compute_data_size(descriptor, values, is_null);
+
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (!is_null[i] && TupleDescCompactAttr(descriptor, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			bytes += VARHDRSZ + toast_datum_size(values[i]);
+	}
+	return MAXALIGN(bytes);
+}
+
+/*
+ * Begins to collect.  A sort whose entries are to stay in memory may use twice as much: what
+ * its array has over, and a little that is always there, is not counted.
+ */
+static void
+begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
+{
+	MemoryContext caller = MemoryContextSwitchTo(indexes->context);
+	int			memory_kb = indexes->memory_kb;
+
+	index->most_bytes = most_bytes(indexes, index);
+	if (index->most_bytes == memory_kb * (Size) 1024)
+		memory_kb = Min(memory_kb, MAX_KILOBYTES / 2) * 2;
+	index->sort = tuplesort_begin_index_btree(indexes->at_once.ri_RelationDesc,
+											  index->relation, false, false,
+											  memory_kb, NULL, TUPLESORT_NONE);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * How much is collected for an index before it is inserted: what memory has room for, and
+ * no temporary files, which core's insert does not need.  But where the index had hardly any
+ * entries as many as make an index that fits into shared buffers: if they are all, each
+ * goes behind the one before; if not, an index that no longer fits there is gone
+ * through for many of them.  Keys that have to be unique are not left unchecked for
+ * longer than the statement has taken so far.
  */
 static Size
 most_bytes(const LaInsertIndexes *indexes, const LaInsertIndex *index)
 {
 	Size		memory = indexes->memory_kb * (Size) 1024;
+	Size		buffers = (Size) NBuffers * BLCKSZ / indexes->count;
 
-	if (temp_file_limit >= 0)
-		return memory / 4;
-	if (!indexes->from_nothing)
+	if (!indexes->from_nothing || temp_file_limit >= 0)
 		return memory;
-	return index->relation->rd_index->indisunique ?
-		Max(memory, index->inserted) : SIZE_MAX;
-}
-
-/*
- * Inserts what has been collected for indexes that have enough.  The rows must be where
- * their entries say.
- */
-void
-la_insert_indexes_flush_full(LaInsertIndexes *indexes)
-{
-	for (int i = 0; indexes->full && i < indexes->count; i++)
-	{
-		if (indexes->collected[i].full)
-			insert_collected(indexes, &indexes->collected[i]);
-	}
-	indexes->full = false;
+	if (index->relation->rd_index->indisunique)
+		buffers = Min(buffers, index->inserted);
+	return Max(memory, buffers);
 }
 
 /*

@@ -21,9 +21,9 @@ typedef struct LaInsertIndex
 	Relation	relation;
 	IndexInfo  *info;
 	bool		rebuild;
-	bool		full;			/* is it time to insert what is collected? */
 	Tuplesortstate *sort;		/* of what is collected, or NULL */
-	Size		bytes;			/* of it */
+	Size		bytes;			/* of memory that it takes, at most */
+	Size		most_bytes;		/* as many are collected before it is inserted */
 	Size		inserted;		/* bytes that have been collected before */
 } LaInsertIndex;
 
@@ -34,7 +34,6 @@ typedef struct LaInsertIndexes
 	MemoryContext context;
 	int			memory_kb;		/* of each sort */
 	bool		from_nothing;	/* had the table hardly any rows? */
-	bool		full;			/* has one of them collected enough? */
 	ResultRelInfo at_once;		/* with the indexes that have to be told of
 								 * each row by itself */
 	bool		wants_rows;		/* is there one that is not built anew? */
@@ -49,7 +48,6 @@ extern LaInsertIndexes *la_insert_indexes_begin(ResultRelInfo *table,
 extern void la_insert_indexes_expect_many(LaInsertIndexes *indexes);
 extern void la_insert_indexes_add(LaInsertIndexes *indexes,
 								  TupleTableSlot *row);
-extern void la_insert_indexes_flush_full(LaInsertIndexes *indexes);
 extern void la_insert_indexes_end(LaInsertIndexes *indexes);
 
 #endif							/* LA_INSERT_INDEX_H */

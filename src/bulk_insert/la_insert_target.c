@@ -200,8 +200,6 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 		insert_by_core(batch, common->estate->es_output_cid);
 	if (la_insert_target_has_followers(target))
 		finish_rows(target);
-	if (target->indexes != NULL)
-		la_insert_indexes_flush_full(target->indexes);
 	common->bytes += la_insert_batch_bytes(batch);
 	common->counters->rows += batch->rows;
 	common->counters->batches++;

@@ -210,6 +210,39 @@ def test_temp_file_limit(connection: Connection) -> None:
     _verify(connection, _ROWS)
 
 
+@pytest.mark.parametrize(
+    ("columns", "key", "query"),
+    [
+        (
+            "a int",
+            f"({' || '.join(f'md5((a + {n})::text)' for n in range(10))})",
+            "SELECT i FROM (SELECT generate_series(1, 160000) i) r",
+        ),
+        (
+            "a int, p text STORAGE EXTERNAL",
+            "p",
+            "SELECT i, repeat(md5(i::text), CASE WHEN i > 80000 THEN 75 ELSE 1 END) "
+            "FROM (SELECT generate_series(1, 82000) i) r",
+        ),
+    ],
+    ids=["expression", "out of line"],
+)
+def test_temp_file_limit_and_long_keys(
+    connection: Connection, columns: str, key: str, query: str
+) -> None:
+    """Keys of the rows of one page are many times longer than the rows there."""
+    connection.execute(f"DROP TABLE IF EXISTS w; CREATE TABLE w ({columns})")
+    connection.execute(f"CREATE INDEX w_key ON w ({key})")
+    connection.execute("SET temp_file_limit = 0")
+    connection.execute("SET work_mem = '64kB'")
+    counted = _sorted_entries(connection)
+    connection.execute(f"INSERT INTO w {query}")
+    assert _sorted_entries(connection) > counted + 1000
+    connection.execute("RESET temp_file_limit")
+    connection.execute("SELECT bt_index_parent_check('w_key', true, true)")
+    connection.execute("DROP TABLE w")
+
+
 def test_two_sessions_with_the_same_keys(connection: Connection, server: object) -> None:
     """The second waits for the first, and fails when that has committed."""
     with server.connect() as other:  # type: ignore[attr-defined]

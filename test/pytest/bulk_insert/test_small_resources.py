@@ -103,6 +103,24 @@ def test_many_sessions_share_few_buffers(tiny: WatchedServer) -> None:
         assert scalar(session, "SELECT count(*) FROM n") == 12_000
 
 
+def test_entries_take_no_more_than_shared_buffers(tiny: WatchedServer) -> None:
+    """Index entries wait in temporary files only as long as their index fits there."""
+    with tiny.connect() as session:
+        choose(session, DEFAULT)
+        files: list[str] = []
+        session.add_notice_handler(lambda notice: files.append(notice.message_primary or ""))
+        session.execute("CREATE TABLE e (i int, s text)")
+        session.execute("CREATE INDEX e_s ON e (s); CREATE UNIQUE INDEX e_i ON e (i)")
+        session.execute("SET log_temp_files = 0; SET client_min_messages = log")
+        session.execute("SET work_mem = '1MB'")
+        session.execute(
+            "INSERT INTO e SELECT i, md5(i::text) FROM (SELECT generate_series(1, 150000) i) r"
+        )
+        assert [text for text in files if "temporary file" in text] == []
+        session.execute("CREATE TABLE f AS SELECT i FROM e ORDER BY s || 'x'")
+        assert [text for text in files if "temporary file" in text] != []
+
+
 @pytest.mark.parametrize("width", ["4", "300"])
 def test_memory_stays_flat(server: WatchedServer, connection: Connection, width: str) -> None:
     """The private memory at the end of a long insert is about that of its beginning."""

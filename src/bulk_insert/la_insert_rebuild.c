@@ -18,6 +18,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/storage.h"
 #include "commands/tablecmds.h"
+#include "pgstat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -27,6 +28,7 @@
 
 static bool is_of_this_subtransaction(Relation relation);
 static void build(Relation table, Relation index);
+static void build_uncounted(Relation table, Relation index);
 static void report_as_insert(Relation table, Relation index,
 							 MemoryContext context);
 static char *duplicate_key(const char *detail);
@@ -96,7 +98,26 @@ build(Relation table, Relation index)
 		pfree(index->rd_amcache);
 		index->rd_amcache = NULL;
 	}
+	build_uncounted(table, index);
+}
+
+/*
+ * An insert is no sequential scan of its table, so what the build has counted as one, or
+ * several, is taken back.  Reads PgStat_TableStatus of pgstat.h.
+ */
+static void
+build_uncounted(Relation table, Relation index)
+{
+	bool		counts = pgstat_should_count_relation(table);
+	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
+	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
+
 	la_build(table, index, BuildIndexInfo(index));
+	if (counts)
+	{
+		table->pgstat_info->counts.numscans = scans;
+		table->pgstat_info->counts.tuples_returned = rows;
+	}
 }
 
 /*

@@ -9,15 +9,15 @@
  * the others.  Most pages of most tables are simple: every row on them is live, or
  * dead to everybody.  Those pages are read here, and all the others are left
  * to core's function, in runs of adjacent pages, so that rows that were
- * recently deleted, are being inserted, or belong to a broken HOT chain are
+ * recently deleted, are being inserted by others, or belong to a broken HOT chain are
  * entirely core's business.
  *
  * A page is simple if, under its content lock,
  * - it is marked all-visible on the page itself, or
  * - outside of a concurrent build, HeapTupleSatisfiesVacuum() says LIVE or
- *   DEAD for each row, which is what core's function would ask as well.  (Its
- *   other answers are what makes a page not simple.)  Hint bits mostly spare
- *   the call.
+ *   DEAD for each row, or that this transaction is inserting it, which is
+ *   what core's function would ask as well.  (Its other answers are what makes a
+ *   page not simple.)  Hint bits mostly spare the call.
  * The root of a heap-only row is found by heap_get_root_tuples(), as in
  * core.
  *
@@ -42,6 +42,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "access/tupmacs.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
@@ -371,6 +372,10 @@ collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 				break;
 			case HEAPTUPLE_DEAD:
 				return true;
+			case HEAPTUPLE_INSERT_IN_PROGRESS:
+				if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row)))
+					return false;
+				break;
 			default:
 				return false;
 		}

@@ -52,13 +52,14 @@ void
 la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 						 TupleTableSlot *row)
 {
-	LaInsertRoom room = la_insert_pool_add(route->pool, &target->queue, row);
+	LaInsertPool *pool = route->pool;
+	LaInsertRoom room;
 
-	if (room == LA_INSERT_FULL)
+	while ((room = la_insert_pool_add(pool, &target->queue, row)) ==
+		   LA_INSERT_FULL)
 	{
-		if (!la_insert_pool_grow(route->pool, route->count * BYTES_OF_EACH))
+		if (!la_insert_pool_grow(pool, route->count * BYTES_OF_EACH))
 			make_room(route);
-		room = la_insert_pool_add(route->pool, &target->queue, row);
 	}
 	if (room == LA_INSERT_WIDE)
 		insert_wide(route, target, row);

@@ -19,8 +19,9 @@ typedef struct LaInsertSearch
 	Oid			harmless;		/* the function that was looked at last */
 	List	   *functions;		/* that somebody made, and that have been
 								 * looked at */
-	List	   *types;			/* the same of types */
-	List	   *checks;			/* expressions to be searched yet */
+	List	   *types;			/* that somebody made */
+	int			types_searched; /* how many of these have been looked at */
+	List	   *expressions;	/* to be searched yet */
 } LaInsertSearch;
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);

@@ -10,179 +10,269 @@
  * the type of a part.  So all of that is looked at, for a type and for what it is made
  * of.
  *
+ * Perhaps nobody evaluates any of it, or the user may not: so it is only read, from the
+ * catalogs.  The type cache would plan the constraints of domains, which calls functions, lock the
+ * tables of row types, and load the libraries of functions.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/hash.h"
 #include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_cast.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_range.h"
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
-#include "nodes/execnodes.h"
-#include "parser/parse_coerce.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "bulk_insert/la_insert_function.h"
 #include "bulk_insert/la_insert_type.h"
 
-static bool search_functions(LaInsertSearch *search, Oid type);
+static bool search_type(LaInsertSearch *search, Oid type);
+static bool search_io_function(LaInsertSearch *search, Oid function);
+static bool search_kind(LaInsertSearch *search, Form_pg_type form);
 static bool search_comparison(LaInsertSearch *search, Oid type);
-static bool search_json(LaInsertSearch *search, Oid type, Oid json);
-static bool search_parts(LaInsertSearch *search, Oid type,
-						 const FormData_pg_type *form);
+static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,
+								  int strategies, int functions);
+static bool search_json(LaInsertSearch *search, Oid type);
 static void note_checks(LaInsertSearch *search, Oid domain);
-static bool search_row(LaInsertSearch *search, Oid type);
+static bool search_row(LaInsertSearch *search, Oid table);
 static bool search_range(LaInsertSearch *search, Oid type);
 
 /*
- * Of a type that somebody made.  One that is not there is in doubt.  One that has been
- * looked at is not looked at again: had it called something volatile, the search would
- * be over.
+ * Notes a type that somebody made.
+ */
+void
+la_insert_note_made_type(LaInsertSearch *search, Oid type)
+{
+	if (!list_member_oid(search->types, type))
+		search->types = lappend_oid(search->types, type);
+}
+
+/*
+ * Can a function see the rows so far that core may call for a value of a type that has
+ * been noted?  Types and expressions that come up are noted, too.
  */
 bool
-la_insert_search_made_type(LaInsertSearch *search, Oid type)
+la_insert_search_noted_types(LaInsertSearch *search)
 {
-	HeapTuple	tuple;
+	while (search->types_searched < list_length(search->types))
+	{
+		if (search_type(search,
+						list_nth_oid(search->types, search->types_searched++)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * One that is not there, or not defined yet, is in doubt.
+ */
+static bool
+search_type(LaInsertSearch *search, Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	FormData_pg_type form;
 
-	if (list_member_oid(search->types, type))
-		return false;
-	check_stack_depth();
-	search->types = lappend_oid(search->types, type);
-
-	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
 	ReleaseSysCache(tuple);
-	return la_insert_search_function(search, form.typinput) ||
-		la_insert_search_function(search, form.typoutput) ||
-		la_insert_search_function(search, form.typreceive) ||
-		la_insert_search_function(search, form.typsend) ||
-		search_functions(search, type) ||
-		search_parts(search, type, &form);
+	return !form.typisdefined ||
+		search_io_function(search, form.typinput) ||
+		search_io_function(search, form.typoutput) ||
+		search_io_function(search, form.typreceive) ||
+		search_io_function(search, form.typsend) ||
+		search_kind(search, &form);
 }
 
 /*
- * Functions that belong to the type itself by operator classes and casts.
+ * Those of core read and write values of many types, of what these are made of.
  */
 static bool
-search_functions(LaInsertSearch *search, Oid type)
+search_io_function(LaInsertSearch *search, Oid function)
 {
-	return search_comparison(search, type) || search_json(search, type, JSONOID) ||
-		search_json(search, type, JSONBOID);
+	return function >= FirstUnpinnedObjectId &&
+		la_insert_search_function(search, function);
 }
 
 /*
- * How core compares values when it is not told an operator.
+ * What belongs to the type by operator classes and casts, and what it is made of.
+ */
+static bool
+search_kind(LaInsertSearch *search, Form_pg_type form)
+{
+	switch (form->typtype)
+	{
+		case TYPTYPE_DOMAIN:
+			note_checks(search, form->oid);
+			la_insert_note_type(search, form->typbasetype);
+			return false;
+		case TYPTYPE_COMPOSITE:
+			return search_comparison(search, form->oid) ||
+				search_row(search, form->typrelid);
+		case TYPTYPE_RANGE:
+			if (search_range(search, form->oid))
+				return true;
+			break;
+		case TYPTYPE_MULTIRANGE:
+			la_insert_note_type(search, get_multirange_range(form->oid));
+			break;
+		default:
+			la_insert_note_type(search, form->typelem);
+	}
+	return search_comparison(search, form->oid) ||
+		(!IsTrueArrayType(form) && search_json(search, form->oid));
+}
+
+/*
+ * How core compares values when it is not told an operator.  Of the type cache only what
+ * it finds without looking at the parts of the type: relies on lookup_type_cache() in
+ * typcache.c.  What core's own operator classes call for types of core is core's own.
  */
 static bool
 search_comparison(LaInsertSearch *search, Oid type)
 {
 	const TypeCacheEntry *entry =
-		lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_LT_OPR |
-						  TYPECACHE_GT_OPR | TYPECACHE_CMP_PROC |
-						  TYPECACHE_HASH_PROC | TYPECACHE_HASH_EXTENDED_PROC);
-	const Oid	operators[] = {entry->eq_opr, entry->lt_opr, entry->gt_opr};
+		lookup_type_cache(type,
+						  TYPECACHE_BTREE_OPFAMILY | TYPECACHE_HASH_OPFAMILY);
 
-	for (int i = 0; i < lengthof(operators); i++)
+	return search_operator_class(search, entry->btree_opf, entry->btree_opintype,
+								 BTMaxStrategyNumber, BTNProcs) ||
+		search_operator_class(search, entry->hash_opf, entry->hash_opintype,
+							  HTMaxStrategyNumber, HASHNProcs);
+}
+
+static bool
+search_operator_class(LaInsertSearch *search, Oid family, Oid type,
+					  int strategies, int functions)
+{
+	if (family < FirstUnpinnedObjectId && type < FirstUnpinnedObjectId)
+		return false;
+	for (int i = 1; i <= strategies; i++)
 	{
-		if (OidIsValid(operators[i]) &&
-			la_insert_search_function(search, get_opcode(operators[i])))
+		Oid			operator = get_opfamily_member(family, type, type, i);
+
+		if (OidIsValid(operator) &&
+			la_insert_search_function(search, get_opcode(operator)))
 			return true;
 	}
-	return la_insert_search_function(search, entry->cmp_proc) ||
-		la_insert_search_function(search, entry->hash_proc) ||
-		la_insert_search_function(search, entry->hash_extended_proc);
+	for (int i = 1; i <= functions; i++)
+	{
+		if (la_insert_search_function(search,
+									  get_opfamily_proc(family, type, type, i)))
+			return true;
+	}
+	return false;
 }
 
 /*
  * A cast that functions which make JSON of values look for.  Relies on
- * json_categorize_type() in jsonfuncs.c, which looks for no other.
+ * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
+ * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
  */
 static bool
-search_json(LaInsertSearch *search, Oid type, Oid json)
+search_json(LaInsertSearch *search, Oid type)
 {
-	Oid			function = InvalidOid;
+	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(type),
+										ObjectIdGetDatum(JSONOID));
+	Oid			function;
 
-	return find_coercion_pathway(json, type, COERCION_EXPLICIT, &function) ==
-		COERCION_PATH_FUNC && la_insert_search_function(search, function);
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
+	ReleaseSysCache(tuple);
+	return la_insert_search_function(search, function);
 }
 
 /*
- * What the type is made of.
- */
-static bool
-search_parts(LaInsertSearch *search, Oid type, const FormData_pg_type *form)
-{
-	switch (form->typtype)
-	{
-		case TYPTYPE_BASE:
-			return la_insert_search_type(search, form->typelem);
-		case TYPTYPE_DOMAIN:
-			note_checks(search, type);
-			return la_insert_search_type(search, form->typbasetype);
-		case TYPTYPE_COMPOSITE:
-			return search_row(search, type);
-		case TYPTYPE_RANGE:
-			return search_range(search, type);
-		case TYPTYPE_MULTIRANGE:
-			return la_insert_search_type(search, get_multirange_range(type));
-		default:
-			return false;
-	}
-}
-
-/*
- * The constraints of a domain, and of the domains that it is over.  They belong to
- * the type cache, which keeps them until the current memory context is reset.
+ * The CHECK constraints of a domain, as they were parsed.  Mirrors load_domaintype_info()
+ * in typcache.c, which plans them, too: calls functions that look immutable, as the
+ * current user, and fails where he may not call them.
  */
 static void
 note_checks(LaInsertSearch *search, Oid domain)
 {
-	DomainConstraintRef *reference = palloc(sizeof(DomainConstraintRef));
-	ListCell   *lc;
+	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
 
-	InitDomainConstraintRef(domain, reference, CurrentMemoryContext, false);
-	foreach(lc, reference->constraints)
+	ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(domain));
+	scan = systable_beginscan(catalog, ConstraintTypidIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		const DomainConstraintState *constraint = lfirst(lc);
+		bool		isnull;
+		Datum		check = heap_getattr(tuple, Anum_pg_constraint_conbin,
+										 RelationGetDescr(catalog), &isnull);
 
-		if (constraint->constrainttype == DOM_CONSTRAINT_CHECK)
-			search->checks = lappend(search->checks, constraint->check_expr);
+		if (!isnull)
+			search->expressions =
+				lappend(search->expressions,
+						stringToNode(TextDatumGetCString(check)));
 	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
 }
 
 /*
- * The columns of a row type.
+ * The columns of a row type.  The table that it is of is not opened: it would be locked.
  */
 static bool
-search_row(LaInsertSearch *search, Oid type)
+search_row(LaInsertSearch *search, Oid table)
 {
-	TupleDesc	descriptor = lookup_rowtype_tupdesc_copy(type, -1);
-	bool		found = false;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	int			columns;
 
-	for (int i = 0; i < descriptor->natts && !found; i++)
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+	ReleaseSysCache(tuple);
+	for (int i = 1; i <= columns; i++)
 	{
-		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
+		Form_pg_attribute column;
 
-		found = !attribute->attisdropped &&
-			la_insert_search_type(search, attribute->atttypid);
+		tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(i));
+		if (!HeapTupleIsValid(tuple))
+			return true;
+		column = (Form_pg_attribute) GETSTRUCT(tuple);
+		if (!column->attisdropped)
+			la_insert_note_type(search, column->atttypid);
+		ReleaseSysCache(tuple);
 	}
-	FreeTupleDesc(descriptor);
-	return found;
+	return false;
 }
 
 /*
- * The bounds of a range, and how they are compared, which the range may say itself.
- * Its other functions must be immutable.
+ * The bounds of a range, how they are compared, which the range may say itself, and how
+ * they are brought into one form.
  */
 static bool
 search_range(LaInsertSearch *search, Oid type)
 {
-	const TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
+	HeapTuple	tuple = SearchSysCache1(RANGETYPE, ObjectIdGetDatum(type));
+	FormData_pg_range form;
+	Oid			family;
+	Oid			compared;
 
-	return la_insert_search_function(search, entry->rng_cmp_proc_finfo.fn_oid) ||
-		la_insert_search_type(search, entry->rngelemtype->type_id);
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
+	ReleaseSysCache(tuple);
+	la_insert_note_type(search, form.rngsubtype);
+	return !get_opclass_opfamily_and_input_type(form.rngsubopc, &family, &compared) ||
+		la_insert_search_function(search, form.rngcanonical) ||
+		search_operator_class(search, family, compared, BTMaxStrategyNumber, BTNProcs);
 }

@@ -12,18 +12,18 @@
 
 #include "bulk_insert/la_insert_function.h"
 
-extern bool la_insert_search_made_type(LaInsertSearch *search, Oid type);
+extern void la_insert_note_made_type(LaInsertSearch *search, Oid type);
+extern bool la_insert_search_noted_types(LaInsertSearch *search);
 
 /*
- * Can a function see the rows so far that core may call for a value of this type?
- * The CHECK constraints of domains are left to the caller, in search->checks.  Types
- * that core cannot be without call none.
+ * A value of this type comes up.  Types that core cannot be without call nothing but
+ * core's own functions.
  */
-static inline bool
-la_insert_search_type(LaInsertSearch *search, Oid type)
+static inline void
+la_insert_note_type(LaInsertSearch *search, Oid type)
 {
-	return type >= FirstUnpinnedObjectId &&
-		la_insert_search_made_type(search, type);
+	if (type >= FirstUnpinnedObjectId)
+		la_insert_note_made_type(search, type);
 }
 
 #endif							/* LA_INSERT_TYPE_H */

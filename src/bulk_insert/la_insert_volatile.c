@@ -36,7 +36,7 @@ static bool may_be_inlined(Node *call);
 static bool search_operator(Oid operator, LaInsertSearch *search);
 static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
 static bool search_window(const WindowClause *window, LaInsertSearch *search);
-static bool search_types(List *list, LaInsertSearch *search);
+static void note_types(List *list, LaInsertSearch *search);
 static bool search_call(Oid function, List *arguments,
 						LaInsertSearch *search);
 static bool search_made_function(Oid function, int arguments,
@@ -57,14 +57,14 @@ static bool sees_rows(Oid function, void *context);
 bool
 la_insert_search(Node *expression, LaInsertSearch *search)
 {
-	bool		found = walker(expression, search);
+	bool		found = walker(expression, search) ||
+		la_insert_search_noted_types(search);
 
-	while (!found && search->checks != NIL)
+	while (!found && search->expressions != NIL)
 	{
-		Node	   *check = llast(search->checks);
-
-		search->checks = list_delete_last(search->checks);
-		found = walker(check, search);
+		expression = llast(search->expressions);
+		search->expressions = list_delete_last(search->expressions);
+		found = walker(expression, search) || la_insert_search_noted_types(search);
 	}
 	return found;
 }
@@ -81,11 +81,14 @@ walker(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_Const:
-			return la_insert_search_type(context, ((Const *) node)->consttype);
+			la_insert_note_type(context, ((Const *) node)->consttype);
+			return false;
 		case T_Var:
-			return la_insert_search_type(context, ((Var *) node)->vartype);
+			la_insert_note_type(context, ((Var *) node)->vartype);
+			return false;
 		case T_Param:
-			return la_insert_search_type(context, ((Param *) node)->paramtype);
+			la_insert_note_type(context, ((Param *) node)->paramtype);
+			return false;
 		case T_Query:
 			return query_tree_walker((Query *) node, walker, context,
 									 QTW_EXAMINE_SORTGROUP);
@@ -112,12 +115,13 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_SetOperationStmt:
 			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
-			return may_be_inlined(((RangeTblFunction *) node)->funcexpr) ||
-				search_types(((RangeTblFunction *) node)->funccoltypes, search);
+			note_types(((RangeTblFunction *) node)->funccoltypes, search);
+			return may_be_inlined(((RangeTblFunction *) node)->funcexpr);
 		case T_ScalarArrayOpExpr:
 			return search_operator(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_TableFunc:
-			return search_types(((TableFunc *) node)->coltypes, search);
+			note_types(((TableFunc *) node)->coltypes, search);
+			return false;
 		default:
 			return search_value(node, search);
 	}
@@ -166,7 +170,8 @@ search_value(Node *node, LaInsertSearch *search)
 		default:
 			return false;
 	}
-	return la_insert_search_type(search, exprType(node));
+	la_insert_note_type(search, exprType(node));
+	return false;
 }
 
 /*
@@ -234,17 +239,13 @@ search_window(const WindowClause *window, LaInsertSearch *search)
 		la_insert_search_function(search, window->endInRangeFunc);
 }
 
-static bool
-search_types(List *list, LaInsertSearch *search)
+static void
+note_types(List *list, LaInsertSearch *search)
 {
 	ListCell   *lc;
 
 	foreach(lc, list)
-	{
-		if (la_insert_search_type(search, lfirst_oid(lc)))
-			return true;
-	}
-	return false;
+		la_insert_note_type(search, lfirst_oid(lc));
 }
 
 /*
@@ -289,10 +290,7 @@ search_signature(HeapTuple tuple, int arguments, LaInsertSearch *search)
 	if (function->prorettype == RECORDOID)
 		count = get_func_arg_info(tuple, &columns, &names, &modes);
 	for (int i = 0; i < count; i++)
-	{
-		if (la_insert_search_type(search, columns[i]))
-			return true;
-	}
+		la_insert_note_type(search, columns[i]);
 	return false;
 }
 
@@ -327,6 +325,8 @@ search_aggregate(Oid aggregate, LaInsertSearch *search)
 		return false;			/* a window function */
 	form = *(Form_pg_aggregate) GETSTRUCT(tuple);
 	ReleaseSysCache(tuple);
+	la_insert_note_type(search, form.aggtranstype);
+	la_insert_note_type(search, form.aggmtranstype);
 	return la_insert_search_function(search, form.aggtransfn) ||
 		la_insert_search_function(search, form.aggfinalfn) ||
 		la_insert_search_function(search, form.aggcombinefn) ||
@@ -334,9 +334,7 @@ search_aggregate(Oid aggregate, LaInsertSearch *search)
 		la_insert_search_function(search, form.aggdeserialfn) ||
 		la_insert_search_function(search, form.aggmtransfn) ||
 		la_insert_search_function(search, form.aggminvtransfn) ||
-		la_insert_search_function(search, form.aggmfinalfn) ||
-		la_insert_search_type(search, form.aggtranstype) ||
-		la_insert_search_type(search, form.aggmtranstype);
+		la_insert_search_function(search, form.aggmfinalfn);
 }
 
 /*

@@ -1,0 +1,119 @@
+"""An insert is judged without a call, a lock or an error that PostgreSQL would not bring."""
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+
+from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
+from bulk_insert.judging import ELIGIBLE, ROWS, SERIES, fresh, judgement, outcome
+
+# A domain whose CHECK can be worked out as soon as it is planned; nobody need evaluate it.
+_CALLED = (
+    "CREATE SEQUENCE calls; "
+    "CREATE FUNCTION lowest() RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS "
+    "'BEGIN RETURN -nextval(''calls''); END'; "
+    "CREATE DOMAIN dd AS bigint CHECK (VALUE > lowest()); CREATE TABLE source (v dd)"
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "EXPLAIN INSERT INTO w SELECT count(v) FROM source",
+        "INSERT INTO w SELECT count(v) FROM source",
+        "CREATE TABLE made AS SELECT count(v) FROM source",
+        "CREATE MATERIALIZED VIEW made AS SELECT count(v) FROM source",
+    ],
+)
+def test_checks_of_domains_are_not_worked_out(connection: Connection, statement: str) -> None:
+    with fresh(connection, _CALLED):
+        connection.execute(statement)
+        assert not scalar(connection, "SELECT is_called FROM calls")
+        assert connection.execute("INSERT INTO source VALUES (1)").rowcount == 1
+        assert scalar(connection, "SELECT is_called FROM calls")
+
+
+_MAKING = "CREATE DOMAIN public.dd AS bigint CHECK ({}); CREATE TABLE public.source (v dd)"
+# What keeps a session from planning the CHECK.
+_UNUSABLE = {
+    "no privilege": (
+        f"{_CALLED}; INSERT INTO source SELECT * FROM {SERIES}; "
+        "REVOKE EXECUTE ON FUNCTION lowest() FROM PUBLIC; CREATE ROLE reader; "
+        "GRANT ALL ON w, source TO reader; SET LOCAL ROLE reader"
+    ),
+    "no such table": (
+        "CREATE SCHEMA hidden; CREATE TABLE hidden.bounds AS SELECT 0 AS least; "
+        "SET LOCAL search_path = hidden, public; "
+        "CREATE FUNCTION hidden.fits(bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS "
+        "'SELECT $1 > (SELECT min(least) FROM bounds)'; "
+        f"{_MAKING.format('fits(VALUE)')}; INSERT INTO source SELECT * FROM {SERIES}; "
+        "SET LOCAL search_path = public"
+    ),
+}
+
+
+@pytest.mark.parametrize("setup", _UNUSABLE.values(), ids=_UNUSABLE)
+def test_checks_that_cannot_be_planned_stop_nothing(server: WatchedServer, setup: str) -> None:
+    with server.connect() as session:
+        session.execute(f"CREATE TABLE w (k bigint, seen bigint); {setup}".replace("LOCAL ", ""))
+        session.execute("RESET ROLE")
+    sql = "INSERT INTO w SELECT v FROM source"
+    try:
+        for arm in (STOCK, ONE_PAGE):
+            with server.connect() as session:
+                choose(session, arm)
+                if "reader" in setup:
+                    session.execute("SET ROLE reader")
+                assert judgement(session, sql) == ({} if arm is STOCK else ELIGIBLE)
+                assert session.execute(sql).rowcount == ROWS
+    finally:
+        with server.connect() as session:
+            session.execute("DROP TABLE w, source; DROP DOMAIN dd")
+            session.execute("DROP SCHEMA IF EXISTS hidden CASCADE; DROP SEQUENCE IF EXISTS calls")
+            session.execute("DROP FUNCTION IF EXISTS lowest(); DROP ROLE IF EXISTS reader")
+
+
+# A row type, and one below another type, whose table somebody else has locked.
+_LOCKED = {
+    "row": "other",
+    "array": "other[]",
+    "domain": "over_other",
+    "range": "of_others",
+}
+
+
+@pytest.mark.parametrize("type_name", _LOCKED.values(), ids=_LOCKED)
+def test_tables_of_row_types_are_not_locked(server: WatchedServer, type_name: str) -> None:
+    with server.connect() as session:
+        session.execute(
+            "CREATE TABLE other (a int); CREATE DOMAIN over_other AS other; "
+            "CREATE TYPE of_others AS RANGE (SUBTYPE = other); "
+            f"CREATE TABLE source (v {type_name}); CREATE TABLE target (LIKE source)"
+        )
+    try:
+        with server.connect() as holder, server.connect() as session:
+            choose(session, DEFAULT)
+            session.execute("SET lock_timeout = '2s'")
+            with holder.transaction():
+                holder.execute("LOCK TABLE other")
+                assert judgement(session, "INSERT INTO target SELECT * FROM source") == ELIGIBLE
+    finally:
+        with server.connect() as session:
+            session.execute(
+                "DROP TABLE source, target; DROP TYPE of_others; DROP DOMAIN over_other; "
+                "DROP TABLE other"
+            )
+
+
+def test_deep_types_do_not_exhaust_the_stack(connection: Connection) -> None:
+    depth = 3000
+    setup = (
+        "CREATE DOMAIN d0 AS bigint; DO $$ BEGIN FOR i IN 1..3000 LOOP "
+        "EXECUTE format('CREATE DOMAIN d%s AS d%s', i, i - 1); END LOOP; END $$; "
+        f"CREATE TABLE source AS SELECT g::d{depth} AS v FROM {SERIES}; "
+        "SET LOCAL max_stack_depth = '100kB'"
+    )
+    with fresh(connection, setup):
+        sql = "INSERT INTO w SELECT v FROM source"
+        assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)

@@ -53,7 +53,7 @@ static bool contains(const Oid *functions, int count, Oid function);
 
 /*
  * Is this function volatile, and could look at tables, or is it volatile at all where
- * that counts?  InvalidOid is none.  A list of VALUES calls the same function again and
+ * that counts, or does it call what a value names?  InvalidOid is none.  A list of VALUES calls the same function again and
  * again.
  */
 bool
@@ -64,9 +64,23 @@ la_insert_search_function(LaInsertSearch *search, Oid function)
 	search->harmless = function;
 	if (function >= FirstUnpinnedObjectId)
 		search->functions = list_append_unique_oid(search->functions, function);
+	if (function < FirstUnpinnedObjectId &&
+		contains(naming_functions, lengthof(naming_functions), function))
+		return true;
 	return is_volatile(function) &&
 		(search->late ||
 		 !contains(blind_functions, lengthof(blind_functions), function));
+}
+
+/*
+ * The same of a function that reads or writes values of a type that is looked at.  Those
+ * of core call nothing but what belongs to the parts of the type.
+ */
+bool
+la_insert_search_io_function(LaInsertSearch *search, Oid function)
+{
+	return function >= FirstUnpinnedObjectId &&
+		la_insert_search_function(search, function);
 }
 
 /*
@@ -90,15 +104,6 @@ is_volatile(Oid function)
 		 form->prolang != INTERNALlanguageId && form->prolang != ClanguageId);
 	ReleaseSysCache(tuple);
 	return result;
-}
-
-/*
- * Does a call of this function say by a value what is called?
- */
-bool
-la_insert_calls_by_name(Oid function)
-{
-	return contains(naming_functions, lengthof(naming_functions), function);
 }
 
 static bool

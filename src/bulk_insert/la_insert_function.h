@@ -25,6 +25,6 @@ typedef struct LaInsertSearch
 } LaInsertSearch;
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
-extern bool la_insert_calls_by_name(Oid function);
+extern bool la_insert_search_io_function(LaInsertSearch *search, Oid function);
 
 #endif							/* LA_INSERT_FUNCTION_H */

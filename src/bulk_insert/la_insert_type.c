@@ -40,7 +40,6 @@
 #include "bulk_insert/la_insert_type.h"
 
 static bool search_type(LaInsertSearch *search, Oid type);
-static bool search_io_function(LaInsertSearch *search, Oid function);
 static bool search_kind(LaInsertSearch *search, Form_pg_type form);
 static bool search_comparison(LaInsertSearch *search, Oid type);
 static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,
@@ -90,21 +89,11 @@ search_type(LaInsertSearch *search, Oid type)
 	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
 	ReleaseSysCache(tuple);
 	return !form.typisdefined ||
-		search_io_function(search, form.typinput) ||
-		search_io_function(search, form.typoutput) ||
-		search_io_function(search, form.typreceive) ||
-		search_io_function(search, form.typsend) ||
+		la_insert_search_io_function(search, form.typinput) ||
+		la_insert_search_io_function(search, form.typoutput) ||
+		la_insert_search_io_function(search, form.typreceive) ||
+		la_insert_search_io_function(search, form.typsend) ||
 		search_kind(search, &form);
-}
-
-/*
- * Those of core read and write values of many types, of what these are made of.
- */
-static bool
-search_io_function(LaInsertSearch *search, Oid function)
-{
-	return function >= FirstUnpinnedObjectId &&
-		la_insert_search_function(search, function);
 }
 
 /*

@@ -46,6 +46,7 @@ static bool search_signature(HeapTuple tuple, int arguments,
 static bool search_defaults(HeapTuple tuple, LaInsertSearch *search);
 static bool search_aggregate(Oid aggregate, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
+static bool converts_seeing_rows(Oid function, void *context);
 
 /*
  * Can evaluating this call a volatile function that could look at tables?  Of a query,
@@ -93,7 +94,9 @@ walker(Node *node, void *context)
 			return query_tree_walker((Query *) node, walker, context,
 									 QTW_EXAMINE_SORTGROUP);
 		default:
-			return check_functions_in_node(node, sees_rows, context) ||
+			return check_functions_in_node(node, IsA(node, CoerceViaIO) ?
+										   converts_seeing_rows : sees_rows,
+										   context) ||
 				search_node(node, context) ||
 				expression_tree_walker(node, walker, context);
 	}
@@ -255,7 +258,7 @@ static bool
 search_call(Oid function, List *arguments, LaInsertSearch *search)
 {
 	if (function < FirstUnpinnedObjectId)
-		return la_insert_calls_by_name(function);
+		return false;
 	return search_made_function(function, list_length(arguments), search);
 }
 
@@ -344,4 +347,13 @@ static bool
 sees_rows(Oid function, void *context)
 {
 	return la_insert_search_function(context, function);
+}
+
+/*
+ * The same for a cast by way of text, whose types are looked at by themselves.
+ */
+static bool
+converts_seeing_rows(Oid function, void *context)
+{
+	return la_insert_search_io_function(context, function);
 }

@@ -80,6 +80,14 @@ _CASES = {
         f"{_INSERT} g {_FROM} "
         "WHERE record_in(('(' || g || ',)')::cstring, 'pair'::regtype, -1)::text IS NOT NULL",
     ),
+    "input by an operator": (
+        "CREATE OPERATOR ??? (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_input_is_valid)",
+        f"{_INSERT} g {_FROM} WHERE g::text ??? 'd'",
+    ),
+    "input by an operator of any": (
+        "CREATE OPERATOR ??? (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_input_is_valid)",
+        f"{_INSERT} g {_FROM} WHERE g::text ??? ANY (ARRAY['d'])",
+    ),
     "cast to JSON": (
         "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION json_of(word) RETURNS json "
         "LANGUAGE plpgsql AS 'BEGIN PERFORM passes($1); RETURN to_json(''yes''::text); END'; "

@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_FUNCTION_H
 #define LA_INSERT_FUNCTION_H
 
+#include "nodes/nodes.h"
 #include "nodes/pg_list.h"
 
 /*
@@ -22,6 +23,7 @@ typedef struct LaInsertSearch
 	List	   *types;			/* that somebody made */
 	int			types_searched; /* how many of these have been looked at */
 	List	   *expressions;	/* to be searched yet */
+	const Node *described;		/* a call in FROM, whose columns are listed */
 } LaInsertSearch;
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);

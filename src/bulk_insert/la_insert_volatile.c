@@ -30,19 +30,21 @@
 #include "bulk_insert/la_insert_volatile.h"
 
 static bool walker(Node *node, void *context);
+static bool says_nothing(Oid type);
+static bool is_unknown_column(const Var *column);
 static bool search_node(Node *node, LaInsertSearch *search);
 static bool search_value(Node *node, LaInsertSearch *search);
+static bool gives_unknown(Oid object, Oid type);
+static bool search_from(const RangeTblFunction *from, LaInsertSearch *search);
 static bool may_be_inlined(Node *call);
 static bool search_operator(Oid operator, LaInsertSearch *search);
 static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
 static bool search_window(const WindowClause *window, LaInsertSearch *search);
-static void note_types(List *list, LaInsertSearch *search);
-static bool search_call(Oid function, List *arguments,
+static bool search_types(List *list, LaInsertSearch *search);
+static bool search_window_call(const WindowFunc *call, LaInsertSearch *search);
+static bool search_call(const Node *call, Oid function, List *arguments,
 						LaInsertSearch *search);
-static bool search_made_function(Oid function, int arguments,
-								 LaInsertSearch *search);
-static bool search_signature(HeapTuple tuple, int arguments,
-							 LaInsertSearch *search);
+static bool tells_columns(HeapTuple function, LaInsertSearch *search);
 static bool search_defaults(HeapTuple tuple, LaInsertSearch *search);
 static bool search_aggregate(Oid aggregate, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
@@ -83,13 +85,15 @@ walker(Node *node, void *context)
 	{
 		case T_Const:
 			la_insert_note_type(context, ((Const *) node)->consttype);
-			return false;
+			return !((Const *) node)->constisnull &&
+				says_nothing(((Const *) node)->consttype);
 		case T_Var:
 			la_insert_note_type(context, ((Var *) node)->vartype);
-			return false;
+			return is_unknown_column((Var *) node);
 		case T_Param:
 			la_insert_note_type(context, ((Param *) node)->paramtype);
-			return false;
+			return ((Param *) node)->paramkind == PARAM_EXTERN &&
+				says_nothing(((Param *) node)->paramtype);
 		case T_Query:
 			return query_tree_walker((Query *) node, walker, context,
 									 QTW_EXAMINE_SORTGROUP);
@@ -100,6 +104,27 @@ walker(Node *node, void *context)
 				search_node(node, context) ||
 				expression_tree_walker(node, walker, context);
 	}
+}
+
+/*
+ * Does a type not tell what its values are made of?
+ */
+static bool
+says_nothing(Oid type)
+{
+	return type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID;
+}
+
+/*
+ * What a record of the query's own is made of comes up in the query.  Catalogs have arrays
+ * of any type: columns of statistics, and in their rows.
+ */
+static bool
+is_unknown_column(const Var *column)
+{
+	return column->vartype == ANYARRAYOID ||
+		(column->varattno == InvalidAttrNumber &&
+		 column->vartype < FirstUnpinnedObjectId && column->vartype != RECORDOID);
 }
 
 /*
@@ -118,13 +143,11 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_SetOperationStmt:
 			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
-			note_types(((RangeTblFunction *) node)->funccoltypes, search);
-			return may_be_inlined(((RangeTblFunction *) node)->funcexpr);
+			return search_from((RangeTblFunction *) node, search);
 		case T_ScalarArrayOpExpr:
 			return search_operator(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_TableFunc:
-			note_types(((TableFunc *) node)->coltypes, search);
-			return false;
+			return search_types(((TableFunc *) node)->coltypes, search);
 		default:
 			return search_value(node, search);
 	}
@@ -140,24 +163,26 @@ search_value(Node *node, LaInsertSearch *search)
 	switch (nodeTag(node))
 	{
 		case T_FuncExpr:
-			if (search_call(((FuncExpr *) node)->funcid,
+			if (search_call(node, ((FuncExpr *) node)->funcid,
 							((FuncExpr *) node)->args, search))
 				return true;
 			break;
 		case T_WindowFunc:
-			if (search_call(((WindowFunc *) node)->winfnoid,
-							((WindowFunc *) node)->args, search) ||
-				search_aggregate(((WindowFunc *) node)->winfnoid, search))
+			if (search_window_call((WindowFunc *) node, search))
 				return true;
 			break;
 		case T_Aggref:
-			if (search_aggregate(((Aggref *) node)->aggfnoid, search))
+			if (gives_unknown(((Aggref *) node)->aggfnoid,
+							  ((Aggref *) node)->aggtype) ||
+				search_aggregate(((Aggref *) node)->aggfnoid, search))
 				return true;
 			break;
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-			if (search_operator(((OpExpr *) node)->opno, search))
+			if (gives_unknown(((OpExpr *) node)->opno,
+							  ((OpExpr *) node)->opresulttype) ||
+				search_operator(((OpExpr *) node)->opno, search))
 				return true;
 			break;
 		case T_RelabelType:
@@ -175,6 +200,28 @@ search_value(Node *node, LaInsertSearch *search)
 	}
 	la_insert_note_type(search, exprType(node));
 	return false;
+}
+
+/*
+ * Does a function, or operator, that somebody made give a value of a type that does not
+ * tell what it is made of?  What core's own make such values of comes up in the query.
+ */
+static bool
+gives_unknown(Oid object, Oid type)
+{
+	return object >= FirstUnpinnedObjectId && says_nothing(type);
+}
+
+/*
+ * A call in FROM.  A list of columns tells what its records are made of.
+ */
+static bool
+search_from(const RangeTblFunction *from, LaInsertSearch *search)
+{
+	if (from->funccoltypes != NIL)
+		search->described = from->funcexpr;
+	return may_be_inlined(from->funcexpr) ||
+		search_types(from->funccoltypes, search);
 }
 
 /*
@@ -242,59 +289,74 @@ search_window(const WindowClause *window, LaInsertSearch *search)
 		la_insert_search_function(search, window->endInRangeFunc);
 }
 
-static void
-note_types(List *list, LaInsertSearch *search)
+static bool
+search_types(List *list, LaInsertSearch *search)
 {
+	bool		found = false;
 	ListCell   *lc;
 
 	foreach(lc, list)
+	{
 		la_insert_note_type(search, lfirst_oid(lc));
+		found = found || says_nothing(lfirst_oid(lc));
+	}
+	return found;
 }
 
 /*
- * What a call of a function brings with it.
+ * A call of a window function, or of an aggregate as one.
  */
 static bool
-search_call(Oid function, List *arguments, LaInsertSearch *search)
+search_window_call(const WindowFunc *call, LaInsertSearch *search)
 {
-	if (function < FirstUnpinnedObjectId)
-		return false;
-	return search_made_function(function, list_length(arguments), search);
+	return gives_unknown(call->winfnoid, call->wintype) ||
+		search_call((const Node *) call, call->winfnoid, call->args, search) ||
+		search_aggregate(call->winfnoid, search);
 }
 
+/*
+ * What a call brings with it of a function that somebody made: arguments that are left
+ * out, and the columns of its records.
+ */
 static bool
-search_made_function(Oid function, int arguments, LaInsertSearch *search)
+search_call(const Node *call, Oid function, List *arguments,
+			LaInsertSearch *search)
 {
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	HeapTuple	tuple;
+	const FormData_pg_proc *form;
 	bool		found;
 
+	if (function < FirstUnpinnedObjectId)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	found = search_signature(tuple, arguments, search);
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	found = (list_length(arguments) < form->pronargs &&
+			 search_defaults(tuple, search)) ||
+		(call != search->described && says_nothing(exprType(call)) &&
+		 !tells_columns(tuple, search));
 	ReleaseSysCache(tuple);
 	return found;
 }
 
 /*
- * Arguments that are left out, and the types of the columns of a row that has no type
- * of its own.
+ * Do the arguments of a function tell what its records are made of?
  */
 static bool
-search_signature(HeapTuple tuple, int arguments, LaInsertSearch *search)
+tells_columns(HeapTuple function, LaInsertSearch *search)
 {
-	const FormData_pg_proc *function = (Form_pg_proc) GETSTRUCT(tuple);
-	Oid		   *columns;
-	char	  **names;
-	char	   *modes;
-	int			count = 0;
+	TupleDesc	columns = build_function_result_tupdesc_t(function);
 
-	if (arguments < function->pronargs && search_defaults(tuple, search))
-		return true;
-	if (function->prorettype == RECORDOID)
-		count = get_func_arg_info(tuple, &columns, &names, &modes);
-	for (int i = 0; i < count; i++)
-		la_insert_note_type(search, columns[i]);
-	return false;
+	for (int i = 0; columns != NULL && i < columns->natts; i++)
+	{
+		Oid			type = TupleDescAttr(columns, i)->atttypid;
+
+		if (type == RECORDOID || type == RECORDARRAYOID)
+			return false;
+		la_insert_note_type(search, type);
+	}
+	return columns != NULL;
 }
 
 /*

@@ -28,6 +28,13 @@ _COMPARED = """
         OPERATOR 1 <<<, FUNCTION 1 compared(one, one);
 """
 
+_NOTING = """
+    CREATE TYPE word AS ENUM ('yes');
+    CREATE FUNCTION json_of(word) RETURNS json LANGUAGE plpgsql AS
+        'BEGIN PERFORM passes($1); RETURN to_json(''yes''::text); END';
+    CREATE CAST (word AS json) WITH FUNCTION json_of(word);
+"""
+
 # What makes a value of d, whose CHECK notes how many rows it sees.
 _CASES = {
     "domain": ("", f"{_INSERT} g::d {_FROM}"),
@@ -89,9 +96,7 @@ _CASES = {
         f"{_INSERT} g {_FROM} WHERE g::text ??? ANY (ARRAY['d'])",
     ),
     "cast to JSON": (
-        "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION json_of(word) RETURNS json "
-        "LANGUAGE plpgsql AS 'BEGIN PERFORM passes($1); RETURN to_json(''yes''::text); END'; "
-        "CREATE CAST (word AS json) WITH FUNCTION json_of(word)",
+        _NOTING,
         f"{_INSERT} g, length(to_jsonb((enum_range(NULL::word))[g - g + 1])::text) {_FROM}",
     ),
     "comparison of arrays": (
@@ -99,6 +104,29 @@ _CASES = {
         f"{_INSERT} g {_FROM} WHERE ARRAY[ROW(g)::one] < ARRAY[ROW(g + 1)::one]",
     ),
     "greatest": (_COMPARED, f"{_INSERT} (greatest(ROW(g)::one, ROW(g)::one)).a {_FROM}"),
+    "record of a function": (
+        _NOTING + "CREATE FUNCTION made(bigint) RETURNS record IMMUTABLE LANGUAGE plpgsql AS "
+        "'DECLARE r record; BEGIN SELECT (enum_range(NULL::word))[1] AS a INTO r; RETURN r; END'",
+        f"{_INSERT} g, length(to_json(made(g))::text) {_FROM}",
+    ),
+    "record of a function that takes several": (
+        _NOTING
+        + "CREATE FUNCTION made(VARIADIC bigint[]) RETURNS record IMMUTABLE LANGUAGE plpgsql AS "
+        "'DECLARE r record; BEGIN SELECT (enum_range(NULL::word))[1] AS a INTO r; RETURN r; END'",
+        f"{_INSERT} g, length(to_json(made(g, g))::text) {_FROM}",
+    ),
+    "array of a column of statistics": (
+        _NOTING + "CREATE TABLE words AS SELECT 'yes'::word AS a FROM generate_series(1, 9); "
+        "ANALYZE words",
+        f"{_INSERT} g, length(array_to_json(most_common_vals)::text) {_FROM}, pg_stats "
+        "WHERE tablename = 'words'",
+    ),
+    "row of statistics": (
+        _NOTING + "CREATE TABLE words AS SELECT 'yes'::word AS a FROM generate_series(1, 9); "
+        "ANALYZE words",
+        f"{_INSERT} g, length(to_json(s)::text) {_FROM}, pg_statistic s "
+        "WHERE starelid = 'words'::regclass",
+    ),
     "column of a function": (
         "CREATE FUNCTION made(bigint, OUT a d, OUT b int) IMMUTABLE LANGUAGE plpgsql AS "
         "'BEGIN a := $1; END'",
@@ -107,6 +135,25 @@ _CASES = {
 }
 
 _HARMLESS = {
+    "record of the query": (
+        "",
+        f"{_INSERT} g, length(to_json(s)::text || row_to_json(ROW(g, 'x'))::text) "
+        "FROM (SELECT g, 'x' AS x FROM generate_series(1::bigint, 50) g) s",
+    ),
+    "list of columns": (
+        "",
+        f"{_INSERT} r.a {_FROM}, jsonb_to_record({_JSON}) AS r (a bigint)",
+    ),
+    "columns of a function": (
+        "CREATE FUNCTION made(bigint, OUT a bigint, OUT b text) IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN a := $1; b := $1; END'",
+        f"{_INSERT} (made(g)).a, length(to_json(m)::text) {_FROM}, made(g) m",
+    ),
+    "listed columns of a function": (
+        "CREATE FUNCTION made(bigint) RETURNS record IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN ROW($1, 1); END'",
+        f"{_INSERT} m.a {_FROM}, made(g) AS m (a bigint, b int)",
+    ),
     "domain": (
         "CREATE DOMAIN s AS bigint NOT NULL CHECK (VALUE > 0); CREATE DOMAIN t AS s",
         f"{_INSERT} g::t, cardinality(('{{' || g || '}}')::s[]) {_FROM}",
@@ -155,3 +202,11 @@ def test_xmltable(connection: Connection) -> None:
     with fresh(connection, ""):
         assert judgement(connection, sql) == VOLATILE
     assert_counted(connection, "", sql)
+
+
+def test_record_of_a_procedural_language(connection: Connection) -> None:
+    code = (
+        "DECLARE r record; BEGIN SELECT (enum_range(NULL::word))[1] AS a INTO r; "
+        f"{_INSERT} g, length(to_json(r)::text) {_FROM}; END"
+    )
+    assert_counted(connection, _NOTING, f"DO $${code}$$")

@@ -23,6 +23,9 @@ typedef struct LaInsertSearch
 	List	   *types;			/* that somebody made */
 	int			types_searched; /* how many of these have been looked at */
 	List	   *expressions;	/* to be searched yet */
+	List	   *default_functions;	/* arguments whose defaults have been
+									 * noted: of which functions ... */
+	List	   *default_arguments;	/* ... and which numbers */
 	const Node *described;		/* a call in FROM, whose columns are listed */
 } LaInsertSearch;
 

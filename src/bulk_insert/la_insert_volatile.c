@@ -20,6 +20,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
+#include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -45,7 +46,10 @@ static bool search_window_call(const WindowFunc *call, LaInsertSearch *search);
 static bool search_call(const Node *call, Oid function, List *arguments,
 						LaInsertSearch *search);
 static bool tells_columns(HeapTuple function, LaInsertSearch *search);
-static bool search_defaults(HeapTuple tuple, LaInsertSearch *search);
+static bool note_defaults(HeapTuple function, List *arguments,
+						  LaInsertSearch *search);
+static void note_default(LaInsertSearch *search, Oid function, int argument,
+						 Node *value);
 static bool search_aggregate(Oid aggregate, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
 static bool converts_seeing_rows(Oid function, void *context);
@@ -333,7 +337,7 @@ search_call(const Node *call, Oid function, List *arguments,
 		return true;
 	form = (Form_pg_proc) GETSTRUCT(tuple);
 	found = (list_length(arguments) < form->pronargs &&
-			 search_defaults(tuple, search)) ||
+			 !note_defaults(tuple, arguments, search)) ||
 		(call != search->described && says_nothing(exprType(call)) &&
 		 !tells_columns(tuple, search));
 	ReleaseSysCache(tuple);
@@ -360,17 +364,59 @@ tells_columns(HeapTuple function, LaInsertSearch *search)
 }
 
 /*
- * The defaults of arguments, which the planner puts into a call that leaves them out.
+ * Notes the defaults of arguments that a call leaves out, which the planner puts in.
+ * False when there are too few.  Mirrors reorder_function_arguments() and
+ * add_function_defaults() in clauses.c.
  */
 static bool
-search_defaults(HeapTuple tuple, LaInsertSearch *search)
+note_defaults(HeapTuple function, List *arguments, LaInsertSearch *search)
 {
+	const FormData_pg_proc *form = (Form_pg_proc) GETSTRUCT(function);
+	Bitmapset  *given = NULL;
+	int			argument = 0;
+	List	   *defaults;
+	ListCell   *lc;
 	bool		isnull;
-	Datum		defaults = SysCacheGetAttr(PROCOID, tuple,
-										   Anum_pg_proc_proargdefaults, &isnull);
+	Datum		values = SysCacheGetAttr(PROCOID, function,
+										 Anum_pg_proc_proargdefaults, &isnull);
 
-	return isnull ||
-		walker(stringToNode(TextDatumGetCString(defaults)), search);
+	if (isnull)
+		return false;
+	foreach(lc, arguments)
+	{
+		const NamedArgExpr *named = lfirst(lc);
+
+		given = bms_add_member(given, IsA(named, NamedArgExpr) ?
+							   named->argnumber : argument++);
+	}
+	defaults = castNode(List, stringToNode(TextDatumGetCString(values)));
+	argument = form->pronargs - list_length(defaults);
+	foreach(lc, defaults)
+	{
+		if (!bms_is_member(argument, given))
+			note_default(search, form->oid, argument, lfirst(lc));
+		argument++;
+	}
+	return true;
+}
+
+/*
+ * Notes a default, once: it may call the function again.
+ */
+static void
+note_default(LaInsertSearch *search, Oid function, int argument, Node *value)
+{
+	ListCell   *of;
+	ListCell   *number;
+
+	forboth(of, search->default_functions, number, search->default_arguments)
+	{
+		if (lfirst_oid(of) == function && lfirst_int(number) == argument)
+			return;
+	}
+	search->default_functions = lappend_oid(search->default_functions, function);
+	search->default_arguments = lappend_int(search->default_arguments, argument);
+	search->expressions = lappend(search->expressions, value);
 }
 
 /*

@@ -106,14 +106,40 @@ def test_tables_of_row_types_are_not_locked(server: WatchedServer, type_name: st
 
 
 def test_deep_types_do_not_exhaust_the_stack(connection: Connection) -> None:
-    depth = 3000
+    depth = 1000
     setup = (
-        "CREATE DOMAIN d0 AS bigint; DO $$ BEGIN FOR i IN 1..3000 LOOP "
-        "EXECUTE format('CREATE DOMAIN d%s AS d%s', i, i - 1); END LOOP; END $$; "
-        f"CREATE TABLE source AS SELECT g::d{depth} AS v FROM {SERIES}; "
-        "SET LOCAL max_stack_depth = '100kB'"
+        f"CREATE TYPE t0 AS (a int); DO $$ BEGIN FOR i IN 1..{depth} LOOP "
+        "EXECUTE format('CREATE TYPE t%s AS (a t%s)', i, i - 1); END LOOP; END $$; "
+        f"CREATE TABLE source (v t{depth}); SET LOCAL max_stack_depth = '100kB'"
     )
     with fresh(connection, setup):
-        sql = "INSERT INTO w SELECT v FROM source"
+        sql = "INSERT INTO w SELECT count(v) FROM source"
+        assert judgement(connection, sql) == ELIGIBLE
+
+
+def test_defaults_of_arguments_that_are_given_do_not_count(connection: Connection) -> None:
+    """The function's first default calls the function itself, without end."""
+    making = (
+        "CREATE {} FUNCTION given(a bigint DEFAULT {}, b bigint DEFAULT 3) RETURNS bigint "
+        "IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN a + b; END'"
+    )
+    setup = f"{making.format('', '1')}; {making.format('OR REPLACE', 'given()')}"
+    sql = f"INSERT INTO w SELECT given(g), given(b => g, a => 1) FROM {SERIES}"
+    with fresh(connection, setup):
         assert judgement(connection, sql) == ELIGIBLE
     assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+def test_defaults_that_never_end_are_no_error_when_nobody_calls_them(
+    connection: Connection,
+) -> None:
+    making = (
+        "CREATE {} FUNCTION fits(a bigint DEFAULT 1, b boolean DEFAULT {}) RETURNS boolean "
+        "IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN b; END'"
+    )
+    setup = (
+        f"{making.format('', 'true')}; {making.format('OR REPLACE', 'fits(1)')}; "
+        "CREATE DOMAIN dd AS bigint CHECK (fits(VALUE)); CREATE TABLE source (v dd)"
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, "INSERT INTO w SELECT v FROM source") == ELIGIBLE

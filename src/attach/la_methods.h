@@ -52,6 +52,7 @@ typedef struct LaJudgement
 	LaReason	reason;
 	List	   *functions;
 	List	   *types;
+	int			era;			/* for which it holds, 0 for any */
 	bool		runs_user_code; /* functions that are not the server's own? */
 } LaJudgement;
 

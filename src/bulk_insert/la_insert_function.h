@@ -22,6 +22,7 @@ typedef struct LaInsertSearch
 								 * looked at */
 	List	   *types;			/* that somebody made */
 	int			types_searched; /* how many of these have been looked at */
+	int			era;			/* of the first that was noted, or 0 */
 	List	   *expressions;	/* to be searched yet */
 	List	   *default_functions;	/* arguments whose defaults have been
 									 * noted: of which functions ... */

@@ -56,7 +56,7 @@ la_insert_judge(Query *query)
 	return (LaJudgement)
 	{
 		.reason = reason,.functions = search.functions,.types = search.types,
-			.runs_user_code = has_looked_at_user_code(&search)
+			.era = search.era,.runs_user_code = has_looked_at_user_code(&search)
 	};
 }
 

@@ -19,11 +19,12 @@
 #include "nodes/value.h"
 #include "parser/parsetree.h"
 
+#include "bulk_insert/la_insert_depend.h"
 #include "bulk_insert/la_insert_mark.h"
 #include "la_compat.h"
 
 /*
- * The first of the mark's four elements; an insert's table and what was judged follow.
+ * The first of the mark's five elements; an insert's table and what was judged follow.
  */
 #define MARK "pg_lookahead insert " LA_BUILD_ID
 
@@ -49,9 +50,10 @@ la_insert_mark(PlannedStmt *plan, const LaJudgement *judgement)
 		target->relkind != RELKIND_PARTITIONED_TABLE)
 		return;
 	linitial(insert->fdwPrivLists) =
-		list_make4(makeString(MARK), makeInteger((int) target->relid),
+		list_make5(makeString(MARK), makeInteger((int) target->relid),
 				   makeInteger(judgement->reason),
-				   makeInteger(judgement->runs_user_code));
+				   makeInteger(judgement->runs_user_code),
+				   makeInteger(judgement->era));
 }
 
 /*
@@ -67,21 +69,25 @@ la_insert_is_marked(const ModifyTable *plan)
 static bool
 is_mark(const List *list)
 {
-	return list_length(list) == 4 && IsA(linitial(list), String) &&
+	return list_length(list) == 5 && IsA(linitial(list), String) &&
 		strcmp(strVal(linitial(list)), MARK) == 0;
 }
 
 /*
  * What was found out about the query of a marked plan.  A mark for another
- * table is not trusted.
+ * table is not trusted, nor one of another era.
  */
 LaReason
 la_insert_judgement(const ModifyTable *plan, Oid target)
 {
 	const List *mark = linitial(plan->fdwPrivLists);
 
+	int			era = intVal(llast(mark));
+
 	if ((Oid) intVal(lsecond(mark)) != target)
 		return LA_REASON_OTHER_EXTENSION;
+	if (era != 0 && era != la_insert_era())
+		return LA_REASON_PREPARED;
 	return (LaReason) intVal(lthird(mark));
 }
 

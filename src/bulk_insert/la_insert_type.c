@@ -36,6 +36,7 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+#include "bulk_insert/la_insert_depend.h"
 #include "bulk_insert/la_insert_function.h"
 #include "bulk_insert/la_insert_type.h"
 
@@ -55,6 +56,8 @@ static bool search_range(LaInsertSearch *search, Oid type);
 void
 la_insert_note_made_type(LaInsertSearch *search, Oid type)
 {
+	if (search->era == 0)
+		search->era = la_insert_era();
 	if (!list_member_oid(search->types, type))
 		search->types = lappend_oid(search->types, type);
 }

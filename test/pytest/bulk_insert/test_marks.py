@@ -128,6 +128,54 @@ def test_a_change_is_noticed_by_prepared_plans(
         assert judgement(connection, "EXECUTE p") == VOLATILE
 
 
+# What core looks for when a value of the type word is made JSON of, or compared.
+_LATER = {
+    "cast": (
+        "CREATE CAST (word AS json) WITH FUNCTION json_of(word)",
+        "length(to_json((enum_range(NULL::word))[g - g + 1])::text)",
+    ),
+    "operator class": (
+        "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING hash AS "
+        "OPERATOR 1 === (word, word), FUNCTION 1 hash_of(word)",
+        "(SELECT count(DISTINCT a) FROM unnest(ARRAY['yes'::word, 'yes']) a WHERE g > 0)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("making", "value"), _LATER.values(), ids=_LATER)
+def test_what_is_made_later_ends_the_judgement(
+    connection: Connection, making: str, value: str
+) -> None:
+    setup = (
+        "CREATE TYPE word AS ENUM ('yes'); CREATE FUNCTION json_of(word) RETURNS json "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN to_json((SELECT count(*) FROM w)); END'; "
+        "CREATE FUNCTION hash_of(word) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN f(); END'; "
+        "CREATE FUNCTION same(word, word) RETURNS boolean IMMUTABLE LANGUAGE sql RETURN true; "
+        "CREATE OPERATOR === (LEFTARG = word, RIGHTARG = word, FUNCTION = same); "
+        f"{_PREPARED} {_INSERT.format(value)}"
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+        connection.execute(making)
+        assert judgement(connection, "EXECUTE p") in (
+            {"Status": "stock", "Reason": "prepared statement"},
+            VOLATILE,
+        )
+        connection.execute("DISCARD PLANS")
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+
+
+def test_a_judgement_on_types_of_core_lasts(connection: Connection) -> None:
+    setup = f"CREATE TYPE word AS ENUM ('yes'); {_PREPARED} {_INSERT.format('2')}"
+    with fresh(connection, setup):
+        connection.execute("EXECUTE p")
+        connection.execute(
+            "CREATE FUNCTION json_of(word) RETURNS json LANGUAGE sql RETURN 'null'::json; "
+            "CREATE CAST (word AS json) WITH FUNCTION json_of(word)"
+        )
+        assert judgement(connection, "EXECUTE p") == ELIGIBLE
+
+
 def test_the_switch_counts_when_a_plan_is_made(connection: Connection) -> None:
     with fresh(connection, ""):
         choose(connection, STOCK)

@@ -9,11 +9,12 @@
  * before the query is planned; the defaults of columns are part of it by then.
  * What the table adds to a row is judged when there is a batch to collect.
  *
+ * Reads RelationData of rel.h and ResultRelInfo of execnodes.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/table.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_class.h"
@@ -32,7 +33,8 @@ static bool has_volatile_constraint(Relation table, bool routed,
 									LaInsertSearch *search);
 static bool search_key(Relation table, LaInsertSearch *search);
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
-static bool has_volatile_index(Relation table, LaInsertSearch *search);
+static bool has_volatile_index(const ResultRelInfo *target,
+							   LaInsertSearch *search);
 static bool search_support_functions(Relation index, LaInsertSearch *search);
 static bool has_volatile_condition(Relation table, LaInsertSearch *search);
 
@@ -70,15 +72,17 @@ la_insert_judge(Query *query)
  * are not the server's own.
  */
 bool
-la_insert_has_volatile_check(Relation table, bool routed, bool *runs_user_code)
+la_insert_has_volatile_check(const ResultRelInfo *target, bool routed,
+							 bool *runs_user_code)
 {
+	Relation	table = target->ri_RelationDesc;
 	LaInsertSearch search = {0};
 	LaInsertSearch late = {.late = true};
 	bool		found;
 
 	found = has_volatile_constraint(table, routed, &search) ||
 		has_volatile_column(table, &search) ||
-		has_volatile_index(table, &late) ||
+		has_volatile_index(target, &late) ||
 		has_volatile_condition(table, &late);
 	*runs_user_code = has_looked_at_user_code(&search) ||
 		has_looked_at_user_code(&late);
@@ -163,38 +167,25 @@ has_volatile_column(Relation table, LaInsertSearch *search)
 }
 
 /*
- * Expressions and predicates of indexes, and what their operator classes call.  The
- * insert has them open, so they are locked; those of a table that is partitioned have no
- * entries.
+ * Expressions and predicates of indexes, and what their operator classes call.  Only of
+ * those that the insert has opened: others may have been made since, and are not locked.
+ * A table that is partitioned has none open.
  */
 static bool
-has_volatile_index(Relation table, LaInsertSearch *search)
+has_volatile_index(const ResultRelInfo *target, LaInsertSearch *search)
 {
-	List	   *indexes = NIL;
-	bool		found = false;
-	ListCell   *lc;
-
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-		indexes = RelationGetIndexList(table);
-
-	foreach(lc, indexes)
+	for (int i = 0; i < target->ri_NumIndices; i++)
 	{
-		Relation	index = index_open(lfirst_oid(lc), NoLock);
+		const IndexInfo *info = target->ri_IndexRelationInfo[i];
 
-		found = la_insert_search((Node *) RelationGetIndexExpressions(index), search) ||
-			la_insert_search((Node *) RelationGetIndexPredicate(index), search);
-		found = found || search_support_functions(index, search);
-		index_close(index, NoLock);
-		if (found)
-			break;
+		if (la_insert_search((Node *) info->ii_Expressions, search) ||
+			la_insert_search((Node *) info->ii_Predicate, search) ||
+			search_support_functions(target->ri_IndexRelationDescs[i], search))
+			return true;
 	}
-	list_free(indexes);
-	return found;
+	return false;
 }
 
-/*
- * Reads RelationData of rel.h.
- */
 static bool
 search_support_functions(Relation index, LaInsertSearch *search)
 {

@@ -8,14 +8,15 @@
 #ifndef LA_INSERT_JUDGE_H
 #define LA_INSERT_JUDGE_H
 
+#include "nodes/execnodes.h"
 #include "nodes/parsenodes.h"
 #include "utils/relcache.h"
 
 #include "attach/la_methods.h"
 
 extern LaJudgement la_insert_judge(Query *query);
-extern bool la_insert_has_volatile_check(Relation table, bool routed,
-										 bool *runs_user_code);
+extern bool la_insert_has_volatile_check(const ResultRelInfo *target,
+										 bool routed, bool *runs_user_code);
 extern bool la_insert_has_volatile_key(Relation table);
 
 #endif							/* LA_INSERT_JUDGE_H */

@@ -176,7 +176,7 @@ unsuitable(LaInsertRoute *route, ResultRelInfo *partition)
 	if (reason == LA_REASON_NONE)
 		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, true);
 	if (reason == LA_REASON_NONE &&
-		(la_insert_has_volatile_check(table, true, &runs_user_code) ||
+		(la_insert_has_volatile_check(partition, true, &runs_user_code) ||
 		 has_volatile_way(route, table)))
 		reason = LA_REASON_VOLATILE;
 	return reason;

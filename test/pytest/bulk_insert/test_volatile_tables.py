@@ -1,9 +1,13 @@
 """Tables that have volatile functions called for their rows."""
 
-import pytest
-from extension.probes import Connection
+import threading
 
-from bulk_insert.arms import ONE_PAGE, STOCK
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, Counters, choose
 from bulk_insert.judging import ROWS, SERIES, VOLATILE, assert_counted, fresh, judgement, outcome
 
 _SQL = f"INSERT INTO w SELECT g, 0 FROM {SERIES}"
@@ -91,3 +95,39 @@ def test_a_condition_sees_the_sequence_as_the_row_left_it(connection: Connection
     stock = outcome(connection, setup, sql, STOCK)
     assert stock.seen == list(range(1, ROWS + 1))
     assert outcome(connection, setup, sql, ONE_PAGE) == stock
+
+
+def test_indexes_made_meanwhile_are_not_looked_at(server: WatchedServer) -> None:
+    """They are not locked, and get no entries from this insert.
+
+    A session that opens a table, as pg_get_constraintdef() does, hears of them.
+    """
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with server.connect() as maker, server.connect() as holder, server.connect() as session:
+        maker.execute(
+            "CREATE FUNCTION good() RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
+            "'BEGIN RETURN true; END'; "
+            "CREATE DOMAIN good AS bigint CHECK (good()); "
+            "CREATE TABLE made (k bigint PRIMARY KEY); "
+            "CREATE TABLE source AS SELECT generate_series(1, 90)::bigint AS k"
+        )
+        holder.execute("BEGIN; SELECT FROM source WHERE k = 20 FOR UPDATE")
+        choose(session, DEFAULT)
+        before = Counters.of(session)
+        hears = "pg_get_constraintdef(k::oid) IS NULL"
+        rows = f"SELECT k FROM source WHERE {hears} FOR UPDATE"
+        insert = threading.Thread(target=session.execute, args=(f"INSERT INTO made {rows}",))
+        make = threading.Thread(
+            target=maker.execute, args=("CREATE INDEX CONCURRENTLY ON made ((k::good))",)
+        )
+        insert.start()
+        wait_until(lambda: scalar(holder, waiting) == 1, "the insert waits")
+        make.start()
+        wait_until(lambda: scalar(holder, waiting) == 2, "the new index waits for the insert")
+        holder.execute("ROLLBACK")
+        insert.join()
+        make.join()
+        after = Counters.of(session)
+        assert after.rows > before.rows
+        assert after.left == before.left
+        maker.execute("DROP TABLE made, source; DROP DOMAIN good; DROP FUNCTION good()")

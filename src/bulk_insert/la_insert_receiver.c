@@ -19,6 +19,7 @@
 
 #include "access/heapam.h"
 #include "nodes/execnodes.h"
+#include "utils/rel.h"
 
 #include "bulk_insert/la_core_receiver.h"
 #include "bulk_insert/la_insert_feature.h"
@@ -185,6 +186,13 @@ unsuitable(Receiver *receiver)
 		return reason;
 	if (receiver->target.table->rd_tableam != GetHeapamTableAmRoutine())
 		return LA_REASON_TABLE_AM;
+
+	/*
+	 * Decoding reads such a table, and needs to know the commands of its
+	 * rows.
+	 */
+	if (RelationIsUsedAsCatalogTable(receiver->target.table))
+		return LA_REASON_SYSTEM_CATALOG;
 	if (!la_insert_file_is_ours(receiver->target.table))
 		return LA_REASON_BULK_EXTEND_SIZE;
 	return LA_REASON_NONE;

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from extension.probes import Connection, scalar
 
-from bulk_insert.arms import DEFAULT, STOCK, Arm, choose
+from bulk_insert.arms import DEFAULT, STOCK, Arm, Counters, choose
 
 _NARROW = "SELECT i, i % 7 AS g, 'row ' || i AS t FROM generate_series(1, 200000) i"
 _WIDE = (
@@ -136,6 +136,17 @@ def test_prepared_statement_is_left_to_core(connection: Connection) -> None:
     assert scalar(connection, "SELECT count(*) FROM made") == 200_000
     assert _batched(connection) == before
     connection.execute("DEALLOCATE filled")
+
+
+def test_catalog_of_a_user_is_left_to_core(connection: Connection) -> None:
+    connection.execute("DROP TABLE IF EXISTS made")
+    choose(connection, DEFAULT)
+    before = Counters.of(connection)
+    connection.execute(f"CREATE TABLE made WITH (user_catalog_table = true) AS {_NARROW}")
+    after = Counters.of(connection)
+    assert after.rows == before.rows
+    assert after.left["system catalog"] == before.left.get("system catalog", 0) + 1
+    assert scalar(connection, "SELECT count(*) FROM made") == 200_000
 
 
 def test_no_data_and_if_not_exists(connection: Connection) -> None:

@@ -13,6 +13,8 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "la_counters.h"
 
+#define SINGLE_ROWS 32
+
 /*
  * A statement that inserts fewer bytes leaves the table as it would be without us, on
  * the same pages: 4 MB.
@@ -24,7 +26,8 @@ int			la_bulk_extend_size = (4 * 1024 * 1024) / BLCKSZ;
 static bool enable_bulk_insert = false;
 
 #ifdef LA_TEST
-int			la_test_insert_single_rows = -1;
+static int	test_single_rows = -1;
+
 int			la_test_insert_threshold = -1;
 int			la_test_insert_hand_back = 0;
 #endif
@@ -62,7 +65,7 @@ const LaSetting la_insert_settings[] = {
 		.name = "pg_lookahead.test_insert_single_rows",
 		.summary = "Sets the number of rows that are inserted one by one at first.",
 		.detail = "-1 uses the default.",
-		.number = &la_test_insert_single_rows,
+		.number = &test_single_rows,
 		.least = -1,
 		.most = INT_MAX,
 		.context = PGC_SUSET,
@@ -88,6 +91,19 @@ const LaFeatureInfo la_bulk_insert_feature = {
 	.counters = LA_COUNTER(scans) | LA_COUNTERS(rows, sorted),
 	.explained = LA_COUNTERS(rows, sorted),
 };
+
+/*
+ * How many rows are inserted one by one at first.
+ */
+int
+la_insert_single_rows(void)
+{
+#ifdef LA_TEST
+	if (test_single_rows >= 0)
+		return test_single_rows;
+#endif
+	return SINGLE_ROWS;
+}
 
 /*
  * Bytes of rows that core puts into a table before pages of ours are.

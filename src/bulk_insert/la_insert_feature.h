@@ -19,10 +19,10 @@ extern const LaSetting la_insert_settings[];
 
 extern int	la_bulk_extend_size;
 
+extern int	la_insert_single_rows(void);
 extern uint64 la_insert_threshold(void);
 
 #ifdef LA_TEST
-extern int	la_test_insert_single_rows;
 extern int	la_test_insert_threshold;
 extern int	la_test_insert_hand_back;
 #endif

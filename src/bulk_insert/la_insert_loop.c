@@ -32,9 +32,6 @@
 #include "bulk_insert/la_insert_table.h"
 #include "statistics/la_stats.h"
 
-/* Rows that are inserted one by one at first. */
-#define SINGLE_ROWS 32
-
 /*
  * An insert that is executed.
  */
@@ -135,13 +132,9 @@ insert_exec(PlanState *planstate)
 static TupleTableSlot *
 insert_single_rows(LaInsert *insert)
 {
-	uint64		single_rows = SINGLE_ROWS;
+	uint64		single_rows = la_insert_single_rows();
 	TupleTableSlot *row;
 
-#ifdef LA_TEST
-	if (la_test_insert_single_rows >= 0)
-		single_rows = la_test_insert_single_rows;
-#endif
 	while ((row = next_row(insert)) != NULL && insert->table.rows < single_rows)
 	{
 		if (is_row_to_hand_back(insert) ||

@@ -4,8 +4,9 @@
  *	  which inserts are left to core
  *
  * What the query tells is found out before it is planned, and comes with the plan
- * (la_insert_mark.c); what the table tells is found out when the query starts.  An
- * insert of one row of VALUES, which has no rows to collect, is not even marked.
+ * (la_insert_mark.c); what the table tells is found out when the query starts, or before
+ * a search of the query that would be for nothing.  An insert of a few rows of VALUES, which are
+ * never collected, is not even marked.
  *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
@@ -14,26 +15,33 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/table.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
 
 #include "bulk_insert/la_insert_depend.h"
+#include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_mark.h"
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_receiver.h"
 
+static bool inserts_rows(const Query *query);
+static bool inserts_few_values(const Query *query);
+static LaReason unsuitable_target(const Query *query);
+static LaReason unsuitable_storage(Relation table);
 static bool is_partitioned(Relation table);
 static bool has_user_trigger(const TriggerDesc *triggers);
 static bool fits(const List *rows, Relation table);
 static bool fits_column(const Expr *value, Form_pg_attribute column);
 
-/* Of a query that neither inserts rows nor fills a new table, or inserts one row. */
+/* Of a query that neither inserts rows nor fills a new table, or inserts a few rows. */
 #define NO_JUDGEMENT LA_REASON_DISABLED
 
 /*
@@ -42,18 +50,62 @@ static bool fits_column(const Expr *value, Form_pg_attribute column);
 LaJudgement
 la_insert_judge_query(Query *query)
 {
+	LaJudgement judgement = {.reason = NO_JUDGEMENT};
 	bool		inserts = query->commandType == CMD_INSERT &&
 		list_length(query->rtable) > 1;
 	bool		fills = query->commandType == CMD_SELECT &&
 		la_insert_fills_table();
 
 	if (likely(!inserts && !fills) ||
-		!la_feature_enabled(LA_FEATURE_BULK_INSERT))
-		return (LaJudgement)
-	{
-		.reason = NO_JUDGEMENT
-	};
-	return la_insert_judge(query);
+		!la_feature_enabled(LA_FEATURE_BULK_INSERT) ||
+		(inserts && !inserts_rows(query)))
+		return judgement;
+	judgement.reason = inserts ? unsuitable_target(query) : LA_REASON_NONE;
+	return judgement.reason == LA_REASON_NONE ? la_insert_judge(query) : judgement;
+}
+
+/*
+ * Does a query that inserts do it with a table, and with as many rows as are collected?
+ */
+static bool
+inserts_rows(const Query *query)
+{
+	char		relkind = rt_fetch(query->resultRelation, query->rtable)->relkind;
+
+	return (relkind == RELKIND_RELATION ||
+			relkind == RELKIND_PARTITIONED_TABLE) && !inserts_few_values(query);
+}
+
+static bool
+inserts_few_values(const Query *query)
+{
+	const List *from = query->jointree->fromlist;
+	const RangeTblEntry *source;
+
+	if (list_length(from) != 1 || !IsA(linitial(from), RangeTblRef) ||
+		query->hasTargetSRFs)
+		return false;
+	source = rt_fetch(linitial_node(RangeTblRef, from)->rtindex, query->rtable);
+	return source->rtekind == RTE_VALUES &&
+		list_length(source->values_lists) <= la_insert_single_rows();
+}
+
+/*
+ * Why a query that inserts is left to core, as far as its table tells.  The planner opens
+ * the table like this, too.
+ */
+static LaReason
+unsuitable_target(const Query *query)
+{
+	Oid			target = rt_fetch(query->resultRelation, query->rtable)->relid;
+	Relation	table = table_open(target, NoLock);
+	LaReason	reason = unsuitable_storage(table);
+
+	if (reason == LA_REASON_NONE)
+		reason = la_insert_unsuitable_triggers(table->trigdesc,
+											   is_partitioned(table));
+	table_close(table, NoLock);
+	return reason;
 }
 
 /*
@@ -118,10 +170,14 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 LaReason
 la_insert_unsuitable_table(const ResultRelInfo *target)
 {
-	Relation	table = target->ri_RelationDesc;
-
 	if (target->ri_WithCheckOptions != NIL)
 		return LA_REASON_CHECK_OPTION;
+	return unsuitable_storage(target->ri_RelationDesc);
+}
+
+static LaReason
+unsuitable_storage(Relation table)
+{
 	if (is_partitioned(table))
 		return LA_REASON_NONE;
 	if (table->rd_rel->relkind != RELKIND_RELATION ||

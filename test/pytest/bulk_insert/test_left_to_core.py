@@ -6,7 +6,7 @@ import pytest
 from extension.probes import Connection, explain, lookahead, scalar
 from server_log import WatchedServer
 
-from bulk_insert.arms import EXTENTS, Counters, choose
+from bulk_insert.arms import DEFAULT, EXTENTS, Counters, choose
 
 _ROWS = "SELECT i, 'x' || i FROM generate_series(1, 300) i"
 _NOTHING = (
@@ -113,20 +113,64 @@ def test_check_option_is_checked(session: Connection) -> None:
         session.execute(f"INSERT INTO v {_ROWS}")
 
 
-# One row of VALUES is no more than a plan node of core's.
+def _values(rows: int) -> str:
+    return "INSERT INTO t VALUES " + ", ".join(f"({i}, 'v')" for i in range(rows))
+
+
+# Inserts of no more rows than are inserted one by one: nothing but plan nodes of core's.
 _NO_NODES = {
-    "one_row": "INSERT INTO t VALUES (1, 'x')",
-    "default_values": "INSERT INTO t DEFAULT VALUES",
+    "one_row": (1, _values(1)),
+    "default_values": (1, "INSERT INTO t DEFAULT VALUES"),
+    "few": (32, _values(32)),
+    "few_of_a_view": (32, _values(32).replace("INTO t", "INTO v")),
+    "few_that_would_be_returned": (32, f"{_values(32)} RETURNING k"),
 }
 
 
 @pytest.mark.parametrize("case", _NO_NODES)
-def test_single_row_is_not_even_looked_at(session: Connection, case: str) -> None:
+def test_few_rows_are_not_even_looked_at(session: Connection, case: str) -> None:
+    choose(session, DEFAULT)
+    session.execute("CREATE VIEW v AS SELECT * FROM t")
+    rows, insert = _NO_NODES[case]
     before = Counters.of(session)
-    session.execute(_NO_NODES[case])
-    after = Counters.of(session)
-    assert after == before
-    assert scalar(session, "SELECT count(*) FROM t") == 1
+    assert lookahead(explain(session, insert, "LOOKAHEAD, COSTS OFF")) == []
+    session.execute(insert)
+    assert Counters.of(session) == before
+    assert scalar(session, "SELECT count(*) FROM t") == rows
+
+
+def test_more_rows_are_collected(session: Connection) -> None:
+    choose(session, DEFAULT)
+    before = Counters.of(session)
+    session.execute(_values(33))
+    assert Counters.of(session).nodes == before.nodes + 1
+
+
+# What is inserted has a type for which a volatile function is called: that is not looked for.
+_NOT_SEARCHED = {
+    "row trigger": (
+        "row trigger",
+        f"{_NOTHING.format('NEW')}; {_TRIGGER.format('BEFORE INSERT', 'FOR EACH ROW')}",
+    ),
+    "catalog of a user": ("system catalog", "ALTER TABLE t SET (user_catalog_table = true)"),
+}
+
+
+@pytest.mark.parametrize("case", _NOT_SEARCHED)
+def test_query_is_not_searched_for_nothing(session: Connection, case: str) -> None:
+    reason, making = _NOT_SEARCHED[case]
+    session.execute(
+        "CREATE FUNCTION good() RETURNS boolean VOLATILE LANGUAGE sql RETURN true; "
+        "CREATE DOMAIN good AS int CHECK (good())"
+    )
+    insert = "INSERT INTO t SELECT i::good FROM generate_series(1, 300) i"
+    assert lookahead(explain(session, insert, "LOOKAHEAD, COSTS OFF")) == [
+        {"Status": "stock", "Reason": "volatile function"}
+    ]
+    session.execute(making)
+    assert lookahead(explain(session, insert, "LOOKAHEAD, COSTS OFF")) == [
+        {"Status": "stock", "Reason": reason}
+    ]
 
 
 _COLLECTED = {
@@ -136,7 +180,7 @@ _COLLECTED = {
         "CREATE TABLE p1 PARTITION OF p DEFAULT",
         f"INSERT INTO p1 {_ROWS}",
     ),
-    "values": ("", "INSERT INTO t VALUES " + ", ".join(f"({i}, 'v')" for i in range(50))),
+    "values": ("", _values(50)),
     "owner_without_row_security": (
         "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
         f"INSERT INTO t {_ROWS}",

@@ -112,8 +112,9 @@ static HeapTuple
 place(LaInsertBatch *batch, Size length)
 {
 	PageHeader	page = (PageHeader) batch->image;
-	HeapTuple	tuple = &batch->tuples[batch->rows++];
+	HeapTuple	tuple = &batch->tuples[batch->rows];
 
+	batch->lines[batch->rows++] = batch->line;
 	page->pd_lower += sizeof(ItemIdData);
 	page->pd_upper -= MAXALIGN(length);
 	ItemIdSetNormal(PageGetItemId(batch->image, batch->rows), page->pd_upper,

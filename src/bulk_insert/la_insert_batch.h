@@ -25,6 +25,10 @@ typedef struct LaInsertBatch
 	bool		toasted;		/* has it rows that were toasted before? */
 	int			rows;
 
+	/* Of the row to add, and of each: the line of the input it comes from. */
+	uint64		line;
+	uint64		lines[MaxHeapTuplesPerPage];
+
 	/* A slot for each row, made when one is wanted first. */
 	TupleDesc	descriptor;
 	TupleTableSlot *slots[MaxHeapTuplesPerPage];

@@ -48,28 +48,33 @@
 #define ENTRY_OVERHEAD (2 * sizeof(SortTuple))
 
 static void add_index(LaInsertIndexes *indexes, Relation index,
-					  IndexInfo *info);
+					  IndexInfo *info, bool at_once);
 static bool can_collect(Relation index, const IndexInfo *info);
 static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
 static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
 					TupleTableSlot *row);
+static void insert_large(LaInsertIndexes *indexes, LaInsertIndex *index,
+						 TupleTableSlot *row, Datum *values, bool *is_null);
 static Size entry_bytes(Relation index, const Datum *values,
 						const bool *is_null);
 static void begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index);
 static Size most_bytes(const LaInsertIndexes *indexes,
 					   const LaInsertIndex *index);
+static bool can_fail_late(const LaInsertIndexes *indexes,
+						  const IndexInfo *info);
 static void forget_collected(LaInsertIndex *index);
 static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
 
 /*
  * Collects entries of rows of a table, whose indexes are open, from now on.  NULL
  * when it has no index for that.  from_nothing says that the table had hardly any rows
- * before.  Allocates in the current context.
+ * before, tells_lines that errors name the line of the input that a row comes from: then keys
+ * are checked row by row.  Allocates in the current context.
  */
 LaInsertIndexes *
 la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
-						LaCounters *counters)
+						bool tells_lines, LaCounters *counters)
 {
 	int			all = table->ri_NumIndices;
 	LaInsertIndexes *indexes = palloc0(offsetof(LaInsertIndexes, collected) +
@@ -79,14 +84,19 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 	indexes->counters = counters;
 	indexes->context = CurrentMemoryContext;
 	indexes->from_nothing = from_nothing;
+	indexes->tells_lines = tells_lines;
 	indexes->wants_rows = true;
 	indexes->at_once = *table;
 	indexes->at_once.ri_NumIndices = 0;
 	indexes->at_once.ri_IndexRelationDescs = palloc_array(Relation, all);
 	indexes->at_once.ri_IndexRelationInfo = palloc_array(IndexInfo *, all);
 	for (int i = 0; i < all; i++)
-		add_index(indexes, table->ri_IndexRelationDescs[i],
-				  table->ri_IndexRelationInfo[i]);
+	{
+		Relation	index = table->ri_IndexRelationDescs[i];
+
+		add_index(indexes, index, table->ri_IndexRelationInfo[i],
+				  tells_lines && index->rd_index->indisunique);
+	}
 	if (indexes->count == 0)
 		return NULL;
 	indexes->memory_kb = Max(work_mem / indexes->count, LEAST_MEMORY);
@@ -94,15 +104,16 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 }
 
 static void
-add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info)
+add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info,
+		  bool at_once)
 {
-	ResultRelInfo *at_once = &indexes->at_once;
+	ResultRelInfo *others = &indexes->at_once;
 	LaInsertIndex *collected;
 
-	if (!can_collect(index, info))
+	if (at_once || !can_collect(index, info))
 	{
-		at_once->ri_IndexRelationDescs[at_once->ri_NumIndices] = index;
-		at_once->ri_IndexRelationInfo[at_once->ri_NumIndices++] = info;
+		others->ri_IndexRelationDescs[others->ri_NumIndices] = index;
+		others->ri_IndexRelationInfo[others->ri_NumIndices++] = info;
 		return;
 	}
 	collected = &indexes->collected[indexes->count++];
@@ -124,13 +135,24 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 	{
 		LaInsertIndex *index = &indexes->collected[i];
 
-		index->rebuild = la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
-											   index->relation);
+		index->rebuild = can_fail_late(indexes, index->info) &&
+			la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
+								  index->relation);
 		if (index->rebuild)
 			forget_collected(index);
 		else
 			indexes->wants_rows = true;
 	}
+}
+
+/*
+ * May an error of what is evaluated for an index come at the end?
+ */
+static bool
+can_fail_late(const LaInsertIndexes *indexes, const IndexInfo *info)
+{
+	return !indexes->tells_lines ||
+		(info->ii_Expressions == NIL && info->ii_Predicate == NIL);
 }
 
 static void
@@ -198,6 +220,11 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 
 	FormIndexDatum(index->info, row, indexes->estate, values, is_null);
 	bytes = entry_bytes(index->relation, values, is_null);
+	if (bytes > BTMaxItemSize)
+	{
+		insert_large(indexes, index, row, values, is_null);
+		return;
+	}
 	if (index->sort != NULL && index->bytes + bytes > index->most_bytes)
 		insert_collected(indexes, index);
 	if (index->sort == NULL)
@@ -205,6 +232,20 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 	tuplesort_putindextuplevalues(index->sort, index->relation, &row->tts_tid,
 								  values, is_null);
 	index->bytes += bytes;
+}
+
+/*
+ * An entry that may be too large for a btree is not collected: so it is refused when its
+ * row comes.
+ */
+static void
+insert_large(LaInsertIndexes *indexes, LaInsertIndex *index,
+			 TupleTableSlot *row, Datum *values, bool *is_null)
+{
+	index_insert(index->relation, values, is_null, &row->tts_tid,
+				 indexes->at_once.ri_RelationDesc,
+				 index->relation->rd_index->indisunique ?
+				 UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, index->info);
 }
 
 /*

@@ -34,6 +34,7 @@ typedef struct LaInsertIndexes
 	MemoryContext context;
 	int			memory_kb;		/* of each sort */
 	bool		from_nothing;	/* had the table hardly any rows? */
+	bool		tells_lines;	/* do errors name the line of a row? */
 	ResultRelInfo at_once;		/* with the indexes that have to be told of
 								 * each row by itself */
 	bool		wants_rows;		/* is there one that is not built anew? */
@@ -44,6 +45,7 @@ typedef struct LaInsertIndexes
 extern LaInsertIndexes *la_insert_indexes_begin(ResultRelInfo *table,
 												EState *estate,
 												bool from_nothing,
+												bool tells_lines,
 												LaCounters *counters);
 extern void la_insert_indexes_expect_many(LaInsertIndexes *indexes);
 extern void la_insert_indexes_add(LaInsertIndexes *indexes,

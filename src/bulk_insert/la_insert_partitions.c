@@ -41,7 +41,7 @@ static Size page_room(const LaInsertTarget *target);
 void
 la_insert_partitions_collect(LaInsertRoute *route)
 {
-	route->pool = la_insert_pool_begin();
+	route->pool = la_insert_pool_begin(route->common->line);
 	la_insert_route_collect(route);
 }
 

@@ -59,6 +59,8 @@ la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
 		la_insert_file_add(target->file, row);
 		return;
 	}
+	if (target->common->line != NULL)
+		batch->line = *target->common->line;
 	room = la_insert_batch_add(batch, row);
 	if (room == LA_INSERT_FULL)
 	{
@@ -118,7 +120,8 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 		return;
 	caller = MemoryContextSwitchTo(common->batch->context);
 	target->indexes = la_insert_indexes_begin(target->relation, common->estate,
-											  from_nothing, common->counters);
+											  from_nothing, common->line != NULL,
+											  common->counters);
 	MemoryContextSwitchTo(caller);
 }
 

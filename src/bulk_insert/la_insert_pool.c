@@ -22,8 +22,8 @@
 #define FIRST_SIZE (32 * 1024)
 
 /*
- * A row in the pool, followed by what it has on a page.  Its place is not 0, which stands
- * for none.
+ * A row in the pool, followed by what it has on a page, and its line of the input if that
+ * is kept.  Its place is not 0, which stands for none.
  */
 typedef struct Waiting
 {
@@ -36,14 +36,16 @@ typedef struct Waiting
 #define WAITING_HEADER offsetof(Waiting, row)
 
 static Waiting *waiting_at(const LaInsertPool *pool, LaInsertPlace place);
-static Size waiting_size(Size length);
+static Size waiting_size(const LaInsertPool *pool, Size length);
+static uint64 *line_of(Waiting *waiting);
 static void append(LaInsertPool *pool, Waiting *waiting);
 
 /*
- * A pool of no rows, in the current memory context.
+ * A pool of no rows, in the current memory context.  Lines of the input are kept when it is
+ * told where to find that of a row.
  */
 LaInsertPool *
-la_insert_pool_begin(void)
+la_insert_pool_begin(const uint64 *line)
 {
 	LaInsertPool *pool = palloc0_object(LaInsertPool);
 
@@ -52,6 +54,7 @@ la_insert_pool_begin(void)
 					  PG_UINT32_MAX * (Size) MAXIMUM_ALIGNOF);
 	pool->memory = palloc(pool->size);
 	pool->used = MAXIMUM_ALIGNOF;
+	pool->line = line;
 	return pool;
 }
 
@@ -68,14 +71,16 @@ la_insert_pool_add(LaInsertPool *pool, LaInsertQueue *queue,
 
 	if (!la_insert_row_measure(&row, slot))
 		return LA_INSERT_WIDE;
-	if (pool->used + waiting_size(row.length) > pool->size)
+	if (pool->used + waiting_size(pool, row.length) > pool->size)
 		return LA_INSERT_FULL;
 	waiting = (Waiting *) (pool->memory + pool->used);
-	memset(waiting, 0, waiting_size(row.length));
+	memset(waiting, 0, waiting_size(pool, row.length));
 	if (!la_insert_row_form(&row, &waiting->row))
 		return LA_INSERT_WIDE;
 	waiting->queue = queue;
 	waiting->length = row.length;
+	if (pool->line != NULL)
+		*line_of(waiting) = *pool->line;
 	append(pool, waiting);
 	queue->rows++;
 	queue->bytes += MAXALIGN(row.length) + sizeof(ItemIdData);
@@ -90,9 +95,17 @@ waiting_at(const LaInsertPool *pool, LaInsertPlace place)
 }
 
 static Size
-waiting_size(Size length)
+waiting_size(const LaInsertPool *pool, Size length)
 {
-	return WAITING_HEADER + MAXALIGN(length);
+	Size		size = WAITING_HEADER + MAXALIGN(length);
+
+	return pool->line == NULL ? size : size + sizeof(uint64);
+}
+
+static uint64 *
+line_of(Waiting *waiting)
+{
+	return (uint64 *) ((char *) &waiting->row + MAXALIGN(waiting->length));
 }
 
 /*
@@ -122,7 +135,7 @@ append(LaInsertPool *pool, Waiting *waiting)
 	else
 		waiting_at(pool, queue->last)->next = place;
 	queue->last = place;
-	pool->used += waiting_size(waiting->length);
+	pool->used += waiting_size(pool, waiting->length);
 }
 
 /*
@@ -134,6 +147,8 @@ la_insert_pool_move_first(LaInsertPool *pool, LaInsertQueue *queue,
 {
 	Waiting    *waiting = waiting_at(pool, queue->first);
 
+	if (pool->line != NULL)
+		batch->line = *line_of(waiting);
 	if (la_insert_batch_add_tuple(batch, &waiting->row, waiting->length) ==
 		LA_INSERT_FULL)
 		return LA_INSERT_FULL;
@@ -160,7 +175,7 @@ la_insert_pool_compact(LaInsertPool *pool)
 		Waiting    *waiting = (Waiting *) (pool->memory + at);
 		LaInsertQueue *queue = waiting->queue;
 
-		size = waiting_size(waiting->length);
+		size = waiting_size(pool, waiting->length);
 		if (queue == NULL)
 			continue;
 		if (queue->first == at / MAXIMUM_ALIGNOF)

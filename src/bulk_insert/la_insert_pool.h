@@ -34,10 +34,12 @@ typedef struct LaInsertPool
 	Size		used;			/* bytes up to which there are rows, or have
 								 * been */
 	Size		limit;			/* bytes that it may have */
+	const uint64 *line;			/* where the line of the input is told that a
+								 * row comes from, or NULL */
 	uint64		rows;			/* of all queues */
 } LaInsertPool;
 
-extern LaInsertPool *la_insert_pool_begin(void);
+extern LaInsertPool *la_insert_pool_begin(const uint64 *line);
 extern LaInsertRoom la_insert_pool_add(LaInsertPool *pool,
 									   LaInsertQueue *queue,
 									   TupleTableSlot *slot);

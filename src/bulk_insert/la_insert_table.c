@@ -18,7 +18,6 @@
 
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
-static void flush(LaInsertTable *table);
 
 /*
  * Rows will be inserted into the table of this node.
@@ -33,6 +32,19 @@ la_insert_table_begin(LaInsertTable *table, ModifyTableState *node)
 		table->route = la_insert_route_begin(node, &table->common);
 	else
 		la_insert_target_begin(&table->target, &table->common, table->root);
+}
+
+/*
+ * Rows come from lines of an input.  Errors are about the line that is named there, which
+ * they quote if that is said; so when a row is in the table, its line is named.  Rows may wait
+ * from the first one on.
+ */
+void
+la_insert_table_tell_lines(LaInsertTable *table, uint64 *line,
+						   bool *quotes_line)
+{
+	table->common.line = line;
+	table->common.quotes_line = quotes_line;
 }
 
 /*
@@ -98,8 +110,8 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 
 /*
  * Adds a row to those that are collected.  Batches are of as many rows as there were
- * before, or a page, or what there is memory for.  False when it, and what follows, must
- * be left to core; then nothing is collected any more.
+ * before (but not of lines of an input), or a page, or what there is memory for.  False when
+ * the row must be left to core, which has not been added.
  */
 bool
 la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
@@ -110,6 +122,8 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	if (target == NULL)
 		return false;
 	row = la_insert_target_check(target, row);
+	if (table->common.quotes_line != NULL)
+		*table->common.quotes_line = false;
 	if (table->route != NULL)
 	{
 		la_insert_partitions_add(table->route, target, row);
@@ -120,13 +134,16 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 		la_insert_plain_add(target, row);
 		waiting = table->common.batch->rows;
 	}
-	if (waiting >= ++table->rows - waiting)
-		flush(table);
+	if (waiting >= ++table->rows - waiting && table->common.line == NULL)
+		la_insert_table_flush(table);
 	return true;
 }
 
-static void
-flush(LaInsertTable *table)
+/*
+ * Inserts all rows that wait.
+ */
+void
+la_insert_table_flush(LaInsertTable *table)
 {
 	if (table->route != NULL)
 		la_insert_partitions_flush(table->route);
@@ -140,7 +157,7 @@ flush(LaInsertTable *table)
 void
 la_insert_table_end(LaInsertTable *table)
 {
-	flush(table);
+	la_insert_table_flush(table);
 	if (table->route != NULL)
 		la_insert_partitions_end(table->route);
 	else

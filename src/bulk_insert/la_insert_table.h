@@ -25,7 +25,10 @@ extern bool la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row);
 extern void la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 									bool runs_user_code, double bytes);
 extern bool la_insert_table_add(LaInsertTable *table, TupleTableSlot *row);
+extern void la_insert_table_flush(LaInsertTable *table);
 extern void la_insert_table_end(LaInsertTable *table);
+extern void la_insert_table_tell_lines(LaInsertTable *table, uint64 *line,
+									   bool *quotes_line);
 extern LaReason la_insert_table_reason(const LaInsertTable *table);
 
 #endif							/* LA_INSERT_TABLE_H */

@@ -239,6 +239,8 @@ finish_rows(LaInsertTarget *target)
 {
 	LaInsertBatch *batch = target->common->batch;
 	EState	   *estate = target->common->estate;
+	uint64	   *line = target->common->line;
+	uint64		last = line == NULL ? 0 : *line;
 
 	if (target->inserted == NULL)
 	{
@@ -253,8 +255,12 @@ finish_rows(LaInsertTarget *target)
 	{
 		ExecStoreHeapTuple(&batch->tuples[i], target->inserted, false);
 		ResetPerTupleExprContext(estate);
+		if (line != NULL)
+			*line = batch->lines[i];
 		finish_row(target, target->inserted);
 	}
+	if (line != NULL)
+		*line = last;
 	ExecClearTuple(target->inserted);
 }
 

@@ -23,6 +23,13 @@ typedef struct LaInsertCommon
 {
 	EState	   *estate;
 
+	/*
+	 * The line of the input that errors are about, and whether they quote it:
+	 * COPY's.  NULL otherwise.
+	 */
+	uint64	   *line;
+	bool	   *quotes_line;
+
 	/* Once rows are collected. */
 	bool		runs_user_code; /* can functions use a table, too? */
 	LaCounters *counters;

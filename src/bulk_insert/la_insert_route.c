@@ -30,6 +30,13 @@
 /* Room for so many partitions at first: arbitrary. */
 #define FIRST_PARTITIONS 16
 
+/*
+ * Core finds the partitions of so many rows that are collected: a COPY of a few rows is not
+ * to look at all bounds.  Arbitrary.
+ */
+#define FEW_ROWS 32
+
+static void read_bounds(LaInsertRoute *route);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
 static PartitionDesc descriptor_of(const LaInsertRoute *route);
@@ -58,22 +65,32 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 }
 
 /*
- * From now on rows are collected, and there may be many.  Allocates in the current context.
+ * From now on rows are collected, and there may be many.
  */
 void
 la_insert_route_collect(LaInsertRoute *route)
 {
+	for (int i = 0; i < route->count; i++)
+		la_insert_target_collect(route->targets[i]);
+	route->wants_bounds = !route->is_deep;
+}
+
+/*
+ * There are so many rows that it is worth while to look at all bounds.
+ */
+static void
+read_bounds(LaInsertRoute *route)
+{
 	EState	   *estate = route->common->estate;
 	Relation	table = route->node->rootResultRelInfo->ri_RelationDesc;
 	PartitionDesc partitions = descriptor_of(route);
+	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 
-	for (int i = 0; i < route->count; i++)
-		la_insert_target_collect(route->targets[i]);
-	if (route->is_deep)
-		return;
+	route->wants_bounds = false;
 	route->bounds = la_insert_bounds_read(table, partitions, estate);
 	if (route->bounds != NULL)
 		route->by_bound = palloc0_array(LaInsertTarget *, partitions->nparts);
+	MemoryContextSwitchTo(caller);
 }
 
 /*
@@ -88,6 +105,8 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 	TupleConversionMap *map;
 	int			number = -1;
 
+	if (unlikely(route->wants_bounds) && ++route->rows_without > FEW_ROWS)
+		read_bounds(route);
 	if (route->bounds != NULL)
 		number = la_insert_bounds_find(route->bounds, *row, estate);
 	if (number >= 0)
@@ -147,11 +166,16 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 
 	if (likely(target != NULL))
 		return target;
-	route->reason = unsuitable(route, partition);
-	if (route->reason != LA_REASON_NONE)
+	if (list_member_ptr(route->refused, partition))
 		return NULL;
-
+	route->reason = unsuitable(route, partition);
 	caller = MemoryContextSwitchTo(route->common->estate->es_query_cxt);
+	if (route->reason != LA_REASON_NONE)
+	{
+		route->refused = lappend(route->refused, partition);
+		MemoryContextSwitchTo(caller);
+		return NULL;
+	}
 	target = palloc_object(LaInsertTarget);
 	la_insert_target_begin(target, route->common, partition);
 	if (route->pool != NULL)

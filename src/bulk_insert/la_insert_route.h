@@ -20,9 +20,12 @@ typedef struct LaInsertRoute
 	ModifyTableState *node;
 	LaInsertCommon *common;
 	LaReason	reason;			/* why a row is left to core */
+	bool		wants_bounds;	/* are the bounds to be read later? */
+	uint32		rows_without;	/* that were routed meanwhile */
 	bool		is_deep;		/* are there partitions of partitions? */
 	Oid			judged;			/* partitioned table whose key was looked at
 								 * last */
+	List	   *refused;		/* partitions that are left to core */
 	int			count;
 	int			size;
 	LaInsertTarget **targets;	/* partitions met so far */

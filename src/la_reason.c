@@ -42,6 +42,7 @@ static const char *const reason_texts[] = {
 	[LA_REASON_PREPARED] = "prepared statement",
 	[LA_REASON_USER_FUNCTION] = "function of a user",
 	[LA_REASON_BULK_EXTEND_SIZE] = "bulk_extend_size is 0",
+	[LA_REASON_FREEZE] = "FREEZE",
 	[LA_REASON_SERVER_VERSION] = "server version",
 	[LA_REASON_DISABLED] = "disabled",
 };

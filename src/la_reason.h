@@ -42,6 +42,7 @@ typedef enum LaReason
 	LA_REASON_PREPARED,
 	LA_REASON_USER_FUNCTION,
 	LA_REASON_BULK_EXTEND_SIZE,
+	LA_REASON_FREEZE,
 	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;

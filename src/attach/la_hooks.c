@@ -4,7 +4,8 @@
  *	  all hooks of core that we use
  *
  * Nobody else installs one.  Each calls the hook that was there before, or the
- * function of core that it stands for, exactly once; none changes a plan but by a
+ * function of core that it stands for, exactly once (but for a COPY that no other hook
+ * watches: la_copy.c); none changes a plan but by a
  * mark that core does not look at (la_insert_mark.c).  What
  * happens there is said by the table of features (la_methods.h) and, for plan
  * nodes, by la_attach.c.
@@ -47,6 +48,7 @@ static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 ParamListInfo params,
 								 QueryEnvironment *queryEnv,
 								 DestReceiver *dest, QueryCompletion *qc);
+static bool run_utility(const LaUtility *utility, QueryCompletion *qc);
 static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
 static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
 static void hook_explain_per_node(PlanState *planstate, List *ancestors,
@@ -171,6 +173,11 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 					 DestReceiver *dest, QueryCompletion *qc)
 {
 	bool		begun[LA_FEATURE_COUNT] = {0};
+	LaUtility	utility = {
+		.statement = pstmt,.query_string = queryString,
+		.read_only = readOnlyTree,.environment = queryEnv,
+		.watched = next_ProcessUtility != NULL
+	};
 
 	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
 	{
@@ -179,7 +186,9 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_TRY();
 	{
-		if (next_ProcessUtility)
+		if (run_utility(&utility, qc))
+			 /* done */ ;
+		else if (next_ProcessUtility)
 			next_ProcessUtility(pstmt, queryString, readOnlyTree, context,
 								params, queryEnv, dest, qc);
 		else
@@ -195,6 +204,21 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 		}
 	}
 	PG_END_TRY();
+}
+
+/*
+ * Does a feature execute a utility command in core's place?
+ */
+static bool
+run_utility(const LaUtility *utility, QueryCompletion *qc)
+{
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->run_utility != NULL &&
+			la_methods[feature]->run_utility(utility, qc))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "tcop/cmdtag.h"
 
 #include "la_feature.h"
 #include "la_reason.h"
@@ -55,6 +56,18 @@ typedef struct LaJudgement
 	int			era;			/* for which it holds, 0 for any */
 	bool		runs_user_code; /* functions that are not the server's own? */
 } LaJudgement;
+
+/*
+ * A utility command, as ProcessUtility_hook gets it.
+ */
+typedef struct LaUtility
+{
+	PlannedStmt *statement;
+	const char *query_string;
+	bool		read_only;		/* must the statement not be changed? */
+	QueryEnvironment *environment;
+	bool		watched;		/* has another extension a hook behind ours? */
+} LaUtility;
 
 /*
  * What a feature does, and where.  Each has one, at the top of its room; la_module.c
@@ -105,6 +118,13 @@ typedef struct LaFeatureMethods
 	 */
 	bool		(*begin_utility) (Node *statement);
 	void		(*end_utility) (bool begun);
+
+	/*
+	 * Executes a utility command in core's place.  False when it is left to
+	 * core, and nothing has been done of it; so it must be when it is
+	 * watched.
+	 */
+	bool		(*run_utility) (const LaUtility *utility, QueryCompletion *qc);
 } LaFeatureMethods;
 
 extern const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];

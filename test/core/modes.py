@@ -74,6 +74,7 @@ _PAGES_LEFT = "a plan follows from the size of a table, which has empty pages at
 _MOVED = {
     "alter_table": "rows in the order of a sequential scan",
     "join": _PAGES_LEFT,
+    "partition_aggregate": _PAGES_LEFT,
     "plancache": _PAGES_LEFT,
     "select_distinct": _PAGES_LEFT,
     "select_distinct_on": _PAGES_LEFT,

@@ -4,6 +4,9 @@ They are for counting: what they would add to a table of times, the shapes of co
 show as well. Both are executed by the same procedures.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from lookahead_bench.control_shape import LOG, ROW, SMALL, Shape
 from lookahead_bench.control_shapes import CACHED_SHAPES
 
@@ -22,6 +25,14 @@ _GROUPS = (
     "CREATE TABLE control_group (id int PRIMARY KEY, member int NOT NULL)",
     "INSERT INTO control_group SELECT id, id % 10 FROM control_row ORDER BY id",
     "VACUUM (FREEZE, ANALYZE) control_group",
+)
+
+
+_LOGS = (
+    "CREATE TABLE control_logs (id int, k int, pad text) PARTITION BY RANGE (id)",
+    "DO $do$ BEGIN FOR number IN 0 .. 19 LOOP EXECUTE format('CREATE TABLE control_logs_%s "
+    "PARTITION OF control_logs FOR VALUES FROM (%s) TO (%s)', number, number * 10000, "
+    "(number + 1) * 10000 + 100 * (number / 19)); END LOOP; END $do$",
 )
 
 
@@ -143,27 +154,30 @@ def _values(rows: int) -> Shape:
     )
 
 
-def _selected(rows: int) -> Shape:
-    """An INSERT of so many rows of a table."""
+def _selected(rows: int, kind: str = "", logs: Sequence[str] = LOG) -> Shape:
+    """An INSERT of so many rows of a table; `kind` is the end of the target's name."""
     return Shape(
-        f"insert-selected-{rows}",
+        f"insert-selected{kind.replace('s', '-partitions')}-{rows}",
         (
-            "INSERT INTO control_log SELECT id, k, pad FROM control_row WHERE id BETWEEN :key "
-            f"AND :key + {rows - 1}",
+            f"INSERT INTO control_log{kind} SELECT id, k, pad FROM control_row WHERE id BETWEEN "
+            f":key AND :key + {rows - 1}",
         ),
         500,
-        (*ROW, *LOG),
+        (*ROW, *logs),
         ("Index Scan",),
         _INDEX_SCANS | _BATCHES,
-        reset="TRUNCATE control_log",
+        reset=f"TRUNCATE control_log{kind}",
     )
 
 
 _INSERTS = (
     *(_values(rows) for rows in (1, 10, 100)),
     *(_selected(rows) for rows in (1, 10, 40, 100)),
+    *(_selected(rows, "s", _LOGS) for rows in (10, 40)),
 )
+_COPY = _function("copy-nothing", "BEGIN COPY control_row FROM '/dev/null'; RETURN wanted; END")
 _FUNCTIONS = (
+    replace(_COPY, settings=_COPY.settings | _BATCHES),
     _function(
         "function-lookup",
         "DECLARE found int; BEGIN SELECT k INTO found FROM control_row WHERE id = wanted; "

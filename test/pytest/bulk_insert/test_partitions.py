@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import psycopg
 import pytest
-from extension.probes import Connection, explain, lookahead, need_extension, scalar
+from extension.probes import Connection, explain, lookahead, need_extension, need_icu, scalar
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters, choose
@@ -157,6 +157,8 @@ def _make(session: Connection, key: str, by: str, partitions: str) -> None:
 @pytest.mark.parametrize("case", _KEYS)
 def test_rows_are_where_core_puts_them(connection: Connection, case: str, arm: Arm) -> None:
     key, by, partitions, value = _KEYS[case]
+    if "icu" in key:
+        need_icu(connection)
     found = []
     for one in (STOCK, arm):
         choose(connection, one)

@@ -15,15 +15,23 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
+#include "access/hash.h"
+#include "access/nbtree.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
+#include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "partitioning/partdesc.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/reltrigger.h"
+#include "utils/syscache.h"
 
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_volatile.h"
@@ -31,12 +39,16 @@
 static bool has_looked_at_user_code(const LaInsertSearch *search);
 static bool has_volatile_constraint(Relation table, bool routed,
 									LaInsertSearch *search);
-static bool search_key(Relation table, LaInsertSearch *search);
+static bool search_keys(Relation table, LaInsertSearch *search);
+static bool search_keys_below(Oid table, LaInsertSearch *search);
+static bool search_key(Oid table, LaInsertSearch *search);
+static bool search_key_class(Oid class, bool hashes, LaInsertSearch *search);
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
 static bool has_volatile_index(const ResultRelInfo *target,
 							   LaInsertSearch *search);
 static bool search_support_functions(Relation index, LaInsertSearch *search);
-static bool has_volatile_condition(Relation table, LaInsertSearch *search);
+static bool has_volatile_condition(const ResultRelInfo *target,
+								   LaInsertSearch *search);
 
 /*
  * Why an insert must be left to core, as far as its query tells.
@@ -83,7 +95,7 @@ la_insert_has_volatile_check(const ResultRelInfo *target, bool routed,
 	found = has_volatile_constraint(table, routed, &search) ||
 		has_volatile_column(table, &search) ||
 		has_volatile_index(target, &late) ||
-		has_volatile_condition(table, &late);
+		has_volatile_condition(target, &late);
 	*runs_user_code = has_looked_at_user_code(&search) ||
 		has_looked_at_user_code(&late);
 	return found;
@@ -116,33 +128,91 @@ has_volatile_constraint(Relation table, bool routed, LaInsertSearch *search)
 		la_insert_search((Node *) RelationGetPartitionQual(table), search))
 		return true;
 	return table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
-		search_key(table, search);
+		search_keys(table, search);
 }
 
 /*
- * Could the partition key of a table that is partitioned see rows that wait?
- */
-bool
-la_insert_has_volatile_key(Relation table)
-{
-	LaInsertSearch search = {0};
-
-	return search_key(table, &search);
-}
-
-/*
- * The key's expressions, and what finds the partition.  Reads PartitionKeyData of
- * partcache.h.
+ * The partition keys of a table and of its partitions that are partitioned, however deep.
+ * Those are not locked yet, so they are only looked up.
  */
 static bool
-search_key(Relation table, LaInsertSearch *search)
+search_keys(Relation table, LaInsertSearch *search)
 {
-	PartitionKey key = RelationGetPartitionKey(table);
-	bool		found = la_insert_search((Node *) key->partexprs, search);
+	PartitionDesc partitions = RelationGetPartitionDesc(table, true);
+	bool		found = search_key(RelationGetRelid(table), search);
 
-	for (int i = 0; i < key->partnatts && !found; i++)
-		found = la_insert_search_function(search, key->partsupfunc[i].fn_oid);
+	for (int i = 0; i < partitions->nparts && !found; i++)
+	{
+		if (!partitions->is_leaf[i])
+			found = search_keys_below(partitions->oids[i], search);
+	}
 	return found;
+}
+
+static bool
+search_keys_below(Oid table, LaInsertSearch *search)
+{
+	List	   *partitions;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (search_key(table, search))
+		return true;
+	partitions = find_inheritance_children(table, NoLock);
+	foreach(lc, partitions)
+	{
+		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_PARTITIONED_TABLE &&
+			search_keys_below(lfirst_oid(lc), search))
+			return true;
+	}
+	list_free(partitions);
+	return false;
+}
+
+/*
+ * The key's expressions, and what finds the partition.  Mirrors RelationBuildPartitionKey()
+ * in partcache.c.
+ */
+static bool
+search_key(Oid table, LaInsertSearch *search)
+{
+	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(table));
+	Form_pg_partitioned_table form;
+	oidvector  *classes;
+	Datum		expressions;
+	bool		is_null;
+	bool		found = false;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	form = (Form_pg_partitioned_table) GETSTRUCT(tuple);
+	expressions = SysCacheGetAttr(PARTRELID, tuple,
+								  Anum_pg_partitioned_table_partexprs, &is_null);
+	if (!is_null)
+		found = la_insert_search(stringToNode(TextDatumGetCString(expressions)),
+								 search);
+	classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
+											   Anum_pg_partitioned_table_partclass));
+	for (int i = 0; i < form->partnatts && !found; i++)
+		found = search_key_class(classes->values[i],
+								 form->partstrat == PARTITION_STRATEGY_HASH,
+								 search);
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+static bool
+search_key_class(Oid class, bool hashes, LaInsertSearch *search)
+{
+	Oid			family;
+	Oid			type;
+
+	return !get_opclass_opfamily_and_input_type(class, &family, &type) ||
+		la_insert_search_function(search,
+								  get_opfamily_proc(family, type, type,
+													hashes ? HASHEXTENDED_PROC :
+													BTORDER_PROC));
 }
 
 /*
@@ -203,11 +273,14 @@ search_support_functions(Relation index, LaInsertSearch *search)
 /*
  * WHEN conditions of triggers, which are evaluated when a row is in the table.  The
  * triggers themselves come at the end.
+ *
+ * They are read from the insert's own copy: the relation's is freed when it is rebuilt,
+ * which can be at any look into the catalogs.
  */
 static bool
-has_volatile_condition(Relation table, LaInsertSearch *search)
+has_volatile_condition(const ResultRelInfo *target, LaInsertSearch *search)
 {
-	const TriggerDesc *triggers = table->trigdesc;
+	const TriggerDesc *triggers = target->ri_TrigDesc;
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{

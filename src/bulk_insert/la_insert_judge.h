@@ -17,6 +17,5 @@
 extern LaJudgement la_insert_judge(Query *query);
 extern bool la_insert_has_volatile_check(const ResultRelInfo *target,
 										 bool routed, bool *runs_user_code);
-extern bool la_insert_has_volatile_key(Relation table);
 
 #endif							/* LA_INSERT_JUDGE_H */

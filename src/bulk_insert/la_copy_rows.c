@@ -174,7 +174,9 @@ insert_single(LaCopy *copy)
 	copy->state->line_buf_valid = false;
 	la_insert_table_flush(&copy->target);
 	copy->state->line_buf_valid = quotes_line;
-	return la_copy_insert_single(copy->node, copy->row);
+	return la_copy_insert_single(copy->estate,
+								 la_insert_table_refused(&copy->target),
+								 copy->row);
 }
 
 /*

@@ -8,7 +8,7 @@
  * the first row goes there.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a
  * partition one by one.
  *
- * Reads ModifyTableState and ResultRelInfo of execnodes.h.
+ * Reads ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,20 +30,16 @@ static bool insert(EState *estate, ResultRelInfo *partition,
 				   TupleTableSlot *row);
 
 /*
- * Inserts a row of the node's table, which is partitioned.  False when a trigger, or the
- * foreign data wrapper, has decided that it is not inserted.
+ * Inserts a row of the partitioned table, which goes to this partition.  False when a trigger,
+ * or the foreign data wrapper, has decided that it is not inserted.
  */
 bool
-la_copy_insert_single(ModifyTableState *node, TupleTableSlot *row)
+la_copy_insert_single(EState *estate, ResultRelInfo *partition,
+					  TupleTableSlot *row)
 {
-	EState	   *estate = node->ps.state;
-	ResultRelInfo *partition;
 	TupleConversionMap *map;
 	bool		triggered;
 
-	partition = ExecFindPartition(node, node->rootResultRelInfo,
-								  node->mt_partition_tuple_routing, row,
-								  estate);
 	map = ExecGetRootToChildMap(partition, estate);
 	if (map != NULL)
 		row = execute_attr_map_slot(map->attrMap, row,

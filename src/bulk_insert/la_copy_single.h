@@ -10,6 +10,7 @@
 
 #include "nodes/execnodes.h"
 
-extern bool la_copy_insert_single(ModifyTableState *node, TupleTableSlot *row);
+extern bool la_copy_insert_single(EState *estate, ResultRelInfo *partition,
+								  TupleTableSlot *row);
 
 #endif							/* LA_COPY_SINGLE_H */

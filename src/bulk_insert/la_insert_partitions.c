@@ -145,7 +145,7 @@ flush_queue(LaInsertRoute *route, LaInsertTarget *target)
 	while (target->queue.rows > 0)
 	{
 		fill_page(route, target);
-		la_insert_target_flush(target);
+		la_insert_target_flush_rest(target);
 	}
 }
 
@@ -179,6 +179,8 @@ page_room(const LaInsertTarget *target)
 void
 la_insert_partitions_flush(LaInsertRoute *route)
 {
+	if (route->pool->rows == 0)
+		return;
 	for (int i = 0; i < route->count; i++)
 		flush_queue(route, route->targets[i]);
 	la_insert_pool_compact(route->pool);

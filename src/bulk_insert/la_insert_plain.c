@@ -88,6 +88,7 @@ expect_many_rows(LaInsertTarget *target)
 		!la_insert_common_past_threshold(target->common))
 		return;
 	target->expects_many_rows = true;
+	la_insert_common_end_bulk(target->common, target->common->batch->table);
 	if (target->indexes == NULL)
 		collect_entries(target, has_mostly_new_rows(target));
 	if (target->indexes != NULL && !target->common->runs_user_code)

@@ -7,7 +7,7 @@
  * messages.  After that it is found by the table's bounds (la_insert_bounds.c), where they
  * are of a kind that is quick to compare.  Mirrors ExecPrepareTupleRouting() in
  * nodeModifyTable.c.  Whether rows of a partition may be collected is found out when it is
- * met.  Reads ModifyTableState and ResultRelInfo of execnodes.h.
+ * met, or when rows begin to be.  Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  * What belongs to a partition is remembered where COPY remembers its own: there is no COPY
  * that uses the same ResultRelInfo.
@@ -16,8 +16,6 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "catalog/partition.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "partitioning/partdesc.h"
@@ -36,6 +34,9 @@
  */
 #define FEW_ROWS 32
 
+/* Stands for what belongs to a partition whose rows are left to core. */
+static LaInsertTarget refused;
+
 static void read_bounds(LaInsertRoute *route);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
@@ -43,7 +44,8 @@ static PartitionDesc descriptor_of(const LaInsertRoute *route);
 static LaInsertTarget *target_of(LaInsertRoute *route,
 								 ResultRelInfo *partition);
 static LaReason unsuitable(LaInsertRoute *route, ResultRelInfo *partition);
-static bool has_volatile_way(LaInsertRoute *route, Relation partition);
+static void collect_targets(LaInsertRoute *route);
+static void refuse(ResultRelInfo *partition);
 static void remember(LaInsertRoute *route, LaInsertTarget *target);
 
 /*
@@ -70,8 +72,7 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 void
 la_insert_route_collect(LaInsertRoute *route)
 {
-	for (int i = 0; i < route->count; i++)
-		la_insert_target_collect(route->targets[i]);
+	collect_targets(route);
 	route->wants_bounds = !route->is_deep;
 }
 
@@ -138,6 +139,8 @@ find_by_core(LaInsertRoute *route, TupleTableSlot *row, int number)
 								  node->mt_partition_tuple_routing, row,
 								  route->common->estate);
 	target = target_of(route, partition);
+	if (target == NULL)
+		route->refused = partition;
 	if (number < 0)
 		return target;
 	if (descriptor_of(route)->oids[number] !=
@@ -165,17 +168,14 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 	MemoryContext caller;
 
 	if (likely(target != NULL))
-		return target;
-	if (list_member_ptr(route->refused, partition))
-		return NULL;
+		return target == &refused ? NULL : target;
 	route->reason = unsuitable(route, partition);
-	caller = MemoryContextSwitchTo(route->common->estate->es_query_cxt);
 	if (route->reason != LA_REASON_NONE)
 	{
-		route->refused = lappend(route->refused, partition);
-		MemoryContextSwitchTo(caller);
+		refuse(partition);
 		return NULL;
 	}
+	caller = MemoryContextSwitchTo(route->common->estate->es_query_cxt);
 	target = palloc_object(LaInsertTarget);
 	la_insert_target_begin(target, route->common, partition);
 	if (route->pool != NULL)
@@ -193,44 +193,54 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 static LaReason
 unsuitable(LaInsertRoute *route, ResultRelInfo *partition)
 {
-	Relation	table = partition->ri_RelationDesc;
 	LaReason	reason = la_insert_unsuitable_table(partition);
+	bool		is_copy = route->common->line != NULL;
 	bool		runs_user_code;
 
 	if (reason == LA_REASON_NONE)
-		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, true);
-	if (reason == LA_REASON_NONE &&
-		(la_insert_has_volatile_check(partition, true, &runs_user_code) ||
-		 has_volatile_way(route, table)))
+		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, !is_copy);
+	if (reason == LA_REASON_NONE && route->pool != NULL &&
+		la_insert_has_volatile_check(partition, true, &runs_user_code))
 		reason = LA_REASON_VOLATILE;
 	return reason;
 }
 
 /*
- * Could a partition key between the table and this partition of a partition see rows
- * that wait?  That of the table itself has been looked at before the first row.
+ * Rows of the partitions that have been met are collected from now on, unless something
+ * evaluated for them could see those that wait.  That takes longer to find out than
+ * inserting a few rows.
  */
-static bool
-has_volatile_way(LaInsertRoute *route, Relation partition)
+static void
+collect_targets(LaInsertRoute *route)
 {
-	Oid			first = RelationGetRelid(partition);
-	Oid			top = RelationGetRelid(route->node->rootResultRelInfo->ri_RelationDesc);
-	Oid			way = route->is_deep ? get_partition_parent(first, true) : top;
-	bool		found = false;
+	int			count = 0;
 
-	first = way;
-	while (!found && way != top && way != route->judged)
+	for (int i = 0; i < route->count; i++)
 	{
-		/* Core has locked it. */
-		Relation	table = table_open(way, NoLock);
+		LaInsertTarget *target = route->targets[i];
+		ResultRelInfo *partition = target->relation;
+		bool		runs_user_code;
 
-		found = la_insert_has_volatile_key(table);
-		table_close(table, NoLock);
-		way = get_partition_parent(way, true);
+		if (la_insert_has_volatile_check(partition, true, &runs_user_code))
+		{
+			route->reason = LA_REASON_VOLATILE;
+			refuse(partition);
+			continue;
+		}
+		la_insert_target_collect(target);
+		route->targets[count++] = target;
 	}
-	if (!found)
-		route->judged = first;
-	return found;
+	route->count = count;
+}
+
+/*
+ * Rows of this partition are left to core.
+ */
+static void
+refuse(ResultRelInfo *partition)
+{
+	partition->ri_CopyMultiInsertBuffer =
+		(struct CopyMultiInsertBuffer *) &refused;
 }
 
 static void

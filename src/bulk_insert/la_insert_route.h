@@ -23,9 +23,7 @@ typedef struct LaInsertRoute
 	bool		wants_bounds;	/* are the bounds to be read later? */
 	uint32		rows_without;	/* that were routed meanwhile */
 	bool		is_deep;		/* are there partitions of partitions? */
-	Oid			judged;			/* partitioned table whose key was looked at
-								 * last */
-	List	   *refused;		/* partitions that are left to core */
+	ResultRelInfo *refused;		/* partition of the last row that was */
 	int			count;
 	int			size;
 	LaInsertTarget **targets;	/* partitions met so far */

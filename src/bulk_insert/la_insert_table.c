@@ -3,12 +3,13 @@
  * la_insert_table.c
  *	  the table of a statement that inserts rows, partitioned or not
  *
- * Reads ModifyTableState of execnodes.h.
+ * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/tableam.h"
 
 #include "bulk_insert/la_insert_partitions.h"
@@ -105,7 +106,11 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 	if (table->route != NULL)
 		la_insert_partitions_collect(table->route);
 	else
+	{
+		if (table->common.line != NULL)
+			table->common.bulk = GetBulkInsertState();
 		la_insert_plain_collect(&table->target, bytes);
+	}
 }
 
 /*
@@ -117,13 +122,15 @@ bool
 la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 {
 	LaInsertTarget *target = find(table, &row);
+	bool	   *quotes_line = table->common.quotes_line;
+	bool		quoted = quotes_line != NULL && *quotes_line;
 	uint64		waiting;
 
 	if (target == NULL)
 		return false;
 	row = la_insert_target_check(target, row);
-	if (table->common.quotes_line != NULL)
-		*table->common.quotes_line = false;
+	if (quotes_line != NULL)
+		*quotes_line = false;
 	if (table->route != NULL)
 	{
 		la_insert_partitions_add(table->route, target, row);
@@ -136,6 +143,10 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	}
 	if (waiting >= ++table->rows - waiting && table->common.line == NULL)
 		la_insert_table_flush(table);
+	if (target->generated != NULL)
+		ExecClearTuple(target->generated);
+	if (quotes_line != NULL)
+		*quotes_line = quoted;
 	return true;
 }
 
@@ -162,6 +173,7 @@ la_insert_table_end(LaInsertTable *table)
 		la_insert_partitions_end(table->route);
 	else
 		la_insert_target_end(&table->target);
+	la_insert_common_end_bulk(&table->common, table->root->ri_RelationDesc);
 	la_insert_common_end(&table->common);
 }
 
@@ -172,4 +184,13 @@ LaReason
 la_insert_table_reason(const LaInsertTable *table)
 {
 	return table->route->reason;
+}
+
+/*
+ * The partition of a row that was left to core.
+ */
+ResultRelInfo *
+la_insert_table_refused(const LaInsertTable *table)
+{
+	return table->route->refused;
 }

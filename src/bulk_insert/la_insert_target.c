@@ -14,10 +14,12 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/hio.h"
 #include "access/tableam.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "executor/nodeModifyTable.h"
+#include "storage/freespace.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_feature.h"
@@ -25,7 +27,7 @@
 #include "bulk_insert/la_insert_target.h"
 
 static void flush(LaInsertTarget *target, Buffer buffer, bool last);
-static void insert_by_core(LaInsertBatch *batch, CommandId cid);
+static void insert_by_core(LaInsertCommon *common);
 static void finish_rows(LaInsertTarget *target);
 static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
 
@@ -52,6 +54,30 @@ bool
 la_insert_common_past_threshold(const LaInsertCommon *common)
 {
 	return common->bytes >= la_insert_threshold();
+}
+
+/*
+ * Core inserts no more batches into the table that it filled.  Pages by which it has
+ * extended the table in advance are for everybody.  Reads BulkInsertStateData of hio.h.
+ */
+void
+la_insert_common_end_bulk(LaInsertCommon *common, Relation table)
+{
+	BulkInsertState bulk = common->bulk;
+	BlockNumber first;
+
+	if (bulk == NULL)
+		return;
+	first = bulk->next_free;
+	if (BlockNumberIsValid(first))
+	{
+		for (BlockNumber block = first; block <= bulk->last_free; block++)
+			RecordPageWithFreeSpace(table, block,
+									BLCKSZ - SizeOfPageHeaderData);
+		FreeSpaceMapVacuumRange(table, first, bulk->last_free + 1);
+	}
+	FreeBulkInsertState(bulk);
+	common->bulk = NULL;
 }
 
 /*
@@ -130,8 +156,11 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 		row = ExecCopySlot(target->single, row);
 		row->tts_tableOid = RelationGetRelid(table);
 	}
-	table_tuple_insert(table, row, estate->es_output_cid, 0, NULL);
+	table_tuple_insert(table, row, estate->es_output_cid, 0,
+					   target->common->bulk);
 	finish_row(target, row);
+	if (target->single != NULL)
+		ExecClearTuple(target->single);
 }
 
 /*
@@ -160,6 +189,16 @@ la_insert_target_flush(LaInsertTarget *target)
 		la_insert_target_flush_page(target, true);
 	else
 		flush(target, InvalidBuffer, true);
+}
+
+/*
+ * Inserts what has been collected, some rows that need no page of their own and are few,
+ * where core finds room.
+ */
+void
+la_insert_target_flush_rest(LaInsertTarget *target)
+{
+	flush(target, InvalidBuffer, true);
 }
 
 /*
@@ -197,7 +236,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	if (BufferIsValid(buffer))
 		la_insert_page_write(batch, buffer, common->estate->es_output_cid, last);
 	else
-		insert_by_core(batch, common->estate->es_output_cid);
+		insert_by_core(common);
 	if (la_insert_target_has_followers(target))
 		finish_rows(target);
 	common->bytes += la_insert_batch_bytes(batch);
@@ -212,8 +251,10 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
  * Inserts rows where core finds room, and takes over what core has made of them.
  */
 static void
-insert_by_core(LaInsertBatch *batch, CommandId cid)
+insert_by_core(LaInsertCommon *common)
 {
+	LaInsertBatch *batch = common->batch;
+	CommandId	cid = common->estate->es_output_cid;
 	TupleTableSlot **slots;
 
 	if (batch->rows == 1)
@@ -222,11 +263,12 @@ insert_by_core(LaInsertBatch *batch, CommandId cid)
 		 * For a row that leaves less room on a page than the fillfactor
 		 * wants, heap_multi_insert() extends the table by two pages.
 		 */
-		heap_insert(batch->table, &batch->tuples[0], cid, 0, NULL);
+		heap_insert(batch->table, &batch->tuples[0], cid, 0, common->bulk);
 		return;
 	}
 	slots = la_insert_batch_slots(batch);
-	heap_multi_insert(batch->table, slots, batch->rows, cid, 0, NULL);
+	heap_multi_insert(batch->table, slots, batch->rows, cid, 0,
+					  common->bulk);
 	for (int i = 0; i < batch->rows; i++)
 		batch->tuples[i] = *ExecFetchSlotHeapTuple(slots[i], false, NULL);
 }

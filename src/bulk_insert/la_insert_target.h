@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_TARGET_H
 #define LA_INSERT_TARGET_H
 
+#include "access/heapam.h"
 #include "nodes/execnodes.h"
 
 #include "bulk_insert/la_insert_batch.h"
@@ -36,6 +37,7 @@ typedef struct LaInsertCommon
 	MemoryContext flush_context;
 	LaInsertBatch *batch;		/* of the table that is filled */
 	BufferAccessStrategy strategy;	/* of pages of ours, or NULL */
+	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	uint64		bytes;			/* of rows inserted in batches */
 } LaInsertCommon;
 
@@ -58,6 +60,7 @@ typedef struct LaInsertTarget
 extern void la_insert_common_collect(LaInsertCommon *common, Relation table,
 									 LaCounters *counters, bool runs_user_code);
 extern bool la_insert_common_past_threshold(const LaInsertCommon *common);
+extern void la_insert_common_end_bulk(LaInsertCommon *common, Relation table);
 extern void la_insert_common_end(LaInsertCommon *common);
 
 extern void la_insert_target_begin(LaInsertTarget *target,
@@ -71,6 +74,7 @@ extern void la_insert_target_collect(LaInsertTarget *target);
 extern bool la_insert_target_has_followers(const LaInsertTarget *target);
 extern void la_insert_target_flush_page(LaInsertTarget *target, bool last);
 extern void la_insert_target_flush(LaInsertTarget *target);
+extern void la_insert_target_flush_rest(LaInsertTarget *target);
 extern void la_insert_target_end(LaInsertTarget *target);
 
 #endif							/* LA_INSERT_TARGET_H */

@@ -82,6 +82,8 @@ inserts_few_values(const Query *query)
 	const List *from = query->jointree->fromlist;
 	const RangeTblEntry *source;
 
+	if (from == NIL)
+		return !query->hasTargetSRFs;
 	if (list_length(from) != 1 || !IsA(linitial(from), RangeTblRef) ||
 		query->hasTargetSRFs)
 		return false;

@@ -92,6 +92,12 @@ _ROWS = {
         "CREATE TRIGGER a AFTER INSERT ON t1 FOR EACH ROW EXECUTE FUNCTION note()",
         after="SELECT k, others FROM log ORDER BY at",
     ),
+    "trigger_that_looks_at_system_columns": Case(
+        f"{_THIRDS}; {_LOG};"
+        "CREATE TRIGGER a AFTER INSERT ON t1 FOR EACH ROW WHEN (NEW.xmin IS NOT NULL) "
+        "EXECUTE FUNCTION note()",
+        after="SELECT k, others FROM log ORDER BY at",
+    ),
     "volatile_check_of_one": Case(
         f"{_THIRDS}; CREATE FUNCTION f(int) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true';"
         "ALTER TABLE t1 ADD CHECK (f(k))"

@@ -123,6 +123,7 @@ _NO_NODES = {
     "default_values": (1, "INSERT INTO t DEFAULT VALUES"),
     "few": (32, _values(32)),
     "few_of_a_view": (32, _values(32).replace("INTO t", "INTO v")),
+    "one_row_of_a_view": (1, _values(1).replace("INTO t", "INTO v")),
     "few_that_would_be_returned": (32, f"{_values(32)} RETURNING k"),
 }
 

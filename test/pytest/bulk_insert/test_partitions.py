@@ -2,76 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
-
 import psycopg
 import pytest
-from extension.probes import Connection, explain, lookahead, need_extension, need_icu, scalar
+from extension.probes import Connection, need_extension, need_icu, scalar
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters, choose
+from bulk_insert.partitioned import SIZE, WHERE, from_to, lists, make, ranges, series
 
 _ARMS = [DEFAULT, ONE_PAGE, EXTENTS]
-_SIZE = "SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree('p')"
-_WHERE = "SELECT tableoid::regclass::text, k::text, s FROM p ORDER BY 1, 2, 3"
-
-
-def _series(value: str, count: int = 2000) -> str:
-    return f"INSERT INTO p SELECT {value}, 'x' || i FROM generate_series(1, {count}) i"
-
-
-def _ranges(bounds: Mapping[str, str]) -> str:
-    return "; ".join(
-        f"CREATE TABLE {name} PARTITION OF p {bound}" for name, bound in bounds.items()
-    )
-
-
-def _from_to(*edges: str) -> str:
-    pairs = itertools.pairwise(edges)
-    return _ranges(
-        {f"p{n}": f"FOR VALUES FROM ({low}) TO ({high})" for n, (low, high) in enumerate(pairs)}
-    )
-
-
-def _lists(*values: str) -> str:
-    return _ranges({f"p{n}": f"FOR VALUES IN ({value})" for n, value in enumerate(values)})
-
-
 # The key, how it is partitioned, partitions, and the keys of rows i.
 _KEYS = {
-    "smallint": ("smallint", "RANGE (k)", _from_to("MINVALUE", "-5", "0", "90"), "i % 90 - 40"),
-    "int": ("int", "RANGE (k)", _from_to("-10", "0", "77", "2000", "MAXVALUE"), "i - 5"),
+    "smallint": ("smallint", "RANGE (k)", from_to("MINVALUE", "-5", "0", "90"), "i % 90 - 40"),
+    "int": ("int", "RANGE (k)", from_to("-10", "0", "77", "2000", "MAXVALUE"), "i - 5"),
     "bigint": (
         "bigint",
         "RANGE (k)",
-        _from_to("MINVALUE", "-1", "4294967296", "9223372036854775807", "MAXVALUE"),
+        from_to("MINVALUE", "-1", "4294967296", "9223372036854775807", "MAXVALUE"),
         "CASE i % 4 WHEN 0 THEN 9223372036854775807 WHEN 1 THEN -i WHEN 2 THEN i::bigint * 9999999 "
         "ELSE -9223372036854775807 - 1 END",
     ),
     "date": (
         "date",
         "RANGE (k)",
-        _from_to("'-infinity'", "'2000-01-01'", "'2000-06-01'", "'infinity'", "MAXVALUE"),
+        from_to("'-infinity'", "'2000-01-01'", "'2000-06-01'", "'infinity'", "MAXVALUE"),
         "CASE WHEN i % 9 = 0 THEN 'infinity' ELSE date '1999-07-01' + i END",
     ),
     "timestamp": (
         "timestamp",
         "RANGE (k)",
-        _from_to("MINVALUE", "'2000-01-01'", "'2000-01-02'", "MAXVALUE"),
+        from_to("MINVALUE", "'2000-01-01'", "'2000-01-02'", "MAXVALUE"),
         "CASE WHEN i % 9 = 0 THEN '-infinity' "
         "ELSE timestamp '1999-12-31' + i * interval '1 min' END",
     ),
     "timestamptz": (
         "timestamptz",
         "RANGE (k)",
-        _from_to("MINVALUE", "'2000-01-01 00:00+02'", "MAXVALUE"),
+        from_to("MINVALUE", "'2000-01-01 00:00+02'", "MAXVALUE"),
         "timestamptz '1999-12-31 22:00+00' + (i - 1000) * interval '1 min'",
     ),
     "uuid": (
         "uuid",
         "RANGE (k)",
-        _from_to(
+        from_to(
             "MINVALUE",
             "'00000000-0000-0000-0000-000000000000'",
             "'40000000-0000-0000-0000-000000000001'",
@@ -86,44 +59,44 @@ _KEYS = {
     "text in bytes": (
         'text COLLATE "C"',
         "RANGE (k)",
-        _from_to("MINVALUE", "'abcdefgh'", "'abcdefghi'", "'b'", "'é'", "MAXVALUE"),
+        from_to("MINVALUE", "'abcdefgh'", "'abcdefghi'", "'b'", "'é'", "MAXVALUE"),
         "(ARRAY['', 'a', 'abcdefg', 'abcdefgh', 'abcdefghh', 'abcdefghi', 'b', 'zz', 'é', 'éa', "
         "repeat('x', 3000)])[i % 11 + 1]",
     ),
     "text in words": (
         'text COLLATE "und-x-icu"',
         "RANGE (k)",
-        _from_to("MINVALUE", "'b'", "'C'", "MAXVALUE"),
+        from_to("MINVALUE", "'b'", "'C'", "MAXVALUE"),
         "(ARRAY['A', 'b', 'B', 'c', 'C', 'd'])[i % 6 + 1]",
     ),
     "texts": (
         'text COLLATE "und-x-icu"',
         "LIST (k)",
-        _lists("'b', 'A'", "'a', 'B'", "'', 'abcdefgh'", "'abcdefghi'")
+        lists("'b', 'A'", "'a', 'B'", "'', 'abcdefgh'", "'abcdefghi'")
         + "; CREATE TABLE others PARTITION OF p DEFAULT",
         "(ARRAY['A', 'b', 'B', 'a', '', 'abcdefgh', 'abcdefghi', 'c'])[i % 8 + 1]",
     ),
-    "varchar": ("varchar(9)", "LIST (k)", _lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
-    "char": ("char(5)", "LIST (k)", _lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
+    "varchar": ("varchar(9)", "LIST (k)", lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
+    "char": ("char(5)", "LIST (k)", lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
     "hash of a text": (
         "text",
         "LIST ((abs(hashtext(k) % 5)))",
-        _lists("0, 3", "1", "2, 4"),
+        lists("0, 3", "1", "2, 4"),
         "'key' || i",
     ),
-    "null": ("int", "LIST (k)", _lists("1, NULL", "2", "0"), "nullif(i % 4, 3)"),
-    "bool": ("bool", "LIST (k)", _lists("true", "false"), "i % 3 = 0"),
-    "numeric": ("numeric", "RANGE (k)", _from_to("MINVALUE", "1.5", "MAXVALUE"), "i / 900.0"),
+    "null": ("int", "LIST (k)", lists("1, NULL", "2", "0"), "nullif(i % 4, 3)"),
+    "bool": ("bool", "LIST (k)", lists("true", "false"), "i % 3 = 0"),
+    "numeric": ("numeric", "RANGE (k)", from_to("MINVALUE", "1.5", "MAXVALUE"), "i / 900.0"),
     "hash": (
         "int",
         "HASH (k)",
-        _ranges({f"h{n}": f"FOR VALUES WITH (MODULUS 3, REMAINDER {n})" for n in range(3)}),
+        ranges({f"h{n}": f"FOR VALUES WITH (MODULUS 3, REMAINDER {n})" for n in range(3)}),
         "i",
     ),
     "two columns": (
         "int",
         "RANGE (k, s)",
-        _from_to("MINVALUE, MINVALUE", "7, 'x5'", "MAXVALUE, MAXVALUE"),
+        from_to("MINVALUE, MINVALUE", "7, 'x5'", "MAXVALUE, MAXVALUE"),
         "i % 15",
     ),
     "partitions of partitions": (
@@ -147,12 +120,6 @@ _KEYS = {
 }
 
 
-def _make(session: Connection, key: str, by: str, partitions: str) -> None:
-    session.execute(
-        f"DROP TABLE IF EXISTS p; CREATE TABLE p (k {key}, s text) PARTITION BY {by}; {partitions}"
-    )
-
-
 @pytest.mark.parametrize("arm", _ARMS, ids=lambda arm: arm.name)
 @pytest.mark.parametrize("case", _KEYS)
 def test_rows_are_where_core_puts_them(connection: Connection, case: str, arm: Arm) -> None:
@@ -162,10 +129,10 @@ def test_rows_are_where_core_puts_them(connection: Connection, case: str, arm: A
     found = []
     for one in (STOCK, arm):
         choose(connection, one)
-        _make(connection, key, by, partitions)
+        make(connection, key, by, partitions)
         before = Counters.of(connection).rows
-        connection.execute(_series(value))
-        found.append(connection.execute(_WHERE).fetchall())
+        connection.execute(series(value))
+        found.append(connection.execute(WHERE).fetchall())
     assert len(found[0]) == 2000
     assert found[0] == found[1]
     # What is toasted goes by itself.
@@ -177,58 +144,47 @@ def test_row_without_a_partition(connection: Connection, arm: Arm) -> None:
     errors = []
     for one in (STOCK, arm):
         choose(connection, one)
-        _make(connection, "int", "RANGE (k)", _from_to("0", "1000", "1200"))
+        make(connection, "int", "RANGE (k)", from_to("0", "1000", "1200"))
         with pytest.raises(psycopg.errors.CheckViolation) as raised:
-            connection.execute(_series("i"))
+            connection.execute(series("i"))
         diag = raised.value.diag
         errors.append((diag.message_primary, diag.message_detail, diag.table_name))
     assert errors[0] == errors[1]
 
 
-_TRIGGER = (
-    "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$; "
-    "CREATE TRIGGER g {} INSERT ON p1 FOR EACH ROW EXECUTE FUNCTION nothing()"
-)
-_LEFT = {
-    "trigger of a partition": ("row trigger", _TRIGGER.format("BEFORE")),
-    "later trigger of a partition": ("row trigger", _TRIGGER.format("AFTER")),
-    "volatile check of a partition": (
-        "volatile function",
-        "CREATE FUNCTION rows_of_p() RETURNS bigint LANGUAGE sql VOLATILE "
-        "AS 'SELECT count(*) FROM p'; ALTER TABLE p1 ADD CHECK (rows_of_p() = k - 1)",
-    ),
-}
-
-
-@pytest.mark.parametrize("arm", _ARMS, ids=lambda arm: arm.name)
-@pytest.mark.parametrize("case", _LEFT)
-def test_core_goes_on_at_a_partition(connection: Connection, case: str, arm: Arm) -> None:
-    """The first rows are batched; from the first one of the partition on, core inserts."""
-    reason, making = _LEFT[case]
+def test_rows_beside_toasted_ones_share_pages(connection: Connection) -> None:
+    """A row that is inserted by itself does not give those before it a page of their own."""
+    pages = []
     with connection.transaction(force_rollback=True):
-        choose(connection, arm)
-        _make(connection, "int", "RANGE (k)", _from_to("0", "500", "9999"))
-        connection.execute(making)
-        before = Counters.of(connection)
-        connection.execute(_series("i"))
-        after = Counters.of(connection)
-        assert after.left[reason] == before.left.get(reason, 0) + 1
-        assert 400 < after.rows - before.rows < 500
-        assert scalar(connection, "SELECT count(*) FROM p") == 2000
-        assert lookahead(explain(connection, _series("i + 2000"), "ANALYZE, LOOKAHEAD"))
-
-
-def test_foreign_partition(connection: Connection) -> None:
-    need_extension(connection, "file_fdw")
-    with connection.transaction(force_rollback=True):
-        choose(connection, ONE_PAGE)
-        _make(connection, "int", "RANGE (k)", _from_to("0", "500"))
+        connection.execute("SELECT setseed(0.5)")
         connection.execute(
-            "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE FOREIGN TABLE f "
-            "PARTITION OF p DEFAULT SERVER files OPTIONS (filename '/dev/null')"
+            "CREATE TABLE mixed AS SELECT 1 AS k, CASE WHEN random() < 0.05 THEN repeat('w', 3000) "
+            "ELSE repeat('n', 100) END AS s FROM generate_series(1, 100000)"
         )
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot insert into foreign"):
-            connection.execute(_series("i"))
+        for arm in (STOCK, DEFAULT):
+            choose(connection, arm)
+            make(connection, "int", "LIST (k)", lists("1"))
+            connection.execute("ALTER TABLE p0 ALTER s SET STORAGE EXTERNAL")
+            connection.execute("INSERT INTO p SELECT * FROM mixed")
+            pages.append(int(scalar(connection, SIZE)) // 8192)
+    assert pages[1] <= pages[0] * 1.2
+
+
+def test_memory_of_toasted_rows(connection: Connection) -> None:
+    """No partition keeps its last row in memory until the statement ends."""
+    with connection.transaction(force_rollback=True):
+        choose(connection, DEFAULT)
+        make(connection, "int", "LIST (k)", lists(*map(str, range(100))))
+        connection.execute(
+            "CREATE TABLE memory (bytes bigint); CREATE FUNCTION note() RETURNS trigger "
+            "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO memory SELECT sum(total_bytes) "
+            "FROM pg_backend_memory_contexts; RETURN NULL; END $$; "
+            "CREATE TRIGGER g AFTER INSERT ON p EXECUTE FUNCTION note()"
+        )
+        connection.execute(
+            "INSERT INTO p SELECT i, repeat('x', 2000000) FROM generate_series(0, 99) i"
+        )
+        assert int(scalar(connection, "SELECT bytes FROM memory")) < 60_000_000
 
 
 def test_foreign_keys_of_partitions(connection: Connection) -> None:
@@ -239,11 +195,11 @@ def test_foreign_keys_of_partitions(connection: Connection) -> None:
             "CREATE TABLE parent (id int PRIMARY KEY); "
             "INSERT INTO parent SELECT generate_series(0, 1999)"
         )
-        _make(connection, "int REFERENCES parent", "RANGE (k)", _from_to("0", "500", "9999"))
-        connection.execute(_series("i % 2000"))
+        make(connection, "int REFERENCES parent", "RANGE (k)", from_to("0", "500", "9999"))
+        connection.execute(series("i % 2000"))
         connection.execute("SAVEPOINT a")
         with pytest.raises(psycopg.errors.ForeignKeyViolation, match=r"violates .*p_k_fkey"):
-            connection.execute(_series("i"))
+            connection.execute(series("i"))
         connection.execute("ROLLBACK TO a")
         assert scalar(connection, "SELECT count(*) FROM p") == 2000
 
@@ -251,7 +207,7 @@ def test_foreign_keys_of_partitions(connection: Connection) -> None:
 def test_partition_of_a_partitioned_table(connection: Connection) -> None:
     """An insert into the middle of a tree: rows must belong into it."""
     choose(connection, EXTENTS)
-    _make(
+    make(
         connection,
         "int",
         "RANGE (k)",
@@ -259,11 +215,11 @@ def test_partition_of_a_partitioned_table(connection: Connection) -> None:
         "CREATE TABLE low0 PARTITION OF low FOR VALUES WITH (MODULUS 2, REMAINDER 0); "
         "CREATE TABLE low1 PARTITION OF low FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
     )
-    into_low = _series("i", 1000).replace("INTO p ", "INTO low ")
+    into_low = series("i", 1000).replace("INTO p ", "INTO low ")
     connection.execute(into_low)
     assert scalar(connection, "SELECT count(*) FROM low") == 1000
     with pytest.raises(psycopg.errors.CheckViolation, match='relation "low" violates'):
-        connection.execute(_series("i", 1001).replace("INTO p ", "INTO low "))
+        connection.execute(series("i", 1001).replace("INTO p ", "INTO low "))
 
 
 @pytest.mark.parametrize("arm", [EXTENTS, DEFAULT], ids=lambda arm: arm.name)
@@ -271,10 +227,10 @@ def test_many_partitions_in_little_memory(connection: Connection, arm: Arm) -> N
     """Rows of 300 partitions in random order; there is room for a few rows of each."""
     need_extension(connection, "amcheck")
     choose(connection, arm)
-    _make(connection, "int", "LIST (k)", _lists(*map(str, range(300))) + "; CREATE INDEX ON p (s)")
+    make(connection, "int", "LIST (k)", lists(*map(str, range(300))) + "; CREATE INDEX ON p (s)")
     connection.execute("SET work_mem = '64kB'")
     before = Counters.of(connection)
-    connection.execute(_series("(i::bigint * 7919 % 300)::int", 30_000))
+    connection.execute(series("(i::bigint * 7919 % 300)::int", 30_000))
     after = Counters.of(connection)
     connection.execute("RESET work_mem")
     assert after.rows - before.rows > 29_000
@@ -295,16 +251,16 @@ def test_pages_of_partitions_are_full(connection: Connection) -> None:
     sizes = []
     for arm in (STOCK, EXTENTS.with_settings(bulk_extend_size=1)):
         choose(connection, arm)
-        _make(connection, "int", "LIST (k)", _lists(*map(str, range(40))))
-        connection.execute(_series("(i::bigint * 7919 % 40)::int", 60_000))
-        sizes.append(int(scalar(connection, _SIZE)))
+        make(connection, "int", "LIST (k)", lists(*map(str, range(40))))
+        connection.execute(series("(i::bigint * 7919 % 40)::int", 60_000))
+        sizes.append(int(scalar(connection, SIZE)))
     assert sizes[1] <= sizes[0] * 1.1
 
 
 def test_prepared_insert_finds_new_partitions(connection: Connection) -> None:
     choose(connection, ONE_PAGE)
-    _make(connection, "int", "RANGE (k)", _from_to("0", "500"))
-    connection.execute(f"PREPARE ins (int) AS {_series('i + $1', 400)}")
+    make(connection, "int", "RANGE (k)", from_to("0", "500"))
+    connection.execute(f"PREPARE ins (int) AS {series('i + $1', 400)}")
     connection.execute("EXECUTE ins (0)")
     with pytest.raises(psycopg.errors.CheckViolation):
         connection.execute("EXECUTE ins (400)")
@@ -320,7 +276,7 @@ def test_prepared_insert_finds_new_partitions(connection: Connection) -> None:
 def test_partitions_that_change_meanwhile(server: WatchedServer, connection: Connection) -> None:
     """Others attach and detach partitions while a statement routes rows; none gets lost."""
     choose(connection, EXTENTS)
-    _make(connection, "int", "RANGE (k)", _from_to("0", "500", "1000"))
+    make(connection, "int", "RANGE (k)", from_to("0", "500", "1000"))
     connection.execute("CREATE TABLE others PARTITION OF p DEFAULT")
     with server.connect() as loader, server.connect() as other:
         for session in (loader, other):
@@ -328,7 +284,7 @@ def test_partitions_that_change_meanwhile(server: WatchedServer, connection: Con
         choose(loader, EXTENTS)
         for round_ in range(10):
             with loader.transaction():
-                loader.execute(_series("i % 1000", 3000))
+                loader.execute(series("i % 1000", 3000))
                 with pytest.raises(psycopg.errors.LockNotAvailable):
                     other.execute("SET lock_timeout = '10ms'; DROP TABLE p1")
                 other.execute("SET lock_timeout = '20s'")

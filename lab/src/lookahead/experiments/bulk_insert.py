@@ -48,7 +48,7 @@ class BulkInserts:
 def _measure(run: Run, wanted: BulkInserts) -> None:
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
-    inserts.measure_all(_cases(wanted, run.server.work_directory), wanted.repetitions)
+    inserts.measure_all(_cases(wanted, run.server.data_directory), wanted.repetitions)
 
 
 def _settle(wanted: BulkInserts, explicit: frozenset[str]) -> BulkInserts:

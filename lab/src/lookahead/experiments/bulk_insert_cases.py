@@ -184,6 +184,12 @@ def _columns(conditions: Conditions) -> Iterator[Case]:
         yield _case("columns", name, conditions.table_kb, wide_source(number))
 
 
+def name_of(file: Path) -> str:
+    """How statements name a file in the server's data directory: anew in each run, which no result
+    needs to know. In quotes."""
+    return file.name.replace("'", "''")
+
+
 def _copy(conditions: Conditions) -> Iterator[Case]:
     """From a file of the same rows, by stock."""
     file = str(conditions.file).replace("'", "''")
@@ -194,7 +200,7 @@ def _copy(conditions: Conditions) -> Iterator[Case]:
             arms=(arm_of(COPY, ""), OUR_ARM),
             questions=against(case.scenario, COPY),
             first=(f"COPY {NARROW.name} TO '{file}' (FORMAT binary)",),
-            statements={COPY: f"COPY {TARGET} FROM '{file}' (FORMAT binary)"},
+            statements={COPY: f"COPY {TARGET} FROM '{name_of(conditions.file)}' (FORMAT binary)"},
         )
 
 

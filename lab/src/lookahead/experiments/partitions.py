@@ -25,6 +25,7 @@ from lookahead.experiments.bulk_insert_cases import (
     TARGET,
     Case,
     against,
+    name_of,
 )
 from lookahead.experiments.bulk_insert_trials import (
     INSERT_SETTINGS,
@@ -157,7 +158,7 @@ def _case(layout: Layout, part: str, unlogged: bool, wanted: Partitions, file: P
     scenario = Scenario((target, Factor("statement", _PARTS[part]), logging, table))
     statements = {
         "insert": f"INSERT INTO {{target}} SELECT * FROM {NARROW.name}",
-        "copy": f"COPY {{target}} FROM '{text}'",
+        "copy": f"COPY {{target}} FROM '{name_of(file)}'",
         "new-table": f"CREATE {kind} {{target}} AS SELECT * FROM {NARROW.name}",
     }
     beside_flat = (
@@ -220,7 +221,7 @@ def _measure(run: Run, wanted: Partitions) -> None:
     """Many rows at once, then single ones."""
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
-    cases = cases_for(wanted, run.server.work_directory / "rows.copy")
+    cases = cases_for(wanted, run.server.data_directory / "rows.copy")
     inserts.measure_all(cases, wanted.repetitions)
     if "single-row" not in wanted.parts:
         return

@@ -29,6 +29,7 @@
 static void insert_wide(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
 static void make_room(LaInsertRoute *route);
+static int	waiting_first(LaInsertRoute *route);
 static int	compare_waiting(const void *a, const void *b);
 static void flush_full_pages(LaInsertRoute *route, LaInsertTarget *target);
 static void flush_queue(LaInsertRoute *route, LaInsertTarget *target);
@@ -83,15 +84,15 @@ insert_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 static void
 make_room(LaInsertRoute *route)
 {
+	int			count = waiting_first(route);
 	Size		waiting = 0;
 	Size		left;
 
-	qsort(route->targets, route->count, sizeof(LaInsertTarget *),
-		  compare_waiting);
-	for (int i = 0; i < route->count; i++)
+	qsort(route->targets, count, sizeof(LaInsertTarget *), compare_waiting);
+	for (int i = 0; i < count; i++)
 		waiting += route->targets[i]->queue.bytes;
 	left = waiting;
-	for (int i = 0; i < route->count && left > waiting / 2; i++)
+	for (int i = 0; i < count && left > waiting / 2; i++)
 	{
 		LaInsertTarget *target = route->targets[i];
 
@@ -103,6 +104,28 @@ make_room(LaInsertRoute *route)
 		left += target->queue.bytes;
 	}
 	la_insert_pool_compact(route->pool);
+}
+
+/*
+ * Puts the partitions that have waiting rows before the others, and returns their number:
+ * in little memory there are rows of few of them.
+ */
+static int
+waiting_first(LaInsertRoute *route)
+{
+	LaInsertTarget **targets = route->targets;
+	int			count = 0;
+
+	for (int i = 0; i < route->count; i++)
+	{
+		LaInsertTarget *target = targets[i];
+
+		if (target->queue.rows == 0)
+			continue;
+		targets[i] = targets[count];
+		targets[count++] = target;
+	}
+	return count;
 }
 
 /*

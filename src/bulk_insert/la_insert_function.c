@@ -14,7 +14,6 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
-#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "utils/fmgroids.h"
 #include "utils/syscache.h"
@@ -85,7 +84,8 @@ la_insert_search_io_function(LaInsertSearch *search, Oid function)
 
 /*
  * Is a function volatile, or may it call one that is?  A stable function that somebody
- * made in SQL or a procedural language may, and it may be one that inserts into the table.
+ * made may, in C, too, if it runs a text as a query; and that may be one that inserts into
+ * the table.
  * One that is not there is in doubt.
  */
 static bool
@@ -100,8 +100,7 @@ is_volatile(Oid function)
 	form = (Form_pg_proc) GETSTRUCT(tuple);
 	result = form->provolatile == PROVOLATILE_VOLATILE ||
 		(form->provolatile == PROVOLATILE_STABLE &&
-		 function >= FirstUnpinnedObjectId &&
-		 form->prolang != INTERNALlanguageId && form->prolang != ClanguageId);
+		 function >= FirstUnpinnedObjectId);
 	ReleaseSysCache(tuple);
 	return result;
 }

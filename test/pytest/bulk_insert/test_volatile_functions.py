@@ -185,6 +185,17 @@ def test_others_are_collected(connection: Connection, setup: str, sql: str) -> N
     assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
 
 
+def test_stable_functions_of_users_are_in_doubt(connection: Connection) -> None:
+    """Whatever their language: one in C may run a text as a query."""
+    setup = (
+        "CREATE FUNCTION plus(bigint, bigint) RETURNS bigint STABLE LANGUAGE internal AS 'int8pl'"
+    )
+    with fresh(connection, setup):
+        assert (
+            judgement(connection, f"INSERT INTO w SELECT g, plus(g, 1) FROM {SERIES}") == VOLATILE
+        )
+
+
 @pytest.mark.parametrize("call", _NEVER_THE_SAME)
 def test_functions_that_look_at_no_table_stop_nothing(connection: Connection, call: str) -> None:
     sql = f"INSERT INTO w SELECT g, length(({call})::text) FROM {SERIES}"

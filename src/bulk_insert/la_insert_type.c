@@ -227,12 +227,13 @@ search_row(LaInsertSearch *search, Oid table)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
 	int			columns;
+	bool		found = false;
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
 	ReleaseSysCache(tuple);
-	for (int i = 1; i <= columns; i++)
+	for (int i = 1; i <= columns && !found; i++)
 	{
 		Form_pg_attribute column;
 
@@ -242,9 +243,10 @@ search_row(LaInsertSearch *search, Oid table)
 		column = (Form_pg_attribute) GETSTRUCT(tuple);
 		if (!column->attisdropped)
 			la_insert_note_type(search, column->atttypid);
+		found = column->atttypid == ANYARRAYOID;
 		ReleaseSysCache(tuple);
 	}
-	return false;
+	return found;
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -111,12 +112,16 @@ walker(Node *node, void *context)
 }
 
 /*
- * Does a type not tell what its values are made of?
+ * Does a type not tell what its values are made of?  Rows of catalogs can have arrays of any
+ * type.
  */
 static bool
 says_nothing(Oid type)
 {
-	return type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID;
+	return type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID ||
+		type == AttributeRelation_Rowtype_Id ||
+		(type >= FirstGenbkiObjectId && type < FirstUnpinnedObjectId &&
+		 type_is_rowtype(type));
 }
 
 /*

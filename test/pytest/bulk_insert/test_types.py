@@ -210,3 +210,16 @@ def test_record_of_a_procedural_language(connection: Connection) -> None:
         f"{_INSERT} g, length(to_json(r)::text) {_FROM}; END"
     )
     assert_counted(connection, _NOTING, f"DO $${code}$$")
+
+
+@pytest.mark.parametrize("rows", ["pg_stats", "pg_statistic", "pg_attribute"])
+def test_rows_of_catalogs_are_in_doubt(connection: Connection, rows: str) -> None:
+    """They can have arrays of any type, which a parameter does not tell."""
+    with fresh(connection, ""):
+        connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        connection.execute(
+            f"PREPARE one ({rows}) AS "
+            f"INSERT INTO w SELECT g, length(to_json($1)::text) FROM {SERIES}"
+        )
+        assert judgement(connection, "EXECUTE one (NULL)") == VOLATILE
+        connection.execute("DEALLOCATE one")

@@ -11,6 +11,7 @@ from bulk_insert.columns import KEY, Column
 
 # Between these are the keys of most rows.
 _LOWEST, _HIGHEST = 0, 11_000
+_FIRST = 1000  # key of an insert; below it are rows that were there before
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ def _ranges(rng: Random) -> tuple[str, list[str]]:
     cuts = sorted(rng.sample(range(_LOWEST + 1, _HIGHEST), rng.choice((1, 2, 7, 40))))
     edges = [rng.choice(("MINVALUE", str(_LOWEST))), *map(str, cuts), "MAXVALUE"]
     bounds = [f"FOR VALUES FROM ({low}) TO ({high})" for low, high in pairwise(edges)]
-    if rng.random() < 0.2:
-        bounds.pop(rng.randrange(len(bounds)))
+    # A gap, but not where rows are that come before the inserts.
+    later = [n for n, low in enumerate(edges[:-1]) if low.isdigit() and int(low) >= _FIRST]
+    if later and rng.random() < 0.2:
+        bounds.pop(rng.choice(later))
     return f" PARTITION BY RANGE ({KEY})", _with_default(rng, bounds)
 
 

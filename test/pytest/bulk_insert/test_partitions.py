@@ -76,6 +76,12 @@ _KEYS = {
         + "; CREATE TABLE others PARTITION OF p DEFAULT",
         "(ARRAY['A', 'b', 'B', 'a', '', 'abcdefgh', 'abcdefghi', 'c'])[i % 8 + 1]",
     ),
+    "in no list": (
+        "int",
+        "LIST (k)",
+        lists("1", "2, 4", "6") + "; CREATE TABLE others PARTITION OF p DEFAULT",
+        "i % 9",
+    ),
     "varchar": ("varchar(9)", "LIST (k)", lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
     "char": ("char(5)", "LIST (k)", lists("'x1', 'x3'", "'x2', 'x0'"), "'x' || i % 4"),
     "hash of a text": (

@@ -208,7 +208,7 @@ has_volatile_check(Relation table, bool *runs_user_code)
 	target->ri_RelationDesc = table;
 	if (table->rd_rel->relkind == RELKIND_RELATION)
 		ExecOpenIndices(target, false);
-	found = la_insert_has_volatile_check(target, false, runs_user_code);
+	found = la_insert_has_volatile_check(target, runs_user_code);
 	ExecCloseIndices(target);
 	return found;
 }

@@ -37,7 +37,7 @@
 #include "bulk_insert/la_insert_volatile.h"
 
 static bool has_looked_at_user_code(const LaInsertSearch *search);
-static bool has_volatile_constraint(Relation table, bool routed,
+static bool has_volatile_constraint(const ResultRelInfo *target,
 									LaInsertSearch *search);
 static bool search_keys(Relation table, LaInsertSearch *search);
 static bool search_keys_below(Oid table, LaInsertSearch *search);
@@ -84,7 +84,7 @@ la_insert_judge(Query *query)
  * are not the server's own.
  */
 bool
-la_insert_has_volatile_check(const ResultRelInfo *target, bool routed,
+la_insert_has_volatile_check(const ResultRelInfo *target,
 							 bool *runs_user_code)
 {
 	Relation	table = target->ri_RelationDesc;
@@ -92,7 +92,7 @@ la_insert_has_volatile_check(const ResultRelInfo *target, bool routed,
 	LaInsertSearch late = {.late = true};
 	bool		found;
 
-	found = has_volatile_constraint(table, routed, &search) ||
+	found = has_volatile_constraint(target, &search) ||
 		has_volatile_column(table, &search) ||
 		has_volatile_index(target, &late) ||
 		has_volatile_condition(target, &late);
@@ -114,8 +114,9 @@ has_looked_at_user_code(const LaInsertSearch *search)
  * domain's CHECK calls.
  */
 static bool
-has_volatile_constraint(Relation table, bool routed, LaInsertSearch *search)
+has_volatile_constraint(const ResultRelInfo *target, LaInsertSearch *search)
 {
+	Relation	table = target->ri_RelationDesc;
 	const TupleConstr *constraints = table->rd_att->constr;
 
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
@@ -124,7 +125,7 @@ has_volatile_constraint(Relation table, bool routed, LaInsertSearch *search)
 			la_insert_search(stringToNode(constraints->check[i].ccbin), search))
 			return true;
 	}
-	if (!routed && table->rd_rel->relispartition &&
+	if (target->ri_RootResultRelInfo == NULL && table->rd_rel->relispartition &&
 		la_insert_search((Node *) RelationGetPartitionQual(table), search))
 		return true;
 	return table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&

@@ -16,6 +16,6 @@
 
 extern LaJudgement la_insert_judge(Query *query);
 extern bool la_insert_has_volatile_check(const ResultRelInfo *target,
-										 bool routed, bool *runs_user_code);
+										 bool *runs_user_code);
 
 #endif							/* LA_INSERT_JUDGE_H */

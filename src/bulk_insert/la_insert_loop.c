@@ -206,7 +206,7 @@ wake(LaInsert *insert)
 
 	if (node == NULL)
 		return NULL;
-	if (la_insert_has_volatile_check(insert->table.root, false, &runs_user_code))
+	if (la_insert_has_volatile_check(insert->table.root, &runs_user_code))
 	{
 		leave(node, LA_REASON_VOLATILE);
 		return NULL;

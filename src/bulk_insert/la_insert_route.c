@@ -38,6 +38,7 @@
 static LaInsertTarget refused;
 
 static void read_bounds(LaInsertRoute *route);
+static bool is_deep(PartitionDesc partitions);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
 static PartitionDesc descriptor_of(const LaInsertRoute *route);
@@ -56,13 +57,9 @@ LaInsertRoute *
 la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 {
 	LaInsertRoute *route = palloc0_object(LaInsertRoute);
-	PartitionDesc partitions;
 
 	route->node = node;
 	route->common = common;
-	partitions = descriptor_of(route);
-	for (int i = 0; i < partitions->nparts && !route->is_deep; i++)
-		route->is_deep = !partitions->is_leaf[i];
 	return route;
 }
 
@@ -73,7 +70,7 @@ void
 la_insert_route_collect(LaInsertRoute *route)
 {
 	collect_targets(route);
-	route->wants_bounds = !route->is_deep;
+	route->wants_bounds = true;
 }
 
 /*
@@ -88,10 +85,25 @@ read_bounds(LaInsertRoute *route)
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 
 	route->wants_bounds = false;
-	route->bounds = la_insert_bounds_read(table, partitions, estate);
+	if (!is_deep(partitions))
+		route->bounds = la_insert_bounds_read(table, partitions, estate);
 	if (route->bounds != NULL)
 		route->by_bound = palloc0_array(LaInsertTarget *, partitions->nparts);
 	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Are there partitions of partitions?
+ */
+static bool
+is_deep(PartitionDesc partitions)
+{
+	for (int i = 0; i < partitions->nparts; i++)
+	{
+		if (!partitions->is_leaf[i])
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -200,7 +212,7 @@ unsuitable(LaInsertRoute *route, ResultRelInfo *partition)
 	if (reason == LA_REASON_NONE)
 		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, !is_copy);
 	if (reason == LA_REASON_NONE && route->pool != NULL &&
-		la_insert_has_volatile_check(partition, true, &runs_user_code))
+		la_insert_has_volatile_check(partition, &runs_user_code))
 		reason = LA_REASON_VOLATILE;
 	return reason;
 }
@@ -221,7 +233,7 @@ collect_targets(LaInsertRoute *route)
 		ResultRelInfo *partition = target->relation;
 		bool		runs_user_code;
 
-		if (la_insert_has_volatile_check(partition, true, &runs_user_code))
+		if (la_insert_has_volatile_check(partition, &runs_user_code))
 		{
 			route->reason = LA_REASON_VOLATILE;
 			refuse(partition);

@@ -22,7 +22,6 @@ typedef struct LaInsertRoute
 	LaReason	reason;			/* why a row is left to core */
 	bool		wants_bounds;	/* are the bounds to be read later? */
 	uint32		rows_without;	/* that were routed meanwhile */
-	bool		is_deep;		/* are there partitions of partitions? */
 	ResultRelInfo *refused;		/* partition of the last row that was */
 	int			count;
 	int			size;

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from extension.probes import Connection
 
-from bulk_insert.arms import Arm, choose
+from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, Arm, choose
 from bulk_insert.facts import failure_of
 
 # Several pages of rows, and more than stock lets wait at once.
@@ -61,6 +61,14 @@ def run(session: Connection, arm: Arm, case: Case) -> Result:
     """Make the table, and copy into it from the client."""
     make(session, arm, case)
     return copy(session, case)
+
+
+def assert_same_error(session: Connection, case: Case) -> None:
+    """It fails, and in our arms as in stock: in every field of the error."""
+    stock = run(session, STOCK, case)
+    assert stock.failed
+    for arm in (DEFAULT, EXTENTS):
+        assert run(session, arm, case) == stock
 
 
 def make(session: Connection, arm: Arm, case: Case) -> None:

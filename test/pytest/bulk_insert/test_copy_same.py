@@ -9,7 +9,7 @@ from extension.probes import Connection
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, Counters
-from bulk_insert.copying import MANY, Case, copy, lines, make, run
+from bulk_insert.copying import MANY, Case, assert_same_error, copy, lines, make, run
 
 _LOGGED = """
     CREATE TABLE log (at int GENERATED ALWAYS AS IDENTITY, who text, k int);
@@ -305,11 +305,7 @@ def test_wide_and_narrow_rows(connection: Connection) -> None:
 
 @pytest.mark.parametrize("name", _ERRORS)
 def test_errors(connection: Connection, name: str) -> None:
-    case = _ERRORS[name]
-    stock = run(connection, STOCK, case)
-    assert stock.failed
-    for arm in (DEFAULT, EXTENTS):
-        assert run(connection, arm, case) == stock
+    assert_same_error(connection, _ERRORS[name])
 
 
 def test_binary(connection: Connection) -> None:

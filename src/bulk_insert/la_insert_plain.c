@@ -25,9 +25,10 @@
 #define HARDLY_ANY_PAGES 4
 
 static void expect_many_rows(LaInsertTarget *target);
+static void look_at_threshold(LaInsertTarget *target);
 static bool has_mostly_new_rows(const LaInsertTarget *target);
 static void collect_entries(LaInsertTarget *target, bool from_nothing);
-static bool appends(LaInsertTarget *target);
+static bool may_append(const LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
 static void flush_for_wide(void *arg, bool last);
 
@@ -42,6 +43,7 @@ la_insert_plain_collect(LaInsertTarget *target, double bytes)
 		RelationGetNumberOfBlocks(target->relation->ri_RelationDesc) <=
 		HARDLY_ANY_PAGES)
 		collect_entries(target, true);
+	look_at_threshold(target);
 }
 
 /*
@@ -65,8 +67,8 @@ la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
 	if (room == LA_INSERT_FULL)
 	{
 		la_insert_target_flush_page(target, true);
-		expect_many_rows(target);
-		if (appends(target))
+		look_at_threshold(target);
+		if (target->file != NULL)
 		{
 			la_insert_file_add(target->file, row);
 			return;
@@ -78,15 +80,32 @@ la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * Past the threshold, once: from now on index entries are collected, and indexes of a
- * table that is mostly of this statement's rows by now are built at the end.
+ * To be called whenever rows have been inserted: past the threshold pages are appended to
+ * a file of this transaction's own, rather than taken from an extent.
+ */
+static void
+look_at_threshold(LaInsertTarget *target)
+{
+	LaInsertCommon *common = target->common;
+
+	Assert(common->batch->rows == 0 && target->file == NULL);
+	if (!la_insert_common_past_threshold(common))
+		return;
+	if (!target->expects_many_rows)
+		expect_many_rows(target);
+	if (may_append(target))
+		target->file = la_insert_file_begin(common->batch,
+											common->estate->es_output_cid, 0,
+											common->counters);
+}
+
+/*
+ * Once: from now on index entries are collected, and indexes of a table that is mostly of
+ * this statement's rows by now are built at the end.
  */
 static void
 expect_many_rows(LaInsertTarget *target)
 {
-	if (target->expects_many_rows ||
-		!la_insert_common_past_threshold(target->common))
-		return;
 	target->expects_many_rows = true;
 	la_insert_common_end_bulk(target->common, target->common->batch->table);
 	if (target->indexes == NULL)
@@ -127,23 +146,16 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 }
 
 /*
- * Are pages appended to a file of this transaction's own?  Rows that have to be found
+ * May pages be appended to a file of this transaction's own?  Rows that have to be found
  * by their index entries, or by triggers, must be in shared buffers, and nobody else may
  * insert into the table meanwhile: a stable function may call a volatile one.
  */
 static bool
-appends(LaInsertTarget *target)
+may_append(const LaInsertTarget *target)
 {
-	LaInsertCommon *common = target->common;
-
-	Assert(common->batch->rows == 0);
-	if (la_insert_common_past_threshold(common) && !common->runs_user_code &&
+	return !target->common->runs_user_code &&
 		!la_insert_target_has_followers(target) &&
-		la_insert_file_is_ours(common->batch->table))
-		target->file = la_insert_file_begin(common->batch,
-											common->estate->es_output_cid, 0,
-											common->counters);
-	return target->file != NULL;
+		la_insert_file_is_ours(target->common->batch->table);
 }
 
 /*
@@ -162,6 +174,7 @@ add_wide(LaInsertTarget *target, TupleTableSlot *row)
 	la_insert_target_flush(target);
 	la_insert_target_insert(target, row);
 	target->common->bytes += TOAST_TUPLE_TARGET;
+	look_at_threshold(target);
 }
 
 /*

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import psycopg
@@ -86,6 +88,13 @@ class Facts:
         return any(len(outcome) == len(_ERROR_FIELDS) for outcome in self.outcome)
 
     @property
+    def pages(self) -> Iterable[tuple[str, list[tuple[Any, ...]]]]:
+        """The rows of each page of each table."""
+        placed = zip(self.places, self.rows, strict=True)
+        for page, rows in groupby(placed, key=lambda row: row[0].rpartition(",")[0]):
+            yield page, [row for _, row in rows]
+
+    @property
     def contents(self) -> Counter[tuple[Any, ...]]:
         """Rows and how they lie there, wherever."""
         return Counter(zip(self.rows, self.items, strict=True))
@@ -106,7 +115,9 @@ def failure_of(error: psycopg.Error) -> tuple[Any, ...]:
     return tuple(getattr(error.diag, name) for name in _ERROR_FIELDS)
 
 
-def complaint(stock: Facts, ours: Facts, *, same_order: bool, same_places: bool) -> str:
+def complaint(
+    stock: Facts, ours: Facts, *, same_order: bool, same_order_on_pages: bool, same_places: bool
+) -> str:
     """How two arms differ, in words; "" when they do not."""
     if len(stock.rows) != len(ours.rows):
         return f"stock has {len(stock.rows)} rows, ours {len(ours.rows)}"
@@ -121,8 +132,26 @@ def complaint(stock: Facts, ours: Facts, *, same_order: bool, same_places: bool)
         one, other = getattr(stock, name), getattr(ours, name)
         if one != other:
             return f"{name} differ: {_difference(one, other)}"
+    if same_order_on_pages:
+        for page, rows in ours.pages:
+            if not _is_part(rows, stock.rows):
+                return f"page {page} has rows in another order"
     missing = stock.contents - ours.contents
     return f"stock alone has {next(iter(missing))}" if missing else ""
+
+
+def _is_part(rows: Sequence[Any], whole: Sequence[Any]) -> bool:
+    """Are these rows among all of them, in this order?"""
+    places = defaultdict(list)
+    for place, row in enumerate(whole):
+        places[row].append(place)
+    last = -1
+    for row in rows:
+        after = bisect_right(places[row], last)
+        if after == len(places[row]):
+            return False
+        last = places[row][after]
+    return True
 
 
 def _difference(stock: Any, ours: Any) -> str:

@@ -125,3 +125,18 @@ def test_new_file_has_all_rows(connection: Connection, arm: Arm, count: int) -> 
             connection.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM {rows}")
         found = connection.execute("SELECT i, length(s) FROM t ORDER BY i").fetchall()
     assert found == [(i, 100) for i in range(1, 2 * count + 1)]
+
+
+@pytest.mark.parametrize("arm", [DEFAULT, EXTENTS], ids=lambda arm: arm.name)
+def test_new_file_has_no_empty_pages(connection: Connection, arm: Arm) -> None:
+    """Toasted rows, too, may be those that pass the threshold of pages of ours."""
+    choose(connection, arm)
+    with connection.transaction():
+        connection.execute("DROP TABLE IF EXISTS t; CREATE TABLE t (i int, s text)")
+        connection.execute("ALTER TABLE t ALTER s SET STORAGE EXTERNAL")
+        connection.execute(
+            "INSERT INTO t SELECT i, repeat('x', CASE WHEN i <= 2200 THEN 3000 ELSE 100 END) "
+            "FROM generate_series(1, 6000) i"
+        )
+        filled = scalar(connection, "SELECT count(DISTINCT (ctid::text::point)[0]) FROM t")
+        assert scalar(connection, _PAGES) == filled

@@ -3,34 +3,23 @@
  * la_insert_batch.c
  *	  rows that wait for their insertion
  *
- * A row is formed straight into an image of the page that it will be on.  Until it is
- * known which page it will be, the rows have no place, and until they are inserted, no
- * transaction.
- *
- * Which rows go on an image mirrors RelationGetBufferForTuple() in hio.c and
- * heap_multi_insert() in heapam.c, for an empty page.  Reads PageHeaderData of bufpage.h.
+ * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
+ * are inserted.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "storage/bufpage.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_batch.h"
-#include "bulk_insert/la_insert_row.h"
-
-static void clear_page(PageHeader page);
-static bool has_room(const LaInsertBatch *batch, Size length);
-static HeapTuple place(LaInsertBatch *batch, Size length);
-static void take_back(LaInsertBatch *batch);
 
 /*
- * A batch for this table, in the current context.
+ * A batch for this table, in the current context; "line" as for la_insert_image_begin().
  */
 LaInsertBatch *
-la_insert_batch_begin(Relation table)
+la_insert_batch_begin(Relation table, const uint64 *line)
 {
 	LaInsertBatch *batch = palloc_object(LaInsertBatch);
 
@@ -40,8 +29,7 @@ la_insert_batch_begin(Relation table)
 	batch->row_context = AllocSetContextCreate(CurrentMemoryContext,
 											   "pg_lookahead insert: row",
 											   ALLOCSET_DEFAULT_SIZES);
-	batch->image = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
-	PageInit(batch->image, BLCKSZ, 0);
+	la_insert_image_begin(&batch->image, line);
 	return batch;
 }
 
@@ -51,7 +39,7 @@ la_insert_batch_begin(Relation table)
 void
 la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
 {
-	Assert(batch->rows == 0);
+	Assert(batch->image.rows == 0);
 	batch->table = table;
 	batch->spare = RelationGetTargetPageFreeSpace(table,
 												  HEAP_DEFAULT_FILLFACTOR);
@@ -63,18 +51,7 @@ la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
 LaInsertRoom
 la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *slot)
 {
-	LaInsertRow row;
-
-	if (!la_insert_row_measure(&row, slot))
-		return LA_INSERT_WIDE;
-	if (!has_room(batch, row.length))
-		return LA_INSERT_FULL;
-	if (!la_insert_row_form(&row, place(batch, row.length)->t_data))
-	{
-		take_back(batch);
-		return LA_INSERT_WIDE;
-	}
-	return LA_INSERT_ADDED;
+	return la_insert_image_add(&batch->image, batch->spare, slot);
 }
 
 /*
@@ -84,61 +61,17 @@ LaInsertRoom
 la_insert_batch_add_tuple(LaInsertBatch *batch, const HeapTupleHeaderData *tuple,
 						  Size length)
 {
-	if (!has_room(batch, length))
-		return LA_INSERT_FULL;
-	memcpy(place(batch, length)->t_data, tuple, length);
-	return LA_INSERT_ADDED;
+	return la_insert_image_add_tuple(&batch->image, batch->spare, tuple, length);
 }
 
 /*
- * Is there room for a row?  On an empty page there always is, whatever the
- * fillfactor.
+ * The batch, whose rows are complete, gets their tuples.
  */
-static bool
-has_room(const LaInsertBatch *batch, Size length)
+void
+la_insert_batch_read(LaInsertBatch *batch)
 {
-	if (batch->rows == 0)
-		return MAXALIGN(length) <= MaxHeapTupleSize;
-	return PageGetHeapFreeSpace(batch->image) >=
-		MAXALIGN(length) + batch->spare;
-}
-
-/*
- * Gives a row, for which there is room, its place: as many zeroes as it has
- * bytes.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
- * line pointers.
- */
-static HeapTuple
-place(LaInsertBatch *batch, Size length)
-{
-	PageHeader	page = (PageHeader) batch->image;
-	HeapTuple	tuple = &batch->tuples[batch->rows];
-
-	batch->lines[batch->rows++] = batch->line;
-	page->pd_lower += sizeof(ItemIdData);
-	page->pd_upper -= MAXALIGN(length);
-	ItemIdSetNormal(PageGetItemId(batch->image, batch->rows), page->pd_upper,
-					length);
-	tuple->t_len = length;
-	tuple->t_data = (HeapTupleHeader) (batch->image + page->pd_upper);
-	tuple->t_tableOid = RelationGetRelid(batch->table);
-	ItemPointerSetInvalid(&tuple->t_self);
-	return tuple;
-}
-
-/*
- * Removes the row that was placed last.
- */
-static void
-take_back(LaInsertBatch *batch)
-{
-	PageHeader	page = (PageHeader) batch->image;
-	Size		length = MAXALIGN(batch->tuples[--batch->rows].t_len);
-
-	memset(batch->image + page->pd_upper, 0, length);
-	page->pd_upper += length;
-	page->pd_lower -= sizeof(ItemIdData);
-	memset(batch->image + page->pd_lower, 0, sizeof(ItemIdData));
+	la_insert_image_read(&batch->image, RelationGetRelid(batch->table),
+						 batch->tuples);
 }
 
 /*
@@ -152,7 +85,7 @@ la_insert_batch_slots(LaInsertBatch *batch)
 
 	if (batch->descriptor == NULL)
 		batch->descriptor = CreateTupleDescCopy(RelationGetDescr(batch->table));
-	for (int i = 0; i < batch->rows; i++)
+	for (int i = 0; i < batch->image.rows; i++)
 	{
 		if (batch->slots[i] == NULL)
 			batch->slots[i] = MakeSingleTupleTableSlot(batch->descriptor,
@@ -165,22 +98,13 @@ la_insert_batch_slots(LaInsertBatch *batch)
 }
 
 /*
- * How many bytes of a page the rows take, without their line pointers.
- */
-Size
-la_insert_batch_bytes(const LaInsertBatch *batch)
-{
-	return BLCKSZ - ((PageHeader) batch->image)->pd_upper;
-}
-
-/*
  * How many bytes one of the rows, of which there is one at least, needs on another page,
  * in the mean.  No more than an empty page has, whatever the fillfactor.
  */
 Size
 la_insert_batch_mean(const LaInsertBatch *batch)
 {
-	Size		mean = la_insert_batch_bytes(batch) / batch->rows;
+	Size		mean = la_insert_image_bytes(&batch->image) / batch->image.rows;
 
 	return Min(mean + sizeof(ItemIdData) + batch->spare, MaxHeapTupleSize);
 }
@@ -196,7 +120,7 @@ la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 {
 	TransactionId xid = GetCurrentTransactionId();
 
-	for (int i = 0; i < batch->rows; i++)
+	for (int i = 0; i < batch->image.rows; i++)
 	{
 		HeapTuple	tuple = &batch->tuples[i];
 		HeapTupleHeader header = tuple->t_data;
@@ -215,32 +139,19 @@ la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 }
 
 /*
- * Forgets the rows, which have been inserted, and goes on with this image, whose
+ * Forgets the rows, which have been inserted, and goes on with this page, whose
  * content does not matter.
  */
 void
-la_insert_batch_reset(LaInsertBatch *batch, Page image)
+la_insert_batch_reset(LaInsertBatch *batch, Page page)
 {
-	for (int i = 0; i < batch->rows && batch->slots[i] != NULL; i++)
+	for (int i = 0; i < batch->image.rows && batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
-	if (image == batch->image)
-		clear_page((PageHeader) image);
+	if (page == batch->image.page)
+		la_insert_image_clear(&batch->image);
 	else
-		PageInit(image, BLCKSZ, 0);
-	batch->rows = 0;
+		PageInit(page, BLCKSZ, 0);
+	batch->image.rows = 0;
+	batch->image.page = page;
 	batch->toasted = false;
-	batch->image = image;
-}
-
-/*
- * Makes a page as PageInit() would, which clears what is clear already, too.
- */
-static void
-clear_page(PageHeader page)
-{
-	memset((char *) page + SizeOfPageHeaderData, 0,
-		   page->pd_lower - SizeOfPageHeaderData);
-	memset((char *) page + page->pd_upper, 0, BLCKSZ - page->pd_upper);
-	page->pd_lower = SizeOfPageHeaderData;
-	page->pd_upper = BLCKSZ;
 }

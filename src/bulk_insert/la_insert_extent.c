@@ -58,15 +58,18 @@ la_insert_extent_begin(LaInsertExtent *extent, Relation table,
 	extent->counters = counters;
 	extent->strategy = strategy;
 	extent->least_step = LEAST_STEP;
+	extent->most_step = PG_UINT32_MAX;
 }
 
 /*
  * So many pages, one at least, will be filled now; nobody knows whether there will be more.
+ * More than so many others would be gone from shared buffers when their turn comes.
  */
 void
-la_insert_extent_expect(LaInsertExtent *extent, uint32 pages)
+la_insert_extent_expect(LaInsertExtent *extent, uint32 pages, uint32 most)
 {
-	extent->least_step = Min(pages, LEAST_STEP);
+	extent->least_step = pages;
+	extent->most_step = Max(pages, most);
 }
 
 /*
@@ -98,7 +101,8 @@ step(const LaInsertExtent *extent)
 	if (la_test_insert_threshold >= 0)
 		return la_bulk_extend_size;
 #endif
-	return Min(Max(blocks, extent->least_step), la_bulk_extend_size);
+	blocks = Min(Max(blocks, extent->least_step), extent->most_step);
+	return Min(blocks, la_bulk_extend_size);
 }
 
 /*

@@ -23,6 +23,7 @@ typedef struct LaInsertExtent
 	LaCounters *counters;
 	BufferAccessStrategy *strategy; /* made when it is wanted first */
 	uint32		least_step;		/* pages by which to extend it at least */
+	uint32		most_step;		/* and at most */
 	BlockNumber next;			/* first page that is not filled */
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */
@@ -32,7 +33,8 @@ typedef struct LaInsertExtent
 extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,
 								   LaCounters *counters,
 								   BufferAccessStrategy *strategy);
-extern void la_insert_extent_expect(LaInsertExtent *extent, uint32 pages);
+extern void la_insert_extent_expect(LaInsertExtent *extent, uint32 pages,
+									uint32 most);
 extern bool la_insert_extent_wants(LaInsertExtent *extent, Size row_length);
 extern Buffer la_insert_extent_take(LaInsertExtent *extent);
 extern Buffer la_insert_extent_single(LaInsertExtent *extent);

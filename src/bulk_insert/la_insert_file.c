@@ -135,20 +135,21 @@ put(LaInsertFile *file, bool last)
 				 errmsg("cannot extend relation \"%s\" beyond %u blocks",
 						RelationGetRelationName(batch->table),
 						MaxBlockNumber)));
+	la_insert_batch_read(batch);
 	la_insert_batch_place(batch, file->next, file->cid,
 						  (file->options & HEAP_INSERT_FROZEN) != 0);
 	CheckForSerializableConflictIn(batch->table, NULL, InvalidBlockNumber);
-	file->pages->put(file->pages, file->next++, batch->image);
+	file->pages->put(file->pages, file->next++, batch->image.page);
 	if (!last)
 	{
 		file->last = false;
 		log_before_toasting(file);
 		file->last = true;
 	}
-	file->counters->rows += batch->rows;
+	file->counters->rows += batch->image.rows;
 	file->counters->batches++;
 	file->counters->extended++;
-	pgstat_count_heap_insert(batch->table, batch->rows);
+	pgstat_count_heap_insert(batch->table, batch->image.rows);
 	la_insert_batch_reset(batch, file->pages->get(file->pages));
 }
 
@@ -169,7 +170,7 @@ log_page(void *arg, BlockNumber block, Page page)
 void
 la_insert_file_end(LaInsertFile *file)
 {
-	if (file->batch->rows > 0)
+	if (file->batch->image.rows > 0)
 		put(file, true);
 	file->pages->end(file->pages);
 	RelationSetTargetBlock(file->batch->table, file->next - 1);

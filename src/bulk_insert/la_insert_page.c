@@ -29,11 +29,11 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
 	Relation	table = batch->table;
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
-	Size		room = PageGetHeapFreeSpace(batch->image);
+	Size		room = PageGetHeapFreeSpace(batch->image.page);
 
 	la_insert_batch_place(batch, block, cid, false);
 	START_CRIT_SECTION();
-	memcpy(page, batch->image, BLCKSZ);
+	memcpy(page, batch->image.page, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(table))
 		PageSetLSN(page, la_insert_log_buffer(table, buffer, last));
@@ -46,5 +46,5 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
 	/* A page that core has begun stays the one that it goes on with. */
 	if (room >= la_insert_batch_mean(batch))
 		RelationSetTargetBlock(table, block);
-	pgstat_count_heap_insert(table, batch->rows);
+	pgstat_count_heap_insert(table, batch->image.rows);
 }

@@ -10,7 +10,7 @@
  * heap_multi_insert().
  *
  * Pages of ours come after a few MB of the whole statement.  A partition is extended by no
- * more of them than it has rows for, until it has been filled with many.
+ * more of them than it has rows for, unless there are few partitions.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,6 +25,12 @@
  * pages gain nothing, and the processor's cache holds them.
  */
 #define BYTES_OF_EACH ((Size) 8 * BLCKSZ)
+
+/*
+ * Pages of all partitions that are empty and wait for rows, at most: half of the ring of
+ * buffers that GetAccessStrategy() in freelist.c gives those who write in bulk.
+ */
+#define PAGES_AHEAD 1024
 
 static void insert_wide(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
@@ -150,7 +156,8 @@ flush_full_pages(LaInsertRoute *route, LaInsertTarget *target)
 
 	la_insert_batch_retarget(target->common->batch,
 							 target->relation->ri_RelationDesc);
-	la_insert_extent_expect(&target->extent, Max(target->queue.bytes / room, 1));
+	la_insert_extent_expect(&target->extent, Max(target->queue.bytes / room, 1),
+							PAGES_AHEAD / route->count);
 	while (target->queue.bytes > room)
 	{
 		fill_page(route, target);

@@ -61,8 +61,6 @@ la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
 		la_insert_file_add(target->file, row);
 		return;
 	}
-	if (target->common->line != NULL)
-		batch->line = *target->common->line;
 	room = la_insert_batch_add(batch, row);
 	if (room == LA_INSERT_FULL)
 	{
@@ -88,7 +86,7 @@ look_at_threshold(LaInsertTarget *target)
 {
 	LaInsertCommon *common = target->common;
 
-	Assert(common->batch->rows == 0 && target->file == NULL);
+	Assert(common->batch->image.rows == 0 && target->file == NULL);
 	if (!la_insert_common_past_threshold(common))
 		return;
 	if (!target->expects_many_rows)

@@ -148,7 +148,7 @@ la_insert_pool_move_first(LaInsertPool *pool, LaInsertQueue *queue,
 	Waiting    *waiting = waiting_at(pool, queue->first);
 
 	if (pool->line != NULL)
-		batch->line = *line_of(waiting);
+		batch->image.line = line_of(waiting);
 	if (la_insert_batch_add_tuple(batch, &waiting->row, waiting->length) ==
 		LA_INSERT_FULL)
 		return LA_INSERT_FULL;

@@ -224,7 +224,7 @@ receive(TupleTableSlot *row, DestReceiver *self)
 
 		caller = MemoryContextSwitchTo(receiver->query->estate->es_query_cxt);
 		receiver->report.counters.scans++;
-		receiver->file = la_insert_file_begin(la_insert_batch_begin(target->table),
+		receiver->file = la_insert_file_begin(la_insert_batch_begin(target->table, NULL),
 											  target->cid, target->options,
 											  &receiver->report.counters);
 		MemoryContextSwitchTo(caller);

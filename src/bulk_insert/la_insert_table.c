@@ -139,7 +139,7 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	else
 	{
 		la_insert_plain_add(target, row);
-		waiting = table->common.batch->rows;
+		waiting = table->common.batch->image.rows;
 	}
 	if (waiting >= ++table->rows - waiting && table->common.line == NULL)
 		la_insert_table_flush(table);

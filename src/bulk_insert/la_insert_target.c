@@ -44,7 +44,7 @@ la_insert_common_collect(LaInsertCommon *common, Relation table,
 	common->flush_context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_lookahead insert: batch",
 												  ALLOCSET_DEFAULT_SIZES);
-	common->batch = la_insert_batch_begin(table);
+	common->batch = la_insert_batch_begin(table, common->line);
 }
 
 /*
@@ -183,7 +183,7 @@ la_insert_target_flush(LaInsertTarget *target)
 {
 	LaInsertBatch *batch = target->common->batch;
 
-	if (target->file != NULL || batch->rows == 0)
+	if (target->file != NULL || batch->image.rows == 0)
 		return;
 	if (batch->toasted || target->extent.next < target->extent.end)
 		la_insert_target_flush_page(target, true);
@@ -233,16 +233,17 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	LaInsertBatch *batch = common->batch;
 	MemoryContext caller = MemoryContextSwitchTo(common->flush_context);
 
+	la_insert_batch_read(batch);
 	if (BufferIsValid(buffer))
 		la_insert_page_write(batch, buffer, common->estate->es_output_cid, last);
 	else
 		insert_by_core(common);
 	if (la_insert_target_has_followers(target))
 		finish_rows(target);
-	common->bytes += la_insert_batch_bytes(batch);
-	common->counters->rows += batch->rows;
+	common->bytes += la_insert_image_bytes(&batch->image);
+	common->counters->rows += batch->image.rows;
 	common->counters->batches++;
-	la_insert_batch_reset(batch, batch->image);
+	la_insert_batch_reset(batch, batch->image.page);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(common->flush_context);
 }
@@ -257,7 +258,7 @@ insert_by_core(LaInsertCommon *common)
 	CommandId	cid = common->estate->es_output_cid;
 	TupleTableSlot **slots;
 
-	if (batch->rows == 1)
+	if (batch->image.rows == 1)
 	{
 		/*
 		 * For a row that leaves less room on a page than the fillfactor
@@ -267,9 +268,9 @@ insert_by_core(LaInsertCommon *common)
 		return;
 	}
 	slots = la_insert_batch_slots(batch);
-	heap_multi_insert(batch->table, slots, batch->rows, cid, 0,
+	heap_multi_insert(batch->table, slots, batch->image.rows, cid, 0,
 					  common->bulk);
-	for (int i = 0; i < batch->rows; i++)
+	for (int i = 0; i < batch->image.rows; i++)
 		batch->tuples[i] = *ExecFetchSlotHeapTuple(slots[i], false, NULL);
 }
 
@@ -293,12 +294,12 @@ finish_rows(LaInsertTarget *target)
 												  &TTSOpsHeapTuple);
 		MemoryContextSwitchTo(caller);
 	}
-	for (int i = 0; i < batch->rows; i++)
+	for (int i = 0; i < batch->image.rows; i++)
 	{
 		ExecStoreHeapTuple(&batch->tuples[i], target->inserted, false);
 		ResetPerTupleExprContext(estate);
 		if (line != NULL)
-			*line = batch->lines[i];
+			*line = batch->image.lines[i];
 		finish_row(target, target->inserted);
 	}
 	if (line != NULL)

@@ -1,0 +1,176 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_image.c
+ *	  rows on a private image of the page that they will be on
+ *
+ * A row is formed straight into the image.  Until it is known which page it will be, the
+ * rows have no place, and until they are inserted, no transaction.
+ *
+ * Which rows go on an image mirrors RelationGetBufferForTuple() in hio.c and
+ * heap_multi_insert() in heapam.c, for an empty page.  Reads PageHeaderData of bufpage.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "utils/memutils.h"
+
+#include "bulk_insert/la_insert_image.h"
+#include "bulk_insert/la_insert_row.h"
+
+static bool has_room(const LaInsertImage *image, Size spare, Size length);
+static HeapTupleHeader place(LaInsertImage *image, Size length);
+static void take_back(LaInsertImage *image, Size length);
+
+/*
+ * An image of no rows, in the current memory context.  It keeps their lines of the input
+ * when it is told where to find that of a row.
+ */
+void
+la_insert_image_begin(LaInsertImage *image, const uint64 *line)
+{
+	memset(image, 0, sizeof(*image));
+	image->page = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+	PageInit(image->page, BLCKSZ, 0);
+	image->line = line;
+	if (line != NULL)
+		image->lines = palloc_array(uint64, MaxHeapTuplesPerPage);
+}
+
+/*
+ * Bytes of memory of such an image.
+ */
+Size
+la_insert_image_size(const uint64 *line)
+{
+	Size		lines = line != NULL ? MaxHeapTuplesPerPage * sizeof(uint64) : 0;
+
+	return sizeof(LaInsertImage) + BLCKSZ + PG_IO_ALIGN_SIZE + lines;
+}
+
+/*
+ * Frees the image's memory, but not itself.
+ */
+void
+la_insert_image_end(LaInsertImage *image)
+{
+	pfree(image->page);
+	if (image->lines != NULL)
+		pfree(image->lines);
+}
+
+/*
+ * Adds a row, which has the table's row type, where so many bytes are spared on a page.
+ */
+LaInsertRoom
+la_insert_image_add(LaInsertImage *image, Size spare, TupleTableSlot *slot)
+{
+	LaInsertRow row;
+
+	if (!la_insert_row_measure(&row, slot))
+		return LA_INSERT_WIDE;
+	if (!has_room(image, spare, row.length))
+		return LA_INSERT_FULL;
+	if (!la_insert_row_form(&row, place(image, row.length)))
+	{
+		take_back(image, row.length);
+		return LA_INSERT_WIDE;
+	}
+	return LA_INSERT_ADDED;
+}
+
+/*
+ * Adds a row that is a tuple of so many bytes, and needs no toasting.
+ */
+LaInsertRoom
+la_insert_image_add_tuple(LaInsertImage *image, Size spare,
+						  const HeapTupleHeaderData *tuple, Size length)
+{
+	if (!has_room(image, spare, length))
+		return LA_INSERT_FULL;
+	memcpy(place(image, length), tuple, length);
+	return LA_INSERT_ADDED;
+}
+
+/*
+ * Is there room for a row?  On an empty page there always is, whatever the
+ * fillfactor.
+ */
+static bool
+has_room(const LaInsertImage *image, Size spare, Size length)
+{
+	if (image->rows == 0)
+		return MAXALIGN(length) <= MaxHeapTupleSize;
+	return PageGetHeapFreeSpace(image->page) >= MAXALIGN(length) + spare;
+}
+
+/*
+ * Gives a row, for which there is room, its place: as many zeroes as it has
+ * bytes.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
+ * line pointers.
+ */
+static HeapTupleHeader
+place(LaInsertImage *image, Size length)
+{
+	PageHeader	page = (PageHeader) image->page;
+
+	if (image->line != NULL)
+		image->lines[image->rows] = *image->line;
+	page->pd_lower += sizeof(ItemIdData);
+	page->pd_upper -= MAXALIGN(length);
+	image->rows++;
+	ItemIdSetNormal(PageGetItemId(image->page, image->rows), page->pd_upper,
+					length);
+	return (HeapTupleHeader) (image->page + page->pd_upper);
+}
+
+/*
+ * Removes the row of so many bytes that was placed last.
+ */
+static void
+take_back(LaInsertImage *image, Size length)
+{
+	PageHeader	page = (PageHeader) image->page;
+
+	memset(image->page + page->pd_upper, 0, MAXALIGN(length));
+	page->pd_upper += MAXALIGN(length);
+	page->pd_lower -= sizeof(ItemIdData);
+	memset(image->page + page->pd_lower, 0, sizeof(ItemIdData));
+	image->rows--;
+}
+
+/*
+ * The rows, in order, as tuples of a table.
+ */
+void
+la_insert_image_read(const LaInsertImage *image, Oid table, HeapTuple tuples)
+{
+	for (int i = 0; i < image->rows; i++)
+	{
+		ItemId		item = PageGetItemId(image->page, i + 1);
+		HeapTuple	tuple = &tuples[i];
+
+		tuple->t_len = ItemIdGetLength(item);
+		tuple->t_data = (HeapTupleHeader) PageGetItem(image->page, item);
+		tuple->t_tableOid = table;
+		ItemPointerSetInvalid(&tuple->t_self);
+	}
+}
+
+/*
+ * Forgets the rows.  Makes a page as PageInit() would, which clears what is clear
+ * already, too.
+ */
+void
+la_insert_image_clear(LaInsertImage *image)
+{
+	PageHeader	page = (PageHeader) image->page;
+
+	memset((char *) page + SizeOfPageHeaderData, 0,
+		   page->pd_lower - SizeOfPageHeaderData);
+	memset((char *) page + page->pd_upper, 0, BLCKSZ - page->pd_upper);
+	page->pd_lower = SizeOfPageHeaderData;
+	page->pd_upper = BLCKSZ;
+	image->rows = 0;
+}

@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_image.h
+ *	  rows on a private image of the page that they will be on
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_IMAGE_H
+#define LA_INSERT_IMAGE_H
+
+#include "access/htup_details.h"
+#include "executor/tuptable.h"
+#include "storage/bufpage.h"
+
+typedef struct LaInsertImage
+{
+	Page		page;
+	int			rows;
+	const uint64 *line;			/* where the line of the input is told that a
+								 * row comes from, or NULL */
+	uint64	   *lines;			/* of each row, or NULL */
+	struct LaInsertImage *next; /* of the same table */
+} LaInsertImage;
+
+typedef enum LaInsertRoom
+{
+	LA_INSERT_ADDED,
+	LA_INSERT_FULL,				/* not added: no room */
+	LA_INSERT_WIDE,				/* not added: values must be toasted first */
+} LaInsertRoom;
+
+extern void la_insert_image_begin(LaInsertImage *image, const uint64 *line);
+extern Size la_insert_image_size(const uint64 *line);
+extern void la_insert_image_end(LaInsertImage *image);
+extern LaInsertRoom la_insert_image_add(LaInsertImage *image, Size spare,
+										TupleTableSlot *slot);
+extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,
+											  const HeapTupleHeaderData *tuple,
+											  Size length);
+extern void la_insert_image_read(const LaInsertImage *image, Oid table,
+								 HeapTuple tuples);
+extern void la_insert_image_clear(LaInsertImage *image);
+
+/*
+ * How many bytes of a page the rows take, without their line pointers.
+ */
+static inline Size
+la_insert_image_bytes(const LaInsertImage *image)
+{
+	return BLCKSZ - ((PageHeader) image->page)->pd_upper;
+}
+
+#endif							/* LA_INSERT_IMAGE_H */

@@ -29,7 +29,8 @@ la_insert_batch_begin(Relation table, const uint64 *line)
 	batch->row_context = AllocSetContextCreate(CurrentMemoryContext,
 											   "pg_lookahead insert: row",
 											   ALLOCSET_DEFAULT_SIZES);
-	la_insert_image_begin(&batch->image, line);
+	la_insert_image_begin(&batch->image,
+						  palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0), line);
 	return batch;
 }
 
@@ -152,6 +153,6 @@ la_insert_batch_reset(LaInsertBatch *batch, Page page)
 	else
 		PageInit(page, BLCKSZ, 0);
 	batch->image.rows = 0;
+	batch->image.toasted = false;
 	batch->image.page = page;
-	batch->toasted = false;
 }

@@ -22,7 +22,6 @@ typedef struct LaInsertBatch
 	MemoryContext context;		/* of the batch and its slots */
 	MemoryContext row_context;	/* of a row that is toasted */
 	LaInsertImage image;
-	bool		toasted;		/* has it rows that were toasted before? */
 
 	/* A slot for each row, made when one is wanted first. */
 	TupleDesc	descriptor;

@@ -14,25 +14,28 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_image.h"
 #include "bulk_insert/la_insert_row.h"
 
+/* Bytes of a row that are fetched ahead at most: the processor sees where longer ones go. */
+#define FETCHED_AHEAD 256
+
 static bool has_room(const LaInsertImage *image, Size spare, Size length);
 static HeapTupleHeader place(LaInsertImage *image, Size length);
+static inline void fetch_ahead(const LaInsertImage *image, Size length);
 static void take_back(LaInsertImage *image, Size length);
 
 /*
- * An image of no rows, in the current memory context.  It keeps their lines of the input
- * when it is told where to find that of a row.
+ * An image of no rows on this page of memory.  It keeps their lines of the input, in the
+ * current memory context, when it is told where to find that of a row.
  */
 void
-la_insert_image_begin(LaInsertImage *image, const uint64 *line)
+la_insert_image_begin(LaInsertImage *image, Page page, const uint64 *line)
 {
 	memset(image, 0, sizeof(*image));
-	image->page = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
-	PageInit(image->page, BLCKSZ, 0);
+	image->page = page;
+	PageInit(page, BLCKSZ, 0);
 	image->line = line;
 	if (line != NULL)
 		image->lines = palloc_array(uint64, MaxHeapTuplesPerPage);
@@ -46,7 +49,7 @@ la_insert_image_size(const uint64 *line)
 {
 	Size		lines = line != NULL ? MaxHeapTuplesPerPage * sizeof(uint64) : 0;
 
-	return sizeof(LaInsertImage) + BLCKSZ + PG_IO_ALIGN_SIZE + lines;
+	return sizeof(LaInsertImage) + BLCKSZ + lines;
 }
 
 /*
@@ -122,7 +125,24 @@ place(LaInsertImage *image, Size length)
 	image->rows++;
 	ItemIdSetNormal(PageGetItemId(image->page, image->rows), page->pd_upper,
 					length);
+	fetch_ahead(image, length);
 	return (HeapTupleHeader) (image->page + page->pd_upper);
+}
+
+/*
+ * Where the next row will be, the processor's cache has it in time when rows for many other
+ * images come before.
+ */
+static inline void
+fetch_ahead(const LaInsertImage *image, Size length)
+{
+#ifdef __GNUC__
+	const char *row = image->page + ((PageHeader) image->page)->pd_upper;
+
+	for (Size at = 1; at <= Min(length, FETCHED_AHEAD);
+		 at += PG_CACHE_LINE_SIZE / 2)
+		__builtin_prefetch(row - at, 1);
+#endif
 }
 
 /*
@@ -173,4 +193,5 @@ la_insert_image_clear(LaInsertImage *image)
 	page->pd_lower = SizeOfPageHeaderData;
 	page->pd_upper = BLCKSZ;
 	image->rows = 0;
+	image->toasted = false;
 }

@@ -16,6 +16,7 @@ typedef struct LaInsertImage
 {
 	Page		page;
 	int			rows;
+	bool		toasted;		/* has it rows that were toasted before? */
 	const uint64 *line;			/* where the line of the input is told that a
 								 * row comes from, or NULL */
 	uint64	   *lines;			/* of each row, or NULL */
@@ -29,7 +30,8 @@ typedef enum LaInsertRoom
 	LA_INSERT_WIDE,				/* not added: values must be toasted first */
 } LaInsertRoom;
 
-extern void la_insert_image_begin(LaInsertImage *image, const uint64 *line);
+extern void la_insert_image_begin(LaInsertImage *image, Page page,
+								  const uint64 *line);
 extern Size la_insert_image_size(const uint64 *line);
 extern void la_insert_image_end(LaInsertImage *image);
 extern LaInsertRoom la_insert_image_add(LaInsertImage *image, Size spare,

@@ -87,14 +87,17 @@ look_at_threshold(LaInsertTarget *target)
 	LaInsertCommon *common = target->common;
 
 	Assert(common->batch->image.rows == 0 && target->file == NULL);
-	if (!la_insert_common_past_threshold(common))
+	if (!la_insert_common_past_threshold(common) ||
+		la_insert_target_fills_extension(target))
 		return;
 	if (!target->expects_many_rows)
 		expect_many_rows(target);
-	if (may_append(target))
-		target->file = la_insert_file_begin(common->batch,
-											common->estate->es_output_cid, 0,
-											common->counters);
+	if (!may_append(target))
+		return;
+	la_insert_target_end_bulk(target);
+	target->file = la_insert_file_begin(common->batch,
+										common->estate->es_output_cid, 0,
+										common->counters);
 }
 
 /*
@@ -105,7 +108,6 @@ static void
 expect_many_rows(LaInsertTarget *target)
 {
 	target->expects_many_rows = true;
-	la_insert_common_end_bulk(target->common, target->common->batch->table);
 	if (target->indexes == NULL)
 		collect_entries(target, has_mostly_new_rows(target));
 	if (target->indexes != NULL && !target->common->runs_user_code)
@@ -163,8 +165,7 @@ may_append(const LaInsertTarget *target)
 static void
 add_wide(LaInsertTarget *target, TupleTableSlot *row)
 {
-	if (la_insert_common_past_threshold(target->common) &&
-		la_insert_extent_wants(&target->extent, TOAST_TUPLE_TARGET))
+	if (la_insert_target_wants_page(target, TOAST_TUPLE_TARGET))
 	{
 		la_insert_add_wide(target->common->batch, row, 0, flush_for_wide, target);
 		return;

@@ -88,6 +88,17 @@ la_insert_pool_add(LaInsertPool *pool, LaInsertQueue *queue,
 	return LA_INSERT_ADDED;
 }
 
+/*
+ * Frees the pool, in which no rows wait.
+ */
+void
+la_insert_pool_end(LaInsertPool *pool)
+{
+	Assert(pool->rows == 0);
+	pfree(pool->memory);
+	pfree(pool);
+}
+
 static Waiting *
 waiting_at(const LaInsertPool *pool, LaInsertPlace place)
 {

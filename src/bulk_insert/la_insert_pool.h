@@ -48,5 +48,6 @@ extern LaInsertRoom la_insert_pool_move_first(LaInsertPool *pool,
 											  LaInsertQueue *queue,
 											  LaInsertBatch *batch);
 extern void la_insert_pool_compact(LaInsertPool *pool);
+extern void la_insert_pool_end(LaInsertPool *pool);
 
 #endif							/* LA_INSERT_POOL_H */

@@ -69,6 +69,7 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 void
 la_insert_route_collect(LaInsertRoute *route)
 {
+	route->collects = true;
 	collect_targets(route);
 	route->wants_bounds = true;
 }
@@ -115,7 +116,6 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 {
 	EState	   *estate = route->common->estate;
 	LaInsertTarget *target = NULL;
-	TupleConversionMap *map;
 	int			number = -1;
 
 	if (unlikely(route->wants_bounds) && ++route->rows_without > FEW_ROWS)
@@ -129,9 +129,8 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 	if (target == NULL)
 		return NULL;
 	Assert(target == find_by_core(route, *row, -1));
-	map = ExecGetRootToChildMap(target->relation, estate);
-	if (map != NULL)
-		*row = execute_attr_map_slot(map->attrMap, *row,
+	if (target->map != NULL)
+		*row = execute_attr_map_slot(target->map->attrMap, *row,
 									 target->relation->ri_PartitionTupleSlot);
 	return target;
 }
@@ -190,7 +189,8 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 	caller = MemoryContextSwitchTo(route->common->estate->es_query_cxt);
 	target = palloc_object(LaInsertTarget);
 	la_insert_target_begin(target, route->common, partition);
-	if (route->pool != NULL)
+	target->map = ExecGetRootToChildMap(partition, route->common->estate);
+	if (route->collects)
 		la_insert_target_collect(target);
 	remember(route, target);
 	partition->ri_CopyMultiInsertBuffer =
@@ -211,7 +211,7 @@ unsuitable(LaInsertRoute *route, ResultRelInfo *partition)
 
 	if (reason == LA_REASON_NONE)
 		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, !is_copy);
-	if (reason == LA_REASON_NONE && route->pool != NULL &&
+	if (reason == LA_REASON_NONE && route->collects &&
 		la_insert_has_volatile_check(partition, &runs_user_code))
 		reason = LA_REASON_VOLATILE;
 	return reason;
@@ -240,6 +240,7 @@ collect_targets(LaInsertRoute *route)
 			continue;
 		}
 		la_insert_target_collect(target);
+		target->place = count;
 		route->targets[count++] = target;
 	}
 	route->count = count;
@@ -265,5 +266,6 @@ remember(LaInsertRoute *route, LaInsertTarget *target)
 			palloc_array(LaInsertTarget *, route->size) :
 			repalloc_array(route->targets, LaInsertTarget *, route->size);
 	}
+	target->place = route->count;
 	route->targets[route->count++] = target;
 }

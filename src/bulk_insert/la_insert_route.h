@@ -25,8 +25,13 @@ typedef struct LaInsertRoute
 	ResultRelInfo *refused;		/* partition of the last row that was */
 	int			count;
 	int			size;
-	LaInsertTarget **targets;	/* partitions met so far */
-	LaInsertPool *pool;			/* of their rows, or NULL */
+	int			waiting;		/* partitions that have rows that wait */
+	LaInsertTarget **targets;	/* partitions met so far, those that have
+								 * first */
+	bool		collects;		/* do their rows wait? */
+	LaInsertPool *pool;			/* in which they do, or NULL */
+	LaInsertImages *images;		/* on which they do, or NULL */
+	bool		wants_pool;		/* and never again images */
 	LaInsertBounds *bounds;		/* NULL: core finds partitions */
 	LaInsertTarget **by_bound;	/* by number of the partition, NULL: not met */
 } LaInsertRoute;

@@ -106,16 +106,13 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 	if (table->route != NULL)
 		la_insert_partitions_collect(table->route);
 	else
-	{
-		if (table->common.line != NULL)
-			table->common.bulk = GetBulkInsertState();
 		la_insert_plain_collect(&table->target, bytes);
-	}
 }
 
 /*
  * Adds a row to those that are collected.  Batches are of as many rows as there were
- * before (but not of lines of an input), or a page, or what there is memory for.  False when
+ * before (but not of lines of an input, or of many rows), or a page, or what there is memory
+ * for.  False when
  * the row must be left to core, which has not been added.
  */
 bool
@@ -134,14 +131,15 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	if (table->route != NULL)
 	{
 		la_insert_partitions_add(table->route, target, row);
-		waiting = table->route->pool->rows;
+		waiting = la_insert_partitions_waiting(table->route);
 	}
 	else
 	{
 		la_insert_plain_add(target, row);
 		waiting = table->common.batch->image.rows;
 	}
-	if (waiting >= ++table->rows - waiting && table->common.line == NULL)
+	if (waiting >= ++table->rows - waiting && table->common.line == NULL &&
+		!la_insert_common_past_threshold(&table->common))
 		la_insert_table_flush(table);
 	if (target->generated != NULL)
 		ExecClearTuple(target->generated);
@@ -168,12 +166,13 @@ la_insert_table_flush(LaInsertTable *table)
 void
 la_insert_table_end(LaInsertTable *table)
 {
-	la_insert_table_flush(table);
 	if (table->route != NULL)
 		la_insert_partitions_end(table->route);
 	else
+	{
+		la_insert_target_flush(&table->target);
 		la_insert_target_end(&table->target);
-	la_insert_common_end_bulk(&table->common, table->root->ri_RelationDesc);
+	}
 	la_insert_common_end(&table->common);
 }
 

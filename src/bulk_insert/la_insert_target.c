@@ -27,7 +27,8 @@
 #include "bulk_insert/la_insert_target.h"
 
 static void flush(LaInsertTarget *target, Buffer buffer, bool last);
-static void insert_by_core(LaInsertCommon *common);
+static void begin_bulk(LaInsertTarget *target);
+static void insert_by_core(LaInsertTarget *target);
 static void finish_rows(LaInsertTarget *target);
 static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
 
@@ -57,30 +58,6 @@ la_insert_common_past_threshold(const LaInsertCommon *common)
 }
 
 /*
- * Core inserts no more batches into the table that it filled.  Pages by which it has
- * extended the table in advance are for everybody.  Reads BulkInsertStateData of hio.h.
- */
-void
-la_insert_common_end_bulk(LaInsertCommon *common, Relation table)
-{
-	BulkInsertState bulk = common->bulk;
-	BlockNumber first;
-
-	if (bulk == NULL)
-		return;
-	first = bulk->next_free;
-	if (BlockNumberIsValid(first))
-	{
-		for (BlockNumber block = first; block <= bulk->last_free; block++)
-			RecordPageWithFreeSpace(table, block,
-									BLCKSZ - SizeOfPageHeaderData);
-		FreeSpaceMapVacuumRange(table, first, bulk->last_free + 1);
-	}
-	FreeBulkInsertState(bulk);
-	common->bulk = NULL;
-}
-
-/*
  * There are no more rows for any of the tables.
  */
 void
@@ -105,6 +82,10 @@ la_insert_target_begin(LaInsertTarget *target, LaInsertCommon *common,
 	memset(target, 0, sizeof(*target));
 	target->common = common;
 	target->relation = relation;
+	target->oid = RelationGetRelid(table);
+	target->has_constraints = constraints != NULL;
+	target->checks_bounds = table->rd_rel->relispartition &&
+		relation->ri_RootResultRelInfo == NULL;
 	if (table->rd_rel->relhasindex && relation->ri_IndexRelationDescs == NULL)
 		ExecOpenIndices(relation, false);
 	if (constraints != NULL && constraints->has_generated_stored)
@@ -120,7 +101,6 @@ TupleTableSlot *
 la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
 {
 	ResultRelInfo *relation = target->relation;
-	Relation	table = relation->ri_RelationDesc;
 	EState	   *estate = target->common->estate;
 
 	if (target->generated != NULL)
@@ -128,13 +108,13 @@ la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
 		ExecCopySlot(target->generated, row);
 		row = target->generated;
 		ExecMaterializeSlot(row);
-		row->tts_tableOid = RelationGetRelid(table);
+		row->tts_tableOid = target->oid;
 		ExecComputeStoredGenerated(relation, estate, row, CMD_INSERT);
 	}
-	row->tts_tableOid = RelationGetRelid(table);
-	if (table->rd_att->constr != NULL)
+	row->tts_tableOid = target->oid;
+	if (target->has_constraints)
 		ExecConstraints(relation, row, estate);
-	if (table->rd_rel->relispartition && relation->ri_RootResultRelInfo == NULL)
+	if (target->checks_bounds)
 		ExecPartitionCheck(relation, row, estate, true);
 	return row;
 }
@@ -157,7 +137,7 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 		row->tts_tableOid = RelationGetRelid(table);
 	}
 	table_tuple_insert(table, row, estate->es_output_cid, 0,
-					   target->common->bulk);
+					   target->bulk);
 	finish_row(target, row);
 	if (target->single != NULL)
 		ExecClearTuple(target->single);
@@ -170,9 +150,85 @@ void
 la_insert_target_collect(LaInsertTarget *target)
 {
 	LaInsertCommon *common = target->common;
+	Relation	table = target->relation->ri_RelationDesc;
 
-	la_insert_extent_begin(&target->extent, target->relation->ri_RelationDesc,
-						   common->counters, &common->strategy);
+	target->spare = RelationGetTargetPageFreeSpace(table,
+												   HEAP_DEFAULT_FILLFACTOR);
+	la_insert_extent_begin(&target->extent, table, common->counters,
+						   &common->strategy);
+	if (common->line != NULL)
+		begin_bulk(target);
+}
+
+/*
+ * Core inserts in bulk, as for its own COPY, in the ring of buffers of all tables.  Mirrors
+ * GetBulkInsertState() in heapam.c.
+ */
+static void
+begin_bulk(LaInsertTarget *target)
+{
+	LaInsertCommon *common = target->common;
+
+	if (common->strategy == NULL)
+		common->strategy = GetAccessStrategy(BAS_BULKWRITE);
+	target->bulk = palloc_object(BulkInsertStateData);
+	*target->bulk = (BulkInsertStateData)
+	{
+		.strategy = common->strategy,
+			.current_buf = InvalidBuffer,
+			.next_free = InvalidBlockNumber,
+			.last_free = InvalidBlockNumber,
+	};
+}
+
+/*
+ * Has core extended the table in advance by pages that it has not filled?  Reads
+ * BulkInsertStateData of hio.h.
+ */
+bool
+la_insert_target_fills_extension(const LaInsertTarget *target)
+{
+	return target->bulk != NULL &&
+		BlockNumberIsValid(target->bulk->next_free);
+}
+
+/*
+ * Rows of other tables come now: core keeps no page pinned meanwhile.  Mirrors
+ * ReleaseBulkInsertStatePin() in heapam.c, which would forget the pages in advance.
+ */
+void
+la_insert_target_unpin(LaInsertTarget *target)
+{
+	if (target->bulk == NULL || target->bulk->current_buf == InvalidBuffer)
+		return;
+	ReleaseBuffer(target->bulk->current_buf);
+	target->bulk->current_buf = InvalidBuffer;
+}
+
+/*
+ * Core inserts no more batches into the table that it filled.  Pages by which it has
+ * extended the table in advance are for everybody.
+ */
+void
+la_insert_target_end_bulk(LaInsertTarget *target)
+{
+	Relation	table = target->relation->ri_RelationDesc;
+	BulkInsertState bulk = target->bulk;
+	BlockNumber first;
+
+	if (bulk == NULL)
+		return;
+	la_insert_target_unpin(target);
+	first = bulk->next_free;
+	if (BlockNumberIsValid(first))
+	{
+		for (BlockNumber block = first; block <= bulk->last_free; block++)
+			RecordPageWithFreeSpace(table, block,
+									BLCKSZ - SizeOfPageHeaderData);
+		FreeSpaceMapVacuumRange(table, first, bulk->last_free + 1);
+	}
+	pfree(bulk);
+	target->bulk = NULL;
 }
 
 /*
@@ -185,7 +241,7 @@ la_insert_target_flush(LaInsertTarget *target)
 
 	if (target->file != NULL || batch->image.rows == 0)
 		return;
-	if (batch->toasted || target->extent.next < target->extent.end)
+	if (batch->image.toasted || target->extent.next < target->extent.end)
 		la_insert_target_flush_page(target, true);
 	else
 		flush(target, InvalidBuffer, true);
@@ -198,7 +254,27 @@ la_insert_target_flush(LaInsertTarget *target)
 void
 la_insert_target_flush_rest(LaInsertTarget *target)
 {
-	flush(target, InvalidBuffer, true);
+	if (target->common->batch->image.toasted)
+		la_insert_target_flush_page(target, true);
+	else
+		flush(target, InvalidBuffer, true);
+}
+
+/*
+ * Shall a full page of rows, which have this length in the mean, be one of ours?  Core's in
+ * bulk come before, which has its own ring of buffers where it finds room elsewhere.
+ */
+bool
+la_insert_target_wants_page(LaInsertTarget *target, Size row_length)
+{
+	LaInsertCommon *common = target->common;
+
+	if (!la_insert_common_past_threshold(common) ||
+		la_insert_target_fills_extension(target) ||
+		!la_insert_extent_wants(&target->extent, row_length))
+		return false;
+	la_insert_target_end_bulk(target);
+	return true;
 }
 
 /*
@@ -215,10 +291,9 @@ la_insert_target_flush_page(LaInsertTarget *target, bool last)
 	const LaInsertBatch *batch = target->common->batch;
 	Buffer		buffer = InvalidBuffer;
 
-	if (la_insert_common_past_threshold(target->common) &&
-		la_insert_extent_wants(&target->extent, la_insert_batch_mean(batch)))
+	if (la_insert_target_wants_page(target, la_insert_batch_mean(batch)))
 		buffer = la_insert_extent_take(&target->extent);
-	if (!BufferIsValid(buffer) && (batch->toasted || !last))
+	if (!BufferIsValid(buffer) && (batch->image.toasted || !last))
 		buffer = la_insert_extent_single(&target->extent);
 	flush(target, buffer, last);
 }
@@ -237,7 +312,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 	if (BufferIsValid(buffer))
 		la_insert_page_write(batch, buffer, common->estate->es_output_cid, last);
 	else
-		insert_by_core(common);
+		insert_by_core(target);
 	if (la_insert_target_has_followers(target))
 		finish_rows(target);
 	common->bytes += la_insert_image_bytes(&batch->image);
@@ -252,10 +327,10 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
  * Inserts rows where core finds room, and takes over what core has made of them.
  */
 static void
-insert_by_core(LaInsertCommon *common)
+insert_by_core(LaInsertTarget *target)
 {
-	LaInsertBatch *batch = common->batch;
-	CommandId	cid = common->estate->es_output_cid;
+	LaInsertBatch *batch = target->common->batch;
+	CommandId	cid = target->common->estate->es_output_cid;
 	TupleTableSlot **slots;
 
 	if (batch->image.rows == 1)
@@ -264,12 +339,12 @@ insert_by_core(LaInsertCommon *common)
 		 * For a row that leaves less room on a page than the fillfactor
 		 * wants, heap_multi_insert() extends the table by two pages.
 		 */
-		heap_insert(batch->table, &batch->tuples[0], cid, 0, common->bulk);
+		heap_insert(batch->table, &batch->tuples[0], cid, 0, target->bulk);
 		return;
 	}
 	slots = la_insert_batch_slots(batch);
 	heap_multi_insert(batch->table, slots, batch->image.rows, cid, 0,
-					  common->bulk);
+					  target->bulk);
 	for (int i = 0; i < batch->image.rows; i++)
 		batch->tuples[i] = *ExecFetchSlotHeapTuple(slots[i], false, NULL);
 }
@@ -346,6 +421,7 @@ la_insert_target_has_followers(const LaInsertTarget *target)
 void
 la_insert_target_end(LaInsertTarget *target)
 {
+	la_insert_target_end_bulk(target);
 	la_insert_extent_end(&target->extent);
 	if (target->file != NULL)
 		la_insert_file_end(target->file);

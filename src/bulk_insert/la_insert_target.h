@@ -14,6 +14,7 @@
 #include "bulk_insert/la_insert_batch.h"
 #include "bulk_insert/la_insert_extent.h"
 #include "bulk_insert/la_insert_file.h"
+#include "bulk_insert/la_insert_images.h"
 #include "bulk_insert/la_insert_index.h"
 #include "bulk_insert/la_insert_pool.h"
 
@@ -37,7 +38,6 @@ typedef struct LaInsertCommon
 	MemoryContext flush_context;
 	LaInsertBatch *batch;		/* of the table that is filled */
 	BufferAccessStrategy strategy;	/* of pages of ours, or NULL */
-	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	uint64		bytes;			/* of rows inserted in batches */
 } LaInsertCommon;
 
@@ -45,12 +45,20 @@ typedef struct LaInsertTarget
 {
 	LaInsertCommon *common;
 	ResultRelInfo *relation;
+	TupleConversionMap *map;	/* from rows of the statement's table, or NULL */
+	Oid			oid;			/* of the table */
+	bool		has_constraints;
+	bool		checks_bounds;	/* of a partition that rows are not routed to */
 	TupleTableSlot *generated;	/* a row with generated columns, or NULL */
 	TupleTableSlot *single;		/* a row that is inserted at once, or NULL */
 
 	/* Once rows are collected. */
+	Size		spare;			/* as of LaInsertBatch */
 	LaInsertQueue queue;		/* rows that wait in a pool */
+	LaInsertStack stack;		/* rows that wait on images */
+	int			place;			/* among the partitions of its route */
 	LaInsertExtent extent;
+	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	TupleTableSlot *inserted;	/* a row that is in the table, or NULL */
 	LaInsertFile *file;			/* to which pages are appended, or NULL */
 	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
@@ -60,7 +68,6 @@ typedef struct LaInsertTarget
 extern void la_insert_common_collect(LaInsertCommon *common, Relation table,
 									 LaCounters *counters, bool runs_user_code);
 extern bool la_insert_common_past_threshold(const LaInsertCommon *common);
-extern void la_insert_common_end_bulk(LaInsertCommon *common, Relation table);
 extern void la_insert_common_end(LaInsertCommon *common);
 
 extern void la_insert_target_begin(LaInsertTarget *target,
@@ -72,9 +79,14 @@ extern void la_insert_target_insert(LaInsertTarget *target,
 									TupleTableSlot *row);
 extern void la_insert_target_collect(LaInsertTarget *target);
 extern bool la_insert_target_has_followers(const LaInsertTarget *target);
+extern bool la_insert_target_wants_page(LaInsertTarget *target,
+										Size row_length);
 extern void la_insert_target_flush_page(LaInsertTarget *target, bool last);
 extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_flush_rest(LaInsertTarget *target);
+extern bool la_insert_target_fills_extension(const LaInsertTarget *target);
+extern void la_insert_target_unpin(LaInsertTarget *target);
+extern void la_insert_target_end_bulk(LaInsertTarget *target);
 extern void la_insert_target_end(LaInsertTarget *target);
 
 #endif							/* LA_INSERT_TARGET_H */

@@ -18,30 +18,41 @@
 pg_noreturn static void refuse(const HeapTupleData *tuple);
 
 /*
- * Toasts a row and adds it to a batch, which is flushed before if there is no room;
- * options are those of heap_insert().
+ * Toasts a row of a table and adds it to a batch for it, which is flushed before if there
+ * is no room; options are those of heap_insert().
  */
 void
 la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
 				   LaInsertFlush flush, void *arg)
 {
-	MemoryContext caller = MemoryContextSwitchTo(batch->row_context);
-	HeapTuple	tuple;
+	HeapTuple	tuple = la_insert_toast(batch, batch->table, row, options);
 
-	tuple = heap_toast_insert_or_update(batch->table,
-										ExecCopySlotHeapTuple(row), NULL,
-										options);
-	MemoryContextSwitchTo(caller);
-	if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
-		refuse(tuple);
 	if (la_insert_batch_add_tuple(batch, tuple->t_data, tuple->t_len) ==
 		LA_INSERT_FULL)
 	{
 		flush(arg, false);
 		la_insert_batch_add_tuple(batch, tuple->t_data, tuple->t_len);
 	}
-	batch->toasted = true;
+	batch->image.toasted = true;
 	MemoryContextReset(batch->row_context);
+}
+
+/*
+ * Toasts a row of a table.  Returns a tuple in the batch's memory of one row.
+ */
+HeapTuple
+la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
+				int options)
+{
+	MemoryContext caller = MemoryContextSwitchTo(batch->row_context);
+	HeapTuple	tuple;
+
+	tuple = heap_toast_insert_or_update(table, ExecCopySlotHeapTuple(row), NULL,
+										options);
+	MemoryContextSwitchTo(caller);
+	if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
+		refuse(tuple);
+	return tuple;
 }
 
 /*

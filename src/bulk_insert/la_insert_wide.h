@@ -18,5 +18,7 @@ typedef void (*LaInsertFlush) (void *arg, bool last);
 
 extern void la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row,
 							   int options, LaInsertFlush flush, void *arg);
+extern HeapTuple la_insert_toast(LaInsertBatch *batch, Relation table,
+								 TupleTableSlot *row, int options);
 
 #endif							/* LA_INSERT_WIDE_H */

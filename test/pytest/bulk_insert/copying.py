@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,11 +63,13 @@ def run(session: Connection, arm: Arm, case: Case) -> Result:
     return copy(session, case)
 
 
-def assert_same_error(session: Connection, case: Case) -> None:
+def assert_same_error(
+    session: Connection, case: Case, arms: Sequence[Arm] = (DEFAULT, EXTENTS)
+) -> None:
     """It fails, and in our arms as in stock: in every field of the error."""
     stock = run(session, STOCK, case)
     assert stock.failed
-    for arm in (DEFAULT, EXTENTS):
+    for arm in arms:
         assert run(session, arm, case) == stock
 
 

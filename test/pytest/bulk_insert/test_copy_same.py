@@ -289,7 +289,11 @@ def test_rows(connection: Connection, name: str) -> None:
     assert not stock.failed, stock.outcome
     assert run(connection, DEFAULT, case) == stock
     before = Counters.of(connection)
-    assert run(connection, EXTENTS, case) == stock
+    ours = run(connection, EXTENTS, case)
+    if name == "partitioned":
+        # What does not fill a page of ours goes to room before them.
+        stock, ours = (replace(result, rows=sorted(result.rows)) for result in (stock, ours))
+    assert ours == stock
     collected = Counters.of(connection).rows - before.rows
     assert (collected > 0) == (name not in _NONE_COLLECTED)
 

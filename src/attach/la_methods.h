@@ -53,6 +53,7 @@ typedef struct LaJudgement
 	LaReason	reason;
 	List	   *functions;
 	List	   *types;
+	List	   *tables;			/* of row types among these */
 	int			era;			/* for which it holds, 0 for any */
 	bool		runs_user_code; /* functions that are not the server's own? */
 } LaJudgement;

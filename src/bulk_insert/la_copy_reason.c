@@ -27,7 +27,6 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -37,11 +36,13 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_reason.h"
-#include "bulk_insert/la_insert_volatile.h"
+#include "bulk_insert/la_insert_search.h"
+#include "bulk_insert/la_insert_type.h"
 
 static bool may_read(const CopyStmt *statement);
 static bool has_option(const CopyStmt *statement, const char *name);
 static bool has_foreign_partition(Oid table);
+static void note_columns(CopyFromState state, LaInsertSearch *search);
 static List *evaluated(CopyFromState state);
 static bool has_volatile_check(Relation table, bool *runs_user_code);
 
@@ -159,6 +160,7 @@ la_copy_judge(CopyFromState state, bool *runs_user_code)
 	LaInsertSearch search = {0};
 	bool		by_table;
 
+	note_columns(state, &search);
 	if ((state->need_transcoding &&
 		 la_insert_search_function(&search, state->conversion_proc)) ||
 		la_insert_search((Node *) evaluated(state), &search) ||
@@ -170,9 +172,23 @@ la_copy_judge(CopyFromState state, bool *runs_user_code)
 }
 
 /*
- * What is evaluated to make a row of the input, and to decide whether it is wanted: the
- * condition, defaults, and the input functions of the types of columns, for which nulls
- * of these types stand.
+ * Notes the types of columns that are read: their input functions are called.
+ */
+static void
+note_columns(CopyFromState state, LaInsertSearch *search)
+{
+	TupleDesc	descriptor = RelationGetDescr(state->rel);
+	ListCell   *lc;
+
+	foreach(lc, state->attnumlist)
+		la_insert_note_type(search,
+							TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid);
+}
+
+/*
+ * What is evaluated besides to make a row of the input, and to decide whether it is
+ * wanted: the condition and defaults.  Core sets none of a column that was dropped, not
+ * even to NULL.
  */
 static List *
 evaluated(CopyFromState state)
@@ -182,14 +198,8 @@ evaluated(CopyFromState state)
 
 	for (int i = 0; i < descriptor->natts; i++)
 	{
-		Form_pg_attribute column = TupleDescAttr(descriptor, i);
-
-		if (column->attisdropped)
-			continue;
-		if (list_member_int(state->attnumlist, column->attnum))
-			expressions = lappend(expressions,
-								  makeNullConst(column->atttypid, -1, InvalidOid));
-		if (state->defexprs[i] != NULL)
+		if (!TupleDescAttr(descriptor, i)->attisdropped &&
+			state->defexprs[i] != NULL)
 			expressions = lappend(expressions, state->defexprs[i]->expr);
 	}
 	return expressions;

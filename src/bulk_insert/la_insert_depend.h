@@ -12,7 +12,6 @@
 
 #include "attach/la_methods.h"
 
-extern int	la_insert_era(void);
 extern void la_insert_depend(PlannedStmt *plan, const LaJudgement *judgement);
 
 #endif							/* LA_INSERT_DEPEND_H */

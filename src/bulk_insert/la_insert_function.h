@@ -21,12 +21,15 @@ typedef struct LaInsertSearch
 	List	   *functions;		/* that somebody made, and that have been
 								 * looked at */
 	List	   *types;			/* that somebody made */
+	uint64		types_seen[4];	/* a bit is set for each, shared by many */
+	List	   *tables;			/* of row types among these */
 	int			types_searched; /* how many of these have been looked at */
 	int			era;			/* of the first that was noted, or 0 */
 	List	   *expressions;	/* to be searched yet */
 	List	   *default_functions;	/* arguments whose defaults have been
 									 * noted: of which functions ... */
 	List	   *default_arguments;	/* ... and which numbers */
+	bool		has_caught_up;	/* with changes that others have made? */
 	const Node *described;		/* a call in FROM, whose columns are listed */
 } LaInsertSearch;
 

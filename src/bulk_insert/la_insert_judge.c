@@ -34,7 +34,7 @@
 #include "utils/syscache.h"
 
 #include "bulk_insert/la_insert_judge.h"
-#include "bulk_insert/la_insert_volatile.h"
+#include "bulk_insert/la_insert_search.h"
 
 static bool has_looked_at_user_code(const LaInsertSearch *search);
 static bool has_volatile_constraint(const ResultRelInfo *target,
@@ -70,7 +70,7 @@ la_insert_judge(Query *query)
 	return (LaJudgement)
 	{
 		.reason = reason,.functions = search.functions,.types = search.types,
-			.era = search.era,.runs_user_code = has_looked_at_user_code(&search)
+			.tables = search.tables,.era = search.era,.runs_user_code = has_looked_at_user_code(&search)
 	};
 }
 
@@ -121,8 +121,12 @@ has_volatile_constraint(const ResultRelInfo *target, LaInsertSearch *search)
 
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
 	{
+		LaInsertSubject check = {
+			.kind = LA_INSERT_CHECK,.object = RelationGetRelid(table),.number = i
+		};
+
 		if (constraints->check[i].ccenforced &&
-			la_insert_search(stringToNode(constraints->check[i].ccbin), search))
+			la_insert_search_stored(search, check, constraints->check[i].ccbin))
 			return true;
 	}
 	if (target->ri_RootResultRelInfo == NULL && table->rd_rel->relispartition &&
@@ -179,6 +183,7 @@ search_key(Oid table, LaInsertSearch *search)
 {
 	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(table));
 	Form_pg_partitioned_table form;
+	LaInsertSubject key = {.kind = LA_INSERT_PARTITION_KEY,.object = table};
 	oidvector  *classes;
 	Datum		expressions;
 	bool		is_null;
@@ -190,8 +195,8 @@ search_key(Oid table, LaInsertSearch *search)
 	expressions = SysCacheGetAttr(PARTRELID, tuple,
 								  Anum_pg_partitioned_table_partexprs, &is_null);
 	if (!is_null)
-		found = la_insert_search(stringToNode(TextDatumGetCString(expressions)),
-								 search);
+		found = la_insert_search_stored(search, key,
+										TextDatumGetCString(expressions));
 	classes = (oidvector *)
 		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
 											   Anum_pg_partitioned_table_partclass));
@@ -228,10 +233,16 @@ has_volatile_column(Relation table, LaInsertSearch *search)
 	if (constraints == NULL ||
 		!(constraints->has_generated_stored || constraints->has_generated_virtual))
 		return false;
-	for (int i = 0; i < descriptor->natts; i++)
+	for (int i = 0; i < constraints->num_defval; i++)
 	{
-		if (TupleDescAttr(descriptor, i)->attgenerated != '\0' &&
-			la_insert_search(TupleDescGetDefault(descriptor, i + 1), search))
+		const AttrDefault *value = &constraints->defval[i];
+		LaInsertSubject column = {
+			.kind = LA_INSERT_GENERATED,.object = RelationGetRelid(table),
+			.number = value->adnum
+		};
+
+		if (TupleDescAttr(descriptor, value->adnum - 1)->attgenerated != '\0' &&
+			la_insert_search_stored(search, column, value->adbin))
 			return true;
 	}
 	return false;
@@ -286,10 +297,13 @@ has_volatile_condition(const ResultRelInfo *target, LaInsertSearch *search)
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
+		LaInsertSubject condition = {
+			.kind = LA_INSERT_CONDITION,.object = trigger->tgoid
+		};
 
 		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
 			TRIGGER_FOR_INSERT(trigger->tgtype) &&
-			la_insert_search(stringToNode(trigger->tgqual), search))
+			la_insert_search_stored(search, condition, trigger->tgqual))
 			return true;
 	}
 	return false;

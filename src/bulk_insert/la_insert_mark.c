@@ -19,7 +19,7 @@
 #include "nodes/value.h"
 #include "parser/parsetree.h"
 
-#include "bulk_insert/la_insert_depend.h"
+#include "bulk_insert/la_insert_change.h"
 #include "bulk_insert/la_insert_mark.h"
 #include "la_compat.h"
 

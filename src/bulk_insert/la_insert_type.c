@@ -36,11 +36,10 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-#include "bulk_insert/la_insert_depend.h"
+#include "bulk_insert/la_insert_change.h"
 #include "bulk_insert/la_insert_function.h"
 #include "bulk_insert/la_insert_type.h"
 
-static bool search_type(LaInsertSearch *search, Oid type);
 static bool search_kind(LaInsertSearch *search, Form_pg_type form);
 static bool search_comparison(LaInsertSearch *search, Oid type);
 static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,
@@ -56,33 +55,24 @@ static bool search_range(LaInsertSearch *search, Oid type);
 void
 la_insert_note_made_type(LaInsertSearch *search, Oid type)
 {
+	uint64	   *seen = &search->types_seen[type / 64 % lengthof(search->types_seen)];
+	uint64		bit = UINT64CONST(1) << type % 64;
+
 	if (search->era == 0)
 		search->era = la_insert_era();
-	if (!list_member_oid(search->types, type))
-		search->types = lappend_oid(search->types, type);
+	if ((*seen & bit) != 0 && list_member_oid(search->types, type))
+		return;
+	*seen |= bit;
+	search->types = lappend_oid(search->types, type);
 }
 
 /*
- * Can a function see the rows so far that core may call for a value of a type that has
- * been noted?  Types and expressions that come up are noted, too.
+ * Can a function see the rows so far that core may call for a value of this type?  Types
+ * that it is made of, and expressions that are evaluated, are only noted.  One that is not
+ * there, or not defined yet, is in doubt.
  */
 bool
-la_insert_search_noted_types(LaInsertSearch *search)
-{
-	while (search->types_searched < list_length(search->types))
-	{
-		if (search_type(search,
-						list_nth_oid(search->types, search->types_searched++)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * One that is not there, or not defined yet, is in doubt.
- */
-static bool
-search_type(LaInsertSearch *search, Oid type)
+la_insert_search_type(LaInsertSearch *search, Oid type)
 {
 	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
 	FormData_pg_type form;
@@ -231,6 +221,7 @@ search_row(LaInsertSearch *search, Oid table)
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
+	search->tables = lappend_oid(search->tables, table);
 	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
 	ReleaseSysCache(tuple);
 	for (int i = 1; i <= columns && !found; i++)

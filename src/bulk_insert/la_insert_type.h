@@ -13,7 +13,7 @@
 #include "bulk_insert/la_insert_function.h"
 
 extern void la_insert_note_made_type(LaInsertSearch *search, Oid type);
-extern bool la_insert_search_noted_types(LaInsertSearch *search);
+extern bool la_insert_search_type(LaInsertSearch *search, Oid type);
 
 /*
  * A value of this type comes up.  Types that core cannot be without call nothing but

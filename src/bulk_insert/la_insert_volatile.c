@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_volatile.c
- *	  whether evaluating something can call a function that sees new rows
+ *	  whether an expression names a function that sees new rows
  *
  * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a
  * query names.  Others are called without being named: by domains, by functions that get the type of
@@ -21,6 +21,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
@@ -32,6 +33,7 @@
 #include "bulk_insert/la_insert_volatile.h"
 
 static bool walker(Node *node, void *context);
+static bool search_other(Node *node, LaInsertSearch *search);
 static bool says_nothing(Oid type);
 static bool is_unknown_column(const Var *column);
 static bool search_node(Node *node, LaInsertSearch *search);
@@ -56,30 +58,27 @@ static bool sees_rows(Oid function, void *context);
 static bool converts_seeing_rows(Oid function, void *context);
 
 /*
- * Can evaluating this call a volatile function that could look at tables?  Of a query,
- * an expression, or a list of expressions.  One that is evaluated late, when later rows
- * have been made (LaInsertSearch.late), must not call any volatile function: the current
- * value of a sequence and the next random number depend on that.  What has been looked
- * at is in the search afterwards.
+ * Does evaluating this call a volatile function that could look at tables, but for what is
+ * called because of a type?  Types that come up are noted.  Of a query, an expression, or
+ * a list of expressions, and of those that the search has still to look at.
  */
 bool
-la_insert_search(Node *expression, LaInsertSearch *search)
+la_insert_walk(Node *expression, LaInsertSearch *search)
 {
-	bool		found = walker(expression, search) ||
-		la_insert_search_noted_types(search);
+	bool		found = walker(expression, search);
 
 	while (!found && search->expressions != NIL)
 	{
 		expression = llast(search->expressions);
 		search->expressions = list_delete_last(search->expressions);
-		found = walker(expression, search) || la_insert_search_noted_types(search);
+		found = walker(expression, search);
 	}
 	return found;
 }
 
 /*
  * query_tree_walker and expression_tree_walker callback.  Constants come first: a list of
- * VALUES has thousands.
+ * VALUES has thousands.  Of what follows, some queries have hundreds, in as many columns.
  */
 static bool
 walker(Node *node, void *context)
@@ -99,16 +98,31 @@ walker(Node *node, void *context)
 			la_insert_note_type(context, ((Param *) node)->paramtype);
 			return ((Param *) node)->paramkind == PARAM_EXTERN &&
 				says_nothing(((Param *) node)->paramtype);
+		case T_TargetEntry:
+			return walker((Node *) ((TargetEntry *) node)->expr, context);
+		case T_CoerceToDomain:
+			la_insert_note_type(context, ((CoerceToDomain *) node)->resulttype);
+			check_stack_depth();
+			return walker((Node *) ((CoerceToDomain *) node)->arg, context);
 		case T_Query:
 			return query_tree_walker((Query *) node, walker, context,
 									 QTW_EXAMINE_SORTGROUP);
 		default:
-			return check_functions_in_node(node, IsA(node, CoerceViaIO) ?
-										   converts_seeing_rows : sees_rows,
-										   context) ||
-				search_node(node, context) ||
-				expression_tree_walker(node, walker, context);
+			return search_other(node, context);
 	}
+}
+
+/*
+ * The rest, kept out of the walker: that is called too often to save registers for this.
+ */
+static pg_noinline bool
+search_other(Node *node, LaInsertSearch *search)
+{
+	return check_functions_in_node(node, IsA(node, CoerceViaIO) ?
+								   converts_seeing_rows : sees_rows,
+								   search) ||
+		search_node(node, search) ||
+		expression_tree_walker(node, walker, search);
 }
 
 /*
@@ -200,7 +214,6 @@ search_value(Node *node, LaInsertSearch *search)
 		case T_ConvertRowtypeExpr:
 		case T_RowExpr:
 		case T_ArrayExpr:
-		case T_CoerceToDomain:
 		case T_JsonExpr:
 		case T_JsonConstructorExpr:
 			break;

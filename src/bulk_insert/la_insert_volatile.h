@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_volatile.h
- *	  whether evaluating something can call a function that sees new rows
+ *	  whether an expression names a function that sees new rows
  *
  *-------------------------------------------------------------------------
  */
@@ -12,6 +12,6 @@
 
 #include "bulk_insert/la_insert_function.h"
 
-extern bool la_insert_search(Node *expression, LaInsertSearch *search);
+extern bool la_insert_walk(Node *expression, LaInsertSearch *search);
 
 #endif							/* LA_INSERT_VOLATILE_H */

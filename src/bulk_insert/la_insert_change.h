@@ -1,0 +1,14 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_change.h
+ *	  changes of what inserts are judged by
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_CHANGE_H
+#define LA_INSERT_CHANGE_H
+
+extern uint64 la_insert_changes(void);
+extern int	la_insert_era(void);
+
+#endif							/* LA_INSERT_CHANGE_H */

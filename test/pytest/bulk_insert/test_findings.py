@@ -1,0 +1,286 @@
+"""What was found out about types and constraints is kept, until any of it changes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+
+from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
+from bulk_insert.judging import ELIGIBLE, SERIES, SETUP, VOLATILE, fresh, judgement
+
+_PREFETCH = {"Status": "prefetch"}
+_CALM = (
+    "CREATE FUNCTION calm(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS "
+    "'BEGIN RETURN passes($1); END'"
+)
+_DOMAIN = f"{_CALM}; CREATE DOMAIN dd AS bigint CHECK (calm(VALUE))"
+_PASSING = "CREATE FUNCTION {} RETURNS {} {} LANGUAGE plpgsql AS 'BEGIN RETURN {}; END'"
+_WORD = "CREATE TYPE word AS ENUM ('yes')"
+_ORDER = "; ".join(
+    (
+        _WORD,
+        _PASSING.format("less(word, word)", "boolean", "IMMUTABLE", "false"),
+        _PASSING.format("more(word, word)", "boolean", "", "passes(1)"),
+        _PASSING.format("hash_of(word)", "int", "IMMUTABLE", "1"),
+        _PASSING.format("hash_of(word, bigint)", "bigint", "", "f()"),
+        _PASSING.format("order_of(word, word)", "int", "IMMUTABLE", "0"),
+        "CREATE OPERATOR <<< (LEFTARG = word, RIGHTARG = word, FUNCTION = less)",
+        "CREATE OPERATOR >>> (LEFTARG = word, RIGHTARG = word, FUNCTION = more)",
+    )
+)
+_SORTED = (
+    "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING btree AS "
+    "OPERATOR 1 <<<, FUNCTION 1 order_of(word, word)"
+)
+_HASHED = (
+    "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING hash AS "
+    "OPERATOR 1 <<<, FUNCTION 1 hash_of(word)"
+)
+_WORDS = "cardinality(enum_range(NULL::word)) + g - g"
+_ROW = "(jsonb_populate_record(NULL::pairs, jsonb_build_object('a', g))).a"
+
+# What there is, what is inserted, and what makes it call a volatile function.
+_CHANGES = {
+    "first CHECK": (
+        "CREATE DOMAIN dd AS bigint",
+        "g::dd",
+        "ALTER DOMAIN dd ADD CHECK (passes(VALUE)) NOT VALID",
+    ),
+    "another CHECK": (_DOMAIN, "g::dd", "ALTER DOMAIN dd ADD CHECK (passes(VALUE)) NOT VALID"),
+    "function of a CHECK": (_DOMAIN, "g::dd", "ALTER FUNCTION calm VOLATILE"),
+    "function of a CHECK below": (
+        f"{_DOMAIN}; CREATE DOMAIN over AS dd; CREATE TYPE pairs AS (a over, b text)",
+        _ROW,
+        "ALTER FUNCTION calm VOLATILE",
+    ),
+    "column of a row": (
+        "CREATE TYPE pairs AS (a bigint)",
+        _ROW,
+        "ALTER TYPE pairs ADD ATTRIBUTE b d",
+    ),
+    "function of a type": (
+        "CREATE TYPE mine; CREATE FUNCTION mine_in(cstring) RETURNS mine IMMUTABLE STRICT "
+        "LANGUAGE internal AS 'int8in'; CREATE FUNCTION mine_out(mine) RETURNS cstring IMMUTABLE "
+        "STRICT LANGUAGE internal AS 'int8out'; "
+        "CREATE TYPE mine (INPUT = mine_in, OUTPUT = mine_out, LIKE = bigint); "
+        f"{_PASSING.format('mine_send(mine)', 'bytea', '', 'int8send(f())')}",
+        "g::text::mine",
+        "ALTER TYPE mine SET (SEND = mine_send)",
+    ),
+    "operator that says the same": (
+        f"{_PASSING.format('same(bigint, bigint)', 'boolean', 'IMMUTABLE', 'true')}; "
+        f"{_PASSING.format('noting(bigint, bigint)', 'boolean', '', 'passes($1)')}; "
+        "CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = same); "
+        "CREATE DOMAIN dd AS bigint CHECK (VALUE ### 1)",
+        "g::dd",
+        "CREATE OPERATOR @@@ (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = noting, "
+        "COMMUTATOR = ###)",
+    ),
+    "cast": (
+        f"{_WORD}; {_PASSING.format('json_of(word)', 'json', '', 'to_json(f())')}",
+        _WORDS,
+        "CREATE CAST (word AS json) WITH FUNCTION json_of(word)",
+    ),
+    "operator class": (
+        f"{_ORDER}; ALTER FUNCTION hash_of(word) VOLATILE",
+        _WORDS,
+        _HASHED,
+    ),
+    "operator class of a family": (
+        f"{_ORDER}; CREATE OPERATOR FAMILY words USING hash; "
+        "ALTER OPERATOR FAMILY words USING hash ADD FUNCTION 2 (word, word) hash_of(word, bigint)",
+        _WORDS,
+        "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING hash FAMILY words AS STORAGE word",
+    ),
+    "operator of a class": (
+        f"{_ORDER}; {_SORTED}",
+        _WORDS,
+        "ALTER OPERATOR FAMILY words USING btree ADD OPERATOR 5 >>> (word, word)",
+    ),
+    "function of a class": (
+        f"{_ORDER}; {_HASHED}",
+        _WORDS,
+        "ALTER OPERATOR FAMILY words USING hash ADD FUNCTION 2 (word, word) hash_of(word, bigint)",
+    ),
+}
+_each_change = pytest.mark.parametrize(
+    ("setup", "value", "change"), _CHANGES.values(), ids=_CHANGES
+)
+
+
+def _insert(value: str) -> str:
+    return f"INSERT INTO w SELECT g, 1 FROM {SERIES} WHERE {value} IS NOT NULL"
+
+
+@_each_change
+def test_a_change_is_noticed(connection: Connection, setup: str, value: str, change: str) -> None:
+    """Its end, too, when it is taken back."""
+    sql = _insert(value)
+    with fresh(connection, setup):
+        for _ in range(2):
+            assert judgement(connection, sql) == ELIGIBLE
+            with connection.transaction(force_rollback=True):
+                connection.execute(change)
+                assert judgement(connection, sql) == VOLATILE
+                assert judgement(connection, sql) == VOLATILE
+        assert judgement(connection, sql) == ELIGIBLE
+
+
+@contextmanager
+def _committed(server: WatchedServer, setup: str) -> Iterator[Connection]:
+    """The tables and functions in a schema of their own, and a session that changes them."""
+    with server.connect() as session:
+        session.execute("CREATE SCHEMA shared; SET search_path = shared")
+        session.execute(f"{SETUP}; {setup}")
+        try:
+            yield session
+        finally:
+            session.execute("DROP SCHEMA shared CASCADE")
+
+
+@_each_change
+def test_a_change_by_another_session_is_noticed(
+    server: WatchedServer, setup: str, value: str, change: str
+) -> None:
+    """By a session that asks for no lock that it has not had, too."""
+    sql = _insert(value)
+    with _committed(server, setup) as other, server.connect() as session:
+        session.execute("SET search_path = shared")
+        choose(session, ONE_PAGE)
+        with session.transaction(force_rollback=True):
+            for _ in range(2):
+                assert judgement(session, sql) == ELIGIBLE
+            other.execute(change)
+            assert judgement(session, sql) == VOLATILE
+
+
+def test_a_constraint_that_goes_is_noticed(connection: Connection) -> None:
+    """When it goes with something that is not looked at."""
+    setup = (
+        'CREATE COLLATION plain FROM "C"; CREATE DOMAIN dd AS bigint '
+        "CHECK (passes(VALUE) AND VALUE::text COLLATE plain > '')"
+    )
+    sql = _insert("g::dd")
+    with fresh(connection, setup):
+        for _ in range(2):
+            assert judgement(connection, sql) == VOLATILE
+        connection.execute("DROP COLLATION plain CASCADE")
+        assert judgement(connection, sql) == ELIGIBLE
+
+
+_TRIGGER = (
+    "CREATE OR REPLACE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN ({}) "
+    "EXECUTE FUNCTION nothing()"
+)
+# What a table has evaluated for a row, and what makes that call a volatile function.
+_OF_TABLES = {
+    "function of a CHECK": (
+        f"{_CALM}; ALTER TABLE w ADD CHECK (calm(k))",
+        "ALTER FUNCTION calm VOLATILE",
+    ),
+    "another CHECK in its place": (
+        "ALTER TABLE w ADD CONSTRAINT a CHECK (k > 0)",
+        "ALTER TABLE w DROP CONSTRAINT a, ADD CONSTRAINT a CHECK (passes(k))",
+    ),
+    "function of a generated column": (
+        f"{_CALM}; ALTER TABLE w ADD a boolean GENERATED ALWAYS AS (calm(k)) STORED",
+        "ALTER FUNCTION calm VOLATILE",
+    ),
+    "function of the condition of a trigger": (
+        f"{_CALM}; {_TRIGGER.format('calm(NEW.k)')}",
+        "ALTER FUNCTION calm VOLATILE",
+    ),
+    "another condition of a trigger": (
+        _TRIGGER.format("NEW.k > 0"),
+        _TRIGGER.format("passes(NEW.k)"),
+    ),
+    "condition of another trigger": (
+        _TRIGGER.format("NEW.k > 0"),
+        _TRIGGER.format("passes(NEW.k)").replace("TRIGGER t", "TRIGGER u"),
+    ),
+}
+
+
+def _of_table(connection: Connection) -> dict[str, Any]:
+    return judgement(connection, _insert("g"), "ANALYZE, LOOKAHEAD")
+
+
+@pytest.mark.parametrize(("setup", "change"), _OF_TABLES.values(), ids=_OF_TABLES)
+def test_a_change_of_a_table_is_noticed(connection: Connection, setup: str, change: str) -> None:
+    making = (
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    )
+    with fresh(connection, f"{making}; {setup}"):
+        for _ in range(2):
+            assert _of_table(connection) == _PREFETCH
+            with connection.transaction(force_rollback=True):
+                connection.execute(change)
+                assert _of_table(connection) == VOLATILE
+                assert _of_table(connection) == VOLATILE
+        assert _of_table(connection) == _PREFETCH
+
+
+def test_functions_that_may_be_called_early_may_not_be_called_late(connection: Connection) -> None:
+    """Both are asked about the same type: random() counts only when rows are in the table."""
+    setup = (
+        "CREATE DOMAIN dd AS bigint CHECK (VALUE + random() > 0); "
+        "ALTER TABLE w ADD CHECK (k::dd > 0)"
+    )
+    with fresh(connection, setup):
+        for _ in range(2):
+            assert _of_table(connection) == _PREFETCH
+        connection.execute("CREATE INDEX ON w ((k::dd))")
+        assert _of_table(connection) == VOLATILE
+        assert judgement(connection, _insert("g::dd")) == ELIGIBLE
+
+
+def test_a_judgement_is_not_kept_while_caches_are_discarded(connection: Connection) -> None:
+    assertions = scalar(
+        connection, "SELECT setting FROM pg_settings WHERE name = 'debug_assertions'"
+    )
+    if assertions != "on":
+        pytest.skip("a build without assertions keeps its caches")
+    sql = "INSERT INTO w VALUES (1, 1), (2, 1)"
+    with fresh(connection, f"{_DOMAIN}; ALTER TABLE w ADD CHECK (calm(k)), ADD CHECK (k::dd > 0)"):
+        connection.execute("SET LOCAL debug_discard_caches = 1")
+        assert judgement(connection, sql, "ANALYZE, LOOKAHEAD") == _PREFETCH
+        connection.execute("ALTER FUNCTION calm VOLATILE")
+        assert judgement(connection, sql, "ANALYZE, LOOKAHEAD") == VOLATILE
+
+
+def _planning_hits(connection: Connection, sql: str) -> int:
+    document = scalar(connection, f"EXPLAIN (BUFFERS, FORMAT JSON) {sql}")
+    return int(document[0].get("Planning", {}).get("Shared Hit Blocks", 0))
+
+
+def test_catalogs_are_read_once(connection: Connection) -> None:
+    with fresh(connection, f"{_DOMAIN}; {_WORD}; CREATE TYPE pairs AS (a dd, b word)"):
+        sql = _insert(_ROW)
+        for arm in (STOCK, DEFAULT):
+            choose(connection, arm)
+            _planning_hits(connection, sql)
+            hits = _planning_hits(connection, sql)
+            assert hits == 0
+            assert judgement(connection, sql) == ({} if arm is STOCK else ELIGIBLE)
+
+
+def test_findings_do_not_grow_without_end(connection: Connection) -> None:
+    """Of 50 CHECK constraints with 100 kB each not all are kept."""
+    values = ", ".join(str(number) for number in range(1, 1000))
+    tables = 50
+    setup = "; ".join(
+        f"CREATE TABLE w{table} (k bigint CHECK (k + {table} > 0 OR k IN ({values})))"
+        for table in range(tables)
+    )
+    with fresh(connection, setup):
+        for table in range(tables):
+            connection.execute(f"INSERT INTO w{table} SELECT * FROM {SERIES}")
+        kept = scalar(
+            connection,
+            "SELECT total_bytes FROM pg_backend_memory_contexts "
+            "WHERE name = 'pg_lookahead findings'",
+        )
+    assert 100_000 < kept < 1_500_000

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from lookahead_bench.control_shape import LOG, ROW, SMALL, Shape
 from lookahead_bench.control_shapes import CACHED_SHAPES
+from lookahead_bench.control_shapes_judged import JUDGED_SHAPES, in_function
 
 _SETTINGS = {shape.name: shape.settings for shape in CACHED_SHAPES}
 _INDEX_SCANS = _SETTINGS["range-10"]
@@ -34,18 +35,6 @@ _LOGS = (
     "PARTITION OF control_logs FOR VALUES FROM (%s) TO (%s)', number, number * 10000, "
     "(number + 1) * 10000 + 100 * (number / 19)); END LOOP; END $do$",
 )
-
-
-def _function(name: str, body: str) -> Shape:
-    """A statement that calls a PL/pgSQL function, whose statements are cached like its own."""
-    function = f"control_{name.replace('-', '_')}_of"
-    definition = (
-        f"CREATE FUNCTION {function}(wanted int) RETURNS bigint LANGUAGE plpgsql "
-        f"AS $function$ {body} $function$"
-    )
-    return Shape(
-        name, (f"SELECT {function}(:key)",), _OFTEN, (*ROW, definition), ("Result",), _INDEX_SCANS
-    )
 
 
 _SCANS = (
@@ -175,25 +164,25 @@ _INSERTS = (
     *(_selected(rows) for rows in (1, 10, 40, 100)),
     *(_selected(rows, "s", _LOGS) for rows in (10, 40)),
 )
-_COPY = _function("copy-nothing", "BEGIN COPY control_row FROM '/dev/null'; RETURN wanted; END")
+_COPY = in_function("copy-nothing", "BEGIN COPY control_row FROM '/dev/null'; RETURN wanted; END")
 _FUNCTIONS = (
     replace(_COPY, settings=_COPY.settings | _BATCHES),
-    _function(
+    in_function(
         "function-lookup",
         "DECLARE found int; BEGIN SELECT k INTO found FROM control_row WHERE id = wanted; "
         "RETURN found; END",
     ),
-    _function(
+    in_function(
         "cursor-fetch-20",
         "DECLARE entries CURSOR FOR SELECT id FROM control_row WHERE k >= wanted ORDER BY k; "
         "entry int; BEGIN OPEN entries; FOR number IN 1 .. 20 LOOP FETCH entries INTO entry; "
         "END LOOP; CLOSE entries; RETURN entry; END",
     ),
-    _function(
+    in_function(
         "loop-over-50",
         "DECLARE entry record; total bigint := 0; BEGIN FOR entry IN SELECT id FROM control_row "
         "WHERE k BETWEEN wanted AND wanted + 49 LOOP total := total + entry.id; END LOOP; "
         "RETURN total; END",
     ),
 )
-MORE_CACHED_SHAPES = (*_INSERTS, *_SCANS, *_SUBPLANS, *_FUNCTIONS)
+MORE_CACHED_SHAPES = (*_INSERTS, *JUDGED_SHAPES, *_SCANS, *_SUBPLANS, *_FUNCTIONS)

@@ -96,7 +96,9 @@ def instructions(
 
 def only_reads(shape: Shape) -> bool:
     """Whether the data directory is what it was before, and so is what later statements cost."""
-    return all(statement.startswith("SELECT") for statement in shape.statements)
+    return shape.reset is None and all(
+        statement.startswith("SELECT") for statement in shape.statements
+    )
 
 
 def _counts(shape: Shape) -> tuple[int, int]:

@@ -22,6 +22,7 @@ _SHAPES = {
     if not shape.preloaded
     and shape.executions > _SHORT
     and shape.statements[0].startswith("SELECT")
+    and shape.reset is None
 }
 _KEYS = (0, 777, 90_000)
 NodeBuffers = tuple[str, int, int]

@@ -1,0 +1,84 @@
+"""Inserts of few rows about which there is much to find out before rows may wait.
+
+What their rows could call is looked at when they are planned, when the 33rd row comes, or before
+the first row of a COPY: types and constraints. None has rows enough to gain by it.
+"""
+
+from dataclasses import replace
+
+from lookahead_bench.control_shape import INDEX_SCANS, LOG, ROW, Shape
+
+_SETTINGS = INDEX_SCANS | {"pg_lookahead.enable_bulk_insert": "on"}
+_DOMAINS, _CHECKS, _COPIED = 60, 20, 10
+_OFTEN = 500
+_NUMBERS = ", ".join(f"c{number} control_domain_{number}" for number in range(_DOMAINS))
+_DOMAIN_TABLE = (
+    f"DO $do$ BEGIN FOR number IN 0 .. {_DOMAINS - 1} LOOP EXECUTE format("
+    "'CREATE DOMAIN control_domain_%s AS int CHECK (VALUE >= 0)', number); END LOOP; END $do$",
+    f"CREATE TABLE control_domains ({_NUMBERS})",
+)
+_CHECKED_TABLE = (
+    "CREATE TABLE control_checked (id int, k int, pad text, "
+    + ", ".join(f"CHECK (id + k >= -{number})" for number in range(_CHECKS))
+    + ")",
+)
+# A relative name is for reading only.
+_FILE = (
+    "DO $do$ BEGIN EXECUTE format('COPY (SELECT id, k, pad FROM control_row ORDER BY id "
+    f"LIMIT {_COPIED}) TO %L', current_setting('data_directory') || '/control_rows'); END $do$",
+)
+
+
+def in_function(name: str, body: str, setup: tuple[str, ...] = ()) -> Shape:
+    """A statement that calls a PL/pgSQL function, whose statements are cached like its own."""
+    function = f"control_{name.replace('-', '_')}_of"
+    definition = (
+        f"CREATE FUNCTION {function}(wanted int) RETURNS bigint LANGUAGE plpgsql "
+        f"AS $function$ {body} $function$"
+    )
+    return Shape(
+        name,
+        (f"SELECT {function}(:key)",),
+        _OFTEN,
+        (*ROW, *setup, definition),
+        ("Result",),
+        INDEX_SCANS,
+    )
+
+
+def _inserting(name: str, statement: str, table: str, setup: tuple[str, ...]) -> Shape:
+    """A function with one statement that puts rows into a table."""
+    shape = in_function(name, f"BEGIN {statement}; RETURN wanted; END", setup)
+    return replace(shape, settings=_SETTINGS, reset=f"TRUNCATE {table}")
+
+
+def _copy(kind: str, table: str, setup: tuple[str, ...]) -> Shape:
+    return _inserting(
+        f"copy-{kind}{_COPIED}", f"COPY {table} FROM 'control_rows'", table, (*_FILE, *setup)
+    )
+
+
+# EXECUTE plans a statement each time.
+JUDGED_SHAPES = (
+    _inserting(
+        f"insert-domains-{_DOMAINS}",
+        f"EXECUTE 'INSERT INTO control_domains SELECT {', '.join(['id'] * _DOMAINS)} "
+        "FROM control_row WHERE id = $1' USING wanted",
+        "control_domains",
+        _DOMAIN_TABLE,
+    ),
+    Shape(
+        "insert-checked-40",
+        (
+            "INSERT INTO control_checked SELECT id, k, pad FROM control_row WHERE id BETWEEN "
+            ":key AND :key + 39",
+        ),
+        _OFTEN,
+        (*ROW, *_CHECKED_TABLE),
+        ("Index Scan",),
+        _SETTINGS,
+        reset="TRUNCATE control_checked",
+    ),
+    _copy("", "control_log", LOG),
+    _copy("checked-", "control_checked", _CHECKED_TABLE),
+)

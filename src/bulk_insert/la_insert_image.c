@@ -179,6 +179,15 @@ la_insert_image_read(const LaInsertImage *image, Oid table, HeapTuple tuples)
 }
 
 /*
+ * How many bytes of a page the rows take, without their line pointers.
+ */
+Size
+la_insert_image_bytes(const LaInsertImage *image)
+{
+	return BLCKSZ - ((PageHeader) image->page)->pd_upper;
+}
+
+/*
  * Forgets the rows.  Makes a page as PageInit() would, which clears what is clear
  * already, too.
  */

@@ -41,15 +41,7 @@ extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,
 											  Size length);
 extern void la_insert_image_read(const LaInsertImage *image, Oid table,
 								 HeapTuple tuples);
+extern Size la_insert_image_bytes(const LaInsertImage *image);
 extern void la_insert_image_clear(LaInsertImage *image);
-
-/*
- * How many bytes of a page the rows take, without their line pointers.
- */
-static inline Size
-la_insert_image_bytes(const LaInsertImage *image)
-{
-	return BLCKSZ - ((PageHeader) image->page)->pd_upper;
-}
 
 #endif							/* LA_INSERT_IMAGE_H */

@@ -135,6 +135,7 @@ unused_image(LaInsertImages *images)
 	if (image != NULL)
 	{
 		images->unused = image->next;
+		Assert(image->rows == 0 && image->line == images->line);
 		return image;
 	}
 	if (images->made == images->most)

@@ -32,7 +32,7 @@
 
 /*
  * Pages of all partitions that are empty and wait for rows, at most: half of the ring of
- * buffers that GetAccessStrategy() in freelist.c gives those who write in bulk.
+ * buffers of those who write in bulk, which is of 16 MB.
  */
 #define PAGES_AHEAD 1024
 

@@ -1,0 +1,111 @@
+"""Rows of partitions that wait on images of pages, and where there is no memory for more of them.
+
+Pages of ours come from the first row on, so that images do; `work_mem` has room for few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from extension.probes import Connection, need_extension, scalar
+from psycopg import sql
+
+from bulk_insert.arms import EXTENTS, STOCK, Arm, Counters, choose
+from bulk_insert.copying import Case, run
+from bulk_insert.partitioned import SIZE, lists, make
+
+_LEAVES = 60
+# Of ten partitions first, then of all of them, then of one; some values are compressed, some
+# toasted elsewhere.
+_ROWS = (
+    "SELECT CASE WHEN i < 9000 THEN i % 10 WHEN i < 18000 THEN i % 60 ELSE 7 END, "
+    "CASE WHEN i % 97 = 0 THEN "
+    "(SELECT string_agg(md5((i * 100 + j)::text), '') FROM generate_series(1, 100) j) WHEN i % 101 = 0 THEN repeat('c', 5000) "
+    "ELSE 'value ' || i END FROM generate_series(1, 21000) i"
+)
+_CHUNKS = (
+    "SELECT reltoastrelid::regclass::text FROM pg_class WHERE oid IN "
+    "(SELECT relid FROM pg_partition_tree('p')) AND reltoastrelid <> 0"
+)
+
+
+def _filled(session: Connection, arm: Arm, statement: str, memory: str) -> tuple[Any, ...]:
+    """What is in the partitions and their TOAST tables afterwards; amcheck finds nothing."""
+    make(session, "int", "LIST (k)", lists(*map(str, range(_LEAVES))))
+    session.execute("CREATE INDEX ON p (k)")
+    session.execute(sql.SQL("SET work_mem = {}").format(memory))
+    choose(session, arm)
+    session.execute(statement)
+    rows = session.execute(
+        "SELECT tableoid::regclass::text, k, md5(string_agg(s, ' ' ORDER BY s)), count(*) "
+        "FROM p GROUP BY 1, 2 ORDER BY 1, 2"
+    ).fetchall()
+    names = [name for (name,) in session.execute(_CHUNKS).fetchall()]
+    chunks = sum(int(scalar(session, f"SELECT count(*) FROM {name}")) for name in names)
+    leaves = "SELECT relid FROM pg_partition_tree('p') WHERE isleaf"
+    unsound = scalar(
+        session,
+        f"SELECT count(*) FROM ({leaves}) t, verify_heapam(relid, check_toast => true)",
+    )
+    assert unsound == 0
+    return rows, chunks, int(scalar(session, SIZE)) // 8192
+
+
+@pytest.mark.parametrize("memory", ["64kB", "256kB", "1MB", "4MB"])
+def test_rows(connection: Connection, memory: str) -> None:
+    """Images for all partitions, for some of them until others are met, for none."""
+    need_extension(connection, "amcheck")
+    statement = f"INSERT INTO p {_ROWS}"
+    stock = _filled(connection, STOCK, statement, memory)
+    before = Counters.of(connection).rows
+    ours = _filled(connection, EXTENTS.with_settings(bulk_extend_size=1), statement, memory)
+    assert ours[:2] == stock[:2]
+    assert Counters.of(connection).rows - before > 15_000
+    # A page of toasted rows for each partition, and one that rows before them do not fill.
+    assert ours[2] <= stock[2] + 2 * _LEAVES
+
+
+_THIRDS = (
+    "CREATE TABLE t (k int, s text) PARTITION BY LIST ((k % 3)); "
+    "CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);"
+    "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1);"
+    "CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);"
+    "CREATE UNIQUE INDEX ON t1 (k)"
+)
+
+
+@pytest.mark.parametrize("place", [4000, 12_345, 29_999])
+def test_line_of_a_duplicate(connection: Connection, place: int) -> None:
+    """The error of a row that waited on an image names its line."""
+    numbers = [7 if number == place else 3 * number + 1 for number in range(30_000)]
+    data = "".join(f"{k}\tvalue {k}\n{k + 1}\tother {k}\n" for k in numbers)
+    case = Case(f"{_THIRDS}; SET work_mem = '128kB'", data)
+    stock = run(connection, STOCK, case)
+    assert stock.failed
+    assert run(connection, EXTENTS, case).outcome == stock.outcome
+
+
+def test_rows_beside_others_that_core_inserts(connection: Connection) -> None:
+    """Rows of a partition with a BEFORE trigger come in turn with toasted ones of others."""
+    making = (
+        f"{_THIRDS}; SET work_mem = '128kB'; "
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;"
+        "CREATE TRIGGER a BEFORE INSERT ON t0 FOR EACH ROW EXECUTE FUNCTION f()"
+    )
+    wide = "w" * 3000
+    data = "".join(
+        f"{k}\t{wide if k % 30 == 1 else k}\n"
+        for k in range(1, 30_000)
+        if k % 3 != 0 or k % 300 == 0
+    )
+    found = []
+    for arm in (STOCK, EXTENTS):
+        case = Case(making, data, after="SELECT count(*), sum(k), sum(length(s)) FROM t")
+        result = run(connection, arm, case)
+        pages = scalar(connection, SIZE.replace("'p'", "'t'"))
+        found.append((result.outcome, sorted(result.rows), result.after))
+        if arm is STOCK:
+            most = int(pages) * 1.2
+    assert found[0] == found[1]
+    assert int(pages) <= most

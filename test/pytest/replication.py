@@ -22,6 +22,8 @@ def standby_of(
     server_factory: ServerFactory,
     settings: Mapping[str, str],
     stage: Stage | None = None,
+    *,
+    start: bool = True,
 ) -> Iterator[WatchedServer]:
     """A base backup of the primary that follows it; without a stage it has no pg_lookahead."""
     conninfo = f"host={primary.socket_directory} port={primary.port} user=postgres"
@@ -30,7 +32,8 @@ def standby_of(
         options = ("--checkpoint=fast", "--no-sync", "--create-slot", f"--slot={_SLOT}")
         primary.run_client("pg_basebackup", "-D", copy.data_directory, *options)
         (copy.data_directory / "standby.signal").touch()
-        copy.start()
+        if start:
+            copy.start()
         yield copy
 
 

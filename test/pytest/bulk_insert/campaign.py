@@ -13,13 +13,13 @@ from typing import Any
 
 import psycopg
 from extension.probes import Connection, need_extension, scalar
-from psycopg import sql
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.columns import TYPES
 from bulk_insert.facts import LEAVES, Facts, complaint, failure_of
 from bulk_insert.sources import DIVISION, Source, random_source
 from bulk_insert.tables import TABLE, random_table
+from bulk_insert.ways import check_sound
 
 _HAND_BACK = 0.25
 _FAULT = 0.25
@@ -187,17 +187,11 @@ class Round:
         return (result, counted)
 
     def _look_through(self) -> None:
-        """What there is, is sound: amcheck finds nothing."""
-        heap = f"SELECT count(*) FROM ({LEAVES}) t, verify_heapam(relid, check_toast => true)"
-        self._expect(scalar(self._session, heap) == 0, "verify_heapam complains")
-        names = self._session.execute(
-            "SELECT indexrelid::regclass::text FROM pg_index "
-            "JOIN pg_class ON pg_class.oid = indexrelid "
-            f"WHERE indrelid IN ({LEAVES}) AND relam = 403"
-        ).fetchall()
-        for (name,) in names:
-            check = sql.SQL("SELECT bt_index_check({}, heapallindexed => true)").format(name)
-            self._session.execute(check)
+        """What there is, is sound."""
+        try:
+            check_sound(self._session, TABLE)
+        except (AssertionError, psycopg.Error) as error:
+            raise ArmsDifferError(self._replay(str(error))) from error
 
     def _count(self, before: Counters, after: Counters, facts: Facts) -> None:
         tally = self._tally

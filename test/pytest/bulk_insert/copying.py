@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 from extension.probes import Connection
+from psycopg.copy import LibpqWriter
 
 from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, Arm, choose
 from bulk_insert.facts import failure_of
@@ -93,6 +94,15 @@ def copy(session: Connection, case: Case) -> Result:
         except psycopg.Error as error:
             outcome = failure_of(error)
     return look(session, case, outcome, notices)
+
+
+@contextmanager
+def prompt_copy(session: Connection, table: str) -> Iterator[psycopg.Copy]:
+    """A COPY that is sent all that is written at once, so that the server can read it."""
+    cursor = session.cursor()
+    writer = LibpqWriter(cursor, flush_threshold=1)
+    with cursor.copy(f"COPY {table} FROM STDIN", writer=writer) as stream:
+        yield stream
 
 
 def execute(session: Connection, case: Case, statement: str) -> Result:

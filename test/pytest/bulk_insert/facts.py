@@ -13,6 +13,7 @@ import psycopg
 from extension.probes import Connection, scalar
 
 from bulk_insert.tables import LOG, TABLE
+from bulk_insert.ways import leaves
 
 # All that an error says but where in PostgreSQL's code it was raised.
 _ERROR_FIELDS = (
@@ -29,12 +30,8 @@ _ERROR_FIELDS = (
     "constraint_name",
 )
 
+LEAVES = leaves(TABLE)
 # Every row in the order of places, as it lies there, and as it is read. Hint bits are masked.
-# The partitions that have rows; of a table that has none, itself.
-LEAVES = (
-    f"SELECT oid AS relid FROM pg_class WHERE oid = '{TABLE}'::regclass AND relkind = 'r' "
-    f"UNION ALL SELECT relid FROM pg_partition_tree('{TABLE}') WHERE isleaf"
-)
 _ITEMS = f"""
     SELECT format('%s (%s,%s)', relid::regclass, block, lp), lp_len, t_hoff, t_bits,
            t_infomask & ~x'0f00'::int, t_infomask2 & x'07ff'::int

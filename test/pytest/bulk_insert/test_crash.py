@@ -1,4 +1,6 @@
-"""Processes killed at random moments of inserts: what was acknowledged is there, and nothing half.
+"""Processes killed in the middle of inserts: what was acknowledged is there, and nothing half.
+
+At random moments, and where a COPY waits for its next row.
 
 `--kills N` sets how often in a longer run.
 """
@@ -20,6 +22,8 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, SWITCH, Arm, Counters, choose
+from bulk_insert.copying import prompt_copy
+from bulk_insert.ways import COPY, COPY_PARTITIONS, WAYS, Way, check_sound
 from lookahead.extension import Stage
 
 _LEAST_KILLS = 8
@@ -27,23 +31,30 @@ _WRITERS = 3
 _ROWS = 1500
 _WITHOUT_LIBRARY = {"session_preload_libraries": ""}
 _ARMS = (DEFAULT, ONE_PAGE, EXTENTS, EXTENTS.with_settings(bulk_extend_size=512))
-_TABLE = (
-    "CREATE TABLE {} (writer int, number int, i int, s text STORAGE EXTERNAL); "
-    "CREATE INDEX {}_i ON {} (writer, number, i)"
-)
+_COLUMNS = "writer int, number int, i int, s text STORAGE EXTERNAL"
+_INDEX = "CREATE INDEX {}_i ON {} (writer, number, i)"
 # Each seventieth row is toasted.
-_INSERT = (
-    "INSERT INTO {} SELECT {}, {}, i, repeat('x', CASE i % 70 WHEN 0 THEN 5000 ELSE i % 90 END) "
+_QUERY = (
+    "SELECT {}, {}, i, repeat('x', CASE i % 70 WHEN 0 THEN 5000 ELSE i % 90 END) "
     f"FROM generate_series(1, {_ROWS}) i"
 )
+_TABLES = {False: "k", True: "partitioned"}
+_NEW_TABLES = {
+    f"{name}{number}": way for name in ("made", "emptied") for number, way in enumerate(WAYS)
+}
+
+
+def _making(table: str, *, partitioned: bool) -> str:
+    way = Way(copies=False, partitioned=partitioned)
+    return f"{way.making(table, _COLUMNS, 'i')}; {_INDEX.format(table, table)}"
 
 
 @dataclass
 class _Ledger:
-    """The inserts that were acknowledged, of all writers; `batched` tells what ours were."""
+    """The inserts that were acknowledged, of all writers; `batched` are the ways that ours went."""
 
     done: set[tuple[int, int]] = field(default_factory=set)
-    batched: int = 0
+    batched: set[Way] = field(default_factory=set)
     begun: int = 0
 
 
@@ -54,7 +65,8 @@ def victim(server_factory: ServerFactory, test_stage: Stage) -> Iterator[Watched
         with started.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             need_extension(session, "amcheck")
-            session.execute(_TABLE.format("k", "k", "k"))
+            for partitioned, table in _TABLES.items():
+                session.execute(_making(table, partitioned=partitioned))
         yield started
 
 
@@ -67,9 +79,14 @@ def _write(server: WatchedServer, writer: int, ledger: _Ledger, seed: str) -> No
                 choose(session, rng.choice(_ARMS))
                 ledger.begun += 1
                 number = ledger.begun * _WRITERS + writer
-                session.execute(_INSERT.format("k", writer, number))
+                way = rng.choice(WAYS)
+                query = _QUERY.format(writer, number)
+                statement = way.statement(session, _TABLES[way.partitioned], query)
+                before = Counters.of(session).rows
+                session.execute(statement)
                 ledger.done.add((writer, number))
-                ledger.batched += Counters.of(session).rows > 0
+                if Counters.of(session).rows > before:
+                    ledger.batched.add(way)
     except psycopg.OperationalError:
         return
 
@@ -96,14 +113,14 @@ def _answers(server: WatchedServer) -> bool:
 
 
 def _check(session: Connection, ledger: _Ledger) -> None:
-    groups = session.execute(
-        "SELECT writer, number, count(*), sum(i), sum(length(s)) FROM k GROUP BY 1, 2"
-    ).fetchall()
+    sums = "SELECT writer, number, count(*), sum(i), sum(length(s)) FROM {} GROUP BY 1, 2"
+    both = " UNION ALL ".join(sums.format(table) for table in _TABLES.values())
+    groups = session.execute(both).fetchall()
     assert ledger.done <= {(writer, number) for writer, number, *_ in groups}
     assert len({tuple(sums) for _, _, *sums in groups}) <= 1
     assert all(count == _ROWS for _, _, count, *_ in groups)
-    assert scalar(session, "SELECT count(*) FROM verify_heapam('k', check_toast => true)") == 0
-    session.execute("SELECT bt_index_check('k_i', heapallindexed => true)")
+    for table in _TABLES.values():
+        check_sound(session, table)
 
 
 @pytest.mark.timeout(3600)
@@ -136,12 +153,66 @@ def test_acknowledged_rows_survive(victim: WatchedServer, seed: int, kills: int)
         with victim.connect() as session:
             _check(session, ledger)
             if rng.random() < 0.3:
-                session.execute("VACUUM k")
+                session.execute(f"VACUUM {', '.join(_TABLES.values())}")
         victim.restart({})
-    assert ledger.batched > 0
+    print(f"seed {seed}: {kill + 1} kills, {len(ledger.done)} inserts acknowledged")
+    # A run of a few kills has not time for each of them.
+    assert len(ledger.batched) >= min(kills, len(WAYS))
+    _checksums_are_right(victim)
+
+
+def _checksums_are_right(victim: WatchedServer) -> None:
     victim.stop()
     checked = victim.run_client("pg_checksums", "--check", "-D", victim.data_directory)
     assert "Bad checksums:  0" in str(checked.stdout)
+
+
+@pytest.mark.expects_in_log("was terminated by signal 9")
+@pytest.mark.parametrize("whole", [False, True], ids=["backend", "postmaster"])
+@pytest.mark.parametrize("way", [COPY, COPY_PARTITIONS], ids=lambda way: way.name)
+def test_copy_killed_between_two_rows(victim: WatchedServer, way: Way, *, whole: bool) -> None:
+    """Before rows are batched, with some that wait, on pages of an extent: none is there later."""
+    table = _TABLES[way.partitioned]
+    for given in (1, 10, 400, 5000):
+        with victim.connect() as session, pytest.raises(psycopg.OperationalError):
+            choose(session, EXTENTS.with_settings(bulk_extend_size=64))
+            _copy_until_killed(victim, session, table, given, whole=whole)
+        if whole:
+            victim.start(_WITHOUT_LIBRARY)
+        else:
+            wait_until(lambda: _answers(victim), "PostgreSQL has started itself anew")
+        with victim.connect() as session:
+            assert scalar(session, f"SELECT count(*) FROM {table}") == 0
+            check_sound(session, table)
+        if whole:
+            victim.restart({})
+    with victim.connect() as session:
+        session.execute(way.statement(session, table, _QUERY.format(1, 1)))
+        session.execute(f"VACUUM {table}")
+        assert scalar(session, f"SELECT count(*) FROM {table}") == _ROWS
+        check_sound(session, table)
+    _checksums_are_right(victim)
+
+
+def _copy_until_killed(
+    victim: WatchedServer, session: Connection, table: str, given: int, *, whole: bool
+) -> None:
+    pid = session.info.backend_pid
+    with prompt_copy(session, table) as stream:
+        for i in range(given):
+            stream.write(f"1\t1\t{i}\t{'x' * (5000 if i % 70 == 0 else 90)}\n")
+        with victim.connect() as watcher:
+            read = f"SELECT tuples_processed FROM pg_stat_progress_copy WHERE pid = {pid}"
+            wait_until(lambda: _number(watcher, read) == given, "rows are read")
+        if whole:
+            victim.crash()
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _number(session: Connection, query: str) -> int:
+    row = session.execute(query).fetchone()
+    return int(row[0]) if row else 0
 
 
 @pytest.mark.parametrize("wal_level", ["minimal", "replica", "logical"])
@@ -151,33 +222,37 @@ def test_new_table_survives(victim: WatchedServer, wal_level: str, arm: Arm) -> 
     victim.restart({"wal_level": wal_level, "max_wal_senders": "0"})
     with victim.connect() as session:
         choose(session, arm)
-        for name in ("made", "emptied"):
-            session.execute(_TABLE.format(name, name, name) if name == "emptied" else "SELECT 1")
+        for name, way in _NEW_TABLES.items():
+            making = _making(name, partitioned=way.partitioned)
+            if name.startswith("emptied"):
+                session.execute(making)
+                making = f"TRUNCATE {name}"
             with session.transaction():
-                making = "TRUNCATE emptied" if name == "emptied" else _TABLE.replace("{}", name)
                 session.execute(making)
                 for number in range(5):
-                    session.execute(_INSERT.format(name, 1, number))
+                    _put(session, way, name, 1, number)
                 session.execute("SAVEPOINT a")
-                session.execute(_INSERT.format(name, 2, 1))
+                _put(session, way, name, 2, 1)
                 session.execute("ROLLBACK TO a")
-                session.execute(_INSERT.format(name, 3, 1))
-        before = [_contents(session, name) for name in ("made", "emptied")]
+                _put(session, way, name, 3, 1)
+        before = [_contents(session, name) for name in _NEW_TABLES]
     victim.crash()
     victim.start(_WITHOUT_LIBRARY)
     with victim.connect() as session:
-        for name, contents in zip(("made", "emptied"), before, strict=True):
+        for name, contents in zip(_NEW_TABLES, before, strict=True):
             assert contents[0] == 6 * _ROWS
             assert _contents(session, name) == contents
-            found = f"SELECT count(*) FROM verify_heapam('{name}', check_toast => true)"
-            assert scalar(session, found) == 0
-            session.execute(f"SELECT bt_index_check('{name}_i', heapallindexed => true)")
+            check_sound(session, name)
+
+
+def _put(session: Connection, way: Way, table: str, writer: int, number: int) -> None:
+    session.execute(way.statement(session, table, _QUERY.format(writer, number)))
 
 
 def _contents(session: Connection, table: str) -> tuple[int, str]:
     row = session.execute(
         f"SELECT count(*), md5(string_agg(ctid::text || writer || number || i || s, '' "
-        f"ORDER BY ctid)) FROM {table}"
+        f"ORDER BY tableoid, ctid)) FROM {table}"
     ).fetchone()
     assert row is not None
     return int(row[0]), str(row[1])

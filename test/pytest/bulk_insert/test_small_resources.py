@@ -16,6 +16,7 @@ from mounting import mounted, mounted_disk
 from server_log import ServerFactory, WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, SWITCH, Arm, Counters, choose
+from bulk_insert.ways import INSERT, WAYS, Way, size
 from lookahead.experiments.index_build_watch import private_bytes
 from lookahead.extension import Stage
 
@@ -26,6 +27,7 @@ _LENGTHS = (1, 900, 1000, 1992, 2000, 2001, 3900, 4040, 4060, 8000, 8112, 8120, 
 _MEMORY_ROWS = 3_000_000
 _MEMORY_GROWTH = 1 * _MB
 _DISK_BYTES = 48 * _MB
+_TOO_MANY_ROWS = 60_000  # of a kilobyte
 # More pages than one page of the free space map knows, and rows for nearly all of them.
 _MEMORY_DISK_BYTES = 40 * _MB
 _NEARLY_ALL_ROWS = 34_000
@@ -195,24 +197,32 @@ def small_memory(server: WatchedServer, connection: Connection) -> Iterator[str]
         yield tablespace
 
 
-@pytest.mark.parametrize("index", ["", "CREATE INDEX d_i ON d (i) TABLESPACE pg_default"])
-def test_table_that_does_not_fit(connection: Connection, small_disk: str, index: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "index"),
+    [(way, "") for way in WAYS] + [(INSERT, "CREATE INDEX d_i ON d (i) TABLESPACE pg_default")],
+    ids=lambda value: value.name if isinstance(value, Way) else "with index" if value else "",
+)
+def test_table_that_does_not_fit(
+    connection: Connection, small_disk: str, way: Way, index: str
+) -> None:
     """It fails where stock does, not more than a page earlier; then what fits is inserted."""
+    making = way.making("d", "i int, s text", "i", f" TABLESPACE {small_disk}")
+    too_many = way.statement(connection, "d", _KILOBYTE.format(_TOO_MANY_ROWS))
     rows: dict[str, int] = {}
     states = []
     for name, arm in (("stock", STOCK), ("default", DEFAULT), ("large", _LARGE)):
         connection.execute("DROP TABLE IF EXISTS d")
         connection.execute("CHECKPOINT")
-        connection.execute(f"CREATE TABLE d (i int, s text) TABLESPACE {small_disk}; {index}")
+        connection.execute(f"{making}; {index}")
         choose(connection, arm)
         with pytest.raises(psycopg.errors.DiskFull) as caught:
-            connection.execute(f"INSERT INTO d {_KILOBYTE.format(10**6)}")
+            connection.execute(too_many)
         states.append((caught.value.diag.sqlstate, caught.value.diag.message_hint))
-        rows[name] = int(scalar(connection, "SELECT pg_relation_size('d') / 8192"))
+        rows[name] = size(connection, "d")
         assert scalar(connection, "SELECT count(*) FROM d") == 0
         connection.execute("DROP TABLE d")
         connection.execute("CHECKPOINT")
-        connection.execute(f"CREATE TABLE d (i int, s text) TABLESPACE {small_disk}")
+        connection.execute(making)
         connection.execute(f"INSERT INTO d {_KILOBYTE.format(20_000)}")
         assert scalar(connection, "SELECT count(*) FROM d") == 20_000
         choose(connection, STOCK)

@@ -1,4 +1,4 @@
-"""A campaign: rounds of one random table each, into which each arm inserts the same.
+"""A campaign: rounds of one random table each, into which each arm inserts or copies the same.
 
 A round depends on the seed and its own number only, so that any round replays alone.
 """
@@ -16,15 +16,18 @@ from extension.probes import Connection, need_extension, scalar
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.columns import TYPES
+from bulk_insert.copies import random_copy
+from bulk_insert.copying import noted
 from bulk_insert.facts import LEAVES, Facts, complaint, failure_of
-from bulk_insert.sources import DIVISION, Source, random_source
+from bulk_insert.sources import DIVISION, random_source
 from bulk_insert.tables import TABLE, random_table
-from bulk_insert.ways import check_sound
+from bulk_insert.ways import check_sound, rows_file
 
 _HAND_BACK = 0.25
 _FAULT = 0.25
 _SECOND_INSERT = 0.5
 _NEW_FILE = 0.4
+_COPY = 0.35
 _FRESH = (
     "DROP TABLE IF EXISTS pg_temp.t, pg_temp.parent CASCADE; "
     "DROP SCHEMA IF EXISTS work CASCADE; CREATE SCHEMA work; SET search_path = work, public"
@@ -47,6 +50,7 @@ class Tally:
     rows: int = 0
     failed: int = 0
     batched: int = 0
+    copied: int = 0  # of those batched, by a COPY
     extended: int = 0
     left: Counter[str] = field(default_factory=Counter)
 
@@ -65,9 +69,14 @@ def prepare(session: Connection) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class _Insert:
-    """`new_file`: its transaction gives the table a new file before, as TRUNCATE does."""
+    """`making` comes before the statement, and makes what it reads.
 
-    source: Source
+    `kind` is that of a source of rows, or "copy". `new_file`: the transaction gives the table a
+    new file before, as TRUNCATE does.
+    """
+
+    kind: str
+    making: Sequence[str]
     statement: str
     in_a_function: bool
     new_file: bool
@@ -94,38 +103,62 @@ class Round:
             before = Counters.of(self._session)
             ours = self._observe(arm)
             self._count(before, Counters.of(self._session), ours)
-            # After an insert that failed the last page has other room; what is left when pages
-            # of ours are full goes where there is room, before them, and is found there first.
-            same_order = arm.same_places and (self._table.in_order or not stock.failed)
+            # After an insert that failed, or a COPY, the last page has other room; what is left when
+            # pages of ours are full goes where there is room, before them, and is found there first.
+            same_room = not (stock.failed or self._has("copy"))
+            same_order = arm.same_places and (self._table.in_order or same_room)
             found = complaint(
                 stock,
                 ours,
                 same_order=same_order,
                 same_order_on_pages=self._table.in_order and not self._copies_itself,
-                same_places=arm.same_places,
+                same_places=arm.same_places and not self._has("copy"),
             )
             self._expect(not found, f"{arm.name}: {found}")
             self._look_through()
 
     @property
     def _copies_itself(self) -> bool:
-        return any(insert.source.kind == "self" for insert in self._inserts)
+        return self._has("self")
+
+    def _has(self, kind: str) -> bool:
+        return any(insert.kind == kind for insert in self._inserts)
 
     def _random_inserts(self) -> list[_Insert]:
         """Both come after the rows of before, whose keys are below 1,000."""
-        rng, table = self._rng, self._table
         inserts = []
-        firsts = (1000, 8000)[: 1 + (rng.random() < _SECOND_INSERT)]
+        firsts = (1000, 8000)[: 1 + (self._rng.random() < _SECOND_INSERT)]
         for first in firsts:
-            fault = _random_fault(rng, first, table.rows)
-            if table.numbered and first != firsts[-1]:
-                fault = "i"
-            source = random_source(rng, table, first, fault)
-            names = ", ".join(column.name for column in table.inserted)
-            statement = f"INSERT INTO {TABLE} ({names}) {source.query}"
-            new_file = source.kind != "self" and rng.random() < _NEW_FILE
-            inserts.append(_Insert(source, statement, rng.random() < 0.2, new_file))
+            # Of rows that wait when an insert fails numbers are gone.
+            may_fail = first == firsts[-1] or not self._table.numbered
+            if self._rng.random() < _COPY:
+                inserts.append(self._random_copy(first, may_fail=may_fail))
+            else:
+                inserts.append(self._random_insert(first, may_fail=may_fail))
         return inserts
+
+    def _random_insert(self, first: int, *, may_fail: bool) -> _Insert:
+        rng, table = self._rng, self._table
+        fault = _random_fault(rng, first, table.rows, f"i {DIVISION}")
+        source = random_source(rng, table, first, fault if may_fail else "i")
+        names = ", ".join(column.name for column in table.inserted)
+        statement = f"INSERT INTO {TABLE} ({names}) {source.query}"
+        new_file = source.kind != "self" and rng.random() < _NEW_FILE
+        return _Insert(source.kind, source.making, statement, rng.random() < 0.2, new_file)
+
+    def _random_copy(self, first: int, *, may_fail: bool) -> _Insert:
+        rng, table = self._rng, self._table
+        new_file = rng.random() < _NEW_FILE
+        fault = _random_fault(rng, first, table.rows, "NULL")
+        copy = random_copy(
+            rng,
+            table,
+            first,
+            rows_file(self._session),
+            fault=fault if may_fail else "i",
+            new_file=new_file,
+        )
+        return _Insert("copy", [copy.writing], copy.statement, rng.random() < 0.2, new_file)
 
     def _random_arms(self) -> list[Arm]:
         rng = self._rng
@@ -159,11 +192,16 @@ class Round:
         outcomes: list[Any] = []
         for insert in self._inserts:
             self._do("DROP TABLE IF EXISTS s")
-            for statement in insert.source.making:
+            for statement in insert.making:
                 self._do(statement)
             self._do(f"DROP FUNCTION IF EXISTS run(); {_IN_A_FUNCTION.format(insert.statement)}")
             self._do(f"{arm.statement}; SELECT pg_stat_force_next_flush()")
-            outcomes.append(self._insert(insert))
+            with noted(self._session) as notices:
+                before = Counters.of(self._session).rows
+                outcome = self._insert(insert)
+                if insert.kind == "copy":
+                    self._tally.copied += Counters.of(self._session).rows - before
+            outcomes += [outcome, notices]
             self._do(STOCK.statement)
         return Facts.read(self._session, outcomes)
 
@@ -216,10 +254,10 @@ class Round:
         return f"{self.label}: {complaint}\nreplay with psql:\n{script};\n"
 
 
-def _random_fault(rng: Random, first: int, rows: int) -> str:
+def _random_fault(rng: Random, first: int, rows: int, failing: str) -> str:
     """The key of a row; of one of them, maybe, one that makes the insert fail."""
     if rows < 2 or rng.random() >= _FAULT:
         return "i"
     row = first + rng.randrange(rows)
-    wrong = rng.choice((f"i {DIVISION}", "NULL", f"{first + rng.randrange(rows)}", "-2000000"))
+    wrong = rng.choice((failing, "NULL", f"{first + rng.randrange(rows)}", "-2000000"))
     return f"CASE WHEN i = {row} THEN {wrong} ELSE i END"

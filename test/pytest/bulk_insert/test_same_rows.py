@@ -1,4 +1,4 @@
-"""Random inserts into random tables do the same, whoever executes them.
+"""Random inserts and copies into random tables do the same, whoever executes them.
 
 `--inserts N` sets the number of rounds and `--seed N` the seed (printed); a failure names the
 round, which LOOKAHEAD_ROUND in the environment runs alone, and prints a psql script of it.
@@ -32,3 +32,4 @@ def test_arms_do_the_same(server: WatchedServer, seed: int, inserts: int) -> Non
     assert tally.failed <= 2 * inserts * _FAILED_SHARE
     assert tally.batched >= tally.rows * _BATCHED_SHARE
     assert tally.extended > inserts
+    assert tally.copied > 0

@@ -12,7 +12,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
-from bulk_insert.arms import EXTENTS, ONE_PAGE, STOCK, SWITCH, Arm, Counters, choose
+from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, SWITCH, Arm, Counters, choose
 from bulk_insert.copying import MANY, Case, copy, execute, lines, look, make
 from bulk_insert.facts import failure_of
 from lookahead.extension import Stage
@@ -224,6 +224,31 @@ def test_what_is_counted(connection: Connection) -> None:
     assert after.batches > before.batches
     assert after.extended > before.extended
     assert after.left == before.left
+
+
+def test_table_grows_by_several_pages_at_a_time(
+    connection: Connection, server: WatchedServer
+) -> None:
+    """Also below the threshold, and by few buffers at a time, as in stock."""
+    path = server.write_file("wide.txt", "".join(f"{k}\t{'x' * 870}\n" for k in range(3500)))
+    extended = (
+        "SELECT context, extends, round(extend_bytes / 8192) "
+        "FROM pg_stat_get_backend_io(pg_backend_pid()) "
+        "WHERE object = 'relation' AND context <> 'vacuum' ORDER BY context"
+    )
+    found = []
+    for arm in (STOCK, DEFAULT):
+        make(connection, arm, Case())
+        connection.execute("SELECT pg_stat_reset_backend_stats(pg_backend_pid())")
+        connection.execute(f"COPY t FROM '{path}'")
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        found.append({name: counts for name, *counts in connection.execute(extended).fetchall()})
+    (stock_times, stock_pages), (times, pages) = (counts["bulkwrite"] for counts in found)
+    assert stock_pages > 400
+    assert stock_times < 100
+    assert times <= stock_times + 5
+    assert abs(pages - stock_pages) <= 64
+    assert found[1]["normal"][0] <= found[0]["normal"][0] + 5
 
 
 _LEFT = {

@@ -37,8 +37,8 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
-	check-core check-amcheck check-suites cost-of-nothing differential index-build-fuzz insert-fuzz \
-	hostile-index backups sqlancer sqlsmith mutants soak clean distclean
+	check-core check-amcheck check-dump check-suites cost-of-nothing differential index-build-fuzz \
+	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
 default:
@@ -111,6 +111,9 @@ check-suites: setup  ## PostgreSQL's other suites, forced: SUITES="contrib recov
 check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_suites.py --suites amcheck $(if $(BUILD),--build '$(BUILD)')
 
+check-dump: setup  ## the database of core's suites, dumped, and restored with inserts in batches: BUILD=assert
+	@$(PYTHON) $(TOP)/test/core/check_dump.py $(if $(BUILD),--build '$(BUILD)')
+
 # Of the server that users have, unless PG_CONFIG or BUILD=assert names another.
 COUNTED_SERVER = $(or $(GIVEN_PG_CONFIG),$$($(TOP)/tools/build-postgres $(if $(filter assert,$(BUILD)),,--release)))
 cost-of-nothing: setup  ## instructions of statements that gain nothing: SHAPES="name name" KEEP=folder BUILD=release
@@ -131,6 +134,11 @@ insert-fuzz: setup  ## random inserts, kills in mid-insert: INSERTS=1000 KILLS=5
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
 	  -c test/pytest/pytest.ini test/pytest/bulk_insert --timeout=3600 \
 	  $(if $(INSERTS),--inserts $(INSERTS)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
+insert-kills: setup  ## servers killed in the middle of INSERT and COPY: KILLS=500 SEED=n
+	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \
+	  -c test/pytest/pytest.ini test/pytest/bulk_insert/test_crash.py --timeout=36000 \
+	  --kills $(or $(KILLS),500) $(if $(SEED),--seed $(SEED))
 
 hostile-index: setup  ## keys at every limit, every memory: ROUNDS=200 SEED=n; SLOWER=1 finds slow builds
 	@cd $(TOP) && $(if $(GIVEN_PG_CONFIG),PG_CONFIG='$(GIVEN_PG_CONFIG)') $(PYTHON) -m pytest -q -s \

@@ -103,8 +103,8 @@ class Round:
             before = Counters.of(self._session)
             ours = self._observe(arm)
             self._count(before, Counters.of(self._session), ours)
-            # After an insert that failed, or a COPY, the last page has other room; what is left when
-            # pages of ours are full goes where there is room, before them, and is found there first.
+            # After an insert that failed, or a COPY, the last page has other room. What is left
+            # when pages of ours are full goes where there is room, and is found there first.
             same_room = not (stock.failed or self._has("copy"))
             same_order = arm.same_places and (self._table.in_order or same_room)
             found = complaint(

@@ -124,17 +124,29 @@ def test_entries_take_no_more_than_shared_buffers(tiny: WatchedServer) -> None:
 
 
 @pytest.mark.parametrize("width", ["4", "300"])
-def test_memory_stays_flat(server: WatchedServer, connection: Connection, width: str) -> None:
+def test_memory_stays_flat(connection: Connection, width: str) -> None:
     """The private memory at the end of a long insert is about that of its beginning."""
-    need_own_memory(connection)
     rows = _MEMORY_ROWS if width == "4" else _MEMORY_ROWS // 10
+    _expect_flat_memory(connection, INSERT, rows, width)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_memory_stays_flat_for_long(connection: Connection, way: Way) -> None:
+    _expect_flat_memory(connection, way, 10**7, "i % 9")
+
+
+def _expect_flat_memory(connection: Connection, way: Way, rows: int, width: str) -> None:
+    need_own_memory(connection)
     choose(connection, DEFAULT)
-    connection.execute("DROP TABLE IF EXISTS m; CREATE UNLOGGED TABLE m (i int, s text)")
-    insert = (
-        f"INSERT INTO m SELECT i, repeat('x', {width}) FROM (SELECT generate_series(1, {{}}) i) r"
-    )
-    connection.execute(insert.format(rows // 10))  # what a first insert keeps
+    query = f"SELECT i, repeat('x', {width}) FROM (SELECT generate_series(1, {{}}) i) r"
+    connection.execute(f"DROP TABLE IF EXISTS m; {way.making('m', 'i int, s text', 'i')}")
+    # What a first insert keeps.
+    connection.execute(way.statement(connection, "m", query.format(rows // 10)))
+    insert = way.statement(connection, "m", query.format(rows))
     before = private_bytes(connection.info.backend_pid)
+    batched = Counters.of(connection).rows
     seen: list[int] = []
     stop = threading.Event()
 
@@ -145,13 +157,14 @@ def test_memory_stays_flat(server: WatchedServer, connection: Connection, width:
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        connection.execute(insert.format(rows))
+        connection.execute(insert)
     finally:
         stop.set()
         thread.join()
     assert before is not None
     assert len(seen) > 3
     assert max(seen) <= before + _MEMORY_GROWTH
+    assert Counters.of(connection).rows >= batched + rows - 100
     connection.execute("DROP TABLE m")
 
 

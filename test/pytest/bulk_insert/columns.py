@@ -33,6 +33,8 @@ _NARROW = (
     ("natural_number", "abs(i)::natural_number"),
     ("label", "('l' || i)::label"),
     ("varbit", "(i % 8)::bit(3)::varbit"),
+    ("bit(11)", "(i % 2048)::bit(11)"),
+    ("bit varying(9)", "(i % 512)::bit(9)::bit varying(9)"),
 )
 # Their values are all of one length.
 _FIXED = {"int", "bigint", "smallint", "float8", "bool", "date", "uuid", "name", "char(20)"}

@@ -30,6 +30,12 @@ _LEAST_KILLS = 8
 _WRITERS = 3
 _ROWS = 1500
 _WITHOUT_LIBRARY = {"session_preload_libraries": ""}
+_WAL: tuple[dict[str, str], ...] = (
+    {},
+    {"wal_compression": "on"},
+    {"full_page_writes": "off"},
+    {"wal_level": "minimal", "max_wal_senders": "0"},
+)
 _ARMS = (DEFAULT, ONE_PAGE, EXTENTS, EXTENTS.with_settings(bulk_extend_size=512))
 _COLUMNS = "writer int, number int, i int, s text STORAGE EXTERNAL"
 _INDEX = "CREATE INDEX {}_i ON {} (writer, number, i)"
@@ -154,7 +160,7 @@ def test_acknowledged_rows_survive(victim: WatchedServer, seed: int, kills: int)
             _check(session, ledger)
             if rng.random() < 0.3:
                 session.execute(f"VACUUM {', '.join(_TABLES.values())}")
-        victim.restart({})
+        victim.restart(rng.choice(_WAL))
     print(f"seed {seed}: {kill + 1} kills, {len(ledger.done)} inserts acknowledged")
     # A run of a few kills has not time for each of them.
     assert len(ledger.batched) >= min(kills, len(WAYS))
@@ -213,6 +219,32 @@ def _copy_until_killed(
 def _number(session: Connection, query: str) -> int:
     row = session.execute(query).fetchone()
     return int(row[0]) if row else 0
+
+
+@pytest.mark.parametrize("arm", [DEFAULT, EXTENTS], ids=lambda arm: arm.name)
+def test_prepared_transactions_survive(victim: WatchedServer, arm: Arm) -> None:
+    """Two of each way are prepared when the server is killed: one is committed, one not."""
+    victim.restart({"max_prepared_transactions": "9"})
+    with victim.connect() as session:
+        choose(session, arm)
+        for number, way in enumerate(WAYS):
+            for end in ("commit", "rollback"):
+                put = way.statement(session, _TABLES[way.partitioned], _QUERY.format(number, 1))
+                session.execute(f"BEGIN; {put}; SAVEPOINT a; {put}; ROLLBACK TO a; {put}")
+                session.execute(f"PREPARE TRANSACTION '{end} {number}'")
+        assert Counters.of(session).rows > 0
+    victim.crash()
+    victim.start({**_WITHOUT_LIBRARY, "max_prepared_transactions": "9"})
+    with victim.connect() as session:
+        counts = [f"SELECT count(*) FROM {table}" for table in _TABLES.values()]
+        assert [scalar(session, count) for count in counts] == [0, 0]
+        for number in range(len(WAYS)):
+            for end in ("commit", "rollback"):
+                session.execute(f"{end} PREPARED '{end} {number}'")
+        assert [scalar(session, count) for count in counts] == [4 * _ROWS] * 2
+        for table in _TABLES.values():
+            session.execute(f"VACUUM {table}")
+            check_sound(session, table)
 
 
 @pytest.mark.parametrize("wal_level", ["minimal", "replica", "logical"])

@@ -1,10 +1,12 @@
 """Where rows are put, how they lie there, and what becomes of pages that are left."""
 
+import psycopg
 import pytest
 from extension.probes import Connection, need_extension, scalar
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters, choose
+from bulk_insert.ways import COPY, INSERT, Way, size
 
 _PAGES = "SELECT pg_relation_size('t') / 8192"
 _ITEMS = (
@@ -101,6 +103,25 @@ def test_room_on_other_pages_is_used_first(connection: Connection) -> None:
     choose(connection, EXTENTS)
     connection.execute("INSERT INTO t SELECT i, repeat('x', 300) FROM generate_series(1, 500) i")
     assert scalar(connection, _PAGES) == pages
+
+
+@pytest.mark.parametrize("way", [INSERT, COPY], ids=lambda way: way.name)
+def test_failed_inserts_leave_few_empty_pages(connection: Connection, way: Way) -> None:
+    """Beside dead rows, until VACUUM finds both: those of a step, an eighth at most."""
+    sizes = []
+    for arm in (STOCK, DEFAULT):
+        making = way.making("t", "i int CHECK (i < 30000), s text", "i")
+        connection.execute(f"DROP TABLE IF EXISTS t; {making}")
+        query = "SELECT i, repeat('x', 300) FROM generate_series(1, 30000) i"
+        put = way.statement(connection, "t", query)
+        choose(connection, arm)
+        for _ in range(10):
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute(put)
+        sizes.append(size(connection, "t"))
+    assert sizes[1] <= sizes[0] * 9 / 8 + 64
+    connection.execute("VACUUM t")
+    assert size(connection, "t") == 0
 
 
 @pytest.mark.parametrize("arm", [DEFAULT, ONE_PAGE], ids=lambda arm: arm.name)

@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/lmgr.h"
 #include "utils/resowner.h"
@@ -39,6 +40,8 @@
 /* Pages of one call of ExtendBufferedRelBy(), which may do fewer: arbitrary. */
 #define MAX_PIECE 512
 
+static bool has_room_elsewhere(LaInsertExtent *extent, Size row_length);
+static Size room_on(LaInsertExtent *extent, BlockNumber block);
 static uint32 step(const LaInsertExtent *extent);
 static bool reserve(LaInsertExtent *extent, uint32 blocks);
 static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
@@ -84,9 +87,50 @@ la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
 		return true;
 	if (la_bulk_extend_size == 0 || extent->no_room || IsInParallelMode())
 		return false;
-	if (GetPageWithFreeSpace(extent->table, row_length) != InvalidBlockNumber)
+	if (has_room_elsewhere(extent, row_length))
 		return false;
 	return reserve(extent, step(extent));
+}
+
+/*
+ * Has the table room for a row of this length on another page?  What the free space map
+ * says is looked at, and corrected: core enters pages by which it has extended a table in
+ * bulk, and fills them without taking them out.  Mirrors RelationGetBufferForTuple() in hio.c.
+ */
+static bool
+has_room_elsewhere(LaInsertExtent *extent, Size row_length)
+{
+	BlockNumber block = GetPageWithFreeSpace(extent->table, row_length);
+
+	while (BlockNumberIsValid(block))
+	{
+		Size		room = room_on(extent, block);
+
+		if (room >= row_length)
+			return true;
+		CHECK_FOR_INTERRUPTS();
+		block = RecordAndGetPageWithFreeSpace(extent->table, block, room,
+											  row_length);
+	}
+	return false;
+}
+
+/*
+ * How much free space a page has.
+ */
+static Size
+room_on(LaInsertExtent *extent, BlockNumber block)
+{
+	Buffer		buffer = ReadBufferExtended(extent->table, MAIN_FORKNUM, block,
+											RBM_NORMAL, *extent->strategy);
+	Page		page = BufferGetPage(buffer);
+	Size		room;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	room = PageIsNew(page) ? BLCKSZ - SizeOfPageHeaderData :
+		PageGetHeapFreeSpace(page);
+	UnlockReleaseBuffer(buffer);
+	return room;
 }
 
 /*

@@ -93,7 +93,7 @@ la_insert_images_add_toasted(LaInsertImages *images, LaInsertStack *stack,
 										 tuple->t_len);
 	if (room == LA_INSERT_ADDED)
 	{
-		stack->last->toasted = true;
+		stack->last->toasted |= HeapTupleHasExternal(tuple);
 		images->rows++;
 	}
 	return room;

@@ -39,9 +39,12 @@
 static void put_first(LaInsertRoute *route, LaInsertTarget *target);
 static void add_wide(LaInsertRoute *route, LaInsertTarget *target,
 					 TupleTableSlot *row);
+static bool wants_toasted(LaInsertRoute *route, LaInsertTarget *target);
 static bool has_image(LaInsertRoute *route, LaInsertTarget *target);
 static void add_toasted(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
+static void expect(const LaInsertRoute *route, LaInsertTarget *target,
+				   uint32 pages);
 static LaInsertRoom add(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
 static void make_room(LaInsertRoute *route, LaInsertTarget *target);
@@ -112,24 +115,39 @@ put_first(LaInsertRoute *route, LaInsertTarget *target)
 }
 
 /*
- * A row whose values must be toasted, or that is too long.  It can wait on an image, unless
- * its values are decoded: they are forgotten when other rows come between.  Otherwise
- * core inserts it, after those before it.
+ * A row whose values must be toasted, or that is too long.  It can wait on an image;
+ * otherwise core inserts it, after those before it.
  */
 static void
 add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 {
-	if (route->images == NULL && wants_images(route))
-		go_on_with_images(route);
-	if (!RelationIsLogicallyLogged(target->relation->ri_RelationDesc) &&
-		has_image(route, target))
+	if (wants_toasted(route, target) && has_image(route, target))
 	{
 		add_toasted(route, target, row);
 		return;
 	}
 	flush_all_of(route, target);
+	expect(route, target, 1);
 	la_insert_target_insert(target, row);
+	la_insert_target_unpin(target);
 	target->common->bytes += TOAST_TUPLE_TARGET;
+}
+
+/*
+ * Can a row of a partition be toasted, and wait?  It must get a page of ours then.  Values
+ * that are decoded cannot: they are forgotten when other rows come between.
+ */
+static bool
+wants_toasted(LaInsertRoute *route, LaInsertTarget *target)
+{
+	if (RelationIsLogicallyLogged(target->relation->ri_RelationDesc))
+		return false;
+	if (route->images == NULL && wants_images(route))
+		go_on_with_images(route);
+	if (route->images == NULL)
+		return false;
+	expect(route, target, target->stack.count + 1);
+	return la_insert_target_wants_page(target, TOAST_TUPLE_TARGET);
 }
 
 /*
@@ -165,6 +183,15 @@ add_toasted(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 	if (target->place >= route->waiting)
 		put_first(route, target);
 	MemoryContextReset(batch->row_context);
+}
+
+/*
+ * So many pages of a partition will be filled now.
+ */
+static void
+expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
+{
+	la_insert_target_expect(target, pages, PAGES_AHEAD / route->count);
 }
 
 /*
@@ -265,10 +292,9 @@ flush_images(LaInsertRoute *route, LaInsertTarget *target, int count)
 	LaInsertBatch *batch = target->common->batch;
 
 	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
-	la_insert_extent_expect(&target->extent, count,
-							PAGES_AHEAD / route->count);
-	while (count-- > 0)
+	for (; count > 0; count--)
 	{
+		expect(route, target, count);
 		la_insert_images_take_first(route->images, &target->stack, batch);
 		la_insert_target_flush_page(target, true);
 	}
@@ -290,6 +316,7 @@ flush_stack(LaInsertRoute *route, LaInsertTarget *target)
 		return;
 	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
 	la_insert_images_take_first(route->images, &target->stack, batch);
+	expect(route, target, 1);
 	if (batch->image.rows > 0)
 		la_insert_target_flush_rest(target);
 	la_insert_target_unpin(target);
@@ -370,10 +397,9 @@ flush_full_pages(LaInsertRoute *route, LaInsertTarget *target)
 
 	la_insert_batch_retarget(target->common->batch,
 							 target->relation->ri_RelationDesc);
-	la_insert_extent_expect(&target->extent, Max(target->queue.bytes / room, 1),
-							PAGES_AHEAD / route->count);
 	while (target->queue.bytes > room)
 	{
+		expect(route, target, target->queue.bytes / room);
 		fill_page(route, target);
 		la_insert_target_flush_page(target, true);
 	}
@@ -387,6 +413,7 @@ static void
 flush_queue(LaInsertRoute *route, LaInsertTarget *target)
 {
 	flush_full_pages(route, target);
+	expect(route, target, 1);
 	while (target->queue.rows > 0)
 	{
 		fill_page(route, target);

@@ -18,6 +18,7 @@
 #include "bulk_insert/la_insert_table.h"
 
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
+static bool grows_batches(const LaInsertTable *table);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
 
 /*
@@ -110,9 +111,19 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 }
 
 /*
- * Adds a row to those that are collected.  Batches are of as many rows as there were
- * before (but not of lines of an input, or of many rows), or a page, or what there is memory
- * for.  False when
+ * Are batches of as many rows as there were before?  Not of lines of an input, and not when
+ * there are so many rows that partitions have pages in memory.
+ */
+static bool
+grows_batches(const LaInsertTable *table)
+{
+	return table->common.line == NULL &&
+		(table->route == NULL || table->route->images == NULL);
+}
+
+/*
+ * Adds a row to those that are collected.  Batches grow as said above, up to a page, or what
+ * there is memory for.  False when
  * the row must be left to core, which has not been added.
  */
 bool
@@ -138,8 +149,7 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 		la_insert_plain_add(target, row);
 		waiting = table->common.batch->image.rows;
 	}
-	if (waiting >= ++table->rows - waiting && table->common.line == NULL &&
-		!la_insert_common_past_threshold(&table->common))
+	if (waiting >= ++table->rows - waiting && grows_batches(table))
 		la_insert_table_flush(table);
 	if (target->generated != NULL)
 		ExecClearTuple(target->generated);

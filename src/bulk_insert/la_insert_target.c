@@ -194,15 +194,30 @@ la_insert_target_fills_extension(const LaInsertTarget *target)
 
 /*
  * Rows of other tables come now: core keeps no page pinned meanwhile.  Mirrors
- * ReleaseBulkInsertStatePin() in heapam.c, which would forget the pages in advance.
+ * ReleaseBulkInsertStatePin() in heapam.c, which would forget the pages in advance, too.
  */
 void
 la_insert_target_unpin(LaInsertTarget *target)
 {
-	if (target->bulk == NULL || target->bulk->current_buf == InvalidBuffer)
+	BulkInsertState bulk = target->bulk;
+
+	if (bulk == NULL || bulk->current_buf == InvalidBuffer)
 		return;
-	ReleaseBuffer(target->bulk->current_buf);
-	target->bulk->current_buf = InvalidBuffer;
+	ReleaseBuffer(bulk->current_buf);
+	bulk->current_buf = InvalidBuffer;
+}
+
+/*
+ * So many pages of rows, one at least, will be inserted now; "most" as for
+ * la_insert_extent_expect().  Relies on RelationAddBlocks() in hio.c, which extends a
+ * table by as many pages as ever, in bulk: of several tables each would have such pages.
+ */
+void
+la_insert_target_expect(LaInsertTarget *target, uint32 pages, uint32 most)
+{
+	la_insert_extent_expect(&target->extent, pages, most);
+	if (target->bulk != NULL)
+		target->bulk->already_extended_by = pages;
 }
 
 /*

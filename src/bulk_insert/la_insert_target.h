@@ -86,6 +86,8 @@ extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_flush_rest(LaInsertTarget *target);
 extern bool la_insert_target_fills_extension(const LaInsertTarget *target);
 extern void la_insert_target_unpin(LaInsertTarget *target);
+extern void la_insert_target_expect(LaInsertTarget *target, uint32 pages,
+									uint32 most);
 extern void la_insert_target_end_bulk(LaInsertTarget *target);
 extern void la_insert_target_end(LaInsertTarget *target);
 

@@ -33,7 +33,7 @@ la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
 		flush(arg, false);
 		la_insert_batch_add_tuple(batch, tuple->t_data, tuple->t_len);
 	}
-	batch->image.toasted = true;
+	batch->image.toasted |= HeapTupleHasExternal(tuple);
 	MemoryContextReset(batch->row_context);
 }
 

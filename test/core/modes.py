@@ -76,6 +76,7 @@ _MOVED = {
     "join": _PAGES_LEFT,
     "partition_aggregate": _PAGES_LEFT,
     "plancache": _PAGES_LEFT,
+    "psql": "rows in the order of a sequential scan",
     "select_distinct": _PAGES_LEFT,
     "select_distinct_on": _PAGES_LEFT,
     "stats": "an estimate from the size of a table with a fillfactor",

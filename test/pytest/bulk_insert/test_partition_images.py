@@ -18,10 +18,10 @@ from bulk_insert.partitioned import SIZE, lists, make
 _LEAVES = 60
 # Of ten partitions first, then of all of them, then of one; some values are compressed, some
 # toasted elsewhere.
+_LONG = "(SELECT string_agg(md5((i * 100 + j)::text), '') FROM generate_series(1, 100) j)"
 _ROWS = (
     "SELECT CASE WHEN i < 9000 THEN i % 10 WHEN i < 18000 THEN i % 60 ELSE 7 END, "
-    "CASE WHEN i % 97 = 0 THEN "
-    "(SELECT string_agg(md5((i * 100 + j)::text), '') FROM generate_series(1, 100) j) WHEN i % 101 = 0 THEN repeat('c', 5000) "
+    f"CASE WHEN i % 97 = 0 THEN {_LONG} WHEN i % 101 = 0 THEN repeat('c', 5000) "
     "ELSE 'value ' || i END FROM generate_series(1, 21000) i"
 )
 _CHUNKS = (

@@ -206,8 +206,10 @@ evaluated(CopyFromState state)
 }
 
 /*
- * As la_insert_has_volatile_check(), with the indexes that a table is going to be opened
- * with; those of a table that is partitioned have no entries.
+ * As la_insert_has_volatile_check(), with the triggers and indexes that a table is going to be
+ * opened with; indexes of a table that is partitioned have no entries.  Core has a function
+ * for it, which knows what belongs to a ResultRelInfo: relies on InitResultRelInfo() in
+ * execMain.c.
  */
 static bool
 has_volatile_check(Relation table, bool *runs_user_code)
@@ -215,7 +217,7 @@ has_volatile_check(Relation table, bool *runs_user_code)
 	ResultRelInfo *target = makeNode(ResultRelInfo);
 	bool		found;
 
-	target->ri_RelationDesc = table;
+	InitResultRelInfo(target, table, 1, NULL, 0);
 	if (table->rd_rel->relkind == RELKIND_RELATION)
 		ExecOpenIndices(target, false);
 	found = la_insert_has_volatile_check(target, runs_user_code);

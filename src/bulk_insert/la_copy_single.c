@@ -24,6 +24,8 @@
 
 #include "bulk_insert/la_copy_single.h"
 
+static TupleTableSlot *as_core_has_it(EState *estate, ResultRelInfo *partition,
+									  bool triggered, TupleTableSlot *row);
 static void check(EState *estate, ResultRelInfo *partition, bool triggered,
 				  TupleTableSlot *row);
 static bool insert(EState *estate, ResultRelInfo *partition,
@@ -37,21 +39,37 @@ bool
 la_copy_insert_single(EState *estate, ResultRelInfo *partition,
 					  TupleTableSlot *row)
 {
-	TupleConversionMap *map;
-	bool		triggered;
-
-	map = ExecGetRootToChildMap(partition, estate);
-	if (map != NULL)
-		row = execute_attr_map_slot(map->attrMap, row,
-									partition->ri_PartitionTupleSlot);
-	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
-
-	triggered = partition->ri_TrigDesc != NULL &&
+	bool		triggered = partition->ri_TrigDesc != NULL &&
 		partition->ri_TrigDesc->trig_insert_before_row;
+
+	row = as_core_has_it(estate, partition, triggered, row);
+	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
 	if (triggered && !ExecBRInsertTriggers(estate, partition, row))
 		return false;
 	check(estate, partition, triggered, row);
 	return insert(estate, partition, row);
+}
+
+/*
+ * The row as one of the partition.  Where core has rows wait, it has them as tuples of the
+ * partition, whose system columns a trigger can ask for.  Where it inserts them one by one,
+ * this depends on the partition's columns.
+ */
+static TupleTableSlot *
+as_core_has_it(EState *estate, ResultRelInfo *partition, bool triggered,
+			   TupleTableSlot *row)
+{
+	TupleConversionMap *map = ExecGetRootToChildMap(partition, estate);
+
+	if (map != NULL)
+		return execute_attr_map_slot(map->attrMap, row,
+									 partition->ri_PartitionTupleSlot);
+	if (triggered || partition->ri_FdwRoutine != NULL)
+		return row;
+	if (partition->ri_PartitionTupleSlot == NULL)
+		partition->ri_PartitionTupleSlot =
+			table_slot_create(partition->ri_RelationDesc, &estate->es_tupleTable);
+	return ExecCopySlot(partition->ri_PartitionTupleSlot, row);
 }
 
 /*

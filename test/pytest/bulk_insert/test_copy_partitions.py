@@ -29,7 +29,7 @@ _LOG = """
             NEW.s := NEW.s || '!';
             RETURN NEW;
         END $$"""
-_OTHER = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+_SYSTEM_COLUMNS = "WHEN (NEW.xmin IS NOT NULL AND NEW.ctid > '(0,1)') EXECUTE FUNCTION note()"
 
 
 def _ranges(count: int, kind: str = "TABLE") -> str:
@@ -98,6 +98,14 @@ _ROWS = {
         "CREATE TRIGGER a AFTER INSERT ON t1 FOR EACH ROW WHEN (NEW.xmin IS NOT NULL) "
         "EXECUTE FUNCTION note()",
         after="SELECT k, others FROM log ORDER BY at",
+    ),
+    "trigger_that_looks_at_system_columns_where_rows_do_not_wait": Case(
+        f"{_THIRDS}; {_LOG};"
+        "CREATE FUNCTION f(int) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true';"
+        "ALTER TABLE t0 ADD CHECK (f(k)); ALTER TABLE t1 ADD CHECK (f(k));"
+        f"CREATE TRIGGER a AFTER INSERT ON t0 FOR EACH ROW {_SYSTEM_COLUMNS};"
+        f"CREATE TRIGGER a AFTER INSERT ON t1 FOR EACH ROW {_SYSTEM_COLUMNS}",
+        after="SELECT k, others FROM log ORDER BY k",
     ),
     "volatile_check_of_one": Case(
         f"{_THIRDS}; CREATE FUNCTION f(int) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true';"

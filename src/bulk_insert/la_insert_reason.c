@@ -199,20 +199,30 @@ is_partitioned(Relation table)
 }
 
 /*
- * Triggers that are called for a row before it is in the table, or get all rows as
- * a table, which is filled as they are inserted.  Those that are called for a row
- * afterwards get rows in the order in which they are inserted; among several partitions
- * that is not the order of the source.
+ * Triggers of the table that a statement names.  One can get all rows as a table, which is
+ * filled as they are inserted.
  */
 LaReason
 la_insert_unsuitable_triggers(const TriggerDesc *triggers, bool one_of_many)
 {
-	if (triggers == NULL)
-		return LA_REASON_NONE;
-	if (triggers->trig_insert_new_table)
+	if (triggers != NULL && triggers->trig_insert_new_table)
 		return LA_REASON_TRANSITION_TABLE;
-	if (triggers->trig_insert_before_row || triggers->trig_insert_instead_row ||
-		(one_of_many && has_user_trigger(triggers)))
+	return la_insert_unsuitable_row_triggers(triggers, one_of_many);
+}
+
+/*
+ * Triggers that are called for a row before it is in the table.  Those that are called for a
+ * row afterwards get rows in the order in which they are inserted; among several partitions
+ * that is not the order of the source.  Triggers of statements are not called for a partition
+ * that rows are routed to, nor is there a table of its rows for them: relies on
+ * ExecSetupTransitionCaptureState() in nodeModifyTable.c.
+ */
+LaReason
+la_insert_unsuitable_row_triggers(const TriggerDesc *triggers, bool one_of_many)
+{
+	if (triggers != NULL &&
+		(triggers->trig_insert_before_row || triggers->trig_insert_instead_row ||
+		 (one_of_many && has_user_trigger(triggers))))
 		return LA_REASON_ROW_TRIGGER;
 	return LA_REASON_NONE;
 }

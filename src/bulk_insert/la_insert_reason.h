@@ -17,6 +17,8 @@ extern bool la_insert_concerns(const PlanState *planstate);
 extern LaReason la_insert_unsuitable_table(const ResultRelInfo *target);
 extern LaReason la_insert_unsuitable_triggers(const TriggerDesc *triggers,
 											  bool one_of_many);
+extern LaReason la_insert_unsuitable_row_triggers(const TriggerDesc *triggers,
+												  bool one_of_many);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
 
 #endif							/* LA_INSERT_REASON_H */

@@ -210,7 +210,8 @@ unsuitable(LaInsertRoute *route, ResultRelInfo *partition)
 	bool		runs_user_code;
 
 	if (reason == LA_REASON_NONE)
-		reason = la_insert_unsuitable_triggers(partition->ri_TrigDesc, !is_copy);
+		reason = la_insert_unsuitable_row_triggers(partition->ri_TrigDesc,
+												   !is_copy);
 	if (reason == LA_REASON_NONE && route->collects &&
 		la_insert_has_volatile_check(partition, &runs_user_code))
 		reason = LA_REASON_VOLATILE;

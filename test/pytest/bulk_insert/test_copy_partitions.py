@@ -209,6 +209,20 @@ def test_triggers_after_rows_are_called_in_core(connection: Connection) -> None:
     assert Counters.of(connection).left["row trigger"] == before + 1
 
 
+def test_triggers_of_statements_on_a_partition(connection: Connection) -> None:
+    """They are not called when rows come by way of the table, so the rows may wait."""
+    case = Case(
+        f"{_THIRDS}; {_LOG}; CREATE TRIGGER a AFTER INSERT ON t1 REFERENCING NEW TABLE AS n "
+        "FOR EACH STATEMENT EXECUTE FUNCTION note()",
+        after="SELECT k, others FROM log",
+    )
+    stock = _sorted(run(connection, STOCK, case))
+    assert stock.after == []
+    before = Counters.of(connection).rows
+    assert _sorted(run(connection, EXTENTS, case)) == stock
+    assert Counters.of(connection).rows == before + MANY
+
+
 def test_foreign_partition(server: WatchedServer, connection: Connection) -> None:
     """It is left to core, whatever the other partitions are: rows are sent in batches."""
     need_extension(connection, "postgres_fdw")

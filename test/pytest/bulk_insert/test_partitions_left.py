@@ -95,6 +95,28 @@ def test_core_goes_on_at_a_partition(connection: Connection, case: str, arm: Arm
         assert lookahead(explain(connection, series("i + 2000"), "ANALYZE, LOOKAHEAD"))
 
 
+@pytest.mark.parametrize("arm", _ARMS, ids=lambda arm: arm.name)
+def test_triggers_of_statements_on_a_partition(connection: Connection, arm: Arm) -> None:
+    """They are not called when rows come by way of the table, so the rows may wait."""
+    with connection.transaction(force_rollback=True):
+        choose(connection, arm)
+        make(connection, "int", "RANGE (k)", from_to("0", "500", "9999"))
+        connection.execute(
+            "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'is called'; END $$; "
+            "CREATE TRIGGER g AFTER INSERT ON p1 REFERENCING NEW TABLE AS n "
+            "FOR EACH STATEMENT EXECUTE FUNCTION fails()"
+        )
+        before = Counters.of(connection)
+        connection.execute(series("i"))
+        after = Counters.of(connection)
+        assert after.left == before.left
+        assert after.rows - before.rows > 1900
+        assert scalar(connection, "SELECT count(*) FROM p") == 2000
+        with pytest.raises(psycopg.errors.RaiseException, match="is called"):
+            connection.execute("INSERT INTO p1 SELECT 600, 'x' FROM generate_series(1, 100)")
+
+
 def test_foreign_partition(connection: Connection) -> None:
     need_extension(connection, "file_fdw")
     with connection.transaction(force_rollback=True):

@@ -16,19 +16,13 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/partition.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_foreign_table.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 
@@ -37,11 +31,11 @@
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_reason.h"
 #include "bulk_insert/la_insert_search.h"
+#include "bulk_insert/la_insert_tree.h"
 #include "bulk_insert/la_insert_type.h"
 
 static bool may_read(const CopyStmt *statement);
 static bool has_option(const CopyStmt *statement, const char *name);
-static bool has_foreign_partition(Oid table);
 static void note_columns(CopyFromState state, LaInsertSearch *search);
 static List *evaluated(CopyFromState state);
 static bool has_volatile_check(Relation table, bool *runs_user_code);
@@ -105,35 +99,12 @@ la_copy_unsuitable(const LaUtility *utility, Relation table)
 	reason = la_insert_unsuitable_table(&target);
 	if (reason == LA_REASON_NONE)
 		reason = la_insert_unsuitable_triggers(table->trigdesc, partitioned);
+
+	/* Core sends rows to the servers of foreign partitions in batches. */
 	if (reason == LA_REASON_NONE && partitioned &&
-		has_foreign_partition(RelationGetRelid(table)))
+		la_insert_tree_has_foreign(table))
 		reason = LA_REASON_TABLE_AM;
 	return reason;
-}
-
-/*
- * Is one of the foreign tables a partition of this table?  Core sends rows to the servers of
- * such in batches.  Mostly there are fewer foreign tables than partitions.
- */
-static bool
-has_foreign_partition(Oid table)
-{
-	Relation	catalog = table_open(ForeignTableRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0,
-										  NULL);
-	bool		found = false;
-	HeapTuple	tuple;
-
-	while (!found && (tuple = systable_getnext(scan)) != NULL)
-	{
-		Oid			foreign = ((Form_pg_foreign_table) GETSTRUCT(tuple))->ftrelid;
-
-		found = get_rel_relispartition(foreign) &&
-			list_member_oid(get_partition_ancestors(foreign), table);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
 }
 
 static bool

@@ -40,10 +40,18 @@ static const int other_caches[] = {TYPEOID, CONSTROID, PROCOID, OPEROID, ATTNUM}
 /* 0 is no era. */
 static int	era = 1;
 static uint64 changes = 0;
+static uint64 tree_changes = 0;
+
+/* A bit is set for each table that is watched, shared by many. */
+static uint64 watched[64];
 
 static void listen_once(void);
+static void listen_to_tables_once(void);
+static inline uint64 *word_of(Oid table);
+static inline uint64 bit_of(Oid table);
 static void begin_era(Datum argument, int cache, uint32 hash);
 static void count_change(Datum argument, int cache, uint32 hash);
+static void count_tree_change(Datum argument, Oid table);
 
 /*
  * How many changes there have been.
@@ -63,6 +71,54 @@ la_insert_era(void)
 {
 	listen_once();
 	return era;
+}
+
+/*
+ * From now on changes of this table count, which may be partitioned: when it gets or loses a
+ * partition, core says that it has changed.  Relies on StorePartitionBound() and
+ * heap_drop_with_catalog() in heap.c and DetachPartitionFinalize() in tablecmds.c.
+ */
+void
+la_insert_watch(Oid table)
+{
+	listen_to_tables_once();
+	*word_of(table) |= bit_of(table);
+}
+
+/*
+ * How many changes there have been of tables that are watched.  They count among the others,
+ * too.
+ */
+uint64
+la_insert_tree_changes(void)
+{
+	return tree_changes;
+}
+
+/*
+ * There is room for few who listen, so it is not taken in sessions that do not need it.
+ */
+static void
+listen_to_tables_once(void)
+{
+	static bool listening = false;
+
+	if (likely(listening))
+		return;
+	CacheRegisterRelcacheCallback(count_tree_change, (Datum) 0);
+	listening = true;
+}
+
+static inline uint64 *
+word_of(Oid table)
+{
+	return &watched[table / 64 % lengthof(watched)];
+}
+
+static inline uint64
+bit_of(Oid table)
+{
+	return UINT64CONST(1) << table % 64;
 }
 
 static void
@@ -96,4 +152,16 @@ static void
 count_change(Datum argument, int cache, uint32 hash)
 {
 	changes++;
+}
+
+/*
+ * Relcache callback; InvalidOid stands for all tables.
+ */
+static void
+count_tree_change(Datum argument, Oid table)
+{
+	if (OidIsValid(table) && (*word_of(table) & bit_of(table)) == 0)
+		return;
+	changes++;
+	tree_changes++;
 }

@@ -19,6 +19,7 @@ typedef enum LaInsertKind
 	LA_INSERT_CHECK,			/* of a table, by its place in the list */
 	LA_INSERT_GENERATED,		/* column of a table, by its number */
 	LA_INSERT_PARTITION_KEY,	/* of a table: all expressions in it */
+	LA_INSERT_PARTITION_KEYS,	/* of a table and those below it */
 	LA_INSERT_CONDITION,		/* of a trigger */
 } LaInsertKind;
 
@@ -41,9 +42,10 @@ typedef struct LaInsertFinding
 	LaInsertSubject subject;
 	bool		sees_rows;		/* can it call a function that counts? */
 	List	   *functions;		/* that somebody made, and it names ... */
-	List	   *types;			/* ... and types, not what these name */
+	List	   *types;			/* ... and types; what these name, too, of
+								 * LA_INSERT_PARTITION_KEYS */
 	List	   *tables;			/* of a row type */
-	char	   *stored;			/* the expression, NULL of a type */
+	char	   *stored;			/* the expression, NULL where there is none */
 } LaInsertFinding;
 
 extern const LaInsertFinding *la_insert_recall(const LaInsertSubject *subject,

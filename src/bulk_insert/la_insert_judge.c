@@ -15,34 +15,22 @@
  */
 #include "postgres.h"
 
-#include "access/hash.h"
-#include "access/nbtree.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
-#include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
-#include "miscadmin.h"
 #include "nodes/pg_list.h"
-#include "partitioning/partdesc.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/reltrigger.h"
-#include "utils/syscache.h"
 
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_search.h"
+#include "bulk_insert/la_insert_tree.h"
 
 static bool has_looked_at_user_code(const LaInsertSearch *search);
 static bool has_volatile_constraint(const ResultRelInfo *target,
 									LaInsertSearch *search);
-static bool search_keys(Relation table, LaInsertSearch *search);
-static bool search_keys_below(Oid table, LaInsertSearch *search);
-static bool search_key(Oid table, LaInsertSearch *search);
-static bool search_key_class(Oid class, bool hashes, LaInsertSearch *search);
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
 static bool has_volatile_index(const ResultRelInfo *target,
 							   LaInsertSearch *search);
@@ -133,92 +121,7 @@ has_volatile_constraint(const ResultRelInfo *target, LaInsertSearch *search)
 		la_insert_search((Node *) RelationGetPartitionQual(table), search))
 		return true;
 	return table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
-		search_keys(table, search);
-}
-
-/*
- * The partition keys of a table and of its partitions that are partitioned, however deep.
- * Those are not locked yet, so they are only looked up.
- */
-static bool
-search_keys(Relation table, LaInsertSearch *search)
-{
-	PartitionDesc partitions = RelationGetPartitionDesc(table, true);
-	bool		found = search_key(RelationGetRelid(table), search);
-
-	for (int i = 0; i < partitions->nparts && !found; i++)
-	{
-		if (!partitions->is_leaf[i])
-			found = search_keys_below(partitions->oids[i], search);
-	}
-	return found;
-}
-
-static bool
-search_keys_below(Oid table, LaInsertSearch *search)
-{
-	List	   *partitions;
-	ListCell   *lc;
-
-	check_stack_depth();
-	if (search_key(table, search))
-		return true;
-	partitions = find_inheritance_children(table, NoLock);
-	foreach(lc, partitions)
-	{
-		if (get_rel_relkind(lfirst_oid(lc)) == RELKIND_PARTITIONED_TABLE &&
-			search_keys_below(lfirst_oid(lc), search))
-			return true;
-	}
-	list_free(partitions);
-	return false;
-}
-
-/*
- * The key's expressions, and what finds the partition.  Mirrors RelationBuildPartitionKey()
- * in partcache.c.
- */
-static bool
-search_key(Oid table, LaInsertSearch *search)
-{
-	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(table));
-	Form_pg_partitioned_table form;
-	LaInsertSubject key = {.kind = LA_INSERT_PARTITION_KEY,.object = table};
-	oidvector  *classes;
-	Datum		expressions;
-	bool		is_null;
-	bool		found = false;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	form = (Form_pg_partitioned_table) GETSTRUCT(tuple);
-	expressions = SysCacheGetAttr(PARTRELID, tuple,
-								  Anum_pg_partitioned_table_partexprs, &is_null);
-	if (!is_null)
-		found = la_insert_search_stored(search, key,
-										TextDatumGetCString(expressions));
-	classes = (oidvector *)
-		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
-											   Anum_pg_partitioned_table_partclass));
-	for (int i = 0; i < form->partnatts && !found; i++)
-		found = search_key_class(classes->values[i],
-								 form->partstrat == PARTITION_STRATEGY_HASH,
-								 search);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-static bool
-search_key_class(Oid class, bool hashes, LaInsertSearch *search)
-{
-	Oid			family;
-	Oid			type;
-
-	return !get_opclass_opfamily_and_input_type(class, &family, &type) ||
-		la_insert_search_function(search,
-								  get_opfamily_proc(family, type, type,
-													hashes ? HASHEXTENDED_PROC :
-													BTORDER_PROC));
+		la_insert_search_tree(search, table);
 }
 
 /*

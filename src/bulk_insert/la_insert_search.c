@@ -20,10 +20,13 @@
 
 static bool search_noted_types(LaInsertSearch *search);
 static bool search_subject(LaInsertSearch *search,
-						   const LaInsertSubject *subject, const char *stored);
+						   const LaInsertSubject *subject, const char *stored,
+						   LaInsertLook look);
 static bool find_out(LaInsertSearch *search, const LaInsertSubject *subject,
-					 const char *stored);
-static void look_at(LaInsertFinding *finding);
+					 const char *stored, LaInsertLook look);
+static void look_at(LaInsertFinding *finding, LaInsertLook look);
+static bool look_at_type(LaInsertSearch *search, Oid type);
+static bool look_at_stored(LaInsertSearch *search, const char *stored);
 static bool add(LaInsertSearch *search, const LaInsertFinding *finding);
 
 /*
@@ -47,7 +50,20 @@ la_insert_search_stored(LaInsertSearch *search, LaInsertSubject subject,
 						const char *stored)
 {
 	subject.late = search->late;
-	return search_subject(search, &subject, stored) || search_noted_types(search);
+	return search_subject(search, &subject, stored, NULL) ||
+		search_noted_types(search);
+}
+
+/*
+ * The same of what a function looks at.
+ */
+bool
+la_insert_search_by(LaInsertSearch *search, LaInsertSubject subject,
+					LaInsertLook look)
+{
+	subject.late = search->late;
+	return search_subject(search, &subject, NULL, look) ||
+		search_noted_types(search);
 }
 
 /*
@@ -64,20 +80,20 @@ search_noted_types(LaInsertSearch *search)
 			.kind = LA_INSERT_TYPE,.object = type,.late = search->late
 		};
 
-		if (search_subject(search, &subject, NULL))
+		if (search_subject(search, &subject, NULL, look_at_type))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Of a type, or of an expression, which is given as it is stored.  Before findings are
+ * Of an expression, which is given as it is stored, or of what a function looks at.  Before findings are
  * trusted, changes that others have made are heard of once, as they would be when catalogs were
  * read.
  */
 static bool
 search_subject(LaInsertSearch *search, const LaInsertSubject *subject,
-			   const char *stored)
+			   const char *stored, LaInsertLook look)
 {
 	const LaInsertFinding *known;
 
@@ -86,7 +102,7 @@ search_subject(LaInsertSearch *search, const LaInsertSubject *subject,
 	search->has_caught_up = true;
 	known = la_insert_recall(subject, stored);
 	return known != NULL ? add(search, known) :
-		find_out(search, subject, stored);
+		find_out(search, subject, stored, look);
 }
 
 /*
@@ -95,36 +111,48 @@ search_subject(LaInsertSearch *search, const LaInsertSubject *subject,
  */
 static bool
 find_out(LaInsertSearch *search, const LaInsertSubject *subject,
-		 const char *stored)
+		 const char *stored, LaInsertLook look)
 {
 	LaInsertFinding finding = {.subject = *subject};
 	uint64		changes = la_insert_changes();
 
 	if (stored != NULL)
 		finding.stored = pstrdup(stored);	/* looking at catalogs can free it */
-	look_at(&finding);
+	look_at(&finding, look);
 	if (changes == la_insert_changes())
 		la_insert_remember(&finding);
 	return add(search, &finding);
 }
 
-/*
- * Looks at a type or an expression by itself, not at the types that it leads to.
- */
 static void
-look_at(LaInsertFinding *finding)
+look_at(LaInsertFinding *finding, LaInsertLook look)
 {
 	LaInsertSearch search = {.late = finding->subject.late};
 
-	if (finding->stored != NULL)
-		finding->sees_rows = la_insert_walk(stringToNode(finding->stored), &search);
-	else
-		finding->sees_rows =
-			la_insert_search_type(&search, finding->subject.object) ||
-			la_insert_walk(NULL, &search);
+	finding->sees_rows = look != NULL ?
+		look(&search, finding->subject.object) :
+		look_at_stored(&search, finding->stored);
 	finding->functions = search.functions;
 	finding->types = search.types;
 	finding->tables = search.tables;
+}
+
+/*
+ * LaInsertLook.  A type by itself, not the types that it leads to.
+ */
+static bool
+look_at_type(LaInsertSearch *search, Oid type)
+{
+	return la_insert_search_type(search, type) || la_insert_walk(NULL, search);
+}
+
+/*
+ * An expression by itself.
+ */
+static bool
+look_at_stored(LaInsertSearch *search, const char *stored)
+{
+	return la_insert_walk(stringToNode(stored), search);
 }
 
 static bool

@@ -40,6 +40,7 @@
 #include "bulk_insert/la_insert_function.h"
 #include "bulk_insert/la_insert_type.h"
 
+static bool search_part(LaInsertSearch *search, Oid type);
 static bool search_kind(LaInsertSearch *search, Form_pg_type form);
 static bool search_comparison(LaInsertSearch *search, Oid type);
 static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,
@@ -67,6 +68,15 @@ la_insert_note_made_type(LaInsertSearch *search, Oid type)
 }
 
 /*
+ * Is a type that was made with the first catalogs the row type of one, or an array of it?
+ */
+bool
+la_insert_is_of_catalog_rows(Oid type)
+{
+	return type_is_rowtype(type) || type_is_rowtype(get_element_type(type));
+}
+
+/*
  * Can a function see the rows so far that core may call for a value of this type?  Types
  * that it is made of, and expressions that are evaluated, are only noted.  One that is not
  * there, or not defined yet, is in doubt.
@@ -90,6 +100,16 @@ la_insert_search_type(LaInsertSearch *search, Oid type)
 }
 
 /*
+ * A type that the one that is looked at is made of is looked at by itself.
+ */
+static bool
+search_part(LaInsertSearch *search, Oid type)
+{
+	la_insert_note_type(search, type);
+	return la_insert_type_says_nothing(type);
+}
+
+/*
  * What belongs to the type by operator classes and casts, and what it is made of.
  */
 static bool
@@ -99,8 +119,7 @@ search_kind(LaInsertSearch *search, Form_pg_type form)
 	{
 		case TYPTYPE_DOMAIN:
 			note_checks(search, form->oid);
-			la_insert_note_type(search, form->typbasetype);
-			return false;
+			return search_part(search, form->typbasetype);
 		case TYPTYPE_COMPOSITE:
 			return search_comparison(search, form->oid) ||
 				search_row(search, form->typrelid);
@@ -112,7 +131,8 @@ search_kind(LaInsertSearch *search, Form_pg_type form)
 			la_insert_note_type(search, get_multirange_range(form->oid));
 			break;
 		default:
-			la_insert_note_type(search, form->typelem);
+			if (search_part(search, form->typelem))
+				return true;
 	}
 	return search_comparison(search, form->oid) ||
 		(!IsTrueArrayType(form) && search_json(search, form->oid));
@@ -232,9 +252,7 @@ search_row(LaInsertSearch *search, Oid table)
 		if (!HeapTupleIsValid(tuple))
 			return true;
 		column = (Form_pg_attribute) GETSTRUCT(tuple);
-		if (!column->attisdropped)
-			la_insert_note_type(search, column->atttypid);
-		found = column->atttypid == ANYARRAYOID;
+		found = !column->attisdropped && search_part(search, column->atttypid);
 		ReleaseSysCache(tuple);
 	}
 	return found;
@@ -256,8 +274,8 @@ search_range(LaInsertSearch *search, Oid type)
 		return true;
 	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
 	ReleaseSysCache(tuple);
-	la_insert_note_type(search, form.rngsubtype);
-	return !get_opclass_opfamily_and_input_type(form.rngsubopc, &family, &compared) ||
+	return search_part(search, form.rngsubtype) ||
+		!get_opclass_opfamily_and_input_type(form.rngsubopc, &family, &compared) ||
 		la_insert_search_function(search, form.rngcanonical) ||
 		search_operator_class(search, family, compared, BTMaxStrategyNumber, BTNProcs);
 }

@@ -34,7 +34,6 @@
 
 static bool walker(Node *node, void *context);
 static bool search_other(Node *node, LaInsertSearch *search);
-static bool says_nothing(Oid type);
 static bool is_unknown_column(const Var *column);
 static bool search_node(Node *node, LaInsertSearch *search);
 static bool search_value(Node *node, LaInsertSearch *search);
@@ -90,14 +89,14 @@ walker(Node *node, void *context)
 		case T_Const:
 			la_insert_note_type(context, ((Const *) node)->consttype);
 			return !((Const *) node)->constisnull &&
-				says_nothing(((Const *) node)->consttype);
+				la_insert_type_says_nothing(((Const *) node)->consttype);
 		case T_Var:
 			la_insert_note_type(context, ((Var *) node)->vartype);
 			return is_unknown_column((Var *) node);
 		case T_Param:
 			la_insert_note_type(context, ((Param *) node)->paramtype);
 			return ((Param *) node)->paramkind == PARAM_EXTERN &&
-				says_nothing(((Param *) node)->paramtype);
+				la_insert_type_says_nothing(((Param *) node)->paramtype);
 		case T_TargetEntry:
 			return walker((Node *) ((TargetEntry *) node)->expr, context);
 		case T_CoerceToDomain:
@@ -126,28 +125,18 @@ search_other(Node *node, LaInsertSearch *search)
 }
 
 /*
- * Does a type not tell what its values are made of?  Rows of catalogs can have arrays of any
- * type.
- */
-static bool
-says_nothing(Oid type)
-{
-	return type == RECORDOID || type == RECORDARRAYOID || type == ANYARRAYOID ||
-		type == AttributeRelation_Rowtype_Id ||
-		(type >= FirstGenbkiObjectId && type < FirstUnpinnedObjectId &&
-		 type_is_rowtype(type));
-}
-
-/*
  * What a record of the query's own is made of comes up in the query.  Catalogs have arrays
  * of any type: columns of statistics, and in their rows.
  */
 static bool
 is_unknown_column(const Var *column)
 {
-	return column->vartype == ANYARRAYOID ||
-		(column->varattno == InvalidAttrNumber &&
-		 column->vartype < FirstUnpinnedObjectId && column->vartype != RECORDOID);
+	Oid			type = column->vartype;
+
+	if (type == RECORDOID || type == RECORDARRAYOID)
+		return false;
+	return la_insert_type_says_nothing(type) ||
+		(column->varattno == InvalidAttrNumber && type < FirstUnpinnedObjectId);
 }
 
 /*
@@ -231,7 +220,7 @@ search_value(Node *node, LaInsertSearch *search)
 static bool
 gives_unknown(Oid object, Oid type)
 {
-	return object >= FirstUnpinnedObjectId && says_nothing(type);
+	return object >= FirstUnpinnedObjectId && la_insert_type_says_nothing(type);
 }
 
 /*
@@ -320,7 +309,7 @@ search_types(List *list, LaInsertSearch *search)
 	foreach(lc, list)
 	{
 		la_insert_note_type(search, lfirst_oid(lc));
-		found = found || says_nothing(lfirst_oid(lc));
+		found = found || la_insert_type_says_nothing(lfirst_oid(lc));
 	}
 	return found;
 }
@@ -356,7 +345,7 @@ search_call(const Node *call, Oid function, List *arguments,
 	form = (Form_pg_proc) GETSTRUCT(tuple);
 	found = (list_length(arguments) < form->pronargs &&
 			 !note_defaults(tuple, arguments, search)) ||
-		(call != search->described && says_nothing(exprType(call)) &&
+		(call != search->described && la_insert_type_says_nothing(exprType(call)) &&
 		 !tells_columns(tuple, search));
 	ReleaseSysCache(tuple);
 	return found;
@@ -374,7 +363,7 @@ tells_columns(HeapTuple function, LaInsertSearch *search)
 	{
 		Oid			type = TupleDescAttr(columns, i)->atttypid;
 
-		if (type == RECORDOID || type == RECORDARRAYOID)
+		if (la_insert_type_says_nothing(type))
 			return false;
 		la_insert_note_type(search, type);
 	}

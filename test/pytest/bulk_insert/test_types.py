@@ -212,14 +212,66 @@ def test_record_of_a_procedural_language(connection: Connection) -> None:
     assert_counted(connection, _NOTING, f"DO $${code}$$")
 
 
-@pytest.mark.parametrize("rows", ["pg_stats", "pg_statistic", "pg_attribute"])
-def test_rows_of_catalogs_are_in_doubt(connection: Connection, rows: str) -> None:
+_CATALOG_ROWS = {
+    "row of a view": ("pg_stats", ""),
+    "row": ("pg_statistic", ""),
+    "row of the first catalogs": ("pg_attribute", ""),
+    "array of a view": ("pg_stats[]", ""),
+    "array": ("pg_statistic[]", ""),
+    "array of the first catalogs": ("pg_attribute[]", ""),
+    "domain": ("dd", "CREATE DOMAIN dd AS pg_statistic"),
+    "domain over a domain": ("dd", "CREATE DOMAIN di AS pg_attribute; CREATE DOMAIN dd AS di"),
+    "domain over an array": ("dd", "CREATE DOMAIN dd AS pg_statistic[]"),
+    "array of a domain": ("dd[]", "CREATE DOMAIN dd AS pg_attribute"),
+}
+
+
+@pytest.mark.parametrize(("type_", "setup"), _CATALOG_ROWS.values(), ids=_CATALOG_ROWS)
+def test_rows_of_catalogs_are_in_doubt(connection: Connection, type_: str, setup: str) -> None:
     """They can have arrays of any type, which a parameter does not tell."""
-    with fresh(connection, ""):
+    with fresh(connection, setup):
         connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         connection.execute(
-            f"PREPARE one ({rows}) AS "
+            f"PREPARE one ({type_}) AS "
             f"INSERT INTO w SELECT g, length(to_json($1)::text) FROM {SERIES}"
         )
         assert judgement(connection, "EXECUTE one (NULL)") == VOLATILE
         connection.execute("DEALLOCATE one")
+
+
+_ANALYZED = (
+    _NOTING + "CREATE TABLE words AS SELECT 'yes'::word AS a FROM generate_series(1, 9); "
+    "ANALYZE words; "
+)
+_OF_FUNCTIONS = {
+    "array of rows of catalogs that a function gives": (
+        _ANALYZED + "CREATE FUNCTION made(bigint) RETURNS pg_statistic[] IMMUTABLE LANGUAGE sql "
+        "AS 'SELECT array_agg(s) FROM pg_statistic s WHERE starelid = ''words''::regclass'",
+        f"{_INSERT} g, length(to_json(made(g))::text) {_FROM}",
+    ),
+    "domain over a row of a catalog that a function gives": (
+        _ANALYZED + "CREATE DOMAIN dd AS pg_statistic; "
+        "CREATE FUNCTION made(bigint) RETURNS dd IMMUTABLE LANGUAGE plpgsql AS "
+        "'DECLARE s pg_statistic; BEGIN SELECT * INTO s FROM pg_statistic "
+        "WHERE starelid = ''words''::regclass; RETURN s; END'",
+        f"{_INSERT} g, length(to_json(made(g))::text) {_FROM}",
+    ),
+    "row of a catalog in a record of a function": (
+        _ANALYZED + "CREATE FUNCTION made(bigint, OUT a pg_statistic, OUT b int) IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN SELECT * INTO a FROM pg_statistic "
+        "WHERE starelid = ''words''::regclass; END'",
+        f"{_INSERT} g, length(to_json(m)::text) {_FROM}, made(g) m",
+    ),
+    "column of a catalog with rows of another": (
+        _ANALYZED + "CREATE STATISTICS of_words ON (greatest(a, a)) FROM words; ANALYZE words",
+        f"{_INSERT} g, length(to_json(stxdexpr)::text) {_FROM}, pg_statistic_ext_data "
+        "JOIN pg_statistic_ext x ON x.oid = stxoid WHERE stxname = 'of_words'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("setup", "sql"), _OF_FUNCTIONS.values(), ids=_OF_FUNCTIONS)
+def test_rows_of_catalogs_out_of_sight(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
+    assert_counted(connection, setup, sql)

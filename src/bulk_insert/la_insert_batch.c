@@ -137,6 +137,7 @@ la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 		HeapTupleHeaderSetXmax(header, 0);
 		header->t_ctid = tuple->t_self;
 	}
+	la_insert_image_complete(&batch->image);
 }
 
 /*
@@ -148,11 +149,5 @@ la_insert_batch_reset(LaInsertBatch *batch, Page page)
 {
 	for (int i = 0; i < batch->image.rows && batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
-	if (page == batch->image.page)
-		la_insert_image_clear(&batch->image);
-	else
-		PageInit(page, BLCKSZ, 0);
-	batch->image.rows = 0;
-	batch->image.toasted = false;
-	batch->image.page = page;
+	la_insert_image_clear(&batch->image, page);
 }

@@ -4,7 +4,8 @@
  *	  rows on a private image of the page that they will be on
  *
  * A row is formed straight into the image.  Until it is known which page it will be, the
- * rows have no place, and until they are inserted, no transaction.
+ * rows have no place, and until they are inserted, no transaction.  What is between line
+ * pointers and rows is cleared when it becomes a page.
  *
  * Which rows go on an image mirrors RelationGetBufferForTuple() in hio.c and
  * heap_multi_insert() in heapam.c, for an empty page.  Reads PageHeaderData of bufpage.h.
@@ -34,8 +35,7 @@ void
 la_insert_image_begin(LaInsertImage *image, Page page, const uint64 *line)
 {
 	memset(image, 0, sizeof(*image));
-	image->page = page;
-	PageInit(page, BLCKSZ, 0);
+	la_insert_image_clear(image, page);
 	image->line = line;
 	if (line != NULL)
 		image->lines = palloc_array(uint64, MaxHeapTuplesPerPage);
@@ -110,7 +110,7 @@ has_room(const LaInsertImage *image, Size spare, Size length)
 
 /*
  * Gives a row, for which there is room, its place: as many zeroes as it has
- * bytes.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
+ * bytes, aligned.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
  * line pointers.
  */
 static HeapTupleHeader
@@ -126,7 +126,7 @@ place(LaInsertImage *image, Size length)
 	ItemIdSetNormal(PageGetItemId(image->page, image->rows), page->pd_upper,
 					length);
 	fetch_ahead(image, length);
-	return (HeapTupleHeader) (image->page + page->pd_upper);
+	return memset(image->page + page->pd_upper, 0, MAXALIGN(length));
 }
 
 /*
@@ -153,10 +153,8 @@ take_back(LaInsertImage *image, Size length)
 {
 	PageHeader	page = (PageHeader) image->page;
 
-	memset(image->page + page->pd_upper, 0, MAXALIGN(length));
 	page->pd_upper += MAXALIGN(length);
 	page->pd_lower -= sizeof(ItemIdData);
-	memset(image->page + page->pd_lower, 0, sizeof(ItemIdData));
 	image->rows--;
 }
 
@@ -188,19 +186,32 @@ la_insert_image_bytes(const LaInsertImage *image)
 }
 
 /*
- * Forgets the rows.  Makes a page as PageInit() would, which clears what is clear
- * already, too.
+ * There are no more rows for the page: it becomes as PageInit() would have made it, between
+ * line pointers and rows.
  */
 void
-la_insert_image_clear(LaInsertImage *image)
+la_insert_image_complete(LaInsertImage *image)
 {
 	PageHeader	page = (PageHeader) image->page;
 
-	memset((char *) page + SizeOfPageHeaderData, 0,
-		   page->pd_lower - SizeOfPageHeaderData);
-	memset((char *) page + page->pd_upper, 0, BLCKSZ - page->pd_upper);
+	memset((char *) page + page->pd_lower, 0, page->pd_upper - page->pd_lower);
+}
+
+/*
+ * Forgets the rows, and goes on with this page of memory, whose content does not matter.
+ * Mirrors PageInit() in bufpage.c, but for what la_insert_image_complete() does.
+ */
+void
+la_insert_image_clear(LaInsertImage *image, Page memory)
+{
+	PageHeader	page = (PageHeader) memory;
+
+	memset(page, 0, SizeOfPageHeaderData);
 	page->pd_lower = SizeOfPageHeaderData;
 	page->pd_upper = BLCKSZ;
+	page->pd_special = BLCKSZ;
+	PageSetPageSizeAndVersion(memory, BLCKSZ, PG_PAGE_LAYOUT_VERSION);
+	image->page = memory;
 	image->rows = 0;
 	image->toasted = false;
 }

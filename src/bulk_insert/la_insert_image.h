@@ -42,6 +42,7 @@ extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,
 extern void la_insert_image_read(const LaInsertImage *image, Oid table,
 								 HeapTuple tuples);
 extern Size la_insert_image_bytes(const LaInsertImage *image);
-extern void la_insert_image_clear(LaInsertImage *image);
+extern void la_insert_image_complete(LaInsertImage *image);
+extern void la_insert_image_clear(LaInsertImage *image, Page memory);
 
 #endif							/* LA_INSERT_IMAGE_H */

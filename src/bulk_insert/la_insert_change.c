@@ -41,6 +41,7 @@ static const int other_caches[] = {TYPEOID, CONSTROID, PROCOID, OPEROID, ATTNUM}
 static int	era = 1;
 static uint64 changes = 0;
 static uint64 tree_changes = 0;
+static uint64 table_messages = 0;
 
 /* A bit is set for each table that is watched, shared by many. */
 static uint64 watched[64];
@@ -93,6 +94,15 @@ uint64
 la_insert_tree_changes(void)
 {
 	return tree_changes;
+}
+
+/*
+ * How many messages there have been of changes of any table, since one has been watched.
+ */
+uint64
+la_insert_table_messages(void)
+{
+	return table_messages;
 }
 
 /*
@@ -160,6 +170,7 @@ count_change(Datum argument, int cache, uint32 hash)
 static void
 count_tree_change(Datum argument, Oid table)
 {
+	table_messages++;
 	if (OidIsValid(table) && (*word_of(table) & bit_of(table)) == 0)
 		return;
 	changes++;

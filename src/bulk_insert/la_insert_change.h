@@ -12,5 +12,6 @@ extern uint64 la_insert_changes(void);
 extern int	la_insert_era(void);
 extern void la_insert_watch(Oid table);
 extern uint64 la_insert_tree_changes(void);
+extern uint64 la_insert_table_messages(void);
 
 #endif							/* LA_INSERT_CHANGE_H */

@@ -30,6 +30,9 @@
  */
 #define MOST_BYTES (1024 * 1024)
 
+/* Bytes of a text that is kept, at most: arbitrary. */
+#define LONGEST_TEXT (MOST_BYTES / 4)
+
 #define FIRST_SIZE 64			/* of the hash table, which grows: arbitrary */
 
 typedef struct LaFindingEntry
@@ -81,7 +84,8 @@ la_insert_recall(const LaInsertSubject *subject, const char *stored)
 }
 
 /*
- * Keeps a copy of a finding that could not be recalled.  Nothing must have changed since.
+ * Keeps a copy of a finding that could not be recalled, unless its text is long.  Nothing must
+ * have changed since.
  *
  * Memory can run out at any allocation: what is in the table is whole all the same, and
  * what is not is freed when all is forgotten.
@@ -95,6 +99,8 @@ la_insert_remember(const LaInsertFinding *finding)
 	bool		found;
 
 	Assert(known_changes == la_insert_changes());
+	if (finding->stored != NULL && strlen(finding->stored) > LONGEST_TEXT)
+		return;
 	if (findings != NULL &&
 		MemoryContextMemAllocated(context, false) > MOST_BYTES)
 		forget_all();

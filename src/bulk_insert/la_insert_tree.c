@@ -201,20 +201,23 @@ tree_of(Oid root)
 
 /*
  * Trees that change meanwhile may have been seen as they were, or as they are: such a one is
- * not kept.
+ * not kept.  A table that is made meanwhile may be missing in a list of all, and come up as a
+ * partition later, so that no table at all may have changed.
  */
 static LaTree
 find_out(Oid root)
 {
 	LaWalk		walk = {.tree.root = root};
-	uint64		changes = la_insert_tree_changes();
 	Relation	table = table_open(root, NoLock);
+	uint64		messages;
 
+	la_insert_watch(root);
+	messages = la_insert_table_messages();
 	walk.foreign = all_of(ForeignTableRelationId,
 						  Anum_pg_foreign_table_ftrelid);
 	walk_root(&walk, table);
 	table_close(table, NoLock);
-	if (changes == la_insert_tree_changes())
+	if (messages == la_insert_table_messages())
 		remember(&walk.tree);
 	return walk.tree;
 }
@@ -227,7 +230,6 @@ walk_root(LaWalk *walk, Relation table)
 {
 	PartitionDesc partitions;
 
-	la_insert_watch(RelationGetRelid(table));
 	walk->tree.tables = list_make1_oid(RelationGetRelid(table));
 	partitions = RelationGetPartitionDesc(table, false);
 	for (int i = 0; i < partitions->nparts; i++)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from extension.probes import Connection, scalar
+from psycopg import sql
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
@@ -269,7 +270,7 @@ def test_catalogs_are_read_once(connection: Connection) -> None:
 
 def test_findings_do_not_grow_without_end(connection: Connection) -> None:
     """Of 50 CHECK constraints with 100 kB each not all are kept."""
-    values = ", ".join(str(number) for number in range(1, 1000))
+    values = ", ".join(str(number) for number in range(1, 500))
     tables = 50
     setup = "; ".join(
         f"CREATE TABLE w{table} (k bigint CHECK (k + {table} > 0 OR k IN ({values})))"
@@ -284,3 +285,21 @@ def test_findings_do_not_grow_without_end(connection: Connection) -> None:
             "WHERE name = 'pg_lookahead findings'",
         )
     assert 100_000 < kept < 1_500_000
+
+
+def test_long_texts_are_not_kept(server: WatchedServer) -> None:
+    """A constraint of megabytes is looked at each time."""
+    with server.connect() as session:
+        session.execute("CREATE TABLE long_check (s text)")
+        session.execute(
+            sql.SQL("ALTER TABLE long_check ADD CHECK (s <> {})").format("x" * 3_000_000)
+        )
+        session.execute("SET pg_lookahead.enable_bulk_insert = on")
+        session.execute("INSERT INTO long_check SELECT i::text FROM generate_series(1, 100) i")
+        kept = scalar(
+            session,
+            "SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts "
+            "WHERE name = 'pg_lookahead findings'",
+        )
+        session.execute("DROP TABLE long_check")
+    assert int(kept) < 1_500_000

@@ -58,6 +58,15 @@ def interrupt_repeatedly(hits: int, attempt: Callable[[], float]) -> list[float]
     return sorted(latencies)
 
 
+def limited(session: Connection, statement: str, milliseconds: int) -> None:
+    """Run a statement in limited time.
+
+    Raises psycopg.errors.QueryCanceled. The limit holds for this statement alone: one that has to
+    be taken back afterwards can end that statement as well.
+    """
+    session.execute(f"SET LOCAL statement_timeout = {milliseconds}; {statement}", prepare=False)
+
+
 def interrupted(
     session: Connection, statement: str, moments: Moments, interrupt: Callable[[], None]
 ) -> float:

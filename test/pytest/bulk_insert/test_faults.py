@@ -10,7 +10,15 @@ from random import Random
 import psycopg
 import pytest
 from extension.probes import Connection, need_extension, scalar
-from interrupting import HANG_SECONDS, Moments, interrupt_repeatedly, interrupted, nothing_left, p99
+from interrupting import (
+    HANG_SECONDS,
+    Moments,
+    interrupt_repeatedly,
+    interrupted,
+    limited,
+    nothing_left,
+    p99,
+)
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -182,8 +190,7 @@ def test_statement_timeout(session: Connection, case: tuple[Arm, Way]) -> None:
     # A file is written before, and takes longer than the rows of a query.
     statement = _give(session, way, 1, 5 * _MANY if way.copies else 100 * _MANY)
     with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-        session.execute(f"SET statement_timeout = 30; {statement}")
-    session.execute("RESET statement_timeout")
+        limited(session, statement, 30)
     session.execute(_give(session, way, 1, 500))
     _check(session, 500)
 

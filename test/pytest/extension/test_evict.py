@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from interrupting import limited
 from psycopg.rows import dict_row
 from server_log import ServerFactory, WatchedServer
 
@@ -147,7 +148,6 @@ def test_temporary_table_of_another_session(evicting: WatchedServer, session: Co
 def test_cancel(session: Connection) -> None:
     """It can be interrupted, and leaves nothing behind."""
     for _ in range(20):
-        with suppress(psycopg.errors.QueryCanceled), session.transaction():
-            session.execute("SET LOCAL statement_timeout = 1")
-            _evict(session, "e")
+        with suppress(psycopg.errors.QueryCanceled):
+            limited(session, "SELECT * FROM pg_lookahead_evict('e')", 1)
     assert scalar(session, _SCAN) == _ROWS

@@ -11,6 +11,7 @@ from interrupting import (
     Moments,
     interrupt_repeatedly,
     interrupted,
+    limited,
     nothing_left,
     p99,
     terminated,
@@ -93,11 +94,7 @@ def test_time_limits_leave_nothing(server: WatchedServer, watcher: Connection, s
 
         def attempt() -> float:
             _evict(watcher, rng)
-            limit_ms = max(1, round(1000 * moments.draw(_SCAN)))
-            session.execute(f"SET statement_timeout = {limit_ms}")
-            expired = _expires(session, moments)
-            session.execute("RESET statement_timeout")
-            return expired
+            return _expires(session, moments)
 
         interrupt_repeatedly(_HITS, attempt)
         assert scalar(session, "SELECT count(pad) FROM i WHERE k >= 0") == 20_000
@@ -105,10 +102,11 @@ def test_time_limits_leave_nothing(server: WatchedServer, watcher: Connection, s
 
 
 def _expires(session: Connection, moments: Moments) -> float:
-    """The seconds after which the scan reached its time limit; 0 when it ended before."""
+    """The seconds after which the scan reached a random limit; 0 when it ended before."""
+    limit_ms = max(1, round(1000 * moments.draw(_SCAN)))
     started = time.monotonic()
     try:
-        session.execute(_SCAN)
+        limited(session, _SCAN, limit_ms)
     except psycopg.errors.QueryCanceled:
         moments.interrupted(_SCAN)
         return time.monotonic() - started

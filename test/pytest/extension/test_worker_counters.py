@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from interrupting import limited
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
@@ -229,10 +230,10 @@ def test_query_that_fails_in_a_worker(leader: Connection) -> None:
 
 def test_leader_cancels(parallel_server: WatchedServer, leader: Connection) -> None:
     """By a timeout, again and again, at different moments."""
+    statement = "SELECT sum(length(pad)), pg_sleep(1) FROM w WHERE k >= 0"
     for milliseconds in range(1, 30, 3):
-        with pytest.raises(psycopg.errors.QueryCanceled), leader.transaction():
-            leader.execute(f"SET LOCAL statement_timeout = {milliseconds}")
-            leader.execute("SELECT sum(length(pad)), pg_sleep(1) FROM w WHERE k >= 0")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            limited(leader, statement, milliseconds)
     (group,) = lookahead(explain(leader, _QUERY))
     assert _seen(group) == _ROWS
 

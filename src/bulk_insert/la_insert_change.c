@@ -6,14 +6,13 @@
  * All that is looked at to judge an insert is read from catalogs.  Core tells every
  * session what has changed in them, whoever has changed it or has taken a change back,
  * when the session is about to look at catalogs; relies on AcceptInvalidationMessages() in
- * inval.c.  Findings that are
- * kept (la_insert_finding.c) hold until the next change.
+ * inval.c.  Findings that are kept (la_insert_finding.c) hold until the next change.
  *
  * A judgement that is in a kept plan cannot be found out again.  It need not when core
- * makes the plan anew (la_insert_depend.c).  Casts and operator classes that belong to a type can be made
- * later, without a change of the type.  That is rare, and core does not make plans anew for it, nor parse their statements again,
- * which could change what they do: it begins another era, and a judgement on types of
- * users holds for one.
+ * makes the plan anew (la_insert_depend.c).  Casts and operator classes that belong to a
+ * type can be made later, without a change of the type.  That is rare, and core does not
+ * make plans anew for it, nor parse their statements again, which could change what they
+ * do: it begins another era, and a judgement on types of users holds for one.
  *
  *-------------------------------------------------------------------------
  */

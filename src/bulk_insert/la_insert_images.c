@@ -20,6 +20,8 @@
 /* Images of one table at most: more gain nothing. */
 #define MOST_OF_ONE 8
 
+static inline LaInsertRoom add_row(LaInsertImage *image, Size spare,
+								   TupleTableSlot *slot, HeapTuple toasted);
 static bool add_image(LaInsertImages *images, LaInsertStack *stack, int tables);
 static LaInsertImage *unused_image(LaInsertImages *images);
 
@@ -47,22 +49,36 @@ la_insert_images_begin(const uint64 *line)
 }
 
 /*
- * Adds a row of the stack's table, which is one of so many.  Images of some table may have
- * to be taken first, those of this one if it has any: then all of them are full
- * (LA_INSERT_FULL).
+ * Adds a row of the stack's table, which is one of so many; the tuple that it has become if
+ * its values have been toasted, otherwise NULL.  Images of some table may have to be taken
+ * first, those of this one if it has any: then all of them are full (LA_INSERT_FULL).
  */
 LaInsertRoom
 la_insert_images_add(LaInsertImages *images, LaInsertStack *stack, int tables,
-					 Size spare, TupleTableSlot *slot)
+					 Size spare, TupleTableSlot *slot, HeapTuple toasted)
 {
 	LaInsertRoom room = LA_INSERT_FULL;
 
 	if (likely(stack->last != NULL))
-		room = la_insert_image_add(stack->last, spare, slot);
+		room = add_row(stack->last, spare, slot, toasted);
 	if (room == LA_INSERT_FULL && add_image(images, stack, tables))
-		room = la_insert_image_add(stack->last, spare, slot);
+		room = add_row(stack->last, spare, slot, toasted);
 	if (room == LA_INSERT_ADDED)
 		images->rows++;
+	return room;
+}
+
+static inline LaInsertRoom
+add_row(LaInsertImage *image, Size spare, TupleTableSlot *slot, HeapTuple toasted)
+{
+	LaInsertRoom room;
+
+	if (likely(toasted == NULL))
+		return la_insert_image_add(image, spare, slot);
+	room = la_insert_image_add_tuple(image, spare, toasted->t_data,
+									 toasted->t_len);
+	if (room == LA_INSERT_ADDED)
+		image->toasted |= HeapTupleHasExternal(toasted);
 	return room;
 }
 
@@ -74,29 +90,6 @@ la_insert_images_reserve(LaInsertImages *images, LaInsertStack *stack,
 						 int tables)
 {
 	return stack->count > 0 || add_image(images, stack, tables);
-}
-
-/*
- * Adds a row whose values have been toasted, as la_insert_images_add() does others.
- */
-LaInsertRoom
-la_insert_images_add_toasted(LaInsertImages *images, LaInsertStack *stack,
-							 int tables, Size spare, HeapTuple tuple)
-{
-	LaInsertRoom room = LA_INSERT_FULL;
-
-	if (stack->last != NULL)
-		room = la_insert_image_add_tuple(stack->last, spare, tuple->t_data,
-										 tuple->t_len);
-	if (room == LA_INSERT_FULL && add_image(images, stack, tables))
-		room = la_insert_image_add_tuple(stack->last, spare, tuple->t_data,
-										 tuple->t_len);
-	if (room == LA_INSERT_ADDED)
-	{
-		stack->last->toasted |= HeapTupleHasExternal(tuple);
-		images->rows++;
-	}
-	return room;
 }
 
 /*

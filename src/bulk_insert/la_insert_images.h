@@ -38,13 +38,10 @@ extern int	la_insert_images_most(const uint64 *line);
 extern LaInsertImages *la_insert_images_begin(const uint64 *line);
 extern LaInsertRoom la_insert_images_add(LaInsertImages *images,
 										 LaInsertStack *stack, int tables,
-										 Size spare, TupleTableSlot *slot);
+										 Size spare, TupleTableSlot *slot,
+										 HeapTuple toasted);
 extern bool la_insert_images_reserve(LaInsertImages *images,
 									 LaInsertStack *stack, int tables);
-extern LaInsertRoom la_insert_images_add_toasted(LaInsertImages *images,
-												 LaInsertStack *stack,
-												 int tables, Size spare,
-												 HeapTuple tuple);
 extern void la_insert_images_take_first(LaInsertImages *images,
 										LaInsertStack *stack,
 										LaInsertBatch *batch);

@@ -45,8 +45,10 @@ static void add_toasted(LaInsertRoute *route, LaInsertTarget *target,
 						TupleTableSlot *row);
 static void expect(const LaInsertRoute *route, LaInsertTarget *target,
 				   uint32 pages);
+static LaInsertRoom let_wait(LaInsertRoute *route, LaInsertTarget *target,
+							 TupleTableSlot *row, HeapTuple toasted);
 static LaInsertRoom add(LaInsertRoute *route, LaInsertTarget *target,
-						TupleTableSlot *row);
+						TupleTableSlot *row, HeapTuple toasted);
 static void make_room(LaInsertRoute *route, LaInsertTarget *target);
 static bool wants_images(const LaInsertRoute *route);
 static void go_on_with_images(LaInsertRoute *route);
@@ -81,22 +83,34 @@ void
 la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 						 TupleTableSlot *row)
 {
+	if (let_wait(route, target, row, NULL) == LA_INSERT_WIDE)
+		add_wide(route, target, row);
+}
+
+/*
+ * Has a row wait; "toasted" as for la_insert_images_add(), to whose images it goes then.
+ */
+static LaInsertRoom
+let_wait(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
+		 HeapTuple toasted)
+{
 	LaInsertRoom room;
 
-	while ((room = add(route, target, row)) == LA_INSERT_FULL)
+	while ((room = add(route, target, row, toasted)) == LA_INSERT_FULL)
 		make_room(route, target);
-	if (room == LA_INSERT_WIDE)
-		add_wide(route, target, row);
-	else if (target->place >= route->waiting)
+	if (room == LA_INSERT_ADDED && target->place >= route->waiting)
 		put_first(route, target);
+	return room;
 }
 
 static LaInsertRoom
-add(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
+add(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
+	HeapTuple toasted)
 {
 	if (route->images != NULL)
 		return la_insert_images_add(route->images, &target->stack, route->count,
-									target->spare, row);
+									target->spare, row, toasted);
+	Assert(toasted == NULL);
 	return la_insert_pool_add(route->pool, &target->queue, row);
 }
 
@@ -173,15 +187,9 @@ static void
 add_toasted(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 {
 	LaInsertBatch *batch = target->common->batch;
-	HeapTuple	tuple;
 
-	tuple = la_insert_toast(batch, target->relation->ri_RelationDesc, row, 0);
-	while (la_insert_images_add_toasted(route->images, &target->stack,
-										route->count, target->spare, tuple) ==
-		   LA_INSERT_FULL)
-		make_room(route, target);
-	if (target->place >= route->waiting)
-		put_first(route, target);
+	let_wait(route, target, row,
+			 la_insert_toast(batch, target->relation->ri_RelationDesc, row, 0));
 	MemoryContextReset(batch->row_context);
 }
 

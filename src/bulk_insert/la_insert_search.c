@@ -87,9 +87,9 @@ search_noted_types(LaInsertSearch *search)
 }
 
 /*
- * Of an expression, which is given as it is stored, or of what a function looks at.  Before findings are
- * trusted, changes that others have made are heard of once, as they would be when catalogs were
- * read.
+ * Of an expression, which is given as it is stored, or of what a function looks at.  Before
+ * findings are trusted, changes that others have made are heard of once, as they would be
+ * when catalogs were read.
  */
 static bool
 search_subject(LaInsertSearch *search, const LaInsertSubject *subject,

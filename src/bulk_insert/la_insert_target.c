@@ -134,7 +134,7 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 		if (target->single == NULL)
 			target->single = table_slot_create(table, &estate->es_tupleTable);
 		row = ExecCopySlot(target->single, row);
-		row->tts_tableOid = RelationGetRelid(table);
+		row->tts_tableOid = target->oid;
 	}
 	table_tuple_insert(table, row, estate->es_output_cid, 0,
 					   target->bulk);
@@ -252,14 +252,12 @@ la_insert_target_end_bulk(LaInsertTarget *target)
 void
 la_insert_target_flush(LaInsertTarget *target)
 {
-	LaInsertBatch *batch = target->common->batch;
-
-	if (target->file != NULL || batch->image.rows == 0)
+	if (target->file != NULL || target->common->batch->image.rows == 0)
 		return;
-	if (batch->image.toasted || target->extent.next < target->extent.end)
+	if (target->extent.next < target->extent.end)
 		la_insert_target_flush_page(target, true);
 	else
-		flush(target, InvalidBuffer, true);
+		la_insert_target_flush_rest(target);
 }
 
 /*

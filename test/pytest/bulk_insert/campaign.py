@@ -111,15 +111,11 @@ class Round:
                 stock,
                 ours,
                 same_order=same_order,
-                same_order_on_pages=self._table.in_order and not self._copies_itself,
+                same_order_on_pages=self._table.in_order and not self._has("self"),
                 same_places=arm.same_places and not self._has("copy"),
             )
             self._expect(not found, f"{arm.name}: {found}")
             self._look_through()
-
-    @property
-    def _copies_itself(self) -> bool:
-        return self._has("self")
 
     def _has(self, kind: str) -> bool:
         return any(insert.kind == kind for insert in self._inserts)

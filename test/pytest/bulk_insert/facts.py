@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -130,24 +130,25 @@ def complaint(
         if one != other:
             return f"{name} differ: {_difference(one, other)}"
     if same_order_on_pages:
+        places = defaultdict(list)
+        for place, row in enumerate(stock.rows):
+            places[row].append(place)
         for page, rows in ours.pages:
-            if not _is_part(rows, stock.rows):
+            if not _is_in_order(rows, places):
                 return f"page {page} has rows in another order"
     missing = stock.contents - ours.contents
     return f"stock alone has {next(iter(missing))}" if missing else ""
 
 
-def _is_part(rows: Sequence[Any], whole: Sequence[Any]) -> bool:
-    """Are these rows among all of them, in this order?"""
-    places = defaultdict(list)
-    for place, row in enumerate(whole):
-        places[row].append(place)
+def _is_in_order(rows: Sequence[Any], places: Mapping[Any, Sequence[int]]) -> bool:
+    """Are these rows, each of which can be at several places, in the order of places?"""
     last = -1
     for row in rows:
-        after = bisect_right(places[row], last)
-        if after == len(places[row]):
+        possible = places.get(row, ())
+        after = bisect_right(possible, last)
+        if after == len(possible):
             return False
-        last = places[row][after]
+        last = possible[after]
     return True
 
 

@@ -66,6 +66,13 @@ def outcome(connection: Connection, setup: str, sql: str, arm: Arm) -> Outcome:
         return Outcome(rows, [row[0] for row in connection.execute(seen)])
 
 
+def assert_left_and_counted(connection: Connection, setup: str, sql: str) -> None:
+    """The insert is left to PostgreSQL, and has to be."""
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
+    assert_counted(connection, setup, sql)
+
+
 def assert_counted(connection: Connection, setup: str, sql: str) -> None:
     """Each row sees another number of rows, whether batches are switched on or off."""
     stock = outcome(connection, setup, sql, STOCK)

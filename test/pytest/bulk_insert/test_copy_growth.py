@@ -8,7 +8,8 @@ import pytest
 from extension.probes import Connection, scalar
 
 from bulk_insert.arms import DEFAULT, STOCK, Arm, Counters, choose
-from bulk_insert.partitioned import SIZE, from_to, make
+from bulk_insert.partitioned import from_to, make
+from bulk_insert.ways import size
 
 _KEYS = 1000
 # The bytes of most rows.
@@ -31,11 +32,6 @@ def _copy(session: Connection, arm: Arm, values: Sequence[str]) -> None:
         stream.write("".join(f"{n % _KEYS}\t{value}\n" for n, value in enumerate(values)))
 
 
-def _pages(session: Connection, partitions: int) -> int:
-    size = SIZE if partitions else "SELECT pg_relation_size('p')"
-    return int(scalar(session, size)) // 8192
-
-
 @pytest.mark.parametrize("partitions", [0, 2, 100])
 def test_pages_of_ours_follow_those_of_core(connection: Connection, partitions: int) -> None:
     """The free space map says of pages that core has filled that they are empty."""
@@ -52,7 +48,7 @@ def test_no_more_empty_pages_than_stock(connection: Connection, partitions: int,
     for arm in (STOCK, DEFAULT):
         _make(connection, partitions)
         _copy(connection, arm, ["x" * _ROW] * rows)
-        pages.append(_pages(connection, partitions))
+        pages.append(size(connection, "p"))
     # A page that is not full for each partition, and an extension of core's.
     assert pages[1] <= pages[0] + partitions + 64
 
@@ -74,7 +70,7 @@ def test_room_in_partitions_is_used_again(connection: Connection, wide: str) -> 
             connection.execute("DELETE FROM p WHERE ctid NOT IN ('(0,1)') AND k % 50 <> 0")
             connection.execute("VACUUM (TRUNCATE false) p")
             _copy(connection, arm, values)
-        sizes.append(_pages(connection, partitions))
+        sizes.append(size(connection, "p"))
     assert sizes[1] <= sizes[0] * 1.1
 
 

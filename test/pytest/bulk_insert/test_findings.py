@@ -11,6 +11,7 @@ from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
 from bulk_insert.judging import ELIGIBLE, SERIES, SETUP, VOLATILE, fresh, judgement
+from bulk_insert.memory import context_bytes
 
 _PREFETCH = {"Status": "prefetch"}
 _CALM = (
@@ -279,11 +280,7 @@ def test_findings_do_not_grow_without_end(connection: Connection) -> None:
     with fresh(connection, setup):
         for table in range(tables):
             connection.execute(f"INSERT INTO w{table} SELECT * FROM {SERIES}")
-        kept = scalar(
-            connection,
-            "SELECT total_bytes FROM pg_backend_memory_contexts "
-            "WHERE name = 'pg_lookahead findings'",
-        )
+        kept = context_bytes(connection, "pg_lookahead findings")
     assert 100_000 < kept < 1_500_000
 
 
@@ -296,10 +293,6 @@ def test_long_texts_are_not_kept(server: WatchedServer) -> None:
         )
         session.execute("SET pg_lookahead.enable_bulk_insert = on")
         session.execute("INSERT INTO long_check SELECT i::text FROM generate_series(1, 100) i")
-        kept = scalar(
-            session,
-            "SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts "
-            "WHERE name = 'pg_lookahead findings'",
-        )
+        kept = context_bytes(session, "pg_lookahead findings")
         session.execute("DROP TABLE long_check")
-    assert int(kept) < 1_500_000
+    assert kept < 1_500_000

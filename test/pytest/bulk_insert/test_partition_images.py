@@ -13,7 +13,8 @@ from psycopg import sql
 
 from bulk_insert.arms import EXTENTS, STOCK, Arm, Counters, choose
 from bulk_insert.copying import Case, run
-from bulk_insert.partitioned import SIZE, lists, make
+from bulk_insert.partitioned import lists, make
+from bulk_insert.ways import check_sound, size
 
 _LEAVES = 60
 # Of ten partitions first, then of all of them, then of one; some values are compressed, some
@@ -43,13 +44,8 @@ def _filled(session: Connection, arm: Arm, statement: str, memory: str) -> tuple
     ).fetchall()
     names = [name for (name,) in session.execute(_CHUNKS).fetchall()]
     chunks = sum(int(scalar(session, f"SELECT count(*) FROM {name}")) for name in names)
-    leaves = "SELECT relid FROM pg_partition_tree('p') WHERE isleaf"
-    unsound = scalar(
-        session,
-        f"SELECT count(*) FROM ({leaves}) t, verify_heapam(relid, check_toast => true)",
-    )
-    assert unsound == 0
-    return rows, chunks, int(scalar(session, SIZE)) // 8192
+    check_sound(session, "p")
+    return rows, chunks, size(session, "p")
 
 
 @pytest.mark.parametrize("memory", ["64kB", "256kB", "1MB", "4MB"])
@@ -103,9 +99,9 @@ def test_rows_beside_others_that_core_inserts(connection: Connection) -> None:
     for arm in (STOCK, EXTENTS):
         case = Case(making, data, after="SELECT count(*), sum(k), sum(length(s)) FROM t")
         result = run(connection, arm, case)
-        pages = scalar(connection, SIZE.replace("'p'", "'t'"))
+        pages = size(connection, "t")
         found.append((result.outcome, sorted(result.rows), result.after))
         if arm is STOCK:
-            most = int(pages) * 1.2
+            most = pages * 1.2
     assert found[0] == found[1]
-    assert int(pages) <= most
+    assert pages <= most

@@ -9,6 +9,7 @@ from extension.probes import Connection, need_extension, scalar
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, Counters, choose
+from bulk_insert.memory import context_bytes
 
 _ROWS = 60
 # All rows go to a leaf of the second level; there is a third.
@@ -200,10 +201,6 @@ def test_the_tree_is_walked_through_once(session: Connection, statement: str) ->
 
 def test_trees_do_not_grow_without_end(server: WatchedServer) -> None:
     tables = 900
-    kept = (
-        "SELECT total_bytes FROM pg_backend_memory_contexts "
-        "WHERE name = 'pg_lookahead partition trees'"
-    )
     with server.connect() as session:
         session.execute("CREATE SCHEMA many")
         for number in range(tables):
@@ -213,7 +210,7 @@ def test_trees_do_not_grow_without_end(server: WatchedServer) -> None:
         for number in range(tables):
             _copy(session, f"many.t{number}", "")
             if number % 50 == 0:
-                largest = max(largest, scalar(session, kept))
+                largest = max(largest, context_bytes(session, "pg_lookahead partition trees"))
         session.execute("SET client_min_messages = warning")
         for number in range(tables):
             session.execute(f"DROP TABLE many.t{number}")

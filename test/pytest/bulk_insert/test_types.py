@@ -9,6 +9,7 @@ from bulk_insert.judging import (
     SERIES,
     VOLATILE,
     assert_counted,
+    assert_left_and_counted,
     fresh,
     judgement,
     outcome,
@@ -180,9 +181,7 @@ _HARMLESS = {
 
 @pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
 def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
-    with fresh(connection, setup):
-        assert judgement(connection, sql) == VOLATILE
-    assert_counted(connection, setup, sql)
+    assert_left_and_counted(connection, setup, sql)
 
 
 @pytest.mark.parametrize(("setup", "sql"), _HARMLESS.values(), ids=_HARMLESS)
@@ -199,9 +198,7 @@ def test_xmltable(connection: Connection) -> None:
         f"{_INSERT} t.a {_FROM}, XMLTABLE('/r' PASSING format('<r><a>%s</a></r>', g)::xml "
         "COLUMNS a d PATH 'a') t"
     )
-    with fresh(connection, ""):
-        assert judgement(connection, sql) == VOLATILE
-    assert_counted(connection, "", sql)
+    assert_left_and_counted(connection, "", sql)
 
 
 def test_record_of_a_procedural_language(connection: Connection) -> None:
@@ -272,6 +269,4 @@ _OF_FUNCTIONS = {
 
 @pytest.mark.parametrize(("setup", "sql"), _OF_FUNCTIONS.values(), ids=_OF_FUNCTIONS)
 def test_rows_of_catalogs_out_of_sight(connection: Connection, setup: str, sql: str) -> None:
-    with fresh(connection, setup):
-        assert judgement(connection, sql) == VOLATILE
-    assert_counted(connection, setup, sql)
+    assert_left_and_counted(connection, setup, sql)

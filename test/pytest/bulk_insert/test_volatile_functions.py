@@ -9,7 +9,7 @@ from bulk_insert.judging import (
     ROWS,
     SERIES,
     VOLATILE,
-    assert_counted,
+    assert_left_and_counted,
     fresh,
     judgement,
     outcome,
@@ -173,9 +173,7 @@ _NEVER_THE_SAME = (
 
 @pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
 def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
-    with fresh(connection, setup):
-        assert judgement(connection, sql) == VOLATILE
-    assert_counted(connection, setup, sql)
+    assert_left_and_counted(connection, setup, sql)
 
 
 @pytest.mark.parametrize(("setup", "sql"), _HARMLESS.values(), ids=_HARMLESS)

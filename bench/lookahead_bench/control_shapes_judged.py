@@ -1,7 +1,8 @@
 """Inserts of few rows about which there is much to find out before rows may wait.
 
 What their rows could call is looked at when they are planned, when the 33rd row comes, or before
-the first row of a COPY: types and constraints. None has rows enough to gain by it.
+the first row of a COPY: types and constraints. Only a COPY of 500 has rows enough to gain, by how
+its lines are read.
 """
 
 from dataclasses import replace
@@ -9,7 +10,8 @@ from dataclasses import replace
 from lookahead_bench.control_shape import INDEX_SCANS, LOG, ROW, Shape
 
 _SETTINGS = INDEX_SCANS | {"pg_lookahead.enable_bulk_insert": "on"}
-_DOMAINS, _CHECKS, _COPIED = 60, 20, 10
+_DOMAINS, _CHECKS = 60, 20
+_COPIED, _COPIED_LINES = 10, 500
 _OFTEN = 500
 _NUMBERS = ", ".join(f"c{number} control_domain_{number}" for number in range(_DOMAINS))
 _DOMAIN_TABLE = (
@@ -21,11 +23,6 @@ _CHECKED_TABLE = (
     "CREATE TABLE control_checked (id int, k int, pad text, "
     + ", ".join(f"CHECK (id + k >= -{number})" for number in range(_CHECKS))
     + ")",
-)
-# A relative name is for reading only.
-_FILE = (
-    "DO $do$ BEGIN EXECUTE format('COPY (SELECT id, k, pad FROM control_row ORDER BY id "
-    f"LIMIT {_COPIED}) TO %L', current_setting('data_directory') || '/control_rows'); END $do$",
 )
 
 
@@ -52,9 +49,15 @@ def _inserting(name: str, statement: str, table: str, setup: tuple[str, ...]) ->
     return replace(shape, settings=_SETTINGS, reset=f"TRUNCATE {table}")
 
 
-def _copy(kind: str, table: str, setup: tuple[str, ...]) -> Shape:
+def _copy(rows: int, kind: str, table: str, setup: tuple[str, ...]) -> Shape:
+    """A COPY of so many rows; `kind` is a part of the name."""
+    # A relative name is for reading only.
+    file = (
+        "DO $do$ BEGIN EXECUTE format('COPY (SELECT id, k, pad FROM control_row ORDER BY id "
+        f"LIMIT {rows}) TO %L', current_setting('data_directory') || '/control_rows'); END $do$"
+    )
     return _inserting(
-        f"copy-{kind}{_COPIED}", f"COPY {table} FROM 'control_rows'", table, (*_FILE, *setup)
+        f"copy-{kind}{rows}", f"COPY {table} FROM 'control_rows'", table, (file, *setup)
     )
 
 
@@ -79,6 +82,7 @@ JUDGED_SHAPES = (
         _SETTINGS,
         reset="TRUNCATE control_checked",
     ),
-    _copy("", "control_log", LOG),
-    _copy("checked-", "control_checked", _CHECKED_TABLE),
+    _copy(_COPIED, "", "control_log", LOG),
+    _copy(_COPIED, "checked-", "control_checked", _CHECKED_TABLE),
+    _copy(_COPIED_LINES, "", "control_log", LOG),
 )

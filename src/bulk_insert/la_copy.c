@@ -5,7 +5,8 @@
  *
  * A COPY reads a table's rows from a file, a program or the client.  Ours is core's but
  * for one function: where DoCopy() calls CopyFrom(), which puts the rows into the table,
- * la_copy_rows() is called (la_copy_rows.c).  Reading the input is core's.
+ * la_copy_rows() is called (la_copy_rows.c).  Reading the input is core's, but for lines
+ * that are plain (la_copy_line.c).
  *
  * DoCopy() has no hook, so the whole command is executed here, when no other extension
  * wants to see utility commands that core executes (LaUtility.watched).  What is done
@@ -183,5 +184,7 @@ as_expected(CopyFromState state, const ParseState *pstate, Relation table)
 		state->cur_relname == RelationGetRelationName(table) &&
 		state->range_table == pstate->p_rtable &&
 		state->rteperminfos == pstate->p_rteperminfos &&
-		GetMemoryChunkContext(state->defexprs) == state->copycontext;
+		GetMemoryChunkContext(state->defexprs) == state->copycontext &&
+		(state->opts.binary ||
+		 (state->input_buf == state->raw_buf) == !state->need_transcoding);
 }

@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "bulk_insert/la_copy_line.h"
 #include "bulk_insert/la_copy_rows.h"
 #include "bulk_insert/la_copy_single.h"
 #include "bulk_insert/la_insert_table.h"
@@ -72,6 +73,7 @@ la_copy_rows(CopyFromState state, bool runs_user_code)
 		.callback = CopyFromErrorCallback,.arg = state
 	};
 
+	la_copy_read_plain_lines(state);
 	begin(&copy);
 	ExecBSInsertTriggers(copy.estate, copy.table);
 	callback.previous = error_context_stack;

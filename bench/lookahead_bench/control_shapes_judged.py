@@ -51,14 +51,13 @@ def _inserting(name: str, statement: str, table: str, setup: tuple[str, ...]) ->
 
 def _copy(rows: int, kind: str, table: str, setup: tuple[str, ...]) -> Shape:
     """A COPY of so many rows; `kind` is a part of the name."""
+    file = f"control_rows_{rows}"
     # A relative name is for reading only.
-    file = (
+    writing = (
         "DO $do$ BEGIN EXECUTE format('COPY (SELECT id, k, pad FROM control_row ORDER BY id "
-        f"LIMIT {rows}) TO %L', current_setting('data_directory') || '/control_rows'); END $do$"
+        f"LIMIT {rows}) TO %L', current_setting('data_directory') || '/{file}'); END $do$"
     )
-    return _inserting(
-        f"copy-{kind}{rows}", f"COPY {table} FROM 'control_rows'", table, (file, *setup)
-    )
+    return _inserting(f"copy-{kind}{rows}", f"COPY {table} FROM '{file}'", table, (writing, *setup))
 
 
 # EXECUTE plans a statement each time.

@@ -209,15 +209,19 @@ la_insert_target_unpin(LaInsertTarget *target)
 
 /*
  * So many pages of rows, one at least, will be inserted now; "most" as for
- * la_insert_extent_expect().  Relies on RelationAddBlocks() in hio.c, which extends a
- * table by as many pages as ever, in bulk: of several tables each would have such pages.
+ * la_insert_extent_expect().  When that is none, there are more tables than the ring has
+ * room for: the page that each has begun would be written, and read again.  Relies on
+ * RelationAddBlocks() in hio.c, which extends a table by as many pages as ever, in bulk:
+ * of several tables each would have such pages.
  */
 void
 la_insert_target_expect(LaInsertTarget *target, uint32 pages, uint32 most)
 {
 	la_insert_extent_expect(&target->extent, pages, most);
-	if (target->bulk != NULL)
-		target->bulk->already_extended_by = pages;
+	if (target->bulk == NULL)
+		return;
+	target->bulk->already_extended_by = pages;
+	target->bulk->strategy = most > 0 ? target->common->strategy : NULL;
 }
 
 /*

@@ -74,6 +74,19 @@ def test_room_in_partitions_is_used_again(connection: Connection, wide: str) -> 
     assert sizes[1] <= sizes[0] * 1.1
 
 
+def test_pages_of_many_partitions_are_read_never(connection: Connection) -> None:
+    """The ring of pages that come and go has room for two of a thousand partitions."""
+    partitions = 1500
+    make(connection, "int", "RANGE (k)", from_to(*map(str, range(partitions + 1))))
+    choose(connection, DEFAULT)
+    reads = "SELECT sum(reads) FROM pg_stat_io WHERE context = 'bulkwrite'"
+    connection.execute("SELECT pg_stat_reset_shared('io')")
+    with connection.cursor() as cursor, cursor.copy("COPY p FROM STDIN") as stream:
+        stream.write("".join(f"{n % partitions}\t{'x' * _ROW}\n" for n in range(250_000)))
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    assert scalar(connection, reads) == 0
+
+
 def test_few_pages_are_pinned(connection: Connection) -> None:
     """Those of temporary partitions, of which there is room for few in memory."""
     connection.execute("SET temp_buffers = 100")

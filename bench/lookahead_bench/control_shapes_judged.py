@@ -49,15 +49,19 @@ def _inserting(name: str, statement: str, table: str, setup: tuple[str, ...]) ->
     return replace(shape, settings=_SETTINGS, reset=f"TRUNCATE {table}")
 
 
-def _copy(rows: int, kind: str, table: str, setup: tuple[str, ...]) -> Shape:
-    """A COPY of so many rows; `kind` is a part of the name."""
-    file = f"control_rows_{rows}"
+def _copy(
+    rows: int, kind: str, table: str, setup: tuple[str, ...], options: str = "", quotes: str = ""
+) -> Shape:
+    """A COPY of so many rows; `kind` is a part of the name, `quotes` an option of the file."""
+    file = f"control_rows_{kind}{rows}"
     # A relative name is for reading only.
     writing = (
         "DO $do$ BEGIN EXECUTE format('COPY (SELECT id, k, pad FROM control_row ORDER BY id "
-        f"LIMIT {rows}) TO %L', current_setting('data_directory') || '/{file}'); END $do$"
+        f"LIMIT {rows}) TO %L {options[:-1]}{quotes}{options[-1:]}', "
+        f"current_setting('data_directory') || '/{file}'); END $do$"
     )
-    return _inserting(f"copy-{kind}{rows}", f"COPY {table} FROM '{file}'", table, (writing, *setup))
+    reading = f"COPY {table} FROM '{file}' {options}"
+    return _inserting(f"copy-{kind}{rows}", reading, table, (writing, *setup))
 
 
 # EXECUTE plans a statement each time.
@@ -84,4 +88,5 @@ JUDGED_SHAPES = (
     _copy(_COPIED, "", "control_log", LOG),
     _copy(_COPIED, "checked-", "control_checked", _CHECKED_TABLE),
     _copy(_COPIED_LINES, "", "control_log", LOG),
+    _copy(_COPIED_LINES, "quoted-", "control_log", LOG, "(FORMAT csv)", ", FORCE_QUOTE *"),
 )

@@ -4,15 +4,16 @@
  *	  plain lines of the input of a COPY FROM
  *
  * Core reads a line byte by byte, twice: to find its end, then to separate its fields.
- * Most lines have nothing that needs this: no backslash, in CSV no quote, no carriage
- * return, and as many fields as there are columns.  In such a line separators are found a
- * vector of bytes at a time.  Any other line is left to core, untouched: one that is not
- * in the buffer as a whole, too, so that core fills it, checks the encoding, tells the
- * kind of line ends by the first line, and finds the end of the input.
+ * Most lines have nothing that needs this: no backslash but in \N, in CSV no quote, no
+ * carriage return, and as many fields as there are columns.  In such a line separators are
+ * found a vector of bytes at a time.  Any other line is left to core, untouched: one that
+ * is not in the buffer as a whole, too, so that core fills it, checks the encoding, tells
+ * the kind of line ends by the first line, and finds the end of the input.  Where one line
+ * after the other is core's, most are not even looked at.
  *
  * Mirrors CopyFromTextLikeOneRow(), CopyReadLine() and CopyReadAttributesText() in
  * copyfromparse.c, for such lines.  Reads CopyFromStateData of copyfrom_internal.h, and
- * writes what those functions write.
+ * writes what those functions leave for others: the line, its number, and that it is read.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +29,20 @@
 
 #ifndef USE_NO_SIMD
 
+/* After many lines that were core's, so many are left to it between two that are looked at. */
+#define MOST_LEFT 64
+
+/*
+ * Core's functions of a format, but for the one that reads a row.
+ */
+typedef struct LaCopyLines
+{
+	CopyFromRoutine routine;
+	int			misses;			/* lines in a row that were core's, 0 to
+								 * MOST_LEFT */
+	int			left;			/* how many more are not looked at */
+} LaCopyLines;
+
 static bool is_suitable(const CopyFromState state);
 static bool read_text_row(CopyFromState state, ExprContext *context,
 						  Datum *values, bool *nulls);
@@ -36,6 +51,8 @@ static bool read_csv_row(CopyFromState state, ExprContext *context,
 static inline bool read_row(CopyFromState state, char escape, Datum *values,
 							bool *nulls);
 static inline char *find_fields(CopyFromState state, char escape);
+static inline bool is_null_marker(const CopyFromState state, const char *field,
+								  const char *end);
 static inline uint32 special_bytes(const char *bytes, char delimiter,
 								   char escape);
 static void take_line(CopyFromState state, char *end);
@@ -43,10 +60,6 @@ static inline void read_fields(CopyFromState state, char *end, Datum *values,
 							   bool *nulls);
 static inline bool is_null(const CopyFromState state, const char *field,
 						   const char *end);
-
-/* Core's, but for the function that reads a row. */
-static CopyFromRoutine text_routine;
-static CopyFromRoutine csv_routine;
 #endif
 
 /*
@@ -56,22 +69,14 @@ void
 la_copy_read_plain_lines(CopyFromState state)
 {
 #ifndef USE_NO_SIMD
-	const CopyFromRoutine *routine = state->routine;
+	LaCopyLines *lines;
 
 	if (!is_suitable(state))
 		return;
-	if (routine->CopyFromOneRow == CopyFromTextOneRow)
-	{
-		text_routine = *routine;
-		text_routine.CopyFromOneRow = read_text_row;
-		state->routine = &text_routine;
-	}
-	else if (routine->CopyFromOneRow == CopyFromCSVOneRow)
-	{
-		csv_routine = *routine;
-		csv_routine.CopyFromOneRow = read_csv_row;
-		state->routine = &csv_routine;
-	}
+	lines = MemoryContextAllocZero(state->copycontext, sizeof(LaCopyLines));
+	lines->routine = *state->routine;
+	lines->routine.CopyFromOneRow = state->opts.csv_mode ? read_csv_row : read_text_row;
+	state->routine = &lines->routine;
 #endif
 }
 
@@ -85,6 +90,9 @@ is_suitable(const CopyFromState state)
 {
 	const CopyFormatOptions *options = &state->opts;
 
+	if (state->routine->CopyFromOneRow != CopyFromTextOneRow &&
+		state->routine->CopyFromOneRow != CopyFromCSVOneRow)
+		return false;
 	return state->attnumlist != NIL && state->convert_select_flags == NULL &&
 		state->escontext == NULL && options->default_print == NULL &&
 		options->force_notnull == NIL && !options->force_notnull_all &&
@@ -113,10 +121,22 @@ read_csv_row(CopyFromState state, ExprContext *context, Datum *values,
 static inline bool
 read_row(CopyFromState state, char escape, Datum *values, bool *nulls)
 {
-	char	   *end = find_fields(state, escape);
+	LaCopyLines *lines = (LaCopyLines *) state->routine;
+	char	   *end;
 
-	if (end == NULL)
+	if (lines->left > 0)
+	{
+		lines->left--;
 		return false;
+	}
+	end = find_fields(state, escape);
+	if (end == NULL)
+	{
+		lines->misses = Min(lines->misses + 1, MOST_LEFT);
+		lines->left = lines->misses - 1;
+		return false;
+	}
+	lines->misses = 0;
 	take_line(state, end);
 	read_fields(state, end, values, nulls);
 	return true;
@@ -131,13 +151,14 @@ find_fields(CopyFromState state, char escape)
 {
 	char	   *at = state->input_buf + state->input_buf_index;
 	const char *end = state->input_buf + state->input_buf_len;
+	char	   *field = at;
 	char		delimiter = state->opts.delim[0];
 	int			columns = list_length(state->attnumlist);
 	int			fields = 0;
 
 	if (state->eol_type != EOL_NL)
 		return NULL;
-	state->raw_fields[fields++] = at;
+	state->raw_fields[fields++] = field;
 	for (; end - at >= (ptrdiff_t) sizeof(Vector8); at += sizeof(Vector8))
 	{
 		uint32		special = special_bytes(at, delimiter, escape);
@@ -147,7 +168,10 @@ find_fields(CopyFromState state, char escape)
 			char	   *found = at + pg_rightmost_one_pos32(special);
 
 			if (*found == delimiter && fields < columns)
-				state->raw_fields[fields++] = found + 1;
+				state->raw_fields[fields++] = field = found + 1;
+			else if (*found == '\\' && found == field &&
+					 is_null_marker(state, field, end))
+				continue;
 			else if (*found == '\n' && escape != '\n' && fields == columns)
 				return found;
 			else
@@ -155,6 +179,18 @@ find_fields(CopyFromState state, char escape)
 		}
 	}
 	return NULL;
+}
+
+/*
+ * Is a field that begins with a backslash the usual marker of NULL?
+ */
+static inline bool
+is_null_marker(const CopyFromState state, const char *field, const char *end)
+{
+	return !state->opts.csv_mode && state->opts.null_print_len == 2 &&
+		state->opts.null_print[0] == '\\' && state->opts.null_print[1] == 'N' &&
+		end - field > 2 && field[1] == 'N' &&
+		(field[2] == state->opts.delim[0] || field[2] == '\n');
 }
 
 /*

@@ -27,6 +27,9 @@ def _file(count: int, odd: str, every: int = 97) -> str:
 # A line in the format text of five fields, which is read or is an error.
 _TEXT_LINES = {
     "null": "1\t\\N\t2\t\\N\t\\N\n",
+    "null and more": "1\t\\Na\t2\t\\N\t2001-01-01\n",
+    "null escaped": "1\t\\\\N\t2\ta\\N\t2001-01-01\n",
+    "null at the end": "1\tx\t2\tx\t\\N\n",
     "escapes": "1\ta\\tb\\nc\\\\d\\x41\\101\t2\tx\t2001-01-01\n",
     "escaped separator": "1\ta\\\tb\t2\tx\t2001-01-01\n",
     "escaped line end": "1\ta\\\nb\t2\tx\t2001-01-01\n",
@@ -85,6 +88,15 @@ def test_a_line_of_csv_among_plain_ones(connection: Connection, name: str) -> No
     data = _file(3000, "\0").replace("\t", ",").replace("\0", _CSV_LINES[name])
     making = _MAKING.replace("k int", "k int NOT NULL")
     _assert_same(connection, Case(making, data, "(FORMAT csv)"))
+
+
+def test_many_lines_of_each_kind_in_turn(connection: Connection) -> None:
+    """After some that are not plain, lines are left to core without a look."""
+    plain, odd = "1\ttext\n", "2\tan\\tescape\n"
+    data = "".join((plain * plains) + (odd * odds) for plains in (1, 70, 500) for odds in (2, 200))
+    assert not _assert_same(connection, Case("CREATE TABLE t (k int, s text)", data * 3))
+    failing = Case("CREATE TABLE t (k int CHECK (k > 0), s text)", data + "0\tx\n" + data)
+    assert _assert_same(connection, failing)
 
 
 @dataclass(frozen=True)

@@ -90,3 +90,75 @@ CREATE VIEW pg_lookahead_device AS
 GRANT SELECT ON pg_lookahead_device TO PUBLIC;
 GRANT SELECT ON pg_lookahead_device TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_lookahead_device_profile(oid) TO pg_monitor;
+
+-- Many partitions of a table at once.  docs/partitions.md.
+CREATE FUNCTION pg_lookahead_create_range_partitions(
+    parent regclass,
+    start "any",
+    step "any",
+    count integer,
+    names text DEFAULT NULL,
+    tablespace name DEFAULT NULL,
+    storage text DEFAULT NULL,
+    subpartition_by text DEFAULT NULL,
+    way text DEFAULT 'auto',
+    OUT created integer,
+    OUT present integer,
+    OUT way_taken text,
+    OUT reason text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_lookahead_create_range_partitions'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION pg_lookahead_create_list_partitions(
+    parent regclass,
+    bounds "any" DEFAULT NULL,
+    modulus integer DEFAULT NULL,
+    names text DEFAULT NULL,
+    tablespace name DEFAULT NULL,
+    storage text DEFAULT NULL,
+    subpartition_by text DEFAULT NULL,
+    way text DEFAULT 'auto',
+    OUT created integer,
+    OUT present integer,
+    OUT way_taken text,
+    OUT reason text)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_lookahead_create_list_partitions'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+-- The same, committing in between.
+CREATE PROCEDURE pg_lookahead_create_range_partitions_batched(
+    parent regclass,
+    start "any",
+    step "any",
+    count integer,
+    batch_size integer DEFAULT 500,
+    names text DEFAULT NULL,
+    tablespace name DEFAULT NULL,
+    storage text DEFAULT NULL,
+    subpartition_by text DEFAULT NULL,
+    way text DEFAULT 'auto',
+    INOUT created integer DEFAULT NULL,
+    INOUT present integer DEFAULT NULL,
+    INOUT way_taken text DEFAULT NULL,
+    INOUT reason text DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'pg_lookahead_create_range_partitions_batched'
+LANGUAGE C;
+
+CREATE PROCEDURE pg_lookahead_create_list_partitions_batched(
+    parent regclass,
+    bounds "any" DEFAULT NULL,
+    modulus integer DEFAULT NULL,
+    batch_size integer DEFAULT 500,
+    names text DEFAULT NULL,
+    tablespace name DEFAULT NULL,
+    storage text DEFAULT NULL,
+    subpartition_by text DEFAULT NULL,
+    way text DEFAULT 'auto',
+    INOUT created integer DEFAULT NULL,
+    INOUT present integer DEFAULT NULL,
+    INOUT way_taken text DEFAULT NULL,
+    INOUT reason text DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'pg_lookahead_create_list_partitions_batched'
+LANGUAGE C;

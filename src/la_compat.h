@@ -67,6 +67,14 @@
 #endif
 
 /*
+ * Whether partitions are created by other ways than core's statement: the
+ * functions by which core creates a table have been read in this major release.
+ */
+#if PG_VERSION_NUM < 190000
+#define LA_PARTITIONS_PORTED
+#endif
+
+/*
  * Beginning scans.  19 takes flags, hints that come from the node's plan; none
  * is given.
  */

@@ -17,7 +17,7 @@ _FLOORS = (
     (_GROUND,),
     ("statistics",),
     ("device",),
-    ("bulk_write", "eviction", "prefetch"),
+    ("bulk_write", "eviction", "partitions", "prefetch"),
     ("attach",),
     ("heap_scan", "index_build", "index_scan"),
     ("bulk_insert",),

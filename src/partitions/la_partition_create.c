@@ -1,0 +1,361 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_create.c
+ *	  creates the partitions of a series that are missing
+ *
+ * First everything is found out that could be wrong, then partitions are
+ * created; an error at any point undoes all of the transaction.
+ *
+ * Locks are taken in core's order, parent, default partition, new partitions,
+ * and the parent's at once in the strength that is needed: two sessions that
+ * create the same partitions wait for each other, and the second finds them.
+ *
+ * Reads PartitionKeyData of partcache.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "commands/tablecmds.h"
+#include "miscadmin.h"
+#include "partitioning/partdesc.h"
+#include "storage/lmgr.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "partitions/la_partition_create.h"
+#include "partitions/la_partition_direct.h"
+#include "partitions/la_partition_locks.h"
+#include "partitions/la_partition_plan.h"
+#include "partitions/la_partition_planted.h"
+#include "partitions/la_partition_way.h"
+
+/* A batch that is being created. */
+typedef struct LaPartitionBatch
+{
+	const LaPartitionRequest *request;
+	LaPartitionWay way;
+	const char *reason;			/* why not a faster one */
+	LaPartitionPlan *plan;
+	LaPartitionDirect *direct;	/* with that way */
+	Oid			default_partition;	/* or InvalidOid */
+	int			before;			/* partitions that the parent had */
+} LaPartitionBatch;
+
+static void refuse_missing(Oid parent);
+static void lock_parent(const LaPartitionRequest *request,
+						LaPartitionResult *result);
+static Relation open_parent(Oid parent);
+static void check_key(Relation parent, bool by_list);
+static void begin_batch(LaPartitionBatch *batch, Relation parent);
+static void lock_default(LaPartitionBatch *batch, Relation parent);
+static void create_all(LaPartitionBatch *batch, bool may_commit);
+static void create_one(const LaPartitionBatch *batch,
+					   const LaPlannedPartition *planned);
+static void check_room(LaPartitionBatch *batch, int64 own, bool may_commit);
+static void end_batch(const LaPartitionBatch *batch);
+static void check_undisturbed(const LaPartitionBatch *batch);
+
+/*
+ * Refuses what CREATE TABLE refuses before it looks at anything, and whoever
+ * could lock a table with us that is not theirs.
+ */
+void
+la_partition_check_command(Oid parent)
+{
+	PreventCommandIfReadOnly("CREATE TABLE");
+	PreventCommandIfParallelMode("CREATE TABLE");
+	PreventCommandDuringRecovery("CREATE TABLE");
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(parent)))
+		refuse_missing(parent);
+	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER,
+					   get_relkind_objtype(get_rel_relkind(parent)),
+					   get_rel_name(parent));
+}
+
+/*
+ * The type of the key, and of a domain the type below it.
+ */
+Oid
+la_partition_key_type(Oid parent, bool by_list)
+{
+	Relation	relation;
+	Oid			type;
+
+	LockRelationOid(parent, AccessShareLock);
+	relation = open_parent(parent);
+	check_key(relation, by_list);
+	type = getBaseType(RelationGetPartitionKey(relation)->parttypid[0]);
+	table_close(relation, AccessShareLock);
+	return type;
+}
+
+/*
+ * Creates partitions from result->next on, at most so many, and adds to the
+ * result.  Where transactions may be committed in between, creates fewer when
+ * the lock table has no room for all, else throws.
+ */
+void
+la_partition_create(const LaPartitionRequest *request, int limit,
+					bool may_commit, LaPartitionResult *result)
+{
+	int			first = result->next;
+	LaPartitionBatch batch = {.request = request};
+	Relation	parent;
+
+	la_partition_check_command(request->parent);
+	lock_parent(request, result);
+	batch.way = result->way;
+	batch.reason = result->reason;
+	parent = open_parent(request->parent);
+	check_key(parent, request->series->is_list);
+	CheckTableNotInUse(parent, "CREATE TABLE .. PARTITION OF");
+	if (!request->series->is_list &&
+		request->series->key_type !=
+		getBaseType(RelationGetPartitionKey(parent)->parttypid[0]))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the partition key of \"%s\" was changed meanwhile",
+						RelationGetRelationName(parent))));
+
+	batch.plan = la_partition_plan(request, parent, first, limit);
+	if (batch.plan->count > 0)
+		begin_batch(&batch, parent);
+	table_close(parent, NoLock);
+	if (batch.plan->count > 0)
+	{
+		create_all(&batch, may_commit);
+		end_batch(&batch);
+	}
+	result->next = batch.plan->next;
+	result->created += batch.plan->count;
+	result->present += batch.plan->next - first - batch.plan->count;
+}
+
+static void
+refuse_missing(Oid parent)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_TABLE),
+			 errmsg("relation with OID %u does not exist", parent)));
+}
+
+/*
+ * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION
+ * for the direct way, that of CREATE TABLE ... PARTITION OF for the others.
+ * Seldom, if the table has got triggers meanwhile, a second one.
+ */
+static void
+lock_parent(const LaPartitionRequest *request, LaPartitionResult *result)
+{
+	LaPartitionWay way = la_partition_way(request, &result->reason);
+
+	LockRelationOid(request->parent, way == LA_PARTITION_DIRECT
+					? ShareUpdateExclusiveLock : AccessExclusiveLock);
+	result->way = la_partition_way(request, &result->reason);
+	if (way == LA_PARTITION_DIRECT && result->way != way)
+		LockRelationOid(request->parent, AccessExclusiveLock);
+}
+
+/*
+ * Opens the parent, which is locked.
+ */
+static Relation
+open_parent(Oid parent)
+{
+	Relation	relation = try_table_open(parent, NoLock);
+
+	if (relation == NULL)
+		refuse_missing(parent);
+	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("\"%s\" is not partitioned",
+						RelationGetRelationName(relation))));
+	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   RelationGetRelationName(relation));
+	if (RELATION_IS_OTHER_TEMP(relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("cannot create as partition of temporary relation of another session")));
+	return relation;
+}
+
+static void
+check_key(Relation parent, bool by_list)
+{
+	PartitionKey key = RelationGetPartitionKey(parent);
+
+	if (key->strategy != (by_list ? PARTITION_STRATEGY_LIST
+						  : PARTITION_STRATEGY_RANGE))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("table \"%s\" is not partitioned by %s",
+						RelationGetRelationName(parent),
+						by_list ? "list" : "range")));
+	if (key->partnatts != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is partitioned by more than one column or expression",
+						RelationGetRelationName(parent))));
+}
+
+/*
+ * What there is to do before the first partition, while the parent is open.
+ */
+static void
+begin_batch(LaPartitionBatch *batch, Relation parent)
+{
+	batch->before = RelationGetPartitionDesc(parent, false)->nparts;
+	switch (batch->way)
+	{
+		case LA_PARTITION_NATIVE:
+			ereport(NOTICE,
+					(errmsg("%d partitions of \"%s\" are created by one statement each",
+							batch->plan->count, RelationGetRelationName(parent)),
+					 errdetail("The reason is: %s.", batch->reason)));
+			return;
+		case LA_PARTITION_DIRECT:
+			batch->direct = la_partition_direct_begin(batch->request, parent);
+			break;
+		default:
+			break;
+	}
+	lock_default(batch, parent);
+}
+
+/*
+ * Looks into the default partition for rows that would belong to new ones.
+ * Its own constraint changes with them, so that nobody may use it until all
+ * know.  Mirrors DefineRelation() in tablecmds.c.
+ */
+static void
+lock_default(LaPartitionBatch *batch, Relation parent)
+{
+	Relation	relation;
+
+	batch->default_partition =
+		get_default_oid_from_partdesc(RelationGetPartitionDesc(parent, true));
+	if (!OidIsValid(batch->default_partition))
+		return;
+	relation = table_open(batch->default_partition, AccessExclusiveLock);
+	la_partition_plan_check_default(batch->plan, parent, relation);
+	table_close(relation, NoLock);
+}
+
+/*
+ * Creates what is planned, or a beginning of it.
+ */
+static void
+create_all(LaPartitionBatch *batch, bool may_commit)
+{
+	int64		own = la_partition_locks_count().own;
+	MemoryContext temporary = AllocSetContextCreate(CurrentMemoryContext,
+													"pg_lookahead new partition",
+													ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(temporary);
+
+	if (batch->way == LA_PARTITION_PLANTED)
+		la_partition_planted_begin(batch->request->parent);
+	for (int i = 0; i < batch->plan->count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		create_one(batch, &batch->plan->missing[i]);
+		MemoryContextReset(temporary);
+		if (i == 0)
+			check_room(batch, own, may_commit);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(temporary);
+}
+
+static void
+create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
+{
+	switch (batch->way)
+	{
+		case LA_PARTITION_DIRECT:
+			la_partition_direct_create(batch->direct, planned);
+			break;
+		case LA_PARTITION_PLANTED:
+			la_partition_planted_create(batch->request, planned);
+			break;
+		default:
+			la_partition_native_create(batch->request, planned);
+			break;
+	}
+}
+
+/*
+ * After the first partition: whether the lock table has room for the others.
+ * Where the batch may be shorter, it takes half of what is free.
+ */
+static void
+check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
+{
+	LaLockCount now = la_partition_locks_count();
+	int64		each = Max(now.own - own, 1);
+	LaPartitionPlan *plan = batch->plan;
+	int64		room = Max(now.free, 0) / each;
+
+	if (may_commit)
+		room /= 2;
+	if (plan->count - 1 <= room)
+		return;
+	if (!may_commit)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("the lock table has no room for %d partitions of \"%s\" in one transaction",
+						plan->count, get_rel_name(batch->request->parent)),
+				 errdetail("Each takes " INT64_FORMAT " locks, and " INT64_FORMAT " are free.",
+						   each, now.free),
+				 errhint("Call the procedure of this name with \"_batched\", which commits in between, or increase \"max_locks_per_transaction\".")));
+	plan->count = room + 1;
+	plan->next = plan->missing[plan->count].number;
+}
+
+/*
+ * Makes known what has changed of other tables by the new partitions.
+ */
+static void
+end_batch(const LaPartitionBatch *batch)
+{
+	if (batch->way == LA_PARTITION_DIRECT)
+		la_partition_direct_end(batch->direct);
+	else
+		check_undisturbed(batch);
+	if (OidIsValid(batch->default_partition))
+		CacheInvalidateRelcacheByRelid(batch->default_partition);
+	CommandCounterIncrement();
+}
+
+/*
+ * Throws where somebody else's code, which a statement may call, has added or
+ * taken away partitions: what was checked before may hold no longer.
+ */
+static void
+check_undisturbed(const LaPartitionBatch *batch)
+{
+	Relation	parent = open_parent(batch->request->parent);
+	int			now = RelationGetPartitionDesc(parent, false)->nparts;
+
+	if (batch->way == LA_PARTITION_PLANTED &&
+		now != batch->before + batch->plan->count)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("partitions of \"%s\" were changed by a function that was called meanwhile",
+						RelationGetRelationName(parent)),
+				 errhint("The way \"native\" allows that.")));
+	table_close(parent, NoLock);
+}

@@ -1,0 +1,28 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_create.h
+ *	  creates the partitions of a series that are missing
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_PARTITION_CREATE_H
+#define LA_PARTITION_CREATE_H
+
+#include "partitions/la_partition_statement.h"
+
+/* What was done, over all batches. */
+typedef struct LaPartitionResult
+{
+	int			next;			/* first partition of the series not yet done */
+	int			created;
+	int			present;		/* were there already, with the same bound */
+	LaPartitionWay way;
+	const char *reason;			/* why not a faster one, or NULL */
+} LaPartitionResult;
+
+extern void la_partition_check_command(Oid parent);
+extern Oid	la_partition_key_type(Oid parent, bool by_list);
+extern void la_partition_create(const LaPartitionRequest *request, int limit,
+								bool may_commit, LaPartitionResult *result);
+
+#endif							/* LA_PARTITION_CREATE_H */

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_planted.c
+ *	  partitions created by core's statement
+ *
+ * CREATE TABLE ... PARTITION OF looks at all partitions of the parent: does
+ * the bound overlap one, is there a default partition?  It takes their
+ * descriptor from the parent's relcache entry, and has the entry renewed at
+ * its end, so that the next statement builds the descriptor again.  Where both
+ * questions are answered already (la_partition_plan.c), each statement finds
+ * an empty descriptor there, which costs nothing.
+ *
+ * The empty one is seen by nobody else.  It is in this process alone; no
+ * other statement runs between the moment when it is planted and the one when
+ * core renews the entry (where a function would run, as for an event trigger
+ * before the statement, the way is the native one); and an error renews the
+ * entry, because an invalidation of it was noted before, by a command of the
+ * same transaction or subtransaction that is finished: these are executed.
+ * Relies on AtEOXact_Inval() and AtEOSubXact_Inval() in inval.c
+ * and StorePartitionBound() in heap.c.  An entry that is renewed too early, by
+ * anybody's invalidation, is a real one: that is only slower.
+ *
+ * Reads RelationData of rel.h, and changes it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "partitioning/partdesc.h"
+#include "tcop/dest.h"
+#include "tcop/utility.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+
+#include "partitions/la_partition_planted.h"
+
+static void execute(const LaPartitionRequest *request, const char *name, int i);
+
+/*
+ * Notes that the parent's relcache entry is to be renewed, also by an error.
+ */
+void
+la_partition_planted_begin(Oid parent)
+{
+	CacheInvalidateRelcacheByRelid(parent);
+	CommandCounterIncrement();
+}
+
+/*
+ * Creates a partition that is known to overlap none.
+ */
+void
+la_partition_planted_create(const LaPartitionRequest *request,
+							const LaPlannedPartition *planned)
+{
+	static PartitionDescData no_partitions;
+	Relation	parent = table_open(request->parent, NoLock);
+
+	memset(&no_partitions, 0, sizeof(no_partitions));
+	parent->rd_partdesc = &no_partitions;
+	table_close(parent, NoLock);
+	execute(request, planned->name, planned->number);
+}
+
+/*
+ * Creates a partition as a user would.
+ */
+void
+la_partition_native_create(const LaPartitionRequest *request,
+						   const LaPlannedPartition *planned)
+{
+	execute(request, planned->name, planned->number);
+}
+
+static void
+execute(const LaPartitionRequest *request, const char *name, int i)
+{
+	char	   *text = la_partition_statement_text(request, name, i);
+	PlannedStmt *statement = makeNode(PlannedStmt);
+	ErrorContextCallback callback;
+
+	statement->commandType = CMD_UTILITY;
+	statement->utilityStmt = (Node *) la_partition_statement_parse(request, text);
+	statement->stmt_len = strlen(text);
+	la_partition_statement_begin_blame(&callback, text);
+	ProcessUtility(statement, text, false, PROCESS_UTILITY_QUERY, NULL, NULL,
+				   None_Receiver, NULL);
+	error_context_stack = callback.previous;
+	CommandCounterIncrement();
+}

@@ -1,0 +1,137 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_statement.c
+ *	  the statement by which core would create a partition
+ *
+ * Whichever way a partition is created, it is the one of this statement:
+ * parsed by core's grammar, its bound read by core's transformPartitionBound().
+ * All names in it are qualified and quoted, so no search path matters.
+ *
+ * Two options are texts of the caller, who has to write them as in a
+ * statement.  They run with the caller's rights and could not do more than the
+ * caller can; they are checked so that a slip does not become something else
+ * than what the documentation says.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "parser/parser.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "partitions/la_partition_statement.h"
+
+static void append_bound(StringInfo text, const LaPartitionSeries *series,
+						 int i);
+static void append_literal(StringInfo text, char *value);
+static void blame_internal_query(void *text);
+
+/*
+ * CREATE TABLE ... PARTITION OF for partition i.
+ */
+char *
+la_partition_statement_text(const LaPartitionRequest *request,
+							const char *name, int i)
+{
+	const char *namespace;
+	StringInfoData text;
+
+	namespace = quote_identifier(get_namespace_name(get_rel_namespace(request->parent)));
+	initStringInfo(&text);
+	appendStringInfo(&text, "CREATE TABLE %s.%s PARTITION OF %s.%s FOR VALUES ",
+					 namespace, quote_identifier(name),
+					 namespace, quote_identifier(get_rel_name(request->parent)));
+	append_bound(&text, request->series, i);
+	if (request->subpartitions != NULL)
+		appendStringInfo(&text, " PARTITION BY %s", request->subpartitions);
+	if (request->storage != NULL)
+		appendStringInfo(&text, " WITH (%s)", request->storage);
+	if (request->tablespace != NULL)
+		appendStringInfo(&text, " TABLESPACE %s",
+						 quote_identifier(request->tablespace));
+	return text.data;
+}
+
+/*
+ * That text as a statement.  Refuses one whose options are more than options.
+ */
+CreateStmt *
+la_partition_statement_parse(const LaPartitionRequest *request,
+							 char *text)
+{
+	CreateStmt *statement = NULL;
+	ErrorContextCallback callback;
+	List	   *parsed;
+
+	la_partition_statement_begin_blame(&callback, text);
+	parsed = raw_parser(text, RAW_PARSE_DEFAULT);
+	error_context_stack = callback.previous;
+	if (list_length(parsed) == 1)
+		statement = (CreateStmt *) linitial_node(RawStmt, parsed)->stmt;
+	if (statement == NULL || !IsA(statement, CreateStmt) ||
+		statement->partbound == NULL || statement->accessMethod != NULL ||
+		statement->oncommit != ONCOMMIT_NOOP ||
+		(statement->partspec != NULL) != (request->subpartitions != NULL) ||
+		(statement->options != NIL) != (request->storage != NULL) ||
+		(statement->tablespacename != NULL) != (request->tablespace != NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("invalid options of partitions"),
+				 errdetail("They make this statement: %s", text)));
+	return statement;
+}
+
+/*
+ * Has errors tell the statement, until the caller sets error_context_stack
+ * back to "previous".
+ */
+void
+la_partition_statement_begin_blame(ErrorContextCallback *callback, char *text)
+{
+	callback->previous = error_context_stack;
+	callback->callback = blame_internal_query;
+	callback->arg = text;
+
+	error_context_stack = callback;
+}
+
+static void
+append_bound(StringInfo text, const LaPartitionSeries *series, int i)
+{
+	appendStringInfoString(text, series->is_list ? "IN (" : "FROM (");
+	append_literal(text, la_partition_series_bound(series, i));
+	if (!series->is_list)
+	{
+		appendStringInfoString(text, ") TO (");
+		append_literal(text, la_partition_series_bound(series, i + 1));
+	}
+	appendStringInfoChar(text, ')');
+}
+
+static void
+append_literal(StringInfo text, char *value)
+{
+	appendStringInfoString(text, value == NULL ? "NULL"
+						   : quote_literal_cstr(value));
+}
+
+/*
+ * A position in an error message is one in our statement, not in the user's.
+ * Mirrors _SPI_error_callback() in spi.c.
+ */
+static void
+blame_internal_query(void *text)
+{
+	int			position = geterrposition();
+
+	if (position > 0)
+	{
+		errposition(0);
+		internalerrposition(position);
+		internalerrquery(text);
+	}
+	else
+		errcontext("SQL statement \"%s\"", (const char *) text);
+}

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_way.c
+ *	  which way the partitions of a table can be created
+ *
+ * Direct: without a statement, by the functions that core's would call.  Not
+ * where core would call functions that nobody else can: those that clone row
+ * triggers and foreign keys, and that make a table partitioned.
+ *
+ * Planted: by core's statement, one each, which finds a parent without
+ * partitions.
+ *
+ * Native: by core's statement, one each, as a user would.  It is the way out
+ * of every doubt, such as a function that runs before the statement does, and
+ * could look at the parent.
+ *
+ * The verdict needs no lock, so it says which lock to take, and is asked for
+ * again when that is held.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_trigger.h"
+#include "commands/event_trigger.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "tcop/cmdtag.h"
+#include "utils/evtcache.h"
+#include "utils/fmgroids.h"
+
+#include "la_compat.h"
+#include "partitions/la_partition_way.h"
+
+static const char *const way_names[] = {
+	[LA_PARTITION_AUTO] = "auto",
+	[LA_PARTITION_DIRECT] = "direct",
+	[LA_PARTITION_PLANTED] = "planted",
+	[LA_PARTITION_NATIVE] = "native",
+};
+
+static LaPartitionWay fastest_way(const LaPartitionRequest *request,
+								  const char **reason);
+static bool fires_event_trigger(EventTriggerEvent event);
+static bool clones_triggers(Oid table);
+static bool clones_foreign_keys(Oid table, AttrNumber column, Oid index);
+
+/*
+ * The way, and why it is not the fastest one, or NULL.  Refuses a way that was
+ * asked for and is not possible.
+ */
+LaPartitionWay
+la_partition_way(const LaPartitionRequest *request, const char **reason)
+{
+	LaPartitionWay fastest = fastest_way(request, reason);
+
+	if (request->way == LA_PARTITION_AUTO)
+		return fastest;
+	if (request->way < fastest)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("partitions of this table cannot be created in the way \"%s\"",
+						la_partition_way_name(request->way)),
+				 errdetail("The reason is: %s.", *reason),
+				 errhint("The way \"auto\" takes the fastest that is possible.")));
+	if (request->way > fastest)
+		*reason = "asked for";
+	return request->way;
+}
+
+const char *
+la_partition_way_name(LaPartitionWay way)
+{
+	return way_names[way];
+}
+
+LaPartitionWay
+la_partition_way_by_name(const char *name)
+{
+	for (int way = 0; way < lengthof(way_names); way++)
+	{
+		if (strcmp(name, way_names[way]) == 0)
+			return way;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown way to create partitions: \"%s\"", name),
+			 errhint("Ways are \"auto\", \"direct\", \"planted\" and \"native\".")));
+}
+
+/*
+ * Reasons are texts in the result, described in docs/partitions.md.
+ */
+static LaPartitionWay
+fastest_way(const LaPartitionRequest *request, const char **reason)
+{
+	*reason = NULL;
+#ifndef LA_PARTITIONS_PORTED
+	*reason = "server version";
+	return LA_PARTITION_NATIVE;
+#endif
+	if (fires_event_trigger(EVT_DDLCommandStart))
+	{
+		*reason = "event trigger at ddl_command_start";
+		return LA_PARTITION_NATIVE;
+	}
+	if (fires_event_trigger(EVT_DDLCommandEnd))
+		*reason = "event trigger at ddl_command_end";
+	else if (request->subpartitions != NULL)
+		*reason = "subpartitions";
+	else if (clones_triggers(request->parent))
+		*reason = "row triggers";
+	else if (clones_foreign_keys(request->parent, Anum_pg_constraint_conrelid,
+								 ConstraintRelidTypidNameIndexId) ||
+			 clones_foreign_keys(request->parent, Anum_pg_constraint_confrelid,
+								 InvalidOid))
+		*reason = "foreign keys";
+	return *reason == NULL ? LA_PARTITION_DIRECT : LA_PARTITION_PLANTED;
+}
+
+/*
+ * Whether CREATE TABLE would fire a trigger at this event.  Mirrors
+ * EventTriggerDDLCommandStart(), EventTriggerCommonSetup() and
+ * filter_event_trigger() in event_trigger.c.
+ */
+static bool
+fires_event_trigger(EventTriggerEvent event)
+{
+	bool		replica = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+
+	if (!IsUnderPostmaster || !event_triggers)
+		return false;
+	foreach_ptr(EventTriggerCacheItem, item, EventCacheLookup(event))
+	{
+		if (item->enabled == (replica ? TRIGGER_FIRES_ON_ORIGIN
+							  : TRIGGER_FIRES_ON_REPLICA))
+			continue;
+		if (bms_is_empty(item->tagset) ||
+			bms_is_member(CMDTAG_CREATE_TABLE, item->tagset))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether partitions get triggers.  Mirrors CloneRowTriggersToPartition() in
+ * tablecmds.c.
+ */
+static bool
+clones_triggers(Oid table)
+{
+	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(triggers, TriggerRelidNameIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_trigger trigger = (Form_pg_trigger) GETSTRUCT(tuple);
+
+		found = TRIGGER_FOR_ROW(trigger->tgtype) && !trigger->tgisinternal;
+	}
+	systable_endscan(scan);
+	table_close(triggers, AccessShareLock);
+	return found;
+}
+
+/*
+ * Whether a foreign key has the table in this column of pg_constraint.
+ * Mirrors CloneFkReferencing() and CloneFkReferenced() in tablecmds.c.  Of
+ * foreign keys that reference a table there is no index, so that each batch
+ * of partitions reads the catalog once.
+ */
+static bool
+clones_foreign_keys(Oid table, AttrNumber column, Oid index)
+{
+	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(constraints, index, OidIsValid(index), NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint constraint = (Form_pg_constraint) GETSTRUCT(tuple);
+
+		found = constraint->contype == CONSTRAINT_FOREIGN;
+	}
+	systable_endscan(scan);
+	table_close(constraints, AccessShareLock);
+	return found;
+}

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_way.h
+ *	  which way the partitions of a table can be created
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_PARTITION_WAY_H
+#define LA_PARTITION_WAY_H
+
+#include "partitions/la_partition_statement.h"
+
+extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
+									   const char **reason);
+extern const char *la_partition_way_name(LaPartitionWay way);
+extern LaPartitionWay la_partition_way_by_name(const char *name);
+
+#endif							/* LA_PARTITION_WAY_H */

@@ -1,0 +1,325 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partitions.c
+ *	  the SQL functions and procedures that create partitions
+ *
+ * Start, step and values may be of any type: they are turned into texts, as
+ * which bounds go to core.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "nodes/parsenodes.h"
+#include "tcop/pquery.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/json.h"
+#include "utils/lsyscache.h"
+
+#include "la_sql_function.h"
+#include "partitions/la_partition_create.h"
+#include "partitions/la_partition_way.h"
+
+#define RESULT_COLUMNS 4
+
+/* More than this is a slip, and would be a problem in other places.  Arbitrary. */
+#define MOST_PARTITIONS 1000000
+
+PG_FUNCTION_INFO_V1(pg_lookahead_create_range_partitions);
+PG_FUNCTION_INFO_V1(pg_lookahead_create_range_partitions_batched);
+PG_FUNCTION_INFO_V1(pg_lookahead_create_list_partitions);
+PG_FUNCTION_INFO_V1(pg_lookahead_create_list_partitions_batched);
+
+static Datum create_in_one(FunctionCallInfo fcinfo,
+						   const LaPartitionRequest *request);
+static Datum create_in_batches(FunctionCallInfo fcinfo, bool by_list);
+static void commit_batch(const LaPartitionRequest *request,
+						 const LaPartitionResult *result);
+static Datum form_result(FunctionCallInfo fcinfo,
+						 const LaPartitionResult *result);
+static LaPartitionRequest *read_request(FunctionCallInfo fcinfo, bool by_list,
+										int options);
+static const LaPartitionSeries *read_ranges(FunctionCallInfo fcinfo,
+											Oid parent);
+static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
+											Oid parent);
+static char **split_array(FunctionCallInfo fcinfo, int argument, int *count);
+static int	read_number(FunctionCallInfo fcinfo, int argument,
+						const char *name, int most);
+static char *read_text(FunctionCallInfo fcinfo, int argument);
+static char *read_any(FunctionCallInfo fcinfo, int argument, const char *name);
+static char *text_of(Datum value, Oid type);
+
+/*
+ * SQL function pg_lookahead_create_range_partitions(parent, start, step,
+ * count, names, tablespace, storage, subpartition_by, way).
+ */
+Datum
+pg_lookahead_create_range_partitions(PG_FUNCTION_ARGS)
+{
+	return create_in_one(fcinfo, read_request(fcinfo, false, 4));
+}
+
+/*
+ * SQL procedure pg_lookahead_create_range_partitions_batched(parent, start,
+ * step, count, batch_size, names, ...).
+ */
+Datum
+pg_lookahead_create_range_partitions_batched(PG_FUNCTION_ARGS)
+{
+	return create_in_batches(fcinfo, false);
+}
+
+/*
+ * SQL function pg_lookahead_create_list_partitions(parent, bounds, modulus,
+ * names, tablespace, storage, subpartition_by, way).
+ */
+Datum
+pg_lookahead_create_list_partitions(PG_FUNCTION_ARGS)
+{
+	return create_in_one(fcinfo, read_request(fcinfo, true, 3));
+}
+
+/*
+ * SQL procedure pg_lookahead_create_list_partitions_batched(parent, bounds,
+ * modulus, batch_size, names, ...).
+ */
+Datum
+pg_lookahead_create_list_partitions_batched(PG_FUNCTION_ARGS)
+{
+	return create_in_batches(fcinfo, true);
+}
+
+static Datum
+create_in_one(FunctionCallInfo fcinfo, const LaPartitionRequest *request)
+{
+	LaPartitionResult result = {0};
+
+	la_partition_create(request, request->series->count, false, &result);
+	return form_result(fcinfo, &result);
+}
+
+/*
+ * Creates so many partitions at a time, each time in a transaction; the last
+ * one is the caller's.
+ */
+static Datum
+create_in_batches(FunctionCallInfo fcinfo, bool by_list)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+	int			argument = by_list ? 3 : 4;
+	LaPartitionResult result = {0};
+	const LaPartitionRequest *request;
+	int			size;
+
+	if (call == NULL || !IsA(call, CallContext) || call->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("partitions cannot be created in batches within a transaction"),
+				 errhint("Use CALL outside of a transaction block, or the function without \"_batched\".")));
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+	request = read_request(fcinfo, by_list, argument + 1);
+	size = read_number(fcinfo, argument, "batch_size", MOST_PARTITIONS);
+	la_partition_create(request, size, true, &result);
+	while (result.next < request->series->count)
+	{
+		commit_batch(request, &result);
+		la_partition_create(request, size, true, &result);
+	}
+	SPI_finish();
+	return form_result(fcinfo, &result);
+}
+
+static void
+commit_batch(const LaPartitionRequest *request, const LaPartitionResult *result)
+{
+	ereport(NOTICE,
+			(errmsg("partitions of \"%s\": %d of %d are there",
+					get_rel_name(request->parent), result->next,
+					request->series->count)));
+	SPI_commit();
+	EnsurePortalSnapshotExists();
+}
+
+static Datum
+form_result(FunctionCallInfo fcinfo, const LaPartitionResult *result)
+{
+	TupleDesc	row = la_sql_function_row(fcinfo, RESULT_COLUMNS);
+	Datum		values[RESULT_COLUMNS] = {0};
+	bool		nulls[RESULT_COLUMNS] = {0};
+	int			i = 0;
+
+	values[i++] = Int32GetDatum(result->created);
+	values[i++] = Int32GetDatum(result->present);
+	values[i++] = CStringGetTextDatum(la_partition_way_name(result->way));
+	if (result->reason == NULL)
+		nulls[i++] = true;
+	else
+		values[i++] = CStringGetTextDatum(result->reason);
+	Assert(i == RESULT_COLUMNS);
+	return HeapTupleGetDatum(heap_form_tuple(row, values, nulls));
+}
+
+/*
+ * What the arguments ask for; the optional ones begin with number "options".
+ */
+static LaPartitionRequest *
+read_request(FunctionCallInfo fcinfo, bool by_list, int options)
+{
+	LaPartitionRequest *request = palloc0_object(LaPartitionRequest);
+	char	   *way;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", "parent")));
+	request->parent = PG_GETARG_OID(0);
+	la_partition_check_command(request->parent);
+	request->names = read_text(fcinfo, options);
+	if (!PG_ARGISNULL(options + 1))
+		request->tablespace = pstrdup(NameStr(*PG_GETARG_NAME(options + 1)));
+	request->storage = read_text(fcinfo, options + 2);
+	request->subpartitions = read_text(fcinfo, options + 3);
+	way = read_text(fcinfo, options + 4);
+	request->way = way == NULL ? LA_PARTITION_AUTO
+		: la_partition_way_by_name(way);
+	request->series = by_list ? read_values(fcinfo, request->parent)
+		: read_ranges(fcinfo, request->parent);
+	return request;
+}
+
+/*
+ * Arguments 1 to 3: start, step, count.
+ */
+static const LaPartitionSeries *
+read_ranges(FunctionCallInfo fcinfo, Oid parent)
+{
+	Oid			type = la_partition_key_type(parent, false);
+
+	return la_partition_series_ranges(type, read_any(fcinfo, 1, "start"),
+									  read_any(fcinfo, 2, "step"),
+									  read_number(fcinfo, 3, "count",
+												  MOST_PARTITIONS));
+}
+
+/*
+ * Arguments 1 and 2: an array of values, or a modulus.
+ */
+static const LaPartitionSeries *
+read_values(FunctionCallInfo fcinfo, Oid parent)
+{
+	int			count;
+	char	  **values = NULL;
+
+	(void) la_partition_key_type(parent, true);
+	if (PG_ARGISNULL(1) == PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("either \"bounds\" or \"modulus\" must be given")));
+	if (PG_ARGISNULL(1))
+		count = read_number(fcinfo, 2, "modulus", MOST_PARTITIONS);
+	else
+		values = split_array(fcinfo, 1, &count);
+	return la_partition_series_values(values, count);
+}
+
+/*
+ * The elements of an array, as texts.  One without a type has elements of
+ * type text.
+ */
+static char **
+split_array(FunctionCallInfo fcinfo, int argument, int *count)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, argument);
+	Datum		array = PG_GETARG_DATUM(argument);
+	Oid			element = type == UNKNOWNOID ? TEXTOID
+		: get_base_element_type(type);
+	int16		length;
+	bool		by_value;
+	char		alignment;
+	Datum	   *values;
+	bool	   *nulls;
+	char	  **texts;
+
+	if (!OidIsValid(element))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("argument \"%s\" must be an array", "bounds")));
+	if (type == UNKNOWNOID)
+		array = OidFunctionCall3(F_ARRAY_IN, array, ObjectIdGetDatum(element),
+								 Int32GetDatum(-1));
+	get_typlenbyvalalign(element, &length, &by_value, &alignment);
+	deconstruct_array(DatumGetArrayTypeP(array), element, length, by_value,
+					  alignment, &values, &nulls, count);
+	if (*count > MOST_PARTITIONS)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("argument \"%s\" has more than %d elements", "bounds",
+						MOST_PARTITIONS)));
+	texts = palloc0_array(char *, Max(*count, 1));
+	for (int i = 0; i < *count; i++)
+	{
+		if (!nulls[i])
+			texts[i] = text_of(values[i], element);
+	}
+	return texts;
+}
+
+static int
+read_number(FunctionCallInfo fcinfo, int argument, const char *name, int most)
+{
+	int			number = PG_ARGISNULL(argument) ? 0 : PG_GETARG_INT32(argument);
+
+	if (number < 1 || number > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between 1 and %d", name, most)));
+	return number;
+}
+
+static char *
+read_text(FunctionCallInfo fcinfo, int argument)
+{
+	return PG_ARGISNULL(argument) ? NULL
+		: text_to_cstring(PG_GETARG_TEXT_PP(argument));
+}
+
+/*
+ * An argument of any type, or a literal without one, as text.
+ */
+static char *
+read_any(FunctionCallInfo fcinfo, int argument, const char *name)
+{
+	if (PG_ARGISNULL(argument))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", name)));
+	return text_of(PG_GETARG_DATUM(argument),
+				   get_fn_expr_argtype(fcinfo->flinfo, argument));
+}
+
+/*
+ * The text of a value, so that it is read as the same value whatever the
+ * session's DateStyle.
+ */
+static char *
+text_of(Datum value, Oid type)
+{
+	Oid			output;
+	bool		is_varlena;
+
+	type = getBaseType(type);
+	if (type == UNKNOWNOID)
+		return pstrdup(DatumGetCString(value));
+	if (type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID)
+		return JsonEncodeDateTime(NULL, value, type, NULL);
+	getTypeOutputInfo(type, &output, &is_varlena);
+	return OidOutputFunctionCall(output, value);
+}

@@ -33,6 +33,7 @@
 #include "utils/fmgroids.h"
 
 #include "la_compat.h"
+#include "la_guc.h"
 #include "partitions/la_partition_way.h"
 
 static const char *const way_names[] = {
@@ -102,6 +103,11 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 	*reason = "server version";
 	return LA_PARTITION_NATIVE;
 #endif
+	if (!la_enabled || la_disable)
+	{
+		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
+		return LA_PARTITION_NATIVE;
+	}
 	if (fires_event_trigger(EVT_DDLCommandStart))
 	{
 		*reason = "event trigger at ddl_command_start";

@@ -137,15 +137,19 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 	return form_result(fcinfo, &result);
 }
 
+/*
+ * Tells how far it has come when that is certain.
+ */
 static void
 commit_batch(const LaPartitionRequest *request, const LaPartitionResult *result)
 {
-	ereport(NOTICE,
-			(errmsg("partitions of \"%s\": %d of %d are there",
-					get_rel_name(request->parent), result->next,
-					request->series->count)));
+	const char *parent = get_rel_name(request->parent);
+
 	SPI_commit();
 	EnsurePortalSnapshotExists();
+	ereport(NOTICE,
+			(errmsg("partitions of \"%s\": %d of %d are there",
+					parent, result->next, request->series->count)));
 }
 
 static Datum

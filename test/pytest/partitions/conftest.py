@@ -33,7 +33,8 @@ def session(server: WatchedServer) -> Iterator[Connection]:
 
 def renew(session: Connection) -> None:
     """Schema s, empty, and no publication."""
-    session.execute("RESET ALL; SET client_min_messages = warning")
+    session.execute("RESET ALL; SET client_min_messages = warning; SET event_triggers = off")
     session.execute("DROP PUBLICATION IF EXISTS told, told_all")
     session.execute("DROP SCHEMA IF EXISTS s CASCADE")
     session.execute("CREATE SCHEMA s")
+    session.execute("RESET event_triggers")

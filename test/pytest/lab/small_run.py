@@ -10,6 +10,7 @@ from lookahead.experiments import (
     bulk_insert_cases,
     cached_scan,
     concurrent_scans,
+    create_partitions,
     extend,
     index_build,
     index_scan,
@@ -68,6 +69,9 @@ CACHED = cached_scan.CachedScans(
     table_pages=2_000, workers=(0, 1), work_mem=(64,), data=cached_scan.TEMPERATURES, repetitions=1
 )
 QUERY = range_query.RangeQueries(scale=0.01, range=("month",), io_method=("worker",), repetitions=1)
+CREATIONS = create_partitions.Creations(
+    leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "planted"), repetitions=1
+)
 CONCURRENT = concurrent_scans.ConcurrentScans(
     table_pages=2_000, sessions=(1, 3), depth=(64,), io_method=("worker",), repetitions=1
 )
@@ -93,6 +97,7 @@ def shrink() -> None:
     index_build.EXPERIMENT.sizes["demo"] = BUILD
     bulk_insert.EXPERIMENT.sizes["demo"] = INSERT
     partitions.EXPERIMENT.sizes["demo"] = PARTITIONS
+    create_partitions.EXPERIMENT.sizes["demo"] = CREATIONS
     extend.EXPERIMENT.sizes["demo"] = EXTEND
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
     cached_scan.EXPERIMENT.sizes["demo"] = CACHED

@@ -18,6 +18,7 @@ _HELPS = {
     "run-index-build": ("run", "index-build", "--help"),
     "run-bulk-insert": ("run", "bulk-insert", "--help"),
     "run-partitions": ("run", "partitions", "--help"),
+    "run-create-partitions": ("run", "create-partitions", "--help"),
     "run-extend": ("run", "extend", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
     "run-cached-scan": ("run", "cached-scan", "--help"),
@@ -45,8 +46,8 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             ["run", "sorting"],
             'there is no experiment "sorting"',
             "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "bulk-insert, cached-scan, concurrent-scans, extend, index-build, index-scan, "
-            "partitions, range-query, seq-scan.",
+            "bulk-insert, cached-scan, concurrent-scans, create-partitions, extend, index-build, "
+            "index-scan, partitions, range-query, seq-scan.",
         ),
         (
             ["run", "extend", "--demo", "--sessions", "none"],
@@ -202,7 +203,7 @@ def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixtur
 
 
 _STATES = {
-    **dict.fromkeys(("index-build", "bulk-insert", "partitions"), "cached"),
+    **dict.fromkeys(("index-build", "bulk-insert", "partitions", "create-partitions"), "cached"),
     **dict.fromkeys(("cached-scan", "extend"), "both"),
 }
 

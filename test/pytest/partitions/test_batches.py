@@ -131,15 +131,15 @@ def test_killed_between_two_commits(server_factory: ServerFactory, stage: Stage,
 
             session.add_notice_handler(kill)
             with pytest.raises(psycopg.OperationalError):
-                run(session, f"{_CALL} 2000, 20, way => '{way}')")
+                run(session, f"{_CALL} 600, 20, way => '{way}')")
         server.crash()
         server.start()
         with server.connect() as session:
             survivors = len(children(session))
-            assert 80 <= survivors < 2000 and survivors % 20 == 0
-            created, present = run(session, f"{_CALL} 2000, 500, way => '{way}')")[:2]
-            assert (created, present) == (2000 - survivors, survivors)
-            session.execute("INSERT INTO s.p SELECT generate_series(0, 19999)")
+            assert 80 <= survivors < 600 and survivors % 20 == 0
+            created, present = run(session, f"{_CALL} 600, 200, way => '{way}')")[:2]
+            assert (created, present) == (600 - survivors, survivors)
+            session.execute("INSERT INTO s.p SELECT generate_series(0, 5999)")
 
 
 @pytest.fixture

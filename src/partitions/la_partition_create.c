@@ -59,6 +59,7 @@ static void check_key(Relation parent, bool by_list);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
 static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
+static void note_change(Oid parent);
 static void create_one(const LaPartitionBatch *batch,
 					   const LaPlannedPartition *planned);
 static void check_room(LaPartitionBatch *batch, int64 own, bool may_commit);
@@ -266,8 +267,7 @@ create_all(LaPartitionBatch *batch, bool may_commit)
 													ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(temporary);
 
-	if (batch->way == LA_PARTITION_PLANTED)
-		la_partition_planted_begin(batch->request->parent);
+	note_change(batch->request->parent);
 	for (int i = 0; i < batch->plan->count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -278,6 +278,19 @@ create_all(LaPartitionBatch *batch, bool may_commit)
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(temporary);
+}
+
+/*
+ * Whatever is cached of the parent from here on is thrown away by an error: an
+ * invalidation of its relcache entry that a finished command has noted is
+ * executed then.  Relies on AtEOXact_Inval() and AtEOSubXact_Inval() in
+ * inval.c.
+ */
+static void
+note_change(Oid parent)
+{
+	CacheInvalidateRelcacheByRelid(parent);
+	CommandCounterIncrement();
 }
 
 static void
@@ -333,7 +346,7 @@ end_batch(const LaPartitionBatch *batch)
 {
 	if (batch->way == LA_PARTITION_DIRECT)
 		la_partition_direct_end(batch->direct);
-	else
+	else if (batch->way == LA_PARTITION_PLANTED)
 		check_undisturbed(batch);
 	if (OidIsValid(batch->default_partition))
 		CacheInvalidateRelcacheByRelid(batch->default_partition);
@@ -350,8 +363,7 @@ check_undisturbed(const LaPartitionBatch *batch)
 	Relation	parent = open_parent(batch->request->parent);
 	int			now = RelationGetPartitionDesc(parent, false)->nparts;
 
-	if (batch->way == LA_PARTITION_PLANTED &&
-		now != batch->before + batch->plan->count)
+	if (now != batch->before + batch->plan->count)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("partitions of \"%s\" were changed by a function that was called meanwhile",

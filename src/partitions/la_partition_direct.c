@@ -44,7 +44,6 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -152,13 +151,13 @@ la_partition_direct_create(const LaPartitionDirect *direct,
 
 /*
  * Makes the partitions known: to this session by the command counter, to the
- * others when the transaction commits.
+ * others when the transaction commits.  Relies on SetRelationHasSubclass() in
+ * tablecmds.c, which has the parent's relcache entry renewed in any case.
  */
 void
 la_partition_direct_end(const LaPartitionDirect *direct)
 {
 	SetRelationHasSubclass(direct->parent, true);
-	CacheInvalidateRelcacheByRelid(direct->parent);
 	CommandCounterIncrement();
 }
 

@@ -13,11 +13,9 @@
  * The empty one is seen by nobody else.  It is in this process alone; no
  * other statement runs between the moment when it is planted and the one when
  * core renews the entry (where a function would run, as for an event trigger
- * before the statement, the way is the native one); and an error renews the
- * entry, because an invalidation of it was noted before, by a command of the
- * same transaction or subtransaction that is finished: these are executed.
- * Relies on AtEOXact_Inval() and AtEOSubXact_Inval() in inval.c
- * and StorePartitionBound() in heap.c.  An entry that is renewed too early, by
+ * before the statement, the way is the native one); and an error has it thrown
+ * away, as the caller has noted (la_partition_create.c).  Relies on
+ * StorePartitionBound() in heap.c.  An entry that is renewed too early, by
  * anybody's invalidation, is a real one: that is only slower.
  *
  * Reads RelationData of rel.h, and changes it.
@@ -31,22 +29,11 @@
 #include "partitioning/partdesc.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
-#include "utils/inval.h"
 #include "utils/rel.h"
 
 #include "partitions/la_partition_planted.h"
 
 static void execute(const LaPartitionRequest *request, const char *name, int i);
-
-/*
- * Notes that the parent's relcache entry is to be renewed, also by an error.
- */
-void
-la_partition_planted_begin(Oid parent)
-{
-	CacheInvalidateRelcacheByRelid(parent);
-	CommandCounterIncrement();
-}
 
 /*
  * Creates a partition that is known to overlap none.

@@ -10,7 +10,6 @@
 
 #include "partitions/la_partition_plan.h"
 
-extern void la_partition_planted_begin(Oid parent);
 extern void la_partition_planted_create(const LaPartitionRequest *request,
 										const LaPlannedPartition *planned);
 extern void la_partition_native_create(const LaPartitionRequest *request,

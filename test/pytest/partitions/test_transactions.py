@@ -123,7 +123,7 @@ def test_cancelled(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("SET statement_timeout = '150ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
-        run(session, f"{RANGES} 0, 10, 2000, way => '{way}')")
+        run(session, f"{RANGES} 0, 10, 1000, way => '{way}')")
     session.execute("RESET statement_timeout")
     assert children(session) == []
     assert run(session, f"{RANGES} 0, 10, 3)")[:2] == (3, 0)

@@ -7,6 +7,7 @@ the scenario; the lab knows of none. Where there is no aim, a comparison is info
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from lookahead.comparisons import compare_wal
@@ -258,6 +259,20 @@ def _partition_aim(comparison: Comparison, data: Measurements) -> float | None:
     return _COPY_AIM if statement == "COPY" else _PARTITION_AIMS[_value(comparison, "logging")]
 
 
+# Processor time of a statement for each partition / of one call, by what the table has.
+_CREATION_AIMS = {"no index": 20.0, "key and index": 9.0}
+_THOUSAND_CREATED_AIM = 2.5
+
+
+def _creation_aim(comparison: Comparison, data: Measurements) -> float | None:
+    """Of the direct way; what the others gain is information."""
+    value = partial(_value, comparison)
+    if value("way") != "direct":
+        return None
+    aims = {"1,000": _THOUSAND_CREATED_AIM, "10,000": _CREATION_AIMS[value("table")]}
+    return aims.get(value("partitions"))
+
+
 AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "index-scan": _index_scan_aim,
     "latency": _index_scan_aim,
@@ -271,6 +286,7 @@ AIMS: Mapping[str, Callable[[Comparison, Measurements], float | None]] = {
     "index-build": _build_aim,
     "bulk-insert": _insert_aim,
     "partitions": _partition_aim,
+    "create-partitions": _creation_aim,
 }
 
 

@@ -179,6 +179,22 @@ def test_single_rows() -> None:
     assert _aim("partitions", "not loaded, flat", **factors) is None
 
 
+@pytest.mark.parametrize(
+    ("number", "table", "way", "aim"),
+    [
+        ("1,000", "no index", "direct", 2.5),
+        ("1,000", "key and index", "direct", 2.5),
+        ("10,000", "no index", "direct", 20.0),
+        ("10,000", "key and index", "direct", 9.0),
+        ("10,000", "key and index", "planted", None),
+        ("128", "no index", "direct", None),
+    ],
+)
+def test_created_partitions(number: str, table: str, way: str, aim: float | None) -> None:
+    factors = {"partitions": number, "table": table, "way": way}
+    assert _aim("create-partitions", "not loaded", **factors) == aim
+
+
 def test_aims_for_partitions_are_for_what_is_measured() -> None:
     cases = partitions.cases_for(partitions.EXPERIMENT.sizes["quick"], Path())
     found = [

@@ -129,6 +129,29 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     ),
     "statistics objects": ("CREATE STATISTICS s.both ON a, b, (a + b) FROM s.p",),
     "replica identity": _alter("REPLICA IDENTITY FULL"),
+    "replica identity by index": (
+        "ALTER TABLE s.p ALTER k SET NOT NULL",
+        "CREATE UNIQUE INDEX identifying ON s.p (k)",
+        "ALTER TABLE s.p REPLICA IDENTITY USING INDEX identifying",
+    ),
+    "comments of parts": (
+        "CREATE INDEX spoken_of ON s.p (a)",
+        "COMMENT ON INDEX s.spoken_of IS 'index'",
+        "ALTER TABLE s.p ADD CONSTRAINT told CHECK (a < 9999)",
+        "COMMENT ON CONSTRAINT told ON s.p IS 'constraint'",
+    ),
+    "indexes in tablespaces": (
+        "CREATE INDEX placed ON s.p (b) TABLESPACE elsewhere",
+        "ALTER TABLE s.p ADD CONSTRAINT placed_key UNIQUE (k, a) USING INDEX TABLESPACE elsewhere",
+    ),
+    "transition tables": (
+        "CREATE TRIGGER seen AFTER UPDATE ON s.p REFERENCING OLD TABLE AS o NEW TABLE AS n"
+        " EXECUTE FUNCTION around.noticed()",
+    ),
+    "triggers of replicas": (
+        "CREATE TRIGGER far AFTER INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION around.noticed()",
+        "ALTER TABLE s.p ENABLE REPLICA TRIGGER far",
+    ),
     "publication": (
         "CREATE PUBLICATION told FOR TABLE s.p (k, a, b) WITH (publish_via_partition_root)",
     ),
@@ -212,9 +235,16 @@ _EXCLUSIVE = (
     {"publication", "publication of all"},
     {"identity", "identity by default"},
     {"foreign keys", "foreign key not enforced"},
+    {"replica identity", "replica identity by index"},
 )
 # Row triggers and foreign keys have to be cloned by core.
-NOT_DIRECT = {"row triggers", "foreign keys", "foreign key not enforced", "referenced"}
+NOT_DIRECT = {
+    "row triggers",
+    "triggers of replicas",
+    "foreign keys",
+    "foreign key not enforced",
+    "referenced",
+}
 
 
 def alone() -> list[Parent]:

@@ -55,7 +55,7 @@ static int	find_list(PartitionKey key, PartitionBoundInfo bounds,
 					  const PartitionBoundSpec *bound, const int *values);
 static int	find_range(PartitionKey key, PartitionBoundInfo bounds,
 					   const PartitionBoundSpec *bound);
-static const Const *upper_or_lower(List *datums);
+static const Const *value_of(List *datums);
 static int	compare_values(PartitionKey key, const Const *a, const Const *b);
 static void check_name(Relation parent, const char *name);
 static void check_names_differ(const LaPartitionPlan *plan);
@@ -230,9 +230,9 @@ static int
 find_range(PartitionKey key, PartitionBoundInfo bounds,
 		   const PartitionBoundSpec *bound)
 {
-	const Const *lower = upper_or_lower(bound->lowerdatums);
+	const Const *lower = value_of(bound->lowerdatums);
 	Datum		value = lower->constvalue;
-	Const		end = *upper_or_lower(bound->upperdatums);
+	Const		end = *value_of(bound->upperdatums);
 	bool		is_equal;
 	int			at;
 
@@ -243,13 +243,16 @@ find_range(PartitionKey key, PartitionBoundInfo bounds,
 		bounds->kind[at + 1][0] != PARTITION_RANGE_DATUM_VALUE)
 		return -1;
 	end.constvalue = bounds->datums[at + 1][0];
-	if (compare_values(key, &end, upper_or_lower(bound->upperdatums)) != 0)
+	if (compare_values(key, &end, value_of(bound->upperdatums)) != 0)
 		return -1;
 	return bounds->indexes[at + 1];
 }
 
+/*
+ * The value of a bound of a single key.
+ */
 static const Const *
-upper_or_lower(List *datums)
+value_of(List *datums)
 {
 	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
 

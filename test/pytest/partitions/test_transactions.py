@@ -129,6 +129,21 @@ def test_cancelled(session: Connection, way: str) -> None:
     assert run(session, f"{RANGES} 0, 10, 3)")[:2] == (3, 0)
 
 
+@pytest.mark.parametrize("way", ["direct", "planted"])
+def test_caches_thrown_away_at_every_moment(session: Connection, way: str) -> None:
+    make(session, "int")
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    session.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); INSERT INTO s.p VALUES (-1)")
+    try:
+        session.execute("SET debug_discard_caches = 1")
+    except psycopg.errors.InvalidParameterValue:
+        pytest.skip("this server has no assertions, and cannot throw its caches away")
+    assert run(session, f"{RANGES} 0, 10, 2, way => '{way}')")[:2] == (2, 0)
+    assert run(session, f"{RANGES} 0, 10, 3, way => '{way}')")[:2] == (1, 2)
+    session.execute("SET debug_discard_caches = 0; INSERT INTO s.p VALUES (11), (31)")
+    assert scalar(session, "SELECT k FROM s.p_10") == 11
+
+
 @pytest.mark.parametrize("kind", ["VIEW s.p AS SELECT 1 AS k", "TABLE s.p (k int)", "SEQUENCE s.p"])
 def test_what_is_no_partitioned_table(session: Connection, kind: str) -> None:
     session.execute(f"CREATE {kind}")

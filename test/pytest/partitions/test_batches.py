@@ -16,7 +16,7 @@ from lookahead.extension import Stage
 from partitions.asking import RANGES, children, make, run
 
 _CALL = "CALL pg_lookahead_create_range_partitions_batched('s.p', 0, 10, "
-# The lock table of this server has room for 5 * (3 + 19) locks, and as many again in reserve.
+# The lock table of this server has 20 entries for each of ten processes, and some in reserve.
 _FEW_LOCKS = {
     **QUIET,
     "max_connections": "3",

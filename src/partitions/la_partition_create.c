@@ -17,7 +17,9 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "commands/tablecmds.h"
 #include "miscadmin.h"
@@ -48,14 +50,16 @@ typedef struct LaPartitionBatch
 	LaPartitionPlan *plan;
 	LaPartitionDirect *direct;	/* with that way */
 	Oid			default_partition;	/* or InvalidOid */
-	int			before;			/* partitions that the parent had */
 } LaPartitionBatch;
 
 static void refuse_missing(Oid parent);
 static void lock_parent(const LaPartitionRequest *request,
 						LaPartitionResult *result);
+static LOCKMODE lock_of_way(const LaPartitionRequest *request,
+							LaPartitionResult *result);
 static Relation open_parent(Oid parent);
 static void check_key(Relation parent, bool by_list);
+static bool calls_users_functions(Relation parent);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
 static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
@@ -64,7 +68,6 @@ static void create_one(const LaPartitionBatch *batch,
 					   const LaPlannedPartition *planned);
 static void check_room(LaPartitionBatch *batch, int64 own, bool may_commit);
 static void end_batch(const LaPartitionBatch *batch);
-static void check_undisturbed(const LaPartitionBatch *batch);
 
 /*
  * Refuses what CREATE TABLE refuses before it looks at anything, and whoever
@@ -116,10 +119,15 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 
 	la_partition_check_command(request->parent);
 	lock_parent(request, result);
-	batch.way = result->way;
-	batch.reason = result->reason;
 	parent = open_parent(request->parent);
 	check_key(parent, request->series->is_list);
+	if (result->way == LA_PARTITION_PLANTED && calls_users_functions(parent))
+	{
+		result->way = LA_PARTITION_NATIVE;
+		result->reason = "functions of the key";
+	}
+	batch.way = result->way;
+	batch.reason = result->reason;
 	CheckTableNotInUse(parent, "CREATE TABLE .. PARTITION OF");
 	if (!request->series->is_list &&
 		request->series->key_type !=
@@ -154,18 +162,32 @@ refuse_missing(Oid parent)
 /*
  * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION
  * for the direct way, that of CREATE TABLE ... PARTITION OF for the others.
- * Seldom, if the table has got triggers meanwhile, a second one.
+ * Seldom, if the table has got triggers or a default partition meanwhile, a
+ * second one.
  */
 static void
 lock_parent(const LaPartitionRequest *request, LaPartitionResult *result)
 {
-	LaPartitionWay way = la_partition_way(request, &result->reason);
+	LOCKMODE	first = lock_of_way(request, result);
+	LOCKMODE	needed;
 
-	LockRelationOid(request->parent, way == LA_PARTITION_DIRECT
-					? ShareUpdateExclusiveLock : AccessExclusiveLock);
+	LockRelationOid(request->parent, first);
+	needed = lock_of_way(request, result);
+	if (needed > first)
+		LockRelationOid(request->parent, needed);
+}
+
+/*
+ * The lock of the way, which is decided here.  With a default partition, whose
+ * constraint changes, nobody may be about to put rows into it.
+ */
+static LOCKMODE
+lock_of_way(const LaPartitionRequest *request, LaPartitionResult *result)
+{
 	result->way = la_partition_way(request, &result->reason);
-	if (way == LA_PARTITION_DIRECT && result->way != way)
-		LockRelationOid(request->parent, AccessExclusiveLock);
+	return result->way == LA_PARTITION_DIRECT &&
+		!OidIsValid(get_default_partition_oid(request->parent)) ?
+		ShareUpdateExclusiveLock : AccessExclusiveLock;
 }
 
 /*
@@ -213,12 +235,25 @@ check_key(Relation parent, bool by_list)
 }
 
 /*
+ * Does a statement that creates a partition call functions of users for its
+ * bound: those of a domain, or of an operator class?  Relies on
+ * transformPartitionBound() in parse_utilcmd.c.
+ */
+static bool
+calls_users_functions(Relation parent)
+{
+	PartitionKey key = RelationGetPartitionKey(parent);
+
+	return key->parttypid[0] != getBaseType(key->parttypid[0]) ||
+		key->partsupfunc[0].fn_oid >= FirstNormalObjectId;
+}
+
+/*
  * What there is to do before the first partition, while the parent is open.
  */
 static void
 begin_batch(LaPartitionBatch *batch, Relation parent)
 {
-	batch->before = RelationGetPartitionDesc(parent, false)->nparts;
 	switch (batch->way)
 	{
 		case LA_PARTITION_NATIVE:
@@ -346,28 +381,7 @@ end_batch(const LaPartitionBatch *batch)
 {
 	if (batch->way == LA_PARTITION_DIRECT)
 		la_partition_direct_end(batch->direct);
-	else if (batch->way == LA_PARTITION_PLANTED)
-		check_undisturbed(batch);
 	if (OidIsValid(batch->default_partition))
 		CacheInvalidateRelcacheByRelid(batch->default_partition);
 	CommandCounterIncrement();
-}
-
-/*
- * Throws where somebody else's code, which a statement may call, has added or
- * taken away partitions: what was checked before may hold no longer.
- */
-static void
-check_undisturbed(const LaPartitionBatch *batch)
-{
-	Relation	parent = open_parent(batch->request->parent);
-	int			now = RelationGetPartitionDesc(parent, false)->nparts;
-
-	if (now != batch->before + batch->plan->count)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("partitions of \"%s\" were changed by a function that was called meanwhile",
-						RelationGetRelationName(parent)),
-				 errhint("The way \"native\" allows that.")));
-	table_close(parent, NoLock);
 }

@@ -162,8 +162,8 @@ la_partition_direct_end(const LaPartitionDirect *direct)
 }
 
 /*
- * That of the parent, where the user has to have the right to create tables.
- * Partitions of a temporary table are temporary, too.
+ * That of the parent, which the user has to have the rights to use and to
+ * create tables in (the statement looks the parent up by its name).  Partitions of a temporary table are temporary, too.
  */
 static Oid
 choose_namespace(Relation parent)
@@ -179,6 +179,8 @@ choose_namespace(Relation parent)
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("cannot create temporary table within security-restricted operation")));
 	}
+	else
+		(void) LookupExplicitNamespace(schema, false);
 	return RangeVarGetAndCheckCreationNamespace(name, NoLock, NULL);
 }
 

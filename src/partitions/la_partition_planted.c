@@ -12,8 +12,8 @@
  *
  * The empty one is seen by nobody else.  It is in this process alone; no
  * other statement runs between the moment when it is planted and the one when
- * core renews the entry (where a function would run, as for an event trigger
- * before the statement, the way is the native one); and an error has it thrown
+ * core renews the entry (where a function of users would run, an event
+ * trigger's or one of the key, the way is the native one); and an error has it thrown
  * away, as the caller has noted (la_partition_create.c).  Relies on
  * StorePartitionBound() in heap.c.  An entry that is renewed too early, by
  * anybody's invalidation, is a real one: that is only slower.

@@ -11,8 +11,8 @@
  * partitions.
  *
  * Native: by core's statement, one each, as a user would.  It is the way out
- * of every doubt, such as a function that runs before the statement does, and
- * could look at the parent.
+ * of every doubt, such as a function of an event trigger, which could look at
+ * the parent, put rows into it, or change its partitions.
  *
  * The verdict needs no lock, so it says which lock to take, and is asked for
  * again when that is held.
@@ -108,14 +108,13 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
 		return LA_PARTITION_NATIVE;
 	}
-	if (fires_event_trigger(EVT_DDLCommandStart))
+	if (fires_event_trigger(EVT_DDLCommandStart) ||
+		fires_event_trigger(EVT_DDLCommandEnd))
 	{
-		*reason = "event trigger at ddl_command_start";
+		*reason = "event trigger";
 		return LA_PARTITION_NATIVE;
 	}
-	if (fires_event_trigger(EVT_DDLCommandEnd))
-		*reason = "event trigger at ddl_command_end";
-	else if (request->subpartitions != NULL)
+	if (request->subpartitions != NULL)
 		*reason = "subpartitions";
 	else if (clones_triggers(request->parent))
 		*reason = "row triggers";

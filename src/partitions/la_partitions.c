@@ -20,6 +20,8 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/json.h"
 #include "utils/lsyscache.h"
 
@@ -40,6 +42,9 @@ PG_FUNCTION_INFO_V1(pg_lookahead_create_list_partitions_batched);
 static Datum create_in_one(FunctionCallInfo fcinfo,
 						   const LaPartitionRequest *request);
 static Datum create_in_batches(FunctionCallInfo fcinfo, bool by_list);
+static void create_batch(MemoryContext context,
+						 const LaPartitionRequest *request, int size,
+						 LaPartitionResult *result);
 static void commit_batch(const LaPartitionRequest *request,
 						 const LaPartitionResult *result);
 static Datum form_result(FunctionCallInfo fcinfo,
@@ -56,6 +61,7 @@ static int	read_number(FunctionCallInfo fcinfo, int argument,
 static char *read_text(FunctionCallInfo fcinfo, int argument);
 static char *read_any(FunctionCallInfo fcinfo, int argument, const char *name);
 static char *text_of(Datum value, Oid type);
+static void set_for_output(const char *setting, const char *value);
 
 /*
  * SQL function pg_lookahead_create_range_partitions(parent, start, step,
@@ -117,6 +123,7 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 	int			argument = by_list ? 3 : 4;
 	LaPartitionResult result = {0};
 	const LaPartitionRequest *request;
+	MemoryContext batch;
 	int			size;
 
 	if (call == NULL || !IsA(call, CallContext) || call->atomic)
@@ -127,11 +134,14 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	request = read_request(fcinfo, by_list, argument + 1);
 	size = read_number(fcinfo, argument, "batch_size", MOST_PARTITIONS);
-	la_partition_create(request, size, true, &result);
+	batch = AllocSetContextCreate(CurrentMemoryContext,
+								  "pg_lookahead batch of partitions",
+								  ALLOCSET_DEFAULT_SIZES);
+	create_batch(batch, request, size, &result);
 	while (result.next < request->series->count)
 	{
 		commit_batch(request, &result);
-		la_partition_create(request, size, true, &result);
+		create_batch(batch, request, size, &result);
 	}
 	SPI_finish();
 	return form_result(fcinfo, &result);
@@ -140,6 +150,22 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 /*
  * Tells how far it has come when that is certain.
  */
+/*
+ * Creates up to so many partitions.  Core leaves the bounds of all partitions
+ * that the table has in the current memory context (relies on
+ * RelationBuildPartitionDesc() in partdesc.c).
+ */
+static void
+create_batch(MemoryContext context, const LaPartitionRequest *request,
+			 int size, LaPartitionResult *result)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	la_partition_create(request, size, true, result);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(context);
+}
+
 static void
 commit_batch(const LaPartitionRequest *request, const LaPartitionResult *result)
 {
@@ -311,19 +337,38 @@ read_any(FunctionCallInfo fcinfo, int argument, const char *name)
 
 /*
  * The text of a value, so that it is read as the same value whatever the
- * session's DateStyle.
+ * session's settings.  Dates of their own need the time zone and no style.
  */
 static char *
 text_of(Datum value, Oid type)
 {
 	Oid			output;
 	bool		is_varlena;
+	int			level;
+	char	   *string;
 
 	type = getBaseType(type);
 	if (type == UNKNOWNOID)
 		return pstrdup(DatumGetCString(value));
 	if (type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID)
 		return JsonEncodeDateTime(NULL, value, type, NULL);
+	/* A cast to another type takes no blanks along. */
+	if (type == BPCHAROID)
+		return TextDatumGetCString(DirectFunctionCall1(rtrim1, value));
+	level = NewGUCNestLevel();
+	set_for_output("datestyle", "ISO");
+	set_for_output("intervalstyle", "postgres");
+	set_for_output("extra_float_digits", "3");
+	RestrictSearchPath();
 	getTypeOutputInfo(type, &output, &is_varlena);
-	return OidOutputFunctionCall(output, value);
+	string = OidOutputFunctionCall(output, value);
+	AtEOXact_GUC(true, level);
+	return string;
+}
+
+static void
+set_for_output(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -191,3 +192,20 @@ def test_refused_by_a_standby(server_factory: ServerFactory, stage: Stage) -> No
             pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match="CREATE TABLE"),
         ):
             run(reader, f"{RANGES} 0, 10, 1)")
+
+
+def test_memory_of_many_batches(session: Connection) -> None:
+    """What is known of the partitions is forgotten after each batch."""
+    make(session, "int")
+    session.execute("SET client_min_messages = warning")
+    pid = session.info.backend_pid
+    run(session, f"{_CALL} 1000, 500)")
+    before = _address_space(pid)
+    run(session, f"{_CALL} 1400, 5)")
+    assert _address_space(pid) - before < 20 * 1024 * 1024
+
+
+def _address_space(pid: int) -> int:
+    """The most that it has been, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if "VmPeak" in line)

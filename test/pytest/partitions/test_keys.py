@@ -162,6 +162,20 @@ def test_bounds_do_not_depend_on_how_dates_are_written(
     assert children(session) == expected
 
 
+def test_floats_keep_their_digits(session: Connection) -> None:
+    make(session, "float8", "LIST (k)")
+    session.execute("SET extra_float_digits = -10")
+    run(session, f"{LISTS} ARRAY[0.1::float8 + 0.2::float8, 1 / 3::float8])")
+    session.execute("INSERT INTO s.p VALUES (0.1::float8 + 0.2::float8), (1 / 3::float8)")
+    assert scalar(session, "SHOW extra_float_digits") == "-10"
+
+
+def test_blanks_at_the_end_are_no_part_of_a_value(session: Connection) -> None:
+    make(session, "text", "LIST (k)")
+    run(session, f"{LISTS} ARRAY['de', 'f']::char(3)[])")
+    assert children(session) == [("p_de", "IN ('de')"), ("p_f", "IN ('f')")]
+
+
 def test_values_of_a_list(session: Connection) -> None:
     make(session, "text COLLATE around.bytes", "LIST (k)")
     run(session, f"{LISTS} ARRAY['b', 'B', NULL, 'it''s', '\\'])")

@@ -52,11 +52,14 @@ def test_a_member_of_the_owner(owner: Connection, way: str) -> None:
     )
 
 
+@pytest.mark.parametrize("right", ["CREATE", "USAGE"])
 @pytest.mark.parametrize("way", _WAYS)
-def test_without_a_right_on_the_schema(owner: Connection, way: str) -> None:
-    owner.execute("RESET ROLE; REVOKE CREATE ON SCHEMA s FROM someone; SET ROLE someone")
+def test_without_a_right_on_the_schema(owner: Connection, way: str, right: str) -> None:
+    number = scalar(owner, "SELECT 's.p'::regclass::oid")
+    call = RANGES.replace("'s.p'", str(number))
+    owner.execute(f"RESET ROLE; REVOKE {right} ON SCHEMA s FROM someone; SET ROLE someone")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied for schema s"):
-        run(owner, f"{RANGES} 0, 10, 1, way => '{way}')")
+        run(owner, f"{call} 0, 10, 1, way => '{way}')")
 
 
 @pytest.mark.parametrize("way", _WAYS)

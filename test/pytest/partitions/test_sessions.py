@@ -162,3 +162,20 @@ def test_a_default_partition_in_use(server: WatchedServer, session: Connection) 
         assert run(session, f"{RANGES} 0, 10, 2)")[:2] == (2, 0)
         with pytest.raises(psycopg.errors.CheckViolation, match="violates partition constraint"):
             other.execute("INSERT INTO s.rest VALUES (13)")
+
+
+def test_with_a_default_partition_a_writer_is_waited_for(
+    server: WatchedServer, session: Connection
+) -> None:
+    """Of its later rows some go to the default partition, and it may create partitions itself."""
+    make(session, "int")
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    with server.connect() as other, server.connect() as watcher, ThreadPoolExecutor() as pool:
+        with session.transaction():
+            session.execute("INSERT INTO s.p VALUES (9999)")
+            waiting = _later(pool, other, f"{RANGES} 0, 10, 2)")
+            _wait_for_lock(watcher, other)
+            assert run(session, f"{RANGES} 100, 10, 2)")[:2] == (2, 0)
+            session.execute("INSERT INTO s.p VALUES (5)")
+        with pytest.raises(psycopg.errors.CheckViolation, match="would be violated by some row"):
+            waiting.result()

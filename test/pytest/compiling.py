@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from lookahead.installation import Installation
 
 
@@ -13,6 +15,16 @@ def shared_library(source: Path, folder: Path, installation: Installation, *flag
     library = folder / f"{source.stem}.so"
     _compile(library, (source,), installation, "-shared", "-fPIC", "-O1", *flags)
     return library
+
+
+def loadable_library(
+    source: Path, folders: pytest.TempPathFactory, installation: Installation
+) -> Path:
+    """A shared library that servers can load: their account reaches its folder, a new one."""
+    folder = folders.mktemp(source.stem)
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    return shared_library(source, folder, installation)
 
 
 def program(sources: Sequence[Path], folder: Path, installation: Installation, *flags: str) -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compiling import shared_library
+from compiling import loadable_library
 from server_log import ServerFactory, WatchedServer
 
 from extension.probes import (
@@ -28,11 +28,7 @@ _SCAN = "SELECT k, pad FROM o WHERE k < 900 ORDER BY k"
 @pytest.fixture(scope="module")
 def other_library(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The other library, built for the server under test."""
-    # The server's account must reach it.
-    folder = tmp_path_factory.mktemp("other")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    return shared_library(_SOURCE, folder, installation)
+    return loadable_library(_SOURCE, tmp_path_factory, installation)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compiling import shared_library
+from compiling import loadable_library
 from extension.probes import Connection
 from server_log import WatchedServer
 
@@ -19,11 +19,7 @@ _STATEMENT = "CREATE TABLE s.p_{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO
 @pytest.fixture(scope="module")
 def watch(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that tells, built for the server under test."""
-    # The server's account must reach it.
-    folder = tmp_path_factory.mktemp("watch")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    return shared_library(_SOURCE, folder, installation)
+    return loadable_library(_SOURCE, tmp_path_factory, installation)
 
 
 def _make_parent(session: Connection) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
+from bulk_insert.memory import address_space
 from extension.probes import QUIET, Connection, scalar
 from replication import standby_of, wait_for_replay
 from server_log import ServerFactory, WatchedServer
@@ -198,14 +198,7 @@ def test_memory_of_many_batches(session: Connection) -> None:
     """What is known of the partitions is forgotten after each batch."""
     make(session, "int")
     session.execute("SET client_min_messages = warning")
-    pid = session.info.backend_pid
     run(session, f"{_CALL} 1000, 500)")
-    before = _address_space(pid)
+    before = address_space(session, peak=True)
     run(session, f"{_CALL} 1400, 5)")
-    assert _address_space(pid) - before < 20 * 1024 * 1024
-
-
-def _address_space(pid: int) -> int:
-    """The most that it has been, in bytes."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if "VmPeak" in line)
+    assert address_space(session, peak=True) - before < 20 * 1024 * 1024

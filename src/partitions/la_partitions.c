@@ -60,6 +60,7 @@ static int	read_number(FunctionCallInfo fcinfo, int argument,
 						const char *name, int most);
 static char *read_text(FunctionCallInfo fcinfo, int argument);
 static char *read_any(FunctionCallInfo fcinfo, int argument, const char *name);
+static int	begin_output(void);
 static char *text_of(Datum value, Oid type);
 static void set_for_output(const char *setting, const char *value);
 
@@ -277,6 +278,7 @@ split_array(FunctionCallInfo fcinfo, int argument, int *count)
 	Datum	   *values;
 	bool	   *nulls;
 	char	  **texts;
+	int			level;
 
 	if (!OidIsValid(element))
 		ereport(ERROR,
@@ -294,11 +296,13 @@ split_array(FunctionCallInfo fcinfo, int argument, int *count)
 				 errmsg("argument \"%s\" has more than %d elements", "bounds",
 						MOST_PARTITIONS)));
 	texts = palloc0_array(char *, Max(*count, 1));
+	level = begin_output();
 	for (int i = 0; i < *count; i++)
 	{
 		if (!nulls[i])
 			texts[i] = text_of(values[i], element);
 	}
+	AtEOXact_GUC(true, level);
 	return texts;
 }
 
@@ -327,25 +331,47 @@ read_text(FunctionCallInfo fcinfo, int argument)
 static char *
 read_any(FunctionCallInfo fcinfo, int argument, const char *name)
 {
+	int			level;
+	char	   *text;
+
 	if (PG_ARGISNULL(argument))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("argument \"%s\" must not be null", name)));
-	return text_of(PG_GETARG_DATUM(argument),
+	level = begin_output();
+	text = text_of(PG_GETARG_DATUM(argument),
 				   get_fn_expr_argtype(fcinfo->flinfo, argument));
+
+	AtEOXact_GUC(true, level);
+	return text;
 }
 
 /*
- * The text of a value, so that it is read as the same value whatever the
- * session's settings.  Dates of their own need the time zone and no style.
+ * Values are made texts now, which are read as the same values whatever the
+ * session's settings.  Returns the level at which these are changed, to be ended
+ * by AtEOXact_GUC().
+ */
+static int
+begin_output(void)
+{
+	int			level = NewGUCNestLevel();
+
+	set_for_output("datestyle", "ISO");
+	set_for_output("intervalstyle", "postgres");
+	set_for_output("extra_float_digits", "3");
+	RestrictSearchPath();
+	return level;
+}
+
+/*
+ * The text of a value, after begin_output().  Dates of their own need the time
+ * zone and no style.
  */
 static char *
 text_of(Datum value, Oid type)
 {
 	Oid			output;
 	bool		is_varlena;
-	int			level;
-	char	   *string;
 
 	type = getBaseType(type);
 	if (type == UNKNOWNOID)
@@ -355,15 +381,8 @@ text_of(Datum value, Oid type)
 	/* A cast to another type takes no blanks along. */
 	if (type == BPCHAROID)
 		return TextDatumGetCString(DirectFunctionCall1(rtrim1, value));
-	level = NewGUCNestLevel();
-	set_for_output("datestyle", "ISO");
-	set_for_output("intervalstyle", "postgres");
-	set_for_output("extra_float_digits", "3");
-	RestrictSearchPath();
 	getTypeOutputInfo(type, &output, &is_varlena);
-	string = OidOutputFunctionCall(output, value);
-	AtEOXact_GUC(true, level);
-	return string;
+	return OidOutputFunctionCall(output, value);
 }
 
 static void

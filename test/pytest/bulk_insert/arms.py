@@ -39,6 +39,11 @@ class Arm:
         """Are the rows where stock puts them, if they take less than 4 MB?"""
         return "test_insert_threshold" not in self.settings
 
+    @property
+    def hands_back(self) -> bool:
+        """Is core to go on at some row?"""
+        return self.settings.get("test_insert_hand_back", "0") != "0"
+
     def with_settings(self, **settings: object) -> Arm:
         added = {name: str(value) for name, value in settings.items()}
         return replace(self, settings={**self.settings, **added})

@@ -18,7 +18,7 @@ from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters
 from bulk_insert.columns import TYPES
 from bulk_insert.copies import random_copy
 from bulk_insert.copying import noted
-from bulk_insert.facts import LEAVES, Facts, complaint, failure_of
+from bulk_insert.facts import LEAVES, Facts, complaint, failure_of, is_failure
 from bulk_insert.sources import DIVISION, random_source
 from bulk_insert.tables import TABLE, random_table
 from bulk_insert.ways import check_sound, rows_file
@@ -45,12 +45,12 @@ class ArmsDifferError(AssertionError):
 
 @dataclass
 class Tally:
-    """Rows that our arms were given, and what became of them."""
+    """What our arms were given, and what became of it."""
 
-    rows: int = 0
     failed: int = 0
-    batched: int = 0
-    copied: int = 0  # of those batched, by a COPY
+    offered: int = 0  # rows of inserts that succeeded, and that nothing left to core
+    batched: int = 0  # of those
+    copied: int = 0  # batched by a COPY, also by one that failed
     extended: int = 0
     left: Counter[str] = field(default_factory=Counter)
 
@@ -100,9 +100,8 @@ class Round:
         """Compare two arms of ours with stock."""
         stock = self._observe(STOCK)
         for arm in self._random_arms():
-            before = Counters.of(self._session)
             ours = self._observe(arm)
-            self._count(before, Counters.of(self._session), ours)
+            self._tally.failed += ours.failed
             # After an insert that failed, or a COPY, the last page has other room. What is left
             # when pages of ours are full goes where there is room, and is found there first.
             same_room = not (stock.failed or self._has("copy"))
@@ -193,10 +192,10 @@ class Round:
             self._do(f"DROP FUNCTION IF EXISTS run(); {_IN_A_FUNCTION.format(insert.statement)}")
             self._do(f"{arm.statement}; SELECT pg_stat_force_next_flush()")
             with noted(self._session) as notices:
-                before = Counters.of(self._session).rows
+                before = Counters.of(self._session)
                 outcome = self._insert(insert)
-                if insert.kind == "copy":
-                    self._tally.copied += Counters.of(self._session).rows - before
+                if arm != STOCK:
+                    self._count_insert(insert, before, arm, outcome)
             outcomes += [outcome, notices]
             self._do(STOCK.statement)
         return Facts.read(self._session, outcomes)
@@ -227,15 +226,18 @@ class Round:
         except (AssertionError, psycopg.Error) as error:
             raise ArmsDifferError(self._replay(str(error))) from error
 
-    def _count(self, before: Counters, after: Counters, facts: Facts) -> None:
-        tally = self._tally
-        tally.rows += len(facts.rows)
-        tally.failed += facts.failed
-        tally.batched += after.rows - before.rows
+    def _count_insert(
+        self, insert: _Insert, before: Counters, arm: Arm, outcome: tuple[Any, ...]
+    ) -> None:
+        tally, after = self._tally, Counters.of(self._session)
+        batched = after.rows - before.rows
+        left = Counter(dict(after.left)) - Counter(dict(before.left))
+        tally.copied += batched if insert.kind == "copy" else 0
         tally.extended += after.extended - before.extended
-        left = Counter(dict(after.left))
-        left.subtract(dict(before.left))
-        tally.left.update({reason: count for reason, count in left.items() if count})
+        tally.left += left
+        if not (is_failure(outcome) or left or arm.hands_back):
+            tally.offered += int(outcome[1] or 0)
+            tally.batched += batched
 
     def _do(self, statement: str) -> None:
         self._script.append(statement)

@@ -82,7 +82,7 @@ class Facts:
     @property
     def failed(self) -> bool:
         """Did an insert fail? Then there are dead rows, not as many in each arm."""
-        return any(len(outcome) == len(_ERROR_FIELDS) for outcome in self.outcome)
+        return any(is_failure(outcome) for outcome in self.outcome)
 
     @property
     def pages(self) -> Iterable[tuple[str, list[tuple[Any, ...]]]]:
@@ -110,6 +110,11 @@ def _toast(session: Connection) -> tuple[Any, ...]:
 def failure_of(error: psycopg.Error) -> tuple[Any, ...]:
     """An error as a client sees it."""
     return tuple(getattr(error.diag, name) for name in _ERROR_FIELDS)
+
+
+def is_failure(outcome: tuple[Any, ...]) -> bool:
+    """Is this what `failure_of` says of an error?"""
+    return len(outcome) == len(_ERROR_FIELDS)
 
 
 def complaint(

@@ -17,7 +17,6 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
@@ -36,6 +35,7 @@
 
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
+#include "partitions/la_partition_functions.h"
 #include "partitions/la_partition_locks.h"
 #include "partitions/la_partition_plan.h"
 #include "partitions/la_partition_planted.h"
@@ -59,7 +59,6 @@ static LOCKMODE lock_of_way(const LaPartitionRequest *request,
 							LaPartitionResult *result);
 static Relation open_parent(Oid parent);
 static void check_key(Relation parent, bool by_list);
-static bool calls_users_functions(Relation parent);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
 static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
@@ -121,10 +120,12 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	lock_parent(request, result);
 	parent = open_parent(request->parent);
 	check_key(parent, request->series->is_list);
-	if (result->way == LA_PARTITION_PLANTED && calls_users_functions(parent))
+	if (result->way != LA_PARTITION_NATIVE &&
+		la_partition_calls_functions(parent, request))
 	{
+		LockRelationOid(request->parent, AccessExclusiveLock);
 		result->way = LA_PARTITION_NATIVE;
-		result->reason = "functions of the key";
+		result->reason = "functions of users";
 	}
 	batch.way = result->way;
 	batch.reason = result->reason;
@@ -232,20 +233,6 @@ check_key(Relation parent, bool by_list)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is partitioned by more than one column or expression",
 						RelationGetRelationName(parent))));
-}
-
-/*
- * Does a statement that creates a partition call functions of users for its
- * bound: those of a domain, or of an operator class?  Relies on
- * transformPartitionBound() in parse_utilcmd.c.
- */
-static bool
-calls_users_functions(Relation parent)
-{
-	PartitionKey key = RelationGetPartitionKey(parent);
-
-	return key->parttypid[0] != getBaseType(key->parttypid[0]) ||
-		key->partsupfunc[0].fn_oid >= FirstNormalObjectId;
 }
 
 /*

@@ -13,7 +13,7 @@
  * The empty one is seen by nobody else.  It is in this process alone; no
  * other statement runs between the moment when it is planted and the one when
  * core renews the entry (where a function of users would run, an event
- * trigger's or one of the key, the way is the native one); and an error has it thrown
+ * trigger's or one of la_partition_functions.c, the way is the native one); and an error has it thrown
  * away, as the caller has noted (la_partition_create.c).  Relies on
  * StorePartitionBound() in heap.c.  An entry that is renewed too early, by
  * anybody's invalidation, is a real one: that is only slower.
@@ -32,7 +32,9 @@
 #include "utils/rel.h"
 
 #include "partitions/la_partition_planted.h"
+#include "partitions/la_partition_way.h"
 
+static void refuse_event_triggers(void);
 static void execute(const LaPartitionRequest *request, const char *name, int i);
 
 /*
@@ -45,10 +47,26 @@ la_partition_planted_create(const LaPartitionRequest *request,
 	static PartitionDescData no_partitions;
 	Relation	parent = table_open(request->parent, NoLock);
 
+	refuse_event_triggers();
 	memset(&no_partitions, 0, sizeof(no_partitions));
 	parent->rd_partdesc = &no_partitions;
 	table_close(parent, NoLock);
 	execute(request, planned->name, planned->number);
+	refuse_event_triggers();
+}
+
+/*
+ * There was none when the way was chosen, and no lock keeps others from creating one.  The
+ * statement finds out itself which there are, so this is asked before it and after it.
+ */
+static void
+refuse_event_triggers(void)
+{
+	if (la_partition_fires_event_trigger())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("an event trigger was created while partitions were"),
+				 errhint("Call the function again.")));
 }
 
 /*

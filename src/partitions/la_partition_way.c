@@ -24,6 +24,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_trigger.h"
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
@@ -47,6 +48,7 @@ static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 								  const char **reason);
 static bool fires_event_trigger(EventTriggerEvent event);
 static bool clones_triggers(Oid table);
+static bool can_be_referenced(Oid table);
 static bool clones_foreign_keys(Oid table, AttrNumber column, Oid index);
 
 /*
@@ -108,8 +110,7 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
 		return LA_PARTITION_NATIVE;
 	}
-	if (fires_event_trigger(EVT_DDLCommandStart) ||
-		fires_event_trigger(EVT_DDLCommandEnd))
+	if (la_partition_fires_event_trigger())
 	{
 		*reason = "event trigger";
 		return LA_PARTITION_NATIVE;
@@ -120,10 +121,21 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = "row triggers";
 	else if (clones_foreign_keys(request->parent, Anum_pg_constraint_conrelid,
 								 ConstraintRelidTypidNameIndexId) ||
-			 clones_foreign_keys(request->parent, Anum_pg_constraint_confrelid,
-								 InvalidOid))
+			 (can_be_referenced(request->parent) &&
+			  clones_foreign_keys(request->parent, Anum_pg_constraint_confrelid,
+								  InvalidOid)))
 		*reason = "foreign keys";
 	return *reason == NULL ? LA_PARTITION_DIRECT : LA_PARTITION_PLANTED;
+}
+
+/*
+ * Whether CREATE TABLE would fire a trigger.
+ */
+bool
+la_partition_fires_event_trigger(void)
+{
+	return fires_event_trigger(EVT_DDLCommandStart) ||
+		fires_event_trigger(EVT_DDLCommandEnd);
 }
 
 /*
@@ -179,10 +191,33 @@ clones_triggers(Oid table)
 }
 
 /*
+ * Whether a foreign key can reference the table.
+ */
+static bool
+can_be_referenced(Oid table)
+{
+	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+	systable_endscan(scan);
+	table_close(indexes, AccessShareLock);
+	return found;
+}
+
+/*
  * Whether a foreign key has the table in this column of pg_constraint.
  * Mirrors CloneFkReferencing() and CloneFkReferenced() in tablecmds.c.  Of
- * foreign keys that reference a table there is no index, so that each batch
- * of partitions reads the catalog once.
+ * foreign keys that reference a table there is no index, so that each verdict
+ * about a table which can be referenced reads the catalog.
  */
 static bool
 clones_foreign_keys(Oid table, AttrNumber column, Oid index)

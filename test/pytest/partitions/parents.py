@@ -9,7 +9,8 @@ from dataclasses import dataclass
 SURROUNDINGS = """
     CREATE SCHEMA around;
     CREATE ROLE reader; CREATE ROLE writer;
-    CREATE FUNCTION around.twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2';
+    CREATE FUNCTION around.twice(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+        'BEGIN RETURN $1 * 2; END';
     CREATE FUNCTION around.noticed() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN IF TG_OP = ''DELETE'' THEN RETURN OLD; END IF; RETURN NEW; END';
     CREATE DOMAIN around.positive AS int DEFAULT 7 CHECK (VALUE > -1000);

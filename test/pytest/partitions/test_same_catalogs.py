@@ -95,8 +95,8 @@ _SUFFIXES = {
         "storage => 'fillfactor = 71, toast.autovacuum_enabled = off, parallel_workers = 0'",
     ),
     "subpartitions": (
-        "PARTITION BY RANGE ((a % 2), lower(t))",
-        "subpartition_by => 'RANGE ((a % 2), lower(t))'",
+        'PARTITION BY RANGE (a, t COLLATE "C")',
+        "subpartition_by => 'RANGE (a, t COLLATE \"C\")'",
     ),
     "all of these": (
         "PARTITION BY HASH (a) TABLESPACE elsewhere",

@@ -51,6 +51,32 @@ def test_many_sessions_create_the_same(server: WatchedServer, session: Connectio
     assert len(children(session)) == 31
 
 
+def test_an_event_trigger_that_is_created_meanwhile(
+    server: WatchedServer, session: Connection
+) -> None:
+    """The function waits for the default partition when it has chosen its way."""
+    make(session, "int")
+    session.execute(
+        "CREATE TABLE s.rest PARTITION OF s.p DEFAULT;"
+        "CREATE TRIGGER r AFTER INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION around.noticed();"
+        "CREATE FUNCTION s.put() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO s.p VALUES (12); END $$"
+    )
+    with server.connect() as holder, server.connect() as other, ThreadPoolExecutor() as pool:
+        with holder.transaction():
+            holder.execute("SELECT FROM s.rest")
+            asked = _later(pool, other, f"{RANGES} 0, 10, 3)")
+            _wait_for_lock(session, other)
+            session.execute(
+                "CREATE EVENT TRIGGER meanwhile ON ddl_command_end EXECUTE FUNCTION s.put()"
+            )
+        with pytest.raises(
+            psycopg.errors.ObjectNotInPrerequisiteState, match="event trigger was created"
+        ):
+            asked.result()
+    assert [name for name, _ in children(session)] == ["rest"]
+
+
 def test_readers_and_writers_go_on_beside_the_direct_way(
     server: WatchedServer, session: Connection
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
-from partitions.asking import RANGES, children, make, run
+from partitions.asking import LISTS, RANGES, children, make, run
 
 _FUNCTION = """
     CREATE FUNCTION s.note() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -165,9 +165,79 @@ def test_functions_of_the_key_see_the_partitions(session: Connection) -> None:
     session.execute("INSERT INTO s.p VALUES (-1); DELETE FROM s.found")
     assert run(session, f"{RANGES} 0, 10, 2, way => 'planted')")[2:] == (
         "native",
-        "functions of the key",
+        "functions of users",
     )
     assert session.execute("SELECT DISTINCT count FROM s.found").fetchall() == [(1,)]
+
+
+_READER = """
+    CREATE TABLE s.found (count int);
+    CREATE FUNCTION s.put(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+    IF current_setting('s.inside', true) IS DISTINCT FROM 'yes' THEN
+        PERFORM set_config('s.inside', 'yes', true); {body}
+        PERFORM set_config('s.inside', 'no', true);
+    END IF; RETURN $1; END $$;
+    CREATE FUNCTION s.kept(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    RETURN s.put($1); END $$;
+    CREATE FUNCTION s.inlined(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + s.kept(1)';
+    CREATE DOMAIN s.checked AS int CHECK (s.kept(VALUE) IS NOT NULL);
+    CREATE TYPE s.pair AS (a s.checked, b int)"""
+
+
+@pytest.mark.parametrize(
+    ("column", "by", "made", "call"),
+    [
+        ("int", "RANGE (k)", "CREATE INDEX ON s.p ((length(t) + s.kept(1)))", f"{RANGES} 0, 10, 2"),
+        (
+            "int",
+            "RANGE (k)",
+            "CREATE INDEX ON s.p (k) WHERE k > s.kept(1)",
+            f"{RANGES} 0, 10, 2, way => 'planted'",
+        ),
+        ("int", "RANGE (k)", "CREATE INDEX ON s.p (s.inlined(k))", f"{RANGES} 0, 10, 2"),
+        ("int", "RANGE ((k + s.kept(1)))", "SELECT", f"{RANGES} 0, 10, 2"),
+        ("s.checked[]", "LIST (k)", "SELECT", f"{LISTS} ARRAY['{{1}}', '{{2}}']"),
+        ("s.pair", "LIST (k)", "SELECT", f"{LISTS} ARRAY['(1,1)', '(2,1)']"),
+        ("int", "RANGE (k)", "SELECT", f"{RANGES} 0, 10, 2, subpartition_by => 'LIST ((k + 1))'"),
+    ],
+)
+def test_functions_of_users_see_the_partitions(
+    session: Connection, column: str, by: str, made: str, call: str
+) -> None:
+    # PostgreSQL fails an assertion where a key's own expression reads the table.
+    body = "" if "kept" in by else "INSERT INTO s.found SELECT count(*) FROM s.p;"
+    session.execute(_READER.format(body=body))
+    make(session, column, by)
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    session.execute("INSERT INTO s.p (t) VALUES ('in the default partition')")
+    session.execute(made)
+    session.execute("DELETE FROM s.found")
+    assert run(session, f"{call})")[2:] == ("native", "functions of users")
+    assert session.execute("SELECT FROM s.found WHERE count <> 1").fetchall() == []
+
+
+def test_a_function_of_an_index_that_inserts(session: Connection) -> None:
+    """Its row goes to the default partition before there is one for it, or to that."""
+    session.execute(_READER.format(body="INSERT INTO s.p VALUES (15), (35);"))
+    make(session, "int")
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    session.execute("SET s.inside = 'yes'; CREATE INDEX ON s.p ((length(t) + s.kept(1)))")
+    session.execute("SET s.inside = 'no'")
+    with pytest.raises(psycopg.errors.CheckViolation, match="would be violated by some row"):
+        run(session, f"{RANGES} 0, 10, 4)")
+
+
+@pytest.mark.parametrize("made", ["CREATE TYPE s.kind AS ENUM ('a', 'b')", "SELECT"])
+def test_types_and_functions_of_the_server_need_no_statement(
+    session: Connection, made: str
+) -> None:
+    session.execute(made)
+    kind = "int" if made == "SELECT" else "s.kind"
+    make(session, kind, "LIST (k)")
+    # A function of a user that is given a column is not called while there are no rows.
+    session.execute("CREATE INDEX ON s.p (lower(t), around.twice(length(t))) WHERE length(t) > 1")
+    values = "1, 2" if made == "SELECT" else "'a', 'b'"
+    assert run(session, f"{LISTS} ARRAY[{values}])")[2:] == ("direct", None)
 
 
 @pytest.mark.parametrize("way", ["direct", "planted", "native"])

@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_functions.c
+ *	  whether functions of users run while partitions are created
+ *
+ * Such a function could look at the parent, put rows into it, or change its partitions,
+ * whatever it is declared as.  Core calls those of the key's type and operator class for a
+ * bound, and those in expressions of the key and of indexes when it evaluates what is constant
+ * in them.  Defaults and checks are copied as they are.
+ *
+ * Relies on transformPartitionBound() in parse_utilcmd.c, check_new_partition_bound() in
+ * partbounds.c, ComputePartitionAttrs() in tablecmds.c, DefineIndex() in indexcmds.c,
+ * RelationGetIndexExpressions() in relcache.c and simplify_function() in clauses.c.
+ *
+ * Reads PartitionKeyData of partcache.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_partitioned_table.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "partitions/la_partition_functions.h"
+
+static bool is_servers_type(Oid type);
+static bool has_expression(const LaPartitionRequest *request);
+static bool catalog_calls(int cache, Oid key, AttrNumber column);
+static bool expression_calls(Node *node, void *context);
+static bool may_be_called(Oid function, void *for_rows);
+static bool is_users(Oid function);
+static bool is_sql(Oid function);
+
+/*
+ * Do they?  The parent is locked.
+ */
+bool
+la_partition_calls_functions(Relation parent, const LaPartitionRequest *request)
+{
+	PartitionKey key = RelationGetPartitionKey(parent);
+	bool		found;
+
+	found = !is_servers_type(key->parttypid[0]) ||
+		is_users(key->partsupfunc[0].fn_oid) ||
+		has_expression(request) ||
+		catalog_calls(PARTRELID, RelationGetRelid(parent),
+					  Anum_pg_partitioned_table_partexprs);
+	if (!found)
+	{
+		List	   *indexes = RelationGetIndexList(parent);
+
+		foreach_oid(index, indexes)
+			found = found ||
+			catalog_calls(INDEXRELID, index, Anum_pg_index_indexprs) ||
+			catalog_calls(INDEXRELID, index, Anum_pg_index_indpred);
+		list_free(indexes);
+	}
+	return found;
+}
+
+/*
+ * Is it sure that no function of users belongs to a type?  To a domain, and whatever has one in
+ * it, there may.
+ */
+static bool
+is_servers_type(Oid type)
+{
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		return is_servers_type(element);
+	return type < FirstNormalObjectId || get_typtype(type) == TYPTYPE_ENUM;
+}
+
+/*
+ * Are the partitions to be partitioned by an expression?
+ */
+static bool
+has_expression(const LaPartitionRequest *request)
+{
+	CreateStmt *statement;
+
+	if (request->subpartitions == NULL)
+		return false;
+	statement = la_partition_statement_parse(request,
+											 la_partition_statement_text(request,
+																		 get_rel_name(request->parent), 0));
+	foreach_node(PartitionElem, element, statement->partspec->partParams)
+	{
+		if (element->expr != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does an expression in a row of a catalog call them?  It is read as it is there, since nothing
+ * of it shall be evaluated.
+ */
+static bool
+catalog_calls(int cache, Oid key, AttrNumber column)
+{
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(key));
+	bool		is_null;
+	bool		found;
+	Datum		stored;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", key);
+	stored = SysCacheGetAttr(cache, tuple, column, &is_null);
+	found = !is_null &&
+		expression_calls(stringToNode(TextDatumGetCString(stored)), NULL);
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * expression_tree_walker callback.  A function that is given a column is called for rows only,
+ * unless its call is replaced by what is in it.
+ */
+static bool
+expression_calls(Node *node, void *context)
+{
+	bool		for_rows;
+
+	if (node == NULL)
+		return false;
+	for_rows = contain_var_clause(node);
+	if ((IsA(node, CoerceToDomain) && !for_rows) ||
+		check_functions_in_node(node, may_be_called, &for_rows))
+		return true;
+	return expression_tree_walker(node, expression_calls, context);
+}
+
+/*
+ * check_functions_in_node callback: can planning an expression call this function?
+ */
+static bool
+may_be_called(Oid function, void *for_rows)
+{
+	return is_users(function) &&
+		(!*(bool *) for_rows || OidIsValid(get_func_support(function)) ||
+		 is_sql(function));
+}
+
+static bool
+is_users(Oid function)
+{
+	return function >= FirstNormalObjectId;
+}
+
+/*
+ * Is a function written in SQL, so that its calls can be replaced?
+ */
+static bool
+is_sql(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	found = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	ReleaseSysCache(tuple);
+	return found;
+}

@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_functions.h
+ *	  whether functions of users run while partitions are created
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_PARTITION_FUNCTIONS_H
+#define LA_PARTITION_FUNCTIONS_H
+
+#include "utils/relcache.h"
+
+#include "partitions/la_partition_statement.h"
+
+extern bool la_partition_calls_functions(Relation parent,
+										 const LaPartitionRequest *request);
+
+#endif							/* LA_PARTITION_FUNCTIONS_H */

@@ -20,6 +20,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "fmgr.h"
@@ -30,38 +32,45 @@
 #include "utils/json.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
+#include "utils/uuid.h"
 
 #include "partitions/la_partition_series.h"
 
 static void begin_integers(LaPartitionSeries *series, const char *start,
 						   const char *step);
-static char *integer_bound(const LaPartitionSeries *series, int i);
-static char *integer_label(const LaPartitionSeries *series, int i);
+static char *integer_bound(const LaPartitionSeries *series, int64 i);
+static int64 integer_find(const LaPartitionSeries *series, char *value);
 static void begin_numerics(LaPartitionSeries *series, const char *start,
 						   const char *step);
-static char *numeric_bound(const LaPartitionSeries *series, int i);
-static char *number_label(char *number);
-static char *numeric_label(const LaPartitionSeries *series, int i);
+static Numeric numeric_at(const LaPartitionSeries *series, int64 i);
+static char *numeric_bound(const LaPartitionSeries *series, int64 i);
+static int64 numeric_find(const LaPartitionSeries *series, char *value);
+static char *number_label(const LaPartitionSeries *series, char *number);
 static void begin_times(LaPartitionSeries *series, const char *start,
 						const char *step);
 static Timestamp read_time(Oid type, const char *text);
+static TimestampTz time_of_uuid(const char *text);
+static bool has_zone(Oid key_type);
 static void check_step(Oid type, const Interval *step);
 static LaTimePrecision precision_of(const LaPartitionSeries *series);
-static Timestamp time_at(const LaPartitionSeries *series, int i);
-static char *time_bound(const LaPartitionSeries *series, int i);
-static char *uuid_bound(const LaPartitionSeries *series, int i);
+static Timestamp time_at(const LaPartitionSeries *series, int64 i);
+static int32 multiply(int32 part, int64 i);
+static char *time_text(Oid key_type, Timestamp time);
+static char *uuid_text(TimestampTz time);
+static char *time_bound(const LaPartitionSeries *series, int64 i);
+static int64 time_find(const LaPartitionSeries *series, char *value);
 static void split_time(const LaPartitionSeries *series, Timestamp time,
 					   struct pg_tm *tm, fsec_t *fraction);
-static char *time_label(const LaPartitionSeries *series, int i);
-static char *list_bound(const LaPartitionSeries *series, int i);
-static char *list_label(const LaPartitionSeries *series, int i);
+static char *time_label(const LaPartitionSeries *series, char *bound);
+static char *list_bound(const LaPartitionSeries *series, int64 i);
+static char *list_label(const LaPartitionSeries *series, char *value);
 static void refuse_step(void);
+static void refuse_bound(Oid key_type);
 
-static const LaSeriesMethods integers = {integer_bound, integer_label};
-static const LaSeriesMethods numerics = {numeric_bound, numeric_label};
-static const LaSeriesMethods times = {time_bound, time_label};
-static const LaSeriesMethods uuids = {uuid_bound, time_label};
-static const LaSeriesMethods lists = {list_bound, list_label};
+static const LaSeriesMethods integers = {integer_bound, number_label, integer_find};
+static const LaSeriesMethods numerics = {numeric_bound, number_label, numeric_find};
+static const LaSeriesMethods times = {time_bound, time_label, time_find};
+static const LaSeriesMethods lists = {list_bound, list_label, NULL};
 
 /*
  * Ranges of a key of this type, which is not a domain.
@@ -102,6 +111,28 @@ la_partition_series_ranges(Oid key_type, const char *start, const char *step,
 }
 
 /*
+ * One range with these bounds, called as one of a grid of ranges would be that
+ * begins there.
+ */
+LaPartitionSeries *
+la_partition_series_between(const LaPartitionSeries *grid, char *lower,
+							char *upper)
+{
+	LaPartitionSeries *series = palloc_object(LaPartitionSeries);
+
+	*series = *grid;
+	series->count = 1;
+	series->ends[0] = lower;
+	series->ends[1] = upper;
+	if (series->methods == &times)
+	{
+		series->time_start = read_time(series->key_type, lower);
+		series->precision = Max(grid->precision, precision_of(series));
+	}
+	return series;
+}
+
+/*
  * A list of these values; without values the numbers 0, 1, 2 up to the count.
  */
 LaPartitionSeries *
@@ -127,7 +158,7 @@ begin_integers(LaPartitionSeries *series, const char *start, const char *step)
 }
 
 static char *
-integer_bound(const LaPartitionSeries *series, int i)
+integer_bound(const LaPartitionSeries *series, int64 i)
 {
 	int64		bound;
 
@@ -135,17 +166,21 @@ integer_bound(const LaPartitionSeries *series, int i)
 		pg_add_s64_overflow(series->integer_start, bound, &bound) ||
 		(series->key_type == INT2OID && bound != (int16) bound) ||
 		(series->key_type == INT4OID && bound != (int32) bound))
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("a partition bound is out of range for type %s",
-						format_type_be(series->key_type))));
+		refuse_bound(series->key_type);
 	return psprintf(INT64_FORMAT, bound);
 }
 
-static char *
-integer_label(const LaPartitionSeries *series, int i)
+static int64
+integer_find(const LaPartitionSeries *series, char *value)
 {
-	return number_label(integer_bound(series, i));
+	int64		distance;
+
+	if (pg_sub_s64_overflow(pg_strtoint64(value), series->integer_start,
+							&distance))
+		refuse_bound(series->key_type);
+	/* Division rounds towards zero. */
+	return distance / series->integer_step -
+		(distance % series->integer_step < 0 ? 1 : 0);
 }
 
 static void
@@ -174,24 +209,55 @@ begin_numerics(LaPartitionSeries *series, const char *start, const char *step)
 				 errmsg("the start of partitions must be finite")));
 }
 
-static char *
-numeric_bound(const LaPartitionSeries *series, int i)
+static Numeric
+numeric_at(const LaPartitionSeries *series, int64 i)
 {
 	Datum		number = NumericGetDatum(int64_to_numeric(i));
 	Datum		distance = DirectFunctionCall2(numeric_mul, number,
 											   series->numeric_step);
 
+	return DatumGetNumeric(DirectFunctionCall2(numeric_add,
+											   series->numeric_start,
+											   distance));
+}
+
+static char *
+numeric_bound(const LaPartitionSeries *series, int64 i)
+{
 	return DatumGetCString(DirectFunctionCall1(numeric_out,
-											   DirectFunctionCall2(numeric_add,
-																   series->numeric_start,
-																   distance)));
+											   NumericGetDatum(numeric_at(series, i))));
+}
+
+/*
+ * The quotient is rounded, so that it may be too large by one.
+ */
+static int64
+numeric_find(const LaPartitionSeries *series, char *value)
+{
+	Datum		number = DirectFunctionCall3(numeric_in, CStringGetDatum(value),
+											 ObjectIdGetDatum(InvalidOid),
+											 Int32GetDatum(-1));
+	Datum		distance = DirectFunctionCall2(numeric_sub, number,
+											   series->numeric_start);
+	Datum		quotient = DirectFunctionCall2(numeric_div, distance,
+											   series->numeric_step);
+	int64		found;
+
+	found = DatumGetInt64(DirectFunctionCall1(numeric_int8,
+											  DirectFunctionCall1(numeric_floor,
+																  quotient)));
+	if (DatumGetBool(DirectFunctionCall2(numeric_gt,
+										 NumericGetDatum(numeric_at(series, found)),
+										 number)))
+		found--;
+	return found;
 }
 
 /*
  * A number as a part of a name that needs no quotes.
  */
 static char *
-number_label(char *number)
+number_label(const LaPartitionSeries *series, char *number)
 {
 	for (char *c = number; *c != '\0'; c++)
 	{
@@ -203,17 +269,12 @@ number_label(char *number)
 	return number;
 }
 
-static char *
-numeric_label(const LaPartitionSeries *series, int i)
-{
-	return number_label(numeric_bound(series, i));
-}
-
 static void
 begin_times(LaPartitionSeries *series, const char *start, const char *step)
 {
-	series->methods = series->key_type == UUIDOID ? &uuids : &times;
-	series->time_start = read_time(series->key_type, start);
+	series->methods = &times;
+	series->time_start = read_time(series->key_type == UUIDOID
+								   ? TIMESTAMPTZOID : series->key_type, start);
 	if (TIMESTAMP_NOT_FINITE(series->time_start))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -223,19 +284,20 @@ begin_times(LaPartitionSeries *series, const char *start, const char *step)
 															   ObjectIdGetDatum(InvalidOid),
 															   Int32GetDatum(-1)));
 	check_step(series->key_type, &series->time_step);
-	series->in_utc = series->time_step.time != 0 &&
-		(series->key_type == TIMESTAMPTZOID || series->key_type == UUIDOID);
+	series->in_utc = series->time_step.time != 0 && has_zone(series->key_type);
 	series->precision = precision_of(series);
 }
 
 /*
- * The start, which for a key of uuid is a timestamp with time zone.
+ * A value of the key as a timestamp, of a type with time zone as one with.
  */
 static Timestamp
 read_time(Oid type, const char *text)
 {
 	Datum		value = CStringGetDatum(text);
 
+	if (type == UUIDOID)
+		return time_of_uuid(text);
 	if (type == DATEOID)
 		return DatumGetTimestamp(DirectFunctionCall1(date_timestamp,
 													 DirectFunctionCall1(date_in, value)));
@@ -244,6 +306,29 @@ read_time(Oid type, const char *text)
 												 value,
 												 ObjectIdGetDatum(InvalidOid),
 												 Int32GetDatum(-1)));
+}
+
+/*
+ * Of any version: RFC 9562 has the milliseconds since 1970 in the first 48
+ * bits of version 7.
+ */
+static TimestampTz
+time_of_uuid(const char *text)
+{
+	pg_uuid_t  *uuid = DatumGetUUIDP(DirectFunctionCall1(uuid_in,
+														 CStringGetDatum(text)));
+	int64		milliseconds = 0;
+
+	for (int i = 0; i < 6; i++)
+		milliseconds = milliseconds << 8 | uuid->data[i];
+	return milliseconds * 1000 -
+		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+}
+
+static bool
+has_zone(Oid key_type)
+{
+	return key_type == TIMESTAMPTZOID || key_type == UUIDOID;
 }
 
 /*
@@ -284,45 +369,65 @@ precision_of(const LaPartitionSeries *series)
 }
 
 static Timestamp
-time_at(const LaPartitionSeries *series, int i)
+time_at(const LaPartitionSeries *series, int64 i)
 {
 	const Interval *step = &series->time_step;
 	Interval	distance;
-	bool		with_zone = series->key_type == TIMESTAMPTZOID ||
-		series->key_type == UUIDOID;
 
-	if (pg_mul_s32_overflow(step->month, i, &distance.month) ||
-		pg_mul_s32_overflow(step->day, i, &distance.day) ||
-		pg_mul_s64_overflow(step->time, i, &distance.time) ||
+	distance.month = multiply(step->month, i);
+	distance.day = multiply(step->day, i);
+	if (pg_mul_s64_overflow(step->time, i, &distance.time) ||
 		INTERVAL_NOT_FINITE(&distance))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("interval out of range")));
-	return DatumGetTimestamp(DirectFunctionCall2(with_zone
+	return DatumGetTimestamp(DirectFunctionCall2(has_zone(series->key_type)
 												 ? timestamptz_pl_interval
 												 : timestamp_pl_interval,
 												 TimestampGetDatum(series->time_start),
 												 IntervalPGetDatum(&distance)));
 }
 
-static char *
-time_bound(const LaPartitionSeries *series, int i)
+static int32
+multiply(int32 part, int64 i)
 {
-	Datum		bound = TimestampGetDatum(time_at(series, i));
+	int64		product;
 
-	if (series->key_type == DATEOID)
-		bound = DirectFunctionCall1(timestamp_date, bound);
-	return JsonEncodeDateTime(NULL, bound, series->key_type, NULL);
+	if (pg_mul_s64_overflow(part, i, &product) || product != (int32) product)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("interval out of range")));
+	return (int32) product;
+}
+
+static char *
+time_bound(const LaPartitionSeries *series, int64 i)
+{
+	return time_text(series->key_type, time_at(series, i));
 }
 
 /*
- * The least uuid of the millisecond, whatever its version: RFC 9562 has the
- * milliseconds since 1970 in the first 48 bits of version 7.
+ * A timestamp as a value of the key's type.
  */
 static char *
-uuid_bound(const LaPartitionSeries *series, int i)
+time_text(Oid key_type, Timestamp time)
 {
-	int64		since_1970 = time_at(series, i) +
+	Datum		value = TimestampGetDatum(time);
+
+	if (key_type == UUIDOID)
+		return uuid_text(time);
+	if (key_type == DATEOID)
+		value = DirectFunctionCall1(timestamp_date, value);
+	return JsonEncodeDateTime(NULL, value, key_type, NULL);
+}
+
+/*
+ * The least uuid of the millisecond, whatever its version.
+ */
+static char *
+uuid_text(TimestampTz time)
+{
+	int64		since_1970 = time +
 		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 	uint64		milliseconds;
 
@@ -338,14 +443,65 @@ uuid_bound(const LaPartitionSeries *series, int i)
 }
 
 /*
+ * Steps differ in length (months, days on which clocks change), so the number
+ * is guessed from their mean, and the right one is near.
+ */
+static int64
+time_find(const LaPartitionSeries *series, char *value)
+{
+	Timestamp	time = read_time(series->key_type, value);
+	const Interval *step = &series->time_step;
+	double		length = step->month * (DAYS_PER_YEAR / MONTHS_PER_YEAR * USECS_PER_DAY) +
+		(double) step->day * USECS_PER_DAY + (double) step->time;
+	int64		found;
+
+	if (TIMESTAMP_NOT_FINITE(time))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("no partition begins at \"%s\"", value)));
+	found = (int64) floor(((double) time - series->time_start) / length);
+	while (time_at(series, found) > time)
+		found--;
+	while (time_at(series, found + 1) <= time)
+		found++;
+	return found;
+}
+
+/*
+ * When a bound of a key of times is, in this time zone.
+ */
+TimestampTz
+la_partition_series_moment(Oid key_type, char *bound)
+{
+	Timestamp	time = read_time(key_type, bound);
+
+	if (has_zone(key_type))
+		return time;
+	return DatumGetTimestampTz(DirectFunctionCall1(timestamp_timestamptz,
+												   TimestampGetDatum(time)));
+}
+
+/*
+ * The value of such a key at this moment, in this time zone.
+ */
+char *
+la_partition_series_at_moment(Oid key_type, TimestampTz moment)
+{
+	Datum		value = TimestampTzGetDatum(moment);
+
+	if (!has_zone(key_type))
+		value = DirectFunctionCall1(timestamptz_timestamp, value);
+	return time_text(key_type, DatumGetTimestamp(value));
+}
+
+/*
  * Year to second, in the time zone in which names are.
  */
 static void
 split_time(const LaPartitionSeries *series, Timestamp time, struct pg_tm *tm,
 		   fsec_t *fraction)
 {
-	bool		local = !series->in_utc &&
-		(series->key_type == TIMESTAMPTZOID || series->key_type == UUIDOID);
+	bool		local = !series->in_utc && has_zone(series->key_type);
 	int			zone;
 
 	if (timestamp2tm(time, local ? &zone : NULL, tm, fraction, NULL, NULL) != 0)
@@ -358,14 +514,15 @@ split_time(const LaPartitionSeries *series, Timestamp time, struct pg_tm *tm,
  * Steps of less than a day are named in UTC, where no hour comes twice.
  */
 static char *
-time_label(const LaPartitionSeries *series, int i)
+time_label(const LaPartitionSeries *series, char *bound)
 {
 	struct pg_tm tm;
 	fsec_t		fraction;
 	char		time[32] = "";
 	bool		before_christ;
 
-	split_time(series, time_at(series, i), &tm, &fraction);
+	split_time(series, read_time(series->key_type, bound), &tm,
+			   &fraction);
 	before_christ = tm.tm_year <= 0;
 	if (series->precision == LA_TIME_MINUTES)
 		snprintf(time, sizeof(time), "_%02d%02d", tm.tm_hour, tm.tm_min);
@@ -382,16 +539,14 @@ time_label(const LaPartitionSeries *series, int i)
 }
 
 static char *
-list_bound(const LaPartitionSeries *series, int i)
+list_bound(const LaPartitionSeries *series, int64 i)
 {
-	return series->values == NULL ? psprintf("%d", i) : series->values[i];
+	return series->values == NULL ? psprintf("%d", (int) i) : series->values[i];
 }
 
 static char *
-list_label(const LaPartitionSeries *series, int i)
+list_label(const LaPartitionSeries *series, char *value)
 {
-	char	   *value = list_bound(series, i);
-
 	return value == NULL ? "null" : value;
 }
 
@@ -401,4 +556,13 @@ refuse_step(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("the step of partitions must be greater than zero")));
+}
+
+static void
+refuse_bound(Oid key_type)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+			 errmsg("a partition bound is out of range for type %s",
+					format_type_be(key_type))));
 }

@@ -15,8 +15,9 @@ typedef struct LaPartitionSeries LaPartitionSeries;
 /* How bounds are made of a start, a step and a number, and how they are named. */
 typedef struct LaSeriesMethods
 {
-	char	   *(*bound) (const LaPartitionSeries *series, int i);
-	char	   *(*label) (const LaPartitionSeries *series, int i);
+	char	   *(*bound) (const LaPartitionSeries *series, int64 i);
+	char	   *(*label) (const LaPartitionSeries *series, char *bound);
+	int64		(*find) (const LaPartitionSeries *series, char *value);
 } LaSeriesMethods;
 
 /* How much of a time is in a name. */
@@ -44,23 +45,31 @@ struct LaPartitionSeries
 	LaTimePrecision precision;
 	bool		in_utc;			/* names are */
 	char	  **values;			/* of lists, NULL for a null; else 0, 1, 2 */
+	char	   *ends[2];		/* of one range with any bounds, else NULL */
 };
 
 extern LaPartitionSeries *la_partition_series_ranges(Oid key_type,
 													 const char *start,
 													 const char *step,
 													 int count);
+extern LaPartitionSeries *la_partition_series_between(const LaPartitionSeries *grid,
+													  char *lower,
+													  char *upper);
 extern LaPartitionSeries *la_partition_series_values(char **values, int count);
+extern TimestampTz la_partition_series_moment(Oid key_type, char *bound);
+extern char *la_partition_series_at_moment(Oid key_type, TimestampTz moment);
 
 /*
  * The bound number i, or NULL for a null: of a list the values, of ranges
  * 0..count, of which i is the lower bound of partition i and i + 1 its upper
- * one.  Any session of this time zone reads the text as the same value.
+ * one; ranges go on beyond both ends.  Any session of this time zone reads the
+ * text as the same value.
  */
 static inline char *
-la_partition_series_bound(const LaPartitionSeries *series, int i)
+la_partition_series_bound(const LaPartitionSeries *series, int64 i)
 {
-	return series->methods->bound(series, i);
+	return series->ends[0] != NULL ? pstrdup(series->ends[i]) :
+		series->methods->bound(series, i);
 }
 
 /*
@@ -69,7 +78,18 @@ la_partition_series_bound(const LaPartitionSeries *series, int i)
 static inline char *
 la_partition_series_label(const LaPartitionSeries *series, int i)
 {
-	return series->methods->label(series, i);
+	return series->methods->label(series, la_partition_series_bound(series, i));
+}
+
+/*
+ * Of a series of ranges the number of the one that has this value of the key,
+ * which may be before the start.  Of ranges that are empty (a day that a time
+ * zone left out) it is none.
+ */
+static inline int64
+la_partition_series_find(const LaPartitionSeries *series, char *value)
+{
+	return series->methods->find(series, value);
 }
 
 #endif							/* LA_PARTITION_SERIES_H */

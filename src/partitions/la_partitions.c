@@ -25,6 +25,7 @@
 #include "utils/json.h"
 #include "utils/lsyscache.h"
 
+#include "la_sql_argument.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_way.h"
@@ -58,11 +59,6 @@ static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 static char **split_array(FunctionCallInfo fcinfo, int argument, int *count);
 static int	read_number(FunctionCallInfo fcinfo, int argument,
 						const char *name, int most);
-static char *read_text(FunctionCallInfo fcinfo, int argument);
-static char *read_any(FunctionCallInfo fcinfo, int argument, const char *name);
-static int	begin_output(void);
-static char *text_of(Datum value, Oid type);
-static void set_for_output(const char *setting, const char *value);
 
 /*
  * SQL function pg_lookahead_create_range_partitions(parent, start, step,
@@ -149,9 +145,6 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 }
 
 /*
- * Tells how far it has come when that is certain.
- */
-/*
  * Creates up to so many partitions.  Core leaves the bounds of all partitions
  * that the table has in the current memory context (relies on
  * RelationBuildPartitionDesc() in partdesc.c).
@@ -167,6 +160,9 @@ create_batch(MemoryContext context, const LaPartitionRequest *request,
 	MemoryContextReset(context);
 }
 
+/*
+ * Tells how far it has come when that is certain.
+ */
 static void
 commit_batch(const LaPartitionRequest *request, const LaPartitionResult *result)
 {
@@ -213,12 +209,12 @@ read_request(FunctionCallInfo fcinfo, bool by_list, int options)
 				 errmsg("argument \"%s\" must not be null", "parent")));
 	request->parent = PG_GETARG_OID(0);
 	la_partition_check_command(request->parent);
-	request->names = read_text(fcinfo, options);
+	request->names = la_sql_argument_text(fcinfo, options);
 	if (!PG_ARGISNULL(options + 1))
 		request->tablespace = pstrdup(NameStr(*PG_GETARG_NAME(options + 1)));
-	request->storage = read_text(fcinfo, options + 2);
-	request->subpartitions = read_text(fcinfo, options + 3);
-	way = read_text(fcinfo, options + 4);
+	request->storage = la_sql_argument_text(fcinfo, options + 2);
+	request->subpartitions = la_sql_argument_text(fcinfo, options + 3);
+	way = la_sql_argument_text(fcinfo, options + 4);
 	request->way = way == NULL ? LA_PARTITION_AUTO
 		: la_partition_way_by_name(way);
 	request->series = by_list ? read_values(fcinfo, request->parent)
@@ -234,8 +230,8 @@ read_ranges(FunctionCallInfo fcinfo, Oid parent)
 {
 	Oid			type = la_partition_key_type(parent, false);
 
-	return la_partition_series_ranges(type, read_any(fcinfo, 1, "start"),
-									  read_any(fcinfo, 2, "step"),
+	return la_partition_series_ranges(type, la_sql_argument_any(fcinfo, 1, "start"),
+									  la_sql_argument_any(fcinfo, 2, "step"),
 									  read_number(fcinfo, 3, "count",
 												  MOST_PARTITIONS));
 }
@@ -296,11 +292,11 @@ split_array(FunctionCallInfo fcinfo, int argument, int *count)
 				 errmsg("argument \"%s\" has more than %d elements", "bounds",
 						MOST_PARTITIONS)));
 	texts = palloc0_array(char *, Max(*count, 1));
-	level = begin_output();
+	level = la_sql_argument_begin_output();
 	for (int i = 0; i < *count; i++)
 	{
 		if (!nulls[i])
-			texts[i] = text_of(values[i], element);
+			texts[i] = la_sql_argument_text_of(values[i], element);
 	}
 	AtEOXact_GUC(true, level);
 	return texts;
@@ -316,78 +312,4 @@ read_number(FunctionCallInfo fcinfo, int argument, const char *name, int most)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be between 1 and %d", name, most)));
 	return number;
-}
-
-static char *
-read_text(FunctionCallInfo fcinfo, int argument)
-{
-	return PG_ARGISNULL(argument) ? NULL
-		: text_to_cstring(PG_GETARG_TEXT_PP(argument));
-}
-
-/*
- * An argument of any type, or a literal without one, as text.
- */
-static char *
-read_any(FunctionCallInfo fcinfo, int argument, const char *name)
-{
-	int			level;
-	char	   *text;
-
-	if (PG_ARGISNULL(argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", name)));
-	level = begin_output();
-	text = text_of(PG_GETARG_DATUM(argument),
-				   get_fn_expr_argtype(fcinfo->flinfo, argument));
-
-	AtEOXact_GUC(true, level);
-	return text;
-}
-
-/*
- * Values are made texts now, which are read as the same values whatever the
- * session's settings.  Returns the level at which these are changed, to be ended
- * by AtEOXact_GUC().
- */
-static int
-begin_output(void)
-{
-	int			level = NewGUCNestLevel();
-
-	set_for_output("datestyle", "ISO");
-	set_for_output("intervalstyle", "postgres");
-	set_for_output("extra_float_digits", "3");
-	RestrictSearchPath();
-	return level;
-}
-
-/*
- * The text of a value, after begin_output().  Dates of their own need the time
- * zone and no style.
- */
-static char *
-text_of(Datum value, Oid type)
-{
-	Oid			output;
-	bool		is_varlena;
-
-	type = getBaseType(type);
-	if (type == UNKNOWNOID)
-		return pstrdup(DatumGetCString(value));
-	if (type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID)
-		return JsonEncodeDateTime(NULL, value, type, NULL);
-	/* A cast to another type takes no blanks along. */
-	if (type == BPCHAROID)
-		return TextDatumGetCString(DirectFunctionCall1(rtrim1, value));
-	getTypeOutputInfo(type, &output, &is_varlena);
-	return OidOutputFunctionCall(output, value);
-}
-
-static void
-set_for_output(const char *setting, const char *value)
-{
-	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
 }

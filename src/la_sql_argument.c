@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_sql_argument.c
+ *	  arguments of SQL functions, as texts
+ *
+ * Where an argument may be of any type, what counts is the text that it has
+ * whatever the session's settings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+#include "utils/json.h"
+#include "utils/lsyscache.h"
+
+#include "la_sql_argument.h"
+
+static void set_for_output(const char *setting, const char *value);
+
+/*
+ * An argument of type text, or NULL.
+ */
+char *
+la_sql_argument_text(FunctionCallInfo fcinfo, int argument)
+{
+	return PG_ARGISNULL(argument) ? NULL
+		: text_to_cstring(PG_GETARG_TEXT_PP(argument));
+}
+
+/*
+ * An argument of any type, or a literal without one, as text.
+ */
+char *
+la_sql_argument_any(FunctionCallInfo fcinfo, int argument, const char *name)
+{
+	int			level;
+	char	   *text;
+
+	if (PG_ARGISNULL(argument))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", name)));
+	level = la_sql_argument_begin_output();
+	text = la_sql_argument_text_of(PG_GETARG_DATUM(argument),
+				   get_fn_expr_argtype(fcinfo->flinfo, argument));
+
+	AtEOXact_GUC(true, level);
+	return text;
+}
+
+/*
+ * Values are made texts now, which are read as the same values whatever the
+ * session's settings.  Returns the level at which these are changed, to be ended
+ * by AtEOXact_GUC().
+ */
+int
+la_sql_argument_begin_output(void)
+{
+	int			level = NewGUCNestLevel();
+
+	set_for_output("datestyle", "ISO");
+	set_for_output("intervalstyle", "postgres");
+	set_for_output("extra_float_digits", "3");
+	RestrictSearchPath();
+	return level;
+}
+
+/*
+ * The text of a value, after la_sql_argument_begin_output().  Dates of their own need the time
+ * zone and no style.
+ */
+char *
+la_sql_argument_text_of(Datum value, Oid type)
+{
+	Oid			output;
+	bool		is_varlena;
+
+	type = getBaseType(type);
+	if (type == UNKNOWNOID)
+		return pstrdup(DatumGetCString(value));
+	if (type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID)
+		return JsonEncodeDateTime(NULL, value, type, NULL);
+	/* A cast to another type takes no blanks along. */
+	if (type == BPCHAROID)
+		return TextDatumGetCString(DirectFunctionCall1(rtrim1, value));
+	getTypeOutputInfo(type, &output, &is_varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+static void
+set_for_output(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}

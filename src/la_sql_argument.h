@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_sql_argument.h
+ *	  arguments of SQL functions, as texts
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_SQL_ARGUMENT_H
+#define LA_SQL_ARGUMENT_H
+
+#include "fmgr.h"
+
+extern char *la_sql_argument_text(FunctionCallInfo fcinfo, int argument);
+extern char *la_sql_argument_any(FunctionCallInfo fcinfo, int argument,
+								 const char *name);
+extern int	la_sql_argument_begin_output(void);
+extern char *la_sql_argument_text_of(Datum value, Oid type);
+
+#endif							/* LA_SQL_ARGUMENT_H */

@@ -162,3 +162,117 @@ CREATE PROCEDURE pg_lookahead_create_list_partitions_batched(
     INOUT reason text DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'pg_lookahead_create_list_partitions_batched'
 LANGUAGE C;
+
+-- Partitions made by interval, ahead of time.  docs/intervals.md.  The row type tells a
+-- table from another one that has got its OID.
+CREATE TABLE pg_lookahead_interval_policy (
+    parent regclass PRIMARY KEY,
+    row_type regtype NOT NULL,
+    step text NOT NULL,
+    origin text NOT NULL,
+    change_starts text[] NOT NULL DEFAULT '{}',
+    change_steps text[] NOT NULL DEFAULT '{}',
+    time_zone text,
+    premake integer NOT NULL,
+    retention text,
+    retention_action text NOT NULL,
+    names text,
+    tablespace name,
+    storage text,
+    max_partitions integer NOT NULL,
+    max_distance integer NOT NULL,
+    analyze_every interval);
+
+-- Tables that are no more have no policy in a dump.
+SELECT pg_catalog.pg_extension_config_dump('pg_lookahead_interval_policy',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = parent AND c.reltype = row_type)');
+
+CREATE FUNCTION pg_lookahead_interval_policy_check()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'pg_lookahead_interval_policy_check'
+LANGUAGE C;
+
+-- Whoever restores a dump inserts rows; those of tables that are not theirs are left out.
+CREATE TRIGGER owner BEFORE INSERT OR UPDATE ON pg_lookahead_interval_policy
+    FOR EACH ROW EXECUTE FUNCTION pg_lookahead_interval_policy_check();
+
+GRANT SELECT ON pg_lookahead_interval_policy TO PUBLIC;
+GRANT INSERT ON pg_lookahead_interval_policy TO pg_database_owner;
+
+-- What maintenance found.  Not for everybody: error messages can have values in them.
+CREATE TABLE pg_lookahead_interval_state (
+    parent oid PRIMARY KEY,
+    row_type oid NOT NULL,
+    last_run timestamptz,
+    next_run timestamptz,
+    attempts integer NOT NULL,
+    last_analyze timestamptz,
+    last_error text,
+    last_sqlstate text,
+    blocked text);
+
+CREATE FUNCTION pg_lookahead_set_interval(
+    parent regclass,
+    step "any",
+    origin "any" DEFAULT NULL,
+    premake integer DEFAULT 4,
+    retention "any" DEFAULT NULL,
+    retention_action text DEFAULT 'detach',
+    time_zone text DEFAULT NULL,
+    names text DEFAULT NULL,
+    tablespace name DEFAULT NULL,
+    storage text DEFAULT NULL,
+    max_partitions integer DEFAULT 100,
+    max_distance integer DEFAULT 1000,
+    analyze_every interval DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'pg_lookahead_set_interval'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION pg_lookahead_change_interval(
+    parent regclass,
+    step "any",
+    starts "any" DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pg_lookahead_change_interval'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION pg_lookahead_unset_interval(parent regclass)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'pg_lookahead_unset_interval'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE PROCEDURE pg_lookahead_maintain_partitions(parent regclass DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'pg_lookahead_maintain_partitions'
+LANGUAGE C;
+
+CREATE FUNCTION pg_lookahead_interval_status(
+    parent regclass,
+    OUT partitions integer,
+    OUT oldest text,
+    OUT newest text,
+    OUT wanted text,
+    OUT ahead integer,
+    OUT default_partition regclass,
+    OUT default_used boolean)
+RETURNS record
+AS 'MODULE_PATHNAME', 'pg_lookahead_interval_status'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW pg_lookahead_intervals AS
+    SELECT p.parent, p.step, p.origin, p.change_starts, p.change_steps, p.time_zone, p.premake,
+           p.retention, p.retention_action, p.max_partitions, p.max_distance, p.analyze_every,
+           i.partitions, i.oldest, i.newest, i.wanted, i.ahead, i.ahead < p.premake AS behind,
+           i.default_partition, i.default_used,
+           s.last_run, s.next_run, s.attempts, s.last_analyze, s.last_sqlstate,
+           CASE WHEN r.readable THEN s.last_error END AS last_error,
+           CASE WHEN r.readable THEN s.blocked END AS blocked
+    FROM pg_lookahead_interval_policy p
+    JOIN pg_catalog.pg_class c ON c.oid = p.parent AND c.reltype = p.row_type
+    CROSS JOIN LATERAL (SELECT pg_catalog.pg_has_role(c.relowner, 'USAGE')
+        OR pg_catalog.pg_has_role('pg_monitor', 'USAGE') AS readable) r
+    CROSS JOIN LATERAL pg_lookahead_interval_status(p.parent) i
+    LEFT JOIN pg_lookahead_interval_state s ON s.parent = p.parent AND s.row_type = p.row_type;
+
+GRANT SELECT ON pg_lookahead_intervals TO PUBLIC;
+GRANT SELECT ON pg_lookahead_intervals TO pg_monitor;

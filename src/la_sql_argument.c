@@ -47,7 +47,7 @@ la_sql_argument_any(FunctionCallInfo fcinfo, int argument, const char *name)
 				 errmsg("argument \"%s\" must not be null", name)));
 	level = la_sql_argument_begin_output();
 	text = la_sql_argument_text_of(PG_GETARG_DATUM(argument),
-				   get_fn_expr_argtype(fcinfo->flinfo, argument));
+								   get_fn_expr_argtype(fcinfo->flinfo, argument));
 
 	AtEOXact_GUC(true, level);
 	return text;

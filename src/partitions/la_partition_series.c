@@ -468,6 +468,15 @@ time_find(const LaPartitionSeries *series, char *value)
 }
 
 /*
+ * The start of a series that begins with this uuid.
+ */
+char *
+la_partition_series_uuid_time(char *uuid)
+{
+	return time_text(TIMESTAMPTZOID, time_of_uuid(uuid));
+}
+
+/*
  * When a bound of a key of times is, in this time zone.
  */
 TimestampTz

@@ -56,6 +56,7 @@ extern LaPartitionSeries *la_partition_series_between(const LaPartitionSeries *g
 													  char *lower,
 													  char *upper);
 extern LaPartitionSeries *la_partition_series_values(char **values, int count);
+extern char *la_partition_series_uuid_time(char *uuid);
 extern TimestampTz la_partition_series_moment(Oid key_type, char *bound);
 extern char *la_partition_series_at_moment(Oid key_type, TimestampTz moment);
 

@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_create.c
+ *	  creates the partitions that a policy wants
+ *
+ * What is missing is found out under an AccessShareLock, so that where nothing
+ * is nobody is disturbed.  That lock is given up before the stronger one is
+ * taken, under which everything is checked again (la_partition_create.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/pg_inherits.h"
+#include "common/int.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_create.h"
+#include "intervals/la_interval_outlook.h"
+#include "intervals/la_interval_owner.h"
+#include "partitions/la_partition_create.h"
+#include "partitions/la_partition_way.h"
+
+static bool find_range(const LaIntervalPolicy *policy, char *value,
+					   LaIntervalRange *range);
+static void check_distance(const LaIntervalPolicy *policy,
+						   const LaIntervalGrid *grid,
+						   const LaIntervalPartitions *all,
+						   const LaIntervalBound *value);
+static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+					const LaIntervalBound *value,
+					const LaIntervalBound *other);
+static void check_way(const LaIntervalPolicy *policy);
+static void create(const LaIntervalPolicy *policy,
+				   const LaIntervalRange *range, LaPartitionWay way);
+
+/*
+ * Creates the first partition that is missing, as the table's owner.  Returns
+ * false if none was.
+ */
+bool
+la_interval_create_next(const LaIntervalPolicy *policy, TimestampTz now)
+{
+	LaIntervalOutlook outlook;
+	Relation	parent = la_interval_grid_open(policy->parent);
+
+	la_interval_outlook_take(&outlook, policy, parent, now);
+	table_close(parent, AccessShareLock);
+	if (!outlook.is_missing)
+		return false;
+	create(policy, &outlook.missing, LA_PARTITION_AUTO);
+	return true;
+}
+
+/*
+ * Creates the one partition of a table with a policy that this value of its
+ * key needs; the text is one that la_sql_argument_text_of() has made, or NULL
+ * for a null.  In a transaction, with an active snapshot; the caller need not
+ * be the owner, and has to have checked that somebody may insert into the table.
+ * Throws where the value is not to have a partition, and then has created
+ * nothing.
+ */
+LaIntervalOutcome
+la_interval_create_for(Oid parent, char *value)
+{
+	LaIntervalPolicy *policy = la_interval_policy_need(parent);
+	LaIntervalOwner before;
+	LaIntervalRange range;
+	bool		is_missing;
+
+	la_interval_owner_begin(&before, parent, policy->time_zone);
+	is_missing = find_range(policy, value, &range);
+	if (is_missing)
+	{
+		check_way(policy);
+		create(policy, &range, LA_PARTITION_DIRECT);
+	}
+	la_interval_owner_end(&before);
+	return is_missing ? LA_INTERVAL_CREATED : LA_INTERVAL_PRESENT;
+}
+
+/*
+ * Whether the value has no partition; then the range that it needs.
+ */
+static bool
+find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
+{
+	Relation	parent = la_interval_grid_open(policy->parent);
+	LaIntervalGrid *grid = la_interval_grid_make(policy, parent);
+	LaIntervalPartitions *all = la_interval_partitions_read(parent);
+	const LaIntervalPartition *present;
+	LaIntervalBound bound;
+
+	if (value == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CHECK_VIOLATION),
+				 errmsg("a row of \"%s\" has no partition", get_rel_name(policy->parent)),
+				 errdetail("Its partition key is null.")));
+	bound = la_interval_grid_bound(grid, value);
+	if (!la_interval_grid_is_finite(grid->key_type, &bound))
+		ereport(ERROR,
+				(errcode(ERRCODE_CHECK_VIOLATION),
+				 errmsg("a row of \"%s\" has no partition", get_rel_name(policy->parent)),
+				 errdetail("Its partition key is %s, from which no steps can be counted.", value)));
+	*range = la_interval_grid_find(grid, &bound);
+	present = la_interval_partitions_find(all, grid, &bound, range);
+	if (present != NULL && PartitionHasPendingDetach(present->relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("partition \"%s\" of \"%s\" is being detached",
+						get_rel_name(present->relation), get_rel_name(policy->parent)),
+				 errhint("Use ALTER TABLE ... DETACH PARTITION ... FINALIZE to complete that.")));
+	if (present == NULL)
+	{
+		if (OidIsValid(all->default_partition))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("no partition of \"%s\" is created for a row, because it has a default partition",
+							get_rel_name(policy->parent)),
+					 errhint("Have partitions created ahead of time, or detach \"%s\".",
+							 get_rel_name(all->default_partition))));
+		check_distance(policy, grid, all, &bound);
+	}
+	table_close(parent, AccessShareLock);
+	return present == NULL;
+}
+
+/*
+ * Refuses values that are far from those that the table has partitions for,
+ * and of times from this moment: a slip would leave partitions that nobody
+ * wants.
+ */
+static void
+check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+			   const LaIntervalPartitions *all, const LaIntervalBound *value)
+{
+	const LaIntervalPartition *before = NULL;
+	const LaIntervalPartition *after = NULL;
+	LaIntervalBound other;
+
+	if (la_interval_grid_is_time(grid->key_type))
+	{
+		other = la_interval_grid_bound(grid,
+									   la_partition_series_at_moment(grid->key_type,
+																	 GetCurrentTimestamp()));
+		if (is_near(policy, grid, value, &other))
+			return;
+	}
+	other = la_interval_grid_bound(grid, policy->origin);
+	if (all->count == 0 && is_near(policy, grid, value, &other))
+		return;
+	for (int i = 0; i < all->count && after == NULL; i++)
+	{
+		const LaIntervalPartition *partition = &all->partitions[i];
+
+		if (partition->has_upper &&
+			la_interval_grid_compare(grid, &partition->upper, value) <= 0)
+			before = partition;
+		else
+			after = partition;
+	}
+	if ((before == NULL || !is_near(policy, grid, value, &before->upper)) &&
+		(after == NULL || !is_near(policy, grid, value, &after->lower)))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("value %s is too far from the other partitions of \"%s\"",
+						value->text, get_rel_name(policy->parent)),
+				 errdetail("It is more than %d steps from each.",
+						   policy->max_distance),
+				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
+}
+
+/*
+ * Whether the policy's cap has as many steps as are between the values.
+ */
+static bool
+is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+		const LaIntervalBound *value, const LaIntervalBound *other)
+{
+	LaIntervalBound from = la_interval_grid_complete(grid->key_type, other);
+	const LaPartitionSeries *series;
+	int64		distance;
+
+	if (!la_interval_grid_is_finite(grid->key_type, other))
+		return false;
+	series = la_interval_grid_find(grid, value).series;
+	return !pg_sub_s64_overflow(la_partition_series_find(series, value->text),
+								la_partition_series_find(series, from.text),
+								&distance) &&
+		distance <= policy->max_distance && distance >= -policy->max_distance;
+}
+
+/*
+ * A session that needs a partition for its row has a lock on the table
+ * already, with which only the direct way is compatible.
+ */
+static void
+check_way(const LaIntervalPolicy *policy)
+{
+	LaPartitionRequest request = {.parent = policy->parent};
+	const char *reason;
+
+	if (la_partition_way(&request, &reason) != LA_PARTITION_DIRECT)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no partition of \"%s\" can be created for a row",
+						get_rel_name(policy->parent)),
+				 errdetail("The reason is: %s.", reason),
+				 errhint("Have partitions created ahead of time.")));
+}
+
+static void
+create(const LaIntervalPolicy *policy, const LaIntervalRange *range,
+	   LaPartitionWay way)
+{
+	LaPartitionResult result = {0};
+	LaPartitionRequest request = {
+		.parent = policy->parent,
+		.series = la_partition_series_between(range->series, range->lower.text,
+											  range->upper.text),
+		.names = policy->names,
+		.tablespace = policy->tablespace,
+		.storage = policy->storage,
+		.way = way,
+	};
+
+	la_partition_create(&request, 1, false, &result);
+}

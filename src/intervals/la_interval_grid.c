@@ -1,0 +1,213 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_grid.c
+ *	  the series of ranges into which a policy divides the values of a key
+ *
+ * Every value is in exactly one range of the grid.  Its bounds are the origin
+ * and a number of steps, also before the origin.  From each change of the step
+ * on they are that bound and a number of the new steps; the range before it
+ * ends there.
+ *
+ * Values are compared by the key's own operator class, which has to be that of
+ * the type: among descending keys "the next range" would be another one.
+ *
+ * Whoever makes a grid is the owner of the table, in the policy's time zone
+ * (la_interval_owner.c).
+ *
+ * Reads PartitionKeyData of partcache.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/transam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_grid.h"
+#include "la_sql_argument.h"
+
+static void check_parent(Relation parent);
+
+/*
+ * Opens a table that can have a policy, with an AccessShareLock.
+ */
+Relation
+la_interval_grid_open(Oid parent)
+{
+	Relation	relation = try_table_open(parent, AccessShareLock);
+
+	if (relation == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", parent)));
+	check_parent(relation);
+	return relation;
+}
+
+static void
+check_parent(Relation parent)
+{
+	PartitionKey key;
+
+	if (parent->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("\"%s\" is not partitioned",
+						RelationGetRelationName(parent))));
+	key = RelationGetPartitionKey(parent);
+	if (key->strategy != PARTITION_STRATEGY_RANGE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("table \"%s\" is not partitioned by range",
+						RelationGetRelationName(parent))));
+	if (key->partnatts != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"%s\" is partitioned by more than one column or expression",
+						RelationGetRelationName(parent))));
+	if (key->partsupfunc[0].fn_oid >= FirstNormalObjectId)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the partition key of \"%s\" has an operator class that is not the type's",
+						RelationGetRelationName(parent))));
+	if (parent->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("temporary table \"%s\" cannot have an interval policy",
+						RelationGetRelationName(parent))));
+}
+
+bool
+la_interval_grid_is_time(Oid key_type)
+{
+	return key_type == DATEOID || key_type == TIMESTAMPOID ||
+		key_type == TIMESTAMPTZOID || key_type == UUIDOID;
+}
+
+/*
+ * The grid of a policy.  Throws where its texts make no sense for the key,
+ * which may have been changed since.
+ */
+LaIntervalGrid *
+la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
+{
+	PartitionKey key = RelationGetPartitionKey(parent);
+	LaIntervalGrid *grid = palloc0_object(LaIntervalGrid);
+
+	grid->key_type = getBaseType(key->parttypid[0]);
+	grid->modifier = key->parttypmod[0];
+	fmgr_info_copy(&grid->compare, &key->partsupfunc[0], CurrentMemoryContext);
+	grid->collation = key->partcollation[0];
+	grid->count = policy->changes + 1;
+	grid->segments = palloc0_array(LaIntervalSegment, grid->count);
+	for (int i = 0; i < grid->count; i++)
+	{
+		LaIntervalSegment *segment = &grid->segments[i];
+		char	   *origin = i == 0 ? policy->origin : policy->change_starts[i - 1];
+		char	   *step = i == 0 ? policy->step : policy->change_steps[i - 1];
+
+		segment->start = la_interval_grid_bound(grid, origin);
+		if (grid->key_type == UUIDOID)
+			origin = la_partition_series_uuid_time(origin);
+		segment->series = la_partition_series_ranges(grid->key_type, origin,
+													 step, 1);
+	}
+	return grid;
+}
+
+/*
+ * A value of the key from its text.
+ */
+LaIntervalBound
+la_interval_grid_bound(const LaIntervalGrid *grid, char *text)
+{
+	LaIntervalBound bound;
+	Oid			input;
+	Oid			parameter;
+
+	getTypeInputInfo(grid->key_type, &input, &parameter);
+	bound.text = text;
+
+	bound.value = OidInputFunctionCall(input, text, parameter, grid->modifier);
+	return bound;
+}
+
+/*
+ * The bound with its text.
+ */
+LaIntervalBound
+la_interval_grid_complete(Oid key_type, const LaIntervalBound *bound)
+{
+	LaIntervalBound complete = *bound;
+
+	if (complete.text == NULL)
+		complete.text = la_sql_argument_text_of(bound->value, key_type);
+	return complete;
+}
+
+/*
+ * Whether steps can be counted from or to the value.
+ */
+bool
+la_interval_grid_is_finite(Oid key_type, const LaIntervalBound *bound)
+{
+	switch (key_type)
+	{
+		case DATEOID:
+			return !DATE_NOT_FINITE(DatumGetDateADT(bound->value));
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return !TIMESTAMP_NOT_FINITE(DatumGetTimestamp(bound->value));
+		case NUMERICOID:
+			return !numeric_is_nan(DatumGetNumeric(bound->value)) &&
+				!numeric_is_inf(DatumGetNumeric(bound->value));
+		default:
+			return true;
+	}
+}
+
+int
+la_interval_grid_compare(const LaIntervalGrid *grid, const LaIntervalBound *a,
+						 const LaIntervalBound *b)
+{
+	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &grid->compare),
+										   grid->collation, a->value, b->value));
+}
+
+/*
+ * The range that has this value, which is finite.
+ */
+LaIntervalRange
+la_interval_grid_find(const LaIntervalGrid *grid, const LaIntervalBound *value)
+{
+	LaIntervalRange range;
+	const LaIntervalSegment *next = NULL;
+	int			i = grid->count - 1;
+	int64		number;
+
+	while (i > 0 &&
+		   la_interval_grid_compare(grid, &grid->segments[i].start, value) > 0)
+		next = &grid->segments[i--];
+	range.series = grid->segments[i].series;
+	number = la_partition_series_find(range.series, value->text);
+	range.lower = la_interval_grid_bound(grid,
+										 la_partition_series_bound(range.series, number));
+	range.upper = la_interval_grid_bound(grid,
+										 la_partition_series_bound(range.series, number + 1));
+	/* A uuid has more digits than the time in it. */
+	if (i > 0 &&
+		la_interval_grid_compare(grid, &range.lower, &grid->segments[i].start) < 0)
+		range.lower = grid->segments[i].start;
+	if (next != NULL &&
+		la_interval_grid_compare(grid, &next->start, &range.upper) < 0)
+		range.upper = next->start;
+	return range;
+}

@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_outlook.h
+ *	  which of the partitions that a policy wants are missing
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INTERVAL_OUTLOOK_H
+#define LA_INTERVAL_OUTLOOK_H
+
+#include "intervals/la_interval_partitions.h"
+
+typedef struct LaIntervalOutlook
+{
+	LaIntervalGrid *grid;
+	LaIntervalPartitions *partitions;
+	LaIntervalBound edge;		/* a value: partitions are wanted from here on */
+	bool		is_open;		/* the last partition in use has no upper
+								 * bound */
+	int			ahead;			/* ranges after the one in use that are there,
+								 * at most as many as wanted; -1 if the one in
+								 * use is not */
+	bool		is_missing;		/* some range is, and this is the first one: */
+	LaIntervalRange missing;
+} LaIntervalOutlook;
+
+extern void la_interval_outlook_take(LaIntervalOutlook *outlook,
+									 const LaIntervalPolicy *policy,
+									 Relation parent, TimestampTz now);
+
+#endif							/* LA_INTERVAL_OUTLOOK_H */

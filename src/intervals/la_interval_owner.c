@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_owner.c
+ *	  work that is done as the owner of a table
+ *
+ * Whoever looks after the partitions of a table, a superuser's session or a
+ * worker, comes across functions of its owner: in the key, in the CHECK of a
+ * domain, in defaults.  They are called with the owner's rights and no others,
+ * cannot get at those of the session, and cannot leave settings behind: as in
+ * VACUUM and ANALYZE.  Mirrors vacuum_rel() in vacuum.c.
+ *
+ * An error that ends a transaction or a subtransaction brings back what was
+ * before, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "intervals/la_interval_owner.h"
+#include "la_sql_argument.h"
+
+static Oid	owner_of(Oid relation);
+
+/*
+ * Becomes the owner of the relation, in this time zone, or the session's for
+ * NULL.  Values become texts that do not depend on other settings.
+ */
+void
+la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
+						const char *time_zone)
+{
+	Oid			owner = owner_of(relation);
+
+	GetUserIdAndSecContext(&before->user, &before->security_context);
+	SetUserIdAndSecContext(owner, before->security_context |
+						   SECURITY_RESTRICTED_OPERATION);
+	before->guc_level = la_sql_argument_begin_output();
+	if (time_zone != NULL)
+		la_interval_owner_set("TimeZone", time_zone);
+}
+
+/*
+ * Changes a setting until the end.
+ */
+void
+la_interval_owner_set(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Executes a command, whose names have to be qualified.
+ */
+void
+la_interval_owner_execute(const char *command)
+{
+	SPI_connect();
+	if (SPI_execute(command, false, 0) < 0)
+		elog(ERROR, "command failed: %s", command);
+	SPI_finish();
+}
+
+/*
+ * The name of a relation as it stands in such a command.
+ */
+const char *
+la_interval_owner_name(Oid relation)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+									  get_rel_name(relation));
+}
+
+void
+la_interval_owner_end(const LaIntervalOwner *before)
+{
+	AtEOXact_GUC(false, before->guc_level);
+	SetUserIdAndSecContext(before->user, before->security_context);
+}
+
+static Oid
+owner_of(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relation)));
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}

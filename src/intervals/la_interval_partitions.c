@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_partitions.c
+ *	  the partitions that a table has, by their bounds
+ *
+ * Partitions that somebody made by hand need not lie on the grid.  Where one
+ * has a part of a range of the grid, the rest of the range is still to be
+ * created, so that no value is without a partition because of it.
+ *
+ * One that is being detached is still in the way of others.
+ *
+ * Reads PartitionBoundInfoData of partbounds.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "partitioning/partbounds.h"
+#include "partitioning/partdesc.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
+
+#include "intervals/la_interval_partitions.h"
+
+static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
+
+/*
+ * The partitions of a parent that la_interval_grid_open() has opened.
+ */
+LaIntervalPartitions *
+la_interval_partitions_read(Relation parent)
+{
+	LaIntervalPartitions *all = palloc0_object(LaIntervalPartitions);
+	PartitionDesc descriptor = RelationGetPartitionDesc(parent, false);
+	PartitionBoundInfo bounds = descriptor->boundinfo;
+
+	all->default_partition = get_default_oid_from_partdesc(descriptor);
+	all->partitions = palloc0_array(LaIntervalPartition,
+									Max(descriptor->nparts, 1));
+	/* Beside each upper bound is the index of its partition. */
+	for (int i = 1; bounds != NULL && i < bounds->ndatums; i++)
+	{
+		LaIntervalPartition *partition = &all->partitions[all->count];
+
+		if (bounds->indexes[i] < 0)
+			continue;
+		partition->relation = descriptor->oids[bounds->indexes[i]];
+		partition->has_lower = read_bound(parent, i - 1, &partition->lower);
+		partition->has_upper = read_bound(parent, i, &partition->upper);
+		all->count++;
+	}
+	return all;
+}
+
+/*
+ * Whether the bound is a value, which is put where the caller says.  Of texts
+ * only few are needed.
+ */
+static bool
+read_bound(Relation parent, int i, LaIntervalBound *bound)
+{
+	PartitionBoundInfo bounds = RelationGetPartitionDesc(parent, false)->boundinfo;
+
+	if (bounds->kind[i][0] != PARTITION_RANGE_DATUM_VALUE)
+		return false;
+	bound->value = bounds->datums[i][0];
+	return true;
+}
+
+/*
+ * The partition that has this value.  If there is none the range, which has
+ * the value, too, is made as short as its neighbours are near, and NULL is
+ * returned.
+ */
+const LaIntervalPartition *
+la_interval_partitions_find(const LaIntervalPartitions *all,
+							const LaIntervalGrid *grid,
+							const LaIntervalBound *value,
+							LaIntervalRange *range)
+{
+	int			low = 0;
+	int			high = all->count;
+
+	/* Find the first partition that ends after the value. */
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+		const LaIntervalPartition *partition = &all->partitions[middle];
+
+		if (partition->has_upper &&
+			la_interval_grid_compare(grid, &partition->upper, value) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < all->count)
+	{
+		const LaIntervalPartition *partition = &all->partitions[low];
+
+		if (!partition->has_lower ||
+			la_interval_grid_compare(grid, &partition->lower, value) <= 0)
+			return partition;
+		if (la_interval_grid_compare(grid, &partition->lower, &range->upper) < 0)
+			range->upper = la_interval_grid_complete(grid->key_type, &partition->lower);
+	}
+	if (low > 0 &&
+		la_interval_grid_compare(grid, &all->partitions[low - 1].upper,
+								 &range->lower) > 0)
+		range->lower = la_interval_grid_complete(grid->key_type, &all->partitions[low - 1].upper);
+	return NULL;
+}
+
+/*
+ * The last partition that is in use, or NULL.
+ */
+const LaIntervalPartition *
+la_interval_partitions_last_used(const LaIntervalPartitions *all)
+{
+	for (int i = all->count - 1; i >= 0; i--)
+	{
+		if (la_interval_partitions_is_used(all->partitions[i].relation))
+			return &all->partitions[i];
+	}
+	return NULL;
+}
+
+/*
+ * Whether somebody has put rows into a partition: a look at the length of its
+ * files, at no row.  One that cannot be looked at, a foreign table or one that
+ * somebody has locked, counts as used.
+ */
+bool
+la_interval_partitions_is_used(Oid relation)
+{
+	bool		used = false;
+
+	foreach_oid(leaf, find_all_inheritors(relation, NoLock, NULL))
+	{
+		Relation	opened;
+
+		if (!ConditionalLockRelationOid(leaf, AccessShareLock))
+			return true;
+		opened = try_relation_open(leaf, NoLock);
+		if (opened == NULL)
+		{
+			UnlockRelationOid(leaf, AccessShareLock);
+			continue;
+		}
+		if (opened->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
+			used = true;
+		else if (RELKIND_HAS_STORAGE(opened->rd_rel->relkind))
+			used = RelationGetNumberOfBlocks(opened) > 0;
+		relation_close(opened, AccessShareLock);
+		if (used)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_partitions.h
+ *	  the partitions that a table has, by their bounds
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INTERVAL_PARTITIONS_H
+#define LA_INTERVAL_PARTITIONS_H
+
+#include "intervals/la_interval_grid.h"
+
+/* A bound that is MINVALUE or MAXVALUE is none here. */
+typedef struct LaIntervalPartition
+{
+	Oid			relation;
+	bool		has_lower;
+	bool		has_upper;
+	LaIntervalBound lower;
+	LaIntervalBound upper;
+} LaIntervalPartition;
+
+typedef struct LaIntervalPartitions
+{
+	int			count;
+	LaIntervalPartition *partitions;	/* in ascending order */
+	Oid			default_partition;	/* or InvalidOid */
+} LaIntervalPartitions;
+
+extern LaIntervalPartitions *la_interval_partitions_read(Relation parent);
+extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPartitions *all,
+															  const LaIntervalGrid *grid,
+															  const LaIntervalBound *value,
+															  LaIntervalRange *range);
+extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all);
+extern bool la_interval_partitions_is_used(Oid relation);
+
+#endif							/* LA_INTERVAL_PARTITIONS_H */

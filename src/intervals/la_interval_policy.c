@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_policy.c
+ *	  which partitions a table shall have
+ *
+ * A policy is a row of a table that dumps contain.  It has the OID of the
+ * parent and that of its row type, which live and die together: of another
+ * table that has got the OID of a dropped one, the row type is another.  Both
+ * are dumped as names.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "nodes/pg_list.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_policy.h"
+#include "intervals/la_interval_table.h"
+
+#define COLUMNS "parent, row_type, step, origin, change_starts, change_steps, time_zone, " \
+	"premake, retention, retention_action, names, tablespace, storage, " \
+	"max_partitions, max_distance, analyze_every"
+
+/* Where a row of such a query is put, with the columns in the order of COLUMNS. */
+typedef struct LaIntervalFound
+{
+	Oid			parent;
+	LaIntervalPolicy *policy;	/* or NULL */
+} LaIntervalFound;
+
+static void receive(HeapTuple row, TupleDesc columns, void *arg);
+static Datum get(HeapTuple row, TupleDesc columns, int number, bool *is_null);
+static char *get_text(HeapTuple row, TupleDesc columns, int number);
+static int	get_texts(HeapTuple row, TupleDesc columns, int number,
+					  char ***texts);
+static Datum make_texts(char **texts, int count);
+
+/*
+ * The policy of a table, or NULL.
+ */
+LaIntervalPolicy *
+la_interval_policy_read(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+	LaIntervalFound found = {.parent = parent};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
+	la_interval_table_execute("SELECT " COLUMNS " FROM {policy} WHERE parent = $1 AND row_type = $2",
+							  &parameters, receive, &found);
+	return found.policy;
+}
+
+/*
+ * That of a table which has one.
+ */
+LaIntervalPolicy *
+la_interval_policy_need(Oid parent)
+{
+	LaIntervalPolicy *policy = la_interval_policy_read(parent);
+
+	if (policy == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("table \"%s\" has no interval policy", get_rel_name(parent)),
+				 errhint("Use pg_lookahead_set_interval() to give it one.")));
+	return policy;
+}
+
+/*
+ * Writes a policy in place of one that the table may have, and forgets what
+ * maintenance found.
+ */
+void
+la_interval_policy_write(const LaIntervalPolicy *policy)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_policy_remove(policy->parent);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(policy->parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(policy->parent)),
+						  false);
+	la_interval_table_add_text(&parameters, policy->step);
+	la_interval_table_add_text(&parameters, policy->origin);
+	la_interval_table_add(&parameters, TEXTARRAYOID,
+						  make_texts(policy->change_starts, policy->changes), false);
+	la_interval_table_add(&parameters, TEXTARRAYOID,
+						  make_texts(policy->change_steps, policy->changes), false);
+	la_interval_table_add_text(&parameters, policy->time_zone);
+	la_interval_table_add(&parameters, INT4OID,
+						  Int32GetDatum(policy->premake), false);
+	la_interval_table_add_text(&parameters, policy->retention);
+	la_interval_table_add_text(&parameters, policy->drops ? "drop" : "detach");
+	la_interval_table_add_text(&parameters, policy->names);
+	la_interval_table_add_text(&parameters, policy->tablespace);
+	la_interval_table_add_text(&parameters, policy->storage);
+	la_interval_table_add(&parameters, INT4OID,
+						  Int32GetDatum(policy->max_partitions), false);
+	la_interval_table_add(&parameters, INT4OID,
+						  Int32GetDatum(policy->max_distance), false);
+	la_interval_table_add(&parameters, INTERVALOID,
+						  IntervalPGetDatum(policy->analyze_every),
+						  policy->analyze_every == NULL);
+	la_interval_table_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
+							  "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::pg_catalog.name, $13, $14, $15, $16)",
+							  &parameters, NULL, NULL);
+}
+
+/*
+ * Whether there was one.
+ */
+bool
+la_interval_policy_remove(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1",
+							  &parameters, NULL, NULL);
+	return la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
+									 &parameters, NULL, NULL) > 0;
+}
+
+/*
+ * Removes the policy of a table that is no more, even where another one has
+ * its OID.
+ */
+bool
+la_interval_policy_remove_stale(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
+	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
+							  &parameters, NULL, NULL);
+	return la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
+									 &parameters, NULL, NULL) > 0;
+}
+
+/*
+ * The OIDs of all tables with a policy, stale ones too.
+ */
+List *
+la_interval_policy_parents(void)
+{
+	LaIntervalParameters parameters = {0};
+
+	return la_interval_table_list("SELECT parent FROM {policy} ORDER BY 1",
+								  &parameters);
+}
+
+static void
+receive(HeapTuple row, TupleDesc columns, void *arg)
+{
+	LaIntervalFound *found = arg;
+	LaIntervalPolicy *policy = palloc0_object(LaIntervalPolicy);
+	int			i = 3;			/* behind parent and row_type */
+	int			starts;
+	int			steps;
+	Datum		value;
+	bool		is_null;
+
+	policy->parent = found->parent;
+	policy->step = get_text(row, columns, i++);
+	policy->origin = get_text(row, columns, i++);
+	starts = get_texts(row, columns, i++, &policy->change_starts);
+	steps = get_texts(row, columns, i++, &policy->change_steps);
+	policy->changes = Min(starts, steps);
+	policy->time_zone = get_text(row, columns, i++);
+	policy->premake = DatumGetInt32(get(row, columns, i++, &is_null));
+	policy->retention = get_text(row, columns, i++);
+	policy->drops = strcmp(get_text(row, columns, i++), "drop") == 0;
+	policy->names = get_text(row, columns, i++);
+	value = get(row, columns, i++, &is_null);
+	policy->tablespace = is_null ? NULL : pstrdup(NameStr(*DatumGetName(value)));
+	policy->storage = get_text(row, columns, i++);
+	policy->max_partitions = DatumGetInt32(get(row, columns, i++, &is_null));
+	policy->max_distance = DatumGetInt32(get(row, columns, i++, &is_null));
+	value = get(row, columns, i++, &is_null);
+	if (!is_null)
+	{
+		policy->analyze_every = palloc_object(Interval);
+		*policy->analyze_every = *DatumGetIntervalP(value);
+	}
+	found->policy = policy;
+}
+
+static Datum
+get(HeapTuple row, TupleDesc columns, int number, bool *is_null)
+{
+	return heap_getattr(row, number, columns, is_null);
+}
+
+static char *
+get_text(HeapTuple row, TupleDesc columns, int number)
+{
+	bool		is_null;
+	Datum		value = get(row, columns, number, &is_null);
+
+	return is_null ? NULL : TextDatumGetCString(value);
+}
+
+static int
+get_texts(HeapTuple row, TupleDesc columns, int number, char ***texts)
+{
+	bool		is_null;
+	Datum		value = get(row, columns, number, &is_null);
+	Datum	   *elements;
+	int			count;
+
+	deconstruct_array_builtin(DatumGetArrayTypeP(value), TEXTOID, &elements,
+							  NULL, &count);
+	*texts = palloc_array(char *, Max(count, 1));
+	for (int i = 0; i < count; i++)
+		(*texts)[i] = TextDatumGetCString(elements[i]);
+	return count;
+}
+
+static Datum
+make_texts(char **texts, int count)
+{
+	Datum	   *elements = palloc_array(Datum, Max(count, 1));
+
+	for (int i = 0; i < count; i++)
+		elements[i] = CStringGetTextDatum(texts[i]);
+	return PointerGetDatum(construct_array_builtin(elements, count, TEXTOID));
+}

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_retire.c
+ *	  takes partitions out of a table that its policy keeps no longer
+ *
+ * Of keys of times those are old whose upper bound is as long ago as the
+ * policy says; of numbers those whose upper bound is as far below the last
+ * partition in use.  So a partition is old as a whole or not at all.  The default
+ * partition never is, nor one without an upper bound.
+ *
+ * Locks are taken in core's order, parent, default partition, partition, and
+ * under them it is looked again whether the partition is old: somebody may have
+ * attached it with other bounds meanwhile.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
+#include "nodes/pg_list.h"
+#include "storage/lmgr.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_partitions.h"
+#include "intervals/la_interval_retire.h"
+
+/* What partitions are compared with. */
+typedef struct LaIntervalLimit
+{
+	bool		exists;
+	bool		is_time;
+	LaIntervalBound time;		/* upper bounds up to here are old */
+	Datum		number;			/* the same, as numeric */
+} LaIntervalLimit;
+
+static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
+					   const LaIntervalGrid *grid,
+					   const LaIntervalPartitions *all, TimestampTz now);
+static Datum to_numeric(char *text);
+static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
+				   const LaIntervalPartition *partition);
+static void lock(Oid parent, Oid partition);
+
+/*
+ * The partitions that are old, the oldest first.  As the table's owner.
+ */
+List *
+la_interval_retire_list(const LaIntervalPolicy *policy, TimestampTz now)
+{
+	List	   *old = NIL;
+	Relation	parent;
+	LaIntervalGrid *grid;
+	LaIntervalPartitions *all;
+	LaIntervalLimit limit;
+
+	if (policy->retention == NULL)
+		return NIL;
+	parent = la_interval_grid_open(policy->parent);
+	grid = la_interval_grid_make(policy, parent);
+	all = la_interval_partitions_read(parent);
+	find_limit(&limit, policy, grid, all, now);
+	for (int i = 0; i < all->count; i++)
+	{
+		if (!is_old(&limit, grid, &all->partitions[i]))
+			break;
+		old = lappend_oid(old, all->partitions[i].relation);
+	}
+	table_close(parent, AccessShareLock);
+	return old;
+}
+
+/*
+ * Detaches a partition, and drops it where the policy says so.  As the table's
+ * owner.
+ */
+void
+la_interval_retire_one(const LaIntervalPolicy *policy, Oid partition,
+					   TimestampTz now)
+{
+	const char *name;
+
+	lock(policy->parent, partition);
+	if (!list_member_oid(la_interval_retire_list(policy, now), partition))
+		return;
+	name = la_interval_owner_name(partition);
+	la_interval_owner_execute(psprintf("ALTER TABLE %s DETACH PARTITION %s%s",
+									   la_interval_owner_name(policy->parent), name,
+									   PartitionHasPendingDetach(partition) ? " FINALIZE" : ""));
+	if (policy->drops)
+		la_interval_owner_execute(psprintf("DROP TABLE %s", name));
+}
+
+static void
+find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
+		   const LaIntervalGrid *grid, const LaIntervalPartitions *all,
+		   TimestampTz now)
+{
+	const LaIntervalPartition *used;
+
+	memset(limit, 0, sizeof(*limit));
+	limit->is_time = la_interval_grid_is_time(grid->key_type);
+	if (limit->is_time)
+	{
+		Datum		retention = DirectFunctionCall3(interval_in,
+													CStringGetDatum(policy->retention),
+													ObjectIdGetDatum(InvalidOid),
+													Int32GetDatum(-1));
+		Datum		moment = DirectFunctionCall2(timestamptz_mi_interval,
+												 TimestampTzGetDatum(now),
+												 retention);
+
+		limit->exists = true;
+		limit->time = la_interval_grid_bound(grid,
+											 la_partition_series_at_moment(grid->key_type,
+																		   DatumGetTimestampTz(moment)));
+		return;
+	}
+	used = la_interval_partitions_last_used(all);
+	if (used == NULL || !used->has_lower ||
+		!la_interval_grid_is_finite(grid->key_type, &used->lower))
+		return;
+	limit->exists = true;
+	limit->number = DirectFunctionCall2(numeric_sub,
+										to_numeric(la_interval_grid_complete(grid->key_type, &used->lower).text),
+										to_numeric(policy->retention));
+}
+
+static Datum
+to_numeric(char *text)
+{
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(text),
+							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
+static bool
+is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
+	   const LaIntervalPartition *partition)
+{
+	if (!limit->exists || !partition->has_upper)
+		return false;
+	if (limit->is_time)
+		return la_interval_grid_compare(grid, &partition->upper,
+										&limit->time) <= 0;
+	return DatumGetBool(DirectFunctionCall2(numeric_le,
+											to_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
+											limit->number));
+}
+
+static void
+lock(Oid parent, Oid partition)
+{
+	Oid			default_partition;
+
+	LockRelationOid(parent, AccessExclusiveLock);
+	default_partition = get_default_partition_oid(parent);
+	if (OidIsValid(default_partition))
+		LockRelationOid(default_partition, AccessExclusiveLock);
+	LockRelationOid(partition, AccessExclusiveLock);
+}

@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_state.c
+ *	  what the last maintenance of a table found, and when the next is due
+ *
+ * A policy without a state, a new one or one from a dump, is due at once.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_state.h"
+#include "intervals/la_interval_table.h"
+
+static void receive(HeapTuple row, TupleDesc columns, void *arg);
+static void receive_time(HeapTuple row, TupleDesc columns, void *arg);
+static TimestampTz get_time(HeapTuple row, TupleDesc columns, int number);
+static void add_time(LaIntervalParameters *parameters, TimestampTz time);
+
+/*
+ * What later attempts need of the state: times and the number of failures.
+ */
+LaIntervalState *
+la_interval_state_read(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+	LaIntervalState *state = palloc0_object(LaIntervalState);
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
+	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts FROM {state} "
+							  "WHERE parent = $1 AND row_type = $2",
+							  &parameters, receive, state);
+	return state;
+}
+
+/*
+ * Writes the state of a table that still has a policy.
+ */
+void
+la_interval_state_write(Oid parent, const LaIntervalState *state)
+{
+	LaIntervalParameters parameters = {0};
+	bool		failed = state->error != NULL;
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	add_time(&parameters, state->last_run);
+	add_time(&parameters, state->next_run);
+	add_time(&parameters, state->last_analyze);
+	la_interval_table_add(&parameters, INT4OID, Int32GetDatum(state->attempts),
+						  false);
+	la_interval_table_add_text(&parameters, state->error);
+	la_interval_table_add_text(&parameters, failed ?
+							   unpack_sql_state(state->sqlstate) : NULL);
+	la_interval_table_add_text(&parameters, state->blocked);
+	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
+							  "attempts, last_error, last_sqlstate, blocked) "
+							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8 FROM {policy} WHERE parent = $1 "
+							  "ON CONFLICT (parent) DO UPDATE SET row_type = excluded.row_type, "
+							  "last_run = excluded.last_run, next_run = excluded.next_run, "
+							  "last_analyze = excluded.last_analyze, attempts = excluded.attempts, "
+							  "last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate, "
+							  "blocked = excluded.blocked",
+							  &parameters, NULL, NULL);
+}
+
+/*
+ * OIDs of the tables whose maintenance is due, the longest due first; among
+ * them those that were dropped, of which la_interval_maintain() forgets the
+ * policy.  In a transaction, with an active snapshot.
+ */
+List *
+la_interval_due(TimestampTz now)
+{
+	LaIntervalParameters parameters = {0};
+
+	if (!la_interval_table_exists())
+		return NIL;
+	la_interval_table_add(&parameters, TIMESTAMPTZOID,
+						  TimestampTzGetDatum(now), false);
+	return la_interval_table_list("SELECT p.parent FROM {policy} p "
+								  "LEFT JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
+								  "WHERE s.next_run IS NULL OR s.next_run <= $1 "
+								  "ORDER BY s.next_run NULLS FIRST, p.parent",
+								  &parameters);
+}
+
+/*
+ * When the next maintenance is due: DT_NOBEGIN at once, DT_NOEND never.  In a
+ * transaction, with an active snapshot.
+ */
+TimestampTz
+la_interval_next_run(void)
+{
+	LaIntervalParameters parameters = {0};
+	TimestampTz next = DT_NOEND;
+
+	if (la_interval_table_exists())
+		la_interval_table_execute("SELECT coalesce(s.next_run, '-infinity') FROM {policy} p "
+								  "LEFT JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
+								  "ORDER BY 1 LIMIT 1",
+								  &parameters, receive_time, &next);
+	return next;
+}
+
+static void
+receive(HeapTuple row, TupleDesc columns, void *arg)
+{
+	LaIntervalState *state = arg;
+	bool		is_null;
+
+	state->last_run = get_time(row, columns, 1);
+	state->next_run = get_time(row, columns, 2);
+	state->last_analyze = get_time(row, columns, 3);
+	state->attempts = DatumGetInt32(heap_getattr(row, 4, columns, &is_null));
+}
+
+static void
+receive_time(HeapTuple row, TupleDesc columns, void *arg)
+{
+	*(TimestampTz *) arg = get_time(row, columns, 1);
+}
+
+static TimestampTz
+get_time(HeapTuple row, TupleDesc columns, int number)
+{
+	bool		is_null;
+	Datum		value = heap_getattr(row, number, columns, &is_null);
+
+	return is_null ? 0 : DatumGetTimestampTz(value);
+}
+
+static void
+add_time(LaIntervalParameters *parameters, TimestampTz time)
+{
+	la_interval_table_add(parameters, TIMESTAMPTZOID, TimestampTzGetDatum(time),
+						  time == 0);
+}

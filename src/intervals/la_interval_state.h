@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_state.h
+ *	  what the last maintenance of a table found, and when the next is due
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INTERVAL_STATE_H
+#define LA_INTERVAL_STATE_H
+
+#include "datatype/timestamp.h"
+#include "nodes/pg_list.h"
+
+/* A row of the table of states; all zero of a policy without one. */
+typedef struct LaIntervalState
+{
+	TimestampTz last_run;
+	TimestampTz next_run;
+	TimestampTz last_analyze;	/* or 0 */
+	int			attempts;		/* that failed, since one that did not */
+	const char *error;			/* of the last attempt, or NULL */
+	int			sqlstate;		/* of that error */
+	const char *blocked;		/* partitions that could not be removed, and
+								 * why, or NULL */
+} LaIntervalState;
+
+extern LaIntervalState *la_interval_state_read(Oid parent);
+extern void la_interval_state_write(Oid parent, const LaIntervalState *state);
+extern List *la_interval_due(TimestampTz now);
+extern TimestampTz la_interval_next_run(void);
+
+#endif							/* LA_INTERVAL_STATE_H */

@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_table.c
+ *	  the extension's tables of policies and of their state
+ *
+ * Users cannot write them but through functions, which check what they do and
+ * then write with the rights of the tables' owner.  Queries name tables with
+ * their schema and have no other search path than pg_catalog.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+#include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_table.h"
+
+#define POLICY "pg_lookahead_interval_policy"
+#define STATE "pg_lookahead_interval_state"
+
+static char *name_tables(const char *query, const char *schema);
+static void receive_oid(HeapTuple row, TupleDesc columns, void *arg);
+static Oid	find_schema(void);
+
+/*
+ * Whether this database has the extension.
+ */
+bool
+la_interval_table_exists(void)
+{
+	return OidIsValid(get_extension_oid("pg_lookahead", true));
+}
+
+void
+la_interval_table_add(LaIntervalParameters *parameters, Oid type, Datum value,
+					  bool is_null)
+{
+	int			i = parameters->count++;
+
+	Assert(i < LA_INTERVAL_PARAMETERS);
+	parameters->types[i] = type;
+	parameters->values[i] = value;
+	parameters->nulls[i] = is_null ? 'n' : ' ';
+}
+
+/*
+ * A text, or NULL.
+ */
+void
+la_interval_table_add_text(LaIntervalParameters *parameters, const char *value)
+{
+	la_interval_table_add(parameters, TEXTOID,
+						  value == NULL ? (Datum) 0 : CStringGetTextDatum(value),
+						  value == NULL);
+}
+
+/*
+ * Executes a query, in which {policy} is the table of policies and {state} that
+ * of states, with an active snapshot.  Returns how many rows were found or
+ * changed.
+ */
+uint64
+la_interval_table_execute(const char *query,
+						  LaIntervalParameters *parameters,
+						  LaIntervalRow receive, void *arg)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	Oid			schema = find_schema();
+	Oid			table = get_relname_relid(POLICY, schema);
+	char	   *text;
+	LaIntervalOwner before;
+	uint64		processed;
+
+	text = name_tables(query, get_namespace_name(schema));
+
+	la_interval_owner_begin(&before, table, NULL);
+	SPI_connect();
+	if (SPI_execute_with_args(text, parameters->count,
+							  parameters->types,
+							  parameters->values,
+							  parameters->nulls, false, 0) < 0)
+		elog(ERROR, "query of policies failed: %s", text);
+	processed = SPI_processed;
+	for (uint64 i = 0; receive != NULL && i < processed; i++)
+	{
+		MemoryContext inner = MemoryContextSwitchTo(caller);
+
+		receive(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, arg);
+		MemoryContextSwitchTo(inner);
+	}
+	SPI_finish();
+	la_interval_owner_end(&before);
+	return processed;
+}
+
+/*
+ * The query with the names of the tables in place of those in braces.
+ */
+static char *
+name_tables(const char *query, const char *schema)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (const char *at = query; *at != '\0'; at++)
+	{
+		if (*at != '{')
+		{
+			appendStringInfoChar(&text, *at);
+			continue;
+		}
+		appendStringInfoString(&text, quote_qualified_identifier(schema,
+																 at[1] == 'p' ? POLICY : STATE));
+		at = strchr(at, '}');
+	}
+	return text.data;
+}
+
+/*
+ * The OIDs that such a query returns.
+ */
+List *
+la_interval_table_list(const char *query,
+					   LaIntervalParameters *parameters)
+{
+	List	   *oids = NIL;
+
+	la_interval_table_execute(query, parameters, receive_oid, &oids);
+	return oids;
+}
+
+static void
+receive_oid(HeapTuple row, TupleDesc columns, void *arg)
+{
+	List	  **oids = arg;
+	bool		is_null;
+
+	*oids = lappend_oid(*oids,
+						DatumGetObjectId(heap_getattr(row, 1, columns, &is_null)));
+}
+
+static Oid
+find_schema(void)
+{
+	Oid			extension = get_extension_oid("pg_lookahead", true);
+
+	if (!OidIsValid(extension))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"%s\" does not exist", "pg_lookahead"),
+				 errhint("Run CREATE EXTENSION pg_lookahead in this database.")));
+	return get_extension_schema(extension);
+}

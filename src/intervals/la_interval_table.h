@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_table.h
+ *	  the extension's tables of policies and of their state
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INTERVAL_TABLE_H
+#define LA_INTERVAL_TABLE_H
+
+#include "access/htup.h"
+#include "access/tupdesc.h"
+#include "nodes/pg_list.h"
+
+/* Most parameters that a query has. */
+#define LA_INTERVAL_PARAMETERS 20
+
+/* A query's parameters, of which nothing is set is NULL. */
+typedef struct LaIntervalParameters
+{
+	int			count;
+	Oid			types[LA_INTERVAL_PARAMETERS];
+	Datum		values[LA_INTERVAL_PARAMETERS];
+	char		nulls[LA_INTERVAL_PARAMETERS];
+} LaIntervalParameters;
+
+/* Called for each row that comes back, in the memory context of the caller. */
+typedef void (*LaIntervalRow) (HeapTuple row, TupleDesc columns, void *arg);
+
+extern bool la_interval_table_exists(void);
+extern void la_interval_table_add(LaIntervalParameters *parameters, Oid type,
+								  Datum value, bool is_null);
+extern void la_interval_table_add_text(LaIntervalParameters *parameters,
+									   const char *value);
+extern uint64 la_interval_table_execute(const char *query,
+										LaIntervalParameters *parameters,
+										LaIntervalRow receive, void *arg);
+extern List *la_interval_table_list(const char *query,
+									LaIntervalParameters *parameters);
+
+#endif							/* LA_INTERVAL_TABLE_H */

@@ -1,0 +1,37 @@
+"""A quiet server with the extension, and sessions."""
+
+from collections.abc import Iterator
+
+import pytest
+from extension.probes import QUIET, Connection
+from server_log import ServerFactory, WatchedServer
+
+from lookahead.extension import Stage
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=stage, settings=QUIET) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+            session.execute("CREATE ROLE owner; CREATE ROLE other")
+        yield started
+
+
+@pytest.fixture
+def session(server: WatchedServer) -> Iterator[Connection]:
+    """A session of a superuser, with schema s, empty, and no policy."""
+    with server.connect() as connection:
+        renew(connection)
+        yield connection
+        renew(connection)
+
+
+def renew(session: Connection) -> None:
+    """Schema s, empty, which everybody may use, and no policy."""
+    session.execute("RESET ROLE; RESET ALL; SET client_min_messages = error")
+    session.execute("DROP SCHEMA IF EXISTS s CASCADE; CREATE SCHEMA s")
+    session.execute("GRANT ALL ON SCHEMA s TO PUBLIC")
+    session.execute("DELETE FROM pg_lookahead_interval_policy")
+    session.execute("DELETE FROM pg_lookahead_interval_state")
+    session.execute("RESET client_min_messages")

@@ -1,0 +1,70 @@
+"""How policies are set, and what tables with one look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from extension.probes import Connection, scalar
+
+CHILDREN = """
+    SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class c
+    JOIN pg_inherits ON inhrelid = c.oid WHERE inhparent = %s::regclass"""
+
+
+def make(session: Connection, key: str, by: str = "k") -> None:
+    """Table s.p with a key column of a type."""
+    dynamic: Any = f"CREATE TABLE s.p (k {key}, t text) PARTITION BY RANGE ({by})"
+    session.execute(dynamic)
+
+
+def set_policy(session: Connection, arguments: str, table: str = "s.p") -> None:
+    """Call pg_lookahead_set_interval(); `arguments` stand behind the table."""
+    dynamic: Any = f"SELECT pg_lookahead_set_interval('{table}', {arguments})"
+    session.execute(dynamic)
+
+
+def maintain(session: Connection, table: str | None = None) -> list[str]:
+    """Maintain one table, or all; what the session was told is returned."""
+    heard: list[str] = []
+
+    def hear(notice: Any) -> None:
+        heard.append(notice.message_primary or "")
+
+    session.add_notice_handler(hear)
+    session.execute(
+        "CALL pg_lookahead_maintain_partitions()"
+        if table is None
+        else f"CALL pg_lookahead_maintain_partitions('{table}')"  # type: ignore[arg-type]
+    )
+    session.remove_notice_handler(hear)
+    return heard
+
+
+def bounds(session: Connection, table: str = "s.p") -> list[tuple[str, str]]:
+    """Lower and upper bounds of all ranges, as they are written, in order of the lower ones."""
+    rows = session.execute(CHILDREN, (table,)).fetchall()
+    ranges = [row[1].removeprefix("FOR VALUES FROM (")[:-1] for row in rows if "FROM" in row[1]]
+    pairs = [tuple(text.replace("'", "").split(") TO (")) for text in ranges]
+    return sorted(
+        ((low, high) for low, high in pairs), key=lambda pair: (_number(pair[0]), pair[0])
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def names(session: Connection, table: str = "s.p") -> list[str]:
+    """The names of all partitions, in their order."""
+    return sorted(row[0] for row in session.execute(CHILDREN, (table,)).fetchall())
+
+
+def state(session: Connection, column: str, table: str = "s.p") -> Any:
+    """A column of the view, of a table."""
+    return scalar(
+        session,
+        f"SELECT {column} FROM pg_lookahead_intervals WHERE parent = '{table}'::regclass",
+    )

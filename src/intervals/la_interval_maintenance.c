@@ -77,7 +77,8 @@ static void note_error(LaIntervalRun *run, const ErrorData *error);
 static void commit(LaIntervalRun *run);
 static void create_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void list_old(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void retire_one(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void analyze(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
 
@@ -176,7 +177,8 @@ do_all(LaIntervalRun *run)
 	{
 		CHECK_FOR_INTERRUPTS();
 		run->partition = partition;
-		do_step(run, retire_one);
+		if (do_step(run, retire_begin))
+			do_step(run, retire_end);
 	}
 	run->partition = InvalidOid;
 	do_step(run, analyze);
@@ -244,8 +246,6 @@ try_step(LaIntervalRun *run, LaIntervalStep step)
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() == ERRCODE_QUERY_CANCELED)
-			PG_RE_THROW();
 		MemoryContextSwitchTo(run->context);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -254,9 +254,12 @@ try_step(LaIntervalRun *run, LaIntervalStep step)
 	PG_END_TRY();
 	MemoryContextSwitchTo(run->context);
 	CurrentResourceOwner = owner;
-	if (error != NULL)
-		note_error(run, error);
-	return error == NULL;
+	if (error == NULL)
+		return true;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	note_error(run, error);
+	return false;
 }
 
 /*
@@ -333,9 +336,15 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 static void
-retire_one(LaIntervalRun *run, const LaIntervalPolicy *policy)
+retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	la_interval_retire_one(policy, run->partition, run->now);
+	la_interval_retire_begin(policy, run->partition, run->now);
+}
+
+static void
+retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	la_interval_retire_end(policy, run->partition, run->now);
 }
 
 /*

@@ -15,6 +15,8 @@
 
 static int	find_edge(LaIntervalOutlook *outlook,
 					  const LaIntervalPolicy *policy, TimestampTz now);
+static LaIntervalBound first_of_unused(const LaIntervalOutlook *outlook,
+									   const LaIntervalPolicy *policy);
 static bool is_covered(LaIntervalOutlook *outlook, LaIntervalBound *at,
 					   const LaIntervalRange *range);
 
@@ -67,7 +69,7 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 	used = la_interval_partitions_last_used(outlook->partitions);
 	if (used == NULL)
 	{
-		outlook->edge = la_interval_grid_bound(grid, policy->origin);
+		outlook->edge = first_of_unused(outlook, policy);
 		return -1;
 	}
 	outlook->is_open = !used->has_upper ||
@@ -75,6 +77,26 @@ find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
 	if (!outlook->is_open)
 		outlook->edge = la_interval_grid_complete(grid->key_type, &used->upper);
 	return 0;
+}
+
+/*
+ * Where the ranges of a table without rows begin: with the origin, or with the
+ * first partition that retention has left.
+ */
+static LaIntervalBound
+first_of_unused(const LaIntervalOutlook *outlook,
+				const LaIntervalPolicy *policy)
+{
+	const LaIntervalGrid *grid = outlook->grid;
+	const LaIntervalPartitions *all = outlook->partitions;
+	LaIntervalBound first = la_interval_grid_bound(grid, policy->origin);
+
+	if (all->count > 0 && all->partitions[0].has_lower &&
+		la_interval_grid_is_finite(grid->key_type, &all->partitions[0].lower) &&
+		la_interval_grid_compare(grid, &all->partitions[0].lower, &first) > 0)
+		first = la_interval_grid_complete(grid->key_type,
+										  &all->partitions[0].lower);
+	return first;
 }
 
 /*

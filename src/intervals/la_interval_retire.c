@@ -8,6 +8,15 @@
  * partition in use.  So a partition is old as a whole or not at all.  The default
  * partition never is, nor one without an upper bound.
  *
+ * What ALTER TABLE ... DETACH PARTITION CONCURRENTLY does in two transactions
+ * of its own, which no function may call, is done here in two of ours: the
+ * partition is marked as one that is being detached, and when whoever could
+ * still use it is through, core's FINALIZE does the rest.  Like that command, this
+ * is not for tables with a default partition; neither for those that foreign
+ * keys reference.  There the table is locked for a moment.  Relies on
+ * ATExecDetachPartitionFinalize() in tablecmds.c, which waits for older
+ * snapshots: so the partition needs no CHECK in place of its bounds.
+ *
  * Locks are taken in core's order, parent, default partition, partition, and
  * under them it is looked again whether the partition is old: somebody may have
  * attached it with other bounds meanwhile.
@@ -16,12 +25,17 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "nodes/pg_list.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -29,6 +43,7 @@
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
+#include "partitions/la_partition_way.h"
 
 /* What partitions are compared with. */
 typedef struct LaIntervalLimit
@@ -45,6 +60,7 @@ static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 static Datum to_numeric(char *text);
 static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 				   const LaIntervalPartition *partition);
+static void mark_detached(Oid parent, Oid partition);
 static void lock(Oid parent, Oid partition);
 
 /*
@@ -76,24 +92,82 @@ la_interval_retire_list(const LaIntervalPolicy *policy, TimestampTz now)
 }
 
 /*
- * Detaches a partition, and drops it where the policy says so.  As the table's
- * owner.
+ * Marks a partition as one that is being detached, if that can be done, in a
+ * transaction that ends with this: whoever looks afterwards does not find it,
+ * and nobody had to be waited for.  As the table's owner.
  */
 void
-la_interval_retire_one(const LaIntervalPolicy *policy, Oid partition,
+la_interval_retire_begin(const LaIntervalPolicy *policy, Oid partition,
+						 TimestampTz now)
+{
+	LockRelationOid(policy->parent, ShareUpdateExclusiveLock);
+	LockRelationOid(partition, ShareUpdateExclusiveLock);
+	if (!list_member_oid(la_interval_retire_list(policy, now), partition) ||
+		OidIsValid(get_default_partition_oid(policy->parent)) ||
+		la_partition_way_is_referenced(partition))
+		return;
+	mark_detached(policy->parent, partition);
+	CacheInvalidateRelcacheByRelid(policy->parent);
+}
+
+/*
+ * Detaches a partition, and drops it where the policy says so.  Of one that is
+ * marked whoever may still use it is waited for, without a lock that others
+ * would meet.  As the table's owner.
+ */
+void
+la_interval_retire_end(const LaIntervalPolicy *policy, Oid partition,
 					   TimestampTz now)
 {
+	bool		is_marked = get_rel_relispartition(partition) &&
+		PartitionHasPendingDetach(partition);
 	const char *name;
 
-	lock(policy->parent, partition);
+	if (!is_marked)
+		lock(policy->parent, partition);
 	if (!list_member_oid(la_interval_retire_list(policy, now), partition))
 		return;
 	name = la_interval_owner_name(partition);
 	la_interval_owner_execute(psprintf("ALTER TABLE %s DETACH PARTITION %s%s",
 									   la_interval_owner_name(policy->parent), name,
-									   PartitionHasPendingDetach(partition) ? " FINALIZE" : ""));
+									   is_marked ? " FINALIZE" : ""));
 	if (policy->drops)
 		la_interval_owner_execute(psprintf("DROP TABLE %s", name));
+}
+
+/*
+ * Mirrors MarkInheritDetached() in tablecmds.c, which lets one partition at a
+ * time be detached.
+ */
+static void
+mark_detached(Oid parent, Oid partition)
+{
+	Relation	inherits = table_open(InheritsRelationId, RowExclusiveLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	HeapTuple	marked = NULL;
+	bool		is_busy = false;
+
+	ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(parent));
+	scan = systable_beginscan(inherits, InheritsParentIndexId, true, NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_inherits row = (Form_pg_inherits) GETSTRUCT(tuple);
+
+		is_busy |= row->inhdetachpending;
+		if (row->inhrelid == partition)
+			marked = heap_copytuple(tuple);
+	}
+	systable_endscan(scan);
+	if (marked != NULL && !is_busy)
+	{
+		((Form_pg_inherits) GETSTRUCT(marked))->inhdetachpending = true;
+		CatalogTupleUpdate(inherits, &marked->t_self, marked);
+	}
+	table_close(inherits, RowExclusiveLock);
 }
 
 static void

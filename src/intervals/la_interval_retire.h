@@ -12,7 +12,9 @@
 
 extern List *la_interval_retire_list(const LaIntervalPolicy *policy,
 									 TimestampTz now);
-extern void la_interval_retire_one(const LaIntervalPolicy *policy,
+extern void la_interval_retire_begin(const LaIntervalPolicy *policy,
+									 Oid partition, TimestampTz now);
+extern void la_interval_retire_end(const LaIntervalPolicy *policy,
 								   Oid partition, TimestampTz now);
 
 #endif							/* LA_INTERVAL_RETIRE_H */

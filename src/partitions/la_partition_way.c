@@ -121,9 +121,7 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = "row triggers";
 	else if (clones_foreign_keys(request->parent, Anum_pg_constraint_conrelid,
 								 ConstraintRelidTypidNameIndexId) ||
-			 (can_be_referenced(request->parent) &&
-			  clones_foreign_keys(request->parent, Anum_pg_constraint_confrelid,
-								  InvalidOid)))
+			 la_partition_way_is_referenced(request->parent))
 		*reason = "foreign keys";
 	return *reason == NULL ? LA_PARTITION_DIRECT : LA_PARTITION_PLANTED;
 }
@@ -188,6 +186,16 @@ clones_triggers(Oid table)
 	systable_endscan(scan);
 	table_close(triggers, AccessShareLock);
 	return found;
+}
+
+/*
+ * Whether a foreign key references the table.
+ */
+bool
+la_partition_way_is_referenced(Oid table)
+{
+	return can_be_referenced(table) &&
+		clones_foreign_keys(table, Anum_pg_constraint_confrelid, InvalidOid);
 }
 
 /*

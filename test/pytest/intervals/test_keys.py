@@ -100,8 +100,9 @@ def test_a_series_goes_on(session: Connection) -> None:
 
 
 def test_ranges_are_cut_by_others(session: Connection) -> None:
-    """A partition made by hand has a part of a range; the rest is created."""
+    """A partition made by hand has a part of a range; the rest of those ahead is created."""
     make(session, "int")
+    session.execute("CREATE TABLE s.first PARTITION OF s.p FOR VALUES FROM (0) TO (100)")
     session.execute("CREATE TABLE s.mine PARTITION OF s.p FOR VALUES FROM (130) TO (140)")
     session.execute("CREATE TABLE s.high PARTITION OF s.p FOR VALUES FROM (250) TO (MAXVALUE)")
     set_policy(session, "100, 0, premake => 3")

@@ -1,0 +1,181 @@
+"""Partitions that are older than the policy keeps: detached, dropped, or left and told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Thread
+
+import psycopg
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from intervals.policies import bounds, maintain, make, names, set_policy, state
+
+_OLD = """
+    SELECT * FROM pg_lookahead_create_range_partitions('s.p', current_date - 10, '1 day', 11)"""
+
+
+@pytest.fixture
+def aged(session: Connection) -> Iterator[Connection]:
+    """Table s.p of days, the oldest of which is ten days ago."""
+    make(session, "date")
+    session.execute(_OLD)
+    session.execute("INSERT INTO s.p SELECT current_date - i FROM generate_series(0, 10) i")
+    yield session
+
+
+def _count(session: Connection, pattern: str = "p\\_%") -> int:
+    found = scalar(session, f"SELECT count(*) FROM pg_class WHERE relname LIKE '{pattern}'")
+    assert isinstance(found, int)
+    return found
+
+
+@pytest.mark.parametrize(("action", "left"), [("detach", 11), ("drop", 4)])
+def test_old_ones_go(aged: Connection, action: str, left: int) -> None:
+    """The upper bound of a partition tells: days that began three days ago stay."""
+    set_policy(aged, f"'1 day', retention => '3 days', retention_action => '{action}', premake => 0")
+    maintain(aged)
+    assert len(bounds(aged)) == 4
+    assert state(aged, "oldest") == scalar(aged, "SELECT (current_date - 3)::text")
+    assert _count(aged) == left
+    assert scalar(aged, "SELECT count(*) FROM s.p") == 4
+    assert (state(aged, "blocked"), state(aged, "last_error")) == (None, None)
+
+
+def test_nobody_waits(aged: Connection, server: WatchedServer) -> None:
+    """A reader of the table that goes on keeps its partition, and stops nobody."""
+    set_policy(aged, "'1 day', retention => '9 days', retention_action => 'drop', premake => 0")
+    with server.connect(autocommit=False) as reader, server.connect() as other:
+        assert scalar(reader, "SELECT count(*) FROM s.p") == 11
+        maintain(aged)
+        blocked = state(aged, "blocked")
+        assert blocked.endswith("canceling statement due to lock timeout")
+        assert scalar(other, "SELECT count(*) FROM s.p") == 10
+        assert scalar(reader, "SELECT count(*) FROM s.p") == 10
+        reader.rollback()
+    maintain(aged)
+    assert (len(bounds(aged)), _count(aged)) == (10, 10)
+    assert state(aged, "blocked") is None
+
+
+def test_a_snapshot_from_before(aged: Connection, server: WatchedServer) -> None:
+    """A transaction that has not looked at the table yet sees all of it, or is waited for."""
+    set_policy(aged, "'1 day', retention => '9 days', retention_action => 'drop', premake => 0")
+    aged.execute("SET lock_timeout = '200ms'")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        maintain(aged)
+        assert "lock timeout" in state(aged, "blocked")
+        assert scalar(reader, "SELECT count(*) FROM s.p") == 11
+        reader.rollback()
+    maintain(aged)
+    assert _count(aged) == 10
+
+
+def test_rows_that_others_reference_stay(aged: Connection) -> None:
+    """The first partition is referenced, the second is not."""
+    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k)")
+    aged.execute("CREATE TABLE s.f (k date REFERENCES s.p)")
+    aged.execute("INSERT INTO s.f SELECT min(k) FROM s.p")
+    set_policy(aged, "'1 day', retention => '8 days', retention_action => 'drop', premake => 1")
+    assert maintain(aged, "s.p") == []
+    assert state(aged, "blocked").count("violates foreign key constraint") == 1
+    assert len(bounds(aged)) == 11
+    assert state(aged, "ahead") == 1
+    assert state(aged, "last_error") is None
+    aged.execute("DELETE FROM s.f")
+    maintain(aged)
+    assert len(bounds(aged)) == 10
+
+
+def test_what_a_view_needs_stays(aged: Connection) -> None:
+    oldest = names(aged)[0]
+    aged.execute(f"CREATE VIEW s.v AS SELECT * FROM s.{oldest}")  # type: ignore[arg-type]
+    set_policy(aged, "'1 day', retention => '9 days', retention_action => 'drop', premake => 0")
+    maintain(aged)
+    assert "cannot drop table" in state(aged, "blocked")
+    assert oldest in names(aged) or _count(aged) == 11
+
+
+def test_with_a_default_partition(aged: Connection) -> None:
+    aged.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    aged.execute("INSERT INTO s.p VALUES ('2000-01-01')")
+    set_policy(aged, "'1 day', retention => '3 days', retention_action => 'drop', premake => 2")
+    maintain(aged)
+    assert len(bounds(aged)) == 6
+    assert state(aged, "default_partition::text") == "s.rest"
+    assert state(aged, "default_used")
+    assert scalar(aged, "SELECT count(*) FROM s.rest") == 1
+
+
+def test_numbers_are_old_by_distance(session: Connection) -> None:
+    make(session, "int")
+    set_policy(session, "10, premake => 5, retention => 20, retention_action => 'drop'")
+    maintain(session)
+    session.execute("INSERT INTO s.p VALUES (45)")
+    maintain(session)
+    assert bounds(session)[0] == ("20", "30")
+    session.execute("TRUNCATE s.p")
+    maintain(session)
+    assert (bounds(session)[0], len(bounds(session))) == (("20", "30"), 8)
+
+
+def test_a_partition_without_an_end_stays(session: Connection) -> None:
+    make(session, "date")
+    session.execute(
+        "CREATE TABLE s.all PARTITION OF s.p FOR VALUES FROM ('2020-01-01') TO (MAXVALUE)"
+    )
+    set_policy(session, "'1 day', retention => '1 day', retention_action => 'drop'")
+    maintain(session)
+    assert names(session) == ["all"]
+
+
+def test_partitions_with_partitions(session: Connection) -> None:
+    make(session, "date")
+    session.execute(
+        """CREATE TABLE s.y PARTITION OF s.p FOR VALUES FROM ('2020-01-01') TO ('2021-01-01')
+           PARTITION BY LIST (t); CREATE TABLE s.z PARTITION OF s.y DEFAULT"""
+    )
+    set_policy(session, "'1 year', retention => '2 years', retention_action => 'drop'")
+    maintain(session)
+    assert _count(session, "_") == 1
+
+
+def test_what_was_marked_before_is_finished(aged: Connection, server: WatchedServer) -> None:
+    """A detach by hand that was interrupted is completed when the partition is old."""
+    oldest = names(aged)[0]
+    detach = f"ALTER TABLE s.p DETACH PARTITION s.{oldest} CONCURRENTLY"
+    with server.connect(autocommit=False) as reader, server.connect() as hand:
+        reader.execute("SELECT count(*) FROM s.p")
+
+        def run() -> None:
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                hand.execute(detach)  # type: ignore[arg-type]
+
+        thread = Thread(target=run)
+        thread.start()
+        pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
+        wait_until(lambda: scalar(aged, pending), "the partition is marked")
+        hand.cancel()
+        thread.join()
+        reader.rollback()
+    set_policy(aged, "'1 day', retention => '9 days', premake => 0")
+    maintain(aged)
+    assert oldest not in names(aged)
+    assert _count(aged) == 11
+
+
+def test_locked_partitions_are_left(aged: Connection, server: WatchedServer) -> None:
+    aged.execute("SET lock_timeout = '200ms'")
+    set_policy(aged, "'1 day', retention => '8 days', retention_action => 'drop', premake => 0")
+    oldest = names(aged)[0]
+    with server.connect(autocommit=False) as other:
+        other.execute(f"LOCK s.{oldest}")  # type: ignore[arg-type]
+        maintain(aged)
+        assert state(aged, "blocked").startswith(f"{oldest}: canceling statement")
+        other.rollback()
+    assert len(bounds(aged)) == 10
+    maintain(aged)
+    assert len(bounds(aged)) == 9

@@ -1,0 +1,198 @@
+"""Who may set a policy and have a table maintained, and as whom that happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from extension.probes import Connection, scalar
+
+from intervals.policies import bounds, maintain, make, set_policy, state
+
+
+@pytest.fixture
+def owned(session: Connection) -> Iterator[Connection]:
+    """A session of a role that owns table s.p, and nothing else."""
+    session.execute("SET ROLE owner")
+    make(session, "int")
+    yield session
+    session.execute("RESET ROLE")
+
+
+def test_the_owner(owned: Connection) -> None:
+    set_policy(owned, "10, premake => 1")
+    assert maintain(owned, "s.p") == []
+    assert len(bounds(owned)) == 2
+    assert scalar(owned, "SELECT pg_lookahead_unset_interval('s.p')") is True
+    assert scalar(owned, "SELECT pg_lookahead_unset_interval('s.p')") is False
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pg_lookahead_set_interval('s.p', 20)",
+        "SELECT pg_lookahead_change_interval('s.p', 20)",
+        "SELECT pg_lookahead_unset_interval('s.p')",
+        "CALL pg_lookahead_maintain_partitions('s.p')",
+        "INSERT INTO pg_lookahead_interval_policy SELECT * FROM pg_lookahead_interval_policy",
+        "UPDATE pg_lookahead_interval_policy SET step = '20'",
+        "DELETE FROM pg_lookahead_interval_policy",
+        "TABLE pg_lookahead_interval_state",
+    ],
+)
+def test_another_role(owned: Connection, statement: str) -> None:
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE; SET ROLE other")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        owned.execute(statement)  # type: ignore[arg-type]
+    assert state(owned, "step") == "10"
+
+
+def test_of_all_tables_only_ones_own(owned: Connection) -> None:
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE; SET ROLE other; CREATE TABLE s.q (k int) PARTITION BY RANGE (k)")
+    set_policy(owned, "10, premake => 1", "s.q")
+    assert maintain(owned) == []
+    assert (len(bounds(owned)), len(bounds(owned, "s.q"))) == (0, 2)
+
+
+def test_whoever_may_maintain(owned: Connection) -> None:
+    """As VACUUM: the right is enough, and what is created is the owner's."""
+    set_policy(owned, "10, premake => 1")
+    owned.execute("GRANT MAINTAIN ON s.p TO other; RESET ROLE; SET ROLE other")
+    maintain(owned, "s.p")
+    made = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname LIKE 'p\\_%'"
+    assert owned.execute(made).fetchall() == [("owner",)]
+
+
+def test_partitions_are_the_owners(owned: Connection) -> None:
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE")
+    maintain(owned)
+    made = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname LIKE 'p\\_%'"
+    assert owned.execute(made).fetchall() == [("owner",)]
+
+
+def test_an_owner_who_may_not_create(owned: Connection) -> None:
+    """A superuser's maintenance has the rights of the owner, not more."""
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE; REVOKE ALL ON SCHEMA s FROM PUBLIC")
+    maintain(owned)
+    assert state(owned, "last_sqlstate") == "42501"
+    assert bounds(owned) == []
+
+
+_SPY = """
+    CREATE TABLE s.seen (who text, path text);
+    GRANT ALL ON s.seen TO PUBLIC;
+    CREATE FUNCTION s.spy(int) RETURNS int LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO s.seen VALUES (current_user, current_setting('search_path'));
+        RETURN $1;
+    END $$;
+    CREATE DOMAIN s.watched AS int CHECK (s.spy(VALUE) IS NOT NULL)"""
+
+
+def test_functions_of_the_owner_run_as_the_owner(owned: Connection) -> None:
+    """Whoever calls: the CHECK of a domain of the key cannot get at a superuser's rights."""
+    owned.execute(_SPY)
+    owned.execute("CREATE TABLE s.w (k s.watched) PARTITION BY RANGE (k)")
+    set_policy(owned, "10, premake => 1", "s.w")
+    owned.execute("DELETE FROM s.seen; RESET ROLE")
+    maintain(owned)
+    assert len(bounds(owned, "s.w")) == 2
+    seen = owned.execute("SELECT DISTINCT * FROM s.seen").fetchall()
+    assert seen == [("owner", "pg_catalog, pg_temp")]
+
+
+def test_functions_of_the_key_run_as_the_owner(owned: Connection) -> None:
+    """PostgreSQL calls them when a session looks at the table first."""
+    owned.execute(
+        """CREATE FUNCTION s.spy(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+           BEGIN
+               IF current_user <> 'owner' THEN
+                   RAISE EXCEPTION 'called as %', current_user;
+               END IF;
+               RETURN $1;
+           END $$;
+           CREATE TABLE s.w (k int) PARTITION BY RANGE ((k + s.spy(1)))"""
+    )
+    set_policy(owned, "10, premake => 1", "s.w")
+    for role in ("RESET ROLE", "SET ROLE other"):
+        owned.execute("DISCARD ALL")
+        owned.execute(role)  # type: ignore[arg-type]
+        assert state(owned, "ahead", "s.w") == -1
+    owned.execute("DISCARD ALL")
+    assert maintain(owned) == []
+    owned.execute("SET ROLE owner")
+    assert len(bounds(owned, "s.w")) == 2
+
+
+def test_the_owner_cannot_become_the_caller(owned: Connection) -> None:
+    owned.execute(
+        """CREATE FUNCTION s.escape(int) RETURNS int LANGUAGE plpgsql AS $$
+           BEGIN
+               IF current_user <> session_user THEN
+                   BEGIN
+                       RESET ROLE;
+                   EXCEPTION WHEN insufficient_privilege THEN
+                       NULL;
+                   END;
+                   IF current_user <> 'owner' THEN
+                       RAISE EXCEPTION 'escaped';
+                   END IF;
+               END IF;
+               PERFORM set_config('work_mem', '77MB', false);
+               RETURN $1;
+           END $$;
+           CREATE DOMAIN s.watched AS int CHECK (s.escape(VALUE) IS NOT NULL);
+           CREATE TABLE s.w (k s.watched) PARTITION BY RANGE (k)"""
+    )
+    set_policy(owned, "10, premake => 1", "s.w")
+    owned.execute("RESET ROLE; RESET work_mem")
+    maintain(owned)
+    assert state(owned, "last_error", "s.w") is None
+    assert len(bounds(owned, "s.w")) == 2
+    assert scalar(owned, "SHOW work_mem") != "77MB"
+
+
+def test_names_in_the_search_path(owned: Connection) -> None:
+    """Nobody's tables, functions or operators come between, whatever the caller's path."""
+    set_policy(owned, "10, premake => 1, retention => 10, retention_action => 'drop'")
+    owned.execute(
+        """CREATE TABLE s.pg_lookahead_interval_policy (parent regclass, row_type regtype);
+           CREATE TABLE s.pg_lookahead_interval_state (parent oid);
+           CREATE FUNCTION s.never(oid, oid) RETURNS bool LANGUAGE plpgsql
+           AS 'BEGIN RAISE EXCEPTION $x$caught$x$; END';
+           CREATE OPERATOR s.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = s.never);
+           RESET ROLE; SET search_path = s, pg_catalog, public"""
+    )
+    assert maintain(owned) == []
+    owned.execute("INSERT INTO s.p VALUES (15)")
+    assert maintain(owned) == []
+    owned.execute("RESET search_path")
+    assert (state(owned, "partitions"), state(owned, "last_error")) == (3, None)
+
+
+def test_error_messages_are_the_owners(owned: Connection) -> None:
+    set_policy(owned, "10, premake => 1")
+    owned.execute("CREATE VIEW s.p_0 AS SELECT 1")
+    maintain(owned)
+    shown = "last_error IS NOT NULL"
+    assert state(owned, shown) is True
+    owned.execute("RESET ROLE; SET ROLE other")
+    assert state(owned, shown) is False
+    assert state(owned, "last_sqlstate") == "42P07"
+    owned.execute("RESET ROLE; GRANT pg_monitor TO other; SET ROLE other")
+    assert state(owned, shown) is True
+    owned.execute("RESET ROLE; REVOKE pg_monitor FROM other")
+
+
+def test_another_owner(owned: Connection) -> None:
+    """The policy stays with the table; maintenance goes on as the new owner."""
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE; ALTER TABLE s.p OWNER TO other; SET ROLE other")
+    maintain(owned, "s.p")
+    made = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname LIKE 'p\\_%'"
+    assert owned.execute(made).fetchall() == [("other",)]

@@ -257,7 +257,7 @@ CREATE FUNCTION pg_lookahead_interval_status(
     OUT default_used boolean)
 RETURNS record
 AS 'MODULE_PATHNAME', 'pg_lookahead_interval_status'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 CREATE VIEW pg_lookahead_intervals AS
     SELECT p.parent, p.step, p.origin, p.change_starts, p.change_steps, p.time_zone, p.premake,

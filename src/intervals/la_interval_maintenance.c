@@ -25,7 +25,6 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -33,6 +32,7 @@
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_retire.h"
+#include "intervals/la_interval_try.h"
 
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"
@@ -47,23 +47,25 @@
 #define LEAST_WAIT (USECS_PER_MINUTE)
 #define MOST_WAIT (USECS_PER_HOUR)
 
+typedef struct LaIntervalRun LaIntervalRun;
+typedef void (*LaIntervalStep) (LaIntervalRun *run,
+								const LaIntervalPolicy *policy);
+
 /* The maintenance of one table. */
-typedef struct LaIntervalRun
+struct LaIntervalRun
 {
 	Oid			parent;
 	bool		is_alone;		/* no procedure has called it */
 	TimestampTz now;			/* when it began */
 	MemoryContext context;		/* for the run */
 	MemoryContext temporary;	/* for a step */
+	LaIntervalStep step;		/* that is taken */
 	LaIntervalState *state;
 	StringInfoData blocked;
 	List	   *old;			/* partitions to be taken out */
 	Oid			partition;		/* the one that is, or InvalidOid */
 	bool		is_done;		/* no step of this kind is left */
-} LaIntervalRun;
-
-typedef void (*LaIntervalStep) (LaIntervalRun *run,
-								const LaIntervalPolicy *policy);
+};
 
 static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
 static void maintain(LaIntervalRun *run);
@@ -71,8 +73,7 @@ static void begin_run(LaIntervalRun *run);
 static void do_all(LaIntervalRun *run);
 static void end_run(LaIntervalRun *run);
 static bool do_step(LaIntervalRun *run, LaIntervalStep step);
-static bool try_step(LaIntervalRun *run, LaIntervalStep step);
-static void take_step(LaIntervalRun *run, LaIntervalStep step);
+static void take_step(void *arg);
 static void note_error(LaIntervalRun *run, const ErrorData *error);
 static void commit(LaIntervalRun *run);
 static void create_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
@@ -217,49 +218,18 @@ end_run(LaIntervalRun *run)
 static bool
 do_step(LaIntervalRun *run, LaIntervalStep step)
 {
-	bool		succeeded;
+	ErrorData  *error;
 
 	MemoryContextReset(run->temporary);
 	MemoryContextSwitchTo(run->temporary);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	succeeded = try_step(run, step);
+	run->step = step;
+	error = la_interval_try(take_step, run);
+	if (error != NULL)
+		note_error(run, error);
 	PopActiveSnapshot();
 	commit(run);
-	return succeeded;
-}
-
-/*
- * Undoes and notes what fails, but for a cancel.
- */
-static bool
-try_step(LaIntervalRun *run, LaIntervalStep step)
-{
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(run->temporary);
-	PG_TRY();
-	{
-		take_step(run, step);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(run->context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(run->context);
-	CurrentResourceOwner = owner;
-	if (error == NULL)
-		return true;
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		ReThrowError(error);
-	note_error(run, error);
-	return false;
+	return error == NULL;
 }
 
 /*
@@ -267,8 +237,9 @@ try_step(LaIntervalRun *run, LaIntervalStep step)
  * meanwhile says that there is nothing to do.
  */
 static void
-take_step(LaIntervalRun *run, LaIntervalStep step)
+take_step(void *arg)
 {
+	LaIntervalRun *run = arg;
 	LaIntervalPolicy *policy = la_interval_policy_read(run->parent);
 	LaIntervalOwner before;
 
@@ -278,7 +249,7 @@ take_step(LaIntervalRun *run, LaIntervalStep step)
 	la_interval_owner_begin(&before, run->parent, policy->time_zone);
 	if (LockTimeout == 0)
 		la_interval_owner_set("lock_timeout", LOCK_TIMEOUT);
-	step(run, policy);
+	run->step(run, policy);
 	la_interval_owner_end(&before);
 }
 
@@ -299,7 +270,7 @@ note_error(LaIntervalRun *run, const ErrorData *error)
 	}
 	else if (run->state->error == NULL)
 	{
-		run->state->error = error->message;
+		run->state->error = MemoryContextStrdup(run->context, error->message);
 		run->state->sqlstate = error->sqlerrcode;
 	}
 }

@@ -13,20 +13,31 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "funcapi.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_try.h"
 #include "la_sql_function.h"
 
 #define COLUMNS 7
 
 PG_FUNCTION_INFO_V1(pg_lookahead_interval_status);
 
-static void fill(Datum *values, bool *nulls, const LaIntervalPolicy *policy);
+/* A row to be filled in. */
+typedef struct LaIntervalStatus
+{
+	const LaIntervalPolicy *policy;
+	Datum		values[COLUMNS];
+	bool		nulls[COLUMNS];
+} LaIntervalStatus;
+
+static void fill(void *arg);
+static void fill_outlook(LaIntervalStatus *status,
+						 const LaIntervalOutlook *outlook);
 static Datum oldest(const LaIntervalOutlook *outlook, bool *is_null);
 static Datum newest(const LaIntervalOutlook *outlook, bool *is_null);
 static Datum text_of_bound(const LaIntervalOutlook *outlook, bool exists,
@@ -34,57 +45,71 @@ static Datum text_of_bound(const LaIntervalOutlook *outlook, bool exists,
 
 /*
  * SQL function pg_lookahead_interval_status(parent).  All columns are null
- * where the policy makes no sense any more, of which maintenance tells more.
+ * where the table is locked just now, and where the policy makes no sense any
+ * more, of which maintenance tells more.
  */
 Datum
 pg_lookahead_interval_status(PG_FUNCTION_ARGS)
 {
 	Oid			parent = PG_GETARG_OID(0);
 	TupleDesc	row = la_sql_function_row(fcinfo, COLUMNS);
-	Datum		values[COLUMNS] = {0};
-	bool		nulls[COLUMNS];
-	LaIntervalPolicy *policy = NULL;
+	LaIntervalStatus status = {0};
 
-	memset(nulls, true, sizeof(nulls));
+	memset(status.nulls, true, sizeof(status.nulls));
 	if (get_rel_name(parent) != NULL)
-		policy = la_interval_policy_read(parent);
-	if (policy != NULL)
-		fill(values, nulls, policy);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(row, values, nulls)));
+		status.policy = la_interval_policy_read(parent);
+	if (status.policy != NULL && ConditionalLockRelationOid(parent, AccessShareLock))
+	{
+		if (la_interval_try(fill, &status) != NULL)
+			memset(status.nulls, true, sizeof(status.nulls));
+		UnlockRelationOid(parent, AccessShareLock);
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(row, status.values,
+													  status.nulls)));
 }
 
 static void
-fill(Datum *values, bool *nulls, const LaIntervalPolicy *policy)
+fill(void *arg)
 {
+	LaIntervalStatus *status = arg;
+	const LaIntervalPolicy *policy = status->policy;
 	LaIntervalOwner before;
 	LaIntervalOutlook outlook;
 	Relation	parent;
-	Oid			other;
-	int			i = 0;
 
 	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
 	parent = la_interval_grid_open(policy->parent);
 	la_interval_outlook_take(&outlook, policy, parent, GetCurrentTimestamp());
-	memset(nulls, false, COLUMNS * sizeof(bool));
-	values[i++] = Int32GetDatum(outlook.partitions->count);
-	values[i] = oldest(&outlook, &nulls[i]);
+	fill_outlook(status, &outlook);
+	table_close(parent, AccessShareLock);
+	la_interval_owner_end(&before);
+}
+
+static void
+fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
+{
+	Datum	   *values = status->values;
+	bool	   *nulls = status->nulls;
+	Oid			other = outlook->partitions->default_partition;
+	int			i = 0;
+
+	memset(nulls, false, sizeof(status->nulls));
+	values[i++] = Int32GetDatum(outlook->partitions->count);
+	values[i] = oldest(outlook, &nulls[i]);
 	i++;
-	values[i] = newest(&outlook, &nulls[i]);
+	values[i] = newest(outlook, &nulls[i]);
 	i++;
-	nulls[i] = !outlook.is_missing;
-	if (outlook.is_missing)
-		values[i] = CStringGetTextDatum(outlook.missing.lower.text);
+	nulls[i] = !outlook->is_missing;
+	if (outlook->is_missing)
+		values[i] = CStringGetTextDatum(outlook->missing.lower.text);
 	i++;
-	values[i++] = Int32GetDatum(outlook.ahead);
-	other = outlook.partitions->default_partition;
+	values[i++] = Int32GetDatum(outlook->ahead);
 	nulls[i] = nulls[i + 1] = !OidIsValid(other);
 	if (OidIsValid(other))
 	{
 		values[i] = ObjectIdGetDatum(other);
 		values[i + 1] = BoolGetDatum(la_interval_partitions_is_used(other));
 	}
-	table_close(parent, AccessShareLock);
-	la_interval_owner_end(&before);
 }
 
 static Datum

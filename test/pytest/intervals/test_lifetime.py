@@ -88,7 +88,19 @@ def test_a_policy_that_makes_no_sense(session: Connection) -> None:
     set_policy(session, "10, premake => 1")
     session.execute("UPDATE pg_lookahead_interval_policy SET step = 'often'")
     assert len(maintain(session)) == 1
-    assert scalar(session, "SELECT last_sqlstate FROM pg_lookahead_interval_state") == "22P02"
+    assert state(session, "last_sqlstate") == "22P02"
+    assert state(session, "partitions") is None
+
+
+def test_a_locked_table_in_the_view(session: Connection, server: WatchedServer) -> None:
+    """Monitoring does not wait."""
+    make(session, "int")
+    set_policy(session, "10, premake => 1")
+    with server.connect(autocommit=False) as other:
+        other.execute("LOCK TABLE s.p")
+        assert (state(session, "step"), state(session, "ahead")) == ("10", None)
+        other.rollback()
+    assert state(session, "ahead") == -1
 
 
 def test_a_rollback(session: Connection) -> None:

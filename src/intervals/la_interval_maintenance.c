@@ -315,7 +315,14 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 static void
 retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	la_interval_retire_end(policy, run->partition, run->now);
+	ErrorData  *error = la_interval_retire_end(policy, run->partition,
+											   run->now);
+
+	if (error == NULL)
+		return;
+	MemoryContextSwitchTo(run->context);
+	error->message = psprintf("detached, but not dropped: %s", error->message);
+	note_error(run, error);
 }
 
 /*

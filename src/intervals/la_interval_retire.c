@@ -43,6 +43,7 @@
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
+#include "intervals/la_interval_try.h"
 #include "partitions/la_partition_way.h"
 
 /* What partitions are compared with. */
@@ -60,6 +61,7 @@ static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 static Datum to_numeric(char *text);
 static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 				   const LaIntervalPartition *partition);
+static void drop(void *name);
 static void mark_detached(Oid parent, Oid partition);
 static void lock(Oid parent, Oid partition);
 
@@ -114,8 +116,12 @@ la_interval_retire_begin(const LaIntervalPolicy *policy, Oid partition,
  * Detaches a partition, and drops it where the policy says so.  Of one that is
  * marked whoever may still use it is waited for, without a lock that others
  * would meet.  As the table's owner.
+ *
+ * What keeps a partition from being dropped (a view, say) keeps one that was
+ * not marked in the table.  One that was is no longer there for anybody, so it
+ * is detached nevertheless, and the error is returned.
  */
-void
+ErrorData *
 la_interval_retire_end(const LaIntervalPolicy *policy, Oid partition,
 					   TimestampTz now)
 {
@@ -126,13 +132,23 @@ la_interval_retire_end(const LaIntervalPolicy *policy, Oid partition,
 	if (!is_marked)
 		lock(policy->parent, partition);
 	if (!list_member_oid(la_interval_retire_list(policy, now), partition))
-		return;
+		return NULL;
 	name = la_interval_owner_name(partition);
 	la_interval_owner_execute(psprintf("ALTER TABLE %s DETACH PARTITION %s%s",
 									   la_interval_owner_name(policy->parent), name,
 									   is_marked ? " FINALIZE" : ""));
-	if (policy->drops)
-		la_interval_owner_execute(psprintf("DROP TABLE %s", name));
+	if (!policy->drops)
+		return NULL;
+	if (is_marked)
+		return la_interval_try(drop, unconstify(char *, name));
+	drop(unconstify(char *, name));
+	return NULL;
+}
+
+static void
+drop(void *name)
+{
+	la_interval_owner_execute(psprintf("DROP TABLE %s", (const char *) name));
 }
 
 /*

@@ -14,7 +14,7 @@ extern List *la_interval_retire_list(const LaIntervalPolicy *policy,
 									 TimestampTz now);
 extern void la_interval_retire_begin(const LaIntervalPolicy *policy,
 									 Oid partition, TimestampTz now);
-extern void la_interval_retire_end(const LaIntervalPolicy *policy,
-								   Oid partition, TimestampTz now);
+extern ErrorData *la_interval_retire_end(const LaIntervalPolicy *policy,
+										 Oid partition, TimestampTz now);
 
 #endif							/* LA_INTERVAL_RETIRE_H */

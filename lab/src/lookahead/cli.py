@@ -14,6 +14,7 @@ from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
 from lookahead.commands.demo import demo
 from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.partitions import partitions
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run import run
@@ -40,6 +41,7 @@ cli.add_command(demo)
 cli.add_command(probe)
 cli.add_command(run)
 cli.add_command(check)
+cli.add_command(partitions)
 cli.add_command(report)
 
 

@@ -20,6 +20,8 @@ from typing import Any, Literal
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from lookahead.errors import UnavailableError, UsageError
+
 # Named last, temporary tables hide nothing; functions and operators are never looked up there.
 _OWN_PATH = "pg_catalog, pg_temp"
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
@@ -78,6 +80,23 @@ def connect_guarded(dsn: str, purpose: str) -> GuardedConnection:
         connection.close()
         raise
     return connection
+
+
+def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
+    """As `connect_guarded`, of a string that a user has given: LabError when that fails."""
+    try:
+        return connect_guarded(dsn, purpose)
+    except psycopg.OperationalError as error:
+        raise UnavailableError(
+            f"no connection to the server: {shown_error(dsn, error)}",
+            "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
+        ) from None
+    except psycopg.ProgrammingError:
+        # libpq's own words would quote the string, and with it a password.
+        raise UsageError(
+            "--dsn is no connection string",
+            'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
+        ) from None
 
 
 def shown_dsn(dsn: str) -> str:

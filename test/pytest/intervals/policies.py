@@ -34,7 +34,7 @@ def maintain(session: Connection, table: str | None = None) -> list[str]:
     session.execute(
         "CALL pg_lookahead_maintain_partitions()"
         if table is None
-        else f"CALL pg_lookahead_maintain_partitions('{table}')"  # type: ignore[arg-type]
+        else f"CALL pg_lookahead_maintain_partitions('{table}')"
     )
     session.remove_notice_handler(hear)
     return heard

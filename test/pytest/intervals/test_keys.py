@@ -169,7 +169,7 @@ def test_months_from_the_31st(session: Connection) -> None:
     found: Any = session.execute(f"{lasts} unnest(%s::date[]) d", (lows,)).fetchone()
     assert len(lows) == 25
     assert all(
-        ok or low[5:7] != "02" and low[8:] == "30" or low[8:] == "31"
+        ok or (low[5:7] != "02" and low[8:] == "30") or low[8:] == "31"
         for ok, low in zip(found[0], lows, strict=True)
     )
     assert sum(low[8:] in ("28", "29") for low in lows) == 2
@@ -225,10 +225,10 @@ def test_what_is_refused(session: Connection, key: str, arguments: str, message:
     ],
 )
 def test_tables_that_cannot_have_one(session: Connection, table: str, message: str) -> None:
-    session.execute(f"CREATE TABLE {table}")  # type: ignore[arg-type]
+    session.execute(f"CREATE TABLE {table}")
     with pytest.raises(psycopg.Error, match=message):
         set_policy(session, "10", table.split(" ")[0])
-    session.execute(f"DROP TABLE {table.split(' ')[0]}")  # type: ignore[arg-type]
+    session.execute(f"DROP TABLE {table.split(' ')[0]}")
 
 
 def test_descending_keys_are_refused(session: Connection) -> None:

@@ -26,11 +26,11 @@ def test_renaming(session: Connection) -> None:
 def test_hostile_names(session: Connection) -> None:
     """63 bytes of quotes and characters of several bytes."""
     table = 's."a""b\';\\ ' + "ä" * 26 + '"'
-    session.execute(f"CREATE TABLE {table} (k int) PARTITION BY RANGE (k)")  # type: ignore[arg-type]
+    session.execute(f"CREATE TABLE {table} (k int) PARTITION BY RANGE (k)")
     quoted = table.replace("'", "''")
     set_policy(session, "10, premake => 2, retention => 10, retention_action => 'drop'", quoted)
     assert maintain(session) == []
-    session.execute(f"INSERT INTO {table} VALUES (25)")  # type: ignore[arg-type]
+    session.execute(f"INSERT INTO {table} VALUES (25)")
     assert maintain(session) == []
     assert bounds(session, table)[0] == ("10", "20")
 
@@ -63,7 +63,7 @@ def test_a_table_of_the_same_oid(session: Connection) -> None:
     session.execute("CREATE TABLE s.q (k int) PARTITION BY RANGE (k)")
     for table in ("policy", "state"):
         session.execute(
-            f"ALTER TABLE pg_lookahead_interval_{table} DISABLE TRIGGER USER;"  # type: ignore[arg-type]
+            f"ALTER TABLE pg_lookahead_interval_{table} DISABLE TRIGGER USER;"
             f"UPDATE pg_lookahead_interval_{table} SET parent = 's.q'::regclass;"
             f"ALTER TABLE pg_lookahead_interval_{table} ENABLE TRIGGER USER"
         )
@@ -145,7 +145,9 @@ def dumped(server: WatchedServer, session: Connection) -> Iterator[str]:
         source.execute("DROP TABLE s.gone; SET ROLE owner; GRANT USAGE ON SCHEMA s TO PUBLIC")
         source.execute("RESET ROLE; GRANT USAGE ON SCHEMA la TO PUBLIC; SET ROLE owner")
         make(source, "timestamptz")
-        set_policy(source, "'1 day', premake => 2, time_zone => 'Asia/Tokyo', retention => '1 year'")
+        set_policy(
+            source, "'1 day', premake => 2, time_zone => 'Asia/Tokyo', retention => '1 year'"
+        )
         source.execute("CREATE TABLE s.q (k int) PARTITION BY RANGE (k)")
         set_policy(source, "10, premake => 1, names => 'n_{bound}'", "s.q")
         source.execute("SELECT pg_lookahead_change_interval('s.q', 5, 20)")
@@ -198,7 +200,9 @@ def test_restore_by_the_owner_of_a_database(
     session.execute("ALTER ROLE owner NOLOGIN")
 
 
-def test_others_tables_are_left_out_of_a_restore(server: WatchedServer, session: Connection) -> None:
+def test_others_tables_are_left_out_of_a_restore(
+    server: WatchedServer, session: Connection
+) -> None:
     """The owner of the database cannot give a policy to somebody else's table."""
     session.execute("CREATE DATABASE copy OWNER owner")
     with server.connect("copy") as copy:

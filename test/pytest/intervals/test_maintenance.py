@@ -48,9 +48,7 @@ def test_an_error_is_noted_and_others_go_on(session: Connection) -> None:
     set_policy(session, "10, premake => 3")
     set_policy(session, "10, premake => 3", "s.q")
     heard = maintain(session)
-    assert heard == [
-        'could not maintain the partitions of "p": relation "p_10" already exists'
-    ]
+    assert heard == ['could not maintain the partitions of "p": relation "p_10" already exists']
     assert (len(bounds(session)), len(bounds(session, "s.q"))) == (1, 4)
     assert state(session, "last_sqlstate") == "42P07"
     assert state(session, "last_error") == 'relation "p_10" already exists'
@@ -81,7 +79,7 @@ def test_rows_in_the_default_partition(session: Connection) -> None:
 def test_several_at_once(session: Connection, server: WatchedServer, sessions: int) -> None:
     """Nothing is created twice, and nobody hears of an error."""
     for table in ("p", "q", "r"):
-        session.execute(f"CREATE TABLE s.{table} (k int) PARTITION BY RANGE (k)")  # type: ignore[arg-type]
+        session.execute(f"CREATE TABLE s.{table} (k int) PARTITION BY RANGE (k)")
         set_policy(session, "10, premake => 30", f"s.{table}")
 
     def run(_: int) -> list[str]:
@@ -149,7 +147,7 @@ def test_cancels_at_random(session: Connection, server: WatchedServer, seed: int
     set_policy(session, "10, premake => 100")
     for _ in range(20):
         with server.connect() as own:
-            own.execute(f"SET statement_timeout = {1 + int(moments.draw(_CALL) * 1000)}")  # type: ignore[arg-type]
+            own.execute(f"SET statement_timeout = {1 + int(moments.draw(_CALL) * 1000)}")
             try:
                 own.execute(_CALL)
             except psycopg.errors.QueryCanceled:
@@ -162,7 +160,7 @@ def test_cancels_at_random(session: Connection, server: WatchedServer, seed: int
 def test_isolation_levels(session: Connection, level: str) -> None:
     make(session, "int")
     set_policy(session, "10, premake => 3, retention => 20, retention_action => 'drop'")
-    session.execute(f"SET default_transaction_isolation = '{level}'")  # type: ignore[arg-type]
+    session.execute(f"SET default_transaction_isolation = '{level}'")
     maintain(session)
     session.execute("INSERT INTO s.p VALUES (35)")
     maintain(session)
@@ -206,7 +204,10 @@ def test_a_change_of_the_step_of_times(session: Connection) -> None:
     lows = [low for low, _ in bounds(session)]
     firsts = [low for low in lows if low.endswith("-01")]
     assert len(firsts) >= 6
-    assert all(high == low for (_, high), (low, _) in zip(bounds(session), bounds(session)[1:], strict=False))
+    assert all(
+        high == low
+        for (_, high), (low, _) in zip(bounds(session), bounds(session)[1:], strict=False)
+    )
 
 
 def test_statistics_of_the_table(session: Connection) -> None:
@@ -214,7 +215,9 @@ def test_statistics_of_the_table(session: Connection) -> None:
     set_policy(session, "1000, premake => 0, analyze_every => '1 day'")
     maintain(session)
     session.execute("INSERT INTO s.p SELECT i FROM generate_series(1, 500) i")
-    session.execute("UPDATE pg_lookahead_interval_state SET last_analyze = now() - interval '2 days'")
+    session.execute(
+        "UPDATE pg_lookahead_interval_state SET last_analyze = now() - interval '2 days'"
+    )
     maintain(session)
     found = "SELECT count(*) FROM pg_stats WHERE tablename = 'p' AND inherited AND attname = 'k'"
     assert scalar(session, found) == 1
@@ -276,7 +279,7 @@ def test_read_only(session: Connection) -> None:
         "SELECT pg_lookahead_change_interval('s.p', 20)",
     ):
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            session.execute(statement)  # type: ignore[arg-type]
+            session.execute(statement)
     assert state(session, "ahead") == -1
     session.execute("RESET default_transaction_read_only")
 
@@ -291,6 +294,6 @@ def test_a_standby(
     with standby_of(server, server_factory, QUIET, stage) as standby, standby.connect() as reader:
         wait_for_replay(session, reader)
         assert (state(reader, "ahead"), state(reader, "behind")) == (2, False)
-        with pytest.raises(psycopg.Error, match="read-only transaction|during recovery"):
+        with pytest.raises(psycopg.Error, match=r"read-only transaction|during recovery"):
             reader.execute(_CALL)
     scalar(session, "SELECT pg_drop_replication_slot('standby')")

@@ -45,7 +45,7 @@ def test_another_role(owned: Connection, statement: str) -> None:
     set_policy(owned, "10, premake => 1")
     owned.execute("RESET ROLE; SET ROLE other")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        owned.execute(statement)  # type: ignore[arg-type]
+        owned.execute(statement)
     assert state(owned, "step") == "10"
 
 
@@ -121,7 +121,7 @@ def test_functions_of_the_key_run_as_the_owner(owned: Connection) -> None:
     set_policy(owned, "10, premake => 1", "s.w")
     for role in ("RESET ROLE", "SET ROLE other"):
         owned.execute("DISCARD ALL")
-        owned.execute(role)  # type: ignore[arg-type]
+        owned.execute(role)
         assert state(owned, "ahead", "s.w") == -1
     owned.execute("DISCARD ALL")
     assert maintain(owned) == []

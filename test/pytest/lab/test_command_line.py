@@ -26,6 +26,7 @@ _HELPS = {
     "run-range-query": ("run", "range-query", "--help"),
     "run-seq-scan": ("run", "seq-scan", "--help"),
     "check": ("check", "-h"),
+    "partitions": ("partitions", "--help"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
     "demo": ("demo", "--help"),

@@ -19,9 +19,8 @@ from lookahead.extension import LIBRARY, find_stage
 from lookahead.formats import one_line
 from lookahead.guarded_connection import (
     GuardedConnection,
-    connect_guarded,
     find_member,
-    shown_error,
+    open_guarded,
 )
 from lookahead.installation import SUPPORTED_MAJOR, find_installation
 from lookahead.server import PrivateServer
@@ -44,19 +43,7 @@ class Target:
 
     def connect(self) -> GuardedConnection:
         """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
-        try:
-            connection = connect_guarded(self._dsn, "lookahead check")
-        except psycopg.OperationalError as error:
-            raise UnavailableError(
-                f"no connection to the server: {shown_error(self._dsn, error)}",
-                "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
-            ) from None
-        except psycopg.ProgrammingError:
-            # libpq's own words would quote the string, and with it a password.
-            raise UsageError(
-                "--dsn is no connection string",
-                'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
-            ) from None
+        connection = open_guarded(self._dsn, "lookahead check")
         try:
             _load_library(connection)
         except psycopg.OperationalError as error:

@@ -1,0 +1,90 @@
+"""`lookahead partitions`: tables with an interval policy, and whether they are looked after."""
+
+import json
+
+import click
+import psycopg
+
+from lookahead.check.target import connection_lost
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import only_one
+from lookahead.errors import LabError
+from lookahead.formats import require_text
+from lookahead.guarded_connection import open_guarded
+from lookahead.interval_policies import Policy, policies_table, read_policies
+from lookahead.report.tables import to_csv, to_markdown
+from lookahead.terminal import Terminal
+
+# Of the JSON output; a change of meaning or name is a new version.
+_SCHEMA, _SCHEMA_VERSION = "lookahead-partitions", 1
+
+
+@click.command()
+@click.option(
+    "--dsn",
+    metavar="STRING",
+    help="Connection string of the database. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option("--csv", is_flag=True, help="Print the table as CSV.")
+@pass_command_context
+def partitions(
+    context: CommandContext, /, dsn: str | None, as_json: bool, markdown: bool, csv: bool
+) -> None:
+    """Show the tables of a database that have an interval policy.
+
+    How many partitions each has, how far they reach ahead, and what the last maintenance found.
+    Nothing is changed.
+
+    Exit status: 0 all is well, also without any policy; 1 a table is behind its policy, its
+    maintenance failed, or that cannot be told; 2 wrong options; 3 no connection or no extension.
+    """
+    only_one({"json": as_json, "markdown": markdown, "csv": csv}, "Name one.")
+    require_text(dsn or "", "--dsn")
+    try:
+        with open_guarded(dsn or "", "lookahead partitions") as connection:
+            policies = read_policies(connection)
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        raise LabError(f"the view cannot be read: {error.diag.message_primary}") from None
+    if as_json:
+        context.terminal.raw(_document(policies))
+    elif markdown or csv:
+        tables = [policies_table(policies)]
+        context.terminal.raw((to_csv(tables) if csv else to_markdown(tables)).rstrip())
+    else:
+        _show(context.terminal, policies)
+    _judge(policies)
+
+
+def _document(policies: list[Policy]) -> str:
+    rows = [{**policy.row, "problem": policy.problem or None} for policy in policies]
+    head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
+    return json.dumps({**head, "policies": rows}, indent=2)
+
+
+def _show(terminal: Terminal, policies: list[Policy]) -> None:
+    if not policies:
+        terminal.result("no table of this database has an interval policy")
+        return
+    terminal.tables([policies_table(policies)])
+    for policy in policies:
+        for reason in policy.blocked:
+            terminal.finding(
+                "warning",
+                f"{policy.table}: old partition {reason}",
+                "It stays until whatever keeps it is gone; maintenance tries again.",
+            )
+
+
+def _judge(policies: list[Policy]) -> None:
+    wrong = [policy for policy in policies if policy.problem]
+    if wrong:
+        told = "; ".join(f"{policy.table}: {policy.problem}" for policy in wrong)
+        raise LabError(
+            f"{len(wrong)} of {len(policies)} tables need attention: {told}",
+            "CALL pg_lookahead_maintain_partitions() maintains them; is it called from time to "
+            "time? The view pg_lookahead_intervals tells more.",
+        )

@@ -148,9 +148,12 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 		if (is_near(policy, grid, value, &other))
 			return;
 	}
-	other = la_interval_grid_bound(grid, policy->origin);
-	if (all->count == 0 && is_near(policy, grid, value, &other))
-		return;
+	else if (all->count == 0)
+	{
+		other = la_interval_grid_bound(grid, policy->origin);
+		if (is_near(policy, grid, value, &other))
+			return;
+	}
 	for (int i = 0; i < all->count && after == NULL; i++)
 	{
 		const LaIntervalPartition *partition = &all->partitions[i];

@@ -45,6 +45,9 @@ PG_FUNCTION_INFO_V1(pg_lookahead_change_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_unset_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_maintain_partitions);
 PG_FUNCTION_INFO_V1(pg_lookahead_interval_policy_check);
+#ifdef LA_TEST
+PG_FUNCTION_INFO_V1(la_test_interval_create_for);
+#endif
 
 /* More than this is a slip.  Arbitrary. */
 #define MOST_PREMADE 10000
@@ -203,6 +206,21 @@ pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
 					   parent)));
 	return PointerGetDatum(NULL);
 }
+
+#ifdef LA_TEST
+/*
+ * Function la_test_interval_create_for(parent, value), which tests make, and
+ * which a server without test settings has not.  Returns whether a partition
+ * was created.
+ */
+Datum
+la_test_interval_create_for(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(la_interval_create_for(PG_GETARG_OID(0),
+										  la_sql_argument_text(fcinfo, 1)) ==
+				   LA_INTERVAL_CREATED);
+}
+#endif
 
 /*
  * Argument 0: a table of the caller, whose policy nobody else changes until

@@ -4,7 +4,7 @@
  *	  work whose errors are caught
  *
  * The subtransaction brings back the user, settings, locks and snapshots that
- * were before.  Mirrors exec_stmt_block() in pl_exec.c.
+ * were before.  No error leaves it: what is thrown on, is thrown after it.
  *
  *-------------------------------------------------------------------------
  */

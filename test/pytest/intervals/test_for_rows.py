@@ -147,6 +147,20 @@ def test_no_policy(session: Connection) -> None:
         _needed(session, "5")
 
 
+def test_the_policy_of_another_table(session: Connection) -> None:
+    """One that was dropped, and whose OID has come again."""
+    make(session, "int")
+    session.execute("CREATE TABLE s.gone (k int) PARTITION BY RANGE (k)")
+    set_policy(session, "10", "s.gone")
+    session.execute(
+        "ALTER TABLE pg_lookahead_interval_policy DISABLE TRIGGER USER;"
+        "UPDATE pg_lookahead_interval_policy SET parent = 's.p'::regclass;"
+        "ALTER TABLE pg_lookahead_interval_policy ENABLE TRIGGER USER"
+    )
+    with pytest.raises(psycopg.errors.UndefinedObject, match="has no interval policy"):
+        _needed(session, "5")
+
+
 def test_others_go_on_reading_and_writing(session: Connection, server: WatchedServer) -> None:
     make(session, "int")
     set_policy(session, "10")

@@ -68,6 +68,7 @@ static void choose_zone(LaIntervalPolicy *policy, Oid key_type);
 static char *choose_origin(const LaIntervalPolicy *policy, Relation parent);
 static char *read_bound(Oid key_type, char *text);
 static char *newest_bound(Relation parent, Oid key_type);
+static void check_steps(const LaIntervalGrid *grid);
 static void check_retention(const LaIntervalPolicy *policy, Oid key_type);
 static void refuse_retention(void);
 static void check_options(const LaIntervalPolicy *policy,
@@ -117,7 +118,7 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 	if (starts == NULL)
 		starts = policy->origin;
 	add_change(policy, grid, starts, step);
-	(void) la_interval_grid_make(policy, parent);
+	check_steps(la_interval_grid_make(policy, parent));
 	table_close(parent, NoLock);
 	la_interval_owner_end(&before);
 	la_interval_policy_write(policy);
@@ -329,6 +330,7 @@ check_policy(LaIntervalPolicy *policy)
 	choose_zone(policy, key_type);
 	policy->origin = choose_origin(policy, parent);
 	grid = la_interval_grid_make(policy, parent);
+	check_steps(grid);
 	if (policy->retention != NULL)
 		check_retention(policy, key_type);
 	check_options(policy, grid);
@@ -420,6 +422,24 @@ newest_bound(Relation parent, Oid key_type)
 			return la_interval_grid_complete(key_type, &partition->lower).text;
 	}
 	return NULL;
+}
+
+/*
+ * A key's modifier rounds bounds: numeric(10,2) has no steps of 0.001.
+ */
+static void
+check_steps(const LaIntervalGrid *grid)
+{
+	for (int i = 0; i < grid->count; i++)
+	{
+		LaIntervalRange range = la_interval_grid_find(grid,
+													  &grid->segments[i].start);
+
+		if (la_interval_grid_compare(grid, &range.lower, &range.upper) >= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("the step of partitions is too small for the type of the key")));
+	}
 }
 
 static void

@@ -189,6 +189,8 @@ def test_a_day_that_a_zone_left_out(session: Connection) -> None:
     [
         ("int", "0", "step of partitions must be greater than zero"),
         ("int", "'1 day'", "invalid input syntax"),
+        ("numeric(10,2)", "0.001", "too small for the type of the key"),
+        ("timestamp(0)", "'0.4 seconds'", "too small for the type of the key"),
         ("date", "'1 hour'", "must be of whole days"),
         ("date", "'-1 day'", "must be greater than zero"),
         ("date", "'1 day', 'infinity'", "must be finite"),

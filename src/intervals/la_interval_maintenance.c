@@ -115,7 +115,7 @@ la_interval_maintain(Oid parent)
 static void
 maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 {
-	run->context = AllocSetContextCreate(TopMemoryContext,
+	run->context = AllocSetContextCreate(CurrentMemoryContext,
 										 "pg_lookahead interval maintenance",
 										 ALLOCSET_DEFAULT_SIZES);
 	run->temporary = AllocSetContextCreate(run->context,
@@ -127,11 +127,12 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 	}
 	PG_FINALLY();
 	{
-		MemoryContextSwitchTo(TopMemoryContext);
 		LockRelease(tag, ExclusiveLock, true);
-		MemoryContextDelete(run->context);
 	}
 	PG_END_TRY();
+	/* An error that is thrown on names a file and a function in it. */
+	MemoryContextSwitchTo(MemoryContextGetParent(run->context));
+	MemoryContextDelete(run->context);
 }
 
 static void

@@ -192,6 +192,8 @@ RETURNS trigger
 AS 'MODULE_PATHNAME', 'pg_lookahead_interval_policy_check'
 LANGUAGE C;
 
+REVOKE ALL ON FUNCTION pg_lookahead_interval_policy_check() FROM PUBLIC;
+
 -- Whoever restores a dump inserts rows; those of tables that are not theirs are left out.
 CREATE TRIGGER owner BEFORE INSERT OR UPDATE ON pg_lookahead_interval_policy
     FOR EACH ROW EXECUTE FUNCTION pg_lookahead_interval_policy_check();

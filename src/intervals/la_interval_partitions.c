@@ -16,17 +16,24 @@
 #include "postgres.h"
 
 #include "access/relation.h"
+#include "access/tableam.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "executor/tuptable.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "intervals/la_interval_partitions.h"
 
 static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
+static bool any_leaf(Oid relation, bool (*holds) (Relation leaf),
+					 bool foreign);
+static bool has_pages(Relation leaf);
+static bool has_row(Relation leaf);
 
 /*
  * The partitions of a parent that la_interval_grid_open() has opened.
@@ -129,21 +136,45 @@ la_interval_partitions_last_used(const LaIntervalPartitions *all)
 }
 
 /*
+ * The last partition that has a row, for the active snapshot, or NULL.  Partitions are dropped
+ * because of it, so a foreign table counts as empty.
+ */
+const LaIntervalPartition *
+la_interval_partitions_last_filled(const LaIntervalPartitions *all)
+{
+	for (int i = all->count - 1; i >= 0; i--)
+	{
+		if (any_leaf(all->partitions[i].relation, has_row, false))
+			return &all->partitions[i];
+	}
+	return NULL;
+}
+
+/*
  * Whether somebody has put rows into a partition: a look at the length of its
- * files, at no row.  One that cannot be looked at, a foreign table or one that
- * somebody has locked, counts as used.
+ * files, at no row.  A foreign table counts as used.
  */
 bool
 la_interval_partitions_is_used(Oid relation)
 {
-	bool		used = false;
+	return any_leaf(relation, has_pages, true);
+}
+
+/*
+ * Does something hold for a partition, or for one of its own partitions?  It does not for one
+ * that somebody has locked; of a foreign table the caller says.
+ */
+static bool
+any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign)
+{
+	bool		found = false;
 
 	foreach_oid(leaf, find_all_inheritors(relation, NoLock, NULL))
 	{
 		Relation	opened;
 
 		if (!ConditionalLockRelationOid(leaf, AccessShareLock))
-			return true;
+			continue;
 		opened = try_relation_open(leaf, NoLock);
 		if (opened == NULL)
 		{
@@ -151,12 +182,30 @@ la_interval_partitions_is_used(Oid relation)
 			continue;
 		}
 		if (opened->rd_rel->relkind == RELKIND_FOREIGN_TABLE)
-			used = true;
+			found = foreign;
 		else if (RELKIND_HAS_STORAGE(opened->rd_rel->relkind))
-			used = RelationGetNumberOfBlocks(opened) > 0;
+			found = holds(opened);
 		relation_close(opened, AccessShareLock);
-		if (used)
+		if (found)
 			return true;
 	}
 	return false;
+}
+
+static bool
+has_pages(Relation leaf)
+{
+	return RelationGetNumberOfBlocks(leaf) > 0;
+}
+
+static bool
+has_row(Relation leaf)
+{
+	TupleTableSlot *slot = table_slot_create(leaf, NULL);
+	TableScanDesc scan = table_beginscan(leaf, GetActiveSnapshot(), 0, NULL);
+	bool		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return found;
 }

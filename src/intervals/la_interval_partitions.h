@@ -33,6 +33,7 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 															  const LaIntervalBound *value,
 															  LaIntervalRange *range);
 extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all);
+extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
 extern bool la_interval_partitions_is_used(Oid relation);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

@@ -5,7 +5,7 @@
  *
  * Of keys of times those are old whose upper bound is as long ago as the
  * policy says; of numbers those whose upper bound is as far below the last
- * partition in use.  So a partition is old as a whole or not at all.  The default
+ * partition that has a row.  So a partition is old as a whole or not at all.  The default
  * partition never is, nor one without an upper bound.
  *
  * What ALTER TABLE ... DETACH PARTITION CONCURRENTLY does in two transactions
@@ -211,7 +211,7 @@ find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 																		   DatumGetTimestampTz(moment)));
 		return;
 	}
-	used = la_interval_partitions_last_used(all);
+	used = la_interval_partitions_last_filled(all);
 	if (used == NULL || !used->has_lower ||
 		!la_interval_grid_is_finite(grid->key_type, &used->lower))
 		return;

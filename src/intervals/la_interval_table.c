@@ -39,6 +39,15 @@ la_interval_table_exists(void)
 	return OidIsValid(get_extension_oid("pg_lookahead", true));
 }
 
+/*
+ * The table of policies.  ERROR where this database has not the extension.
+ */
+Oid
+la_interval_table_of_policies(void)
+{
+	return get_relname_relid("pg_lookahead_interval_policy", find_schema());
+}
+
 void
 la_interval_table_add(LaIntervalParameters *parameters, Oid type, Datum value,
 					  bool is_null)

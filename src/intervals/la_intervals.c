@@ -36,6 +36,7 @@
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
+#include "intervals/la_interval_table.h"
 #include "la_sql_argument.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_name.h"
@@ -190,8 +191,14 @@ pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
 	Oid			row_type;
 	bool		is_null[2];
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "not called by trigger manager");
+	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BEFORE(data->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(data->tg_event) ||
+		TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
+		RelationGetRelid(data->tg_relation) != la_interval_table_of_policies())
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("\"%s\" is for a trigger of the extension only",
+						"pg_lookahead_interval_policy_check()")));
 	row = TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple
 		: data->tg_trigtuple;
 	columns = RelationGetDescr(data->tg_relation);

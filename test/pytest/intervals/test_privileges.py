@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -197,3 +198,23 @@ def test_another_owner(owned: Connection) -> None:
     maintain(owned, "s.p")
     made = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname LIKE 'p\\_%'"
     assert owned.execute(made).fetchall() == [("other",)]
+
+
+@pytest.mark.parametrize("columns", ["", "a int", "a text, b text", "a int, b int"])
+@pytest.mark.parametrize("kind", ["ROW", "STATEMENT"])
+def test_the_trigger_is_for_policies_only(session: Connection, columns: str, kind: str) -> None:
+    """Nobody may use it for a table of theirs; it does nothing to one."""
+    function = "pg_lookahead_interval_policy_check()"
+    dynamic: Any = (
+        f"CREATE TABLE s.mine ({columns}); ALTER TABLE s.mine OWNER TO other; SET ROLE other"
+    )
+    session.execute(dynamic)
+    dynamic = (
+        f"CREATE TRIGGER t BEFORE INSERT ON s.mine FOR EACH {kind} EXECUTE FUNCTION {function}"
+    )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        session.execute(dynamic)
+    session.execute("RESET ROLE")
+    session.execute(dynamic)
+    with pytest.raises(psycopg.errors.TriggerProtocolViolated, match="of the extension only"):
+        session.execute("INSERT INTO s.mine DEFAULT VALUES")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
@@ -127,6 +128,37 @@ def test_numbers_are_old_by_distance(session: Connection) -> None:
     session.execute("TRUNCATE s.p")
     maintain(session)
     assert (bounds(session)[0], len(bounds(session))) == (("20", "30"), 8)
+
+
+@pytest.mark.parametrize(
+    ("event", "ahead"),
+    [
+        ("LOCK TABLE s.p_490", 50),
+        ("INSERT INTO s.p VALUES (495, 'slip')", 99),
+        ("INSERT INTO s.p VALUES (495, 'slip'); DELETE FROM s.p WHERE k = 495; COMMIT; BEGIN", 99),
+    ],
+)
+def test_numbers_ahead_of_all_rows_make_nothing_old(
+    session: Connection, server: WatchedServer, event: str, ahead: int
+) -> None:
+    """A partition that was made ahead has no rows because somebody has touched it."""
+    make(session, "int")
+    set_policy(session, "10, 0, premake => 50, retention => 100, retention_action => 'drop'")
+    maintain(session)
+    session.execute("INSERT INTO s.p SELECT i, 'x' FROM generate_series(0, 9) i")
+    dynamic: Any = event
+    with server.connect() as other:
+        other.execute("BEGIN")
+        other.execute(dynamic)
+        if "LOCK" not in event:
+            other.execute("ROLLBACK")
+        maintain(session, "s.p")
+        other.execute("ROLLBACK")
+    assert scalar(session, "SELECT count(*) FROM s.p") == 10
+    assert len(bounds(session)) == ahead + 1
+    session.execute("INSERT INTO s.p VALUES (495, 'x')")
+    maintain(session, "s.p")
+    assert scalar(session, "SELECT count(*) FROM s.p") == 1
 
 
 def test_a_partition_without_an_end_stays(session: Connection) -> None:

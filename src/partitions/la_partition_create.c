@@ -33,6 +33,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "partitions/la_partition_attached.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
 #include "partitions/la_partition_functions.h"
@@ -49,6 +50,7 @@ typedef struct LaPartitionBatch
 	const char *reason;			/* why not a faster one */
 	LaPartitionPlan *plan;
 	LaPartitionDirect *direct;	/* with that way */
+	LaPartitionAttached *attached;	/* with that way */
 	Oid			default_partition;	/* or InvalidOid */
 } LaPartitionBatch;
 
@@ -161,8 +163,8 @@ refuse_missing(Oid parent)
 }
 
 /*
- * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION
- * for the direct way, that of CREATE TABLE ... PARTITION OF for the others.
+ * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION,
+ * or that of CREATE TABLE ... PARTITION OF where such statements are executed.
  * Seldom, if the table has got triggers or a default partition meanwhile, a
  * second one.
  */
@@ -186,7 +188,7 @@ static LOCKMODE
 lock_of_way(const LaPartitionRequest *request, LaPartitionResult *result)
 {
 	result->way = la_partition_way(request, &result->reason);
-	return result->way == LA_PARTITION_DIRECT &&
+	return result->way <= LA_PARTITION_ATTACHED &&
 		!OidIsValid(get_default_partition_oid(request->parent)) ?
 		ShareUpdateExclusiveLock : AccessExclusiveLock;
 }
@@ -252,6 +254,9 @@ begin_batch(LaPartitionBatch *batch, Relation parent)
 		case LA_PARTITION_DIRECT:
 			batch->direct = la_partition_direct_begin(batch->request, parent);
 			break;
+		case LA_PARTITION_ATTACHED:
+			batch->attached = la_partition_attached_begin(batch->request, parent);
+			return;
 		default:
 			break;
 	}
@@ -322,6 +327,9 @@ create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
 	{
 		case LA_PARTITION_DIRECT:
 			la_partition_direct_create(batch->direct, planned);
+			break;
+		case LA_PARTITION_ATTACHED:
+			la_partition_attached_create(batch->attached, planned);
 			break;
 		case LA_PARTITION_PLANTED:
 			la_partition_planted_create(batch->request, planned);

@@ -61,7 +61,7 @@ la_partition_direct_begin(const LaPartitionRequest *request, Relation parent)
 	LaPartitionDirect *direct = palloc_object(LaPartitionDirect);
 
 	direct->parent = RelationGetRelid(parent);
-	direct->table = la_partition_table_read(request, parent);
+	direct->table = la_partition_table_read(request, parent, true);
 	direct->indexes = RelationGetIndexList(parent);
 	return direct;
 }

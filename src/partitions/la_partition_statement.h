@@ -17,6 +17,7 @@ typedef enum LaPartitionWay
 {
 	LA_PARTITION_AUTO,			/* the fastest that is possible */
 	LA_PARTITION_DIRECT,
+	LA_PARTITION_ATTACHED,
 	LA_PARTITION_PLANTED,
 	LA_PARTITION_NATIVE
 } LaPartitionWay;

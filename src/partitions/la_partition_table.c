@@ -8,7 +8,9 @@
  * tablecmds.c and ProcessUtilitySlow() in utility.c.
  *
  * Whoever creates partitions writes into the catalogs that they have all that
- * from the parent (la_partition_direct.c).
+ * from the parent (la_partition_direct.c), or has core do it
+ * (la_partition_attached.c): then each thing is the table's own until core has
+ * found it in the parent, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,6 +45,7 @@
 /* What all partitions have in common. */
 struct LaPartitionTable
 {
+	bool		inherits;		/* written as what the parent has, too */
 	Oid			namespace;
 	Oid			tablespace;
 	Oid			access_method;
@@ -51,6 +54,8 @@ struct LaPartitionTable
 	TupleDesc	columns;
 	List	   *stored;			/* CookedConstraints: defaults, checks */
 	List	   *not_nulls;		/* CookedConstraints */
+	List	   *own_not_nulls;	/* Constraints, the same, where it does not
+								 * inherit */
 	Datum		options;
 	Datum		toast_options;
 };
@@ -61,10 +66,11 @@ static Oid	choose_tablespace(const LaPartitionRequest *request,
 static void read_options(LaPartitionTable *table,
 						 const LaPartitionRequest *request);
 static void read_columns(LaPartitionTable *table, Relation parent);
-static ColumnDef *column_of(Form_pg_attribute attribute, bool not_null);
+static ColumnDef *column_of(Form_pg_attribute attribute, bool not_null,
+							bool inherits);
 static bool has_not_null(List *not_nulls, AttrNumber attribute);
 static List *read_defaults(Relation parent, const AttrMap *map);
-static List *read_checks(Relation parent, const AttrMap *map);
+static List *read_checks(Relation parent, const AttrMap *map, bool inherits);
 static CookedConstraint *new_constraint(ConstrType type);
 static Node *translate_expression(Node *expression, const AttrMap *map);
 static List *copy_constraints(List *constraints);
@@ -74,11 +80,13 @@ static List *copy_constraints(List *constraints);
  * reads from the parent what partitions have of it.
  */
 LaPartitionTable *
-la_partition_table_read(const LaPartitionRequest *request, Relation parent)
+la_partition_table_read(const LaPartitionRequest *request, Relation parent,
+						bool inherits)
 {
 	LaPartitionTable *table = palloc0_object(LaPartitionTable);
 	char		persistence = parent->rd_rel->relpersistence;
 
+	table->inherits = inherits;
 	table->namespace = choose_namespace(parent);
 	table->persistence = persistence;
 	table->tablespace = choose_tablespace(request, parent);
@@ -123,7 +131,8 @@ la_partition_table_end(const LaPartitionTable *table, Relation created)
 	Oid			number = RelationGetRelid(created);
 
 	/* Columns of which it tells us are marked already. */
-	(void) AddRelationNotNullConstraints(created, NIL,
+	(void) AddRelationNotNullConstraints(created,
+										 copyObject(table->own_not_nulls),
 										 copy_constraints(table->not_nulls),
 										 NIL);
 	relation_close(created, NoLock);
@@ -223,18 +232,25 @@ read_columns(LaPartitionTable *table, Relation parent)
 			continue;
 		definitions = lappend(definitions,
 							  column_of(attribute,
-										has_not_null(table->not_nulls, i + 1)));
+										has_not_null(table->not_nulls, i + 1),
+										table->inherits));
 		map->attnums[i] = list_length(definitions);
 	}
 	table->columns = BuildDescForRelation(definitions);
 	table->stored = list_concat(read_defaults(parent, map),
-								read_checks(parent, map));
+								read_checks(parent, map, table->inherits));
 	foreach_ptr(CookedConstraint, constraint, table->not_nulls)
 		constraint->attnum = map->attnums[constraint->attnum - 1];
+	if (!table->inherits)
+	{
+		table->not_nulls = NIL;
+		table->own_not_nulls = RelationGetNotNullConstraints(RelationGetRelid(parent),
+															 false, false);
+	}
 }
 
 static ColumnDef *
-column_of(Form_pg_attribute attribute, bool not_null)
+column_of(Form_pg_attribute attribute, bool not_null, bool inherits)
 {
 	ColumnDef  *column = makeColumnDef(NameStr(attribute->attname),
 									   attribute->atttypid,
@@ -245,9 +261,9 @@ column_of(Form_pg_attribute attribute, bool not_null)
 	column->generated = attribute->attgenerated;
 	if (CompressionMethodIsValid(attribute->attcompression))
 		column->compression = pstrdup(GetCompressionMethodName(attribute->attcompression));
-	column->identity = attribute->attidentity;
-	column->inhcount = 1;
-	column->is_local = false;
+	column->identity = inherits ? attribute->attidentity : '\0';
+	column->inhcount = inherits ? 1 : 0;
+	column->is_local = !inherits;
 	column->is_not_null = not_null;
 	return column;
 }
@@ -294,7 +310,7 @@ read_defaults(Relation parent, const AttrMap *map)
 }
 
 static List *
-read_checks(Relation parent, const AttrMap *map)
+read_checks(Relation parent, const AttrMap *map, bool inherits)
 {
 	TupleConstr *constraints = RelationGetDescr(parent)->constr;
 	List	   *checks = NIL;
@@ -311,7 +327,8 @@ read_checks(Relation parent, const AttrMap *map)
 		constraint->expr = translate_expression(stringToNode(check->ccbin), map);
 		constraint->is_enforced = check->ccenforced;
 		constraint->skip_validation = !check->ccenforced;
-		constraint->inhcount = 1;
+		constraint->inhcount = inherits ? 1 : 0;
+		constraint->is_local = !inherits;
 		checks = lappend(checks, constraint);
 	}
 	return checks;

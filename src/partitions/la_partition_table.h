@@ -15,7 +15,8 @@
 typedef struct LaPartitionTable LaPartitionTable;
 
 extern LaPartitionTable *la_partition_table_read(const LaPartitionRequest *request,
-												 Relation parent);
+												 Relation parent,
+												 bool inherits);
 extern Relation la_partition_table_begin(const LaPartitionTable *table,
 										 const char *name);
 extern void la_partition_table_end(const LaPartitionTable *table,

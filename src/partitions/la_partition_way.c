@@ -7,6 +7,11 @@
  * where core would call functions that nobody else can: those that clone row
  * triggers and foreign keys, and that make a table partitioned.
  *
+ * Attached: as a table of its own, which core's ALTER TABLE ... ATTACH PARTITION
+ * makes a partition.  Where nothing but row triggers and foreign keys is to be
+ * cloned, and only if asked for: it is slower than the next one, and leaves
+ * others alone.
+ *
  * Planted: by core's statement, one each, which finds a parent without
  * partitions.
  *
@@ -23,8 +28,6 @@
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "catalog/pg_constraint.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_trigger.h"
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
@@ -35,11 +38,14 @@
 
 #include "la_compat.h"
 #include "la_guc.h"
+#include "partitions/la_partition_functions.h"
+#include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
 static const char *const way_names[] = {
 	[LA_PARTITION_AUTO] = "auto",
 	[LA_PARTITION_DIRECT] = "direct",
+	[LA_PARTITION_ATTACHED] = "attached",
 	[LA_PARTITION_PLANTED] = "planted",
 	[LA_PARTITION_NATIVE] = "native",
 };
@@ -48,8 +54,8 @@ static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 								  const char **reason);
 static bool fires_event_trigger(EventTriggerEvent event);
 static bool clones_triggers(Oid table);
-static bool can_be_referenced(Oid table);
-static bool clones_foreign_keys(Oid table, AttrNumber column, Oid index);
+static bool can_attach(const LaPartitionRequest *request);
+static bool calls_functions(const LaPartitionRequest *request);
 
 /*
  * The way, and why it is not the fastest one, or NULL.  Refuses a way that was
@@ -62,7 +68,9 @@ la_partition_way(const LaPartitionRequest *request, const char **reason)
 
 	if (request->way == LA_PARTITION_AUTO)
 		return fastest;
-	if (request->way < fastest)
+	if (request->way < fastest &&
+		!(request->way == LA_PARTITION_ATTACHED &&
+		  fastest == LA_PARTITION_PLANTED && can_attach(request)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("partitions of this table cannot be created in the way \"%s\"",
@@ -72,6 +80,26 @@ la_partition_way(const LaPartitionRequest *request, const char **reason)
 	if (request->way > fastest)
 		*reason = "asked for";
 	return request->way;
+}
+
+/*
+ * The fastest way during which others may go on writing into the table, or
+ * LA_PARTITION_AUTO and why there is none.
+ */
+LaPartitionWay
+la_partition_way_beside_writers(const LaPartitionRequest *request,
+								const char **reason)
+{
+	LaPartitionWay way = fastest_way(request, reason);
+
+	if (way == LA_PARTITION_PLANTED && can_attach(request))
+		way = LA_PARTITION_ATTACHED;
+	if (way <= LA_PARTITION_ATTACHED && calls_functions(request))
+	{
+		*reason = "functions of users";
+		return LA_PARTITION_AUTO;
+	}
+	return way <= LA_PARTITION_ATTACHED ? way : LA_PARTITION_AUTO;
 }
 
 const char *
@@ -91,7 +119,7 @@ la_partition_way_by_name(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unknown way to create partitions: \"%s\"", name),
-			 errhint("Ways are \"auto\", \"direct\", \"planted\" and \"native\".")));
+			 errhint("Ways are \"auto\", \"direct\", \"attached\", \"planted\" and \"native\".")));
 }
 
 /*
@@ -119,11 +147,37 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = "subpartitions";
 	else if (clones_triggers(request->parent))
 		*reason = "row triggers";
-	else if (clones_foreign_keys(request->parent, Anum_pg_constraint_conrelid,
-								 ConstraintRelidTypidNameIndexId) ||
+	else if (la_partition_references_of(request->parent) != NIL ||
 			 la_partition_way_is_referenced(request->parent))
 		*reason = "foreign keys";
 	return *reason == NULL ? LA_PARTITION_DIRECT : LA_PARTITION_PLANTED;
+}
+
+/*
+ * Whether a table can be attached as a partition where the direct way is not
+ * possible.  A table that references itself would get a ShareRowExclusiveLock
+ * from ATTACH PARTITION.
+ */
+static bool
+can_attach(const LaPartitionRequest *request)
+{
+	return request->subpartitions == NULL &&
+		!list_member_oid(la_partition_references_of(request->parent),
+						 request->parent);
+}
+
+/*
+ * Whether functions of users would run meanwhile, for which the lock of the
+ * native way is taken (la_partition_create.c).
+ */
+static bool
+calls_functions(const LaPartitionRequest *request)
+{
+	Relation	parent = table_open(request->parent, AccessShareLock);
+	bool		found = la_partition_calls_functions(parent, request);
+
+	table_close(parent, AccessShareLock);
+	return found;
 }
 
 /*
@@ -194,59 +248,5 @@ clones_triggers(Oid table)
 bool
 la_partition_way_is_referenced(Oid table)
 {
-	return can_be_referenced(table) &&
-		clones_foreign_keys(table, Anum_pg_constraint_confrelid, InvalidOid);
-}
-
-/*
- * Whether a foreign key can reference the table.
- */
-static bool
-can_be_referenced(Oid table)
-{
-	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
-
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1,
-							  &key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
-	systable_endscan(scan);
-	table_close(indexes, AccessShareLock);
-	return found;
-}
-
-/*
- * Whether a foreign key has the table in this column of pg_constraint.
- * Mirrors CloneFkReferencing() and CloneFkReferenced() in tablecmds.c.  Of
- * foreign keys that reference a table there is no index, so that each verdict
- * about a table which can be referenced reads the catalog.
- */
-static bool
-clones_foreign_keys(Oid table, AttrNumber column, Oid index)
-{
-	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
-
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(constraints, index, OidIsValid(index), NULL, 1,
-							  &key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_constraint constraint = (Form_pg_constraint) GETSTRUCT(tuple);
-
-		found = constraint->contype == CONSTRAINT_FOREIGN;
-	}
-	systable_endscan(scan);
-	table_close(constraints, AccessShareLock);
-	return found;
+	return la_partition_references_to(table) != NIL;
 }

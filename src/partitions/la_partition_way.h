@@ -12,6 +12,8 @@
 
 extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
 									   const char **reason);
+extern LaPartitionWay la_partition_way_beside_writers(const LaPartitionRequest *request,
+													  const char **reason);
 extern bool la_partition_way_is_referenced(Oid table);
 extern bool la_partition_fires_event_trigger(void);
 extern const char *la_partition_way_name(LaPartitionWay way);

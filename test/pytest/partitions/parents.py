@@ -20,6 +20,9 @@ SURROUNDINGS = """
     CREATE TYPE around.row AS (k int, a int, t text);
     CREATE SEQUENCE around.counter;
     CREATE TABLE around.target (id int PRIMARY KEY, other int, UNIQUE (id, other));
+    CREATE TABLE around.parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+    CREATE TABLE around.parts_0 PARTITION OF around.parts FOR VALUES FROM (0) TO (9);
+    CREATE TABLE around.parts_rest PARTITION OF around.parts DEFAULT;
 """
 # The columns that options use.
 _COLUMNS = "gone int, k int, a int, gone_too text, t text, b bigint, m around.mood"
@@ -173,10 +176,18 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "ADD CONSTRAINT fk2 FOREIGN KEY (a, k) REFERENCES around.target (id, other)"
         " MATCH FULL DEFERRABLE",
     ),
+    "foreign key not valid": _alter(
+        "ADD CONSTRAINT fk3 FOREIGN KEY (b) REFERENCES around.parts NOT VALID"
+    ),
+    "foreign key to itself": (
+        "ALTER TABLE s.p ADD CONSTRAINT itself UNIQUE (k)",
+        "ALTER TABLE s.p ADD FOREIGN KEY (a) REFERENCES s.p (k) ON UPDATE SET NULL",
+    ),
     "foreign key not enforced": _alter("ADD FOREIGN KEY (a) REFERENCES around.target NOT ENFORCED"),
     "referenced": (
         "ALTER TABLE s.p ADD CONSTRAINT referenced UNIQUE (k)",
-        "CREATE TABLE s.referencing (r int REFERENCES s.p (k))",
+        "CREATE TABLE s.referencing (r int REFERENCES s.p (k)) PARTITION BY LIST (r)",
+        "CREATE TABLE s.referencing_rest PARTITION OF s.referencing DEFAULT",
     ),
     "default partition": ("CREATE TABLE s.rest PARTITION OF s.p DEFAULT",),
     "partitions before": ("CREATE TABLE s.old PARTITION OF s.p FOR VALUES FROM (-50) TO (0)",),
@@ -244,6 +255,8 @@ NOT_DIRECT = {
     "triggers of replicas",
     "foreign keys",
     "foreign key not enforced",
+    "foreign key not valid",
+    "foreign key to itself",
     "referenced",
 }
 
@@ -272,5 +285,14 @@ def combined(seed: int, number: int) -> Parent:
 
 def is_direct(parent: Parent) -> bool:
     """Whether nothing has to be cloned by core's statement."""
-    forbidden = {statement for name in NOT_DIRECT for statement in OPTIONS[name]}
-    return not forbidden & set(parent.statements)
+    return not _has_any(parent, NOT_DIRECT)
+
+
+def can_be_attached(parent: Parent) -> bool:
+    """Whether core's ATTACH PARTITION leaves writers of the parent alone."""
+    return not _has_any(parent, {"foreign key to itself"})
+
+
+def _has_any(parent: Parent, names: set[str]) -> bool:
+    statements = {statement for name in names for statement in OPTIONS[name]}
+    return bool(statements & set(parent.statements))

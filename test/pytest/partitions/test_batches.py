@@ -36,7 +36,7 @@ def _notices(session: Connection) -> list[str]:
     return heard
 
 
-@pytest.mark.parametrize("way", ["direct", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
 def test_batches(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("CREATE TABLE s.mine PARTITION OF s.p FOR VALUES FROM (30) TO (40)")
@@ -151,7 +151,7 @@ def narrow(server_factory: ServerFactory, stage: Stage) -> Iterator[Connection]:
         yield session
 
 
-@pytest.mark.parametrize("way", ["direct", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
 def test_room_in_the_lock_table(narrow: Connection, way: str) -> None:
     make(narrow, "int")
     narrow.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); SET client_min_messages = warning")

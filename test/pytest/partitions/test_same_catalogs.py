@@ -11,7 +11,7 @@ from server_log import WatchedServer
 
 from partitions.catalogs import read_catalogs, read_dump
 from partitions.conftest import renew
-from partitions.parents import KINDS, Parent, alone, combined, is_direct
+from partitions.parents import KINDS, Parent, alone, can_be_attached, combined, is_direct
 
 _COUNT = 3
 _COMBINED = 16
@@ -59,8 +59,8 @@ def _compare(
     _native(session, suffix)
     expected = _look(server, session, dump)
     ways = ["native", "planted"]
-    if is_direct(parent) and "PARTITION BY" not in suffix:
-        ways.append("direct")
+    if "PARTITION BY" not in suffix:
+        ways += ["attached"] * can_be_attached(parent) + ["direct"] * is_direct(parent)
     for way in ways:
         _make(session, parent)
         _ours(session, way, arguments)

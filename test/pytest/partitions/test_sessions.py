@@ -23,7 +23,7 @@ def _later(pool: ThreadPoolExecutor, connection: Connection, query: str) -> Futu
     return pool.submit(run, connection, query)
 
 
-@pytest.mark.parametrize("way", ["direct", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
 def test_two_sessions_create_the_same(server: WatchedServer, session: Connection, way: str) -> None:
     make(session, "int")
     with server.connect() as other, server.connect() as watcher, ThreadPoolExecutor() as pool:
@@ -40,7 +40,7 @@ def test_many_sessions_create_the_same(server: WatchedServer, session: Connectio
     session.execute("ALTER TABLE s.p ADD PRIMARY KEY (k)")
 
     def create(number: int) -> int:
-        way = ("direct", "planted", "native")[number % 3]
+        way = ("direct", "attached", "planted", "native")[number % 4]
         with server.connect() as other:
             other.execute("SET client_min_messages = warning")
             return int(run(other, f"{RANGES} {number}, 1, 20, way => '{way}')")[0])
@@ -105,6 +105,7 @@ def test_locks_of_the_parent(server: WatchedServer, session: Connection) -> None
     with server.connect() as watcher:
         for way, mode in (
             ("direct", "ShareUpdateExclusiveLock"),
+            ("attached", "ShareUpdateExclusiveLock"),
             ("planted", "AccessExclusiveLock"),
         ):
             with session.transaction():

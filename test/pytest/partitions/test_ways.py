@@ -240,7 +240,7 @@ def test_types_and_functions_of_the_server_need_no_statement(
     assert run(session, f"{LISTS} ARRAY[{values}])")[2:] == ("direct", None)
 
 
-@pytest.mark.parametrize("way", ["direct", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
 def test_rows_of_the_default_partition(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
@@ -276,7 +276,7 @@ def test_rows_of_a_default_partition_of_lists(session: Connection) -> None:
     assert [name for name, _ in children(session)] == ["rest", "p_a", "p_c"]
 
 
-@pytest.mark.parametrize("way", ["direct", "planted"])
+@pytest.mark.parametrize("way", ["direct", "attached", "planted"])
 def test_temporary_parents(server: WatchedServer, session: Connection, way: str) -> None:
     session.execute("CREATE TEMP TABLE passing (k int PRIMARY KEY) PARTITION BY RANGE (k)")
     call = f"SELECT pg_lookahead_create_range_partitions('passing', 0, 10, 3, way => '{way}')"

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_partition_references.c
+ *	  foreign keys of a table, and to it
+ *
+ * A new partition gets the foreign keys of its parent, and is referenced by
+ * those to its parent.  Core takes a ShareRowExclusiveLock on the tables at the
+ * other ends until the transaction ends.  Mirrors CloneFkReferencing() and
+ * CloneFkReferenced() in tablecmds.c.
+ *
+ * So whoever has written into such a table in its transaction, and waits for a
+ * partition that another process creates, would wait for a process that waits
+ * for it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
+#include "storage/lmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+
+#include "partitions/la_partition_references.h"
+
+static List *read_references(Oid table, AttrNumber column, Oid index);
+static bool can_be_referenced(Oid table);
+static Oid	find_written(List *tables);
+
+/*
+ * The tables that foreign keys of this one reference; of partitioned ones the
+ * partitions, too.
+ */
+List *
+la_partition_references_of(Oid table)
+{
+	return read_references(table, Anum_pg_constraint_conrelid,
+						   ConstraintRelidTypidNameIndexId);
+}
+
+/*
+ * The tables that have foreign keys to this one; of partitioned ones the
+ * partitions, too.  There is no index for that, so that of a table which can be
+ * referenced the catalog is read.
+ */
+List *
+la_partition_references_to(Oid table)
+{
+	if (!can_be_referenced(table))
+		return NIL;
+	return read_references(table, Anum_pg_constraint_confrelid, InvalidOid);
+}
+
+/*
+ * A table that this session has written into, or locked against writes, and
+ * that a new partition of the parent would have locked; or InvalidOid.  That is the
+ * parent itself, if it references itself and rows are about to be put into it.
+ * Of a partitioned table that references the parent a partition counts, too,
+ * which core does not lock: that is only too careful.
+ */
+Oid
+la_partition_blocking_reference(Relation parent)
+{
+	Oid			number = RelationGetRelid(parent);
+	Oid			table = find_written(la_partition_references_of(number));
+
+	if (!OidIsValid(table))
+		table = find_written(la_partition_references_to(number));
+	return table;
+}
+
+static List *
+read_references(Oid table, AttrNumber column, Oid index)
+{
+	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
+	List	   *others = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(constraints, index, OidIsValid(index), NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint constraint = (Form_pg_constraint) GETSTRUCT(tuple);
+		Oid			other = column == Anum_pg_constraint_conrelid ?
+			constraint->confrelid : constraint->conrelid;
+
+		if (constraint->contype == CONSTRAINT_FOREIGN)
+			others = list_append_unique_oid(others, other);
+	}
+	systable_endscan(scan);
+	table_close(constraints, AccessShareLock);
+	return others;
+}
+
+/*
+ * Whether a foreign key can reference the table.
+ */
+static bool
+can_be_referenced(Oid table)
+{
+	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+	systable_endscan(scan);
+	table_close(indexes, AccessShareLock);
+	return found;
+}
+
+/*
+ * The first of the tables on which this session has a lock that conflicts
+ * with a ShareRowExclusiveLock: that of writing, or a stronger one.
+ */
+static Oid
+find_written(List *tables)
+{
+	foreach_oid(table, tables)
+	{
+		if (CheckRelationOidLockedByMe(table, RowExclusiveLock, true))
+			return table;
+	}
+	return InvalidOid;
+}

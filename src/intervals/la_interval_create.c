@@ -32,7 +32,9 @@ static void check_distance(const LaIntervalPolicy *policy,
 static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 					const LaIntervalBound *value,
 					const LaIntervalBound *other);
-static void check_way(const LaIntervalPolicy *policy);
+static LaPartitionWay choose_way(const LaIntervalPolicy *policy,
+								 const char **reason);
+static LaPartitionWay need_way(const LaIntervalPolicy *policy);
 static void create(const LaIntervalPolicy *policy,
 				   const LaIntervalRange *range, LaPartitionWay way);
 
@@ -44,13 +46,14 @@ bool
 la_interval_create_next(const LaIntervalPolicy *policy, TimestampTz now)
 {
 	LaIntervalOutlook outlook;
+	const char *reason;
 	Relation	parent = la_interval_grid_open(policy->parent);
 
 	la_interval_outlook_take(&outlook, policy, parent, now);
 	table_close(parent, AccessShareLock);
 	if (!outlook.is_missing)
 		return false;
-	create(policy, &outlook.missing, LA_PARTITION_AUTO);
+	create(policy, &outlook.missing, choose_way(policy, &reason));
 	return true;
 }
 
@@ -73,10 +76,7 @@ la_interval_create_for(Oid parent, char *value)
 	la_interval_owner_begin(&before, parent, policy->time_zone);
 	is_missing = find_range(policy, value, &range);
 	if (is_missing)
-	{
-		check_way(policy);
-		create(policy, &range, LA_PARTITION_DIRECT);
-	}
+		create(policy, &range, need_way(policy));
 	la_interval_owner_end(&before);
 	return is_missing ? LA_INTERVAL_CREATED : LA_INTERVAL_PRESENT;
 }
@@ -196,22 +196,35 @@ is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 }
 
 /*
- * A session that needs a partition for its row has a lock on the table
- * already, with which only the direct way is compatible.
+ * The fastest way during which others go on writing, or LA_PARTITION_AUTO and
+ * why there is none.
  */
-static void
-check_way(const LaIntervalPolicy *policy)
+static LaPartitionWay
+choose_way(const LaIntervalPolicy *policy, const char **reason)
 {
 	LaPartitionRequest request = {.parent = policy->parent};
-	const char *reason;
 
-	if (la_partition_way(&request, &reason) != LA_PARTITION_DIRECT)
+	return la_partition_way_beside_writers(&request, reason);
+}
+
+/*
+ * A session that needs a partition for its row has the lock of writing on the
+ * table already.
+ */
+static LaPartitionWay
+need_way(const LaIntervalPolicy *policy)
+{
+	const char *reason;
+	LaPartitionWay way = choose_way(policy, &reason);
+
+	if (way == LA_PARTITION_AUTO)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no partition of \"%s\" can be created for a row",
 						get_rel_name(policy->parent)),
 				 errdetail("The reason is: %s.", reason),
 				 errhint("Have partitions created ahead of time.")));
+	return way;
 }
 
 static void

@@ -119,16 +119,52 @@ def test_with_a_default_partition(session: Connection) -> None:
     assert 'detach "rest"' in str(caught.value)
 
 
-def test_where_the_direct_way_is_impossible(session: Connection) -> None:
-    """Foreign keys need locks that whoever inserts a row would wait for."""
-    session.execute("CREATE TABLE s.r (k int PRIMARY KEY)")
-    make(session, "int REFERENCES s.r")
+def test_locks_that_writers_would_wait_for(session: Connection) -> None:
+    """A table that references itself is locked like others that new partitions reference."""
+    make(session, "int PRIMARY KEY REFERENCES s.p (k)")
     set_policy(session, "10, premake => 0")
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as caught:
         _needed(session, "5")
     assert "The reason is: foreign keys." in str(caught.value)
     assert maintain(session) == []
     assert len(bounds(session)) == 1
+
+
+def test_functions_that_writers_would_wait_for(session: Connection) -> None:
+    session.execute("CREATE DOMAIN s.positive AS int CHECK (VALUE >= 0)")
+    make(session, "s.positive")
+    set_policy(session, "10, premake => 0")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as caught:
+        _needed(session, "5")
+    assert "The reason is: functions of users." in str(caught.value)
+
+
+def test_foreign_keys_and_triggers(session: Connection, server: WatchedServer) -> None:
+    session.execute(
+        "CREATE TABLE s.r (k int PRIMARY KEY); INSERT INTO s.r VALUES (1), (11);"
+        "CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN NEW.t := TG_TABLE_NAME; RETURN NEW; END $$"
+    )
+    make(session, "int PRIMARY KEY REFERENCES s.r")
+    session.execute(
+        "CREATE TRIGGER f BEFORE INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION s.f();"
+        "CREATE TABLE s.q (k int REFERENCES s.p)"
+    )
+    set_policy(session, "10")
+    session.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as other:
+        for value in (1, 11):
+            other.execute("LOCK s.p IN ROW EXCLUSIVE MODE")
+            assert _needed(session, str(value))
+            assert other.execute(
+                "INSERT INTO s.p VALUES (%s) RETURNING t", (value,)
+            ).fetchall() == [(f"p_{value - 1}",)]
+        with pytest.raises(psycopg.errors.ForeignKeyViolation), other.transaction():
+            other.execute("INSERT INTO s.p VALUES (2)")
+        # A session that has written there would wait for one that waits for it.
+        other.execute("INSERT INTO s.r VALUES (21)")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            _needed(session, "21")
 
 
 def test_as_the_owner(session: Connection) -> None:

@@ -133,10 +133,11 @@ la_partition_series_between(const LaPartitionSeries *grid, char *lower,
 }
 
 /*
- * A list of these values; without values the numbers 0, 1, 2 up to the count.
+ * A list of these values; without values the numbers 0, 1, 2 up to the count.  With a type
+ * they are texts of values of that type.
  */
 LaPartitionSeries *
-la_partition_series_values(char **values, int count)
+la_partition_series_values(char **values, int count, Oid type)
 {
 	LaPartitionSeries *series = palloc0_object(LaPartitionSeries);
 
@@ -144,6 +145,8 @@ la_partition_series_values(char **values, int count)
 	series->count = count;
 	series->is_list = true;
 	series->values = values;
+	if (OidIsValid(type))
+		series->value_type = format_type_be_qualified(type);
 	return series;
 }
 

@@ -45,6 +45,7 @@ struct LaPartitionSeries
 	LaTimePrecision precision;
 	bool		in_utc;			/* names are */
 	char	  **values;			/* of lists, NULL for a null; else 0, 1, 2 */
+	const char *value_type;		/* to be cast to that of the key, or NULL */
 	char	   *ends[2];		/* of one range with any bounds, else NULL */
 };
 
@@ -55,7 +56,8 @@ extern LaPartitionSeries *la_partition_series_ranges(Oid key_type,
 extern LaPartitionSeries *la_partition_series_between(const LaPartitionSeries *grid,
 													  char *lower,
 													  char *upper);
-extern LaPartitionSeries *la_partition_series_values(char **values, int count);
+extern LaPartitionSeries *la_partition_series_values(char **values, int count,
+													 Oid type);
 extern char *la_partition_series_uuid_time(char *uuid);
 extern TimestampTz la_partition_series_moment(Oid key_type, char *bound);
 extern char *la_partition_series_at_moment(Oid key_type, TimestampTz moment);

@@ -102,6 +102,8 @@ append_bound(StringInfo text, const LaPartitionSeries *series, int i)
 {
 	appendStringInfoString(text, series->is_list ? "IN (" : "FROM (");
 	append_literal(text, la_partition_series_bound(series, i));
+	if (series->value_type != NULL)
+		appendStringInfo(text, "::%s", series->value_type);
 	if (!series->is_list)
 	{
 		appendStringInfoString(text, ") TO (");

@@ -61,7 +61,9 @@ static const LaPartitionSeries *read_ranges(FunctionCallInfo fcinfo,
 											Oid parent);
 static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 											Oid parent);
-static char **split_array(FunctionCallInfo fcinfo, int argument, int *count);
+static bool wants_cast(Oid type, Oid key_type);
+static char **split_array(FunctionCallInfo fcinfo, int argument,
+						  Oid *element_type, int *count);
 static int	read_number(FunctionCallInfo fcinfo, int argument,
 						const char *name, int most);
 
@@ -265,10 +267,11 @@ read_ranges(FunctionCallInfo fcinfo, Oid parent)
 static const LaPartitionSeries *
 read_values(FunctionCallInfo fcinfo, Oid parent)
 {
+	Oid			key_type = la_partition_key_type(parent, true);
+	Oid			type = InvalidOid;
 	int			count;
 	char	  **values = NULL;
 
-	(void) la_partition_key_type(parent, true);
 	if (PG_ARGISNULL(1) == PG_ARGISNULL(2))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -276,16 +279,28 @@ read_values(FunctionCallInfo fcinfo, Oid parent)
 	if (PG_ARGISNULL(1))
 		count = read_number(fcinfo, 2, "modulus", MOST_PARTITIONS);
 	else
-		values = split_array(fcinfo, 1, &count);
-	return la_partition_series_values(values, count);
+		values = split_array(fcinfo, 1, &type, &count);
+	return la_partition_series_values(values, count,
+									  wants_cast(type, key_type) ? type : InvalidOid);
 }
 
 /*
- * The elements of an array, as texts.  One without a type has elements of
+ * Are values of this type cast to the key's, as they would be in a statement?  Texts are
+ * read as if they stood there in quotes.
+ */
+static bool
+wants_cast(Oid type, Oid key_type)
+{
+	return OidIsValid(type) && type != key_type && type != TEXTOID &&
+		type != VARCHAROID && type != BPCHAROID;
+}
+
+/*
+ * The elements of an array, as texts, and their type.  One without a type has elements of
  * type text.
  */
 static char **
-split_array(FunctionCallInfo fcinfo, int argument, int *count)
+split_array(FunctionCallInfo fcinfo, int argument, Oid *element_type, int *count)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, argument);
 	Datum		array = PG_GETARG_DATUM(argument);
@@ -322,6 +337,7 @@ split_array(FunctionCallInfo fcinfo, int argument, int *count)
 			texts[i] = la_sql_argument_text_of(values[i], element);
 	}
 	AtEOXact_GUC(true, level);
+	*element_type = element;
 	return texts;
 }
 

@@ -212,6 +212,35 @@ def test_values_of_other_types(session: Connection, column: str) -> None:
     assert run(session, f"{LISTS} {values})")[:2] == (0, created)
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("text", "ARRAY[true, false]"),
+        ("text", "ARRAY[timestamp '2027-01-01 00:00']"),
+        ("text", "ARRAY[inet '10.0.0.1', NULL]"),
+        ("text", "ARRAY['de', 'f  ']::char(3)[]"),
+        ("int", "ARRAY[1.0, 2.6]"),
+        ("numeric", "ARRAY[0.1::float8 + 0.2::float8, 1e-7]"),
+        ("date", "ARRAY[timestamptz '2027-01-01 00:00']"),
+        ("int", "ARRAY['1', '2']"),
+        ("text", "ARRAY['sad', 'happy']::around.mood[]"),
+    ],
+)
+def test_values_are_cast_as_in_a_statement(session: Connection, column: str, values: str) -> None:
+    make(session, column, "LIST (k)")
+    elements = values.removeprefix("ARRAY[").partition("]")[0].split(", ")
+    cast = values.partition("]::")[2].removesuffix("[]")
+    for i, element in enumerate(elements):
+        value = f"{element}::{cast}" if cast else element
+        dynamic: Any = f"CREATE TABLE s.n{i} PARTITION OF s.p FOR VALUES IN ({value})"
+        session.execute(dynamic)
+    expected = [bound for _, bound in children(session)]
+    session.execute("DROP TABLE s.p")
+    make(session, column, "LIST (k)")
+    run(session, f"{LISTS} {values}, names => '{{parent}}{{number}}')")
+    assert [bound for _, bound in children(session)] == expected
+
+
 def test_long_names_are_cut_within_the_table_s(session: Connection) -> None:
     parent = "ä" * 31 + "x"
     session.execute(f'CREATE TABLE s."{parent}" (k int) PARTITION BY RANGE (k)')

@@ -100,6 +100,8 @@ la_interval_maintain(Oid parent)
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LOCK_KIND);
 	if (run.is_alone)
 		StartTransactionCommand();
+	/* Memory of the run outlives its transactions. */
+	MemoryContextSwitchTo(caller);
 	is_free = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
 	if (is_free)
 		maintain_locked(&run, &tag);

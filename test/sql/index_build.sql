@@ -2,6 +2,8 @@
 -- index builds: which are ours, and what they say when they fail
 --
 CREATE EXTENSION pg_lookahead;
+-- its tables have indexes, too
+DO $$ BEGIN PERFORM pg_lookahead_stats_reset(); END $$;
 SET client_min_messages = warning;
 SET pg_lookahead.enable_index_build = on;
 CREATE FUNCTION built(OUT nodes bigint, OUT ours bigint, OUT left_to_core text) LANGUAGE sql AS

@@ -30,6 +30,7 @@ _INDEXES = """
     SELECT c.relname, i.indrelid::regclass::text, c.relpersistence
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE c.relnamespace = 'public'::regnamespace AND i.indisvalid AND c.relkind = 'i'
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = i.indrelid AND deptype = 'e')
     ORDER BY c.relname"""
 _THIS_INDEX = (
     "enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; "

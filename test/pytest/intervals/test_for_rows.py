@@ -9,7 +9,6 @@ import pytest
 from extension.probes import QUIET, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 
-from intervals.conftest import renew
 from intervals.policies import bounds, maintain, make, set_policy, state
 from lookahead.extension import Stage
 
@@ -26,14 +25,6 @@ def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[Watched
             session.execute("CREATE EXTENSION pg_lookahead; CREATE ROLE owner; CREATE ROLE other")
             session.execute(_FUNCTION)
         yield started
-
-
-@pytest.fixture
-def session(server: WatchedServer) -> Iterator[Connection]:
-    with server.connect() as connection:
-        renew(connection)
-        yield connection
-        renew(connection)
 
 
 def _needed(session: Connection, value: str | None) -> bool:

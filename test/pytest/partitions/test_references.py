@@ -11,7 +11,6 @@ from server_log import ServerFactory, WatchedServer
 
 from lookahead.extension import Stage
 from partitions.asking import make
-from partitions.conftest import renew
 
 _FUNCTION = """
     CREATE FUNCTION blocking(regclass) RETURNS regclass LANGUAGE c
@@ -26,13 +25,6 @@ def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[Watched
             session.execute("CREATE EXTENSION pg_lookahead")
             session.execute(_FUNCTION)
         yield started
-
-
-@pytest.fixture
-def session(server: WatchedServer) -> Iterator[Connection]:
-    with server.connect() as connection:
-        renew(connection)
-        yield connection
 
 
 def _blocking(session: Connection) -> str | None:

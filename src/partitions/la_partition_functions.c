@@ -39,7 +39,7 @@ static bool is_servers_type(Oid type);
 static bool has_expression(const LaPartitionRequest *request);
 static bool catalog_calls(int cache, Oid key, AttrNumber column);
 static bool expression_calls(Node *node, void *context);
-static bool may_be_called(Oid function, void *for_rows);
+static bool may_be_called(Oid function, void *node);
 static bool is_users(Oid function);
 static bool is_sql(Oid function);
 
@@ -133,25 +133,23 @@ catalog_calls(int cache, Oid key, AttrNumber column)
 static bool
 expression_calls(Node *node, void *context)
 {
-	bool		for_rows;
-
 	if (node == NULL)
 		return false;
-	for_rows = contain_var_clause(node);
-	if ((IsA(node, CoerceToDomain) && !for_rows) ||
-		check_functions_in_node(node, may_be_called, &for_rows))
+	if ((IsA(node, CoerceToDomain) && !contain_var_clause(node)) ||
+		check_functions_in_node(node, may_be_called, node))
 		return true;
 	return expression_tree_walker(node, expression_calls, context);
 }
 
 /*
- * check_functions_in_node callback: can planning an expression call this function?
+ * check_functions_in_node callback: can planning an expression call this function, which the
+ * node calls?
  */
 static bool
-may_be_called(Oid function, void *for_rows)
+may_be_called(Oid function, void *node)
 {
 	return is_users(function) &&
-		(!*(bool *) for_rows || OidIsValid(get_func_support(function)) ||
+		(!contain_var_clause(node) || OidIsValid(get_func_support(function)) ||
 		 is_sql(function));
 }
 

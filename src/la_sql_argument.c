@@ -20,8 +20,6 @@
 
 #include "la_sql_argument.h"
 
-static void set_for_output(const char *setting, const char *value);
-
 /*
  * An argument of type text, or NULL.
  */
@@ -63,9 +61,9 @@ la_sql_argument_begin_output(void)
 {
 	int			level = NewGUCNestLevel();
 
-	set_for_output("datestyle", "ISO");
-	set_for_output("intervalstyle", "postgres");
-	set_for_output("extra_float_digits", "3");
+	la_sql_argument_set("datestyle", "ISO");
+	la_sql_argument_set("intervalstyle", "postgres");
+	la_sql_argument_set("extra_float_digits", "3");
 	RestrictSearchPath();
 	return level;
 }
@@ -92,8 +90,11 @@ la_sql_argument_text_of(Datum value, Oid type)
 	return OidOutputFunctionCall(output, value);
 }
 
-static void
-set_for_output(const char *setting, const char *value)
+/*
+ * Changes a setting until the level is ended that la_sql_argument_begin_output() has returned.
+ */
+void
+la_sql_argument_set(const char *setting, const char *value)
 {
 	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);

@@ -14,6 +14,7 @@ extern char *la_sql_argument_text(FunctionCallInfo fcinfo, int argument);
 extern char *la_sql_argument_any(FunctionCallInfo fcinfo, int argument,
 								 const char *name);
 extern int	la_sql_argument_begin_output(void);
+extern void la_sql_argument_set(const char *setting, const char *value);
 extern char *la_sql_argument_text_of(Datum value, Oid type);
 
 #endif							/* LA_SQL_ARGUMENT_H */

@@ -33,6 +33,7 @@
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_try.h"
+#include "la_sql_argument.h"
 
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"
@@ -251,7 +252,7 @@ take_step(void *arg)
 		return;
 	la_interval_owner_begin(&before, run->parent, policy->time_zone);
 	if (LockTimeout == 0)
-		la_interval_owner_set("lock_timeout", LOCK_TIMEOUT);
+		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
 	run->step(run, policy);
 	la_interval_owner_end(&before);
 }

@@ -45,17 +45,7 @@ la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 						   SECURITY_RESTRICTED_OPERATION);
 	before->guc_level = la_sql_argument_begin_output();
 	if (time_zone != NULL)
-		la_interval_owner_set("TimeZone", time_zone);
-}
-
-/*
- * Changes a setting until the end.
- */
-void
-la_interval_owner_set(const char *setting, const char *value)
-{
-	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+		la_sql_argument_set("TimeZone", time_zone);
 }
 
 /*

@@ -18,7 +18,6 @@ typedef struct LaIntervalOwner
 
 extern void la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 									const char *time_zone);
-extern void la_interval_owner_set(const char *setting, const char *value);
 extern void la_interval_owner_execute(const char *command);
 extern const char *la_interval_owner_name(Oid relation);
 extern void la_interval_owner_end(const LaIntervalOwner *before);

@@ -45,7 +45,7 @@ la_interval_table_exists(void)
 Oid
 la_interval_table_of_policies(void)
 {
-	return get_relname_relid("pg_lookahead_interval_policy", find_schema());
+	return get_relname_relid(POLICY, find_schema());
 }
 
 void

@@ -363,7 +363,7 @@ choose_zone(LaIntervalPolicy *policy, Oid key_type)
 	}
 	if (policy->time_zone == NULL)
 		policy->time_zone = pstrdup(pg_get_timezone_name(session_timezone));
-	la_interval_owner_set("TimeZone", policy->time_zone);
+	la_sql_argument_set("TimeZone", policy->time_zone);
 }
 
 /*

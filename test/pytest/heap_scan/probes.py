@@ -70,9 +70,9 @@ def traces(connection: Connection, name: str, sql: str, *, cold: bool = True) ->
     """Run a statement over one table, twice when rows are to be seen, too: each time cold."""
     if cold:
         make_cold(connection, name)
-    before = _pages(connection, name)
+    before = table_pages(connection, name)
     plan = explain(connection, sql, "ANALYZE, TIMING OFF")
-    after = _pages(connection, name)
+    after = table_pages(connection, name)
     cached = connection.execute(
         "SELECT relblocknumber FROM pg_buffercache WHERE relforknumber = 0 "
         f"AND relfilenode = pg_relation_filenode('{name}') ORDER BY 1"
@@ -97,8 +97,11 @@ def _heap_blocks(plan: Plan) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _pages(connection: Connection, name: str) -> tuple[int, int]:
-    """Pages of a table that were used, and of these the ones that had to be read, so far."""
+def table_pages(connection: Connection, name: str) -> tuple[int, int]:
+    """Pages of a table that were used, and of these the ones that had to be read, so far.
+
+    Not those of catalogs, which each process of a statement looks at for itself.
+    """
     connection.execute("SELECT pg_stat_force_next_flush()")
     row = connection.execute(
         "SELECT heap_blks_read + heap_blks_hit, heap_blks_read FROM pg_statio_user_tables "

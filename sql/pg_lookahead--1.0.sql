@@ -211,7 +211,8 @@ CREATE TABLE pg_lookahead_interval_state (
     last_analyze timestamptz,
     last_error text,
     last_sqlstate text,
-    blocked text);
+    blocked text,
+    detaching oid);
 
 CREATE FUNCTION pg_lookahead_set_interval(
     parent regclass,

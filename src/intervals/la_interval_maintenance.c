@@ -65,6 +65,8 @@ struct LaIntervalRun
 	StringInfoData blocked;
 	List	   *old;			/* partitions to be taken out */
 	Oid			partition;		/* the one that is, or InvalidOid */
+	LaIntervalRetired retired;	/* how far that one is */
+	bool		waits;			/* until the table can be locked for that */
 	bool		is_done;		/* no step of this kind is left */
 };
 
@@ -78,8 +80,12 @@ static void take_step(void *arg);
 static void note_error(LaIntervalRun *run, const ErrorData *error);
 static void commit(LaIntervalRun *run);
 static void create_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void retire_all(LaIntervalRun *run);
+static bool retire(LaIntervalRun *run);
+static void find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void list_old(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void analyze(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
@@ -177,14 +183,7 @@ do_all(LaIntervalRun *run)
 {
 	while (do_step(run, create_next) && !run->is_done)
 		CHECK_FOR_INTERRUPTS();
-	do_step(run, list_old);
-	foreach_oid(partition, run->old)
-	{
-		CHECK_FOR_INTERRUPTS();
-		run->partition = partition;
-		if (do_step(run, retire_begin))
-			do_step(run, retire_end);
-	}
+	retire_all(run);
 	run->partition = InvalidOid;
 	do_step(run, analyze);
 	do_step(run, plan_next);
@@ -301,6 +300,70 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	run->is_done = !la_interval_create_next(policy, run->now);
 }
 
+/*
+ * Takes old partitions out, until there is something that keeps all others, too.
+ */
+static void
+retire_all(LaIntervalRun *run)
+{
+	if (!do_step(run, find_pending))
+		return;
+	if (OidIsValid(run->partition) && !do_step(run, retire_end))
+		return;
+	do_step(run, list_old);
+	foreach_oid(partition, run->old)
+	{
+		CHECK_FOR_INTERRUPTS();
+		run->partition = partition;
+		if (!retire(run))
+			return;
+	}
+}
+
+/*
+ * Takes a partition out, if it still is old.  Returns whether others can be.  Where the
+ * table itself could not be locked no other one is tried: whoever wants to use it has
+ * waited long enough.
+ */
+static bool
+retire(LaIntervalRun *run)
+{
+	if (!do_step(run, retire_begin))
+		return true;
+	switch (run->retired)
+	{
+		case LA_INTERVAL_KEPT:
+			return true;
+		case LA_INTERVAL_MARKED:
+			/* If that has to wait, the next one finds the table busy. */
+			do_step(run, retire_end);
+			return true;
+		case LA_INTERVAL_TO_BE_LOCKED:
+			return do_step(run, retire_locked) || !run->waits;
+		case LA_INTERVAL_BUSY:
+			break;
+	}
+	return false;
+}
+
+/*
+ * What was begun, by whomever, comes first.
+ */
+static void
+find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			pending = la_interval_retire_pending(policy->parent);
+
+	run->partition = pending;
+	if (!OidIsValid(pending))
+		run->state->detaching = InvalidOid;
+	else if (pending != run->state->detaching &&
+			 !la_interval_retire_is_old(policy, pending, run->now))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
+}
+
 static void
 list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
@@ -313,7 +376,22 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 static void
 retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	la_interval_retire_begin(policy, run->partition, run->now);
+	run->retired = la_interval_retire_begin(policy, run->partition, run->now);
+	if (run->retired != LA_INTERVAL_MARKED)
+		return;
+	run->state->detaching = run->partition;
+	la_interval_state_write(run->parent, run->state);
+}
+
+static void
+retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	run->waits = false;
+	la_interval_retire_check_free(run->partition);
+	run->waits = true;
+	la_interval_retire_lock(policy->parent, run->partition);
+	run->waits = false;
+	retire_end(run, policy);
 }
 
 static void
@@ -322,6 +400,7 @@ retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	ErrorData  *error = la_interval_retire_end(policy, run->partition,
 											   run->now);
 
+	run->state->detaching = InvalidOid;
 	if (error == NULL)
 		return;
 	MemoryContextSwitchTo(run->context);

@@ -137,14 +137,16 @@ la_interval_partitions_last_used(const LaIntervalPartitions *all)
 
 /*
  * The last partition that has a row, for the active snapshot, or NULL.  Partitions are dropped
- * because of it, so a foreign table counts as empty.
+ * because of it, so a foreign table counts as empty, and one that is being detached, in which
+ * nobody finds a row.
  */
 const LaIntervalPartition *
 la_interval_partitions_last_filled(const LaIntervalPartitions *all)
 {
 	for (int i = all->count - 1; i >= 0; i--)
 	{
-		if (any_leaf(all->partitions[i].relation, has_row, false))
+		if (any_leaf(all->partitions[i].relation, has_row, false) &&
+			!PartitionHasPendingDetach(all->partitions[i].relation))
 			return &all->partitions[i];
 	}
 	return NULL;

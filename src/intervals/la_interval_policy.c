@@ -35,6 +35,7 @@ typedef struct LaIntervalFound
 	LaIntervalPolicy *policy;	/* or NULL */
 } LaIntervalFound;
 
+static void forget(Oid parent);
 static void receive(HeapTuple row, TupleDesc columns, void *arg);
 static Datum get(HeapTuple row, TupleDesc columns, int number, bool *is_null);
 static char *get_text(HeapTuple row, TupleDesc columns, int number);
@@ -84,7 +85,7 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 {
 	LaIntervalParameters parameters = {0};
 
-	la_interval_policy_remove(policy->parent);
+	forget(policy->parent);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(policy->parent), false);
 	la_interval_table_add(&parameters, OIDOID,
@@ -113,6 +114,23 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 						  policy->analyze_every == NULL);
 	la_interval_table_execute("INSERT INTO {policy} (" COLUMNS ") VALUES "
 							  "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::pg_catalog.name, $13, $14, $15, $16)",
+							  &parameters, NULL, NULL);
+}
+
+/*
+ * Removes a policy that another one is to replace.  Of its state what was begun stays.
+ */
+static void
+forget(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_execute("UPDATE {state} SET last_run = NULL, next_run = NULL, last_analyze = NULL, "
+							  "attempts = 0, last_error = NULL, last_sqlstate = NULL, blocked = NULL "
+							  "WHERE parent = $1",
+							  &parameters, NULL, NULL);
+	la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
 							  &parameters, NULL, NULL);
 }
 

@@ -17,6 +17,11 @@
  * ATExecDetachPartitionFinalize() in tablecmds.c, which waits for older
  * snapshots: so the partition needs no CHECK in place of its bounds.
  *
+ * There is no way back from a mark, and nobody finds the rows: so what maintenance has
+ * marked it finishes, whatever the policy says by then; dropped is what is old.
+ * What somebody else has marked may be waited for by that command, which would fail.
+ * Core lets one partition of a table be marked at a time.
+ *
  * Locks are taken in core's order, parent, default partition, partition, and
  * under them it is looked again whether the partition is old: somebody may have
  * attached it with other bounds meanwhile.
@@ -30,6 +35,7 @@
 #include "access/table.h"
 #include "catalog/indexing.h"
 #include "catalog/partition.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "nodes/pg_list.h"
 #include "storage/lmgr.h"
@@ -61,9 +67,36 @@ static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 static Datum to_numeric(char *text);
 static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 				   const LaIntervalPartition *partition);
-static void drop(void *name);
-static void mark_detached(Oid parent, Oid partition);
-static void lock(Oid parent, Oid partition);
+static void drop(void *partition);
+static void mark_detached(Oid partition);
+
+/*
+ * The partition that is being detached, or InvalidOid.
+ */
+Oid
+la_interval_retire_pending(Oid parent)
+{
+	Relation	inherits = table_open(InheritsRelationId, AccessShareLock);
+	Oid			pending = InvalidOid;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(parent));
+	scan = systable_beginscan(inherits, InheritsParentIndexId, true, NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_inherits row = (Form_pg_inherits) GETSTRUCT(tuple);
+
+		if (row->inhdetachpending)
+			pending = row->inhrelid;
+	}
+	systable_endscan(scan);
+	table_close(inherits, AccessShareLock);
+	return pending;
+}
 
 /*
  * The partitions that are old, the oldest first.  As the table's owner.
@@ -93,29 +126,69 @@ la_interval_retire_list(const LaIntervalPolicy *policy, TimestampTz now)
 	return old;
 }
 
+bool
+la_interval_retire_is_old(const LaIntervalPolicy *policy, Oid partition,
+						  TimestampTz now)
+{
+	return list_member_oid(la_interval_retire_list(policy, now), partition);
+}
+
 /*
  * Marks a partition as one that is being detached, if that can be done, in a
  * transaction that ends with this: whoever looks afterwards does not find it,
  * and nobody had to be waited for.  As the table's owner.
  */
-void
+LaIntervalRetired
 la_interval_retire_begin(const LaIntervalPolicy *policy, Oid partition,
 						 TimestampTz now)
 {
 	LockRelationOid(policy->parent, ShareUpdateExclusiveLock);
 	LockRelationOid(partition, ShareUpdateExclusiveLock);
-	if (!list_member_oid(la_interval_retire_list(policy, now), partition) ||
-		OidIsValid(get_default_partition_oid(policy->parent)) ||
+	if (!la_interval_retire_is_old(policy, partition, now))
+		return LA_INTERVAL_KEPT;
+	if (OidIsValid(get_default_partition_oid(policy->parent)) ||
 		la_partition_way_is_referenced(partition))
-		return;
-	mark_detached(policy->parent, partition);
+		return LA_INTERVAL_TO_BE_LOCKED;
+	if (OidIsValid(la_interval_retire_pending(policy->parent)))
+		return LA_INTERVAL_BUSY;
+	mark_detached(partition);
 	CacheInvalidateRelcacheByRelid(policy->parent);
+	return LA_INTERVAL_MARKED;
 }
 
 /*
- * Detaches a partition, and drops it where the policy says so.  Of one that is
- * marked whoever may still use it is waited for, without a lock that others
- * would meet.  As the table's owner.
+ * For a partition that cannot be marked: an error where somebody is seen to use it, without
+ * having anybody wait.
+ */
+void
+la_interval_retire_check_free(Oid partition)
+{
+	if (!ConditionalLockRelationOid(partition, AccessExclusiveLock))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("it is in use")));
+	UnlockRelationOid(partition, AccessExclusiveLock);
+}
+
+/*
+ * Locks the table for such a partition.
+ */
+void
+la_interval_retire_lock(Oid parent, Oid partition)
+{
+	Oid			default_partition;
+
+	LockRelationOid(parent, AccessExclusiveLock);
+	default_partition = get_default_partition_oid(parent);
+	if (OidIsValid(default_partition))
+		LockRelationOid(default_partition, AccessExclusiveLock);
+	LockRelationOid(partition, AccessExclusiveLock);
+}
+
+/*
+ * Detaches a partition that is marked, or was locked, and drops it where it is old and the
+ * policy says so.  Of one that is marked whoever may still use it is waited for, without
+ * a lock that others would meet.  As the table's owner.
  *
  * What keeps a partition from being dropped (a view, say) keeps one that was
  * not marked in the table.  One that was is no longer there for anybody, so it
@@ -125,64 +198,56 @@ ErrorData *
 la_interval_retire_end(const LaIntervalPolicy *policy, Oid partition,
 					   TimestampTz now)
 {
-	bool		is_marked = get_rel_relispartition(partition) &&
-		PartitionHasPendingDetach(partition);
-	const char *name;
+	bool		is_marked = la_interval_retire_pending(policy->parent) == partition;
+	bool		is_old = la_interval_retire_is_old(policy, partition, now);
 
-	if (!is_marked)
-		lock(policy->parent, partition);
-	if (!list_member_oid(la_interval_retire_list(policy, now), partition))
+	if (!is_marked && !is_old)
 		return NULL;
-	name = la_interval_owner_name(partition);
 	la_interval_owner_execute(psprintf("ALTER TABLE %s DETACH PARTITION %s%s",
-									   la_interval_owner_name(policy->parent), name,
+									   la_interval_owner_name(policy->parent),
+									   la_interval_owner_name(partition),
 									   is_marked ? " FINALIZE" : ""));
-	if (!policy->drops)
+	if (!policy->drops || !is_old)
 		return NULL;
 	if (is_marked)
-		return la_interval_try(drop, unconstify(char *, name));
-	drop(unconstify(char *, name));
+		return la_interval_try(drop, &partition);
+	drop(&partition);
 	return NULL;
 }
 
 static void
-drop(void *name)
+drop(void *partition)
 {
-	la_interval_owner_execute(psprintf("DROP TABLE %s", (const char *) name));
+	Oid			relation = *(Oid *) partition;
+	bool		is_foreign = get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE;
+
+	la_interval_owner_execute(psprintf("DROP %sTABLE %s",
+									   is_foreign ? "FOREIGN " : "",
+									   la_interval_owner_name(relation)));
 }
 
 /*
- * Mirrors MarkInheritDetached() in tablecmds.c, which lets one partition at a
- * time be detached.
+ * Mirrors MarkInheritDetached() in tablecmds.c.
  */
 static void
-mark_detached(Oid parent, Oid partition)
+mark_detached(Oid partition)
 {
 	Relation	inherits = table_open(InheritsRelationId, RowExclusiveLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	HeapTuple	marked = NULL;
-	bool		is_busy = false;
 
-	ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(parent));
-	scan = systable_beginscan(inherits, InheritsParentIndexId, true, NULL, 1,
-							  &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_inherits row = (Form_pg_inherits) GETSTRUCT(tuple);
-
-		is_busy |= row->inhdetachpending;
-		if (row->inhrelid == partition)
-			marked = heap_copytuple(tuple);
-	}
+	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(partition));
+	scan = systable_beginscan(inherits, InheritsRelidSeqnoIndexId, true, NULL,
+							  1, &key);
+	tuple = systable_getnext(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "relation %u is no partition", partition);
+	tuple = heap_copytuple(tuple);
+	((Form_pg_inherits) GETSTRUCT(tuple))->inhdetachpending = true;
+	CatalogTupleUpdate(inherits, &tuple->t_self, tuple);
 	systable_endscan(scan);
-	if (marked != NULL && !is_busy)
-	{
-		((Form_pg_inherits) GETSTRUCT(marked))->inhdetachpending = true;
-		CatalogTupleUpdate(inherits, &marked->t_self, marked);
-	}
 	table_close(inherits, RowExclusiveLock);
 }
 
@@ -240,16 +305,4 @@ is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 	return DatumGetBool(DirectFunctionCall2(numeric_le,
 											to_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
 											limit->number));
-}
-
-static void
-lock(Oid parent, Oid partition)
-{
-	Oid			default_partition;
-
-	LockRelationOid(parent, AccessExclusiveLock);
-	default_partition = get_default_partition_oid(parent);
-	if (OidIsValid(default_partition))
-		LockRelationOid(default_partition, AccessExclusiveLock);
-	LockRelationOid(partition, AccessExclusiveLock);
 }

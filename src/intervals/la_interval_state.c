@@ -23,7 +23,7 @@ static TimestampTz get_time(HeapTuple row, TupleDesc columns, int number);
 static void add_time(LaIntervalParameters *parameters, TimestampTz time);
 
 /*
- * What later attempts need of the state: times and the number of failures.
+ * What later attempts need of the state: times, the number of failures, what was begun.
  */
 LaIntervalState *
 la_interval_state_read(Oid parent)
@@ -34,7 +34,7 @@ la_interval_state_read(Oid parent)
 	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
-	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts FROM {state} "
+	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts, detaching FROM {state} "
 							  "WHERE parent = $1 AND row_type = $2",
 							  &parameters, receive, state);
 	return state;
@@ -59,14 +59,16 @@ la_interval_state_write(Oid parent, const LaIntervalState *state)
 	la_interval_table_add_text(&parameters, failed ?
 							   unpack_sql_state(state->sqlstate) : NULL);
 	la_interval_table_add_text(&parameters, state->blocked);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(state->detaching), false);
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
-							  "attempts, last_error, last_sqlstate, blocked) "
-							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8 FROM {policy} WHERE parent = $1 "
+							  "attempts, last_error, last_sqlstate, blocked, detaching) "
+							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9 FROM {policy} WHERE parent = $1 "
 							  "ON CONFLICT (parent) DO UPDATE SET row_type = excluded.row_type, "
 							  "last_run = excluded.last_run, next_run = excluded.next_run, "
 							  "last_analyze = excluded.last_analyze, attempts = excluded.attempts, "
 							  "last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate, "
-							  "blocked = excluded.blocked",
+							  "blocked = excluded.blocked, detaching = excluded.detaching",
 							  &parameters, NULL, NULL);
 }
 
@@ -119,6 +121,7 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	state->next_run = get_time(row, columns, 2);
 	state->last_analyze = get_time(row, columns, 3);
 	state->attempts = DatumGetInt32(heap_getattr(row, 4, columns, &is_null));
+	state->detaching = DatumGetObjectId(heap_getattr(row, 5, columns, &is_null));
 }
 
 static void

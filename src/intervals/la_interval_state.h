@@ -22,6 +22,8 @@ typedef struct LaIntervalState
 	int			sqlstate;		/* of that error */
 	const char *blocked;		/* partitions that could not be removed, and
 								 * why, or NULL */
+	Oid			detaching;		/* the partition that maintenance has begun to
+								 * detach, or InvalidOid */
 } LaIntervalState;
 
 extern LaIntervalState *la_interval_state_read(Oid parent);

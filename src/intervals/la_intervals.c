@@ -36,6 +36,7 @@
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
+#include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_table.h"
 #include "la_sql_argument.h"
 #include "partitions/la_partition_create.h"
@@ -133,7 +134,15 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 Datum
 pg_lookahead_unset_interval(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(la_interval_policy_remove(read_parent(fcinfo)));
+	Oid			parent = read_parent(fcinfo);
+	Oid			pending = la_interval_retire_pending(parent);
+
+	if (OidIsValid(pending))
+		ereport(WARNING,
+				(errmsg("partition \"%s\" is still being detached",
+						get_rel_name(pending)),
+				 errhint("ALTER TABLE ... DETACH PARTITION ... FINALIZE ends that.")));
+	PG_RETURN_BOOL(la_interval_policy_remove(parent));
 }
 
 /*

@@ -23,21 +23,24 @@ def set_policy(session: Connection, arguments: str, table: str = "s.p") -> None:
     session.execute(dynamic)
 
 
-def maintain(session: Connection, table: str | None = None) -> list[str]:
-    """Maintain one table, or all; what the session was told is returned."""
+def hear(session: Connection, statement: str) -> list[str]:
+    """Execute a statement; what the session was told is returned."""
     heard: list[str] = []
 
-    def hear(notice: Any) -> None:
+    def listen(notice: Any) -> None:
         heard.append(notice.message_primary or "")
 
-    session.add_notice_handler(hear)
-    session.execute(
-        "CALL pg_lookahead_maintain_partitions()"
-        if table is None
-        else f"CALL pg_lookahead_maintain_partitions('{table}')"
-    )
-    session.remove_notice_handler(hear)
+    dynamic: Any = statement
+    session.add_notice_handler(listen)
+    session.execute(dynamic)
+    session.remove_notice_handler(listen)
     return heard
+
+
+def maintain(session: Connection, table: str | None = None) -> list[str]:
+    """Maintain one table, or all; what the session was told is returned."""
+    of = "" if table is None else f"'{table}'"
+    return hear(session, f"CALL pg_lookahead_maintain_partitions({of})")
 
 
 def bounds(session: Connection, table: str = "s.p") -> list[tuple[str, str]]:

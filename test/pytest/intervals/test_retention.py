@@ -12,7 +12,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.policies import bounds, maintain, make, names, set_policy, state
+from intervals.policies import bounds, hear, maintain, make, names, set_policy, state
 
 _OLD = """
     SELECT * FROM pg_lookahead_create_range_partitions('s.p', current_date - 10, '1 day', 11)"""
@@ -105,6 +105,21 @@ def test_what_a_view_needs_is_detached(aged: Connection) -> None:
     assert scalar(aged, "SELECT count(*) FROM s.v") == 1
 
 
+@pytest.mark.parametrize("rest", ["SELECT", "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"])
+def test_foreign_tables_are_dropped(aged: Connection, rest: str) -> None:
+    aged.execute("CREATE FOREIGN DATA WRAPPER w; CREATE SERVER elsewhere FOREIGN DATA WRAPPER w")
+    dynamic: Any = (
+        "CREATE FOREIGN TABLE s.p_far PARTITION OF s.p FOR VALUES FROM ('2000-01-01') "
+        f"TO ('2000-01-02') SERVER elsewhere; {rest}"
+    )
+    aged.execute(dynamic)
+    set_policy(aged, "'1 day', retention => '20 days', retention_action => 'drop', premake => 0")
+    maintain(aged)
+    assert state(aged, "blocked") is None
+    assert scalar(aged, "SELECT to_regclass('s.p_far')") is None
+    aged.execute("DROP FOREIGN DATA WRAPPER w CASCADE")
+
+
 def test_with_a_default_partition(aged: Connection) -> None:
     """It takes the rows of a range that is gone, in a session that knew it before, too."""
     aged.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
@@ -161,6 +176,19 @@ def test_numbers_ahead_of_all_rows_make_nothing_old(
     assert scalar(session, "SELECT count(*) FROM s.p") == 1
 
 
+def test_numbers_in_what_is_being_detached_make_nothing_old(
+    session: Connection, server: WatchedServer
+) -> None:
+    make(session, "int")
+    session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 50)")
+    session.execute("INSERT INTO s.p SELECT generate_series(0, 99); INSERT INTO s.p VALUES (495)")
+    with server.connect(autocommit=False) as reader:
+        _mark(session, server, "p_490", reader)
+    set_policy(session, "10, 0, premake => 2, retention => 100, retention_action => 'drop'")
+    maintain(session)
+    assert scalar(session, "SELECT count(*) FROM s.p") == 100
+
+
 def test_a_partition_without_an_end_stays(session: Connection) -> None:
     make(session, "date")
     session.execute(
@@ -182,12 +210,11 @@ def test_partitions_with_partitions(session: Connection) -> None:
     assert _count(session, "_") == 1
 
 
-def test_what_was_marked_before_is_finished(aged: Connection, server: WatchedServer) -> None:
-    """A detach by hand that was interrupted is completed when the partition is old."""
-    oldest = names(aged)[0]
-    detach = f"ALTER TABLE s.p DETACH PARTITION s.{oldest} CONCURRENTLY"
-    with server.connect(autocommit=False) as reader, server.connect() as hand:
-        reader.execute("SELECT count(*) FROM s.p")
+def _mark(session: Connection, server: WatchedServer, partition: str, reader: Connection) -> None:
+    """Begin to detach a partition of s.p by hand, and be interrupted: `reader` keeps it waiting."""
+    detach: Any = f"ALTER TABLE s.p DETACH PARTITION s.{partition} CONCURRENTLY"
+    reader.execute("SELECT count(*) FROM s.p")
+    with server.connect() as hand:
 
         def run() -> None:
             with pytest.raises(psycopg.errors.QueryCanceled):
@@ -196,14 +223,99 @@ def test_what_was_marked_before_is_finished(aged: Connection, server: WatchedSer
         thread = Thread(target=run)
         thread.start()
         pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
-        wait_until(lambda: scalar(aged, pending), "the partition is marked")
+        wait_until(lambda: scalar(session, pending), "the partition is marked")
         hand.cancel()
         thread.join()
-        reader.rollback()
+    reader.rollback()
+
+
+def test_what_was_marked_before_is_finished(aged: Connection, server: WatchedServer) -> None:
+    """A detach by hand that was interrupted is completed when the partition is old."""
+    oldest = names(aged)[0]
+    with server.connect(autocommit=False) as reader:
+        _mark(aged, server, oldest, reader)
     set_policy(aged, "'1 day', retention => '9 days', premake => 0")
     maintain(aged)
     assert oldest not in names(aged)
     assert _count(aged) == 11
+
+
+def test_what_maintenance_has_marked_it_finishes(aged: Connection, server: WatchedServer) -> None:
+    """Also when the partition is kept by the policy of then: nobody finds its rows any more."""
+    oldest = names(aged)[0]
+    aged.execute("SET lock_timeout = '200ms'")
+    set_policy(aged, "'1 day', retention => '9 days', retention_action => 'drop', premake => 0")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        maintain(aged)
+        set_policy(aged, "'1 day', premake => 0")
+        maintain(aged)
+        assert state(aged, "blocked").startswith(f"{oldest}: canceling statement")
+        reader.rollback()
+    maintain(aged)
+    assert scalar(aged, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == 0
+    assert state(aged, "blocked") is None
+    # Detached, and not dropped: it is not old.
+    assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
+    assert _count(aged) == 11
+
+
+def test_what_somebody_else_detaches_is_left(aged: Connection, server: WatchedServer) -> None:
+    """And told of; by who ends the policy, too."""
+    newest = names(aged)[-1]
+    with server.connect(autocommit=False) as reader:
+        _mark(aged, server, newest, reader)
+    set_policy(aged, "'1 day', retention => '8 days', premake => 0")
+    maintain(aged)
+    assert state(aged, "blocked").startswith(f"{newest}: somebody else has begun to detach it")
+    assert len(bounds(aged)) == 11
+    told = hear(aged, "SELECT pg_lookahead_unset_interval('s.p')")
+    assert told == [f'partition "{newest}" is still being detached']
+
+
+def test_one_that_waits_does_not_stop_everybody(aged: Connection, server: WatchedServer) -> None:
+    """Only one partition can be detached beside others, and none is detached otherwise."""
+    aged.execute("SET lock_timeout = '200ms'")
+    set_policy(aged, "'1 day', retention => '5 days', premake => 0")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM s.p")
+        maintain(aged)
+        blocked = state(aged, "blocked")
+        reader.rollback()
+    assert blocked == f"{names(aged)[0]}: canceling statement due to lock timeout"
+    maintain(aged)
+    assert len(bounds(aged)) == 6
+
+
+@pytest.mark.parametrize(
+    ("query", "lines", "because"),
+    [
+        ("SELECT count(*) FROM s.p", 5, "it is in use"),
+        (
+            "SELECT count(*) FROM s.p WHERE k = '{today}'",
+            1,
+            "canceling statement due to lock timeout",
+        ),
+    ],
+    ids=["partitions", "table"],
+)
+def test_a_table_is_waited_for_once(
+    aged: Connection, server: WatchedServer, query: str, lines: int, because: str
+) -> None:
+    """Where others have to be locked out: those who come meanwhile wait no longer than that."""
+    aged.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    aged.execute("SET lock_timeout = '200ms'")
+    set_policy(aged, "'1 day', retention => '5 days', premake => 0")
+    dynamic: Any = query.format(today=scalar(aged, "SELECT current_date"))
+    with server.connect(autocommit=False) as reader:
+        reader.execute(dynamic)
+        maintain(aged)
+        reader.rollback()
+    assert state(aged, "blocked").split("\n") == [
+        f"{name}: {because}" for name in names(aged)[:lines]
+    ]
+    maintain(aged)
+    assert len(bounds(aged)) == 6
 
 
 def test_locked_partitions_are_left(aged: Connection, server: WatchedServer) -> None:

@@ -28,6 +28,15 @@
 #include "intervals/la_interval_owner.h"
 #include "la_sql_argument.h"
 
+/*
+ * Where tables are created, and how: as in a session that has just begun, whatever
+ * whoever calls has set.
+ */
+static const char *const places[] = {
+	"default_tablespace",
+	"default_table_access_method",
+};
+
 static Oid	owner_of(Oid relation);
 
 /*
@@ -44,6 +53,8 @@ la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 	SetUserIdAndSecContext(owner, before->security_context |
 						   SECURITY_RESTRICTED_OPERATION);
 	before->guc_level = la_sql_argument_begin_output();
+	for (int i = 0; i < lengthof(places); i++)
+		la_sql_argument_set(places[i], GetConfigOptionResetString(places[i]));
 	if (time_zone != NULL)
 		la_sql_argument_set("TimeZone", time_zone);
 }

@@ -50,6 +50,22 @@ def test_another_role(owned: Connection, statement: str) -> None:
     assert state(owned, "step") == "10"
 
 
+def test_settings_of_the_caller(owned: Connection) -> None:
+    """They say nothing about the tables of the owner."""
+    set_policy(owned, "10, premake => 1")
+    owned.execute("RESET ROLE")
+    owned.execute("CREATE ACCESS METHOD heaps TYPE TABLE HANDLER heap_tableam_handler")
+    owned.execute("SET default_table_access_method = heaps")
+    maintain(owned, "s.p")
+    found = scalar(
+        owned,
+        "SELECT string_agg(DISTINCT amname, ' ') FROM pg_inherits "
+        "JOIN pg_class c ON c.oid = inhrelid JOIN pg_am a ON a.oid = relam",
+    )
+    assert found == "heap"
+    owned.execute("RESET default_table_access_method; DROP ACCESS METHOD heaps")
+
+
 def test_of_all_tables_only_ones_own(owned: Connection) -> None:
     set_policy(owned, "10, premake => 1")
     owned.execute("RESET ROLE; SET ROLE other; CREATE TABLE s.q (k int) PARTITION BY RANGE (k)")

@@ -32,10 +32,12 @@
 #include "commands/tablecmds.h"
 #include "nodes/makefuncs.h"
 #include "tcop/utility.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "la_compat.h"
+#include "la_sql_argument.h"
 #include "partitions/la_partition_attached.h"
 #include "partitions/la_partition_table.h"
 
@@ -50,6 +52,8 @@ struct LaPartitionAttached
 
 static AlterTableStmt *form_statement(PartitionBoundSpec *bound,
 									  char *schema, char *name);
+static void attach(AlterTableStmt *statement,
+				   AlterTableUtilityContext *context);
 static void alter_table(AlterTableStmt *statement,
 						AlterTableUtilityContext *context);
 
@@ -88,9 +92,9 @@ la_partition_attached_create(const LaPartitionAttached *attached,
 	context.pstmt = makeNode(PlannedStmt);
 	context.relid = request->parent;
 	la_partition_statement_begin_blame(&callback, query);
-	alter_table(form_statement(la_partition_statement_parse(request, query)->partbound,
-							   schema, planned->name),
-				&context);
+	attach(form_statement(la_partition_statement_parse(request, query)->partbound,
+						  schema, planned->name),
+		   &context);
 	error_context_stack = callback.previous;
 	CommandCounterIncrement();
 }
@@ -112,6 +116,20 @@ form_statement(PartitionBoundSpec *bound, char *schema, char *name)
 	statement->cmds = list_make1(command);
 	statement->objtype = OBJECT_TABLE;
 	return statement;
+}
+
+/*
+ * Attaches the table.  A foreign key is checked by a query, though there is no row: as PARTITION
+ * OF, which checks none, this is not to fail by a policy for rows of the other table.
+ */
+static void
+attach(AlterTableStmt *statement, AlterTableUtilityContext *context)
+{
+	int			level = NewGUCNestLevel();
+
+	la_sql_argument_set("row_security", "on");
+	alter_table(statement, context);
+	AtEOXact_GUC(true, level);
 }
 
 /*

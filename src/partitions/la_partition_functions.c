@@ -6,11 +6,13 @@
  * Such a function could look at the parent, put rows into it, or change its partitions,
  * whatever it is declared as.  Core calls those of the key's type and operator class for a
  * bound, and those in expressions of the key and of indexes when it evaluates what is constant
- * in them.  Defaults and checks are copied as they are.
+ * in them.  Defaults and checks are copied as they are, but ATTACH PARTITION plans the checks of
+ * the table that it attaches, to see whether they imply its bounds.
  *
  * Relies on transformPartitionBound() in parse_utilcmd.c, check_new_partition_bound() in
  * partbounds.c, ComputePartitionAttrs() in tablecmds.c, DefineIndex() in indexcmds.c,
- * RelationGetIndexExpressions() in relcache.c and simplify_function() in clauses.c.
+ * RelationGetIndexExpressions() in relcache.c, ConstraintImpliedByRelConstraint() in tablecmds.c
+ * and simplify_function() in clauses.c.
  *
  * Reads PartitionKeyData of partcache.h.
  *
@@ -67,6 +69,21 @@ la_partition_calls_functions(Relation parent, const LaPartitionRequest *request)
 			catalog_calls(INDEXRELID, index, Anum_pg_index_indpred);
 		list_free(indexes);
 	}
+	return found;
+}
+
+/*
+ * Do they when a table with the checks of this one, which is locked, is attached as a partition?
+ */
+bool
+la_partition_checks_call_functions(Relation parent)
+{
+	const TupleConstr *constraints = RelationGetDescr(parent)->constr;
+	bool		found = false;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
+		found = found ||
+			expression_calls(stringToNode(constraints->check[i].ccbin), NULL);
 	return found;
 }
 

@@ -14,5 +14,6 @@
 
 extern bool la_partition_calls_functions(Relation parent,
 										 const LaPartitionRequest *request);
+extern bool la_partition_checks_call_functions(Relation parent);
 
 #endif							/* LA_PARTITION_FUNCTIONS_H */

@@ -18,6 +18,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "catalog/partition.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "storage/lmgr.h"
@@ -55,6 +56,23 @@ la_partition_references_to(Oid table)
 }
 
 /*
+ * Whether a foreign key of the table references it, or a table of which it is a partition:
+ * core locks all partitions of that, and so this one.
+ */
+bool
+la_partition_references_itself(Oid table)
+{
+	List	   *tables = lcons_oid(table, get_partition_ancestors(table));
+
+	foreach_oid(other, la_partition_references_of(table))
+	{
+		if (list_member_oid(tables, other))
+			return true;
+	}
+	return false;
+}
+
+/*
  * A table that this session has written into, or locked against writes, and
  * that a new partition of the parent would have locked; or InvalidOid.  That is the
  * parent itself, if it references itself and rows are about to be put into it.
@@ -67,6 +85,8 @@ la_partition_blocking_reference(Relation parent)
 	Oid			number = RelationGetRelid(parent);
 	Oid			table = find_written(la_partition_references_of(number));
 
+	if (!OidIsValid(table) && la_partition_references_itself(number))
+		table = find_written(list_make1_oid(number));
 	if (!OidIsValid(table))
 		table = find_written(la_partition_references_to(number));
 	return table;

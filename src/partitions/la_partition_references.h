@@ -14,5 +14,6 @@
 extern List *la_partition_references_of(Oid table);
 extern List *la_partition_references_to(Oid table);
 extern Oid	la_partition_blocking_reference(Relation parent);
+extern bool la_partition_references_itself(Oid table);
 
 #endif							/* LA_PARTITION_REFERENCES_H */

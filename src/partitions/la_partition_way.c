@@ -54,7 +54,8 @@ static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 								  const char **reason);
 static bool fires_event_trigger(EventTriggerEvent event);
 static bool clones_triggers(Oid table);
-static bool can_attach(const LaPartitionRequest *request);
+static bool can_attach(const LaPartitionRequest *request,
+					   const char **reason);
 static bool calls_functions(const LaPartitionRequest *request);
 
 /*
@@ -70,7 +71,7 @@ la_partition_way(const LaPartitionRequest *request, const char **reason)
 		return fastest;
 	if (request->way < fastest &&
 		!(request->way == LA_PARTITION_ATTACHED &&
-		  fastest == LA_PARTITION_PLANTED && can_attach(request)))
+		  fastest == LA_PARTITION_PLANTED && can_attach(request, reason)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("partitions of this table cannot be created in the way \"%s\"",
@@ -92,7 +93,7 @@ la_partition_way_beside_writers(const LaPartitionRequest *request,
 {
 	LaPartitionWay way = fastest_way(request, reason);
 
-	if (way == LA_PARTITION_PLANTED && can_attach(request))
+	if (way == LA_PARTITION_PLANTED && can_attach(request, reason))
 		way = LA_PARTITION_ATTACHED;
 	if (way <= LA_PARTITION_ATTACHED && calls_functions(request))
 	{
@@ -155,15 +156,24 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 
 /*
  * Whether a table can be attached as a partition where the direct way is not
- * possible.  A table that references itself would get a ShareRowExclusiveLock
- * from ATTACH PARTITION.
+ * possible; if not, why may be another reason than that.  A table that references
+ * itself would get a ShareRowExclusiveLock from ATTACH PARTITION.
  */
 static bool
-can_attach(const LaPartitionRequest *request)
+can_attach(const LaPartitionRequest *request, const char **reason)
 {
-	return request->subpartitions == NULL &&
-		!list_member_oid(la_partition_references_of(request->parent),
-						 request->parent);
+	Relation	parent;
+	bool		is_safe;
+
+	if (request->subpartitions != NULL ||
+		la_partition_references_itself(request->parent))
+		return false;
+	parent = table_open(request->parent, AccessShareLock);
+	is_safe = !la_partition_checks_call_functions(parent);
+	table_close(parent, AccessShareLock);
+	if (!is_safe)
+		*reason = "functions of users";
+	return is_safe;
 }
 
 /*

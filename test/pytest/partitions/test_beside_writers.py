@@ -93,6 +93,13 @@ def test_foreign_keys_to_attached_partitions(server: WatchedServer, session: Con
     [
         ("SELECT", ", subpartition_by => 'LIST (k)'", "subpartitions"),
         ("ALTER TABLE s.p ADD UNIQUE (k), ADD FOREIGN KEY (k) REFERENCES s.p (k)", "", "keys"),
+        (
+            "CREATE TABLE s.top (LIKE s.p) PARTITION BY LIST (t);"
+            "ALTER TABLE s.top ADD UNIQUE (k, t), ADD FOREIGN KEY (k, t) REFERENCES s.top (k, t);"
+            "ALTER TABLE s.top ATTACH PARTITION s.p FOR VALUES IN ('x')",
+            "",
+            "keys",
+        ),
         ("SET pg_lookahead.enabled = off", "", "pg_lookahead.enabled"),
     ],
 )
@@ -105,6 +112,21 @@ def test_what_cannot_be_attached(
     with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"the way .attached.") as caught:
         run(session, f"{RANGES} 0, 10, 3, way => 'attached' {arguments})")
     assert f"{reason}." in str(caught.value)
+
+
+def test_policies_for_rows_of_the_other_table(session: Connection) -> None:
+    """No row of the referenced table is needed, so none of them may be in the way."""
+    make(session, "int")
+    session.execute(_KEY)
+    session.execute(
+        "CREATE ROLE owner; ALTER TABLE s.p OWNER TO owner; ALTER TABLE s.target OWNER TO owner;"
+        "ALTER SCHEMA s OWNER TO owner;"
+        "ALTER TABLE s.target ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+    )
+    session.execute("SET ROLE owner; SET row_security = off")
+    assert run(session, _ATTACHED)[:2] == (3, 0)
+    assert scalar(session, "SHOW row_security") == "off"
+    session.execute("RESET ROLE; DROP SCHEMA s CASCADE; DROP ROLE owner; CREATE SCHEMA s")
 
 
 def test_event_triggers_of_a_command_around_it(session: Connection) -> None:

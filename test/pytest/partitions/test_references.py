@@ -49,6 +49,13 @@ def _blocking(session: Connection) -> str | None:
             "INSERT INTO s.p VALUES (-5)",
             "s.p",
         ),
+        (
+            "CREATE TABLE s.top (LIKE s.p) PARTITION BY LIST (t);"
+            "ALTER TABLE s.top ADD UNIQUE (k, t), ADD FOREIGN KEY (k, t) REFERENCES s.top (k, t);"
+            "ALTER TABLE s.top ATTACH PARTITION s.p FOR VALUES IN ('x'); COMMIT; BEGIN; "
+            "INSERT INTO s.p VALUES (-5, 'x')",
+            "s.p",
+        ),
     ],
 )
 def test_written_references(session: Connection, statement: str, blocking: str | None) -> None:

@@ -216,6 +216,36 @@ def test_functions_of_users_see_the_partitions(
     assert session.execute("SELECT FROM s.found WHERE count <> 1").fetchall() == []
 
 
+@pytest.mark.parametrize(
+    ("check", "found"),
+    [
+        ("s.kept(1) = 1 OR length(t) > 0", True),
+        ("s.inlined(k) > -9", True),
+        ("s.kept(k) = k", False),
+        ("k > -9", False),
+    ],
+)
+def test_checks_are_planned_when_a_table_is_attached(
+    session: Connection, check: str, found: bool
+) -> None:
+    session.execute(_READER.format(body="INSERT INTO s.found VALUES (1);"))
+    make(session, "int")
+    session.execute(f"ALTER TABLE s.p ADD CHECK ({check})")
+    session.execute(
+        "CREATE FUNCTION s.done() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        "CREATE TRIGGER done AFTER INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION s.done();"
+        "DELETE FROM s.found"
+    )
+    call = f"{RANGES} 0, 10, 2, way => 'attached')"
+    if found:
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
+            run(session, call)
+        assert error.value.diag.message_detail == "The reason is: functions of users."
+    else:
+        assert run(session, call)[2] == "attached"
+    assert session.execute("SELECT FROM s.found").fetchall() == []
+
+
 def test_a_function_of_an_index_that_inserts(session: Connection) -> None:
     """Its row goes to the default partition before there is one for it, or to that."""
     session.execute(_READER.format(body="INSERT INTO s.p VALUES (15), (35);"))

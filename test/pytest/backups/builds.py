@@ -78,12 +78,17 @@ def make_tables(session: Connection) -> None:
         session.execute(f"DELETE FROM {table} WHERE id % 17 = 0")
 
 
-def random_build(rng: Random, existing: list[str], *, misled: bool) -> Build:
+def random_build(rng: Random, existing: list[str], *, misled: bool, copied: bool = False) -> Build:
     """A build of any kind; `existing` are the names of the indexes there are.
 
-    With `misled` the server has the test settings, and some builds begin anew.
+    With `misled` the server has the test settings, and some builds begin anew. One in which the
+    server is `copied` is of no unlogged table: PostgreSQL itself cannot end the recovery of such a
+    copy, since the main fork is there and the init fork, which makes it anew, comes later (relies
+    on ResetUnloggedRelationsInDbspaceDir() in reinit.c).
     """
     settings = _random_settings(rng, misled=misled)
+    if copied:
+        existing = [name for name in existing if name not in _UNLOGGED]
     kind = rng.random()
     if existing and kind < 0.2:
         how = rng.choice(("", "CONCURRENTLY "))
@@ -93,11 +98,10 @@ def random_build(rng: Random, existing: list[str], *, misled: bool) -> Build:
     if kind < 0.34:
         before = f"CREATE TEMPORARY TABLE IF NOT EXISTS own AS {_TABLE}"
         return Build(settings, (before,), "CREATE INDEX ON own (s, r)")
-    return _random_create(rng, settings)
+    return _random_create(rng, settings, unlogged=not copied and rng.random() < 0.1)
 
 
-def _random_create(rng: Random, settings: tuple[str, ...]) -> Build:
-    unlogged = rng.random() < 0.1
+def _random_create(rng: Random, settings: tuple[str, ...], *, unlogged: bool) -> Build:
     choices = _UNLOGGED if unlogged else _INDEXES
     name = rng.choice(sorted(choices))
     keys, rest = choices[name]

@@ -97,11 +97,14 @@ class Round:
 
     @contextmanager
     def _halted_build(
-        self, primary: WatchedServer
+        self, primary: WatchedServer, *, copied: bool = False
     ) -> Iterator[Callable[[Callable[[], None]], None]]:
-        """A random build, halted in mid-load; the caller gets what runs work during the halt."""
+        """A random build, halted in mid-load; the caller gets what runs work during the halt.
+
+        That may be to copy the server if it is said to be `copied`.
+        """
         with primary.connect() as watcher, primary.connect() as builder:
-            build = self._next_build(watcher)
+            build = self._next_build(watcher, copied=copied)
             with (
                 halted(self._rng, watcher, builder, build) as moment,
                 ThreadPoolExecutor(1) as pool,
@@ -110,13 +113,13 @@ class Round:
                 yield lambda work: moment.meet(pool.submit(work))
             self._tally.built += Counters.of(builder).built
 
-    def _next_build(self, watcher: Connection) -> Build:
+    def _next_build(self, watcher: Connection, *, copied: bool = False) -> Build:
         query = (
             "SELECT relname FROM pg_class WHERE relkind = 'i' AND relname ~ '^[il]_' "
             "AND relnamespace = 'public'::regnamespace ORDER BY 1"
         )
         existing = [str(row[0]) for row in watcher.execute(query).fetchall()]
-        build = random_build(self._rng, existing, misled=self._misled)
+        build = random_build(self._rng, existing, misled=self._misled, copied=copied)
         self._script.append(str(build))
         return build
 
@@ -142,7 +145,7 @@ class Round:
         take = self._rng.choice((base_backup, base_backup, file_copy))
         early, promote = self._rng.random() < 0.5, self._rng.random() < 0.3
         with self._copy({"primary_conninfo": _conninfo(primary)}) as copy:
-            with self._halted_build(primary) as meanwhile:
+            with self._halted_build(primary, copied=True) as meanwhile:
                 meanwhile(lambda: take(primary, copy))
                 if early:
                     _follow(copy)
@@ -170,7 +173,7 @@ class Round:
 
         restore = f'cp "{primary.data_directory}/pg_wal/%f" "%p"'
         with self._copy({"restore_command": restore}) as copy:
-            with self._halted_build(primary) as meanwhile:
+            with self._halted_build(primary, copied=True) as meanwhile:
                 meanwhile(lambda: base_backup(primary, copy))
             with self._halted_build(primary) as meanwhile:
                 meanwhile(look)

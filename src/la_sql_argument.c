@@ -91,7 +91,8 @@ la_sql_argument_text_of(Datum value, Oid type)
 }
 
 /*
- * Changes a setting until the level is ended that la_sql_argument_begin_output() has returned.
+ * Changes a setting until the level of settings is ended that the caller has begun, by
+ * la_sql_argument_begin_output() or NewGUCNestLevel().
  */
 void
 la_sql_argument_set(const char *setting, const char *value)

@@ -146,9 +146,7 @@ def _summary_table(top: Path, rows: Sequence[SummaryRow]) -> Table:
                 interval_text(estimate),
             )
         )
-    columns = columns_of(
-        ("what",), ("PostgreSQL", "with pg_lookahead", "times faster", "95 % interval")
-    )
+    columns = columns_of(("what",), ("stock time", "our time", "times faster", "95 % interval"))
     counts = f"{min(pairs)}" if len(pairs) == 1 else f"{min(pairs)} to {max(pairs)}"
     caption = f"Medians of {counts} pairs of executions, measured in alternation"
     return Table("", columns, tuple(cells), caption)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import arrows
 import conventions
+import documents
 import history
 import library
 import mutants
@@ -31,6 +32,9 @@ CHECKS = (
     Check("core-sources", private_parts.check_core_sources),
     Check("sizes", sizes.check_sizes),
     Check("settings", conventions.check_settings),
+    Check("links", documents.check_links),
+    Check("plain-words", documents.check_plain_words),
+    Check("remedies", documents.check_remedies),
     Check("test-files", conventions.check_test_files),
     Check("mutants", mutants.check_mutants),
     Check("library", library.check_library),

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 _LINT = Path(__file__).resolve().parents[3] / "tools" / "lint"
-_MODULES = ("findings", "private_parts", "sizes")
+_MODULES = ("documents", "findings", "private_parts", "sizes")
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ TOP := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
 PG_CONFIG ?= pg_config
 # With test settings, when not empty.
 LA_TEST ?=
+# Warnings are errors, when not empty: for us, whose compiler is known, not for packagers.
+WERROR ?=
 
 ifeq ($(CURDIR),$(TOP))
 
@@ -37,7 +39,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
-	check-core check-amcheck check-dump check-suites cost-of-nothing differential index-build-fuzz \
+	check-core check-amcheck check-dump check-suites check-builds cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
@@ -74,7 +76,7 @@ test: setup    ## all tests on private servers; TEST=name picks one, ROOMS="serv
 	  $(if $(ROOMS),--rooms '$(ROOMS)') $(if $(PROCESSES),--processes $(PROCESSES))
 
 lint: setup    ## every check that needs no server running
-	@$(PYTHON) $(TOP)/tools/lint $(SERVER_OPTION)
+	@WERROR=1 $(PYTHON) $(TOP)/tools/lint $(SERVER_OPTION)
 
 core-parts: setup  ## list what is taken from PostgreSQL's private parts; READ="name name" or READ=all: was read again
 	@$(PYTHON) $(TOP)/tools/core_parts.py $(if $(READ),accept $(filter-out all,$(READ)),write)
@@ -110,6 +112,9 @@ check-suites: setup  ## PostgreSQL's other suites, forced: SUITES="contrib recov
 
 check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_suites.py --suites amcheck $(if $(BUILD),--build '$(BUILD)')
+
+check-builds: setup  ## warnings under other flags and compilers; sql/ on the library optimized when linked
+	@$(TOP)/tools/check-builds $(GIVEN_PG_CONFIG)
 
 check-dump: setup  ## the database of core's suites, dumped, and restored with inserts in batches: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_dump.py $(if $(BUILD),--build '$(BUILD)')
@@ -206,7 +211,7 @@ IS_CLANG := $(shell $(CC) -dM -E -x c /dev/null | grep -c __clang__)
 SANITIZERS := $(filter -fsanitize=% -fno-sanitize%,$(shell $(PG_CONFIG) --cflags))
 override CFLAGS := -std=gnu11 -O2 -g -fno-omit-frame-pointer -fno-strict-aliasing -fwrapv \
 	$(if $(filter 0,$(IS_CLANG)),-fexcess-precision=standard) \
-	-Wall -Wextra -Wshadow=compatible-local -Wvla -Wmissing-prototypes -Wpointer-arith -Werror \
+	-Wall -Wextra -Wshadow=compatible-local -Wvla -Wmissing-prototypes -Wpointer-arith $(if $(WERROR),-Werror) \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
 	$(SANITIZERS) $(COPT) $(GIVEN_CFLAGS)
 ifneq ($(IS_CLANG),0)

@@ -56,6 +56,8 @@ typedef struct WalkContext
 	bool		fresh;			/* has nobody of us been here before? */
 	bool		in_slice;		/* a worker's part of its leader's plan? */
 	bool		gathers;		/* is a node below a Gather attached? */
+	List	   *subplans;		/* roots of plans that expressions call */
+	List	   *entered;		/* those of them that the walk has come to */
 	LaPlace		place;			/* of the current node */
 } WalkContext;
 
@@ -69,7 +71,10 @@ static bool is_looked_at(const QueryDesc *queryDesc);
 static LaQuery *register_query(QueryDesc *queryDesc, int eflags, bool fresh);
 static void end_query(LaQuery *query);
 static void attach_registered(LaQuery *query, bool in_slice);
+static void walk(PlanState *planstate, WalkContext *context);
 static bool walker(PlanState *planstate, WalkContext *context);
+static void note_subplans(PlanState *planstate, WalkContext *context);
+static bool was_entered(PlanState *planstate, WalkContext *context);
 static void note_merge_join(MergeJoinState *join, WalkContext *context);
 static void note_limit(LimitState *limit, WalkContext *context);
 static void register_node(PlanState *planstate, LaFeature feature,
@@ -103,7 +108,7 @@ la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 		attach_registered(register_query(queryDesc, eflags, true), in_slice);
 	else
 	{
-		walker(queryDesc->planstate, &context);
+		walk(queryDesc->planstate, &context);
 		if (context.gathers && !IsParallelWorker())
 			register_query(queryDesc, eflags, false);
 	}
@@ -193,11 +198,11 @@ register_query(QueryDesc *queryDesc, int eflags, bool fresh)
 	ListCell   *lc;
 
 	context.query = la_registry_add_query(queryDesc->estate, end_query);
-	walker(queryDesc->planstate, &context);
+	walk(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{
 		if (lfirst(lc) != NULL)
-			walker((PlanState *) lfirst(lc), &context);
+			walk((PlanState *) lfirst(lc), &context);
 	}
 	if (slice != NULL && slice == queryDesc->estate)
 		la_worker_counters_begin_slice(context.query,
@@ -240,6 +245,16 @@ attach_registered(LaQuery *query, bool in_slice)
 	}
 }
 
+static void
+walk(PlanState *planstate, WalkContext *context)
+{
+	walker(planstate, context);
+	list_free(context->subplans);
+	list_free(context->entered);
+	context->subplans = NIL;
+	context->entered = NIL;
+}
+
 /*
  * planstate_tree_walker callback.  Parents come before their children, so
  * what a parent means for a child is noted before the child is decided about.
@@ -251,6 +266,10 @@ walker(PlanState *planstate, WalkContext *context)
 	LaFeature	feature;
 	bool		result;
 
+	if (unlikely(context->subplans != NIL) && was_entered(planstate, context))
+		return false;
+	if (unlikely(planstate->subPlan != NIL))
+		note_subplans(planstate, context);
 	if (la_methods_feature(planstate, &feature) && la_feature_enabled(feature))
 	{
 		if (context->query != NULL)
@@ -278,6 +297,37 @@ walker(PlanState *planstate, WalkContext *context)
 	result = planstate_tree_walker(planstate, walker, context);
 	context->place = saved;
 	return result;
+}
+
+/*
+ * A plan that an expression calls is reached from every copy of the expression: those of the
+ * partitions of a table have one plan, and so have a condition of an index and the
+ * condition that is checked again (relies on ExecInitSubPlan() in nodeSubplan.c).  What has our
+ * function already would be taken for another extension's.
+ */
+static void
+note_subplans(PlanState *planstate, WalkContext *context)
+{
+	ListCell   *lc;
+
+	foreach(lc, planstate->subPlan)
+		context->subplans =
+		list_append_unique_ptr(context->subplans,
+							   lfirst_node(SubPlanState, lc)->planstate);
+}
+
+/*
+ * Has the walk been at this node before, as the root of such a plan?
+ */
+static bool
+was_entered(PlanState *planstate, WalkContext *context)
+{
+	if (!list_member_ptr(context->subplans, planstate))
+		return false;
+	if (list_member_ptr(context->entered, planstate))
+		return true;
+	context->entered = lappend(context->entered, planstate);
+	return false;
 }
 
 /*

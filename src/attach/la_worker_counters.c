@@ -160,7 +160,7 @@ gather_exec(PlanState *planstate)
 {
 	LaQuery    *query = la_registry_find_query(planstate->state);
 	LaGather   *gather = find_gather(query, planstate);
-	TupleTableSlot *slot;
+	TupleTableSlot *volatile slot;
 
 	if (gather->started)
 		return gather->exec(planstate);

@@ -96,7 +96,7 @@ copy(const LaUtility *utility, Relation table)
 	Node	   *statement = utility->statement->utilityStmt;
 	CopyFromState state;
 	LaReason	reason = LA_REASON_NONE;
-	bool		runs_user_code;
+	bool		runs_user_code = false;
 	uint64		rows;
 
 	check_stack_depth();

@@ -286,7 +286,7 @@ int
 la_insert_bounds_find(LaInsertBounds *bounds, TupleTableSlot *row,
 					  EState *estate)
 {
-	KeyValue	value;
+	KeyValue	value = {0};
 	const Bound *bound;
 
 	if (!get_key(bounds, row, estate, &value))

@@ -14,6 +14,7 @@
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
+#include "utils/fmgroids.h"
 #include "utils/rel.h"
 
 #include "index_build/la_build_feature.h"
@@ -31,6 +32,7 @@
 static LaReason unsuitable_relation(Relation heap, IndexInfo *indexInfo);
 static LaReason unsuitable_memory(const IndexInfo *indexInfo, int64 memory);
 static LaReason unsuitable_key(Relation index, LaBuildKey *key);
+static bool may_use_collation(Relation index, int column);
 
 /*
  * Why an index is left to core, which may use so many bytes of memory; if it is not,
@@ -93,7 +95,8 @@ unsuitable_key(Relation index, LaBuildKey *key)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		if (la_collation_is_shifted(index->rd_indcollation[i]))
+		if (may_use_collation(index, i) &&
+			la_collation_is_shifted(index->rd_indcollation[i]))
 			return LA_REASON_COLLATION;
 	}
 	if (!la_key_init(key, index))
@@ -101,4 +104,17 @@ unsuitable_key(Relation index, LaBuildKey *key)
 	if (la_collation_is_distrusted(la_key_guessed_collation(key)))
 		return LA_REASON_COLLATION;
 	return LA_REASON_NONE;
+}
+
+/*
+ * Core does not look at the collation of a column that is compared byte by byte, so we do
+ * not either: its locale may have another version by now, which would be warned of, or be gone.
+ * Relies on bttext_pattern_sortsupport() in varlena.c.
+ */
+static bool
+may_use_collation(Relation index, int column)
+{
+	Oid			compare = index_getprocid(index, column + 1, BTORDER_PROC);
+
+	return compare != F_BTTEXT_PATTERN_CMP && compare != F_BTBPCHAR_PATTERN_CMP;
 }

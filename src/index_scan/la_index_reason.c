@@ -15,12 +15,14 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
 #include "executor/executor.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "index_scan/la_index_reason.h"
 #include "index_scan/la_index_trust.h"
@@ -29,6 +31,7 @@
 static LaReason index_scan_reason(PlanState *planstate, const LaPlace *place);
 static bool may_peek(PlanState *planstate, LaReason reason);
 static Oid	index_am(PlanState *planstate);
+static Oid	am_of_closed(Oid indexid);
 static bool is_known_am(Oid access_method);
 
 /*
@@ -115,8 +118,7 @@ may_peek(PlanState *planstate, LaReason reason)
 }
 
 /*
- * The access method of the index of an index scan or index-only scan.  The
- * index is not open in a query that is only explained.
+ * The access method of the index of an index scan or index-only scan.
  */
 static Oid
 index_am(PlanState *planstate)
@@ -134,7 +136,25 @@ index_am(PlanState *planstate)
 		index = ((IndexScanState *) planstate)->iss_RelationDesc;
 		indexid = ((IndexScan *) planstate->plan)->indexid;
 	}
-	return index != NULL ? index->rd_rel->relam : get_rel_relam(indexid);
+	return index != NULL ? index->rd_rel->relam : am_of_closed(indexid);
+}
+
+/*
+ * The same of an index that is not open, since its query is only explained.  Core looks
+ * nothing up then, so planners may be shown indexes that do not exist, to see whether these
+ * would be taken (HypoPG): InvalidOid for such a one.
+ */
+static Oid
+am_of_closed(Oid indexid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexid));
+	Oid			access_method;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	access_method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+	ReleaseSysCache(tuple);
+	return access_method;
 }
 
 /*

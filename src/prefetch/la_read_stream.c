@@ -18,6 +18,7 @@
 
 #include "prefetch/la_read_stream.h"
 
+static void set_limits(int concurrency, int maintenance, int combine_limit);
 static int	kind_of_stream(Relation relation, int max_ios);
 
 /*
@@ -33,26 +34,32 @@ la_read_stream_begin(int flags, BufferAccessStrategy strategy, Relation relation
 	int			saved_concurrency = effective_io_concurrency;
 	int			saved_maintenance = maintenance_io_concurrency;
 	int			saved_combine_limit = io_combine_limit;
-	ReadStream *stream = NULL;
+	ReadStream *stream;
 
 	PG_TRY();
 	{
-		effective_io_concurrency = max_ios;
-		maintenance_io_concurrency = max_ios;
-		io_combine_limit = combine_limit;
+		set_limits(max_ios, max_ios, combine_limit);
 		stream = read_stream_begin_relation(flags | kind_of_stream(relation, max_ios),
 											strategy, relation, MAIN_FORKNUM,
 											callback, callback_private_data,
 											per_buffer_data_size);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		effective_io_concurrency = saved_concurrency;
-		maintenance_io_concurrency = saved_maintenance;
-		io_combine_limit = saved_combine_limit;
+		set_limits(saved_concurrency, saved_maintenance, saved_combine_limit);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	set_limits(saved_concurrency, saved_maintenance, saved_combine_limit);
 	return stream;
+}
+
+static void
+set_limits(int concurrency, int maintenance, int combine_limit)
+{
+	effective_io_concurrency = concurrency;
+	maintenance_io_concurrency = maintenance;
+	io_combine_limit = combine_limit;
 }
 
 /*

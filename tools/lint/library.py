@@ -20,7 +20,7 @@ _FUNCTION_INFO = "pg_finfo_"
 
 
 def check_library(checkout: Checkout) -> Outcome:
-    """Builds both libraries (every warning is an error) and looks into them."""
+    """Builds both libraries (by `make lint` with every warning an error) and looks into them."""
     try:
         installation = find_installation(checkout.pg_config)
         released = find_stage(installation)

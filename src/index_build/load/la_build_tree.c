@@ -294,8 +294,8 @@ slide_left(Page page)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 
-	memmove(PageGetItemId(page, P_HIKEY), PageGetItemId(page, P_FIRSTKEY),
-			(last - P_HIKEY) * sizeof(ItemIdData));
+	for (OffsetNumber i = P_FIRSTKEY; i <= last; i++)
+		*PageGetItemId(page, OffsetNumberPrev(i)) = *PageGetItemId(page, i);
 	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
 }
 

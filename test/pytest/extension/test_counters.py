@@ -1,6 +1,7 @@
 """pg_stat_lookahead, and PostgreSQL's own counters, which must read as without look-ahead."""
 
 import pytest
+from server_log import WatchedServer
 
 from extension.probes import STREAM_ALWAYS, Connection, explain, lookahead, make_shuffled, scalar
 
@@ -96,3 +97,23 @@ def test_view_is_for_everybody(connection: Connection) -> None:
     connection.execute("SET ROLE reader")
     assert scalar(connection, "SELECT count(*) FROM pg_stat_lookahead") == 6
     connection.execute("RESET ROLE")
+
+
+@pytest.mark.parametrize(
+    ("path", "feature"), [("enable_seqscan", "index_scan"), ("enable_indexscan", "seq_scan")]
+)
+def test_a_plan_that_several_nodes_call_is_met_once(
+    server: WatchedServer, path: str, feature: str
+) -> None:
+    """Each partition has its copy of the condition; the scan in it is the same, and is ours."""
+    view = f"SELECT fallbacks FROM pg_stat_lookahead WHERE feature = '{feature}'"
+    condition = "v = (SELECT max(length(pad)) FROM c WHERE c.k = p.k)"
+    with server.connect() as session:
+        session.execute(
+            "CREATE TEMP TABLE p (k int, v int) PARTITION BY LIST (k);"
+            "CREATE TEMP TABLE p1 PARTITION OF p FOR VALUES IN (1);"
+            "CREATE TEMP TABLE p2 PARTITION OF p FOR VALUES IN (2);"
+        )
+        session.execute(f"SET {path} = off; SET enable_bitmapscan = off")
+        session.execute(f"SELECT * FROM p WHERE {condition}")
+        assert "other extension" not in scalar(session, view)

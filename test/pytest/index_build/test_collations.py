@@ -10,7 +10,7 @@ import pytest
 from extension.probes import QUIET, Connection, need_extension, need_icu
 from server_log import ServerFactory, WatchedServer
 
-from index_build.twins import ARMS, SWITCH, Counters, Twins, check_tree, choose, complaint
+from index_build.twins import ARMS, SWITCH, Arm, Counters, Twins, check_tree, choose, complaint
 from lookahead.extension import Stage
 
 _ROWS = 24_000
@@ -196,3 +196,19 @@ def test_collations_whose_sort_keys_are_not_their_order(
     session.execute("DROP TABLE g; DROP COLLATION ignoring")
     assert complaint(stock, ours) == ""
     assert twins.tally.left == {"collation": 1}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_locale_that_is_gone_is_not_looked_for(server: WatchedServer, arm: Arm) -> None:
+    """Where keys are compared byte by byte, core needs none."""
+    with server.connect() as session:
+        session.execute(
+            "CREATE COLLATION lost (provider = libc, locale = 'C');"
+            "UPDATE pg_collation SET collcollate = 'gone', collctype = 'gone' "
+            "WHERE collname = 'lost'"
+        )
+    with server.connect() as session:
+        choose(session, arm)
+        session.execute("CREATE INDEX c_i ON c (s COLLATE lost text_pattern_ops)")
+        assert Counters.of(session).built == (arm == "ours")
+        session.execute("DROP INDEX c_i; DROP COLLATION lost")

@@ -96,6 +96,8 @@ def test_another_folder_is_the_build_folder(installation: Installation, tmp_path
     compiled = [line for line in built.splitlines() if " -c -o src/" in line]
     assert len(compiled) == len(list((_CHECKOUT / "src").rglob("*.c")))
     assert all("-fwrapv" in line and "-fpackaged" in line for line in compiled)
+    assert "-Werror" not in built
+    assert "-Werror" in _make_in(tmp_path, "all", *given, "WERROR=1")
     installed = _make_in(tmp_path, "install", *given, "DESTDIR=/packaged", "pkglibdir=/of/ours")
     assert "'/packaged/of/ours/pg_lookahead.so'" in installed
 

@@ -181,7 +181,15 @@ CREATE TABLE pg_lookahead_interval_policy (
     storage text,
     max_partitions integer NOT NULL,
     max_distance integer NOT NULL,
-    analyze_every interval);
+    analyze_every interval,
+    -- Whoever owns the database may insert rows: what no reading of them could make sense of.
+    CHECK (pg_catalog.array_position(change_starts, NULL) IS NULL),
+    CHECK (pg_catalog.array_position(change_steps, NULL) IS NULL),
+    CHECK (pg_catalog.cardinality(change_starts) = pg_catalog.cardinality(change_steps)),
+    CHECK (premake BETWEEN 0 AND 10000),
+    CHECK (retention_action IN ('detach', 'drop')),
+    CHECK (max_partitions BETWEEN 0 AND 1000000),
+    CHECK (max_distance BETWEEN 0 AND 1000000));
 
 -- Tables that are no more have no policy in a dump.
 SELECT pg_catalog.pg_extension_config_dump('pg_lookahead_interval_policy',
@@ -248,6 +256,19 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 CREATE PROCEDURE pg_lookahead_maintain_partitions(parent regclass DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'pg_lookahead_maintain_partitions'
 LANGUAGE C;
+
+CREATE FUNCTION pg_lookahead_retirement(
+    parent regclass,
+    OUT partition regclass,
+    OUT lower_bound text,
+    OUT upper_bound text,
+    OUT size bigint,
+    OUT action text,
+    OUT lock_because text,
+    OUT reason text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_lookahead_retirement'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 CREATE FUNCTION pg_lookahead_interval_status(
     parent regclass,

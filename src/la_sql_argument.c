@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
@@ -17,6 +19,7 @@
 #include "utils/guc.h"
 #include "utils/json.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #include "la_sql_argument.h"
 
@@ -99,4 +102,26 @@ la_sql_argument_set(const char *setting, const char *value)
 {
 	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * A length of time from its text.  A number alone, which core reads as seconds, is refused:
+ * whoever writes 90 means days as often as not.
+ */
+Interval *
+la_sql_argument_interval(const char *text, const char *argument)
+{
+	bool		has_unit = false;
+
+	for (const char *c = text; *c != '\0'; c++)
+		has_unit |= *c == ':' || isalpha((unsigned char) *c);
+	if (!has_unit)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" has no unit of time: \"%s\"", argument, text),
+				 errhint("Give it one, as in '90 days', '1 month' or '15 minutes'.")));
+	return DatumGetIntervalP(DirectFunctionCall3(interval_in,
+												 CStringGetDatum(text),
+												 ObjectIdGetDatum(InvalidOid),
+												 Int32GetDatum(-1)));
 }

@@ -14,7 +14,9 @@
 #include "access/table.h"
 #include "catalog/pg_inherits.h"
 #include "common/int.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_create.h"
@@ -22,6 +24,12 @@
 #include "intervals/la_interval_owner.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_way.h"
+
+/*
+ * How many partitions are created in a transaction while others use the table.  A batch takes some
+ * tenths of a second, in which VACUUM, ANALYZE and changes of the table wait.  Arbitrary.
+ */
+#define MOST_TOGETHER 100
 
 static bool find_range(const LaIntervalPolicy *policy, char *value,
 					   LaIntervalRange *range);
@@ -32,29 +40,83 @@ static void check_distance(const LaIntervalPolicy *policy,
 static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 					const LaIntervalBound *value,
 					const LaIntervalBound *other);
-static LaPartitionWay choose_way(const LaIntervalPolicy *policy,
-								 const char **reason);
 static LaPartitionWay need_way(const LaIntervalPolicy *policy);
+static void lock_parent(const LaIntervalPolicy *policy);
+static void create_range(const LaIntervalPolicy *policy,
+						 const LaIntervalRange *range);
 static void create(const LaIntervalPolicy *policy,
-				   const LaIntervalRange *range, LaPartitionWay way);
+				   const LaPartitionSeries *series, int limit,
+				   LaPartitionResult *result);
+static void take_off(LaIntervalWanted *wanted,
+					 const LaPartitionSeries *series);
 
 /*
- * Creates the first partition that is missing, as the table's owner.  Returns
- * false if none was.
+ * Finds out what is missing, as the table's owner.
  */
-bool
-la_interval_create_next(const LaIntervalPolicy *policy, TimestampTz now)
+void
+la_interval_create_list(LaIntervalWanted *wanted,
+						const LaIntervalPolicy *policy, TimestampTz now)
 {
+	LaPartitionRequest request = {.parent = policy->parent};
 	LaIntervalOutlook outlook;
 	const char *reason;
 	Relation	parent = la_interval_grid_open(policy->parent);
 
+	memset(wanted, 0, sizeof(*wanted));
 	la_interval_outlook_take(&outlook, policy, parent, now);
 	table_close(parent, AccessShareLock);
-	if (!outlook.is_missing)
+	wanted->series = outlook.missing;
+	wanted->end = outlook.end;
+	if (wanted->series == NIL)
+		return;
+	request.way = la_partition_way_beside_writers(&request, &reason);
+	wanted->lock = la_partition_create_lock(&request);
+	wanted->batch = wanted->lock == ShareUpdateExclusiveLock ? MOST_TOGETHER : 1;
+}
+
+/*
+ * Creates the first of what is missing still, and takes it from the list.  As the
+ * table's owner; the parent is locked.
+ */
+void
+la_interval_create_batch(LaIntervalWanted *wanted,
+						 const LaIntervalPolicy *policy)
+{
+	const LaPartitionSeries *series = linitial(wanted->series);
+
+	create(policy, series, wanted->batch, &wanted->result);
+	take_off(wanted, series);
+}
+
+/*
+ * After an error of la_interval_create_batch(): whether the others can be created all the same.
+ * One by one, to begin with; then without the one at which a row of the default partition or a relation of
+ * this name is in the way.
+ */
+bool
+la_interval_create_pass_over(LaIntervalWanted *wanted, const ErrorData *error)
+{
+	bool		was_together = wanted->batch > 1;
+
+	if (error->sqlerrcode != ERRCODE_CHECK_VIOLATION &&
+		error->sqlerrcode != ERRCODE_DUPLICATE_TABLE)
 		return false;
-	create(policy, &outlook.missing, choose_way(policy, &reason));
+	wanted->batch = 1;
+	if (!was_together)
+	{
+		wanted->result.next++;
+		take_off(wanted, linitial(wanted->series));
+	}
 	return true;
+}
+
+static void
+take_off(LaIntervalWanted *wanted, const LaPartitionSeries *series)
+{
+	if (wanted->result.next < series->count)
+		return;
+	wanted->series = list_delete_first(wanted->series);
+	memset(&wanted->result, 0, sizeof(wanted->result));
 }
 
 /*
@@ -76,7 +138,15 @@ la_interval_create_for(Oid parent, char *value)
 	la_interval_owner_begin(&before, parent, policy->time_zone);
 	is_missing = find_range(policy, value, &range);
 	if (is_missing)
-		create(policy, &range, need_way(policy));
+	{
+		lock_parent(policy);
+		PushActiveSnapshot(GetLatestSnapshot());
+		policy = la_interval_policy_lock(parent);
+		is_missing = policy != NULL && find_range(policy, value, &range);
+		if (is_missing)
+			create_range(policy, &range);
+		PopActiveSnapshot();
+	}
 	la_interval_owner_end(&before);
 	return is_missing ? LA_INTERVAL_CREATED : LA_INTERVAL_PRESENT;
 }
@@ -196,26 +266,15 @@ is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 }
 
 /*
- * The fastest way during which others go on writing, or LA_PARTITION_AUTO and
- * why there is none.
- */
-static LaPartitionWay
-choose_way(const LaIntervalPolicy *policy, const char **reason)
-{
-	LaPartitionRequest request = {.parent = policy->parent};
-
-	return la_partition_way_beside_writers(&request, reason);
-}
-
-/*
  * A session that needs a partition for its row has the lock of writing on the
  * table already.
  */
 static LaPartitionWay
 need_way(const LaIntervalPolicy *policy)
 {
+	LaPartitionRequest request = {.parent = policy->parent};
 	const char *reason;
-	LaPartitionWay way = choose_way(policy, &reason);
+	LaPartitionWay way = la_partition_way_beside_writers(&request, &reason);
 
 	if (way == LA_PARTITION_AUTO)
 		ereport(ERROR,
@@ -228,19 +287,40 @@ need_way(const LaIntervalPolicy *policy)
 }
 
 static void
-create(const LaIntervalPolicy *policy, const LaIntervalRange *range,
-	   LaPartitionWay way)
+lock_parent(const LaIntervalPolicy *policy)
+{
+	LaPartitionRequest request = {.parent = policy->parent,.way = need_way(policy)};
+
+	LockRelationOid(policy->parent, la_partition_create_lock(&request));
+}
+
+static void
+create_range(const LaIntervalPolicy *policy, const LaIntervalRange *range)
 {
 	LaPartitionResult result = {0};
+
+	(void) need_way(policy);
+	create(policy, la_partition_series_between(range->series, range->lower.text,
+											   range->upper.text),
+		   1, &result);
+}
+
+/*
+ * By the fastest way during which others go on writing, where there is one.
+ */
+static void
+create(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
+	   int limit, LaPartitionResult *result)
+{
 	LaPartitionRequest request = {
 		.parent = policy->parent,
-		.series = la_partition_series_between(range->series, range->lower.text,
-											  range->upper.text),
+		.series = series,
 		.names = policy->names,
 		.tablespace = policy->tablespace,
 		.storage = policy->storage,
-		.way = way,
 	};
+	const char *reason;
 
-	la_partition_create(&request, 1, false, &result);
+	request.way = la_partition_way_beside_writers(&request, &reason);
+	la_partition_create(&request, limit, limit > 1, result);
 }

@@ -8,7 +8,10 @@
 #ifndef LA_INTERVAL_CREATE_H
 #define LA_INTERVAL_CREATE_H
 
+#include "storage/lockdefs.h"
+
 #include "intervals/la_interval_policy.h"
+#include "partitions/la_partition_create.h"
 
 typedef enum LaIntervalOutcome
 {
@@ -16,8 +19,24 @@ typedef enum LaIntervalOutcome
 	LA_INTERVAL_PRESENT			/* somebody was faster */
 } LaIntervalOutcome;
 
-extern bool la_interval_create_next(const LaIntervalPolicy *policy,
+/* Partitions that a policy wants, to be created in batches. */
+typedef struct LaIntervalWanted
+{
+	List	   *series;			/* that are missing */
+	LaPartitionResult result;	/* of the first of them */
+	int			batch;			/* how many may be created in a transaction */
+	LOCKMODE	lock;			/* of the parent, for that */
+	char	   *end;			/* where ranges end before what is wanted
+								 * does, or NULL */
+} LaIntervalWanted;
+
+extern void la_interval_create_list(LaIntervalWanted *wanted,
+									const LaIntervalPolicy *policy,
 									TimestampTz now);
+extern void la_interval_create_batch(LaIntervalWanted *wanted,
+									 const LaIntervalPolicy *policy);
+extern bool la_interval_create_pass_over(LaIntervalWanted *wanted,
+										 const ErrorData *error);
 extern LaIntervalOutcome la_interval_create_for(Oid parent, char *value);
 
 #endif							/* LA_INTERVAL_CREATE_H */

@@ -35,6 +35,8 @@
 #include "la_sql_argument.h"
 
 static void check_parent(Relation parent);
+static int	find_segment(const LaIntervalGrid *grid,
+						 const LaIntervalBound *value);
 
 /*
  * Opens a table that can have a policy, with an AccessShareLock.
@@ -93,7 +95,7 @@ la_interval_grid_is_time(Oid key_type)
 }
 
 /*
- * The grid of a policy.  Throws where its texts make no sense for the key,
+ * The grid of a policy, which it needs no longer.  Throws where its texts make no sense for the key,
  * which may have been changed since.
  */
 LaIntervalGrid *
@@ -111,7 +113,8 @@ la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
 	for (int i = 0; i < grid->count; i++)
 	{
 		LaIntervalSegment *segment = &grid->segments[i];
-		char	   *origin = i == 0 ? policy->origin : policy->change_starts[i - 1];
+		char	   *origin = pstrdup(i == 0 ? policy->origin
+									 : policy->change_starts[i - 1]);
 		char	   *step = i == 0 ? policy->step : policy->change_steps[i - 1];
 
 		segment->start = la_interval_grid_bound(grid, origin);
@@ -183,31 +186,60 @@ la_interval_grid_compare(const LaIntervalGrid *grid, const LaIntervalBound *a,
 }
 
 /*
+ * The segment of a value.
+ */
+static int
+find_segment(const LaIntervalGrid *grid, const LaIntervalBound *value)
+{
+	int			i = grid->count - 1;
+
+	while (i > 0 &&
+		   la_interval_grid_compare(grid, &grid->segments[i].start, value) > 0)
+		i--;
+	return i;
+}
+
+/*
+ * Whether the range that has this value has no upper bound, since the type of the key ends.
+ */
+bool
+la_interval_grid_ends(const LaIntervalGrid *grid, const LaIntervalBound *value)
+{
+	int			i = find_segment(grid, value);
+	const LaPartitionSeries *series = grid->segments[i].series;
+
+	return !la_partition_series_has(series,
+									la_partition_series_find(series, value->text) + 1);
+}
+
+/*
  * The range that has this value, which is finite.
  */
 LaIntervalRange
 la_interval_grid_find(const LaIntervalGrid *grid, const LaIntervalBound *value)
 {
-	LaIntervalRange range;
-	const LaIntervalSegment *next = NULL;
-	int			i = grid->count - 1;
-	int64		number;
+	LaIntervalRange range = {.is_whole = true};
+	int			i = find_segment(grid, value);
+	const LaIntervalSegment *segment = &grid->segments[i];
+	bool		is_last = i == grid->count - 1;
 
-	while (i > 0 &&
-		   la_interval_grid_compare(grid, &grid->segments[i].start, value) > 0)
-		next = &grid->segments[i--];
-	range.series = grid->segments[i].series;
-	number = la_partition_series_find(range.series, value->text);
+	range.series = segment->series;
+	range.number = la_partition_series_find(range.series, value->text);
 	range.lower = la_interval_grid_bound(grid,
-										 la_partition_series_bound(range.series, number));
-	range.upper = la_interval_grid_bound(grid,
-										 la_partition_series_bound(range.series, number + 1));
+										 la_partition_series_bound(range.series, range.number));
 	/* A uuid has more digits than the time in it. */
-	if (i > 0 &&
-		la_interval_grid_compare(grid, &range.lower, &grid->segments[i].start) < 0)
-		range.lower = grid->segments[i].start;
-	if (next != NULL &&
-		la_interval_grid_compare(grid, &next->start, &range.upper) < 0)
-		range.upper = next->start;
+	if (i > 0 && la_interval_grid_compare(grid, &range.lower, &segment->start) < 0)
+	{
+		range.lower = segment->start;
+		range.is_whole = false;
+	}
+	range.upper = la_interval_grid_bound(grid,
+										 la_partition_series_bound(range.series, range.number + 1));
+	if (!is_last &&
+		la_interval_grid_compare(grid, &segment[1].start, &range.upper) < 0)
+	{
+		range.upper = segment[1].start;
+		range.is_whole = false;
+	}
 	return range;
 }

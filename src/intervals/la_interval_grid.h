@@ -27,6 +27,8 @@ typedef struct LaIntervalRange
 	LaIntervalBound lower;
 	LaIntervalBound upper;
 	const LaPartitionSeries *series;	/* that it belongs to */
+	int64		number;			/* in the series */
+	bool		is_whole;		/* as in the series, nothing is cut off */
 } LaIntervalRange;
 
 /* Ranges of a step, from a value on. */
@@ -57,6 +59,8 @@ extern bool la_interval_grid_is_finite(Oid key_type, const LaIntervalBound *boun
 extern int	la_interval_grid_compare(const LaIntervalGrid *grid,
 									 const LaIntervalBound *a,
 									 const LaIntervalBound *b);
+extern bool la_interval_grid_ends(const LaIntervalGrid *grid,
+								  const LaIntervalBound *value);
 extern LaIntervalRange la_interval_grid_find(const LaIntervalGrid *grid,
 											 const LaIntervalBound *value);
 

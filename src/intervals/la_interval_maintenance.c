@@ -3,10 +3,9 @@
  * la_interval_maintenance.c
  *	  keeps the partitions of a table as its policy says
  *
- * Each partition is created or taken out in a transaction of its own, so locks
- * are held for a moment.  Within it, work is done in a subtransaction and as
- * the table's owner: an error undoes the work and nothing else, is noted in
- * the state, and the next step begins.
+ * New partitions come first, since rows will need them; then old ones go.  All that is to be
+ * done is listed once, and checked again for each by whoever does it, under its lock.  If the policy
+ * is another one by then, the rest is left to the next run.
  *
  * Whoever maintains a table has an advisory lock on it, so that two at once do
  * nothing twice.
@@ -17,26 +16,19 @@
 
 #include "access/table.h"
 #include "access/xact.h"
-#include "executor/spi.h"
-#include "lib/stringinfo.h"
+#include "catalog/partition.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "storage/proc.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_retire.h"
+#include "intervals/la_interval_run.h"
 #include "intervals/la_interval_try.h"
-#include "la_sql_argument.h"
-
-/* How long a lock is waited for where the session does not say.  Arbitrary. */
-#define LOCK_TIMEOUT "2s"
 
 /*
  * Who maintains a table has an advisory lock of this kind; those of users are
@@ -44,49 +36,25 @@
  */
 #define LOCK_KIND 8
 
-/* How long after a run the next one is due, at least and at most.  Arbitrary. */
-#define LEAST_WAIT (USECS_PER_MINUTE)
-#define MOST_WAIT (USECS_PER_HOUR)
-
-typedef struct LaIntervalRun LaIntervalRun;
-typedef void (*LaIntervalStep) (LaIntervalRun *run,
-								const LaIntervalPolicy *policy);
-
-/* The maintenance of one table. */
-struct LaIntervalRun
-{
-	Oid			parent;
-	bool		is_alone;		/* no procedure has called it */
-	TimestampTz now;			/* when it began */
-	MemoryContext context;		/* for the run */
-	MemoryContext temporary;	/* for a step */
-	LaIntervalStep step;		/* that is taken */
-	LaIntervalState *state;
-	StringInfoData blocked;
-	List	   *old;			/* partitions to be taken out */
-	Oid			partition;		/* the one that is, or InvalidOid */
-	LaIntervalRetired retired;	/* how far that one is */
-	bool		waits;			/* until the table can be locked for that */
-	bool		is_done;		/* no step of this kind is left */
-};
-
 static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
-static void maintain(LaIntervalRun *run);
-static void begin_run(LaIntervalRun *run);
 static void do_all(LaIntervalRun *run);
-static void end_run(LaIntervalRun *run);
-static bool do_step(LaIntervalRun *run, LaIntervalStep step);
-static void take_step(void *arg);
-static void note_error(LaIntervalRun *run, const ErrorData *error);
-static void commit(LaIntervalRun *run);
-static void create_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void create_all(LaIntervalRun *run);
+static void list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_all(LaIntervalRun *run);
 static bool retire(LaIntervalRun *run);
+static bool finish(LaIntervalRun *run);
+static bool retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock);
+static void note_retiring(LaIntervalRun *run, const ErrorData *error);
 static void find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void list_old(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static bool is_still_old(const LaIntervalRun *run,
+						 const LaIntervalPolicy *policy);
+static void retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void drop(void *partition);
+static void check_free(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void analyze(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
 
@@ -132,7 +100,11 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 										   ALLOCSET_DEFAULT_SIZES);
 	PG_TRY();
 	{
-		maintain(run);
+		if (la_interval_run_begin(run))
+		{
+			do_all(run);
+			la_interval_run_end(run);
+		}
 	}
 	PG_FINALLY();
 	{
@@ -145,159 +117,62 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 }
 
 static void
-maintain(LaIntervalRun *run)
-{
-	MemoryContextSwitchTo(run->context);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	begin_run(run);
-	PopActiveSnapshot();
-	commit(run);
-	if (run->state == NULL)
-		return;
-	do_all(run);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	end_run(run);
-	PopActiveSnapshot();
-	commit(run);
-}
-
-/*
- * Forgets the policy of a table that is no more.
- */
-static void
-begin_run(LaIntervalRun *run)
-{
-	(void) la_interval_policy_remove_stale(run->parent);
-	if (la_interval_policy_read(run->parent) == NULL)
-		return;
-	run->now = GetCurrentTimestamp();
-	run->state = la_interval_state_read(run->parent);
-	initStringInfo(&run->blocked);
-}
-
-/*
- * New partitions come first: rows will need them.
- */
-static void
 do_all(LaIntervalRun *run)
 {
-	while (do_step(run, create_next) && !run->is_done)
-		CHECK_FOR_INTERRUPTS();
-	retire_all(run);
-	run->partition = InvalidOid;
-	do_step(run, analyze);
-	do_step(run, plan_next);
+	create_all(run);
+	if (!run->is_locked_out)
+		retire_all(run);
+	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	if (!la_interval_run_step(run, plan_next, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 }
 
 /*
- * After an error the next attempt is due after a minute, and after each
- * further one twice as long.
+ * Creates what is missing, as much as can be.
  */
 static void
-end_run(LaIntervalRun *run)
+create_all(LaIntervalRun *run)
 {
-	LaIntervalState *state = run->state;
-	TimestampTz end = GetCurrentTimestamp();
+	LaIntervalWanted *wanted = &run->wanted;
 
-	state->last_run = end;
-	state->blocked = run->blocked.len > 0 ? run->blocked.data : NULL;
-	if (state->error == NULL)
-		state->attempts = 0;
-	else
+	if (!la_interval_run_step(run, list_wanted, NoLock))
 	{
-		ereport(WARNING,
-				(errmsg("could not maintain the partitions of \"%s\": %s",
-						get_rel_name(run->parent), state->error)));
-		state->next_run = end +
-			Min(LEAST_WAIT << Min(state->attempts, 10), MOST_WAIT);
-		state->attempts++;
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+		return;
 	}
-	la_interval_state_write(run->parent, state);
+	if (wanted->end != NULL)
+		la_interval_run_note_blocked(run, "no further partitions",
+									 psprintf("the values of the key end after %s", wanted->end));
+	while (wanted->series != NIL && !run->is_superseded)
+	{
+		bool		was_together = wanted->batch > 1;
+
+		CHECK_FOR_INTERRUPTS();
+		if (la_interval_run_step(run, create_batch, wanted->lock))
+			continue;
+		if (!la_interval_create_pass_over(wanted, run->error))
+			wanted->series = NIL;
+		else if (was_together)
+			continue;
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	}
 }
 
-/*
- * A step in a transaction.  Returns whether it succeeded.
- */
-static bool
-do_step(LaIntervalRun *run, LaIntervalStep step)
-{
-	ErrorData  *error;
-
-	MemoryContextReset(run->temporary);
-	MemoryContextSwitchTo(run->temporary);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	run->step = step;
-	error = la_interval_try(take_step, run);
-	if (error != NULL)
-		note_error(run, error);
-	PopActiveSnapshot();
-	commit(run);
-	return error == NULL;
-}
-
-/*
- * As the table's owner, by its policy of now; a policy that was removed
- * meanwhile says that there is nothing to do.
- */
 static void
-take_step(void *arg)
+list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	LaIntervalRun *run = arg;
-	LaIntervalPolicy *policy = la_interval_policy_read(run->parent);
-	LaIntervalOwner before;
-
-	run->is_done = policy == NULL;
 	if (policy == NULL)
 		return;
-	la_interval_owner_begin(&before, run->parent, policy->time_zone);
-	if (LockTimeout == 0)
-		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
-	run->step(run, policy);
-	la_interval_owner_end(&before);
-}
-
-/*
- * The first error counts.  That a partition cannot be taken out is none: it
- * stays until whatever keeps it is gone.
- */
-static void
-note_error(LaIntervalRun *run, const ErrorData *error)
-{
-	if (OidIsValid(run->partition))
-	{
-		const char *name = get_rel_name(run->partition);
-
-		appendStringInfo(&run->blocked, "%s%s: %s",
-						 run->blocked.len > 0 ? "\n" : "",
-						 name == NULL ? "?" : name, error->message);
-	}
-	else if (run->state->error == NULL)
-	{
-		run->state->error = MemoryContextStrdup(run->context, error->message);
-		run->state->sqlstate = error->sqlerrcode;
-	}
-}
-
-/*
- * Ends the transaction, and begins one.
- */
-static void
-commit(LaIntervalRun *run)
-{
-	if (run->is_alone)
-	{
-		CommitTransactionCommand();
-		StartTransactionCommand();
-	}
-	else
-		SPI_commit();
 	MemoryContextSwitchTo(run->context);
+	la_interval_create_list(&run->wanted, policy, run->now);
 }
 
 static void
-create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
+create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	run->is_done = !la_interval_create_next(policy, run->now);
+	if (!run->is_superseded)
+		la_interval_create_batch(&run->wanted, policy);
 }
 
 /*
@@ -306,44 +181,95 @@ create_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 static void
 retire_all(LaIntervalRun *run)
 {
-	if (!do_step(run, find_pending))
+	if (!retire_step(run, find_pending, NoLock))
 		return;
-	if (OidIsValid(run->partition) && !do_step(run, retire_end))
+	if (OidIsValid(run->partition) && !finish(run))
 		return;
-	do_step(run, list_old);
-	foreach_oid(partition, run->old)
+	run->partition = InvalidOid;
+	if (!retire_step(run, list_old, NoLock) || run->old == NULL)
+		return;
+	for (int i = 0; i < run->old->count && !run->is_superseded; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		run->partition = partition;
+		run->partition = run->old->partitions[i].relation;
 		if (!retire(run))
 			return;
 	}
 }
 
 /*
- * Takes a partition out, if it still is old.  Returns whether others can be.  Where the
- * table itself could not be locked no other one is tried: whoever wants to use it has
- * waited long enough.
+ * Takes a partition out, if it still is old.  Returns whether others can be.
  */
 static bool
 retire(LaIntervalRun *run)
 {
-	if (!do_step(run, retire_begin))
-		return true;
+	if (!retire_step(run, retire_begin, ShareUpdateExclusiveLock))
+		return !run->is_locked_out;
 	switch (run->retired)
 	{
 		case LA_INTERVAL_KEPT:
 			return true;
 		case LA_INTERVAL_MARKED:
-			/* If that has to wait, the next one finds the table busy. */
-			do_step(run, retire_end);
-			return true;
+			return finish(run);
 		case LA_INTERVAL_TO_BE_LOCKED:
-			return do_step(run, retire_locked) || !run->waits;
+			if (!retire_step(run, check_free, NoLock))
+				return true;
+			return retire_step(run, retire_locked, AccessExclusiveLock) ||
+				!run->is_locked_out;
 		case LA_INTERVAL_BUSY:
 			break;
 	}
 	return false;
+}
+
+/*
+ * Detaches a partition that is marked.  Until then no other one can be.
+ */
+static bool
+finish(LaIntervalRun *run)
+{
+	run->retired = LA_INTERVAL_MARKED;
+	if (!la_interval_run_await(run))
+	{
+		note_retiring(run, run->error);
+		return false;
+	}
+	return retire_step(run, retire_finish, ShareUpdateExclusiveLock);
+}
+
+static bool
+retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
+{
+	if (la_interval_run_step(run, step, lock))
+		return true;
+	note_retiring(run, run->error);
+	return false;
+}
+
+/*
+ * That a partition cannot be taken out is no error: it stays until whatever keeps it is gone.
+ * But one that is marked is not in the table for anybody, and has to be heard of.
+ */
+static void
+note_retiring(LaIntervalRun *run, const ErrorData *error)
+{
+	const char *name;
+
+	if (!OidIsValid(run->partition))
+	{
+		la_interval_run_note(run, error->message, error->sqlerrcode);
+		return;
+	}
+	name = get_rel_name(run->partition);
+	if (name == NULL)
+		name = "?";
+	la_interval_run_note_blocked(run, name, error->message);
+	if (run->retired == LA_INTERVAL_MARKED &&
+		error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+		la_interval_run_note(run,
+							 psprintf("partition \"%s\" is detached by half, and no query finds its rows: %s",
+									  name, error->message),
+							 error->sqlerrcode);
 }
 
 /*
@@ -352,60 +278,136 @@ retire(LaIntervalRun *run)
 static void
 find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	Oid			pending = la_interval_retire_pending(policy->parent);
+	LaIntervalState *state = run->state;
+	Oid			partition;
 
-	run->partition = pending;
-	if (!OidIsValid(pending))
-		run->state->detaching = InvalidOid;
-	else if (pending != run->state->detaching &&
-			 !la_interval_retire_is_old(policy, pending, run->now))
+	run->pending = la_interval_retire_pending(run->parent);
+	partition = run->partition = run->pending.partition;
+	if (!OidIsValid(partition))
+	{
+		state->detaching = InvalidOid;
+		return;
+	}
+	if (partition == state->detaching)
+		return;
+	MemoryContextSwitchTo(run->context);
+	run->old = policy == NULL ? NULL : la_interval_old_list(policy, run->now);
+	if (run->old == NULL || !is_still_old(run, policy))
 		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
 }
 
 static void
 list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	List	   *old = la_interval_retire_list(policy, run->now);
-
+	if (policy == NULL)
+		return;
 	MemoryContextSwitchTo(run->context);
-	run->old = list_copy(old);
+	run->old = la_interval_old_list(policy, run->now);
 }
 
+/*
+ * Core, too, has a partition locked while it marks it; nobody is waited for.
+ */
 static void
 retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	run->retired = la_interval_retire_begin(policy, run->partition, run->now);
+	run->retired = LA_INTERVAL_KEPT;
+	if (run->is_superseded)
+		return;
+	if (!ConditionalLockRelationOid(run->partition, ShareUpdateExclusiveLock))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("it is in use")));
+	if (!is_still_old(run, policy))
+		return;
+	run->retired = la_interval_retire_mark(run->parent, run->partition);
 	if (run->retired != LA_INTERVAL_MARKED)
 		return;
+	run->pending.since = GetCurrentTransactionId();
 	run->state->detaching = run->partition;
 	la_interval_state_write(run->parent, run->state);
 }
 
-static void
-retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
+/*
+ * For the snapshot of the step, by the policy of now.
+ */
+static bool
+is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	run->waits = false;
-	la_interval_retire_check_free(run->partition);
-	run->waits = true;
-	la_interval_retire_lock(policy->parent, run->partition);
-	run->waits = false;
-	retire_end(run, policy);
+	const LaIntervalOldList *old = run->old;
+
+	if (policy == NULL)
+		return false;
+	if (old == NULL || run->is_superseded)
+		old = la_interval_old_list(policy, run->now);
+	return la_interval_old_still(policy, old->source, run->partition, run->now);
+}
+
+/*
+ * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
+ * Drops it where maintenance has marked it, it is old, and the policy says so.
+ *
+ * What keeps it from being dropped (a view, say) is told.
+ */
+static void
+retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			partition = run->partition;
+	bool		is_ours = run->state->detaching == partition;
+	bool		drops;
+	ErrorData  *error;
+
+	if (!la_interval_retire_is_marked(run->parent, partition))
+		return;
+	drops = is_ours && policy != NULL && policy->drops && is_still_old(run, policy);
+	la_interval_retire_finish(run->parent, partition, run->pending.since);
+	run->state->detaching = InvalidOid;
+	run->retired = LA_INTERVAL_KEPT;
+	if (!drops)
+		return;
+	error = la_interval_try(drop, &partition);
+	if (error != NULL)
+		la_interval_run_note_blocked(run, get_rel_name(partition),
+									 psprintf("detached, but not dropped: %s", error->message));
 }
 
 static void
-retire_end(LaIntervalRun *run, const LaIntervalPolicy *policy)
+drop(void *partition)
 {
-	ErrorData  *error = la_interval_retire_end(policy, run->partition,
-											   run->now);
+	la_interval_retire_drop(*(Oid *) partition);
+}
 
-	run->state->detaching = InvalidOid;
-	if (error == NULL)
+/*
+ * Before the table is locked: a partition that somebody uses is left.
+ */
+static void
+check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	la_interval_retire_check_free(run->partition);
+}
+
+/*
+ * Takes out what cannot be marked.  The parent is locked.
+ */
+static void
+retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			default_partition;
+
+	if (run->is_superseded)
 		return;
-	MemoryContextSwitchTo(run->context);
-	error->message = psprintf("detached, but not dropped: %s", error->message);
-	note_error(run, error);
+	default_partition = get_default_partition_oid(run->parent);
+	if (OidIsValid(default_partition))
+		LockRelationOid(default_partition, AccessExclusiveLock);
+	LockRelationOid(run->partition, AccessExclusiveLock);
+	la_interval_run_snapshot();
+	if (!is_still_old(run, policy))
+		return;
+	la_interval_retire_detach(run->parent, run->partition);
+	if (policy->drops)
+		la_interval_retire_drop(run->partition);
 }
 
 /*
@@ -418,7 +420,7 @@ analyze(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	LaIntervalState *state = run->state;
 	TimestampTz due;
 
-	if (policy->analyze_every == NULL)
+	if (policy == NULL || policy->analyze_every == NULL)
 		return;
 	due = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 												  TimestampTzGetDatum(state->last_analyze),
@@ -436,10 +438,14 @@ analyze(LaIntervalRun *run, const LaIntervalPolicy *policy)
 static void
 plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	TimestampTz next = run->now + LEAST_WAIT;
-	Relation	parent = la_interval_grid_open(policy->parent);
-	LaIntervalGrid *grid = la_interval_grid_make(policy, parent);
+	Relation	parent;
+	LaIntervalGrid *grid;
 
+	run->state->next_run = 0;
+	if (policy == NULL)
+		return;
+	parent = la_interval_grid_open(policy->parent);
+	grid = la_interval_grid_make(policy, parent);
 	table_close(parent, AccessShareLock);
 	if (la_interval_grid_is_time(grid->key_type))
 	{
@@ -447,9 +453,7 @@ plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		LaIntervalBound now = la_interval_grid_bound(grid, text);
 		LaIntervalRange range = la_interval_grid_find(grid, &now);
 
-		next = Max(next, la_partition_series_moment(grid->key_type,
-													range.upper.text));
-		next = Min(next, run->now + MOST_WAIT);
+		run->state->next_run = la_partition_series_moment(grid->key_type,
+														  range.upper.text);
 	}
-	run->state->next_run = next;
 }

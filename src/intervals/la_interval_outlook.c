@@ -11,14 +11,18 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "intervals/la_interval_outlook.h"
 
 static int	find_edge(LaIntervalOutlook *outlook,
 					  const LaIntervalPolicy *policy, TimestampTz now);
 static LaIntervalBound first_of_unused(const LaIntervalOutlook *outlook,
 									   const LaIntervalPolicy *policy);
-static bool is_covered(LaIntervalOutlook *outlook, LaIntervalBound *at,
-					   const LaIntervalRange *range);
+static void look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
+					const LaIntervalRange *range);
+static void add_missing(LaIntervalOutlook *outlook,
+						const LaIntervalRange *range);
 
 /*
  * Looks at a table that la_interval_grid_open() has opened.
@@ -29,22 +33,31 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 						 TimestampTz now)
 {
 	LaIntervalBound at;
+	int			number;
 
 	memset(outlook, 0, sizeof(*outlook));
 	outlook->grid = la_interval_grid_make(policy, parent);
 	outlook->partitions = la_interval_partitions_read(parent);
-	outlook->ahead = find_edge(outlook, policy, now);
+	number = outlook->ahead = find_edge(outlook, policy, now);
 	if (outlook->is_open)
 	{
 		outlook->ahead = policy->premake;
 		return;
 	}
-	for (at = outlook->edge; outlook->ahead < policy->premake; outlook->ahead++)
+	for (at = outlook->edge; number < policy->premake; number++)
 	{
-		LaIntervalRange range = la_interval_grid_find(outlook->grid, &at);
+		LaIntervalRange range;
 
-		if (!is_covered(outlook, &at, &range))
+		CHECK_FOR_INTERRUPTS();
+		if (la_interval_grid_ends(outlook->grid, &at))
+		{
+			outlook->end = at.text;
 			return;
+		}
+		range = la_interval_grid_find(outlook->grid, &at);
+		look_at(outlook, at, &range);
+		if (outlook->missing == NIL)
+			outlook->ahead++;
 		at = range.upper;
 	}
 }
@@ -100,30 +113,52 @@ first_of_unused(const LaIntervalOutlook *outlook,
 }
 
 /*
- * Whether all of the range from a value on is in partitions; else notes what
- * is missing of it first.
+ * Notes what no partition has of a range from a value on.
  */
-static bool
-is_covered(LaIntervalOutlook *outlook, LaIntervalBound *at,
-		   const LaIntervalRange *range)
+static void
+look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
+		const LaIntervalRange *range)
 {
 	const LaIntervalGrid *grid = outlook->grid;
 
-	while (la_interval_grid_compare(grid, at, &range->upper) < 0)
+	while (la_interval_grid_compare(grid, &at, &range->upper) < 0)
 	{
-		const LaIntervalPartition *partition;
+		LaIntervalRange missing = *range;
+		const LaIntervalPartition *partition =
+			la_interval_partitions_find(outlook->partitions, grid, &at, &missing);
 
-		outlook->missing = *range;
-		partition = la_interval_partitions_find(outlook->partitions, grid, at,
-												&outlook->missing);
 		if (partition == NULL)
 		{
-			outlook->is_missing = true;
-			return false;
+			add_missing(outlook, &missing);
+			at = missing.upper;
 		}
-		if (!partition->has_upper)
-			return true;
-		*at = partition->upper;
+		else if (partition->has_upper)
+			at = partition->upper;
+		else
+			return;
 	}
-	return true;
+}
+
+/*
+ * Whole ranges one after the other are one series, so that they can be created together.
+ */
+static void
+add_missing(LaIntervalOutlook *outlook, const LaIntervalRange *range)
+{
+	LaPartitionSeries *last = outlook->missing == NIL ? NULL : llast(outlook->missing);
+
+	if (outlook->wanted == NULL)
+		outlook->wanted = range->lower.text;
+	if (!range->is_whole)
+		last = la_partition_series_between(range->series, range->lower.text,
+										   range->upper.text);
+	else if (last != NULL && last->grid == range->series &&
+			 last->first + last->count == range->number)
+	{
+		last->count++;
+		return;
+	}
+	else
+		last = la_partition_series_part(range->series, range->number, 1);
+	outlook->missing = lappend(outlook->missing, last);
 }

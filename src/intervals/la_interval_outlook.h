@@ -17,11 +17,13 @@ typedef struct LaIntervalOutlook
 	LaIntervalBound edge;		/* a value: partitions are wanted from here on */
 	bool		is_open;		/* the last partition in use has no upper
 								 * bound */
-	int			ahead;			/* ranges after the one in use that are there,
-								 * at most as many as wanted; -1 if the one in
-								 * use is not */
-	bool		is_missing;		/* some range is, and this is the first one: */
-	LaIntervalRange missing;
+	int			ahead;			/* ranges after the one in use that are there
+								 * without a gap, at most as many as wanted;
+								 * -1 if the one in use is not */
+	char	   *end;			/* where the type of the key ends before what
+								 * is wanted does, or NULL */
+	List	   *missing;		/* series of ranges that are, in their order */
+	char	   *wanted;			/* where the first one begins, or NULL */
 } LaIntervalOutlook;
 
 extern void la_interval_outlook_take(LaIntervalOutlook *outlook,

@@ -9,6 +9,8 @@
  * cannot get at those of the session, and cannot leave settings behind: as in
  * VACUUM and ANALYZE.  Mirrors vacuum_rel() in vacuum.c.
  *
+ * Reads config_generic of guc_tables.h.
+ *
  * An error that ends a transaction or a subtransaction brings back what was
  * before, too.
  *
@@ -17,11 +19,13 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/tableam.h"
 #include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -29,14 +33,14 @@
 #include "la_sql_argument.h"
 
 /*
- * Where tables are created, and how: as in a session that has just begun, whatever
- * whoever calls has set.
+ * Where tables are created, and how: as the server or the database says, whoever calls.
  */
-static const char *const places[] = {
-	"default_tablespace",
-	"default_table_access_method",
+static const char *const places[][2] = {
+	{"default_tablespace", ""},
+	{"default_table_access_method", DEFAULT_TABLE_ACCESS_METHOD},
 };
 
+static const char *value_of_server(const char *setting, const char *otherwise);
 static Oid	owner_of(Oid relation);
 
 /*
@@ -54,9 +58,22 @@ la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 						   SECURITY_RESTRICTED_OPERATION);
 	before->guc_level = la_sql_argument_begin_output();
 	for (int i = 0; i < lengthof(places); i++)
-		la_sql_argument_set(places[i], GetConfigOptionResetString(places[i]));
+		la_sql_argument_set(places[i][0], value_of_server(places[i][0], places[i][1]));
 	if (time_zone != NULL)
 		la_sql_argument_set("TimeZone", time_zone);
+}
+
+/*
+ * The value of a setting that sessions begin with, unless it comes from a role or a client:
+ * then that of a server that says nothing.
+ */
+static const char *
+value_of_server(const char *setting, const char *otherwise)
+{
+	struct config_generic *found = find_option(setting, false, false, ERROR);
+
+	return found->reset_source <= PGC_S_DATABASE
+		? GetConfigOptionResetString(setting) : otherwise;
 }
 
 /*

@@ -15,20 +15,26 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/tableam.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "executor/tuptable.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "storage/bufmgr.h"
+#include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "intervals/la_interval_partitions.h"
 
+static bool take_bound(List *datums, LaIntervalBound *bound);
 static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
 static bool any_leaf(Oid relation, bool (*holds) (Relation leaf),
 					 bool foreign);
@@ -61,6 +67,53 @@ la_interval_partitions_read(Relation parent)
 		all->count++;
 	}
 	return all;
+}
+
+/*
+ * One partition of a parent, also of one that is being detached, by its own row of pg_class:
+ * the bounds of all are sorted anew whenever one has changed.  False where it is none, or the
+ * default partition.
+ */
+bool
+la_interval_partitions_read_one(Oid parent, Oid relation,
+								LaIntervalPartition *partition)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	PartitionBoundSpec *spec = NULL;
+	bool		is_null = true;
+
+	memset(partition, 0, sizeof(*partition));
+	partition->relation = relation;
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	if (((Form_pg_class) GETSTRUCT(tuple))->relispartition &&
+		get_partition_parent(relation, true) == parent)
+	{
+		Datum		bound = SysCacheGetAttr(RELOID, tuple,
+											Anum_pg_class_relpartbound, &is_null);
+
+		if (!is_null)
+			spec = castNode(PartitionBoundSpec,
+							stringToNode(TextDatumGetCString(bound)));
+	}
+	ReleaseSysCache(tuple);
+	if (spec == NULL || spec->is_default ||
+		spec->strategy != PARTITION_STRATEGY_RANGE)
+		return false;
+	partition->has_lower = take_bound(spec->lowerdatums, &partition->lower);
+	partition->has_upper = take_bound(spec->upperdatums, &partition->upper);
+	return true;
+}
+
+static bool
+take_bound(List *datums, LaIntervalBound *bound)
+{
+	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
+
+	if (datum->kind != PARTITION_RANGE_DATUM_VALUE)
+		return false;
+	bound->value = castNode(Const, datum->value)->constvalue;
+	return true;
 }
 
 /*
@@ -112,12 +165,18 @@ la_interval_partitions_find(const LaIntervalPartitions *all,
 			la_interval_grid_compare(grid, &partition->lower, value) <= 0)
 			return partition;
 		if (la_interval_grid_compare(grid, &partition->lower, &range->upper) < 0)
+		{
 			range->upper = la_interval_grid_complete(grid->key_type, &partition->lower);
+			range->is_whole = false;
+		}
 	}
 	if (low > 0 &&
 		la_interval_grid_compare(grid, &all->partitions[low - 1].upper,
 								 &range->lower) > 0)
+	{
 		range->lower = la_interval_grid_complete(grid->key_type, &all->partitions[low - 1].upper);
+		range->is_whole = false;
+	}
 	return NULL;
 }
 
@@ -145,11 +204,20 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all)
 {
 	for (int i = all->count - 1; i >= 0; i--)
 	{
-		if (any_leaf(all->partitions[i].relation, has_row, false) &&
-			!PartitionHasPendingDetach(all->partitions[i].relation))
+		if (la_interval_partitions_is_filled(&all->partitions[i]))
 			return &all->partitions[i];
 	}
 	return NULL;
+}
+
+/*
+ * Whether it has such a row.
+ */
+bool
+la_interval_partitions_is_filled(const LaIntervalPartition *partition)
+{
+	return any_leaf(partition->relation, has_row, false) &&
+		!PartitionHasPendingDetach(partition->relation);
 }
 
 /*

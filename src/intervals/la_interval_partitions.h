@@ -34,6 +34,9 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 															  LaIntervalRange *range);
 extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all);
 extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
+extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partition);
+extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
+											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

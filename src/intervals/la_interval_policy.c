@@ -28,6 +28,11 @@
 	"premake, retention, retention_action, names, tablespace, storage, " \
 	"max_partitions, max_distance, analyze_every"
 
+/* What changes whenever the row does. */
+#define VERSION "ctid::pg_catalog.text || ' ' || xmin::pg_catalog.text"
+
+#define READ "SELECT " COLUMNS ", " VERSION " FROM {policy} WHERE parent = $1 AND row_type = $2"
+
 /* Where a row of such a query is put, with the columns in the order of COLUMNS. */
 typedef struct LaIntervalFound
 {
@@ -35,6 +40,7 @@ typedef struct LaIntervalFound
 	LaIntervalPolicy *policy;	/* or NULL */
 } LaIntervalFound;
 
+static LaIntervalPolicy *read_policy(Oid parent, const char *query);
 static void forget(Oid parent);
 static void receive(HeapTuple row, TupleDesc columns, void *arg);
 static Datum get(HeapTuple row, TupleDesc columns, int number, bool *is_null);
@@ -49,14 +55,29 @@ static Datum make_texts(char **texts, int count);
 LaIntervalPolicy *
 la_interval_policy_read(Oid parent)
 {
+	return read_policy(parent, READ);
+}
+
+/*
+ * The same, which stays as it is until the transaction ends: for those who do what it says.
+ * Whoever sets a policy locks the table first, so do they.
+ */
+LaIntervalPolicy *
+la_interval_policy_lock(Oid parent)
+{
+	return read_policy(parent, READ " FOR SHARE");
+}
+
+static LaIntervalPolicy *
+read_policy(Oid parent, const char *query)
+{
 	LaIntervalParameters parameters = {0};
 	LaIntervalFound found = {.parent = parent};
 
 	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
-	la_interval_table_execute("SELECT " COLUMNS " FROM {policy} WHERE parent = $1 AND row_type = $2",
-							  &parameters, receive, &found);
+	la_interval_table_execute(query, &parameters, receive, &found);
 	return found.policy;
 }
 
@@ -135,7 +156,7 @@ forget(Oid parent)
 }
 
 /*
- * Whether there was one.
+ * Whether there was one.  Of its state what was begun stays, for a policy to come.
  */
 bool
 la_interval_policy_remove(Oid parent)
@@ -143,7 +164,7 @@ la_interval_policy_remove(Oid parent)
 	LaIntervalParameters parameters = {0};
 
 	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1",
+	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1 AND detaching IS NULL",
 							  &parameters, NULL, NULL);
 	return la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
 									 &parameters, NULL, NULL) > 0;
@@ -212,6 +233,7 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 		policy->analyze_every = palloc_object(Interval);
 		*policy->analyze_every = *DatumGetIntervalP(value);
 	}
+	policy->version = get_text(row, columns, i);
 	found->policy = policy;
 }
 

@@ -29,9 +29,12 @@ typedef struct LaIntervalPolicy
 	int			max_partitions; /* that a statement's rows may need */
 	int			max_distance;	/* in steps, from the last partition */
 	Interval   *analyze_every;	/* or NULL */
+	char	   *version;		/* another one after each change; of a policy
+								 * that was read */
 } LaIntervalPolicy;
 
 extern LaIntervalPolicy *la_interval_policy_read(Oid parent);
+extern LaIntervalPolicy *la_interval_policy_lock(Oid parent);
 extern LaIntervalPolicy *la_interval_policy_need(Oid parent);
 extern void la_interval_policy_write(const LaIntervalPolicy *policy);
 extern bool la_interval_policy_remove(Oid parent);

@@ -19,17 +19,23 @@ typedef enum LaIntervalRetired
 	LA_INTERVAL_BUSY,			/* another one is being detached */
 } LaIntervalRetired;
 
-extern Oid	la_interval_retire_pending(Oid parent);
-extern List *la_interval_retire_list(const LaIntervalPolicy *policy,
-									 TimestampTz now);
-extern LaIntervalRetired la_interval_retire_begin(const LaIntervalPolicy *policy,
-												  Oid partition,
-												  TimestampTz now);
+/* A partition that is being detached. */
+typedef struct LaIntervalPending
+{
+	Oid			partition;		/* or InvalidOid */
+	TransactionId since;		/* snapshots that do not see the mark have an
+								 * xmin up to here */
+} LaIntervalPending;
+
+extern LaIntervalPending la_interval_retire_pending(Oid parent);
+extern bool la_interval_retire_is_marked(Oid parent, Oid partition);
+extern const char *la_interval_retire_obstacle(Oid parent, Oid partition);
+extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition);
+extern void la_interval_retire_await(Oid parent, TransactionId since);
+extern void la_interval_retire_finish(Oid parent, Oid partition,
+									  TransactionId since);
 extern void la_interval_retire_check_free(Oid partition);
-extern void la_interval_retire_lock(Oid parent, Oid partition);
-extern ErrorData *la_interval_retire_end(const LaIntervalPolicy *policy,
-										 Oid partition, TimestampTz now);
-extern bool la_interval_retire_is_old(const LaIntervalPolicy *policy,
-									  Oid partition, TimestampTz now);
+extern void la_interval_retire_detach(Oid parent, Oid partition);
+extern void la_interval_retire_drop(Oid partition);
 
 #endif							/* LA_INTERVAL_RETIRE_H */

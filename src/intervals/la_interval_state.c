@@ -60,7 +60,8 @@ la_interval_state_write(Oid parent, const LaIntervalState *state)
 							   unpack_sql_state(state->sqlstate) : NULL);
 	la_interval_table_add_text(&parameters, state->blocked);
 	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(state->detaching), false);
+						  ObjectIdGetDatum(state->detaching),
+						  !OidIsValid(state->detaching));
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
 							  "attempts, last_error, last_sqlstate, blocked, detaching) "
 							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9 FROM {policy} WHERE parent = $1 "
@@ -122,6 +123,8 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	state->last_analyze = get_time(row, columns, 3);
 	state->attempts = DatumGetInt32(heap_getattr(row, 4, columns, &is_null));
 	state->detaching = DatumGetObjectId(heap_getattr(row, 5, columns, &is_null));
+	if (is_null)
+		state->detaching = InvalidOid;
 }
 
 static void

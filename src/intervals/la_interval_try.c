@@ -6,6 +6,9 @@
  * The subtransaction brings back the user, settings, locks and snapshots that
  * were before.  No error leaves it: what is thrown on, is thrown after it.
  *
+ * A cancel is known by who has thrown it.  A function of a table's owner can throw any
+ * SQLSTATE, and must not stop the maintenance of other tables by that.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -14,6 +17,8 @@
 #include "utils/resowner.h"
 
 #include "intervals/la_interval_try.h"
+
+static bool is_cancel(const ErrorData *error);
 
 /*
  * Does something in a subtransaction.  Returns NULL, or after an error, which
@@ -43,7 +48,20 @@ la_interval_try(LaIntervalWork work, void *arg)
 	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	CurrentResourceOwner = owner;
-	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+	if (error != NULL && is_cancel(error))
 		ReThrowError(error);
 	return error;
+}
+
+/*
+ * Whether the session was cancelled, by a user or by its statement_timeout.  Relies on
+ * ProcessInterrupts() in postgres.c, which takes the flag of the interrupt back before it
+ * throws, so that the flag does not tell.
+ */
+static bool
+is_cancel(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
+		error->funcname != NULL &&
+		strcmp(error->funcname, "ProcessInterrupts") == 0;
 }

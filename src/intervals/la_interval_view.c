@@ -99,9 +99,9 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 	i++;
 	values[i] = newest(outlook, &nulls[i]);
 	i++;
-	nulls[i] = !outlook->is_missing;
-	if (outlook->is_missing)
-		values[i] = CStringGetTextDatum(outlook->missing.lower.text);
+	nulls[i] = outlook->wanted == NULL;
+	if (outlook->wanted != NULL)
+		values[i] = CStringGetTextDatum(outlook->wanted);
 	i++;
 	values[i++] = Int32GetDatum(outlook->ahead);
 	nulls[i] = nulls[i + 1] = !OidIsValid(other);

@@ -15,7 +15,6 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "commands/tablespace.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -28,19 +27,19 @@
 #include "utils/fmgrprotos.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
-#include "utils/numeric.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "intervals/la_interval_check.h"
 #include "intervals/la_interval_maintenance.h"
+#include "intervals/la_interval_old.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_table.h"
 #include "la_sql_argument.h"
 #include "partitions/la_partition_create.h"
-#include "partitions/la_partition_name.h"
 
 PG_FUNCTION_INFO_V1(pg_lookahead_set_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_change_interval);
@@ -58,8 +57,6 @@ PG_FUNCTION_INFO_V1(la_test_interval_create_for);
 /* Where a uuid has its first dash. */
 #define UUID_FIRST_DASH 8
 
-static const Interval no_time = {0};
-
 static Oid	read_parent(FunctionCallInfo fcinfo);
 static void read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy);
 static int	read_number(FunctionCallInfo fcinfo, int argument,
@@ -70,11 +67,7 @@ static void choose_zone(LaIntervalPolicy *policy, Oid key_type);
 static char *choose_origin(const LaIntervalPolicy *policy, Relation parent);
 static char *read_bound(Oid key_type, char *text);
 static char *newest_bound(Relation parent, Oid key_type);
-static void check_steps(const LaIntervalGrid *grid);
-static void check_retention(const LaIntervalPolicy *policy, Oid key_type);
-static void refuse_retention(void);
-static void check_options(const LaIntervalPolicy *policy,
-						  const LaIntervalGrid *grid);
+static void tell_old(const LaIntervalPolicy *policy);
 static void add_change(LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 					   char *starts, char *step);
 static void check_may_maintain(Oid parent);
@@ -120,7 +113,7 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 	if (starts == NULL)
 		starts = policy->origin;
 	add_change(policy, grid, starts, step);
-	check_steps(la_interval_grid_make(policy, parent));
+	la_interval_check_steps(la_interval_grid_make(policy, parent));
 	table_close(parent, NoLock);
 	la_interval_owner_end(&before);
 	la_interval_policy_write(policy);
@@ -135,7 +128,7 @@ Datum
 pg_lookahead_unset_interval(PG_FUNCTION_ARGS)
 {
 	Oid			parent = read_parent(fcinfo);
-	Oid			pending = la_interval_retire_pending(parent);
+	Oid			pending = la_interval_retire_pending(parent).partition;
 
 	if (OidIsValid(pending))
 		ereport(WARNING,
@@ -346,11 +339,12 @@ check_policy(LaIntervalPolicy *policy)
 	choose_zone(policy, key_type);
 	policy->origin = choose_origin(policy, parent);
 	grid = la_interval_grid_make(policy, parent);
-	check_steps(grid);
+	la_interval_check_steps(grid);
 	if (policy->retention != NULL)
-		check_retention(policy, key_type);
-	check_options(policy, grid);
+		la_interval_old_check(policy, key_type);
+	la_interval_check_options(policy, grid);
 	table_close(parent, NoLock);
+	tell_old(policy);
 	la_interval_owner_end(&before);
 }
 
@@ -441,92 +435,19 @@ newest_bound(Relation parent, Oid key_type)
 }
 
 /*
- * A key's modifier rounds bounds: numeric(10,2) has no steps of 0.001.
+ * What a retention makes old at once is told: it may be a slip.
  */
 static void
-check_steps(const LaIntervalGrid *grid)
+tell_old(const LaIntervalPolicy *policy)
 {
-	for (int i = 0; i < grid->count; i++)
-	{
-		LaIntervalRange range = la_interval_grid_find(grid,
-													  &grid->segments[i].start);
+	int			count = la_interval_old_list(policy, GetCurrentTimestamp())->count;
 
-		if (la_interval_grid_compare(grid, &range.lower, &range.upper) >= 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("the step of partitions is too small for the type of the key")));
-	}
-}
-
-static void
-check_retention(const LaIntervalPolicy *policy, Oid key_type)
-{
-	Datum text = CStringGetDatum(policy->retention);
-	Numeric		number;
-	const Interval *interval;
-
-	if (la_interval_grid_is_time(key_type))
-	{
-		interval = DatumGetIntervalP(DirectFunctionCall3(interval_in, text,
-														 ObjectIdGetDatum(InvalidOid),
-														 Int32GetDatum(-1)));
-		if (INTERVAL_NOT_FINITE(interval) ||
-			interval->month < 0 || interval->day < 0 || interval->time < 0 ||
-			(interval->month == 0 && interval->day == 0 && interval->time == 0))
-			refuse_retention();
-		return;
-	}
-	number = DatumGetNumeric(DirectFunctionCall3(numeric_in, text,
-												 ObjectIdGetDatum(InvalidOid),
-												 Int32GetDatum(-1)));
-	if (numeric_is_nan(number) || numeric_is_inf(number) ||
-		!DatumGetBool(DirectFunctionCall2(numeric_gt, NumericGetDatum(number),
-										  NumericGetDatum(int64_to_numeric(0)))))
-		refuse_retention();
-}
-
-static void
-refuse_retention(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("argument \"%s\" must be finite and greater than zero",
-					"retention")));
-}
-
-/*
- * Names, tablespace, storage, as they would be those of some partition.
- */
-static void
-check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *grid)
-{
-	LaPartitionRequest request = {
-		.parent = policy->parent,
-		.series = grid->segments[0].series,
-		.tablespace = policy->tablespace,
-		.storage = policy->storage,
-	};
-	char	   *name;
-
-	if (policy->names != NULL && strstr(policy->names, "{bound}") == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid pattern of names: \"%s\"", policy->names),
-				 errdetail("Partitions made by interval differ in \"{bound}\" only.")));
-	name = la_partition_name(policy->names, get_rel_name(policy->parent),
-							 request.series, 0);
-	(void) la_partition_statement_parse(&request,
-										la_partition_statement_text(&request, name, 0));
-	if (policy->tablespace != NULL)
-		(void) get_tablespace_oid(policy->tablespace, false);
-	if (policy->analyze_every != NULL &&
-		DatumGetInt32(DirectFunctionCall2(interval_cmp,
-										  IntervalPGetDatum(policy->analyze_every),
-										  IntervalPGetDatum(&no_time))) <= 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be greater than zero",
-						"analyze_every")));
+	if (count > 0)
+		ereport(NOTICE,
+				(errmsg("partitions of \"%s\" older than the retention: %d; the next maintenance will %s them",
+						get_rel_name(policy->parent), count,
+						policy->drops ? "drop" : "detach"),
+				 errhint("pg_lookahead_retirement() lists them.")));
 }
 
 /*

@@ -106,6 +106,17 @@ la_partition_key_type(Oid parent, bool by_list)
 }
 
 /*
+ * The lock on the parent with which la_partition_create() begins, by what can be seen without one.
+ */
+LOCKMODE
+la_partition_create_lock(const LaPartitionRequest *request)
+{
+	LaPartitionResult result = {0};
+
+	return lock_of_way(request, &result);
+}
+
+/*
  * Creates partitions from result->next on, at most so many, and adds to the
  * result.  Where transactions may be committed in between, creates fewer when
  * the lock table has no room for all, else throws.

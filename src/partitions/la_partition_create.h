@@ -8,6 +8,8 @@
 #ifndef LA_PARTITION_CREATE_H
 #define LA_PARTITION_CREATE_H
 
+#include "storage/lockdefs.h"
+
 #include "partitions/la_partition_statement.h"
 
 /* What was done, over all batches. */
@@ -22,6 +24,7 @@ typedef struct LaPartitionResult
 
 extern void la_partition_check_command(Oid parent);
 extern Oid	la_partition_key_type(Oid parent, bool by_list);
+extern LOCKMODE la_partition_create_lock(const LaPartitionRequest *request);
 extern void la_partition_create(const LaPartitionRequest *request, int limit,
 								bool may_commit, LaPartitionResult *result);
 

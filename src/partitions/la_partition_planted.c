@@ -62,7 +62,7 @@ la_partition_planted_create(const LaPartitionRequest *request,
 static void
 refuse_event_triggers(void)
 {
-	if (la_partition_fires_event_trigger())
+	if (la_partition_fires_event_trigger(CMDTAG_CREATE_TABLE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("an event trigger was created while partitions were"),

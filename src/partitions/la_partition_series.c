@@ -32,13 +32,16 @@
 #include "utils/json.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
-#include "utils/uuid.h"
 
+#include "la_sql_argument.h"
 #include "partitions/la_partition_series.h"
+#include "partitions/la_partition_uuid.h"
 
 static void begin_integers(LaPartitionSeries *series, const char *start,
 						   const char *step);
 static char *integer_bound(const LaPartitionSeries *series, int64 i);
+static bool find_integer(const LaPartitionSeries *series, int64 i,
+						 int64 *bound);
 static int64 integer_find(const LaPartitionSeries *series, char *value);
 static void begin_numerics(LaPartitionSeries *series, const char *start,
 						   const char *step);
@@ -49,14 +52,12 @@ static char *number_label(const LaPartitionSeries *series, char *number);
 static void begin_times(LaPartitionSeries *series, const char *start,
 						const char *step);
 static Timestamp read_time(Oid type, const char *text);
-static TimestampTz time_of_uuid(const char *text);
 static bool has_zone(Oid key_type);
 static void check_step(Oid type, const Interval *step);
 static LaTimePrecision precision_of(const LaPartitionSeries *series);
 static Timestamp time_at(const LaPartitionSeries *series, int64 i);
 static int32 multiply(int32 part, int64 i);
 static char *time_text(Oid key_type, Timestamp time);
-static char *uuid_text(TimestampTz time);
 static char *time_bound(const LaPartitionSeries *series, int64 i);
 static int64 time_find(const LaPartitionSeries *series, char *value);
 static void split_time(const LaPartitionSeries *series, Timestamp time,
@@ -133,6 +134,32 @@ la_partition_series_between(const LaPartitionSeries *grid, char *lower,
 }
 
 /*
+ * So many ranges of a grid, from this one on.
+ */
+LaPartitionSeries *
+la_partition_series_part(const LaPartitionSeries *grid, int64 first, int count)
+{
+	LaPartitionSeries *series = palloc_object(LaPartitionSeries);
+
+	*series = *grid;
+	series->grid = grid;
+	series->first = first;
+	series->count = count;
+	return series;
+}
+
+/*
+ * Whether there is such a bound: integers end.
+ */
+bool
+la_partition_series_has(const LaPartitionSeries *series, int64 i)
+{
+	int64		bound;
+
+	return series->methods != &integers || find_integer(series, i, &bound);
+}
+
+/*
  * A list of these values; without values the numbers 0, 1, 2 up to the count.  With a type
  * they are texts of values of that type.
  */
@@ -165,12 +192,21 @@ integer_bound(const LaPartitionSeries *series, int64 i)
 {
 	int64		bound;
 
-	if (pg_mul_s64_overflow(series->integer_step, i, &bound) ||
-		pg_add_s64_overflow(series->integer_start, bound, &bound) ||
-		(series->key_type == INT2OID && bound != (int16) bound) ||
-		(series->key_type == INT4OID && bound != (int32) bound))
+	if (!find_integer(series, i, &bound))
 		refuse_bound(series->key_type);
 	return psprintf(INT64_FORMAT, bound);
+}
+
+/*
+ * False where the type ends before.
+ */
+static bool
+find_integer(const LaPartitionSeries *series, int64 i, int64 *bound)
+{
+	return !pg_mul_s64_overflow(series->integer_step, i, bound) &&
+		!pg_add_s64_overflow(series->integer_start, *bound, bound) &&
+		(series->key_type != INT2OID || *bound == (int16) *bound) &&
+		(series->key_type != INT4OID || *bound == (int32) *bound);
 }
 
 static int64
@@ -282,10 +318,7 @@ begin_times(LaPartitionSeries *series, const char *start, const char *step)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the start of partitions must be finite")));
-	series->time_step = *DatumGetIntervalP(DirectFunctionCall3(interval_in,
-															   CStringGetDatum(step),
-															   ObjectIdGetDatum(InvalidOid),
-															   Int32GetDatum(-1)));
+	series->time_step = *la_sql_argument_interval(step, "step");
 	check_step(series->key_type, &series->time_step);
 	series->in_utc = series->time_step.time != 0 && has_zone(series->key_type);
 	series->precision = precision_of(series);
@@ -300,7 +333,7 @@ read_time(Oid type, const char *text)
 	Datum		value = CStringGetDatum(text);
 
 	if (type == UUIDOID)
-		return time_of_uuid(text);
+		return la_partition_uuid_time(text);
 	if (type == DATEOID)
 		return DatumGetTimestamp(DirectFunctionCall1(date_timestamp,
 													 DirectFunctionCall1(date_in, value)));
@@ -309,23 +342,6 @@ read_time(Oid type, const char *text)
 												 value,
 												 ObjectIdGetDatum(InvalidOid),
 												 Int32GetDatum(-1)));
-}
-
-/*
- * Of any version: RFC 9562 has the milliseconds since 1970 in the first 48
- * bits of version 7.
- */
-static TimestampTz
-time_of_uuid(const char *text)
-{
-	pg_uuid_t  *uuid = DatumGetUUIDP(DirectFunctionCall1(uuid_in,
-														 CStringGetDatum(text)));
-	int64		milliseconds = 0;
-
-	for (int i = 0; i < 6; i++)
-		milliseconds = milliseconds << 8 | uuid->data[i];
-	return milliseconds * 1000 -
-		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
 static bool
@@ -348,8 +364,7 @@ check_step(Oid type, const Interval *step)
 	if (type == DATEOID && step->time != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the step of partitions by date must be of whole days"),
-				 errhint("Give it a unit, as in '7 days' or '1 month'.")));
+				 errmsg("the step of partitions by date must be of whole days")));
 }
 
 /*
@@ -418,31 +433,10 @@ time_text(Oid key_type, Timestamp time)
 	Datum		value = TimestampGetDatum(time);
 
 	if (key_type == UUIDOID)
-		return uuid_text(time);
+		return la_partition_uuid_text(time);
 	if (key_type == DATEOID)
 		value = DirectFunctionCall1(timestamp_date, value);
 	return JsonEncodeDateTime(NULL, value, key_type, NULL);
-}
-
-/*
- * The least uuid of the millisecond, whatever its version.
- */
-static char *
-uuid_text(TimestampTz time)
-{
-	int64		since_1970 = time +
-		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
-	uint64		milliseconds;
-
-	if (since_1970 < 0 || since_1970 / 1000 >= INT64CONST(1) << 48)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("a partition bound is out of range for uuid"),
-				 errdetail("A uuid of version 7 begins with the milliseconds since 1970.")));
-	milliseconds = since_1970 / 1000;
-	return psprintf("%08x-%04x-0000-0000-000000000000",
-					(uint32) (milliseconds >> 16),
-					(uint32) (milliseconds & 0xFFFF));
 }
 
 /*
@@ -476,7 +470,7 @@ time_find(const LaPartitionSeries *series, char *value)
 char *
 la_partition_series_uuid_time(char *uuid)
 {
-	return time_text(TIMESTAMPTZOID, time_of_uuid(uuid));
+	return time_text(TIMESTAMPTZOID, la_partition_uuid_time(uuid));
 }
 
 /*

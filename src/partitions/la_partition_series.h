@@ -33,6 +33,8 @@ struct LaPartitionSeries
 {
 	const LaSeriesMethods *methods;
 	int			count;			/* partitions */
+	const LaPartitionSeries *grid;	/* that these are a part of, or NULL */
+	int64		first;			/* the first of them, counted from the start */
 	bool		is_list;		/* else of ranges */
 	Oid			key_type;		/* of ranges: what the steps are made in */
 
@@ -58,6 +60,9 @@ extern LaPartitionSeries *la_partition_series_between(const LaPartitionSeries *g
 													  char *upper);
 extern LaPartitionSeries *la_partition_series_values(char **values, int count,
 													 Oid type);
+extern LaPartitionSeries *la_partition_series_part(const LaPartitionSeries *grid,
+												   int64 first, int count);
+extern bool la_partition_series_has(const LaPartitionSeries *series, int64 i);
 extern char *la_partition_series_uuid_time(char *uuid);
 extern TimestampTz la_partition_series_moment(Oid key_type, char *bound);
 extern char *la_partition_series_at_moment(Oid key_type, TimestampTz moment);
@@ -72,7 +77,7 @@ static inline char *
 la_partition_series_bound(const LaPartitionSeries *series, int64 i)
 {
 	return series->ends[0] != NULL ? pstrdup(series->ends[i]) :
-		series->methods->bound(series, i);
+		series->methods->bound(series, series->first + i);
 }
 
 /*

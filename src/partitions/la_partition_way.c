@@ -32,7 +32,6 @@
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
-#include "tcop/cmdtag.h"
 #include "utils/evtcache.h"
 #include "utils/fmgroids.h"
 
@@ -52,7 +51,7 @@ static const char *const way_names[] = {
 
 static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 								  const char **reason);
-static bool fires_event_trigger(EventTriggerEvent event);
+static bool fires_event_trigger(EventTriggerEvent event, CommandTag tag);
 static bool clones_triggers(Oid table);
 static bool can_attach(const LaPartitionRequest *request,
 					   const char **reason);
@@ -139,7 +138,7 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
 		return LA_PARTITION_NATIVE;
 	}
-	if (la_partition_fires_event_trigger())
+	if (la_partition_fires_event_trigger(CMDTAG_CREATE_TABLE))
 	{
 		*reason = "event trigger";
 		return LA_PARTITION_NATIVE;
@@ -191,22 +190,24 @@ calls_functions(const LaPartitionRequest *request)
 }
 
 /*
- * Whether CREATE TABLE would fire a trigger.
+ * Whether such a command would fire a trigger.  Of those that create nothing, one of what is
+ * dropped, too.
  */
 bool
-la_partition_fires_event_trigger(void)
+la_partition_fires_event_trigger(CommandTag tag)
 {
-	return fires_event_trigger(EVT_DDLCommandStart) ||
-		fires_event_trigger(EVT_DDLCommandEnd);
+	return fires_event_trigger(EVT_DDLCommandStart, tag) ||
+		fires_event_trigger(EVT_DDLCommandEnd, tag) ||
+		(tag != CMDTAG_CREATE_TABLE && fires_event_trigger(EVT_SQLDrop, tag));
 }
 
 /*
- * Whether CREATE TABLE would fire a trigger at this event.  Mirrors
+ * Whether the command would fire a trigger at this event.  Mirrors
  * EventTriggerDDLCommandStart(), EventTriggerCommonSetup() and
  * filter_event_trigger() in event_trigger.c.
  */
 static bool
-fires_event_trigger(EventTriggerEvent event)
+fires_event_trigger(EventTriggerEvent event, CommandTag tag)
 {
 	bool		replica = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
 
@@ -217,8 +218,7 @@ fires_event_trigger(EventTriggerEvent event)
 		if (item->enabled == (replica ? TRIGGER_FIRES_ON_ORIGIN
 							  : TRIGGER_FIRES_ON_REPLICA))
 			continue;
-		if (bms_is_empty(item->tagset) ||
-			bms_is_member(CMDTAG_CREATE_TABLE, item->tagset))
+		if (bms_is_empty(item->tagset) || bms_is_member(tag, item->tagset))
 			return true;
 	}
 	return false;

@@ -8,6 +8,8 @@
 #ifndef LA_PARTITION_WAY_H
 #define LA_PARTITION_WAY_H
 
+#include "tcop/cmdtag.h"
+
 #include "partitions/la_partition_statement.h"
 
 extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
@@ -15,7 +17,7 @@ extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
 extern LaPartitionWay la_partition_way_beside_writers(const LaPartitionRequest *request,
 													  const char **reason);
 extern bool la_partition_way_is_referenced(Oid table);
-extern bool la_partition_fires_event_trigger(void);
+extern bool la_partition_fires_event_trigger(CommandTag tag);
 extern const char *la_partition_way_name(LaPartitionWay way);
 extern LaPartitionWay la_partition_way_by_name(const char *name);
 

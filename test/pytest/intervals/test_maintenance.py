@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ from waiting import wait_until
 from intervals.policies import bounds, maintain, make, names, set_policy, state
 from lookahead.extension import Stage
 
+_DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
 _CALL = "CALL pg_lookahead_maintain_partitions()"
 
 
@@ -26,12 +28,17 @@ def test_not_in_a_transaction(session: Connection) -> None:
     session.execute("ROLLBACK")
 
 
-def test_one_partition_in_a_transaction(session: Connection) -> None:
+@pytest.mark.parametrize(("rest", "transactions"), [("SELECT", 3), (_DEFAULT, 251)])
+def test_partitions_in_a_transaction(session: Connection, rest: str, transactions: int) -> None:
+    """A hundred while others use the table, and one where they wait."""
     make(session, "int")
-    set_policy(session, "10, premake => 4")
+    dynamic: Any = rest
+    session.execute(dynamic)
+    set_policy(session, "10, premake => 250")
     maintain(session)
-    transactions = "SELECT count(DISTINCT xmin::text) FROM pg_class WHERE relname LIKE 'p\\_%'"
-    assert scalar(session, transactions) == 5
+    assert len(bounds(session)) == 251
+    created = "SELECT count(DISTINCT xmin::text) FROM pg_class WHERE relname ~ '^p_[0-9]'"
+    assert scalar(session, created) == transactions
 
 
 def test_no_policy(session: Connection) -> None:
@@ -49,7 +56,7 @@ def test_an_error_is_noted_and_others_go_on(session: Connection) -> None:
     set_policy(session, "10, premake => 3", "s.q")
     heard = maintain(session)
     assert heard == ['could not maintain the partitions of "p": relation "p_10" already exists']
-    assert (len(bounds(session)), len(bounds(session, "s.q"))) == (1, 4)
+    assert (len(bounds(session)), len(bounds(session, "s.q"))) == (3, 4)
     assert state(session, "last_sqlstate") == "42P07"
     assert state(session, "last_error") == 'relation "p_10" already exists'
     assert (state(session, "attempts"), state(session, "behind")) == (1, True)
@@ -69,7 +76,8 @@ def test_rows_in_the_default_partition(session: Connection) -> None:
     set_policy(session, "10, premake => 3")
     assert len(maintain(session)) == 1
     assert state(session, "last_sqlstate") == "23514"
-    assert bounds(session) == [("0", "10")]
+    assert bounds(session) == [("0", "10"), ("20", "30"), ("30", "40")]
+    assert (state(session, "ahead"), state(session, "wanted")) == (0, "10")
     session.execute("DELETE FROM s.p")
     maintain(session)
     assert len(bounds(session)) == 4

@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_check.c
+ *	  whether a policy can be obeyed
+ *
+ * What each later maintenance would stumble over is refused when the policy is set.
+ *
+ * Always as the table's owner, in the policy's time zone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/reloptions.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_tablespace.h"
+#include "commands/tablespace.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "utils/acl.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_check.h"
+#include "partitions/la_partition_name.h"
+#include "partitions/la_partition_statement.h"
+
+static const Interval no_time = {0};
+
+static void check_now(const LaIntervalGrid *grid);
+static void check_storage(List *options);
+static void check_tablespace(const char *name);
+
+/*
+ * A key's modifier rounds bounds: numeric(10,2) has no steps of 0.001.
+ */
+void
+la_interval_check_steps(const LaIntervalGrid *grid)
+{
+	for (int i = 0; i < grid->count; i++)
+	{
+		LaIntervalRange range = la_interval_grid_find(grid,
+													  &grid->segments[i].start);
+
+		if (la_interval_grid_compare(grid, &range.lower, &range.upper) >= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("the step of partitions is too small for the type of the key")));
+	}
+	check_now(grid);
+}
+
+/*
+ * Refuses steps of times so long that the range of this moment has no end.
+ */
+static void
+check_now(const LaIntervalGrid *grid)
+{
+	LaIntervalBound now;
+
+	if (!la_interval_grid_is_time(grid->key_type))
+		return;
+	now = la_interval_grid_bound(grid,
+								 la_partition_series_at_moment(grid->key_type,
+															   GetCurrentTimestamp()));
+	(void) la_interval_grid_find(grid, &now);
+}
+
+/*
+ * Names, tablespace, storage, as they would be those of some partition.
+ */
+void
+la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *grid)
+{
+	LaPartitionRequest request = {
+		.parent = policy->parent,
+		.series = grid->segments[0].series,
+		.tablespace = policy->tablespace,
+		.storage = policy->storage,
+	};
+	CreateStmt *statement;
+	char	   *name;
+
+	if (policy->names != NULL && strstr(policy->names, "{bound}") == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid pattern of names: \"%s\"", policy->names),
+				 errdetail("Partitions made by interval differ in \"{bound}\" only.")));
+	name = la_partition_name(policy->names, get_rel_name(policy->parent),
+							 request.series, 0);
+	statement = la_partition_statement_parse(&request,
+											 la_partition_statement_text(&request, name, 0));
+	check_storage(statement->options);
+	if (policy->tablespace != NULL)
+		check_tablespace(policy->tablespace);
+	if (policy->analyze_every != NULL &&
+		DatumGetInt32(DirectFunctionCall2(interval_cmp,
+										  IntervalPGetDatum(policy->analyze_every),
+										  IntervalPGetDatum(&no_time))) <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be greater than zero",
+						"analyze_every")));
+}
+
+/*
+ * Mirrors DefineRelation() in tablecmds.c and ProcessUtilitySlow() in utility.c.
+ */
+static void
+check_storage(List *options)
+{
+	const char *const namespaces[] = HEAP_RELOPT_NAMESPACES;
+	Datum		table = transformRelOptions((Datum) 0, options, NULL, namespaces,
+											true, false);
+	Datum		toast = transformRelOptions((Datum) 0, options, "toast",
+											namespaces, true, false);
+
+	(void) heap_reloptions(RELKIND_RELATION, table, true);
+	(void) heap_reloptions(RELKIND_TOASTVALUE, toast, true);
+}
+
+/*
+ * As the owner of the table.  Mirrors DefineRelation() in tablecmds.c.
+ */
+static void
+check_tablespace(const char *name)
+{
+	Oid			tablespace = get_tablespace_oid(name, false);
+	AclResult	result = object_aclcheck(TableSpaceRelationId, tablespace,
+										 GetUserId(), ACL_CREATE);
+
+	if (tablespace == GLOBALTABLESPACE_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("only shared relations can be placed in pg_global tablespace")));
+	if (tablespace != MyDatabaseTableSpace && result != ACLCHECK_OK)
+		aclcheck_error(result, OBJECT_TABLESPACE, name);
+}

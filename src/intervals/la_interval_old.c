@@ -1,0 +1,221 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_old.c
+ *	  which partitions a policy keeps no longer
+ *
+ * Of keys of times those are old whose upper bound is as long ago as the
+ * policy says; of numbers those whose upper bound is as far below the last
+ * partition that has a row.  So a partition is old as a whole or not at all.  The default
+ * partition never is, nor one without an upper bound.
+ *
+ * All partitions are read once, for the list.  Whoever takes one out asks again
+ * under its lock, with a snapshot that was taken since: about this partition's bound, and of
+ * numbers about the row that makes it old.
+ *
+ * Always as the table's owner, in the policy's time zone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_old.h"
+#include "la_sql_argument.h"
+
+static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
+					   const LaIntervalGrid *grid,
+					   const LaIntervalPartition *source, TimestampTz now);
+static Interval *read_length(const LaIntervalPolicy *policy);
+static Numeric read_distance(const LaIntervalPolicy *policy);
+static void refuse_retention(void);
+static Datum to_numeric(char *text);
+static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
+				   const LaIntervalPartition *partition);
+static void add(LaIntervalOldList *list, const LaIntervalGrid *grid,
+				const LaIntervalPartition *partition);
+
+/*
+ * The partitions that are old.
+ */
+LaIntervalOldList *
+la_interval_old_list(const LaIntervalPolicy *policy, TimestampTz now)
+{
+	LaIntervalOldList *list = palloc0_object(LaIntervalOldList);
+	Relation	parent;
+	LaIntervalGrid *grid;
+	LaIntervalPartitions *all;
+	LaIntervalLimit limit;
+
+	if (policy->retention == NULL)
+		return list;
+	parent = la_interval_grid_open(policy->parent);
+	grid = la_interval_grid_make(policy, parent);
+	all = la_interval_partitions_read(parent);
+	find_limit(&limit, policy, grid,
+			   la_interval_grid_is_time(grid->key_type) ? NULL
+			   : la_interval_partitions_last_filled(all), now);
+	list->source = limit.source;
+	if (limit.exists)
+		list->limit = limit.is_time ? limit.time.text
+			: DatumGetCString(DirectFunctionCall1(numeric_out, limit.number));
+	list->partitions = palloc_array(LaIntervalOld, Max(all->count, 1));
+	for (int i = 0; i < all->count; i++)
+	{
+		if (!is_old(&limit, grid, &all->partitions[i]))
+			break;
+		add(list, grid, &all->partitions[i]);
+	}
+	table_close(parent, AccessShareLock);
+	return list;
+}
+
+/*
+ * Whether a partition of such a list is old for the active snapshot, too, and by the
+ * clock of now as by that of the list.  It is locked, and so is the parent.
+ */
+bool
+la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
+					  Oid partition, TimestampTz now)
+{
+	Relation	parent;
+	LaIntervalGrid *grid;
+	LaIntervalPartition here;
+	LaIntervalPartition last;
+	LaIntervalLimit limit = {0};
+
+	if (policy->retention == NULL)
+		return false;
+	parent = la_interval_grid_open(policy->parent);
+	grid = la_interval_grid_make(policy, parent);
+	if (la_interval_grid_is_time(grid->key_type))
+		find_limit(&limit, policy, grid, NULL, Min(now, GetCurrentTimestamp()));
+	else if (la_interval_partitions_read_one(policy->parent, source, &last) &&
+			 la_interval_partitions_is_filled(&last))
+		find_limit(&limit, policy, grid, &last, now);
+	table_close(parent, AccessShareLock);
+	return la_interval_partitions_read_one(policy->parent, partition, &here) &&
+		is_old(&limit, grid, &here);
+}
+
+/*
+ * Refuses a retention from which no limit can be computed.
+ */
+void
+la_interval_old_check(const LaIntervalPolicy *policy, Oid key_type)
+{
+	if (la_interval_grid_is_time(key_type))
+		(void) DirectFunctionCall2(timestamptz_mi_interval,
+								   TimestampTzGetDatum(GetCurrentTimestamp()),
+								   IntervalPGetDatum(read_length(policy)));
+	else
+		(void) read_distance(policy);
+}
+
+/*
+ * The source is that of numbers, or NULL.
+ */
+static void
+find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
+		   const LaIntervalGrid *grid, const LaIntervalPartition *source,
+		   TimestampTz now)
+{
+	memset(limit, 0, sizeof(*limit));
+	limit->is_time = la_interval_grid_is_time(grid->key_type);
+	if (limit->is_time)
+	{
+		Datum		moment = DirectFunctionCall2(timestamptz_mi_interval,
+												 TimestampTzGetDatum(now),
+												 IntervalPGetDatum(read_length(policy)));
+
+		limit->exists = true;
+		limit->time = la_interval_grid_bound(grid,
+											 la_partition_series_at_moment(grid->key_type,
+																		   DatumGetTimestampTz(moment)));
+		return;
+	}
+	if (source == NULL || !source->has_lower ||
+		!la_interval_grid_is_finite(grid->key_type, &source->lower))
+		return;
+	limit->exists = true;
+	limit->source = source->relation;
+	limit->number = DirectFunctionCall2(numeric_sub,
+										to_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
+										NumericGetDatum(read_distance(policy)));
+}
+
+/*
+ * How long partitions of times are kept.  Of a row that came by another way than
+ * pg_lookahead_set_interval(), too.
+ */
+static Interval *
+read_length(const LaIntervalPolicy *policy)
+{
+	Interval   *length = la_sql_argument_interval(policy->retention, "retention");
+
+	if (INTERVAL_NOT_FINITE(length) ||
+		length->month < 0 || length->day < 0 || length->time < 0 ||
+		(length->month == 0 && length->day == 0 && length->time == 0))
+		refuse_retention();
+	return length;
+}
+
+/*
+ * How far below the last one those of numbers are.
+ */
+static Numeric
+read_distance(const LaIntervalPolicy *policy)
+{
+	Numeric		distance = DatumGetNumeric(to_numeric(policy->retention));
+
+	if (numeric_is_nan(distance) || numeric_is_inf(distance) ||
+		!DatumGetBool(DirectFunctionCall2(numeric_gt, NumericGetDatum(distance),
+										  NumericGetDatum(int64_to_numeric(0)))))
+		refuse_retention();
+	return distance;
+}
+
+static void
+refuse_retention(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("argument \"%s\" must be finite and greater than zero",
+					"retention")));
+}
+
+static Datum
+to_numeric(char *text)
+{
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(text),
+							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
+static bool
+is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
+	   const LaIntervalPartition *partition)
+{
+	if (!limit->exists || !partition->has_upper)
+		return false;
+	if (limit->is_time)
+		return la_interval_grid_compare(grid, &partition->upper,
+										&limit->time) <= 0;
+	return DatumGetBool(DirectFunctionCall2(numeric_le,
+											to_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
+											limit->number));
+}
+
+static void
+add(LaIntervalOldList *list, const LaIntervalGrid *grid,
+	const LaIntervalPartition *partition)
+{
+	LaIntervalOld *old = &list->partitions[list->count++];
+
+	old->relation = partition->relation;
+	old->lower = !partition->has_lower ? NULL
+		: la_interval_grid_complete(grid->key_type, &partition->lower).text;
+	old->upper = la_interval_grid_complete(grid->key_type, &partition->upper).text;
+}

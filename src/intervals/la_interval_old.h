@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_old.h
+ *	  which partitions a policy keeps no longer
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INTERVAL_OLD_H
+#define LA_INTERVAL_OLD_H
+
+#include "intervals/la_interval_partitions.h"
+
+/* What partitions are compared with. */
+typedef struct LaIntervalLimit
+{
+	bool		exists;
+	bool		is_time;
+	LaIntervalBound time;		/* upper bounds up to here are old */
+	Datum		number;			/* the same, as numeric */
+	Oid			source;			/* of numbers: the last partition with a row,
+								 * which makes others old */
+} LaIntervalLimit;
+
+/* A partition that is old. */
+typedef struct LaIntervalOld
+{
+	Oid			relation;
+	char	   *lower;			/* bounds, NULL for MINVALUE */
+	char	   *upper;
+} LaIntervalOld;
+
+/* Those of a table, the oldest first. */
+typedef struct LaIntervalOldList
+{
+	int			count;
+	LaIntervalOld *partitions;
+	Oid			source;			/* as in the limit */
+	char	   *limit;			/* upper bounds up to here are old; NULL if
+								 * there is no limit */
+} LaIntervalOldList;
+
+extern LaIntervalOldList *la_interval_old_list(const LaIntervalPolicy *policy,
+											   TimestampTz now);
+extern bool la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
+								  Oid partition, TimestampTz now);
+extern void la_interval_old_check(const LaIntervalPolicy *policy, Oid key_type);
+
+#endif							/* LA_INTERVAL_OLD_H */

@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_run.c
+ *	  the transactions of one maintenance of a table
+ *
+ * Each step is a transaction of its own, so locks are held for a moment.
+ * Within it, work is done in a subtransaction and as the table's owner: an error undoes the work
+ * and nothing else, is kept, and the next step begins.
+ *
+ * A step that changes something locks the table first.  Then it reads the policy, which nobody can change until it is
+ * done, and then it takes the snapshot with which it looks at data: what was true before a wait may no
+ * longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
+ *
+ * The table is waited for once: when it could not be locked in time, whoever wants to use it has
+ * waited long enough.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_run.h"
+#include "intervals/la_interval_try.h"
+#include "la_sql_argument.h"
+
+/* How long a lock is waited for where the session does not say.  Arbitrary. */
+#define LOCK_TIMEOUT "2s"
+
+/* How long after a run the next one is due, at least and at most.  Arbitrary. */
+#define LEAST_WAIT (USECS_PER_MINUTE)
+#define MOST_WAIT (USECS_PER_HOUR)
+
+static void limit_waits(void);
+static void take_step(void *arg);
+static LaIntervalPolicy *read_policy(LaIntervalRun *run);
+static void compare_version(LaIntervalRun *run, const char *version);
+static bool try(LaIntervalRun *run, LaIntervalWork work);
+static void await_users(void *arg);
+static void commit(LaIntervalRun *run);
+
+/*
+ * Begins a run.  Forgets the policy of a table that is no more, and returns whether
+ * there is one.
+ */
+bool
+la_interval_run_begin(LaIntervalRun *run)
+{
+	MemoryContextSwitchTo(run->context);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	(void) la_interval_policy_remove_stale(run->parent);
+	if (la_interval_policy_read(run->parent) != NULL)
+	{
+		run->now = GetCurrentTimestamp();
+		run->state = la_interval_state_read(run->parent);
+		initStringInfo(&run->blocked);
+	}
+	PopActiveSnapshot();
+	commit(run);
+	return run->state != NULL;
+}
+
+/*
+ * After an error the next attempt is due after a minute, and after each
+ * further one twice as long; where the policy is another one by now, at once.
+ */
+void
+la_interval_run_end(LaIntervalRun *run)
+{
+	LaIntervalState *state = run->state;
+	TimestampTz end = GetCurrentTimestamp();
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	state->last_run = end;
+	state->blocked = run->blocked.len > 0 ? run->blocked.data : NULL;
+	if (state->error == NULL)
+		state->attempts = 0;
+	else
+	{
+		ereport(WARNING,
+				(errmsg("could not maintain the partitions of \"%s\": %s",
+						get_rel_name(run->parent), state->error)));
+		state->next_run = end +
+			Min(LEAST_WAIT << Min(state->attempts, 10), MOST_WAIT);
+		state->attempts++;
+	}
+	state->next_run = run->is_superseded ? end
+		: Min(Max(state->next_run, end + LEAST_WAIT), end + MOST_WAIT);
+	la_interval_state_write(run->parent, state);
+	PopActiveSnapshot();
+	commit(run);
+}
+
+/*
+ * A step in a transaction.  Returns whether it succeeded.
+ */
+bool
+la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
+{
+	run->step = step;
+	run->lock = lock;
+	return try(run, take_step);
+}
+
+/*
+ * Waits for those who might know the partition that is marked.  Returns whether
+ * they are through.
+ */
+bool
+la_interval_run_await(LaIntervalRun *run)
+{
+	return try(run, await_users);
+}
+
+static void
+await_users(void *arg)
+{
+	LaIntervalRun *run = arg;
+	int			level = NewGUCNestLevel();
+
+	limit_waits();
+	la_interval_retire_await(run->parent, run->pending.since);
+	AtEOXact_GUC(false, level);
+}
+
+static void
+limit_waits(void)
+{
+	if (LockTimeout == 0)
+		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
+}
+
+static bool
+try(LaIntervalRun *run, LaIntervalWork work)
+{
+	MemoryContextReset(run->temporary);
+	MemoryContextSwitchTo(run->temporary);
+	run->waits = false;
+	run->error = la_interval_try(work, run);
+	if (run->waits)
+		run->is_locked_out = true;
+	commit(run);
+	return run->error == NULL;
+}
+
+/*
+ * As the table's owner, by its policy of now.
+ */
+static void
+take_step(void *arg)
+{
+	LaIntervalRun *run = arg;
+	LaIntervalPolicy *policy;
+	LaIntervalOwner before;
+
+	if (get_rel_name(run->parent) == NULL)
+		return;
+	la_interval_owner_begin(&before, run->parent, NULL);
+	limit_waits();
+	policy = read_policy(run);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (policy != NULL)
+	{
+		compare_version(run, policy->version);
+		if (policy->time_zone != NULL)
+			la_sql_argument_set("TimeZone", policy->time_zone);
+	}
+	run->step(run, policy);
+	PopActiveSnapshot();
+	la_interval_owner_end(&before);
+}
+
+/*
+ * Reads the policy, under the lock of the step if that has one.
+ */
+static LaIntervalPolicy *
+read_policy(LaIntervalRun *run)
+{
+	LaIntervalPolicy *policy;
+
+	run->waits = true;
+	if (run->lock != NoLock)
+		LockRelationOid(run->parent, run->lock);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	policy = run->lock == NoLock ? la_interval_policy_read(run->parent)
+		: la_interval_policy_lock(run->parent);
+	PopActiveSnapshot();
+	run->waits = false;
+	if (policy == NULL)
+		run->is_superseded = true;
+	return policy;
+}
+
+/*
+ * What was listed holds for one version of the policy.
+ */
+static void
+compare_version(LaIntervalRun *run, const char *version)
+{
+	if (run->version == NULL)
+		run->version = MemoryContextStrdup(run->context, version);
+	else if (strcmp(run->version, version) != 0)
+		run->is_superseded = true;
+}
+
+/*
+ * For a step that has waited for a lock: what it looks at from now on is what others have
+ * committed meanwhile.
+ */
+void
+la_interval_run_snapshot(void)
+{
+	PopActiveSnapshot();
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * Notes an error of the run.  The first one counts.
+ */
+void
+la_interval_run_note(LaIntervalRun *run, const char *message, int sqlstate)
+{
+	if (run->state->error != NULL)
+		return;
+	run->state->error = MemoryContextStrdup(run->context, message);
+	run->state->sqlstate = sqlstate;
+}
+
+/*
+ * Notes what could not be done and is tried again, which is no error.
+ */
+void
+la_interval_run_note_blocked(LaIntervalRun *run, const char *what,
+							 const char *why)
+{
+	appendStringInfo(&run->blocked, "%s%s: %s",
+					 run->blocked.len > 0 ? "\n" : "", what, why);
+}
+
+/*
+ * Ends the transaction, and begins one.
+ */
+static void
+commit(LaIntervalRun *run)
+{
+	if (run->is_alone)
+	{
+		CommitTransactionCommand();
+		StartTransactionCommand();
+	}
+	else
+		SPI_commit();
+	XactIsoLevel = XACT_READ_COMMITTED;
+	MemoryContextSwitchTo(run->context);
+}

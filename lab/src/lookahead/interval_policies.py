@@ -9,12 +9,14 @@ from typing import Any
 
 from lookahead.errors import UnavailableError
 from lookahead.extension import LIBRARY
-from lookahead.formats import NOTHING, one_line
+from lookahead.formats import NOTHING, one_line, size_text
 from lookahead.guarded_connection import GuardedConnection, find_member
 from lookahead.report.tables import Table, table_of
 
 _VIEW = "pg_lookahead_intervals"
+_RETIREMENT = "pg_lookahead_retirement"
 _TITLE = "Tables with an interval policy"
+_RETIRED_TITLE = "What the next maintenance takes out"
 _SECONDS = 19  # of a time as ISO 8601 has it, up to the seconds
 
 
@@ -57,8 +59,30 @@ class Policy:
         return NOTHING if value is None else str(value)[:_SECONDS]
 
 
-def read_policies(connection: GuardedConnection) -> list[Policy]:
-    """All that the server's database has; LabError where it has no such view."""
+@dataclass(frozen=True)
+class Retired:
+    """A partition that the next maintenance would take out: a row of the extension's function."""
+
+    table: str
+    row: dict[str, Any]
+
+    def cell(self, column: str) -> str:
+        """A column as it stands in a table."""
+        value = self.row[column]
+        return NOTHING if value is None else one_line(str(value))
+
+    @property
+    def size(self) -> str:
+        """Of all its files, with a unit."""
+        value = self.row["size"]
+        return NOTHING if value is None else size_text(value)
+
+
+def read_policies(connection: GuardedConnection) -> tuple[list[Policy], list[Retired]]:
+    """All that the server's database has; LabError where it has no such view.
+
+    What goes next is not told of tables that are locked or do not fit their policy.
+    """
     view = find_member(connection, LIBRARY, "view", _VIEW)
     if view is None:
         raise UnavailableError(
@@ -66,7 +90,13 @@ def read_policies(connection: GuardedConnection) -> list[Policy]:
             "Name the database with --dsn or PGDATABASE; CREATE EXTENSION pg_lookahead makes it.",
         )
     query = f"SELECT pg_catalog.to_jsonb(v) FROM {view.schema}.{_VIEW} v ORDER BY v.parent::text"
-    return [Policy(row[0]) for row in connection.execute(query.encode(), ()).fetchall()]
+    policies = [Policy(row[0]) for row in connection.execute(query.encode(), ()).fetchall()]
+    query = f"""
+        SELECT v.parent::text, pg_catalog.to_jsonb(r) FROM {view.schema}.{_VIEW} v
+        CROSS JOIN LATERAL {view.schema}.{_RETIREMENT}(v.parent) r
+        WHERE v.retention IS NOT NULL AND v.ahead IS NOT NULL ORDER BY v.parent::text"""
+    rows = connection.execute(query.encode(), ()).fetchall()
+    return policies, [Retired(one_line(row[0]), row[1]) for row in rows]
 
 
 def policies_table(policies: list[Policy]) -> Table:
@@ -88,4 +118,21 @@ def policies_table(policies: list[Policy]) -> Table:
             ("wanted", lambda policy: policy.cell("premake")),
         ),
         caption="Ahead: partitions after the one in use, of those that the policy wants",
+    )
+
+
+def retired_table(retired: list[Retired]) -> Table:
+    """A row for each partition."""
+    return table_of(
+        _RETIRED_TITLE,
+        retired,
+        labels=(
+            ("parent", lambda one: one.table),
+            ("partition", lambda one: one.cell("partition")),
+            ("from", lambda one: one.cell("lower_bound")),
+            ("to", lambda one: one.cell("upper_bound")),
+            ("action", lambda one: one.cell("action")),
+            ("why", lambda one: one.cell("reason")),
+        ),
+        numbers=(("size", lambda one: one.size),),
     )

@@ -91,7 +91,7 @@ def test_partitions_that_stay_are_no_failure(server: WatchedServer, session: Con
     maintain(session)
     outcome = _show(server)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    assert "warning: s.p: old partition p_0: detached, but not dropped: cannot" in outcome.stderr
+    assert "warning: s.p: p_0: detached, but not dropped: cannot" in outcome.stderr
 
 
 def test_json(server: WatchedServer, session: Connection) -> None:
@@ -105,6 +105,21 @@ def test_json(server: WatchedServer, session: Connection) -> None:
     assert (policy["ahead"], policy["premake"], policy["behind"]) == (-1, 2, True)
     assert policy["problem"] == "behind: no partition from 0 on"
     assert "\x1b" not in outcome.stderr + outcome.stdout
+
+
+def test_what_goes_next(server: WatchedServer, session: Connection) -> None:
+    make(session, "int")
+    set_policy(session, "10, premake => 2, retention => 10, retention_action => 'drop'")
+    maintain(session)
+    session.execute("INSERT INTO s.p VALUES (25)")
+    outcome = _show(server)
+    assert "behind: no partition from 30 on" in outcome.stderr
+    assert "What the next maintenance takes out" in outcome.stdout
+    going = json.loads(_show(server, "--json").stdout)["retirement"]
+    assert [(one["parent"], one["partition"], one["action"]) for one in going] == [
+        ("s.p", "s.p_0", "drop")
+    ]
+    assert "s.p_10" not in outcome.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,14 @@ from lookahead.commands.options import only_one
 from lookahead.errors import LabError
 from lookahead.formats import require_text
 from lookahead.guarded_connection import open_guarded
-from lookahead.interval_policies import Policy, policies_table, read_policies
-from lookahead.report.tables import to_csv, to_markdown
+from lookahead.interval_policies import (
+    Policy,
+    Retired,
+    policies_table,
+    read_policies,
+    retired_table,
+)
+from lookahead.report.tables import Table, to_csv, to_markdown
 from lookahead.terminal import Terminal
 
 # Of the JSON output; a change of meaning or name is a new version.
@@ -34,8 +40,8 @@ def partitions(
 ) -> None:
     """Show the tables of a database that have an interval policy.
 
-    How many partitions each has, how far they reach ahead, and what the last maintenance found.
-    Nothing is changed.
+    How many partitions each has, how far they reach ahead, what the last maintenance found, and
+    which partitions the next one takes out. Nothing is changed.
 
     Exit status: 0 all is well, also without any policy; 1 a table is behind its policy, its
     maintenance failed, or that cannot be told; 2 wrong options; 3 no connection or no extension.
@@ -44,38 +50,43 @@ def partitions(
     require_text(dsn or "", "--dsn")
     try:
         with open_guarded(dsn or "", "lookahead partitions") as connection:
-            policies = read_policies(connection)
+            policies, retired = read_policies(connection)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
     except psycopg.Error as error:
         raise LabError(f"the view cannot be read: {error.diag.message_primary}") from None
     if as_json:
-        context.terminal.raw(_document(policies))
+        context.terminal.raw(_document(policies, retired))
     elif markdown or csv:
-        tables = [policies_table(policies)]
+        tables = _tables(policies, retired)
         context.terminal.raw((to_csv(tables) if csv else to_markdown(tables)).rstrip())
     else:
-        _show(context.terminal, policies)
+        _show(context.terminal, policies, retired)
     _judge(policies)
 
 
-def _document(policies: list[Policy]) -> str:
+def _tables(policies: list[Policy], retired: list[Retired]) -> list[Table]:
+    return [policies_table(policies), *([retired_table(retired)] if retired else [])]
+
+
+def _document(policies: list[Policy], retired: list[Retired]) -> str:
     rows = [{**policy.row, "problem": policy.problem or None} for policy in policies]
     head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
-    return json.dumps({**head, "policies": rows}, indent=2)
+    going = [{"parent": one.table, **one.row} for one in retired]
+    return json.dumps({**head, "policies": rows, "retirement": going}, indent=2)
 
 
-def _show(terminal: Terminal, policies: list[Policy]) -> None:
+def _show(terminal: Terminal, policies: list[Policy], retired: list[Retired]) -> None:
     if not policies:
         terminal.result("no table of this database has an interval policy")
         return
-    terminal.tables([policies_table(policies)])
+    terminal.tables(_tables(policies, retired))
     for policy in policies:
         for reason in policy.blocked:
             terminal.finding(
                 "warning",
-                f"{policy.table}: old partition {reason}",
-                "It stays until whatever keeps it is gone; maintenance tries again.",
+                f"{policy.table}: {reason}",
+                "Maintenance tries again.",
             )
 
 

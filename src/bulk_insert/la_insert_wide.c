@@ -60,9 +60,14 @@ HeapTuple
 la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
 				int options)
 {
-	MemoryContext caller = MemoryContextSwitchTo(batch->row_context);
+	MemoryContext caller;
 	HeapTuple	tuple;
 
+	if (batch->row_context == NULL)
+		batch->row_context = AllocSetContextCreate(batch->context,
+												   "pg_lookahead insert: row",
+												   ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(batch->row_context);
 	tuple = heap_toast_insert_or_update(table, ExecCopySlotHeapTuple(row), NULL,
 										options);
 	MemoryContextSwitchTo(caller);

@@ -11,7 +11,7 @@ from lookahead_bench.control_shape import INDEX_SCANS, LOG, ROW, Shape
 
 _SETTINGS = INDEX_SCANS | {"pg_lookahead.enable_bulk_insert": "on"}
 _DOMAINS, _CHECKS = 60, 20
-_COPIED, _COPIED_LINES = 10, 500
+_COPIED_ONE, _COPIED, _COPIED_LINES = 1, 10, 500
 _OFTEN = 500
 _NUMBERS = ", ".join(f"c{number} control_domain_{number}" for number in range(_DOMAINS))
 _DOMAIN_TABLE = (
@@ -23,6 +23,16 @@ _CHECKED_TABLE = (
     "CREATE TABLE control_checked (id int, k int, pad text, "
     + ", ".join(f"CHECK (id + k >= -{number})" for number in range(_CHECKS))
     + ")",
+)
+_PLANNED = (
+    "EXECUTE 'INSERT INTO control_log SELECT i, i % 7, md5(i::text) FROM generate_series(1, 60) i'"
+)
+_PARTITIONS = 100
+_PARTS = (
+    "CREATE TABLE control_parts (id int, k int, pad text) PARTITION BY HASH (id)",
+    f"DO $do$ BEGIN FOR number IN 0 .. {_PARTITIONS - 1} LOOP EXECUTE format("
+    "'CREATE TABLE control_parts_%s PARTITION OF control_parts FOR VALUES WITH "
+    f"(MODULUS {_PARTITIONS}, REMAINDER %s)', number, number); END LOOP; END $do$",
 )
 
 
@@ -85,6 +95,16 @@ JUDGED_SHAPES = (
         _SETTINGS,
         reset="TRUNCATE control_checked",
     ),
+    _inserting("insert-planned-60", _PLANNED, "control_log", LOG),
+    # What a session remembers of types ends with each table that anybody makes.
+    _inserting(
+        "insert-beside-new-table-60",
+        f"CREATE TEMPORARY TABLE control_passing (id int); DROP TABLE control_passing; {_PLANNED}",
+        "control_log",
+        LOG,
+    ),
+    _copy(_COPIED_ONE, "", "control_log", LOG),
+    _copy(_COPIED_ONE, "partitions-", "control_parts", _PARTS),
     _copy(_COPIED, "", "control_log", LOG),
     _copy(_COPIED, "checked-", "control_checked", _CHECKED_TABLE),
     _copy(_COPIED_LINES, "", "control_log", LOG),

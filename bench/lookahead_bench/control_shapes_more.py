@@ -161,7 +161,7 @@ def _selected(rows: int, kind: str = "", logs: Sequence[str] = LOG) -> Shape:
 
 _INSERTS = (
     *(_values(rows) for rows in (1, 10, 100)),
-    *(_selected(rows) for rows in (1, 10, 40, 100)),
+    *(_selected(rows) for rows in (1, 10, 40, 60, 100)),
     *(_selected(rows, "s", _LOGS) for rows in (10, 40)),
 )
 _COPY = in_function("copy-nothing", "BEGIN COPY control_row FROM '/dev/null'; RETURN wanted; END")

@@ -15,20 +15,19 @@
 
 #include "bulk_insert/la_insert_batch.h"
 
+/* As many rows as many a statement has: arbitrary. */
+#define FEW_ROWS 8
+
 /*
  * A batch for this table, in the current context; "line" as for la_insert_image_begin().
  */
 LaInsertBatch *
 la_insert_batch_begin(Relation table, const uint64 *line)
 {
-	LaInsertBatch *batch = palloc_object(LaInsertBatch);
+	LaInsertBatch *batch = palloc0_object(LaInsertBatch);
 
-	memset(batch, 0, offsetof(LaInsertBatch, tuples));
 	la_insert_batch_retarget(batch, table);
 	batch->context = CurrentMemoryContext;
-	batch->row_context = AllocSetContextCreate(CurrentMemoryContext,
-											   "pg_lookahead insert: row",
-											   ALLOCSET_DEFAULT_SIZES);
 	la_insert_image_begin(&batch->image,
 						  palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0), line);
 	return batch;
@@ -66,11 +65,22 @@ la_insert_batch_add_tuple(LaInsertBatch *batch, const HeapTupleHeaderData *tuple
 }
 
 /*
- * The batch, whose rows are complete, gets their tuples.
+ * The batch, whose rows are complete, gets their tuples.  Room for those of a page is not made
+ * for a few.
  */
 void
 la_insert_batch_read(LaInsertBatch *batch)
 {
+	int			rows = batch->image.rows;
+
+	if (rows > batch->room)
+	{
+		if (batch->tuples != NULL)
+			pfree(batch->tuples);
+		batch->room = rows <= FEW_ROWS ? FEW_ROWS : MaxHeapTuplesPerPage;
+		batch->tuples = MemoryContextAlloc(batch->context,
+										   batch->room * sizeof(HeapTupleData));
+	}
 	la_insert_image_read(&batch->image, RelationGetRelid(batch->table),
 						 batch->tuples);
 }
@@ -84,8 +94,11 @@ la_insert_batch_slots(LaInsertBatch *batch)
 {
 	MemoryContext caller = MemoryContextSwitchTo(batch->context);
 
-	if (batch->descriptor == NULL)
+	if (batch->slots == NULL)
+	{
 		batch->descriptor = CreateTupleDescCopy(RelationGetDescr(batch->table));
+		batch->slots = palloc0_array(TupleTableSlot *, MaxHeapTuplesPerPage);
+	}
 	for (int i = 0; i < batch->image.rows; i++)
 	{
 		if (batch->slots[i] == NULL)
@@ -147,7 +160,8 @@ la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 void
 la_insert_batch_reset(LaInsertBatch *batch, Page page)
 {
-	for (int i = 0; i < batch->image.rows && batch->slots[i] != NULL; i++)
+	for (int i = 0; batch->slots != NULL && i < batch->image.rows &&
+		 batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
 	la_insert_image_clear(&batch->image, page);
 }

@@ -20,15 +20,15 @@ typedef struct LaInsertBatch
 	Relation	table;
 	Size		spare;			/* bytes to leave free on a page: fillfactor */
 	MemoryContext context;		/* of the batch and its slots */
-	MemoryContext row_context;	/* of a row that is toasted */
+	MemoryContext row_context;	/* of a row that is toasted, or NULL */
 	LaInsertImage image;
 
-	/* A slot for each row, made when one is wanted first. */
-	TupleDesc	descriptor;
-	TupleTableSlot *slots[MaxHeapTuplesPerPage];
+	int			room;			/* for tuples */
+	HeapTuple	tuples;			/* on the image, once read */
 
-	/* Last, because it is large and need not be initialised. */
-	HeapTupleData tuples[MaxHeapTuplesPerPage]; /* on the image, once read */
+	/* Room for a slot for each row, made as they are wanted first; or NULL. */
+	TupleDesc	descriptor;
+	TupleTableSlot **slots;
 } LaInsertBatch;
 
 extern LaInsertBatch *la_insert_batch_begin(Relation table,

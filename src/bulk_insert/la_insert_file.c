@@ -30,9 +30,7 @@
 #include "bulk_write/la_page_writer.h"
 
 static int	pages_kept(void);
-static void log_before_toasting(LaInsertFile *file);
-static void put_for_wide(void *arg, bool last);
-static void put(LaInsertFile *file, bool last);
+static void put(void *arg);
 static XLogRecPtr log_page(void *arg, BlockNumber block, Page page);
 
 /*
@@ -60,7 +58,6 @@ la_insert_file_begin(LaInsertBatch *batch, CommandId cid, int options,
 	file->next = RelationGetNumberOfBlocks(batch->table);
 	file->cid = cid;
 	file->options = options;
-	file->last = true;
 	file->counters = counters;
 	file->pages = la_page_writer_append(batch->table, la_bulk_extend_size,
 										pages_kept(), log_page, file);
@@ -79,9 +76,10 @@ pages_kept(void)
 }
 
 /*
- * Adds a row.
+ * Adds a row.  False when it is left to core, and so are those that follow: pages that core
+ * fills are in shared buffers.
  */
-void
+bool
 la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 {
 	LaInsertBatch *batch = file->batch;
@@ -89,43 +87,24 @@ la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 
 	if (room == LA_INSERT_FULL)
 	{
-		put(file, true);
+		put(file);
 		room = la_insert_batch_add(batch, row);
 	}
-	if (room == LA_INSERT_WIDE)
-	{
-		log_before_toasting(file);
-		la_insert_add_wide(batch, row, file->options, put_for_wide, file);
-	}
+	if (room != LA_INSERT_WIDE)
+		return true;
+	if (!la_insert_may_toast(batch->table))
+		return false;
+	la_insert_add_wide(batch, row, file->options, put, file);
+	return true;
 }
 
 /*
- * Values are going to be toasted, or have been.  Where they will be decoded, pages
- * that were full before must be in the WAL before them, with "last" as it is now.
+ * Appends the batch as a page, and gives it another image: LaInsertFlush.
  */
 static void
-log_before_toasting(LaInsertFile *file)
+put(void *arg)
 {
-	if (RelationIsLogicallyLogged(file->batch->table))
-		la_page_writer_flush(file->pages);
-}
-
-/*
- * LaInsertFlush.
- */
-static void
-put_for_wide(void *arg, bool last)
-{
-	put(arg, last);
-}
-
-/*
- * Appends the batch as a page, and gives it another image.  "last" as for
- * la_insert_log_page().
- */
-static void
-put(LaInsertFile *file, bool last)
-{
+	LaInsertFile *file = arg;
 	LaInsertBatch *batch = file->batch;
 
 	CHECK_FOR_INTERRUPTS();
@@ -140,12 +119,6 @@ put(LaInsertFile *file, bool last)
 						  (file->options & HEAP_INSERT_FROZEN) != 0);
 	CheckForSerializableConflictIn(batch->table, NULL, InvalidBlockNumber);
 	file->pages->put(file->pages, file->next++, batch->image.page);
-	if (!last)
-	{
-		file->last = false;
-		log_before_toasting(file);
-		file->last = true;
-	}
 	file->counters->rows += batch->image.rows;
 	file->counters->batches++;
 	file->counters->extended++;
@@ -161,17 +134,17 @@ log_page(void *arg, BlockNumber block, Page page)
 {
 	LaInsertFile *file = arg;
 
-	return la_insert_log_page(file->batch->table, block, page, file->last);
+	return la_insert_log_page(file->batch->table, block, page);
 }
 
 /*
- * There are no more rows.
+ * There are no more rows for it.
  */
 void
 la_insert_file_end(LaInsertFile *file)
 {
 	if (file->batch->image.rows > 0)
-		put(file, true);
+		put(file);
 	file->pages->end(file->pages);
 	RelationSetTargetBlock(file->batch->table, file->next - 1);
 }

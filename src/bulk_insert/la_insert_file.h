@@ -19,14 +19,13 @@ typedef struct LaInsertFile
 	BlockNumber next;
 	CommandId	cid;
 	int			options;		/* of heap_insert() */
-	bool		last;			/* as for la_insert_log_page() */
 	LaCounters *counters;
 } LaInsertFile;
 
 extern bool la_insert_file_is_ours(Relation table);
 extern LaInsertFile *la_insert_file_begin(LaInsertBatch *batch, CommandId cid,
 										  int options, LaCounters *counters);
-extern void la_insert_file_add(LaInsertFile *file, TupleTableSlot *row);
+extern bool la_insert_file_add(LaInsertFile *file, TupleTableSlot *row);
 extern void la_insert_file_end(LaInsertFile *file);
 
 #endif							/* LA_INSERT_FILE_H */

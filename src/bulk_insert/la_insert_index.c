@@ -41,6 +41,9 @@
 /* Least memory of a sort, in kB: the least that work_mem can be. */
 #define LEAST_MEMORY 64
 
+/* As much is collected of keys that have to be unique in any case: some 800 numbers. */
+#define LEAST_UNCHECKED ((Size) 64 * 1024)
+
 /*
  * Bytes that an entry takes in memory beside its own, at most: the sort's array of SortTuple
  * (tuplesort.h) doubles.
@@ -123,7 +126,8 @@ add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info,
 
 /*
  * There are so many rows, whatever the planner has expected, that an index can be
- * built anew in less time.  What has been collected for it is forgotten.
+ * built anew in less time.  What has been collected for it is forgotten, but for keys that
+ * have to be unique: those are checked.
  */
 void
 la_insert_indexes_expect_many(LaInsertIndexes *indexes)
@@ -138,10 +142,12 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 		index->rebuild = can_fail_late(indexes, index->info) &&
 			la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
 								  index->relation);
-		if (index->rebuild)
-			forget_collected(index);
-		else
+		if (!index->rebuild)
 			indexes->wants_rows = true;
+		else if (index->sort != NULL && index->relation->rd_index->indisunique)
+			insert_collected(indexes, index);
+		else
+			forget_collected(index);
 	}
 }
 
@@ -281,7 +287,7 @@ begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
 	int			memory_kb = indexes->memory_kb;
 
 	index->most_bytes = most_bytes(indexes, index);
-	if (index->most_bytes == memory_kb * (Size) 1024)
+	if (index->most_bytes <= memory_kb * (Size) 1024)
 		memory_kb = Min(memory_kb, MAX_KILOBYTES / 2) * 2;
 	index->sort = tuplesort_begin_index_btree(indexes->at_once.ri_RelationDesc,
 											  index->relation, false, false,
@@ -294,20 +300,21 @@ begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
  * no temporary files, which core's insert does not need.  But where the index had hardly any
  * entries as many as make an index that fits into shared buffers: if they are all, each
  * goes behind the one before; if not, an index that no longer fits there is gone
- * through for many of them.  Keys that have to be unique are not left unchecked for
- * longer than the statement has taken so far.
+ * through for many of them.
+ *
+ * Keys that have to be unique are not left unchecked for longer than it took to collect
+ * those before: a duplicate is found after twice as many rows as in core, and a few.
  */
 static Size
 most_bytes(const LaInsertIndexes *indexes, const LaInsertIndex *index)
 {
-	Size		memory = indexes->memory_kb * (Size) 1024;
-	Size		buffers = (Size) NBuffers * BLCKSZ / indexes->count;
+	Size		most = indexes->memory_kb * (Size) 1024;
 
-	if (!indexes->from_nothing || temp_file_limit >= 0)
-		return memory;
+	if (indexes->from_nothing && temp_file_limit < 0)
+		most = Max(most, (Size) NBuffers * BLCKSZ / indexes->count);
 	if (index->relation->rd_index->indisunique)
-		buffers = Min(buffers, index->inserted);
-	return Max(memory, buffers);
+		most = Min(most, Max(index->inserted, LEAST_UNCHECKED));
+	return most;
 }
 
 /*

@@ -20,11 +20,9 @@
 
 /*
  * Writes the rows to an empty page, which is exclusively locked, and releases it.
- * "last" as for la_insert_log_buffer().
  */
 void
-la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
-					 bool last)
+la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
 {
 	Relation	table = batch->table;
 	BlockNumber block = BufferGetBlockNumber(buffer);
@@ -36,7 +34,7 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid,
 	memcpy(page, batch->image.page, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(table))
-		PageSetLSN(page, la_insert_log_buffer(table, buffer, last));
+		PageSetLSN(page, la_insert_log_buffer(table, buffer));
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 

@@ -13,6 +13,6 @@
 #include "bulk_insert/la_insert_batch.h"
 
 extern void la_insert_page_write(LaInsertBatch *batch, Buffer buffer,
-								 CommandId cid, bool last);
+								 CommandId cid);
 
 #endif							/* LA_INSERT_PAGE_H */

@@ -148,13 +148,12 @@ add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * Can a row of a partition be toasted, and wait?  It must get a page of ours then.  Values
- * that are decoded cannot: they are forgotten when other rows come between.
+ * Can a row of a partition be toasted, and wait?  It must get a page of ours then.
  */
 static bool
 wants_toasted(LaInsertRoute *route, LaInsertTarget *target)
 {
-	if (RelationIsLogicallyLogged(target->relation->ri_RelationDesc))
+	if (!la_insert_may_toast(target->relation->ri_RelationDesc))
 		return false;
 	if (route->images == NULL && wants_images(route))
 		go_on_with_images(route);
@@ -304,7 +303,7 @@ flush_images(LaInsertRoute *route, LaInsertTarget *target, int count)
 	{
 		expect(route, target, count);
 		la_insert_images_take_first(route->images, &target->stack, batch);
-		la_insert_target_flush_page(target, true);
+		la_insert_target_flush_page(target);
 	}
 	la_insert_target_unpin(target);
 }
@@ -409,7 +408,7 @@ flush_full_pages(LaInsertRoute *route, LaInsertTarget *target)
 	{
 		expect(route, target, target->queue.bytes / room);
 		fill_page(route, target);
-		la_insert_target_flush_page(target, true);
+		la_insert_target_flush_page(target);
 	}
 	la_insert_target_unpin(target);
 }

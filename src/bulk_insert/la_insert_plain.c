@@ -25,12 +25,13 @@
 #define HARDLY_ANY_PAGES 4
 
 static void expect_many_rows(LaInsertTarget *target);
+static void add_to_file(LaInsertTarget *target, TupleTableSlot *row);
 static void look_at_threshold(LaInsertTarget *target);
 static bool has_mostly_new_rows(const LaInsertTarget *target);
 static void collect_entries(LaInsertTarget *target, bool from_nothing);
 static bool may_append(const LaInsertTarget *target);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
-static void flush_for_wide(void *arg, bool last);
+static void flush_for_wide(void *arg);
 
 /*
  * From now on rows may be collected; about so many bytes of them are expected.
@@ -58,23 +59,37 @@ la_insert_plain_add(LaInsertTarget *target, TupleTableSlot *row)
 
 	if (target->file != NULL)
 	{
-		la_insert_file_add(target->file, row);
+		add_to_file(target, row);
 		return;
 	}
 	room = la_insert_batch_add(batch, row);
 	if (room == LA_INSERT_FULL)
 	{
-		la_insert_target_flush_page(target, true);
+		la_insert_target_flush_page(target);
 		look_at_threshold(target);
 		if (target->file != NULL)
 		{
-			la_insert_file_add(target->file, row);
+			add_to_file(target, row);
 			return;
 		}
 		room = la_insert_batch_add(batch, row);
 	}
 	if (room == LA_INSERT_WIDE)
 		add_wide(target, row);
+}
+
+/*
+ * A row that is not for the file goes to shared buffers, as do those that follow.
+ */
+static void
+add_to_file(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (la_insert_file_add(target->file, row))
+		return;
+	la_insert_file_end(target->file);
+	target->file = NULL;
+	target->left_file = true;
+	add_wide(target, row);
 }
 
 /*
@@ -153,7 +168,7 @@ collect_entries(LaInsertTarget *target, bool from_nothing)
 static bool
 may_append(const LaInsertTarget *target)
 {
-	return !target->common->runs_user_code &&
+	return !target->left_file && !target->common->runs_user_code &&
 		!la_insert_target_has_followers(target) &&
 		la_insert_file_is_ours(target->common->batch->table);
 }
@@ -165,12 +180,16 @@ may_append(const LaInsertTarget *target)
 static void
 add_wide(LaInsertTarget *target, TupleTableSlot *row)
 {
-	if (la_insert_target_wants_page(target, TOAST_TUPLE_TARGET))
+	LaInsertBatch *batch = target->common->batch;
+
+	if (la_insert_may_toast(batch->table) &&
+		la_insert_target_wants_page(target, TOAST_TUPLE_TARGET))
 	{
-		la_insert_add_wide(target->common->batch, row, 0, flush_for_wide, target);
+		la_insert_add_wide(batch, row, 0, flush_for_wide, target);
 		return;
 	}
-	la_insert_target_flush(target);
+	if (batch->image.rows > 0)
+		la_insert_target_flush_rest(target);
 	la_insert_target_insert(target, row);
 	target->common->bytes += TOAST_TUPLE_TARGET;
 	look_at_threshold(target);
@@ -180,7 +199,7 @@ add_wide(LaInsertTarget *target, TupleTableSlot *row)
  * LaInsertFlush.
  */
 static void
-flush_for_wide(void *arg, bool last)
+flush_for_wide(void *arg)
 {
-	la_insert_target_flush_page(arg, last);
+	la_insert_target_flush_page(arg);
 }

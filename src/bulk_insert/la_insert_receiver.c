@@ -231,8 +231,12 @@ receive(TupleTableSlot *row, DestReceiver *self)
 	}
 	if (receiver->file == NULL)
 		return pass_on(row, self);
-	la_insert_file_add(receiver->file, row);
-	return true;
+	if (la_insert_file_add(receiver->file, row))
+		return true;
+	la_insert_file_end(receiver->file);
+	receiver->file = NULL;
+	receiver->pub.receiveSlot = pass_on;
+	return pass_on(row, self);
 }
 
 /*

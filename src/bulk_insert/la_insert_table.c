@@ -17,8 +17,11 @@
 #include "bulk_insert/la_insert_row.h"
 #include "bulk_insert/la_insert_table.h"
 
+/* As many as core lets wait, its MAX_BUFFERED_TUPLES. */
+#define WAITING_LINES 1000
+
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
-static bool grows_batches(const LaInsertTable *table);
+static bool wants_flush(const LaInsertTable *table, uint64 waiting);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
 
 /*
@@ -111,13 +114,17 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 }
 
 /*
- * Are batches of as many rows as there were before?  Not of lines of an input, and not when
- * there are so many rows that partitions have pages in memory.
+ * Shall the rows that wait be inserted, because they are as many as those before?  So
+ * the indexes show a duplicate after twice as many rows as in core at most.  Of lines of an
+ * input core lets some wait, too.  When there are so many rows that partitions have pages in
+ * memory, these say how many wait.
  */
 static bool
-grows_batches(const LaInsertTable *table)
+wants_flush(const LaInsertTable *table, uint64 waiting)
 {
-	return table->common.line == NULL &&
+	uint64		least = table->common.line == NULL ? 1 : WAITING_LINES;
+
+	return waiting >= Max(table->rows - waiting, least) &&
 		(table->route == NULL || table->route->images == NULL);
 }
 
@@ -149,7 +156,8 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 		la_insert_plain_add(target, row);
 		waiting = table->common.batch->image.rows;
 	}
-	if (waiting >= ++table->rows - waiting && grows_batches(table))
+	table->rows++;
+	if (wants_flush(table, waiting))
 		la_insert_table_flush(table);
 	if (target->generated != NULL)
 		ExecClearTuple(target->generated);

@@ -26,7 +26,7 @@
 #include "bulk_insert/la_insert_page.h"
 #include "bulk_insert/la_insert_target.h"
 
-static void flush(LaInsertTarget *target, Buffer buffer, bool last);
+static void flush(LaInsertTarget *target, Buffer buffer);
 static void begin_bulk(LaInsertTarget *target);
 static void insert_by_core(LaInsertTarget *target);
 static void finish_rows(LaInsertTarget *target);
@@ -259,7 +259,7 @@ la_insert_target_flush(LaInsertTarget *target)
 	if (target->file != NULL || target->common->batch->image.rows == 0)
 		return;
 	if (target->extent.next < target->extent.end)
-		la_insert_target_flush_page(target, true);
+		la_insert_target_flush_page(target);
 	else
 		la_insert_target_flush_rest(target);
 }
@@ -272,9 +272,9 @@ void
 la_insert_target_flush_rest(LaInsertTarget *target)
 {
 	if (target->common->batch->image.toasted)
-		la_insert_target_flush_page(target, true);
+		la_insert_target_flush_page(target);
 	else
-		flush(target, InvalidBuffer, true);
+		flush(target, InvalidBuffer);
 }
 
 /*
@@ -296,30 +296,26 @@ la_insert_target_wants_page(LaInsertTarget *target, Size row_length)
 
 /*
  * Inserts what has been collected, some rows, as a page of its own where that may be.
- * The caller says whether no row has been toasted that is not part of it.
- *
- * Rows that were toasted for a page of ours must get one: core would toast them
- * again.  So must those before a row that was toasted, because core would have
- * logical decoding forget its values.
+ * Rows that were toasted for a page of ours must get one: core would toast them again.
  */
 void
-la_insert_target_flush_page(LaInsertTarget *target, bool last)
+la_insert_target_flush_page(LaInsertTarget *target)
 {
 	const LaInsertBatch *batch = target->common->batch;
 	Buffer		buffer = InvalidBuffer;
 
 	if (la_insert_target_wants_page(target, la_insert_batch_mean(batch)))
 		buffer = la_insert_extent_take(&target->extent);
-	if (!BufferIsValid(buffer) && (batch->image.toasted || !last))
+	if (!BufferIsValid(buffer) && batch->image.toasted)
 		buffer = la_insert_extent_single(&target->extent);
-	flush(target, buffer, last);
+	flush(target, buffer);
 }
 
 /*
  * Inserts what has been collected, some rows, into an empty page of ours if there is one.
  */
 static void
-flush(LaInsertTarget *target, Buffer buffer, bool last)
+flush(LaInsertTarget *target, Buffer buffer)
 {
 	LaInsertCommon *common = target->common;
 	LaInsertBatch *batch = common->batch;
@@ -327,7 +323,7 @@ flush(LaInsertTarget *target, Buffer buffer, bool last)
 
 	la_insert_batch_read(batch);
 	if (BufferIsValid(buffer))
-		la_insert_page_write(batch, buffer, common->estate->es_output_cid, last);
+		la_insert_page_write(batch, buffer, common->estate->es_output_cid);
 	else
 		insert_by_core(target);
 	if (la_insert_target_has_followers(target))

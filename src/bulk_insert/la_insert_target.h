@@ -61,6 +61,7 @@ typedef struct LaInsertTarget
 	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	TupleTableSlot *inserted;	/* a row that is in the table, or NULL */
 	LaInsertFile *file;			/* to which pages are appended, or NULL */
+	bool		left_file;		/* for good: a row was not for it */
 	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
 	bool		expects_many_rows;	/* has the threshold been passed? */
 } LaInsertTarget;
@@ -81,7 +82,7 @@ extern void la_insert_target_collect(LaInsertTarget *target);
 extern bool la_insert_target_has_followers(const LaInsertTarget *target);
 extern bool la_insert_target_wants_page(LaInsertTarget *target,
 										Size row_length);
-extern void la_insert_target_flush_page(LaInsertTarget *target, bool last);
+extern void la_insert_target_flush_page(LaInsertTarget *target);
 extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_flush_rest(LaInsertTarget *target);
 extern bool la_insert_target_fills_extension(const LaInsertTarget *target);

@@ -6,9 +6,8 @@
  * It mirrors heap_multi_insert() in heapam.c, for a page that is initialised: replay,
  * logical decoding, standbys and backups know such a record.
  *
- * The caller says whether nothing that was toasted still waits for its row: logical
- * decoding then forgets the toasted values (relies on DecodeMultiInsert() in
- * decode.c).
+ * It tells logical decoding that no toasted values wait for rows of another record (relies on
+ * DecodeMultiInsert() in decode.c): of a table that is decoded none do (la_insert_wide.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +22,7 @@
 /* The number that the page has in the record. */
 #define HEAP_BLOCK 0
 
-static int	begin_record(Relation table, Page page, bool last,
+static int	begin_record(Relation table, Page page,
 						 xl_heap_multi_insert *record);
 static XLogRecPtr end_record(Page page);
 static Size describe_rows(Page page, char *data);
@@ -33,11 +32,11 @@ static Size describe_rows(Page page, char *data);
  * where the record ends.
  */
 XLogRecPtr
-la_insert_log_buffer(Relation table, Buffer buffer, bool last)
+la_insert_log_buffer(Relation table, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 	xl_heap_multi_insert record;
-	int			flags = begin_record(table, page, last, &record);
+	int			flags = begin_record(table, page, &record);
 
 	XLogRegisterBuffer(HEAP_BLOCK, buffer, flags);
 	return end_record(page);
@@ -47,10 +46,10 @@ la_insert_log_buffer(Relation table, Buffer buffer, bool last)
  * Logs a page of the table's main fork that is in no buffer.
  */
 XLogRecPtr
-la_insert_log_page(Relation table, BlockNumber block, Page page, bool last)
+la_insert_log_page(Relation table, BlockNumber block, Page page)
 {
 	xl_heap_multi_insert record;
-	int			flags = begin_record(table, page, last, &record);
+	int			flags = begin_record(table, page, &record);
 
 	XLogRegisterBlock(HEAP_BLOCK, &table->rd_locator,
 					  MAIN_FORKNUM, block, page, flags);
@@ -61,12 +60,12 @@ la_insert_log_page(Relation table, BlockNumber block, Page page, bool last)
  * Returns the flags with which its page is to be registered.
  */
 static int
-begin_record(Relation table, Page page, bool last, xl_heap_multi_insert *record)
+begin_record(Relation table, Page page, xl_heap_multi_insert *record)
 {
 	int			flags = REGBUF_STANDARD | REGBUF_WILL_INIT;
 
 	record->ntuples = PageGetMaxOffsetNumber(page);
-	record->flags = last ? XLH_INSERT_LAST_IN_MULTI : 0;
+	record->flags = XLH_INSERT_LAST_IN_MULTI;
 	if (RelationIsLogicallyLogged(table))
 	{
 		record->flags |= XLH_INSERT_CONTAINS_NEW_TUPLE;

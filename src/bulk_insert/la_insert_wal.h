@@ -13,9 +13,8 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-extern XLogRecPtr la_insert_log_buffer(Relation table, Buffer buffer,
-									   bool last);
+extern XLogRecPtr la_insert_log_buffer(Relation table, Buffer buffer);
 extern XLogRecPtr la_insert_log_page(Relation table, BlockNumber block,
-									 Page page, bool last);
+									 Page page);
 
 #endif							/* LA_INSERT_WAL_H */

@@ -11,11 +11,11 @@
 #include "bulk_insert/la_insert_batch.h"
 
 /*
- * Makes room in a batch, which has some rows.  The caller says whether no row has been
- * toasted that is not part of it.
+ * Makes room in a batch, which has some rows.
  */
-typedef void (*LaInsertFlush) (void *arg, bool last);
+typedef void (*LaInsertFlush) (void *arg);
 
+extern bool la_insert_may_toast(Relation table);
 extern void la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row,
 							   int options, LaInsertFlush flush, void *arg);
 extern HeapTuple la_insert_toast(LaInsertBatch *batch, Relation table,

@@ -98,6 +98,7 @@ static bool appends(const PageWriter *writer);
 static Page writer_get(LaPageSink *sink);
 static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
 static void writer_end(LaPageSink *sink);
+static void write_all(PageWriter *writer);
 static void double_room(PageWriter *writer);
 static void release_page(PageWriter *writer, Page page);
 static void write_step(PageWriter *writer);
@@ -164,11 +165,9 @@ appends(const PageWriter *writer)
 /*
  * Writes what has been put.
  */
-void
-la_page_writer_flush(LaPageSink *sink)
+static void
+write_all(PageWriter *writer)
 {
-	PageWriter *writer = (PageWriter *) sink;
-
 	while (writer->npending > 0)
 		write_step(writer);
 }
@@ -201,7 +200,7 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 	if (writer->npending < writer->batch_blocks)
 		return;
 	if (appends(writer))
-		la_page_writer_flush(sink);
+		write_all(writer);
 	else
 		write_step(writer);
 }
@@ -227,7 +226,7 @@ writer_end(LaPageSink *sink)
 {
 	PageWriter *writer = (PageWriter *) sink;
 
-	la_page_writer_flush(sink);
+	write_all(writer);
 	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
 	INJECTION_POINT("pg-lookahead-pages-durable", NULL);

@@ -24,6 +24,5 @@ extern LaPageSink *la_page_writer_begin(Relation rel, int step_blocks,
 extern LaPageSink *la_page_writer_append(Relation rel, int step_blocks,
 										 int batch_blocks, LaLogPage log_page,
 										 void *arg);
-extern void la_page_writer_flush(LaPageSink *sink);
 
 #endif							/* LA_PAGE_WRITER_H */

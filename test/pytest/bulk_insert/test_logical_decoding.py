@@ -1,6 +1,5 @@
 """Logical decoding shows the same rows in the same order as of stock's inserts."""
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +7,7 @@ from extension.probes import QUIET, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
-from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, SWITCH, Arm, Counters, choose
+from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, SWITCH, Counters, choose
 from bulk_insert.ways import INSERT, INSERT_PARTITIONS, WAYS, Way
 from lookahead.extension import Stage
 
@@ -24,7 +23,6 @@ _CHANGES = (
     "SELECT data FROM pg_logical_slot_get_changes('decoding', NULL, NULL, "
     "'skip-empty-xacts', '1', 'include-xids', '0')"
 )
-_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # Of all widths: on a page many, a few, toasted in one column or in both.
 _WIDTHS = {
     "narrow": ("i % 40", "1"),
@@ -105,38 +103,6 @@ def _expect_same_changes(
 def _table(change: str) -> str:
     """The table of a row; other changes come first."""
     return change.split(":")[0] if change.startswith("table ") else ""
-
-
-def test_toasted_row_whose_page_others_have_taken(
-    server: WatchedServer, session: Connection
-) -> None:
-    """A row was toasted for a page that is not there any more: its values are decoded."""
-    session.execute("CREATE TABLE source AS SELECT generate_series(1, 60) AS i")
-    arm: Arm = EXTENTS.with_settings(bulk_extend_size=16)
-    choose(session, arm)
-    with server.connect() as other, server.connect() as holder:
-        choose(other, STOCK)
-        for toasted in range(40, 50):
-            session.execute("TRUNCATE t")
-            holder.execute("BEGIN; SELECT FROM source WHERE i = 39 FOR UPDATE")
-            insert = (
-                f"INSERT INTO t SELECT i, repeat('x', CASE i WHEN {toasted} THEN 5000 ELSE 9 END), "
-                "repeat('z', 1000) FROM source FOR UPDATE"
-            )
-            thread = threading.Thread(target=session.execute, args=(insert,))
-            thread.start()
-            wait_until(lambda: scalar(holder, _WAITING) == 1, "the insert waits")
-            pages = scalar(other, "SELECT pg_relation_size('t')")
-            other.execute("VACUUM (TRUNCATE false) t")
-            rows = "SELECT 0, 'y', repeat('y', 1900) FROM generate_series(1, 90)"
-            other.execute(f"INSERT INTO t {rows}")
-            # Nothing was added: the pages of the insert were taken.
-            assert pages - 8192 <= scalar(other, "SELECT pg_relation_size('t')")
-            holder.execute("ROLLBACK")
-            thread.join()
-            ours = [change for change in _changes(session) if "p[text]:'x" in change]
-            assert len(ours) == 60, f"row {toasted}"
-            assert sum(len(change) > 6000 for change in ours) == 1
 
 
 @pytest.fixture

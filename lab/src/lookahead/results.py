@@ -9,6 +9,7 @@ import dataclasses
 import errno
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from lookahead.comparisons import compare
 from lookahead.decoding import DecodingError, decode, json_schema
 from lookahead.errors import BadFileError, LabError, UnavailableError
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import Measurements
+from lookahead.measurements import Comparison, Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
 from lookahead.upgrade import upgrade
 
@@ -205,7 +206,7 @@ def parse_stored(text: str, name: str) -> StoredResult:
             raise BadFileError(message, _WRITER_READS) from None
         raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
     remarks = []
-    if document.measurements.comparisons not in ((), answers):
+    if _figures(document.measurements.comparisons) not in ([], _figures(answers)):
         text = f'the comparisons in "{name}" are not those that follow from its samples, which'
         remarks.append(Finding("warning", f"{text} are shown", _OTHER_COMPARISONS))
     if is_newer:
@@ -217,6 +218,13 @@ def parse_stored(text: str, name: str) -> StoredResult:
         measurements=replace(document.measurements, comparisons=answers),
     )
     return StoredResult(document, tuple(remarks), content)
+
+
+def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Without the verdicts: those follow from rules that may have become stricter."""
+    return [
+        replace(one, estimate=replace(one.estimate, verdict="too few pairs")) for one in comparisons
+    ]
 
 
 def result_schema() -> str:

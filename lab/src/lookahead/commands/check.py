@@ -28,12 +28,12 @@ from lookahead.commands.options import (
 )
 from lookahead.errors import UsageError
 from lookahead.formats import one_line, require_text
-from lookahead.stats import MIN_PAIRS
+from lookahead.stats import VERDICT_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.
 _SCHEMA, _SCHEMA_VERSION = "lookahead-check", 2
-# The fewest that allow a verdict: the user's own statement, perhaps a long one, on a busy server.
-_DEFAULT_PAIRS = MIN_PAIRS
+# Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
+_DEFAULT_PAIRS = 2 * VERDICT_PAIRS
 _MAX_PAIRS = 1000
 _DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_TIME_LIMIT_S = 86400.0

@@ -32,7 +32,7 @@ _SIZED_PARTS = frozenset(PARTS) - {"small"}
 class BulkInserts:
     """What is wanted, sizes in kB."""
 
-    repetitions: int = REPETITIONS.sized(6, demo=5)
+    repetitions: int = REPETITIONS.sized(6)
     parts: tuple[str, ...] = Option(
         Choice(PARTS), "What is measured, see above.", default="all"
     ).sized(PARTS)

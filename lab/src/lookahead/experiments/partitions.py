@@ -77,7 +77,7 @@ _TPS = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 class Partitions:
     """What is wanted, the size in kB."""
 
-    repetitions: int = REPETITIONS.sized(5, demo=2)
+    repetitions: int = REPETITIONS.sized(6)
     parts: tuple[str, ...] = Option(Choice(PARTS), "What is measured, see above.").sized(
         PARTS, demo=("insert", "copy")
     )

@@ -10,12 +10,19 @@ from typing import Any
 import click
 import psycopg
 
-from lookahead.check.advice import Advice, advice_lines, advise
+from lookahead.check.advice import NEW_TABLE, Advice, advice_lines, advise
 from lookahead.check.facts import add_index_rows, collect_facts
 from lookahead.check.measure import Measurement, MeasurePlan, measure, measurement_lines
 from lookahead.check.plan_tree import plan_nodes
-from lookahead.check.statement import explain, read_only, volatile_functions
+from lookahead.check.statement import (
+    explain,
+    has_parameters,
+    read_only,
+    unseen_functions,
+    volatile_functions,
+)
 from lookahead.check.target import Target, cold_maker, connection_lost, open_target
+from lookahead.check.utilities import advise_utility, makes_table
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     IntegerRange,
@@ -31,7 +38,7 @@ from lookahead.formats import one_line, require_text
 from lookahead.stats import VERDICT_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 2
+_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 3
 # Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
 _DEFAULT_PAIRS = 2 * VERDICT_PAIRS
 _MAX_PAIRS = 1000
@@ -121,21 +128,23 @@ class CheckRequest:
 def check(context: CommandContext, /, **options: Any) -> None:
     """Would the library help this statement on this server?
 
-    Shows for each scan of its plan what the library would do, or why the scan stays with
-    PostgreSQL; how many pages of the table it reads, to within a factor of 2, or that this does not
-    follow from the statistics; and whether it would gain. The statement is not executed unless
-    --measure is given; planning it can call functions declared immutable or stable. A STATEMENT of
-    "-" is read from standard input.
+    The first line says YES, WHEN COLD, LITTLE, NO or DON'T KNOW, and why. Then come the scans of
+    the plan: what the library would do, or why the scan stays with PostgreSQL; and how many pages
+    of the table it reads, to within a factor of 2, or that this does not follow from the
+    statistics. CREATE INDEX, REINDEX and COPY have a first line only. A statement with parameters
+    ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
+    planning it can call functions declared immutable or stable. A STATEMENT of "-" is read from
+    standard input.
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure
     refuses statements that call volatile functions, unless --allow-volatile is given, and believes
     what functions are declared as. Connect as a role that may do no more than the statement needs.
 
-    Exit status: 0 whatever the verdict; 1 the execution failed, the time limit came before the
-    first pair was complete, or the rows differ; 2 wrong options, the server refuses the statement,
-    or it was to be measured and writes or calls volatile functions; 3 no connection, no library, or
-    no way to empty caches; 130 interrupted.
+    Exit status: 0 whatever the verdict; 1 the execution failed, or the time limit came before the
+    first pair was complete; 2 wrong options, the server refuses the statement, or it was to be
+    measured and writes, calls volatile functions or has parameters; 3 no connection, no library, or
+    no way to empty caches; 5 the rows with the library differ from those without; 130 interrupted.
     """
     request = CheckRequest(**options)
     request.check_consistency()
@@ -159,7 +168,7 @@ def _check(
         plan, advice = _advise(target, statement)
         if not request.measures:
             return advice, None
-        _refuse_to_write(plan)
+        _refuse_to_execute(plan, statement)
         if not request.allows_volatile:
             _refuse_volatile(target, statement)
         maker = cold_maker(target, plan) if request.cold else None
@@ -194,13 +203,19 @@ def _measure(
 
 def _advise(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
     with target.connect() as connection, read_only(connection):
+        if utility := advise_utility(connection, statement):
+            return {"Node Type": _STATEMENTS, "Plans": []}, utility
         documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
         # Rules can make several statements of one: a node above their plans.
         plans = [document["Plan"] for document in documents]
+        if makes_table(statement):
+            for document in documents:
+                document["Plan"][NEW_TABLE] = document.get("Lookahead")
         plan = {"Node Type": _STATEMENTS, "Plans": plans}
         facts = collect_facts(connection, plan)
+        functions = unseen_functions(connection, plans)
         add_index_rows(connection, statement, plans)
-        return plan, advise(plan, facts)
+        return plan, advise(plan, facts, functions)
 
 
 def _refuse_volatile(target: Target, statement: str) -> None:
@@ -214,11 +229,20 @@ def _refuse_volatile(target: Target, statement: str) -> None:
         )
 
 
-def _refuse_to_write(plan: dict[str, Any]) -> None:
+def _refuse_to_execute(plan: dict[str, Any], statement: str) -> None:
     if any(node["Node Type"] == "ModifyTable" for node in plan_nodes(plan)):
         raise UsageError(
             "the statement writes: its plan modifies a table",
             "Only statements that read are executed; leave --measure out.",
+        )
+    if not plan["Plans"]:
+        raise UsageError(
+            "the statement is no query", "Only queries are measured; leave --measure out."
+        )
+    if has_parameters(statement):
+        raise UsageError(
+            "the statement has parameters, so it cannot be executed",
+            "Put values in their place; without --measure its generic plan is checked.",
         )
     if len(plan["Plans"]) != 1:
         raise UsageError(

@@ -1,7 +1,8 @@
 """Result files: versioned JSON that holds everything a figure was made from.
 
-A file is claimed when the run begins (an existing one is never overwritten) and replaced as a
-whole, by rename, after every sample: at any moment it is a valid result, marked "incomplete" until
+Its name is claimed when the run begins (an existing one is never overwritten), by a hidden file
+beside it: a run that is killed at once leaves no empty result. It is replaced as a whole, by
+rename, after every sample: at any moment it is a valid result, marked "incomplete" until
 the run has ended well. A complete file is never touched again.
 """
 
@@ -9,6 +10,7 @@ import dataclasses
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -109,21 +111,20 @@ class ResultDocument:
 
 
 class ResultFile:
-    """The file of one run, claimed on creation and replaced by each `write`."""
+    """The file of one run, its name claimed on creation, and replaced by each `write`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def claim(cls, folder: Path, experiment: str, started: datetime) -> "ResultFile":
-        """Make the folder and a new, empty file in it; LabError when that is not possible."""
+        """Make the folder and claim a new name in it; LabError when that is not possible."""
         stem = f"{experiment}-{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         try:
             with opened_folder(folder, make=True) as descriptor:
                 for number in range(1, _MAX_SAME_SECOND):
                     name = f"{stem}.json" if number == 1 else f"{stem}-{number}.json"
-                    with suppress(FileExistsError):
-                        make_file(descriptor, name)
+                    if _is_claimed(descriptor, name):
                         return cls(folder / name)
         except OSError as error:
             raise UnavailableError(
@@ -135,11 +136,38 @@ class ResultFile:
     def write(self, document: "DataclassInstance") -> None:
         """Replace the file's content; on failure it keeps what it had, and LabError is raised."""
         write_atomically(self.path, encode(document))
+        with opened_folder(self.path.parent) as folder:
+            _remove(folder, _claim_of(self.path.name))
 
     def discard(self) -> None:
         """Remove the file: nothing was measured."""
-        with opened_folder(self.path.parent) as folder, suppress(FileNotFoundError):
-            os.unlink(self.path.name, dir_fd=folder)
+        with opened_folder(self.path.parent) as folder:
+            _remove(folder, self.path.name)
+            _remove(folder, _claim_of(self.path.name))
+
+
+def _claim_of(name: str) -> str:
+    return f".{name}.claim"
+
+
+def _is_claimed(folder: int, name: str) -> bool:
+    """Claim a name for us, unless it is another run's, or was."""
+    try:
+        make_file(folder, _claim_of(name))
+    except FileExistsError:
+        return False
+    # After the claim: whoever had it before has given it up for its file.
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    _remove(folder, _claim_of(name))
+    return False
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def encode(document: "DataclassInstance") -> str:
@@ -236,7 +264,11 @@ def result_schema() -> str:
 def read_text(path: Path) -> str:
     """The text of a file that a command has written; BadFileError."""
     try:
-        with path.open("rb") as file:
+        # Nobody may ever write to a pipe, and one that waits is not waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                raise OSError(errno.ESPIPE, "it is a pipe, not a file")
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise OSError(errno.EFBIG, f"it is larger than {_MAX_BYTES >> 20} MB")

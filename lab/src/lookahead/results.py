@@ -24,7 +24,6 @@ from lookahead.errors import BadFileError, LabError, UnavailableError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import Comparison, Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
-from lookahead.upgrade import upgrade
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -207,7 +206,7 @@ def parse_result(text: str, name: str) -> ResultDocument:
 class StoredResult:
     """A result as it was read: `remarks` are on its reading, and the last findings of `document`.
 
-    `content` is the parsed JSON as it was in the file, of whatever version.
+    `content` is the parsed JSON as it was in the file.
     """
 
     document: ResultDocument
@@ -218,7 +217,7 @@ class StoredResult:
 def parse_stored(text: str, name: str) -> StoredResult:
     """The result in `text`; BadFileError when it is none.
 
-    One of an earlier version is upgraded. One of a later version is read as far as it is known.
+    One of an earlier version is refused. One of a later version is read as far as it is known.
     Comparisons are always worked out from the samples: those in the file are believed by nobody.
     """
     content = _parse_content(text, SCHEMA, name)
@@ -226,7 +225,8 @@ def parse_stored(text: str, name: str) -> StoredResult:
     newer = f'"{name}" was written by a newer lookahead (schema version {found}, this one knows '
     is_newer = type(found) is int and found > SCHEMA_VERSION
     try:
-        document = decode(ResultDocument, _upgraded(content))
+        _check_version(content, name)
+        document = decode(ResultDocument, content)
         answers = compare(document.measurements, document.parameters.seed)
     except (ValueError, ArithmeticError) as error:
         if is_newer and isinstance(error, DecodingError):
@@ -308,21 +308,19 @@ def _parse_content(text: str, schema: str, name: str) -> Content:
     return value
 
 
-def _upgraded(value: Content) -> Content:
-    """What a damaged document meets on its way here is one error, as in a newer one."""
-    try:
-        return upgrade(value, SCHEMA_VERSION)
-    except KeyError as error:
-        raise DecodingError(f"missing field {error}") from None
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise DecodingError(str(error)) from None
+def _check_version(content: Content, name: str) -> None:
+    """BadFileError for a version before this one; DecodingError for what is none."""
+    if "schema_version" not in content:
+        raise DecodingError("missing field 'schema_version'")
+    version = content["schema_version"]
+    if type(version) is not int or version < 1:
+        raise DecodingError(f"there is no schema version {version!r}")
+    if version < SCHEMA_VERSION:
+        raise BadFileError(
+            f'"{name}" was written by an earlier lookahead (schema version {version}, this one '
+            f"reads {SCHEMA_VERSION})",
+            "Read it with the lookahead that wrote it, or repeat the run.",
+        )
 
 
 def _parse_json(text: str, name: str) -> Any:

@@ -35,6 +35,7 @@ _HELPS = {
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
     "demo": ("demo", "--help"),
+    "doctor": ("doctor", "--help"),
 }
 
 

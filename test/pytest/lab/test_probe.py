@@ -21,7 +21,7 @@ from lab.needs import needs_fio
 from lab.outcome import Outcome, run_command
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice, DeviceId, device_of
-from lookahead.device.probe import fio, place, probe
+from lookahead.device.probe import fio, probe
 from lookahead.device.probe.fio import (
     Pattern,
     Target,
@@ -292,17 +292,6 @@ def test_unknown_tablespace(server: WatchedServer, tmp_path: Path) -> None:
     outcome = run_command("probe", "--tablespace", "nowhere", "--dsn", _dsn(server))
     assert outcome.status is ExitStatus.USAGE
     assert 'there is no tablespace "nowhere"' in outcome.stderr
-
-
-def test_a_tablespace_that_this_account_may_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bool:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(place, "_ask", lambda name, dsn: ((False, False, 0), ("/srv/data/base",)))
-    monkeypatch.setattr(Path, "exists", refuse)
-    with pytest.raises(LabError, match="is not on this machine, or not accessible") as caught:
-        place.tablespace_folder("pg_default", None)
-    assert caught.value.status is ExitStatus.ENVIRONMENT
 
 
 def test_the_folder_of_a_standby_is_left_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from lookahead.check.target import connection_lost
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.doctor import examine, judge
+from lookahead.doctor import Server, examine, judge
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line, require_text
 from lookahead.guarded_connection import open_guarded
@@ -63,6 +63,10 @@ def doctor(
     except psycopg.Error as error:
         message = one_line(error.diag.message_primary or str(error))
         raise LabError(f"the server does not answer as expected: {message}") from None
+    _show(context, server, as_json=as_json)
+
+
+def _show(context: CommandContext, server: Server, *, as_json: bool) -> None:
     lines = list(judge(server))
     if as_json:
         head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}

@@ -6,6 +6,13 @@
 
 SHELL := /bin/bash
 TOP := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
+# Make's own lists are of words, and so are those of the build.
+ifneq ($(words $(TOP)),1)
+$(error The path of the checkout holds a space, which make cannot cope with: move it, or name it by a link without one)
+endif
+ifneq ($(findstring ',$(TOP))$(findstring ",$(TOP)),)
+$(error The path of the checkout holds a quote, which the build cannot cope with: move it, or name it by another path)
+endif
 PG_CONFIG ?= pg_config
 # With test settings, when not empty.
 LA_TEST ?=

@@ -51,7 +51,7 @@
 #define LA_BUILD_ID "unidentified build"
 #endif
 
-#define LA_VERSION "1.0"
+#define LA_VERSION "0.2.0"
 
 /*
  * The features, a bit for each LaFeature, whose private structures and repeated

@@ -105,7 +105,7 @@ class Controls:
         "Names of statements; a wrong one lists them.",
         default="all, in the smaller sizes without the largest tables",
     ).sized(workloads(4096), demo=workloads(1280), full=workloads(_ALL_PAGES))
-    page_repetitions: int = sized(6, demo=4, full=12)
+    page_repetitions: int = sized(6, full=12)
     divisor: int = sized(10, demo=20)
 
 

@@ -100,8 +100,8 @@ def _content(top: Path, catalogue: Catalogue, name: str) -> str:
     if name not in catalogue.commands:
         raise LabError(f'there is no figure "{name}"', "docs/results/figures.toml lists them.")
     document = read_result(result_path(top, name))
-    answers = _answers(document, name)
-    groups = comparison_groups(answers)
+    _answers(document, name)  # refuses what rests on few pairs
+    groups = comparison_groups(document.measurements)
     tables = [comparison_table(document.measurements, group) for group in groups]
     written = wal_table(document.measurements)
     tables += [written] if written.rows else []

@@ -49,7 +49,7 @@ class LatencyScans(IndexScans):
     A stock scan of 10,000 pages takes more than 10 s at 1 ms, so fewer pages and pairs than else.
     """
 
-    repetitions: int = REPETITIONS.sized(4, full=6)
+    repetitions: int = REPETITIONS.sized(6)
     table_pages: int = TABLE_PAGES.sized(48_000, demo=12_000, full=125_000)
     pages: tuple[int, ...] = PAGES.sized((1_000, 5_000), demo=(1_000,), full=(1_000, 10_000))
     limit: tuple[int, ...] = LIMIT.sized((100,), demo=(), full=(1, 100))

@@ -54,7 +54,7 @@ _MAX_RATE = 1_000_000
 class ThrottledScans:
     """What is wanted; shares are 0..1, the volume's limits in requests and 10^6 bytes a second."""
 
-    repetitions: int = REPETITIONS.sized(4)
+    repetitions: int = REPETITIONS.sized(6)
     io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
     table_pages: int = TABLE_PAGES.sized(70_000, demo=12_000, full=280_000)
     pages_share: tuple[float, ...] = PAGES_SHARE.sized((0.01, 0.1, 0.42), demo=(0.1, 0.42))

@@ -1,3 +1,3 @@
 """The measuring lab of pg_lookahead: private servers, cold experiments, results and reports."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

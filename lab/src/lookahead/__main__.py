@@ -1,6 +1,25 @@
-"""Run the command line as `python -m lookahead`, for environments without the console script."""
+"""Where the command line begins: as the console script, and as `python -m lookahead`.
 
-from lookahead.cli import main
+Modules take some tenths of a second to load. Until then Ctrl-C ends the process as it ends any
+program, without a traceback; then the command line says how it ended.
+"""
+
+import signal
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    # What was to be ignored stays so: of a job in the background.
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if not is_ignored:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    from lookahead.cli import main as run
+
+    if not is_ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
 
 if __name__ == "__main__":
     main()

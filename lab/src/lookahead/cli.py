@@ -13,6 +13,7 @@ import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.context import CommandContext
 from lookahead.commands.demo import demo
+from lookahead.commands.doctor import doctor
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.partitions import partitions
 from lookahead.commands.probe import probe
@@ -37,6 +38,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(doctor)
 cli.add_command(demo)
 cli.add_command(probe)
 cli.add_command(run)

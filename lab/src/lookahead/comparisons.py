@@ -121,9 +121,9 @@ def proofs(data: Measurements) -> tuple[str, ...]:
     found += _same_pages(data)
     pages = [one.evidence.lookahead.prefetched_blocks for one in ours if one.evidence]
     if pages:
-        found.append(
-            f"path taken: {sum(pages):,} pages came through look-ahead in {len(pages)} samples"
-        )
+        came = f"{sum(pages):,} pages came through look-ahead"
+        nothing = "pg_lookahead was there, and found nothing to read ahead,"
+        found.append(f"path taken: {came if sum(pages) else nothing} in {len(pages)} samples")
     built = [one.counts["built_by_us"] for one in ours if "built_by_us" in one.counts]
     if built:
         found.append(

@@ -20,6 +20,8 @@ class ExitStatus(IntEnum):
     """No usable server, library, account or folder was found; nothing was measured."""
     BAD_FILE = 4
     """A result file is of another version, cut short, or not a result file."""
+    DIFFERENT_ROWS = 5
+    """`check`: the statement returns other rows with the library than without it."""
     INTERRUPTED = 130
     """Ctrl-C ended the command; what was measured until then is kept and marked incomplete."""
 
@@ -58,6 +60,12 @@ class BadFileError(LabError):
     """A file is not what it should be."""
 
     status = ExitStatus.BAD_FILE
+
+
+class DifferentRowsError(LabError):
+    """What pg_lookahead must never do."""
+
+    status = ExitStatus.DIFFERENT_ROWS
 
 
 def last_lines(text: str, count: int = 15) -> str:

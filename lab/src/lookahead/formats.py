@@ -55,11 +55,10 @@ def interval_text(estimate: RatioEstimate) -> str:
     """
     if not estimate.has_interval:
         return NOTHING
-    decimals = 2
-    if estimate.verdict in ("faster", "slower"):
-        ends = (estimate.low, estimate.high)
-        decimals = max(decimals, *map(decimals_from_one, ends))
-    return f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
+    has_1 = estimate.low <= 1.0 <= estimate.high
+    ends = (estimate.low, estimate.high)
+    low, high = (f"{end:.{2 if has_1 else max(2, decimals_from_one(end))}f}" for end in ends)
+    return f"{low} to {high}"
 
 
 def decimals_from_one(ratio: float) -> int:
@@ -71,14 +70,6 @@ def ratio_text(estimate: RatioEstimate) -> str:
     """The ratio and its interval, such as "4.12 (3.90 to 4.40)"; without it of too few pairs."""
     ratio = f"{estimate.ratio:.2f}"
     return f"{ratio} ({interval_text(estimate)})" if estimate.has_interval else ratio
-
-
-def verdict_text(estimate: RatioEstimate) -> str:
-    """What the interval says, or that there is none."""
-    if estimate.has_interval:
-        return estimate.verdict
-    pairs = "one pair" if estimate.pairs == 1 else f"{estimate.pairs} pairs"
-    return f"{pairs}, no interval"
 
 
 def printable(text: str) -> str:

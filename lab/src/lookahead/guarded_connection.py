@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import ExecStatus
 
 from lookahead.errors import UnavailableError, UsageError
 
@@ -53,6 +54,15 @@ class GuardedConnection(psycopg.Connection[Any]):
         self._search(self.users_path)
         yield
         self._search(_OWN_PATH)
+
+    def require_single(self, text: bytes) -> None:
+        """Raise what the server says against the text as one statement, without executing it.
+
+        Executed by the simple protocol, a text may be several statements.
+        """
+        result = self.pgconn.prepare(b"", text)
+        if result.status != ExecStatus.COMMAND_OK:
+            raise psycopg.errors.error_from_result(result)
 
     def _search(self, path: str, *, in_transaction: bool = True) -> None:
         arguments = ("search_path", path, in_transaction)

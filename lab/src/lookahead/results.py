@@ -1,7 +1,8 @@
 """Result files: versioned JSON that holds everything a figure was made from.
 
-A file is claimed when the run begins (an existing one is never overwritten) and replaced as a
-whole, by rename, after every sample: at any moment it is a valid result, marked "incomplete" until
+Its name is claimed when the run begins (an existing one is never overwritten), by a hidden file
+beside it: a run that is killed at once leaves no empty result. It is replaced as a whole, by
+rename, after every sample: at any moment it is a valid result, marked "incomplete" until
 the run has ended well. A complete file is never touched again.
 """
 
@@ -9,6 +10,8 @@ import dataclasses
 import errno
 import json
 import os
+import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,9 +22,8 @@ from lookahead.comparisons import compare
 from lookahead.decoding import DecodingError, decode, json_schema
 from lookahead.errors import BadFileError, LabError, UnavailableError
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.measurements import Measurements
+from lookahead.measurements import Comparison, Measurements
 from lookahead.safe_files import make_file, opened_folder, replace_file
-from lookahead.upgrade import upgrade
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -108,21 +110,20 @@ class ResultDocument:
 
 
 class ResultFile:
-    """The file of one run, claimed on creation and replaced by each `write`."""
+    """The file of one run, its name claimed on creation, and replaced by each `write`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def claim(cls, folder: Path, experiment: str, started: datetime) -> "ResultFile":
-        """Make the folder and a new, empty file in it; LabError when that is not possible."""
+        """Make the folder and claim a new name in it; LabError when that is not possible."""
         stem = f"{experiment}-{started.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         try:
             with opened_folder(folder, make=True) as descriptor:
                 for number in range(1, _MAX_SAME_SECOND):
                     name = f"{stem}.json" if number == 1 else f"{stem}-{number}.json"
-                    with suppress(FileExistsError):
-                        make_file(descriptor, name)
+                    if _is_claimed(descriptor, name):
                         return cls(folder / name)
         except OSError as error:
             raise UnavailableError(
@@ -134,11 +135,38 @@ class ResultFile:
     def write(self, document: "DataclassInstance") -> None:
         """Replace the file's content; on failure it keeps what it had, and LabError is raised."""
         write_atomically(self.path, encode(document))
+        with opened_folder(self.path.parent) as folder:
+            _remove(folder, _claim_of(self.path.name))
 
     def discard(self) -> None:
         """Remove the file: nothing was measured."""
-        with opened_folder(self.path.parent) as folder, suppress(FileNotFoundError):
-            os.unlink(self.path.name, dir_fd=folder)
+        with opened_folder(self.path.parent) as folder:
+            _remove(folder, self.path.name)
+            _remove(folder, _claim_of(self.path.name))
+
+
+def _claim_of(name: str) -> str:
+    return f".{name}.claim"
+
+
+def _is_claimed(folder: int, name: str) -> bool:
+    """Claim a name for us, unless it is another run's, or was."""
+    try:
+        make_file(folder, _claim_of(name))
+    except FileExistsError:
+        return False
+    # After the claim: whoever had it before has given it up for its file.
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    _remove(folder, _claim_of(name))
+    return False
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def encode(document: "DataclassInstance") -> str:
@@ -178,7 +206,7 @@ def parse_result(text: str, name: str) -> ResultDocument:
 class StoredResult:
     """A result as it was read: `remarks` are on its reading, and the last findings of `document`.
 
-    `content` is the parsed JSON as it was in the file, of whatever version.
+    `content` is the parsed JSON as it was in the file.
     """
 
     document: ResultDocument
@@ -189,7 +217,7 @@ class StoredResult:
 def parse_stored(text: str, name: str) -> StoredResult:
     """The result in `text`; BadFileError when it is none.
 
-    One of an earlier version is upgraded. One of a later version is read as far as it is known.
+    One of an earlier version is refused. One of a later version is read as far as it is known.
     Comparisons are always worked out from the samples: those in the file are believed by nobody.
     """
     content = _parse_content(text, SCHEMA, name)
@@ -197,7 +225,8 @@ def parse_stored(text: str, name: str) -> StoredResult:
     newer = f'"{name}" was written by a newer lookahead (schema version {found}, this one knows '
     is_newer = type(found) is int and found > SCHEMA_VERSION
     try:
-        document = decode(ResultDocument, _upgraded(content))
+        _check_version(content, name)
+        document = decode(ResultDocument, content)
         answers = compare(document.measurements, document.parameters.seed)
     except (ValueError, ArithmeticError) as error:
         if is_newer and isinstance(error, DecodingError):
@@ -205,7 +234,7 @@ def parse_stored(text: str, name: str) -> StoredResult:
             raise BadFileError(message, _WRITER_READS) from None
         raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
     remarks = []
-    if document.measurements.comparisons not in ((), answers):
+    if _figures(document.measurements.comparisons) not in ([], _figures(answers)):
         text = f'the comparisons in "{name}" are not those that follow from its samples, which'
         remarks.append(Finding("warning", f"{text} are shown", _OTHER_COMPARISONS))
     if is_newer:
@@ -219,6 +248,13 @@ def parse_stored(text: str, name: str) -> StoredResult:
     return StoredResult(document, tuple(remarks), content)
 
 
+def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Without the verdicts: those follow from rules that may have become stricter."""
+    return [
+        replace(one, estimate=replace(one.estimate, verdict="too few pairs")) for one in comparisons
+    ]
+
+
 def result_schema() -> str:
     """The JSON Schema of result files as text; docs/result-schema.json is that."""
     title = {"title": f"Result file of lookahead, schema version {SCHEMA_VERSION}"}
@@ -228,7 +264,11 @@ def result_schema() -> str:
 def read_text(path: Path) -> str:
     """The text of a file that a command has written; BadFileError."""
     try:
-        with path.open("rb") as file:
+        # Nobody may ever write to a pipe, and one that waits is not waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                raise OSError(errno.ESPIPE, "it is a pipe, not a file")
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise OSError(errno.EFBIG, f"it is larger than {_MAX_BYTES >> 20} MB")
@@ -268,21 +308,19 @@ def _parse_content(text: str, schema: str, name: str) -> Content:
     return value
 
 
-def _upgraded(value: Content) -> Content:
-    """What a damaged document meets on its way here is one error, as in a newer one."""
-    try:
-        return upgrade(value, SCHEMA_VERSION)
-    except KeyError as error:
-        raise DecodingError(f"missing field {error}") from None
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise DecodingError(str(error)) from None
+def _check_version(content: Content, name: str) -> None:
+    """BadFileError for a version before this one; DecodingError for what is none."""
+    if "schema_version" not in content:
+        raise DecodingError("missing field 'schema_version'")
+    version = content["schema_version"]
+    if type(version) is not int or version < 1:
+        raise DecodingError(f"there is no schema version {version!r}")
+    if version < SCHEMA_VERSION:
+        raise BadFileError(
+            f'"{name}" was written by an earlier lookahead (schema version {version}, this one '
+            f"reads {SCHEMA_VERSION})",
+            "Read it with the lookahead that wrote it, or repeat the run.",
+        )
 
 
 def _parse_json(text: str, name: str) -> Any:

@@ -25,7 +25,7 @@ from lookahead.errors import LabError
 from lookahead.formats import printable
 from lookahead.report.tables import Table
 
-_VERDICT_STYLES = {"faster": "green", "slower": "red", "no difference": "yellow"}
+_VERDICT_STYLES = {"faster": "green", "slower": "red", "inconclusive": "yellow"}
 # Names are wrapped where there is no room for them: not below this, nor within words up to that.
 _MIN_NAME_WIDTH, _MAX_WORD_WIDTH = 12, 24
 # The head of a number that is longer takes several lines.

@@ -230,11 +230,11 @@ def test_a_scenario_without_the_factor_is_said() -> None:
 @pytest.mark.parametrize(
     ("ours", "outcome"),
     [
-        ([10.0, 10.0, 10.0], "reached"),
-        ([20.0, 20.0, 20.0], "reached"),
-        ([30.0, 30.0, 30.0], "missed"),
-        ([10.0, 20.0, 30.0], "open"),
-        ([10.0, 10.0], "open"),
+        ([10.0] * 6, "reached"),
+        ([20.0] * 6, "reached"),
+        ([30.0] * 6, "missed"),
+        ([10.0, 20.0, 30.0] * 2, "open"),
+        ([10.0] * 5, "open"),
     ],
 )
 def test_an_aim_is_judged_by_the_whole_interval(ours: list[float], outcome: Outcome) -> None:

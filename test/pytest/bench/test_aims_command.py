@@ -82,7 +82,7 @@ def test_wal_is_judged_after_the_times(tmp_path: Path) -> None:
         Sample(
             scenario, number, 0, arm, time, (time,), counts={"inserted_rows": 9, "wal_bytes": wal}
         )
-        for number in range(3)
+        for number in range(6)
         for arm, time, wal in (("stock", 2.0, 900.0), ("ours", 1.0, 90.0))
     )
     question = Question(scenario, "stock", ("stock",), ("ours",))

@@ -19,6 +19,8 @@ _TABLES = """
     INSERT INTO odd VALUES ('infinity', 'NaN'), (NULL, 1), ('4000-01-01 BC', 2);
     CREATE ROLE reader LOGIN;
     GRANT SELECT ON orders TO reader;
+    CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
+        AS $$ BEGIN RETURN (SELECT count(*) FROM orders WHERE k = $1); END $$;
     ALTER DATABASE postgres SET enable_bitmapscan = off;
     ALTER DATABASE postgres SET enable_seqscan = off;
 """
@@ -55,11 +57,11 @@ def _content(server: WatchedServer) -> Any:
 def test_shows_each_scan_and_a_conclusion(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    first, second, third, last = outcome.stdout.splitlines()
+    verdict, first, second, third = outcome.stdout.splitlines()
+    assert verdict.startswith("WHEN COLD: about 1,")
     assert first == "Index Scan using orders_k on public.orders"
     assert second.startswith("  would read ahead: about 1,")
     assert third.endswith("MB, fits into shared buffers")
-    assert last.startswith("conclusion: it would help while the tables are cold")
 
 
 def test_says_why_a_scan_stays_with_stock(server: WatchedServer) -> None:
@@ -67,14 +69,14 @@ def test_says_why_a_scan_stays_with_stock(server: WatchedServer) -> None:
     outcome = run_command("check", _QUERY, "--dsn", dsn)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "  left to PostgreSQL: disabled; about 1," in outcome.stdout
-    assert "conclusion: it would not help here" in outcome.stdout
+    assert outcome.stdout.startswith("NO: every scan is left to PostgreSQL (disabled)\n")
 
 
 def test_measures_pairs_and_compares_rows(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY, "--measure", "--repetitions", "2", "--json")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = json.loads(outcome.stdout)
-    assert (found["schema"], found["schema_version"]) == ("lookahead-check", 2)
+    assert (found["schema"], found["schema_version"]) == ("lookahead-check", 3)
     assert found["verdict"] == "when cold"
     assert found["nodes"][0]["attached"] is True
     measured = found["measurement"]
@@ -93,10 +95,48 @@ def test_values_without_a_counterpart_in_python(server: WatchedServer) -> None:
 
 
 def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
-    outcome = _check(server, "SELECT random()", "--measure", "--allow-volatile")
-    assert outcome.status is ExitStatus.FAILURE
-    assert "error: the rows differ: 1 with the library off, 1 with it on" in outcome.stderr
-    assert "Does the statement call a function whose answers vary" in outcome.stderr
+    statement = "SELECT current_setting('pg_lookahead.enabled')"
+    outcome = _check(server, statement, "--measure")
+    assert outcome.status is ExitStatus.DIFFERENT_ROWS
+    words = "error: the rows differ: 1 with the library off, the same ones in 5 executions; 1 with"
+    assert words in outcome.stderr
+    assert "this is a bug of pg_lookahead" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT random()", "SELECT id FROM orders TABLESAMPLE SYSTEM (10)"]
+)
+def test_rows_that_vary_by_themselves_say_nothing(server: WatchedServer, statement: str) -> None:
+    options = ("--measure", "--allow-volatile", "--repetitions", "1")
+    outcome = _check(server, statement, *options)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert ", others in each execution, so they say nothing" in outcome.stdout
+    measured = json.loads(_check(server, statement, *options, "--json").stdout)["measurement"]
+    assert measured["same_order"] is None
+
+
+def test_a_statement_with_parameters(server: WatchedServer) -> None:
+    """As pg_stat_statements has it; what is in quotes or a comment is no parameter."""
+    outcome = _check(server, "SELECT * FROM orders WHERE k = ANY ($1) ORDER BY k LIMIT $2")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "Index Scan using orders_k on public.orders" in outcome.stdout
+    measured = _check(server, "SELECT * FROM orders WHERE k = $1", "--measure")
+    assert measured.status is ExitStatus.USAGE
+    assert "error: the statement has parameters, so it cannot be executed" in measured.stderr
+    quoted = "SELECT '$1', $$ $1 $$ /* $1 */ -- $1"
+    outcome = _check(server, quoted, "--measure", "--repetitions", "1")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT $1; DROP TABLE orders", "SELECT $1; COMMIT; DROP TABLE orders"]
+)
+def test_parameters_do_not_let_a_second_statement_in(server: WatchedServer, statement: str) -> None:
+    before = _content(server)
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.USAGE
+    assert "cannot insert multiple commands" in outcome.stderr
+    assert _content(server) == before
 
 
 @pytest.mark.parametrize(
@@ -144,7 +184,8 @@ def test_the_place_of_an_error_is_shown(server: WatchedServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["", "   ", "SELECT $1", "SELECT 1 +", "VACUUM", "SELECT '\N{SNOWMAN}"]
+    "statement",
+    ["", "   ", "SELECT 1 +", "CREATE INDEX ON missing (a)", "VACUUM", "SELECT '\N{SNOWMAN}"],
 )
 def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: str) -> None:
     outcome = _check(server, statement)
@@ -156,13 +197,12 @@ def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) ->
     outcome = _check(server, _QUERY, "--measure")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     first, *steps = outcome.stderr.splitlines()
-    assert first == "executes the statement 8 times, at most 60 s in all"
-    assert len(steps) == 8
-    assert steps[0] == "execution 1 of 8: library off, compares rows"
-    assert steps[-1] == "execution 8 of 8: library on, pair 3 of 3"
-    assert "executed:   8 times in " in outcome.stdout
+    assert first == "executes the statement 26 times, at most 60 s in all"
+    assert len(steps) == 26
+    assert steps[0] == "execution 1 of 26: library off, compares rows"
+    assert steps[-1] == "execution 26 of 26: library off, pair 12 of 12"
+    assert "executed:   26 times in " in outcome.stdout
     assert "pages:      none read, all were in shared buffers" in outcome.stdout
-    assert "3 pairs, a rough interval)" in outcome.stdout
 
 
 def test_one_pair_has_no_interval(server: WatchedServer) -> None:
@@ -191,7 +231,7 @@ def test_time_for_no_pair(server: WatchedServer) -> None:
     statement = "SELECT count(*) FROM pg_sleep(600)"
     outcome = _check(server, statement, "--measure", "--allow-volatile", "--time-limit", "2")
     assert outcome.status is ExitStatus.FAILURE
-    assert "error: the time limit of 2 s ended the measurement in execution 1 of 8" in (
+    assert "error: the time limit of 2 s ended the measurement in execution 1 of 26" in (
         outcome.stderr
     )
     assert "hint: Raise it with --time-limit" in outcome.stderr
@@ -238,6 +278,13 @@ def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "--cold is not possible here" in outcome.stderr
     assert "CREATE EXTENSION pg_lookahead" in outcome.stderr
+
+
+def test_cold_with_nothing_to_evict(server: WatchedServer) -> None:
+    """Statements inside functions would be measured warm."""
+    outcome = _check(server, "SELECT looks(7)", "--measure", "--cold")
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: --cold has nothing to empty: the plan reads no table" in outcome.stderr
 
 
 def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -> None:

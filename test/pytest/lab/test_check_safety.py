@@ -186,6 +186,9 @@ _VOLATILE = """
     CREATE AGGREGATE v.total(int) (SFUNC = v.step, STYPE = int);
     CREATE DOMAIN v.checked AS int CHECK (v.f(VALUE) > 0);
     CREATE DOMAIN v.above AS v.checked;
+    CREATE TYPE v.record AS (c v.checked[]);
+    CREATE TYPE v.span AS RANGE (SUBTYPE = v.checked);
+    CREATE VIEW v.parsed AS SELECT (e::v.record).c FROM v.t;
     CREATE SEQUENCE v.s;
     CREATE TABLE v.guarded (a int);
     ALTER TABLE v.guarded ENABLE ROW LEVEL SECURITY;
@@ -219,6 +222,16 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT v.total(a) OVER () FROM v.t", "v.step(integer,integer)"),
         ("SELECT a::v.above FROM v.t", "v.f(integer)"),
         ("SELECT e::v.checked FROM v.t", "v.f(integer)"),
+        ("TABLE v.parsed", "v.f(integer)"),
+        ("SELECT jsonb_populate_record(NULL::v.record, '{}')", "v.f(integer)"),
+        ("SELECT * FROM json_to_record('{}') AS r(a v.above)", "v.f(integer)"),
+        ("SELECT * FROM jsonb_to_recordset('[]') AS r(a v.record)", "v.f(integer)"),
+        ("SELECT JSON_VALUE(jsonb '1', '$' RETURNING v.checked) FROM v.t", "v.f(integer)"),
+        (
+            "SELECT * FROM JSON_TABLE(jsonb '[1]', '$[*]' COLUMNS (a v.checked PATH '$'))",
+            "v.f(integer)",
+        ),
+        ("SELECT e::v.span FROM v.t", "v.f(integer)"),
         ("SELECT * FROM generate_series(1, v.f(2))", "v.f(integer)"),
         ("SELECT nextval('v.s')", "nextval(regclass)"),
         # So long a tree that lines are broken between a label and its number.

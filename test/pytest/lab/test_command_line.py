@@ -1,6 +1,9 @@
 """Bad input to the command line: message, hint and exit status; and the help as it is printed."""
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ from lookahead.cli import _terminated_like_interrupted
 from lookahead.commands.run import EXPERIMENTS
 from lookahead.errors import ExitStatus
 
+# What takes long to load: it stands for a moment of that at which Ctrl-C is pressed.
+_INTERRUPTED = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
 _GOLDEN = Path(__file__).parent / "golden"
 _HELPS = {
     "lookahead": ("--help",),
@@ -30,6 +35,7 @@ _HELPS = {
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
     "demo": ("demo", "--help"),
+    "doctor": ("doctor", "--help"),
 }
 
 
@@ -238,3 +244,22 @@ def test_nothing_asked_for_shows_the_help() -> None:
     outcome = run_command()
     assert outcome.status is ExitStatus.USAGE
     assert "Commands:" in outcome.stdout
+
+
+@pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
+def test_an_interrupt_while_modules_load_leaves_no_traceback(
+    tmp_path: Path, disposition: signal.Handlers
+) -> None:
+    (tmp_path / "click.py").write_text(f"{_INTERRUPTED}\nraise SystemExit(7)\n")
+    found = [path for path in sys.path if path]
+    done = subprocess.run(
+        [sys.executable, "-m", "lookahead", "--version"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), *found))},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, disposition),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    is_ignored = disposition is signal.SIG_IGN
+    assert (done.returncode, done.stderr) == (7 if is_ignored else -signal.SIGINT, "")

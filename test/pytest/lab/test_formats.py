@@ -8,7 +8,6 @@ from lookahead.formats import (
     number_text,
     ratio_text,
     size_text,
-    verdict_text,
 )
 from lookahead.stats import ratio_of_medians
 
@@ -42,11 +41,11 @@ def test_sizes_and_numbers() -> None:
 @pytest.mark.parametrize(
     ("pairs", "texts"),
     [
-        (1, ("-", "2.00", "one pair, no interval")),
-        (2, ("-", "2.00", "2 pairs, no interval")),
-        (3, ("2.00 to 2.00", "2.00 (2.00 to 2.00)", "faster")),
+        (1, ("-", "2.00")),
+        (2, ("-", "2.00")),
+        (3, ("2.00 to 2.00", "2.00 (2.00 to 2.00)")),
     ],
 )
-def test_ratio_of_few_pairs_has_no_interval(pairs: int, texts: tuple[str, str, str]) -> None:
+def test_ratio_of_few_pairs_has_no_interval(pairs: int, texts: tuple[str, str]) -> None:
     estimate = ratio_of_medians([4.0] * pairs, [2.0] * pairs, seed=1)
-    assert (interval_text(estimate), ratio_text(estimate), verdict_text(estimate)) == texts
+    assert (interval_text(estimate), ratio_text(estimate)) == texts

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,21 @@ def test_page_stands_beside_the_result(result: Path) -> None:
     assert outcome.status is ExitStatus.SUCCESS
     assert outcome.stdout == f"page: {result.with_suffix('.html')}\n"
     assert "<h2>Index scan</h2>" in result.with_suffix(".html").read_text()
+
+
+@pytest.mark.parametrize("name", [".", "", "/"])
+def test_a_folder_is_no_result(name: str) -> None:
+    outcome = run_command("report", name)
+    assert outcome.status is ExitStatus.BAD_FILE
+    assert "error: cannot read " in outcome.stderr
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    outcome = run_command("report", pipe)
+    assert outcome.status is ExitStatus.BAD_FILE
+    assert f'error: cannot read "{pipe}": it is a pipe, not a file' in outcome.stderr
 
 
 @pytest.mark.parametrize("others_name", ["made.json", "other.json", "link.html"])

@@ -68,6 +68,18 @@ def test_claims_never_take_an_existing_file(tmp_path: Path) -> None:
     assert first.path.read_text() == "kept"
 
 
+def test_a_claim_is_no_result(tmp_path: Path, document: ResultDocument) -> None:
+    """A run that is killed before it has measured anything leaves no file that looks like one."""
+    file = ResultFile.claim(tmp_path, "index-scan", _STARTED)
+    other = ResultFile.claim(tmp_path, "index-scan", _STARTED)
+    assert file.path != other.path
+    assert list(tmp_path.glob("*.json")) == []
+    file.write(document)
+    other.discard()
+    assert [entry.name for entry in tmp_path.iterdir()] == [file.path.name]
+    assert ResultFile.claim(tmp_path, "index-scan", _STARTED).path not in (file.path,)
+
+
 def test_claim_in_a_place_that_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LabError, match="cannot write results to") as caught:
@@ -122,8 +134,10 @@ def _sample(value: dict[str, Any]) -> dict[str, Any]:
         (lambda value: value.update(schema_version="4"), "damaged: there is no schema version '4'"),
         (lambda value: value.update(schema_version=True), "there is no schema version True"),
         (lambda value: value.pop("schema_version"), "missing field 'schema_version'"),
-        # What an earlier version has, and this one has not.
-        (lambda value: value.update(schema_version=4), "is damaged: missing field 'pages'"),
+        (
+            lambda value: value.update(schema_version=4),
+            "was written by an earlier lookahead",
+        ),
         (lambda value: value.update(schema="other"), "is not a result of lookahead"),
         (
             lambda value: value.pop("machine"),

@@ -68,9 +68,12 @@ def test_pairs_are_resampled_whole() -> None:
     [
         (1.01, 2.0, "faster"),
         (0.5, 0.99, "slower"),
-        (0.9, 1.1, "no difference"),
-        (1.0, 2.0, "no difference"),
-        (0.5, 1.0, "no difference"),
+        (0.95, 1.05, "no difference"),
+        (1.0, 1.01, "no difference"),
+        (0.949, 1.01, "inconclusive"),
+        (0.99, 1.051, "inconclusive"),
+        (0.49, 2.33, "inconclusive"),
+        (1.0, 2.0, "inconclusive"),
     ],
 )
 def test_verdict(low: float, high: float, verdict: str) -> None:
@@ -87,9 +90,29 @@ def test_ratio_refuses(numerators: list[float], denominators: list[float]) -> No
 
 
 @pytest.mark.parametrize(
-    ("pairs", "verdict"), [(1, "too few pairs"), (2, "too few pairs"), (3, "faster")]
+    ("pairs", "verdict", "has_interval"),
+    [
+        (1, "too few pairs", False),
+        (2, "too few pairs", False),
+        (3, "too few pairs", True),
+        (5, "too few pairs", True),
+        (6, "faster", True),
+    ],
 )
-def test_one_or_two_pairs_prove_nothing(pairs: int, verdict: str) -> None:
+def test_few_pairs_prove_nothing(pairs: int, verdict: str, has_interval: bool) -> None:
     estimate = ratio_of_medians([4.0] * pairs, [1.0] * pairs, seed=1)
-    assert estimate.verdict == verdict
-    assert estimate.is_rough
+    assert (estimate.verdict, estimate.has_interval) == (verdict, has_interval)
+    assert estimate.is_rough == (verdict == "too few pairs")
+
+
+@pytest.mark.parametrize("pairs", [3, 4, 5, 6, 10])
+def test_arms_that_do_not_differ_are_rarely_told_apart(pairs: int) -> None:
+    # Log-normal times, as a disturbed machine has them. The interval promises 5 %; the seed is
+    # fixed, so that the share is the same in every run.
+    generator = random.Random(11)
+    runs, wrong = 300, 0
+    for _ in range(runs):
+        first, second = ([generator.lognormvariate(0, 0.1) for _ in range(pairs)] for _ in range(2))
+        estimate = ratio_of_medians(first, second, seed=1, resamples=200)
+        wrong += estimate.verdict in ("faster", "slower")
+    assert wrong <= runs * 0.1

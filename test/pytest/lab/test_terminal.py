@@ -29,7 +29,7 @@ def _words(shown: str) -> list[str]:
 
 
 def test_widest_comparison_is_not_cut(terminal: Terminal, stdout: StringIO) -> None:
-    numbers = ("its time", "our time", "ratio", "interval", "verdict")
+    numbers = ("baseline time", "our time", "ratio", "interval", "verdict")
     cells = ("101.5 ms", "102.5 ms", "10.00", "10.25 to 12.50", "no difference")
     row = ("pages 42 %, I/O method io_uring", "best stock plan (index, random order)", *cells)
     terminal.tables([Table("title", columns_of(("scenario", "against"), numbers), (row,), "all")])

@@ -2,10 +2,12 @@
 
 Look-ahead gains where pages are read from a device one after the other in an order that the
 operating system does not foresee. What gained nothing when it was measured (docs/benchmarks.md)
-is told so: tables in memory, sequential scans, scans of consecutive pages, few pages.
+is told so: tables in memory, sequential scans, scans of consecutive pages, few pages. A scan looks
+ahead within one of its executions, so that the inner side of a nested loop is judged by what one
+loop reads.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
@@ -17,12 +19,28 @@ from lookahead.check.scan_pages import ScanPages, hidden_share
 from lookahead.formats import one_line
 
 Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
+_Conclusion = tuple[Verdict, str]
+VERDICTS: Mapping[Verdict, str] = {
+    "yes": "YES",
+    "when cold": "WHEN COLD",
+    "little": "LITTLE",
+    "no": "NO",
+    "unknown": "DON'T KNOW",
+}
+# Of several reasons the last one counts: what gains somewhere gains.
+_RANKS: tuple[Verdict, ...] = ("no", "little", "unknown", "when cold", "yes")
+# Where the command puts what EXPLAIN says of the rows of CREATE TABLE AS, which no node inserts.
+NEW_TABLE = "New Table"
+BULK_INSERT = "pg_lookahead.enable_bulk_insert"
+_INSIDE = "statements inside functions are not seen ({names}): check them by themselves"
 
 # The first entries of an index scan go through stock's code, small tables too (docs/explain.md).
 _FEW_PAGES = 16
 _WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
 # Of bitmap heap scans: of more pages than that they gained nothing at a large OS read-ahead.
 _MOST_PAGES = 0.75
+# Rows from which on inserting them in batches is worth a verdict: the first 32 are not batched.
+_FEW_ROWS = 1000
 # What is read ahead is worth a verdict if it is at least that share of all that is read.
 _WORTH_SHARE = 0.1
 _PLACES = {
@@ -39,8 +57,9 @@ class NodeAdvice:
     `least_pages` and `most_pages` bound the pages of the table that the statement reads there, all
     executions of the node together, when nothing is cached before; `estimated_pages` is within a
     factor of 2 of either, None where they are too far apart. Of a table that is not known all are
-    None, of executions without a bound the most. `no_gain` says why reading ahead gains nothing;
-    `place` is where the table would fit.
+    None, of executions without a bound the most. `executions` is about how many there are, None
+    where that is not known; with `is_unsure` each may read too few pages to look ahead. `no_gain`
+    says why reading ahead gains nothing; `place` is where the table would fit.
     """
 
     node_type: str
@@ -51,6 +70,8 @@ class NodeAdvice:
     estimated_pages: int | None
     least_pages: int | None
     most_pages: int | None
+    executions: int | None
+    is_unsure: bool
     no_gain: str | None
     table: Relation | None
     place: Place | None
@@ -63,35 +84,59 @@ class NodeAdvice:
 
 @dataclass(frozen=True)
 class Advice:
-    """All nodes that read a table, and what follows for the statement."""
+    """All nodes that read a table, and what follows for the statement.
+
+    `functions` are those whose statements are not seen.
+    """
 
     nodes: tuple[NodeAdvice, ...]
     verdict: Verdict
     conclusion: str
+    functions: tuple[str, ...] = ()
 
 
-def advise(plan: Mapping[str, Any], facts: Facts) -> Advice:
+@dataclass(frozen=True)
+class _Pages:
+    """What a node reads, and why reading ahead gains nothing there, if it does not."""
+
+    all: Range
+    each: Range
+    executions: Range
+    no_gain: str | None
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether one of many executions may read too few pages to look ahead."""
+        return self.executions.high > 1 and self.each.low <= _FEW_PAGES < self.each.high
+
+
+def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ()) -> Advice:
     """Advice for a plan of EXPLAIN (VERBOSE, LOOKAHEAD, FORMAT JSON)."""
     tables = {str(node["Alias"]): table_of(node) for node in plan_nodes(plan) if "Alias" in node}
     scans = ScanPages(facts, tables)
-    found: dict[int, tuple[Range, str | None]] = {}
+    found: dict[int, _Pages] = {}
     for node, execution in executions(plan, facts.participation):
         table = table_of(node)
         if table is not None and table in facts.relations:
             pages = scans.of(node, table, execution)
+            each = scans.each(node, table, execution)
             is_consecutive = scans.is_consecutive(node, table, pages)
             reason = _no_gain(node, facts.relations[table], pages, is_consecutive=is_consecutive)
-            found[id(node)] = pages, reason
+            reason = reason or _no_gain_each(each)
+            found[id(node)] = _Pages(pages, each, execution.loops, reason)
     nodes = tuple(
-        _node_advice(node, facts, *found.get(id(node), (None, None)))
+        _node_advice(node, facts, found.get(id(node)))
         for node in plan_nodes(plan)
-        if "Lookahead" in node or (str(node["Node Type"]).endswith("Scan") and table_of(node))
+        if str(node["Node Type"]).endswith("Scan") and (table_of(node) or "Lookahead" in node)
     )
-    verdict, conclusion = _conclude(nodes)
-    return Advice(nodes, verdict, conclusion)
+    verdict, conclusion = _with_inserts(_conclude(nodes), plan)
+    if functions and verdict in ("no", "little", "unknown"):
+        verdict, conclusion = "unknown", _INSIDE.format(names=", ".join(functions))
+    return Advice(nodes, verdict, conclusion, tuple(functions))
 
 
-def _node_advice(node: Node, facts: Facts, pages: Range | None, no_gain: str | None) -> NodeAdvice:
+def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
+    pages = found.all if found else None
     table = table_of(node)
     relation = facts.relations.get(table) if table else None
     group = node.get("Lookahead")
@@ -109,7 +154,9 @@ def _node_advice(node: Node, facts: Facts, pages: Range | None, no_gain: str | N
         estimated_pages=pages.known if pages else None,
         least_pages=round(pages.low) if pages else None,
         most_pages=ceil(pages.high) if pages and isfinite(pages.high) else None,
-        no_gain=no_gain,
+        executions=found.executions.known if found else None,
+        is_unsure=found is not None and found.is_unsure,
+        no_gain=found.no_gain if found else None,
         table=relation,
         place=facts.memory.place_of(relation) if relation else None,
     )
@@ -136,54 +183,92 @@ def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bo
     return None
 
 
-def _conclude(nodes: tuple[NodeAdvice, ...]) -> tuple[Verdict, str]:
+def _no_gain_each(each: Range) -> str | None:
+    """Of a scan that reads many pages in all: whether each execution does."""
+    if each.high > _FEW_PAGES:
+        return None
+    return "each execution reads few pages of the table, and none looks ahead to the next one"
+
+
+def _with_inserts(reading: _Conclusion, plan: Mapping[str, Any]) -> _Conclusion:
+    """What is to be said, too, of rows that the plan inserts."""
+    verdict, text = reading
+    for node in plan_nodes(plan):
+        if NEW_TABLE in node:  # that no node inserts into
+            found = _conclude_insert(int(node.get("Plan Rows", 0)), node[NEW_TABLE])
+        elif node.get("Operation") == "Insert":
+            source: Node = next(iter(node.get("Plans", ())), {})
+            found = _conclude_insert(int(source.get("Plan Rows", 0)), node.get("Lookahead"))
+        else:
+            continue
+        verdict = max(verdict, found[0], key=_RANKS.index)
+        text = f"inserting: {found[1]}; reading: {text}"
+    return verdict, text
+
+
+def _conclude_insert(rows: int, group: Mapping[str, Any] | None) -> _Conclusion:
+    batches = f"its rows (about {rows:,}) would be inserted in batches"
+    if rows < _FEW_ROWS:
+        return "little", f"{rows:,} rows are few to insert in batches"
+    if group is None or group.get("Reason") == "disabled":
+        return "no", f"{batches} only with {BULK_INSERT} = on (it is off)"
+    if group.get("Status") == "stock":
+        return "no", f"PostgreSQL inserts its rows one by one: {group.get('Reason')}"
+    return "yes", batches
+
+
+def _conclude(nodes: tuple[NodeAdvice, ...]) -> _Conclusion:
     if not nodes:
-        return "no", "it would not help: the plan reads no table"
+        return "no", "the plan reads no table"
     attached = [node for node in nodes if node.attached]
     if not attached:
-        return "no", "it would not help here: every scan is left to PostgreSQL"
+        reasons = ", ".join(dict.fromkeys(node.reason for node in nodes if node.reason))
+        return "no", f"every scan is left to PostgreSQL ({reasons})"
     gaining = [node for node in attached if node.may_gain]
     if not gaining:
         return _conclude_no_gain(attached)
     pages = sum(_at_least(node) for node in gaining)
-    is_unsure = any(node.estimated_pages is None for node in gaining)
+    is_unsure = any(node.estimated_pages is None or node.is_unsure for node in gaining)
     if pages <= _FEW_PAGES or pages < _WORTH_SHARE * sum(map(_at_least, nodes)):
         if is_unsure:
             return (
                 "unknown",
-                "don't know: how many pages there are to read ahead does not follow from the "
-                "statistics; --measure --cold finds out",
+                "how many pages there are to read ahead does not follow from the statistics; "
+                "--measure --cold finds out",
             )
         return "little", (
-            f"it would change little: about {pages:,} pages to read ahead are few, or a small part "
-            "of what the statement reads"
+            f"about {pages:,} pages to read ahead are few, or a small part of what the statement "
+            "reads"
         )
     about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
     places = {node.place for node in gaining}
     if "disk" in places or None in places:
-        return "yes", f"it would help: {about}, of tables larger than memory"
+        return "yes", f"{about}, of tables larger than memory"
     where = "shared buffers" if places == {"shared buffers"} else "the cache of the system"
     return (
         "when cold",
-        f"it would help while the tables are cold ({about}), and change little once they are in "
-        f"{where}, where they fit",
+        f"{about} while the tables are cold; it changes little once they are in {where}, where "
+        "they fit",
     )
 
 
 def _at_least(node: NodeAdvice) -> int:
+    if node.is_unsure:
+        return 0
     return (node.estimated_pages if node.estimated_pages is not None else node.least_pages) or 0
 
 
-def _conclude_no_gain(attached: list[NodeAdvice]) -> tuple[Verdict, str]:
+def _conclude_no_gain(attached: list[NodeAdvice]) -> _Conclusion:
     """Of scans that would be read ahead, none of which would gain; the largest says why."""
     if all(node.table is not None and node.table.is_cached for node in attached):
-        return "no", "it would not help now: what it reads is in shared buffers"
+        return "no", "what it reads is in shared buffers now"
     largest = max(attached, key=lambda node: node.most_pages or 0)
-    return "little", f"it would change little: {largest.no_gain}"
+    return "little", str(largest.no_gain)
 
 
 def advice_lines(advice: Advice) -> Iterator[str]:
-    """Each scan with what would be done, then the conclusion."""
+    """The verdict and why, in one line; then each scan with what would be done."""
+    yield f"{VERDICTS[advice.verdict]}: {one_line(advice.conclusion)}"
     for node in advice.nodes:
         using = f" using {one_line(node.index)}" if node.index else ""
         on = f" on {one_line(node.relation)}" if node.relation else ""
@@ -193,9 +278,8 @@ def advice_lines(advice: Advice) -> Iterator[str]:
             size, cached = size_text(node.table.size_bytes), node.table.cached_bytes
             now = "" if cached is None else f"; {size_text(cached)} of it are there now"
             yield f"  table: {size}, {_PLACES[node.place]}{now}"
-    if not advice.nodes:
-        yield "The plan reads no table."
-    yield f"conclusion: {advice.conclusion}"
+    if advice.functions and advice.verdict in ("yes", "when cold"):
+        yield one_line(_INSIDE.format(names=", ".join(advice.functions)))
 
 
 def _treatment(node: NodeAdvice) -> str:
@@ -204,6 +288,8 @@ def _treatment(node: NodeAdvice) -> str:
         left = f"left to PostgreSQL: {node.reason}"
         return f"{left}; {pages}" if pages else left
     would = f"would read ahead: {pages or 'an unknown number of pages'}"
+    if node.executions is not None and node.executions > 1:
+        would += f", in about {node.executions:,} executions"
     return f"{would}; no gain: {node.no_gain}" if node.no_gain else would
 
 

@@ -9,7 +9,7 @@ not, nothing is said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import psycopg
@@ -38,7 +38,8 @@ _RELATIONS = """
     WHERE n.nspname = ANY (%s) AND c.relname = ANY (%s)"""
 _INDEXES = """
     SELECT n.nspname, x.relname, m.amname, a.attname,
-           CASE WHEN k.attnum = 0 THEN x.relname ELSE t.relname END
+           CASE WHEN k.attnum = 0 THEN x.relname ELSE t.relname END,
+           i.indoption[k.number::pg_catalog.int4 - 1] & 1 = 1
     FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
     JOIN pg_catalog.pg_am m ON m.oid = x.relam
@@ -107,11 +108,15 @@ class Index:
 
 @dataclass(frozen=True)
 class Column:
-    """Statistics of a column; None without them. `distinct` is the number of its values."""
+    """Statistics of a column; None without them. `distinct` is the number of its values.
+
+    `descending` is whether an index has it in that order.
+    """
 
     name: str
     correlation: float | None
     distinct: float | None
+    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,13 +199,14 @@ def _columns(
 
 
 def _indexes(
-    entries: Iterable[Sequence[str]], columns: Mapping[Name, Mapping[str, Column]]
+    entries: Iterable[Sequence[Any]], columns: Mapping[Name, Mapping[str, Column]]
 ) -> dict[Name, Index]:
     found: dict[Name, Index] = {}
-    for schema, index, access_method, name, owner in entries:
+    for schema, index, access_method, name, owner, descending in entries:
         known = columns.get((schema, owner), {}).get(name, Column(name, None, None))
         before = found.get((schema, index), Index(access_method, ()))
-        found[schema, index] = Index(access_method, (*before.columns, known))
+        column = replace(known, descending=descending)
+        found[schema, index] = Index(access_method, (*before.columns, column))
     return found
 
 

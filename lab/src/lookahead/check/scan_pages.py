@@ -5,7 +5,7 @@ The conditions that EXPLAIN (VERBOSE) prints say which columns are looked up, by
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lookahead.check.facts import Facts, Name, Relation
@@ -94,10 +94,18 @@ class ScanPages:
             return pages
         return with_repeated_reads(pages, scan.execution.loops.high * taken.high, layout, buffers)
 
+    def each(self, node: Node, table: Name, execution: Execution) -> Range:
+        """Pages of the table that one execution of the scan reads."""
+        once = replace(execution, loops=Range.exactly(1.0), row_limit=_INFINITE)
+        return self.of(node, table, once)
+
     def is_consecutive(self, node: Node, table: Name, pages: Range) -> bool:
-        """Whether a scan reads pages that lie side by side, all of whose rows it wants."""
+        """Whether a scan reads pages that lie side by side, from first to last, all of their rows.
+
+        Systems do not foresee what is read from last to first.
+        """
         source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
-        if "Index Name" not in source:
+        if "Index Name" not in source or (source is node and self._is_backward(node, table)):
             return False
         scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
         layout, condition = self._layout(source, scan), str(source.get("Index Cond", ""))
@@ -158,6 +166,15 @@ class ScanPages:
         correlation = max(known) if len(known) == len(used) else None
         return Layout(pages, rows, correlation, by_one_column=len(used) == 1)
 
+    def _is_backward(self, node: Node, table: Name) -> bool:
+        """Whether an index scan goes through the table against its order."""
+        index = self._facts.indexes.get((table[0], str(node["Index Name"])))
+        if index is None or not index.columns:
+            return False
+        column = index.columns[0]
+        turns = (column.correlation or 0.0) < 0, column.descending, _goes_back(node)
+        return sum(turns) % 2 == 1
+
     def _outer_columns(self, condition: str, scan: _Scan) -> list[tuple[str, str]]:
         """Columns of other nodes, whose values are looked up."""
         return [
@@ -185,6 +202,10 @@ class ScanPages:
         rows = max(1.0, relation.rows) if relation else 1.0
         few = loops.low * min(1.0, column.distinct / rows)
         return Range(min(few, many), many), 0.0
+
+
+def _goes_back(node: Node) -> bool:
+    return node.get("Scan Direction") == "Backward"
 
 
 def _rows(node: Node, execution: Execution) -> Range:

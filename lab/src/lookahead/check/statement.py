@@ -10,18 +10,19 @@ server (guarded_connection.py).
 Which volatile functions a statement would call neither EXPLAIN's text nor pg_depend tell: the one
 leaves expressions out (the rows of VALUES), the other knows no functions of the server's own. The
 plan's tree has them all, with views, policies and inlined functions put in their place, and
-`debug_print_plan` makes the server send it. Domains are followed to their checks, aggregates to
-their parts. What a function calls out of the server's sight is not known: its declared volatility
-is believed.
+`debug_print_plan` makes the server send it. Types are followed to the domains in them and these to
+their checks, aggregates to their parts. What a function calls out of the server's sight is not
+known: its declared volatility is believed.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
+from lookahead.check.plan_tree import plan_nodes
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
@@ -42,17 +43,41 @@ _STOP_PRINTING = """
 # With parentheses: without them a statement that begins with ANALYZE would be executed.
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
+_TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
+_NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
+_CALL = re.compile(rf"({_NAME}\.)?({_NAME})\(")
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+# Literals, names in quotes, texts in dollars, comments.
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_PARAMETER = re.compile(r"\$[0-9]")
+# Those of the server itself and of modules in C execute none, as far as anybody knows.
+_WITH_STATEMENTS = """
+    SELECT DISTINCT p.proname::pg_catalog.text
+    FROM ROWS FROM (
+        pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.text[])
+    ) AS called(schema, name)
+    JOIN pg_catalog.pg_proc p ON p.proname = called.name
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+    WHERE called.schema IN ('', n.nspname) AND l.lanname NOT IN ('internal', 'c') ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
-_TYPE = re.compile(r":resulttype (\d+)")
+# A value that is made of text or JSON is checked in all of its parts: of domains, records, arrays
+# and ranges, each of whatever the others are made of.
 _DOMAIN_CHECKS = """
-    WITH RECURSIVE domains AS (
-        SELECT oid, typbasetype FROM pg_catalog.pg_type
-        WHERE oid = ANY (%s::pg_catalog.oid[]) AND typtype = 'd'
+    WITH RECURSIVE part AS (
+        SELECT pg_catalog.unnest(%s::pg_catalog.oid[]) AS oid
         UNION
-        SELECT base.oid, base.typbasetype FROM pg_catalog.pg_type base
-        JOIN domains ON base.oid = domains.typbasetype WHERE base.typtype = 'd')
+        SELECT within.oid FROM part JOIN pg_catalog.pg_type whole ON whole.oid = part.oid,
+            LATERAL (
+                SELECT whole.typbasetype AS oid
+                UNION ALL SELECT whole.typelem
+                UNION ALL SELECT atttypid FROM pg_catalog.pg_attribute
+                          WHERE attrelid = whole.typrelid AND attnum > 0 AND NOT attisdropped
+                UNION ALL SELECT rngsubtype FROM pg_catalog.pg_range
+                          WHERE whole.oid IN (rngtypid, rngmultitypid)) AS within
+        WHERE within.oid <> 0)
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
-    WHERE contypid IN (SELECT oid FROM domains) AND conbin IS NOT NULL"""
+    WHERE contypid IN (SELECT oid FROM part) AND conbin IS NOT NULL"""
 _VOLATILE = """
     WITH called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
@@ -88,10 +113,15 @@ def explain(
 
     Errors of the statement become LabErrors, also that there is no plan.
     """
-    prefix = f"EXPLAIN ({options}, FORMAT JSON) "
+    is_generic = has_parameters(statement)
+    prefix = f"EXPLAIN ({options}{', GENERIC_PLAN' if is_generic else ''}, FORMAT JSON) "
     with explained_errors(statement, len(prefix)), connection.users_names():
-        # Binary results are to be had through the extended protocol only.
-        cursor = connection.execute(f"{prefix}{statement}".encode(), binary=True)
+        text = f"{prefix}{statement}".encode()
+        if is_generic:
+            connection.require_single(text)
+        # Binary results are to be had through the extended protocol only, which wants values for
+        # parameters.
+        cursor = connection.execute(text, binary=not is_generic)
         try:
             row = cursor.fetchone()
         except RecursionError:
@@ -107,6 +137,40 @@ def explain(
             "Check the query inside it.",
         )
     return documents
+
+
+def has_parameters(statement: str) -> bool:
+    """Whether `$1` and the like stand in it, as in the statements of pg_stat_statements."""
+    return _PARAMETER.search(_QUOTED.sub(" ", statement)) is not None
+
+
+def unseen_functions(
+    connection: GuardedConnection, plans: Iterable[Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Functions that a plan of EXPLAIN (VERBOSE) calls, and whose own statements it does not show.
+
+    By their names: overloaded ones are all meant.
+    """
+    called = {
+        (schema.rstrip("."), name)
+        for plan in plans
+        for node in plan_nodes(plan)
+        for schema, name in _calls_in(node)
+    }
+    names = [[text.strip('"').replace('""', '"') for text in pair] for pair in sorted(called)]
+    if not names:
+        return ()
+    columns = [[pair[0] for pair in names], [pair[1] for pair in names]]
+    return tuple(row[0] for row in connection.execute(_WITH_STATEMENTS, columns))
+
+
+def _calls_in(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(schema, name) as they are written, of whatever stands before a parenthesis."""
+    for key, value in node.items():
+        if key != "Plans":
+            texts = value if isinstance(value, list) else [value]
+            for text in texts:
+                yield from _CALL.findall(_LITERAL.sub("''", text)) if isinstance(text, str) else ()
 
 
 @contextmanager
@@ -132,7 +196,7 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         raise UsageError(
             f"the server refuses the statement: {_message(error)}{place}",
             one_line(error.diag.message_hint or "")
-            or "One statement that EXPLAIN takes is checked, with values instead of parameters.",
+            or "One statement that EXPLAIN takes is checked.",
         ) from None
 
 
@@ -164,7 +228,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
             "--allow-volatile executes it whatever it calls.",
         )
     seen: set[int] = set()
-    while types := _numbers(_TYPE, texts) - seen:
+    while types := _numbers(_TYPES, texts) - seen:
         seen |= types
         texts += [row[0] for row in connection.execute(_DOMAIN_CHECKS, [list(types)])]
     called = {

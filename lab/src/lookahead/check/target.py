@@ -142,6 +142,11 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
 
         return restart
     relations = sorted(_relations_of(plan))
+    if not relations:
+        raise UsageError(
+            "--cold has nothing to empty: the plan reads no table",
+            "Statements inside functions are not seen; check one of them by itself.",
+        )
     # The function is C code of the extension's, named with its schema.
     query = _EVICT_RELATION.format(function=_evict_function(target)).encode()
 

@@ -10,12 +10,17 @@ from typing import Any
 import click
 import psycopg
 
-from lookahead.check.advice import Advice, advice_lines, advise
-from lookahead.check.facts import add_index_rows, collect_facts
+from lookahead.check.advice import Advice, advice_lines
 from lookahead.check.measure import Measurement, MeasurePlan, measure, measurement_lines
+from lookahead.check.opinion import advise_on
 from lookahead.check.plan_tree import plan_nodes
-from lookahead.check.statement import explain, read_only, volatile_functions
+from lookahead.check.statement import (
+    has_parameters,
+    read_only,
+    volatile_functions,
+)
 from lookahead.check.target import Target, cold_maker, connection_lost, open_target
+from lookahead.check.workload import judge_top, workload_lines
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     IntegerRange,
@@ -28,27 +33,27 @@ from lookahead.commands.options import (
 )
 from lookahead.errors import UsageError
 from lookahead.formats import one_line, require_text
-from lookahead.stats import MIN_PAIRS
+from lookahead.stats import VERDICT_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 2
-# The fewest that allow a verdict: the user's own statement, perhaps a long one, on a busy server.
-_DEFAULT_PAIRS = MIN_PAIRS
-_MAX_PAIRS = 1000
+_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 3
+# Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
+_DEFAULT_PAIRS = 2 * VERDICT_PAIRS
+_MAX_PAIRS, _MAX_TOP = 1000, 1000
 _DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_TIME_LIMIT_S = 86400.0
-_STATEMENTS = "Statements"
 
 
 @dataclass(frozen=True)
 class CheckRequest:
     """The options; see their help."""
 
-    statement: str
+    statement: str | None
     dsn: str | None
     directory: Path | None
     pg_config: Path | None
     library: Path | None
+    top: int | None
     measures: bool
     allows_volatile: bool
     cold: bool
@@ -62,12 +67,19 @@ class CheckRequest:
         for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
             if given and not self.measures:
                 raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")
+        if (self.statement is None) == (self.top is None):
+            raise UsageError(
+                "name either a statement or --top",
+                "Such as `lookahead check 'SELECT ...'` or `lookahead check --top 20`.",
+            )
+        if self.top is not None and self.measures:
+            raise UsageError("--top measures nothing", "Leave --measure out.")
         named = {"dsn": self.dsn is not None, "directory": self.directory is not None}
         only_one(named, "Name one server.")
 
 
 @click.command()
-@click.argument("statement")
+@click.argument("statement", required=False)
 @click.option(
     "--dsn",
     metavar="STRING",
@@ -80,6 +92,12 @@ class CheckRequest:
 )
 @pg_config_option("pg_config of the private server's PostgreSQL 18.")
 @library_option("Folder of the pg_lookahead to load into the private server.")
+@click.option(
+    "--top",
+    type=IntegerRange(1, _MAX_TOP),
+    metavar="N",
+    help="Instead of a STATEMENT: those of pg_stat_statements that read most in this database.",
+)
 @click.option(
     "--measure",
     "measures",
@@ -121,29 +139,35 @@ class CheckRequest:
 def check(context: CommandContext, /, **options: Any) -> None:
     """Would the library help this statement on this server?
 
-    Shows for each scan of its plan what the library would do, or why the scan stays with
-    PostgreSQL; how many pages of the table it reads, to within a factor of 2, or that this does not
-    follow from the statistics; and whether it would gain. The statement is not executed unless
-    --measure is given; planning it can call functions declared immutable or stable. A STATEMENT of
-    "-" is read from standard input.
+    The first line says YES, WHEN COLD, LITTLE, NO or DON'T KNOW, and why. Then come the scans of
+    the plan: what the library would do, or why the scan stays with PostgreSQL; and how many pages
+    of the table it reads, to within a factor of 2, or that this does not follow from the
+    statistics. CREATE INDEX, REINDEX and COPY have a first line only. A statement with parameters
+    ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
+    planning it can call functions declared immutable or stable. A STATEMENT of "-" is read from
+    standard input. With --top, a line tells of each statement of pg_stat_statements with many reads
+    whether it would gain, and the first one of the whole workload.
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure
     refuses statements that call volatile functions, unless --allow-volatile is given, and believes
     what functions are declared as. Connect as a role that may do no more than the statement needs.
 
-    Exit status: 0 whatever the verdict; 1 the execution failed, the time limit came before the
-    first pair was complete, or the rows differ; 2 wrong options, the server refuses the statement,
-    or it was to be measured and writes or calls volatile functions; 3 no connection, no library, or
-    no way to empty caches; 130 interrupted.
+    Exit status: 0 whatever the verdict; 1 the execution failed, or the time limit came before the
+    first pair was complete; 2 wrong options, the server refuses the statement, or it was to be
+    measured and writes, calls volatile functions or has parameters; 3 no connection, no library, or
+    no way to empty caches; 5 the rows with the library differ from those without; 130 interrupted.
     """
     request = CheckRequest(**options)
     request.check_consistency()
-    text = request.statement
+    require_text(request.dsn or "", "--dsn")
+    if request.top is not None:
+        _check_top(context, request, request.top)
+        return
+    text = request.statement or ""
     if text == "-":
         text = sys.stdin.buffer.read().decode(errors="surrogateescape")
     require_text(text, "the statement")
-    require_text(request.dsn or "", "--dsn")
     try:
         advice, measurement = _check(context, request, text)
     except psycopg.OperationalError as error:
@@ -151,15 +175,31 @@ def check(context: CommandContext, /, **options: Any) -> None:
     _show(context, text, advice, measurement, as_json=request.as_json)
 
 
+def _check_top(context: CommandContext, request: CheckRequest, number: int) -> None:
+    place = (request.dsn, request.directory, request.pg_config, request.library)
+    try:
+        with open_target(*place) as target:
+            judged = judge_top(target, number)
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
+    if request.as_json:
+        head = {"schema": "lookahead-check-top", "schema_version": 1}
+        statements = [asdict(one) for one in judged]
+        context.terminal.raw(json.dumps({**head, "statements": statements}, indent=2))
+        return
+    for line in workload_lines(judged):
+        context.terminal.result(line)
+
+
 def _check(
     context: CommandContext, request: CheckRequest, statement: str
 ) -> tuple[Advice, Measurement | None]:
     place = (request.dsn, request.directory, request.pg_config, request.library)
     with open_target(*place) as target:
-        plan, advice = _advise(target, statement)
+        plan, advice = advise_on(target, statement)
         if not request.measures:
             return advice, None
-        _refuse_to_write(plan)
+        _refuse_to_execute(plan, statement)
         if not request.allows_volatile:
             _refuse_volatile(target, statement)
         maker = cold_maker(target, plan) if request.cold else None
@@ -192,17 +232,6 @@ def _measure(
         return measure(target, statement, times, maker, report)
 
 
-def _advise(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
-    with target.connect() as connection, read_only(connection):
-        documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
-        # Rules can make several statements of one: a node above their plans.
-        plans = [document["Plan"] for document in documents]
-        plan = {"Node Type": _STATEMENTS, "Plans": plans}
-        facts = collect_facts(connection, plan)
-        add_index_rows(connection, statement, plans)
-        return plan, advise(plan, facts)
-
-
 def _refuse_volatile(target: Target, statement: str) -> None:
     with target.connect() as connection, read_only(connection):
         found = volatile_functions(connection, statement)
@@ -214,11 +243,20 @@ def _refuse_volatile(target: Target, statement: str) -> None:
         )
 
 
-def _refuse_to_write(plan: dict[str, Any]) -> None:
+def _refuse_to_execute(plan: dict[str, Any], statement: str) -> None:
     if any(node["Node Type"] == "ModifyTable" for node in plan_nodes(plan)):
         raise UsageError(
             "the statement writes: its plan modifies a table",
             "Only statements that read are executed; leave --measure out.",
+        )
+    if not plan["Plans"]:
+        raise UsageError(
+            "the statement is no query", "Only queries are measured; leave --measure out."
+        )
+    if has_parameters(statement):
+        raise UsageError(
+            "the statement has parameters, so it cannot be executed",
+            "Put values in their place; without --measure its generic plan is checked.",
         )
     if len(plan["Plans"]) != 1:
         raise UsageError(

@@ -31,7 +31,7 @@ _PARTS = (
         {"pages_share": (0.1, 0.4), "plan": (), "repetitions": 6},
     ),
     _Part("index-build", "builds of indexes", {}),
-    _Part("bulk-insert", "inserts of many rows", {"parts": ("flat",)}),
+    _Part("bulk-insert", "inserts of many rows (off by default)", {"parts": ("flat",)}),
 )
 
 
@@ -60,8 +60,9 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
 demo = click.command(
     "demo",
     help="See what the library gains on this machine, within three minutes.\n\n"
-    "A cold index scan, cold bitmap scans, builds of indexes and inserts of many rows, by stock "
-    "PostgreSQL and with pg_lookahead, in the smallest size. Needs no root, and touches no caches "
+    "A cold index scan, cold bitmap scans, builds of indexes and inserts of many rows (off by "
+    "default), by stock PostgreSQL and with pg_lookahead, in the smallest size. Needs no root, and "
+    "touches no caches "
     "but those of its own files. Exit status 3 says that a part could not be measured here.",
 )(pass_command_context(_demo))
 for _decorate in PLACE_OPTIONS:

@@ -71,10 +71,10 @@ def report(
     `probe` on pages of their own.
     """
     only_one({"markdown": markdown, "csv": csv, "output": output is not None}, "Name one.")
+    texts = [(path, read_text(path)) for path in results]
     target = output or results[0].with_suffix(".html")
     if not (markdown or csv):
         _require_page(target, results)
-    texts = [(path, read_text(path)) for path in results]
     terminal = context.terminal
     try:
         if markdown or csv:

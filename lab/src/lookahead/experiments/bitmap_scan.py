@@ -164,7 +164,7 @@ class BitmapScans:
     first I/O method and with the last memory only.
     """
 
-    repetitions: int = REPETITIONS.sized(4)
+    repetitions: int = REPETITIONS.sized(6)
     io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
     table_pages: int = TABLE_PAGES.sized(70_000, demo=40_000, full=280_000)
     pages_share: tuple[float, ...] = PAGES_SHARE.sized(

@@ -6,7 +6,13 @@ The samples are taken by bulk_insert_trials.py, what is inserted is in bulk_inse
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookahead.experiments.bulk_insert_cases import PARTS, Case, Conditions, cases_for
+from lookahead.experiments.bulk_insert_cases import (
+    OFF_BY_DEFAULT,
+    PARTS,
+    Case,
+    Conditions,
+    cases_for,
+)
 from lookahead.experiments.bulk_insert_trials import (
     INSERT_SETTINGS,
     INSERTED_SIZE,
@@ -32,7 +38,7 @@ _SIZED_PARTS = frozenset(PARTS) - {"small"}
 class BulkInserts:
     """What is wanted, sizes in kB."""
 
-    repetitions: int = REPETITIONS.sized(6, demo=5)
+    repetitions: int = REPETITIONS.sized(6)
     parts: tuple[str, ...] = Option(
         Choice(PARTS), "What is measured, see above.", default="all"
     ).sized(PARTS)
@@ -46,6 +52,7 @@ class BulkInserts:
 
 
 def _measure(run: Run, wanted: BulkInserts) -> None:
+    run.find("note", *OFF_BY_DEFAULT)
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
     inserts.measure_all(_cases(wanted, run.server.data_directory), wanted.repetitions)

@@ -75,7 +75,7 @@ _MAX_WORKERS = 8  # of the default max_worker_processes
 class CachedScans:
     """What is wanted; memory of the scans of cached data in kB."""
 
-    repetitions: int = REPETITIONS.sized(8, demo=4, full=12)
+    repetitions: int = REPETITIONS.sized(8, demo=6, full=12)
     # At full size the article's 10 million rows.
     table_pages: int = TABLE_PAGES.sized(20_000, demo=10_000, full=93_458)
     workers: tuple[int, ...] = Option(

@@ -45,7 +45,7 @@ _SECONDS_PER_PAGE = 7e-5
 class ConcurrentScans:
     """What is wanted; `depth` beside the defaults of both sides."""
 
-    repetitions: int = REPETITIONS.sized(4, full=6)
+    repetitions: int = REPETITIONS.sized(6)
     io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
     table_pages: int = TABLE_PAGES.sized(70_000, demo=40_000, full=280_000)
     sessions: tuple[int, ...] = Option(Count(1, _MAX_SESSIONS), "Sessions at once.").sized(

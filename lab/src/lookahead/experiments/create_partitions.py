@@ -51,7 +51,7 @@ _SECONDS, _SECONDS_BESIDE_1000 = 0.0015, 0.0025
 class Creations:
     """What is wanted."""
 
-    repetitions: int = REPETITIONS.sized(5, demo=2)
+    repetitions: int = REPETITIONS.sized(6)
     leaves: tuple[int, ...] = Option(
         Count(2, 100_000), "Numbers of partitions; 10,000 by statements take minutes."
     ).sized((128, 1000), demo=(128,), full=(128, 1000, 4000))

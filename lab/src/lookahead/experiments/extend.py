@@ -58,7 +58,7 @@ _MAX_KB = 64 * 1024  # the step's own bound
 class Extensions:
     """What is wanted, sizes in kB."""
 
-    repetitions: int = REPETITIONS.sized(4, demo=2)
+    repetitions: int = REPETITIONS.sized(6)
     extend_size: tuple[int, ...] = Option(MemorySize(0, _MAX_KB), f"Values of {_STEP}.").sized(
         (0, 64, 512, 4096, 16384), demo=(0, 4096)
     )

@@ -94,7 +94,7 @@ _LARGE_MEMORY_KB, _SMALL_MEMORY_KB = 512 * 1024, 64 * 1024
 class IndexBuilds:
     """What is wanted, sizes in kB; of each setting the first value is the one for all keys."""
 
-    repetitions: int = REPETITIONS.sized(4, demo=6)
+    repetitions: int = REPETITIONS.sized(6)
     key: tuple[str, ...] = Option(
         Choice(tuple(KEYS)),
         "What is indexed, such as bigint-random; a wrong name lists all.",

@@ -17,6 +17,7 @@ from lookahead.experiments.arms import arm_of, client_environment
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
     NOT_LOADED,
+    OFF_BY_DEFAULT,
     OUR_ARM,
     OURS,
     STOCK,
@@ -77,7 +78,7 @@ _TPS = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 class Partitions:
     """What is wanted, the size in kB."""
 
-    repetitions: int = REPETITIONS.sized(5, demo=2)
+    repetitions: int = REPETITIONS.sized(6)
     parts: tuple[str, ...] = Option(Choice(PARTS), "What is measured, see above.").sized(
         PARTS, demo=("insert", "copy")
     )
@@ -219,6 +220,7 @@ def _pgbench(
 
 def _measure(run: Run, wanted: Partitions) -> None:
     """Many rows at once, then single ones."""
+    run.find("note", *OFF_BY_DEFAULT)
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
     cases = cases_for(wanted, run.server.data_directory / "rows.copy")

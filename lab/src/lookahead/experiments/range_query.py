@@ -117,7 +117,7 @@ _ARTICLE_SECONDS = {"setting 1": 1050.0, "setting 0": 250.0, "setting 100": 116.
 class RangeQueries:
     """What is wanted; `scale` is TPC-H's."""
 
-    repetitions: int = REPETITIONS.sized(4, full=6)
+    repetitions: int = REPETITIONS.sized(6)
     io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
     scale: float = Option(Number(_MAX_SCALE), "TPC-H's scale: 1 is 6 million rows, 0.8 GB.").sized(
         0.25, demo=0.1, full=2.0

@@ -95,7 +95,7 @@ class SeqScans:
     `depths` values of maintenance_io_concurrency.
     """
 
-    repetitions: int = REPETITIONS.sized(4, full=6)
+    repetitions: int = REPETITIONS.sized(6)
     part: tuple[SeqPart, ...] = Option(
         Choice(PARTS), f"What is measured: {', '.join(PARTS)}."
     ).sized(PARTS, demo=("scan",))

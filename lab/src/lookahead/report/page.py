@@ -121,7 +121,7 @@ def render_page(
 
 def _section(document: ResultDocument) -> dict[str, object]:
     data = document.measurements
-    groups = comparison_groups(data.comparisons)
+    groups = comparison_groups(data)
     panels = panels_of(scenarios_of(data.samples))
     has_phases = any(one.phases_ms for one in data.samples)
     return {
@@ -159,7 +159,8 @@ def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
 def _ratio_plot(group: ComparisonGroup) -> Markup:
     """Ratio with interval of every question."""
     rows = [(group.contest(one), one.estimate) for one in group.comparisons]
-    caption = "its time / our time (right of 1: ours is faster)"
+    its, ours, faster = group.reading
+    caption = f"{its} / {ours} (right of 1: {faster} is faster)"
     return in_both_widths(partial(ratio_plot, rows, caption))
 
 

@@ -20,7 +20,6 @@ from lookahead.formats import (
     milliseconds,
     rate_text,
     size_text,
-    verdict_text,
 )
 from lookahead.measurements import Comparison, LookupSample, Measurements, Scenario
 from lookahead.report.sentences import (
@@ -33,7 +32,7 @@ from lookahead.report.sentences import (
 )
 from lookahead.report.tables import Cells, Table, columns_of, table_of
 from lookahead.results import ResultDocument
-from lookahead.stats import FEW_PAIRS
+from lookahead.stats import VERDICT_PAIRS
 
 # Characters of a scenario's name, and comparisons, that a table has room for.
 _MAX_LABEL, _MAX_ROWS = 44, 12
@@ -44,7 +43,7 @@ _PLAIN_CHALLENGER = "ours"
 def render_tables(document: ResultDocument) -> list[Table]:
     """All tables of results; the comparisons come last."""
     data = document.measurements
-    comparisons = [comparison_table(data, group) for group in comparison_groups(data.comparisons)]
+    comparisons = [comparison_table(data, group) for group in comparison_groups(data)]
     return [*figure_tables(data), *comparisons]
 
 
@@ -179,9 +178,11 @@ class ComparisonGroup:
     """Comparisons that are shown together.
 
     `panel` and `question` are what they have in common and others have not, `names` those of the
-    factors that tell their scenarios apart.
+    factors that tell their scenarios apart. With `is_ours` all are of ours against something else;
+    others compare two arms of stock, or two of ours.
     """
 
+    is_ours: bool
     panel: str
     question: str
     names: tuple[str, ...]
@@ -192,7 +193,15 @@ class ComparisonGroup:
         """Such as "Comparisons of median times: against best stock plan, work_mem 4 MB"."""
         question = f"against {self.question}" if self.question else ""
         common = ", ".join(filter(None, (question, self.panel)))
-        return f"Comparisons of median times{f': {common}' if common else ''}"
+        kind = "Comparisons" if self.is_ours else "Other comparisons"
+        return f"{kind} of median times{f': {common}' if common else ''}"
+
+    @property
+    def reading(self) -> tuple[str, str, str]:
+        """What the two times are called, and who is faster where the ratio is above 1."""
+        if self.is_ours:
+            return "baseline time", "our time", "ours"
+        return "baseline time", "challenger time", "the challenger"
 
     def scenario(self, comparison: Comparison) -> str:
         """The scenario of one of them."""
@@ -201,7 +210,9 @@ class ComparisonGroup:
     @property
     def has_challengers(self) -> bool:
         """Whether it must be said which arm of ours is compared."""
-        return any(one.challenger != _PLAIN_CHALLENGER for one in self.comparisons)
+        return not self.is_ours or any(
+            one.challenger != _PLAIN_CHALLENGER for one in self.comparisons
+        )
 
     def opponent(self, comparison: Comparison) -> str:
         """What it compares with, as far as the title does not say: "best stock plan (seq)"."""
@@ -218,25 +229,35 @@ class ComparisonGroup:
         parts = [self.scenario(comparison)]
         if self.has_challengers:
             parts.append(comparison.challenger)
-        if len(names) > 1:
+        if len(names) > 1 or not self.is_ours:
             parts.append(f"against {opponent_name(comparison.question)}")
         return ", ".join(parts)
 
 
-def comparison_groups(comparisons: Sequence[Comparison]) -> list[ComparisonGroup]:
-    """All in one group when they are few and few words tell them apart.
+def comparison_groups(data: Measurements) -> list[ComparisonGroup]:
+    """Those of ours, then others; each in one group when they are few and told apart by few words.
 
     Else in a group for each panel, and of many comparisons for each question.
     """
+    library = {arm.name: arm.library == "on" for arm in data.arms}
+    found: dict[bool, list[Comparison]] = {True: [], False: []}
+    for one in data.comparisons:
+        is_ours = library.get(one.challenger, True) and not library.get(one.baseline, False)
+        found[is_ours].append(one)
+    return [group for is_ours, some in found.items() for group in _groups(some, is_ours)]
+
+
+def _groups(comparisons: Sequence[Comparison], is_ours: bool) -> list[ComparisonGroup]:
     scenarios = list(dict.fromkeys(one.question.scenario for one in comparisons))
     names = varying_names(scenarios)
     if all(len(scenario_label(one, names)) <= _MAX_LABEL for one in scenarios):
-        return _by_question("", names, comparisons)
+        return _by_question(is_ours, "", names, comparisons)
     panels = panels_of(scenarios)
     return [
         group
         for panel in panels
         for group in _by_question(
+            is_ours,
             panel_title(panel, panels),
             (),
             [one for one in comparisons if one.question.scenario in panel.scenarios],
@@ -245,7 +266,7 @@ def comparison_groups(comparisons: Sequence[Comparison]) -> list[ComparisonGroup
 
 
 def _by_question(
-    title: str, names: tuple[str, ...], comparisons: Sequence[Comparison]
+    is_ours: bool, title: str, names: tuple[str, ...], comparisons: Sequence[Comparison]
 ) -> list[ComparisonGroup]:
     """A group for each question, in the order measured, or one for all of them if they are few."""
     found: dict[str, list[Comparison]] = {}
@@ -253,10 +274,11 @@ def _by_question(
         found.setdefault(opponent_name(one.question), []).append(one)
     if len(found) > 1 and len(comparisons) > _MAX_ROWS:
         return [
-            ComparisonGroup(title, question, names, tuple(some)) for question, some in found.items()
+            ComparisonGroup(is_ours, title, question, names, tuple(some))
+            for question, some in found.items()
         ]
     ordered = tuple(one for some in found.values() for one in some)
-    return [ComparisonGroup(title, "", names, ordered)] if ordered else []
+    return [ComparisonGroup(is_ours, title, "", names, ordered)] if ordered else []
 
 
 def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
@@ -266,14 +288,15 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
         labels.append(("challenger", lambda one: one.challenger))
     if any(map(group.opponent, group.comparisons)):
         labels.append(("against", group.opponent))
+    its, ours, _ = group.reading
     numbers: Cells[Comparison] = [
-        ("its time", lambda one: milliseconds(one.baseline_median_ms)),
-        ("our time", lambda one: milliseconds(one.challenger_median_ms)),
+        (its, lambda one: milliseconds(one.baseline_median_ms)),
+        (ours, lambda one: milliseconds(one.challenger_median_ms)),
         ("least ratio", lambda one: f"{one.least_ratio:.2f}"),
         ("ratio", lambda one: f"{one.estimate.ratio:.2f}"),
         ("interval", lambda one: interval_text(one.estimate)),
         ("pairs", lambda one: str(one.estimate.pairs)),
-        ("verdict", lambda one: verdict_text(one.estimate)),
+        ("verdict", lambda one: one.estimate.verdict),
     ]
     said = "Least ratio: that of the least times"
     # Of what waits for nothing, the least times are disturbed least.
@@ -281,18 +304,19 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
         numbers = [one for one in numbers if one[0] != "least ratio"]
         said = ""
     common = common_text([one.question.scenario for one in group.comparisons])
-    caption = _sentences(_ratio_caption(group.comparisons), said, _all(common))
+    caption = _sentences(_ratio_caption(group), said, _all(common))
     return table_of(group.title, group.comparisons, labels, numbers, caption)
 
 
-def _ratio_caption(comparisons: Sequence[Comparison]) -> str:
+def _ratio_caption(group: ComparisonGroup) -> str:
     """How to read a ratio and its interval, and what they rest on."""
-    estimates = [one.estimate for one in comparisons]
-    is_rough = any(one.is_rough for one in estimates)
+    estimates = [one.estimate for one in group.comparisons]
+    its, ours, faster = group.reading
+    rough = f"; fewer than {VERDICT_PAIRS} pairs are too few for a verdict"
     return (
-        "Ratio: its time / our time; above 1 ours is faster. "
+        f"Ratio: {its} / {ours}; above 1 {faster} is faster. "
         f"Bootstrap interval of {estimates[0].confidence:.0%}, seed {estimates[0].seed}"
-        f"{f'; of fewer than {FEW_PAIRS} pairs it is rough' if is_rough else ''}"
+        f"{rough if any(one.is_rough for one in estimates) else ''}"
     )
 
 

@@ -10,9 +10,10 @@ up in one, which counts those that are slower, too.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import floor, log10
+from typing import get_args
 
 from lookahead.comparisons import Panel
-from lookahead.formats import decimals_from_one
+from lookahead.formats import decimals_from_one, interval_text
 from lookahead.measurements import Comparison, Factor, Question, Scenario
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate, Verdict
@@ -67,6 +68,12 @@ def panel_title(panel: Panel, panels: Sequence[Panel]) -> str:
 _MAX_SENTENCES = 4
 # The question that needs no name; then those against PostgreSQL as it is, by preference.
 _PLAIN = "stock"
+# Verdicts that name no factor, as they stand in a sentence.
+_SEEN: dict[Verdict, str] = {
+    "no difference": "no difference seen",
+    "inconclusive": "inconclusive",
+    "too few pairs": "too few pairs to tell",
+}
 _MAIN_QUESTIONS = (_PLAIN, "stock's default", "stock's scan", "default", "not loaded")
 
 
@@ -119,18 +126,18 @@ def _against(question: str) -> str:
 
 
 def estimate_text(estimate: RatioEstimate) -> str:
-    """Such as "3.3 times faster (2.6 to 4.1)"; of few pairs it says so, and claims less."""
+    """Such as "3.3 times faster (2.6 to 4.1)"; of few pairs it says so, and claims nothing."""
     ratio, low, high = estimate.ratio, estimate.low, estimate.high
-    if not estimate.has_interval:
+    if estimate.verdict == "too few pairs":
         pairs = "one pair" if estimate.pairs == 1 else f"{estimate.pairs} pairs"
-        return f"{_multiple(ratio)}as fast in {pairs}, too few to tell"
-    rough = f", {estimate.pairs} pairs, a rough interval" if estimate.is_rough else ""
-    if estimate.verdict == "no difference":
-        return f"no difference seen ({low:.2f} to {high:.2f}{rough})"
+        interval = f" ({interval_text(estimate)})" if estimate.has_interval else ""
+        return f"{_multiple(ratio)}as fast{interval} in {pairs}, too few to tell"
+    if estimate.verdict in ("no difference", "inconclusive"):
+        return f"{_SEEN[estimate.verdict]} ({low:.2f} to {high:.2f})"
     if estimate.verdict == "slower":
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
     ratio_text, low_text, high_text = _factors(ratio, low, high)
-    return f"{ratio_text} times {estimate.verdict} ({low_text} to {high_text}{rough})"
+    return f"{ratio_text} times {estimate.verdict} ({low_text} to {high_text})"
 
 
 def _multiple(ratio: float) -> str:
@@ -141,39 +148,29 @@ def _multiple(ratio: float) -> str:
 
 
 def _factors(*ratios: float) -> list[str]:
-    """Factors above 1 with as many decimals as it takes to tell the least of them from 1."""
-    least = min(ratios)
-    steps = ((1.02, 3), (1.2, 2), (9.95, 1))
-    decimals = next((number for limit, number in steps if least < limit), 0)
-    return [f"{ratio:.{max(decimals, decimals_from_one(least))}f}" for ratio in ratios]
+    """Factors above 1 with few decimals, but as many as it takes to tell each of them from 1."""
+    steps = ((1.2, 2), (9.95, 1))
+    decimals = next((number for limit, number in steps if min(ratios) < limit), 0)
+    return [f"{ratio:.{max(decimals, decimals_from_one(ratio))}f}" for ratio in ratios]
 
 
 def _summary(comparisons: Sequence[Comparison]) -> str:
     """How many of the scenarios are faster, even and slower, and by how much."""
-    parts = []
-    for verdict in ("faster", "no difference", "slower", "too few pairs"):
-        chosen = [one for one in comparisons if one.estimate.verdict == verdict]
-        if chosen:
-            parts.append(_group(verdict, chosen, len(comparisons)))
-    if rough := _rough_counts(comparisons):
-        parts.append(f"few pairs ({rough}), so that intervals are rough")
-    return "; ".join(parts)
-
-
-def _rough_counts(comparisons: Sequence[Comparison]) -> str:
-    """The pairs of rough intervals, such as "3 to 5"; "" without any."""
-    estimates = [one.estimate for one in comparisons]
-    counts = sorted({one.pairs for one in estimates if one.is_rough and one.has_interval})
-    return " to ".join(str(count) for count in dict.fromkeys((*counts[:1], *counts[-1:])))
+    verdicts: tuple[Verdict, ...] = get_args(Verdict)
+    groups = {
+        verdict: [one for one in comparisons if one.estimate.verdict == verdict]
+        for verdict in verdicts
+    }
+    return "; ".join(
+        _group(verdict, chosen, len(comparisons)) for verdict, chosen in groups.items() if chosen
+    )
 
 
 def _group(verdict: Verdict, chosen: Sequence[Comparison], total: int) -> str:
     """Such as "faster in 8 of 12 cases (1.3 to 2.9 times)"."""
     count = f"in {len(chosen)} of {total} cases"
-    if verdict == "no difference":
-        return f"no difference seen {count}"
-    if verdict == "too few pairs":
-        return f"too few pairs to tell {count}"
+    if verdict in _SEEN:
+        return f"{_SEEN[verdict]} {count}"
     ratios = [one.estimate.ratio for one in chosen]
     if verdict == "slower":
         ratios = [1 / ratio for ratio in ratios]

@@ -69,7 +69,7 @@ def named_folder(folder: Path) -> Place:
     standby = [
         parent
         for parent in (resolved, *resolved.parents)
-        if any((parent / name).exists() for name in _STANDBY_FILES)
+        if any(_is_there(parent / name) for name in _STANDBY_FILES)
     ]
     return Place(resolved, ("it is in the data directory of a standby",) if standby else ())
 
@@ -85,7 +85,7 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
         )
     in_recovery, is_remote, active = state
     folder = Path(found[0])
-    if is_remote or not folder.exists():
+    if is_remote or not _is_there(folder):
         raise UnavailableError(
             f'the folder of tablespace "{name}" is not on this machine, or not accessible',
             "Run the probe on the server, as the server's account or as root.",
@@ -136,6 +136,14 @@ def busy_objection(folder: Path) -> str | None:
     if percent <= MAX_BUSY_PERCENT:
         return None
     return f"{device.name} is busy {percent:.0f} % of the time"
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something, as far as this account may see."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _check_is_folder(folder: Path) -> None:

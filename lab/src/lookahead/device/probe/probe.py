@@ -39,7 +39,7 @@ from lookahead.results import Finding, ResultFile, now_text
 
 # No device answers that fast; memory does. The fastest flash needs 8 us and more.
 _MEMORY_LATENCY_US = 5.0
-# Below that, an interval says little (lookahead.stats.MIN_PAIRS).
+# Below that, an interval says little.
 _FEW_ROUNDS = 3
 REQUEST_SIZES_KB = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 GAPS = (0, 1, 2, 4, 8, 16, 32, 64)

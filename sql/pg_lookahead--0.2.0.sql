@@ -1,4 +1,4 @@
-/* sql/pg_lookahead--1.0.sql */
+/* sql/pg_lookahead--0.2.0.sql */
 
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_lookahead" to load this file. \quit

@@ -1,0 +1,29 @@
+"""One statement on a server: explained within a read-only transaction, and advised on."""
+
+from typing import Any
+
+from lookahead.check.advice import NEW_TABLE, Advice, advise
+from lookahead.check.facts import add_index_rows, collect_facts
+from lookahead.check.statement import explain, read_only, unseen_functions
+from lookahead.check.target import Target
+from lookahead.check.utilities import advise_utility, makes_table
+
+_STATEMENTS = "Statements"
+
+
+def advise_on(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
+    """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty."""
+    with target.connect() as connection, read_only(connection):
+        if utility := advise_utility(connection, statement):
+            return {"Node Type": _STATEMENTS, "Plans": []}, utility
+        documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
+        # Rules can make several statements of one: a node above their plans.
+        plans = [document["Plan"] for document in documents]
+        if makes_table(statement):
+            for document in documents:
+                document["Plan"][NEW_TABLE] = document.get("Lookahead")
+        plan = {"Node Type": _STATEMENTS, "Plans": plans}
+        facts = collect_facts(connection, plan)
+        functions = unseen_functions(connection, plans)
+        add_index_rows(connection, statement, plans)
+        return plan, advise(plan, facts, functions)

@@ -1,0 +1,102 @@
+"""The statements that read most from outside shared buffers, as pg_stat_statements has them.
+
+What it calls a read may have come from the system's cache. Statements are kept with parameters, so
+each is judged by its generic plan.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from lookahead.check.advice import VERDICTS, Verdict
+from lookahead.check.opinion import advise_on
+from lookahead.check.target import Target
+from lookahead.errors import LabError, UnavailableError
+from lookahead.formats import one_line
+from lookahead.guarded_connection import find_member
+
+_EXTENSION = "pg_stat_statements"
+# A statement of others' is told as NULL or by a text without a plan; those are left out.
+_TOP = """
+    WITH statement AS (
+        SELECT query, pg_catalog.sum(calls)::pg_catalog.float8 AS calls,
+               pg_catalog.sum(shared_blks_read)::pg_catalog.float8 AS reads
+        FROM {schema}.pg_stat_statements
+        WHERE dbid = (SELECT oid FROM pg_catalog.pg_database
+                      WHERE datname = pg_catalog.current_database())
+        GROUP BY query)
+    SELECT query, calls, reads, (SELECT pg_catalog.sum(reads) FROM statement)
+    FROM statement
+    WHERE reads > 0 AND query IS NOT NULL AND query <> '<insufficient privilege>'
+    ORDER BY reads DESC, query LIMIT %s"""
+_SHOWN_LETTERS = 72
+_GAINS = ("yes", "when cold")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement of the workload; `share` is that of all reads of the database (0..1)."""
+
+    query: str
+    calls: float
+    reads: float
+    share: float
+    verdict: Verdict
+    reason: str
+
+
+def judge_top(target: Target, number: int) -> list[Judged]:
+    """The statements with the most reads; LabError where they cannot be had."""
+    return [
+        Judged(query, calls, reads, reads / total, *_opinion(target, query))
+        for query, calls, reads, total in _top(target, number)
+    ]
+
+
+def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float]]:
+    with target.connect() as connection:
+        view = find_member(connection, _EXTENSION, "view", _EXTENSION)
+        if view is None:
+            raise UnavailableError(
+                f"this database has no extension {_EXTENSION}",
+                f"Name {_EXTENSION} in shared_preload_libraries, start the server anew, and CREATE "
+                f"EXTENSION {_EXTENSION}.",
+            )
+        try:
+            rows = connection.execute(_TOP.format(schema=view.schema).encode(), (number,))
+            return [(str(row[0]), row[1], row[2], float(row[3])) for row in rows]
+        except psycopg.Error as error:
+            raise UnavailableError(
+                f"{_EXTENSION} cannot be read: "
+                + one_line(error.diag.message_primary or str(error)),
+                one_line(error.diag.message_hint or ""),
+            ) from None
+
+
+def _opinion(target: Target, query: str) -> tuple[Verdict, str]:
+    try:
+        _, advice = advise_on(target, query)
+    except LabError as error:
+        # Such as a type that no parameter can have, or a table that is gone.
+        return "unknown", one_line(error.message.partition("\n")[0])
+    return advice.verdict, advice.conclusion
+
+
+def workload_lines(judged: Sequence[Judged]) -> Iterator[str]:
+    """What it says of the whole workload, then of each statement."""
+    if not judged:
+        yield f"NO: {_EXTENSION} has no statement of this database that read anything"
+        return
+    gains = [one for one in judged if one.verdict in _GAINS]
+    share, shown = sum(one.share for one in gains), sum(one.share for one in judged)
+    yield (
+        f"{len(gains)} of {len(judged)} statements would gain; they have {share:.0%} of the reads "
+        f"of this database, all that are shown {shown:.0%}"
+    )
+    for one in judged:
+        text = " ".join(one.query.split())
+        text = text if len(text) <= _SHOWN_LETTERS else f"{text[: _SHOWN_LETTERS - 3]}..."
+        read = f"{one.share:.0%} of the reads, {one.reads:,.0f} in {one.calls:,.0f} calls"
+        yield f"{read}: {one_line(text)}"
+        yield f"  {VERDICTS[one.verdict]}: {one_line(one.reason)}"

@@ -1,0 +1,79 @@
+"""`lookahead doctor`: is the library loaded here, what is in its way, what to do about it."""
+
+import json
+from dataclasses import asdict
+
+import click
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from lookahead.check.target import connection_lost
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.doctor import Server, examine, judge
+from lookahead.errors import LabError, UsageError
+from lookahead.formats import one_line, require_text
+from lookahead.guarded_connection import open_guarded
+
+# Of the JSON output; a change of meaning or name is a new version.
+_SCHEMA, _SCHEMA_VERSION = "lookahead-doctor", 1
+
+
+# As psql has it, -h is the host.
+@click.command(context_settings={"help_option_names": ["--help"]})
+@click.option(
+    "--dsn",
+    metavar="STRING",
+    help="Connection string of the server. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
+)
+@click.option("-h", "--host", metavar="HOST", help="As psql has it, and so the next ones.")
+@click.option("-p", "--port", metavar="PORT")
+@click.option("-U", "--username", metavar="USER")
+@click.option("-d", "--dbname", metavar="DATABASE")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@pass_command_context
+def doctor(
+    context: CommandContext,
+    /,
+    dsn: str | None,
+    host: str | None,
+    port: str | None,
+    username: str | None,
+    dbname: str | None,
+    as_json: bool,
+) -> None:
+    """Say on one screen how the library stands on a server.
+
+    Whether new sessions have it, what is left to PostgreSQL and why, memory against data, devices;
+    a line each, and below it what to do. Works with any role, and says what that may not see.
+    Nothing is changed.
+
+    Exit status: 0 whatever is found; 2 wrong options; 3 no connection.
+    """
+    place = {"host": host, "port": port, "user": username, "dbname": dbname}
+    given = {name: value for name, value in place.items() if value is not None}
+    if dsn is not None and given:
+        raise UsageError("--dsn names the place already", "Leave -h, -p, -U and -d out.")
+    for text in (dsn, *given.values()):
+        require_text(text or "", "the name of the server")
+    try:
+        with open_guarded(dsn or make_conninfo(**given), "lookahead doctor") as connection:
+            server = examine(connection)
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        message = one_line(error.diag.message_primary or str(error))
+        raise LabError(f"the server does not answer as expected: {message}") from None
+    _show(context, server, as_json=as_json)
+
+
+def _show(context: CommandContext, server: Server, *, as_json: bool) -> None:
+    lines = list(judge(server))
+    if as_json:
+        head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
+        document = {**head, "server": asdict(server), "lines": [asdict(line) for line in lines]}
+        context.terminal.raw(json.dumps(document, indent=2))
+        return
+    for line in lines:
+        context.terminal.result(f"{line.level:<8}{line.text}")
+        if line.remedy:
+            context.terminal.result(f"        {line.remedy}")

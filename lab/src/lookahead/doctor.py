@@ -1,0 +1,322 @@
+"""What `lookahead doctor` looks at on a server, and what it says of it.
+
+Everything is asked by a session like any other of that role: what the role may not see is told so,
+nothing is guessed. `examine` asks, `judge` is pure.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+
+import lookahead
+from lookahead.extension import LIBRARY
+from lookahead.formats import one_line, size_text
+from lookahead.guarded_connection import GuardedConnection, find_member
+from lookahead.installation import SUPPORTED_MAJOR
+
+Level = Literal["ok", "note", "warning"]
+_SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
+_SETTINGS = """
+    SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
+    WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
+                   'debug_io_direct', 'shared_buffers', 'effective_cache_size')
+       OR name LIKE 'pg\\_lookahead.%'"""
+_SERVER = """
+    SELECT pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery(),
+           pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text,
+           pg_catalog.pg_database_size(pg_catalog.current_database()),
+           pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
+           pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size'))"""
+_MODULES = """
+    SELECT version FROM pg_catalog.pg_get_loaded_modules()
+    WHERE file_name IN ('pg_lookahead', 'pg_lookahead.so')"""
+# A table that every database has; settings choose the kind of scan.
+_SCANS = {
+    "index scans": ("enable_seqscan", "enable_bitmapscan"),
+    "bitmap scans": ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan"),
+    "sequential scans": ("enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"),
+}
+_SCAN = """
+    EXPLAIN (LOOKAHEAD, FORMAT JSON)
+    SELECT relname FROM pg_catalog.pg_class WHERE oid < 2000::pg_catalog.oid"""
+_FALLBACKS = "SELECT feature, fallbacks, scope FROM {schema}.pg_stat_lookahead ORDER BY 1"
+_DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahead_device ORDER BY 1"
+
+
+@dataclass(frozen=True)
+class Tablespace:
+    """Where its files lie, as far as the server tells: `device` is "major:minor".
+
+    Read-ahead and model are those of a device of this machine, None where that is not known.
+    """
+
+    name: str
+    device: str | None
+    profile: str | None
+    reason: str | None
+    read_ahead_kb: int | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a session finds. `settings` lack those that the role may not see.
+
+    `loaded` is the version of the library that the session had from its beginning, `problem` why
+    it could not be loaded later either. `scans` has the reason why a kind of scan is left to
+    PostgreSQL, None of one that is not; `fallbacks` counts of `scope` by feature and reason.
+    """
+
+    version: str
+    in_recovery: bool
+    database: str
+    role: str
+    database_bytes: int
+    shared_buffers: int
+    effective_cache_size: int
+    settings: Mapping[str, str]
+    loaded: str | None = None
+    problem: str | None = None
+    scans: Mapping[str, str | None] = field(default_factory=dict)
+    has_extension: bool = False
+    fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    tablespaces: tuple[Tablespace, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was looked at, and what to do about it ("" if nothing)."""
+
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def examine(connection: GuardedConnection) -> Server:
+    """Ask the server; nothing is changed, beyond loading the library into this session."""
+    version, in_recovery, database, role, size, buffers, cache = _row(connection, _SERVER)
+    major_fits = connection.info.server_version // 10000 == SUPPORTED_MAJOR
+    loaded = _loaded(connection) if major_fits else None
+    problem = None
+    if loaded is None and major_fits:
+        try:
+            connection.execute(f"LOAD '{LIBRARY}'")
+        except psycopg.Error as error:
+            problem = one_line(error.diag.message_primary or str(error))
+    settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
+    can_explain = major_fits and problem is None
+    view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
+    return Server(
+        version=version,
+        in_recovery=in_recovery,
+        database=database,
+        role=role,
+        database_bytes=size,
+        shared_buffers=buffers,
+        effective_cache_size=cache,
+        settings=settings,
+        loaded=loaded,
+        problem=problem,
+        scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
+        has_extension=view is not None,
+        fallbacks=_fallbacks(connection, view.schema) if view else {},
+        tablespaces=tuple(_tablespaces(connection, view.schema)) if view else (),
+    )
+
+
+def _row(connection: GuardedConnection, query: str) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row
+
+
+def _loaded(connection: GuardedConnection) -> str | None:
+    row = connection.execute(_MODULES).fetchone()
+    return str(row[0]) if row else None
+
+
+def _reason(connection: GuardedConnection, kind: str) -> str | None:
+    """Why this kind of scan is left to PostgreSQL."""
+    with connection.transaction(force_rollback=True):
+        for setting in _SCANS[kind]:
+            connection.execute(f"SET LOCAL {setting} = off".encode())
+        (document,) = _row(connection, _SCAN)
+    group = document[0]["Plan"].get("Lookahead", {})
+    return str(group.get("Reason")) if group.get("Status") == "stock" else None
+
+
+def _fallbacks(connection: GuardedConnection, schema: str) -> dict[str, dict[str, int]]:
+    rows = connection.execute(_FALLBACKS.format(schema=schema).encode()).fetchall()
+    return {f"{row[0]} ({row[2]})": row[1] for row in rows if row[1]}
+
+
+def _tablespaces(connection: GuardedConnection, schema: str) -> Iterator[Tablespace]:
+    is_here = (connection.info.host or "").startswith("/")
+    for name, device, profile, reason in connection.execute(
+        _DEVICES.format(schema=schema).encode()
+    ):
+        read_ahead, model = _disk(str(device)) if is_here and device else (None, None)
+        yield Tablespace(name, device, profile, reason, read_ahead, model)
+
+
+def _disk(number: str) -> tuple[int | None, str | None]:
+    """Read-ahead in kB and model of the disk below a device of this machine."""
+    folder = Path("/sys/dev/block") / number
+    disk = folder / ".." if (folder / "partition").exists() else folder
+    read_ahead, model = (_text(disk / name) for name in ("queue/read_ahead_kb", "device/model"))
+    return (int(read_ahead) if read_ahead.isdecimal() else None), model or None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def judge(server: Server) -> Iterator[Line]:
+    """What there is to say, in the order in which one asks."""
+    kind = "standby, " if server.in_recovery else ""
+    size = size_text(server.database_bytes)
+    name, role = one_line(server.database), one_line(server.role)
+    yield Line("ok", f"PostgreSQL {server.version}, {kind}database {name} ({size}), role {role}")
+    if not server.version.startswith(str(SUPPORTED_MAJOR)):
+        yield Line(
+            "warning",
+            f"{LIBRARY} needs PostgreSQL {SUPPORTED_MAJOR}",
+            "Nothing else can be looked at.",
+        )
+        return
+    yield from _library(server)
+    if server.problem is None:
+        yield from _switches(server)
+        yield from _left(server)
+    yield from _memory(server)
+    yield from _storage(server)
+
+
+def _library(server: Server) -> Iterator[Line]:
+    places = {
+        name: [one.strip(' "') for one in server.settings[name].split(",") if one.strip()]
+        for name in (_SHARED, _SESSION)
+        if name in server.settings
+    }
+    named = [name for name, libraries in places.items() if LIBRARY in libraries]
+    if server.problem is not None:
+        yield Line(
+            "warning",
+            f"{LIBRARY} cannot be loaded: {server.problem}",
+            "Install it for this server (make install PG_CONFIG=...), or have a superuser name "
+            f"it in {_SESSION}.",
+        )
+        return
+    if server.loaded is None:
+        yield Line(
+            "warning",
+            f"{LIBRARY} is installed, but new sessions of this role do not have it",
+            f"ALTER SYSTEM SET {_SESSION} = '{LIBRARY}'; SELECT pg_reload_conf(); or for a role "
+            "or database only.",
+        )
+    else:
+        where = " and ".join(f"{one} ({', '.join(places[one])})" for one in named)
+        yield Line("ok", f"{LIBRARY} {server.loaded}, by {where or 'a setting that is not shown'}")
+        if server.loaded != lookahead.__version__:
+            yield Line(
+                "note",
+                f"this lookahead is {lookahead.__version__}, the library {server.loaded}",
+                "Install both from one version; sessions keep what they loaded.",
+            )
+    if len(named) > 1:
+        yield Line("note", f"{_SHARED} suffices", f"Take {LIBRARY} out of {_SESSION}.")
+    if len(places) < 2:
+        yield Line(
+            "note",
+            "this role may not see which libraries are loaded where, and in which order",
+            "GRANT pg_read_all_settings, or ask as a superuser.",
+        )
+
+
+def _switches(server: Server) -> Iterator[Line]:
+    off = [
+        name
+        for name, value in sorted(server.settings.items())
+        if name.startswith(f"{LIBRARY}.enable") and value == "off"
+    ]
+    if server.settings.get(f"{LIBRARY}.disable") == "on":
+        yield Line(
+            "warning",
+            f"{LIBRARY}.disable is on: everything is left to PostgreSQL",
+            f"ALTER SYSTEM RESET {LIBRARY}.disable; SELECT pg_reload_conf();",
+        )
+    if server.settings.get(f"{LIBRARY}.enabled") == "off":
+        yield Line("warning", f"{LIBRARY}.enabled is off", f"RESET {LIBRARY}.enabled.")
+    for name in off:
+        if name == f"{LIBRARY}.enable_bulk_insert":
+            text = f"inserts in batches are off, as they are by default ({name})"
+            yield Line("note", text, f"SET {name} = on tries them in a session.")
+        else:
+            yield Line("warning", f"{name} is off", f"RESET {name}, unless that is wanted.")
+    inserts = server.settings.get(f"{LIBRARY}.enable_bulk_insert") == "on"
+    if inserts and server.settings.get(f"{LIBRARY}.bulk_extend_size") in ("0", "0kB"):
+        yield Line(
+            "warning",
+            "inserts in batches are on, and bulk_extend_size = 0 leaves new tables and COPY out",
+            f"RESET {LIBRARY}.bulk_extend_size.",
+        )
+
+
+def _left(server: Server) -> Iterator[Line]:
+    for kind, reason in server.scans.items():
+        if reason is None:
+            yield Line("ok", f"{kind} are looked after")
+        else:
+            yield Line(
+                "warning", f"{kind} are left to PostgreSQL: {reason}", "docs/explain.md: reasons."
+            )
+    if not server.has_extension:
+        yield Line(
+            "note",
+            "what fell back, and on which devices tables lie, is not known here",
+            f"CREATE EXTENSION {LIBRARY} in this database.",
+        )
+    for feature, reasons in server.fallbacks.items():
+        told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
+        yield Line("note", f"fell back, {feature}: {told}", "docs/explain.md: reasons.")
+
+
+def _memory(server: Server) -> Iterator[Line]:
+    size, buffers = size_text(server.database_bytes), size_text(server.shared_buffers)
+    if server.database_bytes <= server.shared_buffers:
+        text = f"the database ({size}) fits into shared_buffers ({buffers}): gains when cold only"
+        yield Line("note", text, "lookahead check 'SELECT ...' says what a statement gains.")
+    elif server.database_bytes <= server.effective_cache_size:
+        cache = size_text(server.effective_cache_size)
+        text = f"the database ({size}) fits into effective_cache_size ({cache}): gains when cold"
+        yield Line("note", text, "Is effective_cache_size what the system really has for caches?")
+    else:
+        yield Line("ok", f"the database ({size}) is larger than memory: reads will be waited for")
+
+
+def _storage(server: Server) -> Iterator[Line]:
+    yield Line("ok", f"io_method is {server.settings.get('io_method', 'not shown')}")
+    if "data" in server.settings.get("debug_io_direct", ""):
+        yield Line("note", "direct I/O: sequential scans are PostgreSQL's", "docs/limitations.md.")
+    names: dict[Tablespace, list[str]] = {}
+    for one in server.tablespaces:
+        names.setdefault(replace(one, name=""), []).append(one.name)
+    for one, some in names.items():
+        disk = f"device {one.device}" if one.device else "no device to be seen"
+        model = f", {one_line(one.model)}" if one.model else ""
+        ahead = "" if one.read_ahead_kb is None else f", read-ahead {one.read_ahead_kb} kB"
+        text = f"tablespace {', '.join(map(one_line, some))}: {disk}{model}{ahead}"
+        if one.profile is not None:
+            yield Line("ok", f"{text}, profile {one_line(one.profile)}")
+        else:
+            yield Line(
+                "note",
+                f"{text}; no profile: {one_line(one.reason or 'unknown')}",
+                f"On the server: lookahead probe --tablespace {one_line(some[0])} --profile FILE",
+            )

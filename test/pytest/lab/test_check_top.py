@@ -1,0 +1,118 @@
+"""`lookahead check --top`: the statements of pg_stat_statements, judged by their generic plans."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from lab.outcome import Outcome, run_command
+from lookahead.check.workload import Judged, workload_lines
+from lookahead.errors import ExitStatus
+from lookahead.extension import Stage
+from lookahead.installation import Installation
+
+_TABLES = """
+    CREATE EXTENSION pg_stat_statements;
+    CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
+        FROM generate_series(0, 49999) AS id;
+    CREATE INDEX orders_k ON orders (k);
+    CREATE TABLE gone AS SELECT id FROM orders;
+    ALTER DATABASE postgres SET enable_bitmapscan = off;
+    ALTER DATABASE postgres SET enable_seqscan = off;
+    CREATE ROLE reader LOGIN;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(
+    server_factory: ServerFactory, stage: Stage, installation: Installation
+) -> Iterator[WatchedServer]:
+    if not (installation.pkglibdir / "pg_stat_statements.so").exists():
+        pytest.skip("this server has no pg_stat_statements")
+    settings = {"shared_preload_libraries": "pg_stat_statements", "shared_buffers": "1MB"}
+    with server_factory(stage=stage, settings=settings) as made:
+        with made.connect() as connection:
+            connection.execute(_TABLES)
+            connection.execute("VACUUM ANALYZE orders, gone")
+        with made.connect() as connection:
+            connection.execute("SELECT pg_stat_statements_reset()")
+            connection.execute("SELECT sum(length(pad)) FROM orders WHERE k BETWEEN 100 AND 20000")
+            connection.execute("SELECT count(*) FROM gone WHERE id > 3")
+            connection.execute("DROP TABLE gone")
+        yield made
+
+
+def _top(server: WatchedServer, *options: str, user: str = "postgres") -> Outcome:
+    place = f"host={server.socket_directory} port={server.port} user={user} dbname=postgres"
+    return run_command("check", "--dsn", place, "--top", "20", *options)
+
+
+def test_statements_with_most_reads_come_first(server: WatchedServer) -> None:
+    outcome = _top(server)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    workload, first, verdict, *_ = outcome.stdout.splitlines()
+    assert " statements would gain; they have " in workload
+    assert " calls: SELECT sum(length(pad)) FROM orders WHERE k BETWEEN $1 AND $2" in first
+    assert verdict.startswith("  WHEN COLD: about ")
+    found = json.loads(_top(server, "--json").stdout)
+    assert (found["schema"], found["schema_version"]) == ("lookahead-check-top", 1)
+    reads = [one["reads"] for one in found["statements"]]
+    assert reads == sorted(reads, reverse=True)
+    assert sum(one["share"] for one in found["statements"]) <= 1.0001
+
+
+def test_a_statement_that_cannot_be_planned_is_not_known(server: WatchedServer) -> None:
+    lines = _top(server).stdout.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if "FROM gone WHERE" in line]
+    assert lines[place + 1] == (
+        '  DON\'T KNOW: the server refuses the statement: relation "gone" does not exist'
+    )
+
+
+def test_statements_of_others_are_left_out(server: WatchedServer) -> None:
+    """Whose text a role may not see."""
+    with server.connect() as connection:
+        connection.execute("ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'")
+    outcome = _top(server, user="reader")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "orders" not in outcome.stdout
+
+
+def test_a_database_without_the_extension(server: WatchedServer) -> None:
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=template1"
+    outcome = run_command("check", "--dsn", place, "--top", "5")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: this database has no extension pg_stat_statements" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name either a statement or --top"),
+        (("SELECT 1", "--top", "3"), "name either a statement or --top"),
+        (("--top", "3", "--measure"), "--top measures nothing"),
+        (("--top", "0"), "0 is not in the range"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
+    outcome = run_command("check", *arguments)
+    assert outcome.status is ExitStatus.USAGE
+    assert words in outcome.stderr
+
+
+def test_what_is_said_of_the_workload() -> None:
+    judged = [
+        Judged("SELECT  *\n FROM a" + " " * 9 + "WHERE " + "b" * 99, 10, 6e6, 0.6, "yes", "x"),
+        Judged("SELECT f($1)", 1, 1e6, 0.1, "unknown", "y"),
+    ]
+    assert list(workload_lines(judged)) == [
+        "1 of 2 statements would gain; they have 60% of the reads of this database, all that are "
+        "shown 70%",
+        f"60% of the reads, 6,000,000 in 10 calls: SELECT * FROM a WHERE {'b' * 47}...",
+        "  YES: x",
+        "10% of the reads, 1,000,000 in 1 calls: SELECT f($1)",
+        "  DON'T KNOW: y",
+    ]
+    (line,) = workload_lines([])
+    assert line.startswith("NO: ")

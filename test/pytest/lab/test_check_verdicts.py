@@ -1,0 +1,128 @@
+"""The verdict in the first line of `lookahead check`: of commands, inserts, functions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from lab.outcome import Outcome, run_command
+from lookahead.errors import ExitStatus
+from lookahead.extension import Stage
+
+_TABLES = """
+    CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
+        FROM generate_series(0, 49999) AS id;
+    CREATE INDEX orders_k ON orders (k);
+    CREATE TABLE odd (day date, number numeric);
+    CREATE TABLE little (id int); INSERT INTO little VALUES (1), (2), (3);
+    CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
+        AS $$ BEGIN RETURN (SELECT count(*) FROM orders WHERE k = $1); END $$;
+    CREATE FUNCTION "looks too"(int) RETURNS bigint LANGUAGE plpgsql STABLE
+        AS $$ BEGIN RETURN looks($1); END $$;
+    ALTER DATABASE postgres SET enable_bitmapscan = off;
+    ALTER DATABASE postgres SET enable_seqscan = off;
+"""
+
+
+def _dsn(server: WatchedServer) -> str:
+    return f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=stage, settings={"session_preload_libraries": ""}) as made:
+        with made.connect() as connection:
+            connection.execute(_TABLES)
+            connection.execute("VACUUM ANALYZE orders, little")
+        yield made
+
+
+def _check(server: WatchedServer, statement: str, *options: str) -> Outcome:
+    return run_command("check", statement, "--dsn", _dsn(server), *options)
+
+
+def _content(server: WatchedServer) -> Any:
+    with server.connect() as connection:
+        return connection.execute(
+            "SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM pg_class)"
+        ).fetchone()
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("CREATE INDEX ON orders (k)", "YES: about 50,000 rows of orders would be sorted"),
+        ("/* a */ -- b\ncreate unique index concurrently i on only public.orders (k)", "YES: "),
+        ('CREATE INDEX IF NOT EXISTS "a b" ON "orders" USING btree (k)', "YES: "),
+        ("CREATE INDEX ON orders USING hash (k)", "NO: only btree indexes"),
+        ("CREATE INDEX ON odd (day)", "DON'T KNOW: "),
+        ("CREATE INDEX ON little (id)", "LITTLE: about 3 rows of little are few"),
+        ("REINDEX INDEX CONCURRENTLY orders_k", "YES: about 50,000 rows"),
+        ("REINDEX (VERBOSE) TABLE orders;", "YES: "),
+        ("COPY orders (id, k) FROM STDIN", "NO: its rows would be inserted in larger batches, but"),
+        ("COPY orders TO STDOUT", "NO: COPY of a table reads it in order"),
+        ("INSERT INTO orders SELECT * FROM orders", "LITTLE: inserting: its rows (about 50,000)"),
+        ("CREATE TABLE made AS TABLE orders", "LITTLE: inserting: its rows (about 50,000)"),
+        ("INSERT INTO orders VALUES (1)", "LITTLE: inserting: 1 rows are few"),
+    ],
+)
+def test_verdicts_of_commands(server: WatchedServer, statement: str, verdict: str) -> None:
+    before = _content(server)
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert outcome.stdout.startswith(verdict)
+    measured = _check(server, statement, "--measure")
+    assert measured.status is ExitStatus.USAGE
+    assert _content(server) == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("COPY orders FROM STDIN", "YES: its rows would be inserted into orders"),
+        ("INSERT INTO orders SELECT * FROM orders", "YES: inserting: its rows (about 50,000)"),
+        ("CREATE TABLE made AS TABLE orders", "YES: inserting: its rows (about 50,000)"),
+        (
+            "INSERT INTO orders SELECT * FROM orders RETURNING id",
+            "LITTLE: inserting: PostgreSQL inserts its rows one by one: RETURNING; reading: ",
+        ),
+    ],
+)
+def test_verdicts_with_inserts_switched_on(
+    server: WatchedServer, statement: str, verdict: str
+) -> None:
+    dsn = (
+        f"{_dsn(server)} options='-c pg_lookahead.enable_bulk_insert=on "
+        "-c session_preload_libraries=pg_lookahead'"
+    )
+    outcome = run_command("check", statement, "--dsn", dsn)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert outcome.stdout.startswith(verdict)
+
+
+def test_builds_switched_off(server: WatchedServer) -> None:
+    dsn = f"{_dsn(server)} options='-c pg_lookahead.enable_index_build=off'"
+    outcome = run_command("check", "CREATE INDEX ON orders (k)", "--dsn", dsn)
+    assert outcome.stdout.startswith(
+        "NO: index builds are left to PostgreSQL: pg_lookahead.enable_index_build is off"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("SELECT looks(7)", "DON'T KNOW: statements inside functions are not seen (looks)"),
+        ("SELECT * FROM public.looks(7)", "DON'T KNOW: "),
+        ("SELECT \"looks too\"(7), 'upper(x)'", "DON'T KNOW: "),
+        ("SELECT upper('a'), now()", "NO: the plan reads no table"),
+        ("SELECT looks(k), pad FROM orders WHERE k BETWEEN 100 AND 3000 ORDER BY k", "WHEN COLD: "),
+    ],
+)
+def test_statements_inside_functions_are_not_seen(
+    server: WatchedServer, statement: str, verdict: str
+) -> None:
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert outcome.stdout.startswith(verdict)
+    assert ("inside functions" in outcome.stdout) == ("looks" in statement)

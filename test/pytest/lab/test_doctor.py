@@ -1,0 +1,187 @@
+"""`lookahead doctor`: what it finds on servers of several kinds, and what it says to do."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from lab.outcome import Outcome, run_command
+from lookahead.doctor import Server, Tablespace, judge
+from lookahead.errors import ExitStatus
+from lookahead.extension import Stage
+
+_GB = 2**30
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=stage) as made:
+        with made.connect() as connection:
+            connection.execute("CREATE ROLE reader LOGIN")
+            connection.execute("CREATE DATABASE extended")
+        with made.connect("extended") as connection:
+            connection.execute("CREATE EXTENSION pg_lookahead")
+        yield made
+
+
+def _doctor(server: WatchedServer, *options: str, user: str = "postgres") -> Outcome:
+    place = ("-h", str(server.socket_directory), "-p", str(server.port), "-U", user)
+    return run_command("doctor", *place, "-d", "postgres", *options)
+
+
+def test_a_server_that_has_the_library(server: WatchedServer) -> None:
+    outcome = _doctor(server)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    lines = outcome.stdout.splitlines()
+    assert lines[0].startswith("ok      PostgreSQL 18")
+    assert any(", by session_preload_libraries (pg_lookahead)" in line for line in lines)
+    assert "ok      index scans are looked after" in lines
+    assert not any(line.startswith("warning") for line in lines)
+    assert "        CREATE EXTENSION pg_lookahead in this database." in lines
+
+
+def test_devices_of_tablespaces(server: WatchedServer) -> None:
+    place = ("-h", str(server.socket_directory), "-p", str(server.port), "-U", "reader")
+    outcome = run_command("doctor", *place, "-d", "extended")
+    assert "tablespace pg_default, pg_global: " in outcome.stdout
+    assert "pg_lookahead.device_profile is empty" in outcome.stdout
+    assert "--tablespace pg_default --profile FILE" in outcome.stdout
+
+
+def test_a_role_that_sees_little(server: WatchedServer) -> None:
+    outcome = _doctor(server, user="reader")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "by a setting that is not shown" in outcome.stdout
+    assert "this role may not see which libraries are loaded where" in outcome.stdout
+
+
+def test_what_is_switched_off(server: WatchedServer) -> None:
+    dsn = (
+        f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres "
+        "options='-c pg_lookahead.enable_index_prefetch=off'"
+    )
+    outcome = run_command("doctor", "--dsn", dsn)
+    assert "warning pg_lookahead.enable_index_prefetch is off" in outcome.stdout
+    assert "warning index scans are left to PostgreSQL: disabled" in outcome.stdout
+    assert "ok      bitmap scans are looked after" in outcome.stdout
+
+
+def test_a_server_whose_sessions_lack_the_library(
+    server_factory: ServerFactory, stage: Stage
+) -> None:
+    with server_factory(stage=stage, settings={"session_preload_libraries": ""}) as made:
+        with made.connect() as connection:
+            connection.execute("CREATE ROLE reader LOGIN")
+        outcome = _doctor(made)
+        denied = _doctor(made, user="reader")
+    assert "is installed, but new sessions of this role do not have it" in outcome.stdout
+    assert "ALTER SYSTEM SET session_preload_libraries = 'pg_lookahead'" in outcome.stdout
+    assert "warning pg_lookahead cannot be loaded: access to library" in denied.stdout
+
+
+def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
+    with server_factory() as stock:
+        outcome = _doctor(stock)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "warning pg_lookahead cannot be loaded: could not access file" in outcome.stdout
+    assert "make install" in outcome.stdout
+
+
+def test_json(server: WatchedServer) -> None:
+    found = json.loads(_doctor(server, "--json").stdout)
+    assert (found["schema"], found["schema_version"]) == ("lookahead-doctor", 1)
+    assert found["server"]["scans"]["index scans"] is None
+    assert found["lines"][0]["level"] == "ok"
+
+
+def test_no_server() -> None:
+    outcome = run_command("doctor", "-h", "/nowhere")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    both = run_command("doctor", "--dsn", "", "-h", "/nowhere")
+    assert both.status is ExitStatus.USAGE
+
+
+_SERVER = Server(
+    version="18.6",
+    in_recovery=False,
+    database="shop",
+    role="dba",
+    database_bytes=100 * _GB,
+    shared_buffers=8 * _GB,
+    effective_cache_size=24 * _GB,
+    settings={
+        "shared_preload_libraries": "other, pg_lookahead",
+        "session_preload_libraries": "",
+        "io_method": "worker",
+    },
+    loaded="0.2.0",
+    has_extension=True,
+)
+
+
+def _said(server: Server) -> list[str]:
+    return [f"{line.level}: {line.text}" for line in judge(server)]
+
+
+def test_the_order_of_libraries_is_shown() -> None:
+    assert "ok: pg_lookahead 0.2.0, by shared_preload_libraries (other, pg_lookahead)" in (
+        _said(_SERVER)
+    )
+    both = replace(
+        _SERVER, settings={**_SERVER.settings, "session_preload_libraries": '"pg_lookahead"'}
+    )
+    assert "note: shared_preload_libraries suffices" in _said(both)
+
+
+def test_settings_that_fight_each_other() -> None:
+    settings = {
+        **_SERVER.settings,
+        "pg_lookahead.enable_bulk_insert": "on",
+        "pg_lookahead.bulk_extend_size": "0",
+        "pg_lookahead.disable": "on",
+        "pg_lookahead.enabled": "off",
+    }
+    said = " ".join(_said(replace(_SERVER, settings=settings)))
+    assert "warning: inserts in batches are on, and bulk_extend_size = 0 leaves" in said
+    assert "warning: pg_lookahead.disable is on" in said
+    assert "warning: pg_lookahead.enabled is off" in said
+
+
+@pytest.mark.parametrize(
+    ("size_gb", "words"),
+    [(4, "fits into shared_buffers"), (20, "fits into effective_cache_size"), (100, "is larger")],
+)
+def test_memory_against_data(size_gb: int, words: str) -> None:
+    said = " ".join(_said(replace(_SERVER, database_bytes=size_gb * _GB)))
+    assert words in said
+
+
+def test_reasons_and_devices() -> None:
+    server = replace(
+        _SERVER,
+        in_recovery=True,
+        loaded="0.1.0",
+        scans={"index scans": "self-check"},
+        fallbacks={"copy (cluster)": {"other extension": 12_000}},
+        tablespaces=(
+            Tablespace("fast", "259:0", "id", None, 128, "Elastic Block Store"),
+            Tablespace("slow", None, None, "no profile of this device"),
+        ),
+    )
+    said = _said(server)
+    assert said[0].startswith("ok: PostgreSQL 18.6, standby, database shop (107 GB), role dba")
+    assert "note: this lookahead is 0.2.0, the library 0.1.0" in said
+    assert "warning: index scans are left to PostgreSQL: self-check" in said
+    assert "note: fell back, copy (cluster): other extension 12,000" in said
+    assert (
+        "ok: tablespace fast: device 259:0, Elastic Block Store, read-ahead 128 kB, profile id"
+        in said
+    )
+    assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
+
+
+def test_another_major_release() -> None:
+    (_, line) = judge(replace(_SERVER, version="17.4"))
+    assert line.text == "pg_lookahead needs PostgreSQL 18"

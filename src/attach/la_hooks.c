@@ -16,6 +16,7 @@
 
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
@@ -26,11 +27,13 @@
 #include "attach/la_utility_end.h"
 #include "attach/la_worker_counters.h"
 #include "la_compat.h"
+#include "statistics/la_cluster_stats.h"
 #include "statistics/la_stats.h"
 
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecutorRun_hook_type next_ExecutorRun = NULL;
 static ProcessUtility_hook_type next_ProcessUtility = NULL;
+static shmem_request_hook_type next_shmem_request = NULL;
 static planner_hook_type next_planner = NULL;
 static LaRelationHook next_relation = NULL;
 static explain_per_node_hook_type next_explain_per_node = NULL;
@@ -38,6 +41,7 @@ static explain_per_plan_hook_type next_explain_per_plan = NULL;
 static LaExplainNode our_explain_node;
 static LaExplainPlan our_explain_plan;
 
+static void hook_shmem_request(void);
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 							  uint64 count);
@@ -86,6 +90,22 @@ la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan)
 	la_relation_hook = hook_relation;
 	next_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = hook_process_utility;
+	if (process_shared_preload_libraries_in_progress)
+	{
+		next_shmem_request = shmem_request_hook;
+		shmem_request_hook = hook_shmem_request;
+	}
+}
+
+/*
+ * shmem_request_hook: the server starts, and has loaded all libraries.
+ */
+static void
+hook_shmem_request(void)
+{
+	if (next_shmem_request)
+		next_shmem_request();
+	la_cluster_stats_register();
 }
 
 /*

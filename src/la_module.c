@@ -36,7 +36,6 @@
 #include "la_feature.h"
 #include "la_guc.h"
 #include "prefetch/la_prefetch_settings.h"
-#include "statistics/la_cluster_stats.h"
 
 PG_MODULE_MAGIC_EXT(
 					.name = "pg_lookahead",
@@ -115,7 +114,6 @@ _PG_init(void)
 	la_methods_init(features);
 	la_guc_define(settings, lengthof(settings));
 	report_newer_server();
-	la_cluster_stats_init();
 	la_explain_init();
 	la_hooks_install(la_explain_node, la_explain_plan);
 }

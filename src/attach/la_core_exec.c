@@ -27,7 +27,6 @@ static uintptr_t server_begin = 0;
 static uintptr_t server_end = 0;
 
 static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
-static bool owned_by_server(ExecProcNodeMtd function);
 
 /*
  * Has a node that nobody has executed the function that core gives to its
@@ -40,22 +39,21 @@ la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
 
 	if (likely(*known == function))
 		return true;
-	if (*known != NULL || !owned_by_server(function))
+	if (*known != NULL || !la_core_owns((void *) function))
 		return false;
 	*known = function;
 	return true;
 }
 
 /*
- * Is this function part of the server's binary?
+ * Is this address one of code in the server's binary?
  */
-static bool
-owned_by_server(ExecProcNodeMtd function)
+bool
+la_core_owns(const void *code)
 {
 	if (server_begin == 0)
 		dl_iterate_phdr(find_server, NULL);
-	return (uintptr_t) function >= server_begin &&
-		(uintptr_t) function < server_end;
+	return (uintptr_t) code >= server_begin && (uintptr_t) code < server_end;
 }
 
 /*

@@ -4,8 +4,8 @@
  *	  all hooks of core that we use
  *
  * Nobody else installs one.  Each calls the hook that was there before, or the
- * function of core that it stands for, exactly once (but for a COPY that no other hook
- * watches: la_copy.c); none changes a plan but by a
+ * function of core that it stands for, exactly once (but for a COPY that a feature
+ * executes in core's place); none changes a plan but by a
  * mark that core does not look at (la_insert_mark.c).  What
  * happens there is said by the table of features (la_methods.h) and, for plan
  * nodes, by la_attach.c.
@@ -16,6 +16,7 @@
 
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "tcop/dest.h"
 #include "tcop/utility.h"
@@ -23,12 +24,16 @@
 #include "attach/la_attach.h"
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
+#include "attach/la_utility_end.h"
 #include "attach/la_worker_counters.h"
 #include "la_compat.h"
+#include "statistics/la_cluster_stats.h"
+#include "statistics/la_stats.h"
 
 static ExecutorStart_hook_type next_ExecutorStart = NULL;
 static ExecutorRun_hook_type next_ExecutorRun = NULL;
 static ProcessUtility_hook_type next_ProcessUtility = NULL;
+static shmem_request_hook_type next_shmem_request = NULL;
 static planner_hook_type next_planner = NULL;
 static LaRelationHook next_relation = NULL;
 static explain_per_node_hook_type next_explain_per_node = NULL;
@@ -36,6 +41,7 @@ static explain_per_plan_hook_type next_explain_per_plan = NULL;
 static LaExplainNode our_explain_node;
 static LaExplainPlan our_explain_plan;
 
+static void hook_shmem_request(void);
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 							  uint64 count);
@@ -48,7 +54,10 @@ static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 ParamListInfo params,
 								 QueryEnvironment *queryEnv,
 								 DestReceiver *dest, QueryCompletion *qc);
-static bool run_utility(const LaUtility *utility, QueryCompletion *qc);
+static void execute_utility(const LaUtility *utility, QueryCompletion *qc);
+static void execute_copy(LaFeature feature, const LaUtility *utility,
+						 QueryCompletion *qc);
+static void call_next_utility(const LaUtility *utility, QueryCompletion *qc);
 static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
 static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
 static void hook_explain_per_node(PlanState *planstate, List *ancestors,
@@ -81,6 +90,22 @@ la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan)
 	la_relation_hook = hook_relation;
 	next_ProcessUtility = ProcessUtility_hook;
 	ProcessUtility_hook = hook_process_utility;
+	if (process_shared_preload_libraries_in_progress)
+	{
+		next_shmem_request = shmem_request_hook;
+		shmem_request_hook = hook_shmem_request;
+	}
+}
+
+/*
+ * shmem_request_hook: the server starts, and has loaded all libraries.
+ */
+static void
+hook_shmem_request(void)
+{
+	if (next_shmem_request)
+		next_shmem_request();
+	la_cluster_stats_register();
 }
 
 /*
@@ -175,8 +200,8 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 	bool		begun[LA_FEATURE_COUNT] = {0};
 	LaUtility	utility = {
 		.statement = pstmt,.query_string = queryString,
-		.read_only = readOnlyTree,.environment = queryEnv,
-		.watched = next_ProcessUtility != NULL
+		.read_only = readOnlyTree,.context = context,.params = params,
+		.environment = queryEnv,.dest = dest
 	};
 
 	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
@@ -186,14 +211,7 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_TRY();
 	{
-		if (run_utility(&utility, qc))
-			 /* done */ ;
-		else if (next_ProcessUtility)
-			next_ProcessUtility(pstmt, queryString, readOnlyTree, context,
-								params, queryEnv, dest, qc);
-		else
-			standard_ProcessUtility(pstmt, queryString, readOnlyTree, context,
-									params, queryEnv, dest, qc);
+		execute_utility(&utility, qc);
 	}
 	PG_FINALLY();
 	{
@@ -207,18 +225,54 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 }
 
 /*
- * Does a feature execute a utility command in core's place?
+ * Executes a utility command: core does, but for a COPY that a feature wants.
  */
-static bool
-run_utility(const LaUtility *utility, QueryCompletion *qc)
+static void
+execute_utility(const LaUtility *utility, QueryCompletion *qc)
 {
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	bool		is_copy = IsA(utility->statement->utilityStmt, CopyStmt);
+
+	for (LaFeature feature = 0; is_copy && feature < LA_FEATURE_COUNT; feature++)
 	{
-		if (la_methods[feature]->run_utility != NULL &&
-			la_methods[feature]->run_utility(utility, qc))
-			return true;
+		if (la_methods[feature]->concerns_copy != NULL &&
+			la_methods[feature]->concerns_copy(utility))
+		{
+			execute_copy(feature, utility, qc);
+			return;
+		}
 	}
-	return false;
+	call_next_utility(utility, qc);
+}
+
+/*
+ * Executes a COPY that a feature wants: after all hooks.
+ */
+static void
+execute_copy(LaFeature feature, const LaUtility *utility, QueryCompletion *qc)
+{
+	if (next_ProcessUtility == NULL)
+	{
+		if (!la_methods[feature]->run_copy(utility, qc))
+			call_next_utility(utility, qc);
+	}
+	else if (!la_utility_end(la_methods[feature], utility, next_ProcessUtility,
+							 qc))
+		la_stats_count(feature, LA_REASON_OTHER_EXTENSION, false);
+}
+
+static void
+call_next_utility(const LaUtility *utility, QueryCompletion *qc)
+{
+	if (next_ProcessUtility)
+		next_ProcessUtility(utility->statement, utility->query_string,
+							utility->read_only, utility->context,
+							utility->params, utility->environment,
+							utility->dest, qc);
+	else
+		standard_ProcessUtility(utility->statement, utility->query_string,
+								utility->read_only, utility->context,
+								utility->params, utility->environment,
+								utility->dest, qc);
 }
 
 /*

@@ -11,7 +11,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
-#include "tcop/cmdtag.h"
+#include "tcop/utility.h"
 
 #include "la_feature.h"
 #include "la_reason.h"
@@ -66,8 +66,10 @@ typedef struct LaUtility
 	PlannedStmt *statement;
 	const char *query_string;
 	bool		read_only;		/* must the statement not be changed? */
+	ProcessUtilityContext context;
+	ParamListInfo params;
 	QueryEnvironment *environment;
-	bool		watched;		/* has another extension a hook behind ours? */
+	DestReceiver *dest;
 } LaUtility;
 
 /*
@@ -121,11 +123,12 @@ typedef struct LaFeatureMethods
 	void		(*end_utility) (bool begun);
 
 	/*
-	 * Executes a utility command in core's place.  False when it is left to
-	 * core, and nothing has been done of it; so it must be when it is
-	 * watched.
+	 * Might the feature execute this COPY in core's place?  The other
+	 * executes it; false when it is left to core, and nothing has been done
+	 * of it.
 	 */
-	bool		(*run_utility) (const LaUtility *utility, QueryCompletion *qc);
+	bool		(*concerns_copy) (const LaUtility *utility);
+	bool		(*run_copy) (const LaUtility *utility, QueryCompletion *qc);
 } LaFeatureMethods;
 
 extern const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];

@@ -8,10 +8,9 @@
  * la_copy_rows() is called (la_copy_rows.c).  Reading the input is core's, but for lines
  * that are plain (la_copy_line.c).
  *
- * DoCopy() has no hook, so the whole command is executed here, when no other extension
- * wants to see utility commands that core executes (LaUtility.watched).  What is done
- * mirrors standard_ProcessUtility() in utility.c and DoCopy() in copy.c, in their
- * order.  Reads CopyFromStateData of copyfrom_internal.h.
+ * DoCopy() has no hook, so the whole command is executed here, where core would begin
+ * with it (la_utility_end.c).  What is done mirrors standard_ProcessUtility() in utility.c
+ * and DoCopy() in copy.c, in their order.  Reads CopyFromStateData of copyfrom_internal.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,14 +56,11 @@ static LaSelfCheck self_check = {.subject = "COPY"};
 bool
 la_copy_run(const LaUtility *utility, QueryCompletion *qc)
 {
-	const CopyStmt *statement;
+	const CopyStmt *statement = (CopyStmt *) utility->statement->utilityStmt;
 	Relation	table;
 	LaReason	reason;
 	uint64		rows;
 
-	if (!la_copy_concerns(utility))
-		return false;
-	statement = (CopyStmt *) utility->statement->utilityStmt;
 	table = table_openrv_extended(statement->relation, RowExclusiveLock, true);
 	if (table == NULL)
 		return false;

@@ -41,7 +41,7 @@ static List *evaluated(CopyFromState state);
 static bool has_volatile_check(Relation table, bool *runs_user_code);
 
 /*
- * Is this utility command a COPY that we might execute?  Where core would refuse it
+ * For the table of features: might we execute this COPY?  Where core would refuse it
  * before it looks at the table, it is to do so.  Relies on standard_ProcessUtility() in
  * utility.c and DoCopy() in copy.c.
  */
@@ -50,8 +50,7 @@ la_copy_concerns(const LaUtility *utility)
 {
 	const CopyStmt *statement = (CopyStmt *) utility->statement->utilityStmt;
 
-	return IsA(statement, CopyStmt) && statement->is_from &&
-		la_feature_enabled(LA_FEATURE_BULK_INSERT) &&
+	return statement->is_from && la_feature_enabled(LA_FEATURE_BULK_INSERT) &&
 		!XactReadOnly && !IsInParallelMode() && may_read(statement);
 }
 
@@ -83,8 +82,6 @@ la_copy_unsuitable(const LaUtility *utility, Relation table)
 
 	if (table->rd_rel->relkind != RELKIND_RELATION && !partitioned)
 		return LA_REASON_DISABLED;
-	if (utility->watched)
-		return LA_REASON_OTHER_EXTENSION;
 	if (check_enable_rls(RelationGetRelid(table), InvalidOid, true) == RLS_ENABLED)
 		return LA_REASON_CHECK_OPTION;
 	if (has_option(statement, "freeze"))

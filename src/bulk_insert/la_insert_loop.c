@@ -24,6 +24,7 @@
 
 #include "attach/la_attach.h"
 #include "bulk_insert/la_copy.h"
+#include "bulk_insert/la_copy_reason.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/la_insert_judge.h"
 #include "bulk_insert/la_insert_loop.h"
@@ -79,7 +80,8 @@ const LaFeatureMethods la_bulk_insert_methods = {
 	.end_filling = la_insert_end_filling,
 	.begin_utility = la_insert_begin_utility,
 	.end_utility = la_insert_end_utility,
-	.run_utility = la_copy_run,
+	.concerns_copy = la_copy_concerns,
+	.run_copy = la_copy_run,
 };
 
 static ExecProcNodeMtd core_exec = NULL;

@@ -17,7 +17,7 @@
  * the server, which stats_reset says.
  *
  * Nothing being stored, the number of the kind has a meaning only while the
- * server runs, and we take the highest one that is free.  24 is never taken,
+ * server runs, and we take the highest one that is free when all libraries are loaded.  24 is never taken,
  * because core keeps it for experiments.  When another library has taken all
  * numbers, the view shows sessions; that is no reason to refuse a start.
  *
@@ -48,6 +48,7 @@ typedef struct LaSharedStats
 	LaClusterStats stats;
 } LaSharedStats;
 
+static PgStat_Kind register_kind(void);
 static void init_shared(void *stats);
 static bool flush_pending(bool nowait);
 static void reset_shared(TimestampTz ts);
@@ -73,14 +74,31 @@ static LaTotals pending;
 static bool have_pending = false;
 
 /*
- * Registers our kind of statistics, when the server is just starting.
+ * Registers our kind of statistics, when the server is just starting and all libraries are
+ * loaded: one that has a fixed number finds it free, whatever the order of loading.
+ * Core takes kinds while it loads them only.  It is between that and shared memory, whose size
+ * comes from all kinds there are; so it is told that it is still at it.
  */
 void
-la_cluster_stats_init(void)
+la_cluster_stats_register(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
+	bool		loading = process_shared_preload_libraries_in_progress;
 
+	process_shared_preload_libraries_in_progress = true;
+	kind = register_kind();
+	process_shared_preload_libraries_in_progress = loading;
+	if (kind == PGSTAT_KIND_INVALID)
+		ereport(LOG,
+				(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
+				 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
+}
+
+/*
+ * Returns the number taken, PGSTAT_KIND_INVALID if none is free.
+ */
+static PgStat_Kind
+register_kind(void)
+{
 	for (PgStat_Kind free = PGSTAT_KIND_CUSTOM_MAX;
 		 free >= PGSTAT_KIND_CUSTOM_MIN; free--)
 	{
@@ -88,12 +106,9 @@ la_cluster_stats_init(void)
 			pgstat_get_kind_info(free) != NULL)
 			continue;
 		pgstat_register_kind(free, &kind_info);
-		kind = free;
-		return;
+		return free;
 	}
-	ereport(LOG,
-			(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
-			 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
+	return PGSTAT_KIND_INVALID;
 }
 
 /*

@@ -12,7 +12,7 @@
 
 #include "statistics/la_totals.h"
 
-extern void la_cluster_stats_init(void);
+extern void la_cluster_stats_register(void);
 extern bool la_cluster_stats_active(void);
 extern LaTotals *la_cluster_stats_pending(void);
 extern const LaTotals *la_cluster_stats_fetch(TimestampTz *reset);

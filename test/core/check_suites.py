@@ -2,10 +2,10 @@
 
     check_suites.py [--build KIND] [--suites NAME...] [--share K/N] [--seed N]
 
-The suites are the tests of contrib modules and of PL/pgSQL, and the TAP tests of contrib, recovery
-and subscription. A test passes when its verdict is good, or when stock fails it in the same way;
-no server's log may show a crash or a leak, and the counters must show that the library ran. The
-exit status is 1 when anything else happened. See README.md.
+The suites are the tests of contrib modules, of PL/pgSQL and of other extensions, and the TAP tests
+of contrib, recovery and subscription. A test passes when its verdict is good, or when stock fails
+it in the same way; no server's log may show a crash or a leak, and the counters must show that the
+library ran. The exit status is 1 when anything else happened. See README.md.
 """
 
 import argparse
@@ -47,6 +47,7 @@ _ANYTHING = Floor(0, 0, 0, 0, 1, 0, 0)
 SUITES = (
     Suite("contrib", Floor(500, 700, 200, 150, 600, 50, 60)),
     Suite("plpgsql", Floor(3, 1, 0, 0, 45, 0, 1)),
+    Suite("neighbours", Floor(0, 0, 0, 0, 1, 0, 0)),
     Suite(
         "amcheck",
         Floor(0, 0, 1, 0, 8, 0, 20),

@@ -64,7 +64,7 @@ _DIRECT_IO_FLOORS = {
 }
 
 # Rows of every insert are collected, from the first one on, and put where stock puts them.
-_INSERTS = {"pg_lookahead.enable_bulk_insert": "on", "pg_lookahead.test_insert_single_rows": "0"}
+INSERTS = {"pg_lookahead.enable_bulk_insert": "on", "pg_lookahead.test_insert_single_rows": "0"}
 _INSERT_FLOORS = {
     "regress": replace(_FLOORS["regress"], rows=350_000),
     "isolation": replace(_FLOORS["isolation"], rows=900_000),
@@ -99,12 +99,12 @@ MODES = (
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
     # The only mode in which a read stream reads the pages.
     Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
-    Mode("inserts", forced=_INSERTS, floors=_INSERT_FLOORS),
+    Mode("inserts", forced=INSERTS, floors=_INSERT_FLOORS),
     # From the first full page on tables grow by 16 empty pages.
     Mode(
         "insert-extents",
         forced={
-            **_INSERTS,
+            **INSERTS,
             "pg_lookahead.test_insert_threshold": "0",
             "pg_lookahead.bulk_extend_size": "16",
         },

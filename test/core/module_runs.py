@@ -1,4 +1,4 @@
-"""Runs the tests of contrib modules and of PL/pgSQL with every look-ahead forced.
+"""Runs the tests of contrib modules, of PL/pgSQL and of other extensions, everything forced.
 
 All modules share one server, as in `make installcheck`, except those that ask for settings of
 their own. A test whose result differs from the shipped file is run on stock, too: where stock's
@@ -12,17 +12,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from comparison import differing_tests
 from evidence import sum_counters
 from modes import forced_settings, server_settings
 from modules import Module, find_modules
+from neighbours import find_neighbours
 from pg_regress import find_driver, run_driver
 from runs import Target
 from server_log import forbidden_lines
 from suites import make_folder, server_libraries
 
 from lookahead.errors import LabError
+from lookahead.extension import LIBRARY, Stage
 from lookahead.server import PrivateServer
 
 _TIMEOUT_SECONDS = 900.0  # of one module; arbitrary, the longest takes half a minute
@@ -45,10 +48,25 @@ class Outcome:
 
 
 def run_modules(target: Target, suite: str, seed: int, kept: Path) -> Outcome:
-    """Run "contrib" or "plpgsql"; what failing tests wrote stays below `kept`."""
+    """Run "contrib", "plpgsql" or "neighbours"; what failing tests wrote stays below `kept`."""
     started = time.monotonic()
-    modules, missing = find_modules(target.source, target.installation, suite)
-    outcome = Outcome(skipped=[f"{name}: not part of this server" for name in missing])
+    outcome = Outcome()
+    with TemporaryDirectory(prefix="lookahead-neighbours-") as folder:
+        if suite == "neighbours":
+            Path(folder).chmod(0o755)
+            modules, outcome.skipped = find_neighbours(target, Path(folder))
+        else:
+            modules, missing = find_modules(target.source, target.installation, suite)
+            outcome.skipped = [f"{name}: not part of this server" for name in missing]
+        _run_all(target, modules, seed, outcome, kept)
+    outcome.findings += [f"{name}: differs from stock's result" for name in sorted(outcome.failed)]
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _run_all(
+    target: Target, modules: list[Module], seed: int, outcome: Outcome, kept: Path
+) -> None:
     shared = [module for module in modules if not module.settings]
     for group in (shared, *([module] for module in modules if module.settings)):
         if group:
@@ -58,9 +76,6 @@ def run_modules(target: Target, suite: str, seed: int, kept: Path) -> Outcome:
     for module in modules:
         if module.name in suspects:
             _run_on_stock(target, module, outcome, kept)
-    outcome.findings += [f"{name}: differs from stock's result" for name in sorted(outcome.failed)]
-    outcome.seconds = time.monotonic() - started
-    return outcome
 
 
 def _run_forced(
@@ -71,7 +86,8 @@ def _run_forced(
     ) as server:
         server.initdb()
         counter_file = make_folder(server, "evidence") / "counters"
-        server.start({**group[0].settings, **forced_settings(random, str(counter_file))})
+        forced = forced_settings(random, str(counter_file))
+        server.start({**_settings(group[0], server.stage), **forced})
         for module in group:
             outcome.planned |= {f"{module.name}/{test}" for test in _all_tests(module)}
             failed = _run_module(server, target, module, kept / "forced")
@@ -86,7 +102,7 @@ def _run_forced(
 def _run_on_stock(target: Target, module: Module, outcome: Outcome, kept: Path) -> None:
     """Take those tests of the module out of `failed` that give the same result on stock."""
     with PrivateServer(target.installation, settings=server_settings()) as server:
-        server.start(module.settings)
+        server.start(_settings(module, None))
         _run_module(server, target, module, kept / "stock")
     different = set()
     for driver in module.tests:
@@ -96,6 +112,22 @@ def _run_on_stock(target: Target, module: Module, outcome: Outcome, kept: Path) 
     own = {name for name in outcome.failed if name.startswith(f"{module.name}/")}
     outcome.alike += sorted(own - different)
     outcome.failed -= own - different
+
+
+def _settings(module: Module, stage: Stage | None) -> dict[str, str]:
+    """Those of the module; a server without a stage does not load ours."""
+    settings = dict(module.settings)
+    ours = stage.settings() if stage else {}
+    if module.built:
+        libraries = ours.get("dynamic_library_path", "$libdir")
+        extensions = ours.get("extension_control_path", "$system")
+        settings["dynamic_library_path"] = f"{module.built}:{libraries}"
+        settings["extension_control_path"] = f"{module.built / 'share'}:{extensions}"
+    for name in ("shared_preload_libraries", "session_preload_libraries"):
+        if stage is None and name in settings:
+            others = [part for part in settings[name].split(", ") if part != LIBRARY]
+            settings[name] = ", ".join(others)
+    return settings
 
 
 def _run_module(server: PrivateServer, target: Target, module: Module, kept: Path) -> set[str]:

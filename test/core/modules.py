@@ -21,7 +21,8 @@ class Module:
     """One module: its folder in the source tree, and its tests by driver.
 
     `settings` are those of the server that its Makefile asks for; a module that has some runs on
-    a server of its own. `extensions` are created before its tests, by driver.
+    a server of its own. `extensions` are created before its tests, by driver. What the server comes
+    without is in a folder where it was `built`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Module:
     tests: dict[str, tuple[str, ...]]
     extensions: dict[str, tuple[str, ...]]
     settings: dict[str, str]
+    built: Path | None = None
 
 
 def find_modules(

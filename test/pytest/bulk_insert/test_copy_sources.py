@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from extension.probes import QUIET, Connection, need_extension, scalar
+from extension.probes import QUIET, Connection, scalar
 from psycopg.pq import DiagnosticField, ExecStatus
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
@@ -16,6 +16,7 @@ from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, SWITCH, Arm, Cou
 from bulk_insert.copying import MANY, Case, copy, execute, lines, look, make
 from bulk_insert.facts import failure_of
 from lookahead.extension import Stage
+from lookahead.installation import Installation
 
 _INTO_FUNCTION = """
     CREATE FUNCTION load(name text) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -31,6 +32,20 @@ _FIELDS = (
     DiagnosticField.CONTEXT,
 )
 _DUPLICATES = Case("CREATE TABLE t (k int PRIMARY KEY, s text)", lines() + lines(1, 800))
+
+
+@pytest.fixture(scope="module")
+def server(
+    server_factory: ServerFactory, test_stage: Stage, installation: Installation
+) -> Iterator[WatchedServer]:
+    """As that of the other files, behind an extension that looks at statements if there is one."""
+    watching = "pg_stat_statements"
+    there = (installation.pkglibdir / f"{watching}.so").exists()
+    settings = {**QUIET, SWITCH: "on", "shared_preload_libraries": watching if there else ""}
+    with server_factory(stage=test_stage, settings=settings) as started:
+        with started.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -301,21 +316,6 @@ def _assert_left(session: Connection, case: Case, reason: str) -> None:
     after = Counters.of(session)
     assert after.rows == before.rows
     assert after.left[reason] == before.left.get(reason, 0) + 1
-
-
-def test_another_extension_watches(server_factory: ServerFactory, test_stage: Stage) -> None:
-    """What it counts is as ever, and where it comes first it need not be."""
-    settings = {**QUIET, SWITCH: "on"}
-    watching = {**settings, "shared_preload_libraries": "pg_stat_statements"}
-    with server_factory(stage=test_stage, settings=watching) as server, server.connect() as session:
-        session.execute("CREATE EXTENSION pg_lookahead")
-        need_extension(session, "pg_stat_statements")
-        case = Case()
-        make(session, EXTENTS, case)
-        assert copy(session, case).outcome == (f"COPY {MANY}",)
-        assert Counters.of(session).left == {"other extension": 1}
-        calls = "SELECT calls, rows FROM pg_stat_statements WHERE query ILIKE 'COPY t FROM STDIN%'"
-        assert session.execute(calls).fetchall() == [(1, MANY)]
 
 
 def test_waiting_for_a_lock(connection: Connection, watcher: Connection) -> None:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from compiling import loadable_library
 from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
@@ -183,6 +185,26 @@ def test_beside_other_kinds_of_statistics(
         taken = re.findall(r'cumulative statistics "(\w+)" with ID (\d+)', server.read_log())
         assert len({number for _, number in taken}) == len(taken) == 3
         assert all(int(number) > 24 for name, number in taken if name == "pg_lookahead")
+
+
+@pytest.mark.parametrize("order", ["pg_lookahead, {}", "{}, pg_lookahead"])
+def test_beside_a_library_with_a_fixed_number(
+    server_factory: ServerFactory,
+    test_stage: Stage,
+    installation: Installation,
+    tmp_path_factory: pytest.TempPathFactory,
+    order: str,
+) -> None:
+    """The server starts in either order, and both count."""
+    source = Path(__file__).with_name("fixed_statistics.c")
+    library = loadable_library(source, tmp_path_factory, installation)
+    settings = {**QUIET, **_WITH, "shared_preload_libraries": order.format(library)}
+    with server_factory(stage=test_stage, settings=settings) as server:
+        with server.connect() as session:
+            session.execute("CREATE EXTENSION pg_lookahead")
+            assert scalar(session, "SELECT scope FROM pg_stat_lookahead") == "cluster"
+        taken = re.findall(r'cumulative statistics "(\w+)" with ID (\d+)', server.read_log())
+        assert taken == [("fixed_statistics", "32"), ("pg_lookahead", "31")]
 
 
 def test_counts_after_a_crash_begin_again(server_factory: ServerFactory, test_stage: Stage) -> None:

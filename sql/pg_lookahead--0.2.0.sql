@@ -220,7 +220,8 @@ CREATE TABLE pg_lookahead_interval_state (
     last_error text,
     last_sqlstate text,
     blocked text,
-    detaching oid);
+    detaching oid,
+    mark xid);
 
 CREATE FUNCTION pg_lookahead_set_interval(
     parent regclass,

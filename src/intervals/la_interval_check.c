@@ -40,9 +40,12 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 {
 	for (int i = 0; i < grid->count; i++)
 	{
-		LaIntervalRange range = la_interval_grid_find(grid,
-													  &grid->segments[i].start);
+		const LaIntervalBound *start = &grid->segments[i].start;
+		LaIntervalRange range;
 
+		if (la_interval_grid_ends(grid, start))
+			continue;
+		range = la_interval_grid_find(grid, start);
 		if (la_interval_grid_compare(grid, &range.lower, &range.upper) >= 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

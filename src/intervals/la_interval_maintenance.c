@@ -47,6 +47,7 @@ static bool finish(LaIntervalRun *run);
 static bool retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock);
 static void note_retiring(LaIntervalRun *run, const ErrorData *error);
 static void find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static bool is_ours(const LaIntervalRun *run);
 static void list_old(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static bool is_still_old(const LaIntervalRun *run,
@@ -288,7 +289,7 @@ find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		state->detaching = InvalidOid;
 		return;
 	}
-	if (partition == state->detaching)
+	if (is_ours(run))
 		return;
 	MemoryContextSwitchTo(run->context);
 	run->old = policy == NULL ? NULL : la_interval_old_list(policy, run->now);
@@ -296,6 +297,16 @@ find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
+}
+
+/*
+ * Whether maintenance has marked what is being detached: this partition, by that transaction.
+ */
+static bool
+is_ours(const LaIntervalRun *run)
+{
+	return run->pending.partition == run->state->detaching &&
+		run->pending.mark == run->state->mark;
 }
 
 static void
@@ -322,11 +333,14 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 				 errmsg("it is in use")));
 	if (!is_still_old(run, policy))
 		return;
-	run->retired = la_interval_retire_mark(run->parent, run->partition);
+	run->retired = la_interval_retire_mark(run->parent, run->partition,
+										   policy->drops);
 	if (run->retired != LA_INTERVAL_MARKED)
 		return;
-	run->pending.since = GetCurrentTransactionId();
+	run->pending.partition = run->partition;
+	run->pending.mark = run->pending.since = GetCurrentTransactionId();
 	run->state->detaching = run->partition;
+	run->state->mark = run->pending.mark;
 	la_interval_state_write(run->parent, run->state);
 }
 
@@ -349,25 +363,26 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
  * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
  * Drops it where maintenance has marked it, it is old, and the policy says so.
  *
- * What keeps it from being dropped (a view, say) is told.
+ * What keeps it from being dropped (a view, say) is told; a lock is waited for by the next run.
  */
 static void
 retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			partition = run->partition;
-	bool		is_ours = run->state->detaching == partition;
 	bool		drops;
 	ErrorData  *error;
 
 	if (!la_interval_retire_is_marked(run->parent, partition))
 		return;
-	drops = is_ours && policy != NULL && policy->drops && is_still_old(run, policy);
-	la_interval_retire_finish(run->parent, partition, run->pending.since);
+	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
+	la_interval_retire_finish(run->parent, partition, drops);
 	run->state->detaching = InvalidOid;
 	run->retired = LA_INTERVAL_KEPT;
 	if (!drops)
 		return;
 	error = la_interval_try(drop, &partition);
+	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+		ReThrowError(error);
 	if (error != NULL)
 		la_interval_run_note_blocked(run, get_rel_name(partition),
 									 psprintf("detached, but not dropped: %s", error->message));
@@ -380,12 +395,17 @@ drop(void *partition)
 }
 
 /*
- * Before the table is locked: a partition that somebody uses is left.
+ * Before the table is locked: a partition that somebody uses is left, and so are all beside a
+ * default partition that somebody uses.
  */
 static void
 check_free(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
+	Oid			default_partition = get_default_partition_oid(run->parent);
+
 	la_interval_retire_check_free(run->partition);
+	if (OidIsValid(default_partition))
+		la_interval_retire_check_free(default_partition);
 }
 
 /*

@@ -28,6 +28,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/partition.h"
@@ -46,10 +47,13 @@
 
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_retire.h"
+#include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
 static void check_schema(Oid relation);
-static void execute_behind(const char *command, TransactionId since);
+static LOCKMODE lock_of_references(bool drops);
+static void check_references(Oid partition, bool drops);
+static void execute_behind_all(const char *command);
 
 /*
  * The partition of a table that is being detached.
@@ -74,6 +78,7 @@ la_interval_retire_pending(Oid parent)
 		if (!row->inhdetachpending)
 			continue;
 		pending.partition = row->inhrelid;
+		pending.mark = HeapTupleHeaderGetRawXmin(tuple->t_data);
 		pending.since = HeapTupleHeaderGetXmin(tuple->t_data);
 	}
 	systable_endscan(scan);
@@ -113,7 +118,7 @@ la_interval_retire_obstacle(Oid parent, Oid partition)
  * MarkInheritDetached() in tablecmds.c.
  */
 LaIntervalRetired
-la_interval_retire_mark(Oid parent, Oid partition)
+la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 {
 	Relation	inherits;
 	ScanKeyData key;
@@ -126,6 +131,7 @@ la_interval_retire_mark(Oid parent, Oid partition)
 		return LA_INTERVAL_BUSY;
 	check_schema(parent);
 	check_schema(partition);
+	check_references(partition, drops);
 	inherits = table_open(InheritsRelationId, RowExclusiveLock);
 	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
 				F_OIDEQ, ObjectIdGetDatum(partition));
@@ -158,6 +164,35 @@ check_schema(Oid relation)
 }
 
 /*
+ * The lock that tables are to have which the partition references: core makes triggers there when it
+ * is detached, and drops them with it.
+ */
+static LOCKMODE
+lock_of_references(bool drops)
+{
+	return drops ? AccessExclusiveLock : ShareRowExclusiveLock;
+}
+
+/*
+ * Refuses to mark a partition that could not be detached, or dropped, just now.
+ */
+static void
+check_references(Oid partition, bool drops)
+{
+	LOCKMODE	lock = lock_of_references(drops);
+
+	foreach_oid(table, la_partition_references_of(partition))
+	{
+		if (!ConditionalLockRelationOid(table, lock))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("table \"%s\", which it references, is in use",
+							get_rel_name(table))));
+		UnlockRelationOid(table, lock);
+	}
+}
+
+/*
  * Waits until nobody can know a partition of this table that was marked.  Without
  * locks and snapshots of ours; each wait ends after lock_timeout.
  */
@@ -180,8 +215,10 @@ la_interval_retire_await(Oid parent, TransactionId since)
  * parent is locked.  As the table's owner.
  */
 void
-la_interval_retire_finish(Oid parent, Oid partition, TransactionId since)
+la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 {
+	foreach_oid(table, la_partition_references_of(partition))
+		LockRelationOid(table, lock_of_references(drops));
 	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
 	{
 		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
@@ -189,27 +226,30 @@ la_interval_retire_finish(Oid parent, Oid partition, TransactionId since)
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("it is in use")));
 	}
-	execute_behind(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
-							la_interval_owner_name(parent),
-							la_interval_owner_name(partition)), since);
+	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
+								la_interval_owner_name(parent),
+								la_interval_owner_name(partition)));
 }
 
 /*
- * Executes FINALIZE with a snapshot that says of itself to be as old as the mark.  FINALIZE waits for
- * all who are older than its snapshot, with the partition locked: for everybody who has begun
- * since the mark, and who may wait for that lock.  Those who matter are gone.  What a snapshot sees does
- * not change by an older xmin: it only says below which number no transaction has to be looked for among those
- * in progress.  Relies on ATExecDetachPartitionFinalize() in tablecmds.c.
+ * Executes FINALIZE with a snapshot that says of itself to be older than any other.  FINALIZE waits for
+ * all who are older than its snapshot, with the partition locked, for which they may wait; those who matter
+ * are gone.  What a snapshot sees does not change by an older xmin: it only says below which
+ * number no transaction has to be looked for among those in progress.  Unless it does not have all of
+ * them: then it is left as it is.  Relies on ATExecDetachPartitionFinalize() in tablecmds.c.
+ * Relies on XidInMVCCSnapshot() in snapmgr.c.
  */
 static void
-execute_behind(const char *command, TransactionId since)
+execute_behind_all(const char *command)
 {
 	SnapshotData snapshot = *GetTransactionSnapshot();
 	SPIPlanPtr	plan;
 
-	if (TransactionIdIsNormal(since) &&
-		TransactionIdPrecedes(since, snapshot.xmin))
-		snapshot.xmin = since;
+	if (!snapshot.suboverflowed)
+	{
+		snapshot.xmin = TransamVariables->oldestXid;
+		TransactionIdRetreat(snapshot.xmin);
+	}
 	SPI_connect();
 	plan = SPI_prepare(command, 0, NULL);
 	if (plan == NULL ||

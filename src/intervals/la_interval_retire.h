@@ -23,17 +23,19 @@ typedef enum LaIntervalRetired
 typedef struct LaIntervalPending
 {
 	Oid			partition;		/* or InvalidOid */
-	TransactionId since;		/* snapshots that do not see the mark have an
-								 * xmin up to here */
+	TransactionId mark;			/* who has marked it */
+	TransactionId since;		/* the same; if that was frozen, no normal
+								 * one: snapshots that do not see the mark
+								 * have an xmin up to here */
 } LaIntervalPending;
 
 extern LaIntervalPending la_interval_retire_pending(Oid parent);
 extern bool la_interval_retire_is_marked(Oid parent, Oid partition);
 extern const char *la_interval_retire_obstacle(Oid parent, Oid partition);
-extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition);
+extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition,
+												 bool drops);
 extern void la_interval_retire_await(Oid parent, TransactionId since);
-extern void la_interval_retire_finish(Oid parent, Oid partition,
-									  TransactionId since);
+extern void la_interval_retire_finish(Oid parent, Oid partition, bool drops);
 extern void la_interval_retire_check_free(Oid partition);
 extern void la_interval_retire_detach(Oid parent, Oid partition);
 extern void la_interval_retire_drop(Oid partition);

@@ -3,7 +3,7 @@
  * la_interval_retirement.c
  *	  which partitions the next maintenance would take out, and why
  *
- * Takes nothing out and waits for nobody.
+ * Takes nothing out, and waits for nobody but those who have locked the table itself.
  *
  *-------------------------------------------------------------------------
  */

@@ -11,8 +11,8 @@
  * done, and then it takes the snapshot with which it looks at data: what was true before a wait may no
  * longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
  *
- * The table is waited for once: when it could not be locked in time, whoever wants to use it has
- * waited long enough.
+ * The table is waited for once: when it could not be locked in time, or something else could not while it was, whoever
+ * wants to use it has waited long enough.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +40,10 @@
 #define LEAST_WAIT (USECS_PER_MINUTE)
 #define MOST_WAIT (USECS_PER_HOUR)
 
-static void limit_waits(void);
+static void begin(void *arg);
+static void write_state(void *arg);
+static void warn(void *arg);
+static int	limit_waits(void);
 static void take_step(void *arg);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
 static void compare_version(LaIntervalRun *run, const char *version);
@@ -50,14 +53,25 @@ static void commit(LaIntervalRun *run);
 
 /*
  * Begins a run.  Forgets the policy of a table that is no more, and returns whether
- * there is one.
+ * there is one that can be read.
  */
 bool
 la_interval_run_begin(LaIntervalRun *run)
 {
-	MemoryContextSwitchTo(run->context);
+	if (!try(run, begin))
+		(void) try(run, warn);
+	return run->error == NULL && run->state != NULL;
+}
+
+static void
+begin(void *arg)
+{
+	LaIntervalRun *run = arg;
+	int			level = limit_waits();
+
 	PushActiveSnapshot(GetTransactionSnapshot());
 	(void) la_interval_policy_remove_stale(run->parent);
+	MemoryContextSwitchTo(run->context);
 	if (la_interval_policy_read(run->parent) != NULL)
 	{
 		run->now = GetCurrentTimestamp();
@@ -65,39 +79,60 @@ la_interval_run_begin(LaIntervalRun *run)
 		initStringInfo(&run->blocked);
 	}
 	PopActiveSnapshot();
-	commit(run);
-	return run->state != NULL;
+	AtEOXact_GUC(false, level);
 }
 
 /*
  * After an error the next attempt is due after a minute, and after each
  * further one twice as long; where the policy is another one by now, at once.
+ *
+ * Neither a state that somebody has locked nor a message that the client cannot be sent stops other tables.
  */
 void
 la_interval_run_end(LaIntervalRun *run)
 {
 	LaIntervalState *state = run->state;
 	TimestampTz end = GetCurrentTimestamp();
+	bool		failed = state->error != NULL;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
 	state->last_run = end;
 	state->blocked = run->blocked.len > 0 ? run->blocked.data : NULL;
-	if (state->error == NULL)
-		state->attempts = 0;
-	else
-	{
-		ereport(WARNING,
-				(errmsg("could not maintain the partitions of \"%s\": %s",
-						get_rel_name(run->parent), state->error)));
-		state->next_run = end +
-			Min(LEAST_WAIT << Min(state->attempts, 10), MOST_WAIT);
-		state->attempts++;
-	}
 	state->next_run = run->is_superseded ? end
 		: Min(Max(state->next_run, end + LEAST_WAIT), end + MOST_WAIT);
-	la_interval_state_write(run->parent, state);
+	if (failed)
+		state->next_run = end +
+			Min(LEAST_WAIT << Min(state->attempts, 10), MOST_WAIT);
+	state->attempts = failed ? state->attempts + 1 : 0;
+	if (!try(run, write_state))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	if (state->error != NULL)
+		(void) try(run, warn);
+	XactIsoLevel = DefaultXactIsoLevel;
+}
+
+static void
+write_state(void *arg)
+{
+	LaIntervalRun *run = arg;
+	int			level = limit_waits();
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	la_interval_state_write(run->parent, run->state);
 	PopActiveSnapshot();
-	commit(run);
+	AtEOXact_GUC(false, level);
+}
+
+static void
+warn(void *arg)
+{
+	LaIntervalRun *run = arg;
+	const char *name = get_rel_name(run->parent);
+
+	ereport(WARNING,
+			(errmsg("could not maintain the partitions of \"%s\": %s",
+					name == NULL ? "?" : name,
+					run->state != NULL && run->state->error != NULL
+					? run->state->error : run->error->message)));
 }
 
 /*
@@ -118,6 +153,7 @@ la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 bool
 la_interval_run_await(LaIntervalRun *run)
 {
+	run->lock = NoLock;
 	return try(run, await_users);
 }
 
@@ -125,29 +161,43 @@ static void
 await_users(void *arg)
 {
 	LaIntervalRun *run = arg;
-	int			level = NewGUCNestLevel();
+	int			level = limit_waits();
 
-	limit_waits();
 	la_interval_retire_await(run->parent, run->pending.since);
 	AtEOXact_GUC(false, level);
 }
 
-static void
+/*
+ * Until the level of settings that is returned is ended.
+ */
+static int
 limit_waits(void)
 {
+	int			level = NewGUCNestLevel();
+
 	if (LockTimeout == 0)
 		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
+	return level;
 }
 
+/*
+ * The error before is there until the work has been done.
+ */
 static bool
 try(LaIntervalRun *run, LaIntervalWork work)
 {
-	MemoryContextReset(run->temporary);
+	ErrorData  *error;
+
+	if (work != warn)
+		MemoryContextReset(run->temporary);
 	MemoryContextSwitchTo(run->temporary);
 	run->waits = false;
-	run->error = la_interval_try(work, run);
-	if (run->waits)
+	error = la_interval_try(work, run);
+	if (error != NULL &&
+		(run->waits || (run->lock == AccessExclusiveLock &&
+						error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)))
 		run->is_locked_out = true;
+	run->error = error;
 	commit(run);
 	return run->error == NULL;
 }
@@ -165,7 +215,7 @@ take_step(void *arg)
 	if (get_rel_name(run->parent) == NULL)
 		return;
 	la_interval_owner_begin(&before, run->parent, NULL);
-	limit_waits();
+	(void) limit_waits();
 	policy = read_policy(run);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (policy != NULL)

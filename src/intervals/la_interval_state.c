@@ -34,7 +34,7 @@ la_interval_state_read(Oid parent)
 	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
-	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts, detaching FROM {state} "
+	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
 							  "WHERE parent = $1 AND row_type = $2",
 							  &parameters, receive, state);
 	return state;
@@ -62,14 +62,18 @@ la_interval_state_write(Oid parent, const LaIntervalState *state)
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(state->detaching),
 						  !OidIsValid(state->detaching));
+	la_interval_table_add(&parameters, XIDOID,
+						  TransactionIdGetDatum(state->mark),
+						  !OidIsValid(state->detaching));
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
-							  "attempts, last_error, last_sqlstate, blocked, detaching) "
-							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9 FROM {policy} WHERE parent = $1 "
+							  "attempts, last_error, last_sqlstate, blocked, detaching, mark) "
+							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM {policy} WHERE parent = $1 "
 							  "ON CONFLICT (parent) DO UPDATE SET row_type = excluded.row_type, "
 							  "last_run = excluded.last_run, next_run = excluded.next_run, "
 							  "last_analyze = excluded.last_analyze, attempts = excluded.attempts, "
 							  "last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate, "
-							  "blocked = excluded.blocked, detaching = excluded.detaching",
+							  "blocked = excluded.blocked, detaching = excluded.detaching, "
+							  "mark = excluded.mark",
 							  &parameters, NULL, NULL);
 }
 
@@ -125,6 +129,7 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	state->detaching = DatumGetObjectId(heap_getattr(row, 5, columns, &is_null));
 	if (is_null)
 		state->detaching = InvalidOid;
+	state->mark = DatumGetTransactionId(heap_getattr(row, 6, columns, &is_null));
 }
 
 static void

@@ -24,6 +24,7 @@ typedef struct LaIntervalState
 								 * why, or NULL */
 	Oid			detaching;		/* the partition that maintenance has begun to
 								 * detach, or InvalidOid */
+	TransactionId mark;			/* by which it was marked */
 } LaIntervalState;
 
 extern LaIntervalState *la_interval_state_read(Oid parent);

@@ -38,6 +38,7 @@
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_table.h"
+#include "intervals/la_interval_try.h"
 #include "la_sql_argument.h"
 #include "partitions/la_partition_create.h"
 
@@ -57,6 +58,7 @@ PG_FUNCTION_INFO_V1(la_test_interval_create_for);
 /* Where a uuid has its first dash. */
 #define UUID_FIRST_DASH 8
 
+static void tell_busy(void *parent);
 static Oid	read_parent(FunctionCallInfo fcinfo);
 static void read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy);
 static int	read_number(FunctionCallInfo fcinfo, int argument,
@@ -171,12 +173,21 @@ pg_lookahead_maintain_partitions(PG_FUNCTION_ARGS)
 			pg_class_aclcheck(parent, GetUserId(), ACL_MAINTAIN) != ACLCHECK_OK)
 			continue;
 		if (!la_interval_maintain(parent))
-			ereport(NOTICE,
-					(errmsg("the partitions of \"%s\" are maintained by another session just now",
-							get_rel_name(parent))));
+			(void) la_interval_try(tell_busy, &parent);
 	}
 	SPI_finish();
 	PG_RETURN_VOID();
+}
+
+/*
+ * A name that the client cannot be sent stops no other tables.
+ */
+static void
+tell_busy(void *parent)
+{
+	ereport(NOTICE,
+			(errmsg("the partitions of \"%s\" are maintained by another session just now",
+					get_rel_name(*(Oid *) parent))));
 }
 
 /*

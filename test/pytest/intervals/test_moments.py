@@ -236,13 +236,14 @@ def test_what_cannot_be_finished_is_said_loudly(aged: Connection, server: Watche
     assert (state(aged, "last_error"), scalar(aged, _PENDING)) == (None, 0)
 
 
+@pytest.mark.parametrize("ours", ["detaching = NULL", "mark = '3'"])
 def test_what_somebody_else_has_marked_is_not_dropped(
-    aged: Connection, server: WatchedServer
+    aged: Connection, server: WatchedServer, ours: str
 ) -> None:
     """It is old, so maintenance ends what was begun; the rows are those of who began it."""
     policy = "'1 day', retention => '9 days', retention_action => 'drop', premake => 0"
     oldest = _leave_marked(aged, server, policy)
-    aged.execute("UPDATE pg_lookahead_interval_state SET detaching = NULL")
+    _execute(aged, f"UPDATE pg_lookahead_interval_state SET {ours}")
     maintain(aged)
     assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
     assert len(bounds(aged)) == 10
@@ -296,3 +297,102 @@ def test_somebody_detaches_it_meanwhile(
     maintain(aged)
     assert len(bounds(aged)) == 10
     assert scalar(aged, "SELECT count(*) FROM s.p") == 10
+
+
+def _other(session: Connection) -> None:
+    """Table s.z, which is maintained after the others."""
+    session.execute("CREATE TABLE s.z (k int) PARTITION BY RANGE (k)")
+    set_policy(session, "10", "s.z")
+
+
+def test_an_owner_in_the_middle_of_a_change_stops_no_others(
+    session: Connection, server: WatchedServer
+) -> None:
+    """Nothing is to be done, and only the state has to be written, which is locked."""
+    make(session, "int")
+    set_policy(session, "10")
+    maintain(session)
+    _other(session)
+    session.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as owner:
+        owner.execute("SELECT pg_lookahead_set_interval('s.p', 10)")
+        told = maintain(session)
+        owner.rollback()
+    because = "canceling statement due to lock timeout"
+    assert told == [f'could not maintain the partitions of "p": {because}']
+    assert len(bounds(session, "s.z")) == 5
+
+
+def test_what_a_client_cannot_be_told_stops_no_others(
+    session: Connection, server: WatchedServer
+) -> None:
+    session.execute('CREATE TABLE s."漢" (k int) PARTITION BY RANGE (k)')
+    session.execute("CREATE VIEW s.fixed_0 AS SELECT 1")
+    set_policy(session, "10, names => 'fixed_{bound}'", 's."漢"')
+    _other(session)
+    with server.connect(client_encoding="latin1") as client:
+        client.execute("CALL pg_lookahead_maintain_partitions()")
+    assert len(bounds(session, "s.z")) == 5
+    assert "fixed_0" in state(session, "last_error", 's."漢"')
+
+
+def test_a_default_partition_in_use_is_not_waited_for(
+    aged: Connection, server: WatchedServer
+) -> None:
+    aged.execute(_DEFAULT)
+    aged.execute("SET lock_timeout = '100ms'")
+    set_policy(aged, "'1 day', retention => '8 days', premake => 0")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM s.rest")
+        maintain(aged)
+        reader.rollback()
+    assert state(aged, "blocked").split("\n") == [
+        f"{name}: it is in use" for name in names(aged)[:2]
+    ]
+
+
+def test_referencing_tables_are_waited_for_once(aged: Connection, server: WatchedServer) -> None:
+    """The table is locked meanwhile."""
+    aged.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE TABLE s.f (k date REFERENCES s.p)")
+    aged.execute("SET lock_timeout = '100ms'")
+    set_policy(aged, "'1 day', retention => '3 days', premake => 0")
+    with server.connect(autocommit=False) as writer:
+        writer.execute("LOCK TABLE s.f IN ROW EXCLUSIVE MODE")
+        maintain(aged)
+        writer.rollback()
+    assert len(state(aged, "blocked").split("\n")) == 1
+    maintain(aged)
+    assert len(bounds(aged)) == 4
+
+
+@pytest.mark.parametrize("action", ["detach", "drop"])
+def test_tables_that_it_references_are_not_waited_for(
+    aged: Connection, server: WatchedServer, action: str
+) -> None:
+    """Nothing is marked that could not be finished, or detached that could not be dropped."""
+    aged.execute("CREATE TABLE s.dim (k date PRIMARY KEY); INSERT INTO s.dim SELECT k FROM s.p")
+    aged.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.dim")
+    aged.execute("SET lock_timeout = '100ms'")
+    set_policy(
+        aged, f"'1 day', retention => '8 days', retention_action => '{action}', premake => 0"
+    )
+    with server.connect(autocommit=False) as other:
+        other.execute("LOCK TABLE s.dim IN ROW EXCLUSIVE MODE")
+        maintain(aged)
+        other.rollback()
+    why = 'table "dim", which it references, is in use'
+    assert state(aged, "blocked").split("\n") == [f"{name}: {why}" for name in names(aged)[:2]]
+    assert (len(bounds(aged)), scalar(aged, _PENDING)) == (11, 0)
+    maintain(aged)
+    assert (len(bounds(aged)), state(aged, "blocked")) == (9, None)
+
+
+def test_the_callers_isolation_level_stays(session: Connection, server: WatchedServer) -> None:
+    make(session, "int")
+    set_policy(session, "10")
+    with server.connect(options="-c default_transaction_isolation=serializable") as caller:
+        caller.execute(
+            """DO $$BEGIN CALL pg_lookahead_maintain_partitions();
+            ASSERT current_setting('transaction_isolation') = 'serializable'; END$$"""
+        )
+    assert len(bounds(session)) == 5

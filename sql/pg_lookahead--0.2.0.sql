@@ -23,6 +23,7 @@ CREATE FUNCTION pg_lookahead_stats(
     OUT extensions bigint,
     OUT extended_blocks bigint,
     OUT sorted_entries bigint,
+    OUT drawn_rows bigint,
     OUT fallbacks text,
     OUT stats_reset timestamptz)
 RETURNS SETOF record
@@ -32,7 +33,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 CREATE VIEW pg_stat_lookahead AS
     SELECT feature, scope, nodes, scans, prefetched_blocks, requests,
            advised_blocks, bridged_blocks, pauses, direct_blocks, repeated_blocks, killed_items, restarts,
-           batched_rows, batches, extensions, extended_blocks, sorted_entries, fallbacks::pg_catalog.jsonb AS fallbacks, stats_reset
+           batched_rows, batches, extensions, extended_blocks, sorted_entries, drawn_rows, fallbacks::pg_catalog.jsonb AS fallbacks, stats_reset
     FROM pg_lookahead_stats();
 
 -- For everybody, as PostgreSQL's own pg_stat_* views; monitoring keeps its right

@@ -33,6 +33,7 @@ const LaCounter la_counter_table[] = {
 	COUNTER(extensions) = {"extensions", "Extensions", "extensions"},
 	COUNTER(extended) = {"extended", "Extended Blocks", "extended_blocks"},
 	COUNTER(sorted) = {"sorted", "Sorted Entries", "sorted_entries"},
+	COUNTER(drawn) = {"drawn", "Drawn Rows", "drawn_rows"},
 };
 
 StaticAssertDecl(lengthof(la_counter_table) == LA_COUNTER_COUNT,

@@ -33,6 +33,7 @@ typedef struct LaCounters
 	uint64		extensions;		/* times a table was extended in bulk */
 	uint64		extended;		/* pages that it was extended by then */
 	uint64		sorted;			/* index entries sorted before insertion */
+	uint64		drawn;			/* outer rows of a join drawn ahead */
 } LaCounters;
 
 #define LA_COUNTER_COUNT (sizeof(LaCounters) / sizeof(uint64))

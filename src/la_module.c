@@ -31,6 +31,8 @@
 #include "index_build/la_ambuild.h"
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_index_next.h"
+#include "join/la_join_exec.h"
+#include "join/la_join_feature.h"
 #include "la_compat.h"
 #include "la_explain.h"
 #include "la_feature.h"
@@ -50,6 +52,7 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_TID_RANGE_SCAN] = &la_tid_range_scan_methods,
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
 	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
+	[LA_FEATURE_NESTED_LOOP] = &la_nested_loop_methods,
 };
 
 StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
@@ -62,6 +65,7 @@ static const LaSetting *const settings[] = {
 	la_heap_settings,
 	la_index_settings,
 	la_insert_settings,
+	la_join_settings,
 	la_prefetch_settings,
 };
 

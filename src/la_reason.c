@@ -4,8 +4,8 @@
  *	  why something is left to core, and what is done where it is not: the
  *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
  *
- * It is decided in la_index_reason.c, la_heap_reason.c, la_build_reason.c and
- * la_insert_reason.c, and for all plan nodes in la_attach.c.
+ * It is decided in la_index_reason.c, la_heap_reason.c, la_build_reason.c,
+ * la_insert_reason.c and la_join_judge.c, and for all plan nodes in la_attach.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,6 +43,9 @@ static const char *const reason_texts[] = {
 	[LA_REASON_USER_FUNCTION] = "function of a user",
 	[LA_REASON_BULK_EXTEND_SIZE] = "bulk_extend_size is 0",
 	[LA_REASON_FREEZE] = "FREEZE",
+	[LA_REASON_OUTER_SIDE] = "outer side",
+	[LA_REASON_INNER_SIDE] = "inner side",
+	[LA_REASON_EARLY_STOP] = "early stop",
 	[LA_REASON_SERVER_VERSION] = "server version",
 	[LA_REASON_DISABLED] = "disabled",
 };

@@ -9,7 +9,7 @@
 #define LA_REASON_H
 
 /*
- * Why a scan, an index build or an insert is left to core's own code.  docs/explain.md
+ * Why a scan, a join, an index build or an insert is left to core's own code.  docs/explain.md
  * explains each.
  */
 typedef enum LaReason
@@ -43,6 +43,9 @@ typedef enum LaReason
 	LA_REASON_USER_FUNCTION,
 	LA_REASON_BULK_EXTEND_SIZE,
 	LA_REASON_FREEZE,
+	LA_REASON_OUTER_SIDE,
+	LA_REASON_INNER_SIDE,
+	LA_REASON_EARLY_STOP,
 	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;

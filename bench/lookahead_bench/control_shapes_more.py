@@ -124,6 +124,26 @@ _SUBPLANS = (
         ("Seq Scan", "Index Scan"),
     ),
 )
+_LOOPS = {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off"}
+_LOOPS_AHEAD = _INDEX_SCANS | _LOOPS | {"pg_lookahead.enable_join_prefetch": "on"}
+
+
+def _join_ahead(rows: int) -> Shape:
+    """A join of so many outer rows that may look ahead, and finds all in shared buffers."""
+    return Shape(
+        f"join-ahead-{rows}",
+        (
+            "SELECT count(r.pad) FROM control_group g JOIN control_row r ON r.id = g.member "
+            f"WHERE g.id BETWEEN :key AND :key + {rows - 1}",
+        ),
+        _OFTEN,
+        (*ROW, *_GROUPS),
+        ("Nested Loop", "Index Scan"),
+        _LOOPS_AHEAD,
+    )
+
+
+_JOINS_AHEAD = (_join_ahead(1), _join_ahead(10), _join_ahead(200))
 _BATCHES = {"pg_lookahead.enable_bulk_insert": "on"}
 
 
@@ -185,4 +205,4 @@ _FUNCTIONS = (
         "RETURN total; END",
     ),
 )
-MORE_CACHED_SHAPES = (*_INSERTS, *JUDGED_SHAPES, *_SCANS, *_SUBPLANS, *_FUNCTIONS)
+MORE_CACHED_SHAPES = (*_INSERTS, *JUDGED_SHAPES, *_SCANS, *_SUBPLANS, *_JOINS_AHEAD, *_FUNCTIONS)

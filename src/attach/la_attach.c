@@ -198,6 +198,7 @@ register_query(QueryDesc *queryDesc, int eflags, bool fresh)
 	ListCell   *lc;
 
 	context.query = la_registry_add_query(queryDesc->estate, end_query);
+	context.query->top = queryDesc->planstate;
 	walk(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{

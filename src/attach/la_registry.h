@@ -15,6 +15,9 @@
 #include "la_feature.h"
 #include "la_reason.h"
 
+/* Memory of all rings of one statement, in bytes: arbitrary. */
+#define LA_STATEMENT_BYTES (4 * 1024 * 1024)
+
 /*
  * A query with a node that is awake, or that will be asked about its nodes, until
  * the end of its EState.  Lives in the
@@ -23,6 +26,7 @@
 typedef struct LaQuery
 {
 	EState	   *estate;
+	PlanState  *top;			/* of its main plan */
 	slist_head	nodes;			/* LaNode */
 	slist_head	gathers;		/* of la_worker_counters.c */
 	bool		is_slice;		/* a worker's, for a leader to count */
@@ -30,7 +34,7 @@ typedef struct LaQuery
 	bool		listening;		/* do workers hand counters to us? */
 	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		partial_fetch;	/* rows are asked for a few at a time */
-	Size		ring_bytes;		/* of all scans that look ahead */
+	Size		ring_bytes;		/* of all scans and joins that look ahead */
 	void		(*at_end) (struct LaQuery *query);
 	MemoryContextCallback on_reset;
 } LaQuery;

@@ -21,9 +21,6 @@
 /* First capacity of a ring, in entries: arbitrary; doubled when it is full. */
 #define RING_SIZE_INITIAL 256
 
-/* Memory of all rings of one statement, in bytes. */
-#define STATEMENT_BYTES (4 * 1024 * 1024)
-
 /* What a ring takes beside its entries, as a rule, in bytes. */
 #define RING_FIXED_BYTES 8192
 
@@ -35,7 +32,7 @@ static Size ring_bytes(uint32 capacity);
 bool
 la_ring_memory_affordable(const LaQuery *query)
 {
-	return query->ring_bytes + ring_bytes(RING_SIZE_INITIAL) <= STATEMENT_BYTES;
+	return query->ring_bytes + ring_bytes(RING_SIZE_INITIAL) <= LA_STATEMENT_BYTES;
 }
 
 /*
@@ -44,7 +41,7 @@ la_ring_memory_affordable(const LaQuery *query)
 bool
 la_ring_memory_crowded(const LaQuery *query)
 {
-	return query->ring_bytes > STATEMENT_BYTES / 2;
+	return query->ring_bytes > LA_STATEMENT_BYTES / 2;
 }
 
 /*
@@ -80,7 +77,7 @@ la_ring_memory_grow(LaTidRing *ring)
 	LaTidEntry *entries;
 
 	if (ring->capacity >= ring->max_capacity ||
-		query->ring_bytes + added_bytes > STATEMENT_BYTES)
+		query->ring_bytes + added_bytes > LA_STATEMENT_BYTES)
 		return false;
 
 	entries = MemoryContextAlloc(ring->context, capacity * sizeof(LaTidEntry));

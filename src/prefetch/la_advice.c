@@ -29,6 +29,7 @@
 #include "prefetch/la_advice.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
+#include "prefetch/la_shared_buffer.h"
 
 /*
  * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks, as long as
@@ -332,29 +333,16 @@ was_before(LaAdvice *advice, BlockNumber block)
 }
 
 /*
- * Mirrors the first half of PrefetchSharedBuffer() in bufmgr.c, whose second
- * half asks for one page at once.
+ * The shared buffer that has a page, which will be looked at soon.
  */
 static Buffer
 find_in_shared_buffers(LaAdvice *advice, BlockNumber block)
 {
-	BufferTag	tag;
-	uint32		hash;
-	LWLock	   *partition_lock;
-	int			buffer;
+	Buffer		buffer = la_shared_buffer_find(advice->relation, block);
 
-	if (RelationUsesLocalBuffers(advice->relation))
-		return InvalidBuffer;
-	InitBufferTag(&tag, &advice->relation->rd_locator, MAIN_FORKNUM, block);
-	hash = BufTableHashCode(&tag);
-	partition_lock = BufMappingPartitionLock(hash);
-	LWLockAcquire(partition_lock, LW_SHARED);
-	buffer = BufTableLookup(&tag, hash);
-	LWLockRelease(partition_lock);
-	if (buffer < 0)
-		return InvalidBuffer;
-	prefetch_memory(buffer + 1);
-	return buffer + 1;
+	if (BufferIsValid(buffer))
+		prefetch_memory(buffer);
+	return buffer;
 }
 
 /*

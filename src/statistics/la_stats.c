@@ -35,6 +35,7 @@ static TimestampTz session_reset = 0;
 /* Of its parallel workers. */
 static LaCounters worker_totals[LA_FEATURE_COUNT];
 
+static void move_node(LaFeatureTotals *totals, LaReason reason);
 #ifdef LA_TEST
 static void register_counter_file(void);
 static void write_counter_file(int code, Datum arg);
@@ -61,6 +62,34 @@ la_stats_count(LaFeature feature, LaReason reason, bool in_slice)
 	session_totals.features[feature].nodes[reason]++;
 	if (pending != NULL)
 		pending->features[feature].nodes[reason]++;
+}
+
+/*
+ * A node that la_stats_count() has counted as ours is left to core after all.
+ */
+void
+la_stats_recount(LaFeature feature, LaReason reason, bool in_slice)
+{
+	LaTotals   *pending;
+
+	if (in_slice)
+		return;
+	pending = la_cluster_stats_pending();
+	move_node(&session_totals.features[feature], reason);
+	if (pending != NULL)
+		move_node(&pending->features[feature], reason);
+}
+
+/*
+ * Where the first count has been handed on or reset meanwhile, it stays.
+ */
+static void
+move_node(LaFeatureTotals *totals, LaReason reason)
+{
+	if (totals->nodes[LA_REASON_NONE] == 0)
+		return;
+	totals->nodes[LA_REASON_NONE]--;
+	totals->nodes[reason]++;
 }
 
 /*

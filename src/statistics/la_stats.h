@@ -13,6 +13,8 @@
 #include "statistics/la_totals.h"
 
 extern void la_stats_count(LaFeature feature, LaReason reason, bool in_slice);
+extern void la_stats_recount(LaFeature feature, LaReason reason,
+							 bool in_slice);
 extern void la_stats_add(LaFeature feature, const LaCounters *counters);
 extern void la_stats_add_workers(LaFeature feature,
 								 const LaCounters *counters);

@@ -13,7 +13,8 @@ class Floor:
 
     Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
     pages that came out of their windows; sequential and TID range scans and what they asked for;
-    indexes that we built; rows inserted in batches. Each field is a counter of `evidence.py`.
+    indexes that we built; rows inserted in batches; outer rows that joins drew
+    ahead. Each field is a counter of `evidence.py`.
     """
 
     scans: int
@@ -24,6 +25,7 @@ class Floor:
     seq_requests: int
     builds: int
     rows: int = 0
+    drawn: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,17 @@ _INSERT_FLOORS = {
     "isolation": replace(_FLOORS["isolation"], rows=900_000),
 }
 
+# Outer rows are drawn ahead from the first one on.
+_JOINS = {"pg_lookahead.enable_join_prefetch": "on"}
+_JOIN_FLOORS = {
+    "regress": replace(_FLOORS["regress"], drawn=30_000),
+    "isolation": _FLOORS["isolation"],
+}
+_LOOPS_ONLY_FLOORS = {
+    "regress": replace(_FLOORS["regress"], drawn=150_000),
+    "isolation": replace(_FLOORS["isolation"], drawn=60_000),
+}
+
 _PAGES_LEFT = "a plan follows from the size of a table, which has empty pages at its end"
 _MOVED = {
     "alter_table": "rows in the order of a sequential scan",
@@ -99,6 +112,15 @@ MODES = (
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
     # The only mode in which a read stream reads the pages.
     Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
+    Mode("joins", forced=_JOINS, floors=_JOIN_FLOORS),
+    # Every join with an index on its inner side is a nested loop.
+    Mode(
+        "joins-only",
+        {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_seqscan": "off"},
+        forced=_JOINS,
+        paired=True,
+        floors=_LOOPS_ONLY_FLOORS,
+    ),
     Mode("inserts", forced=INSERTS, floors=_INSERT_FLOORS),
     # From the first full page on tables grow by 16 empty pages.
     Mode(

@@ -1,0 +1,93 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_ask.h
+ *	  which pages are asked for outer rows that were drawn ahead
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_JOIN_ASK_H
+#define LA_JOIN_ASK_H
+
+#include "executor/tuptable.h"
+
+#include "attach/la_registry.h"
+#include "join/la_join_peek.h"
+#include "join/la_join_target.h"
+#include "prefetch/la_residency.h"
+
+/* Pages remembered as asked for: a power of two. */
+#define LA_JOIN_RECENT 512
+
+/*
+ * An outer row in the ring.  For each target, the index page that it waits for, or
+ * InvalidBlockNumber.
+ */
+typedef struct LaJoinRow
+{
+	TupleTableSlot *slot;
+	uint32		requests;		/* of table pages, for this row */
+	uint32		nwaits;
+	BlockNumber waits[LA_JOIN_TARGETS];
+	bool		counted[LA_JOIN_TARGETS];	/* was that request made for it? */
+	uint32		head;			/* of the ring, when it began to wait last */
+	uint32		order;			/* waits that had begun before */
+} LaJoinRow;
+
+/* Positions count rows since the last rescan. */
+typedef struct LaJoinRing
+{
+	LaJoinRow  *rows;
+	uint32		mask;			/* their number is a power of two; less 1 */
+	uint32		head;			/* the oldest row */
+	uint32		tail;			/* behind the newest */
+} LaJoinRing;
+
+typedef struct LaJoinAsk
+{
+	LaNode	   *node;
+	int			ntargets;
+	LaJoinTarget *targets;
+	MemoryContext scratch;		/* of comparison functions */
+	LaResidency residency;
+
+	uint32		most_requests;
+	uint32		request_limit;	/* for the moment, of table pages and of index
+								 * pages */
+	uint32		table_requests; /* in flight, for rows in the ring */
+	uint32		index_requests;
+	uint32		first_waiting;	/* position: no row before it waits */
+	uint32		order;			/* waits that have begun */
+	uint32		idle_rows;		/* since something was asked for */
+	bool		useless;		/* what was asked for was in memory */
+
+	/* Of a join that looks for one match: pages to ask for of each row. */
+	bool		one_match;
+	uint32		matches;
+	uint32		too_many;		/* rows that needed less */
+	int64		reads;			/* when the oldest row was handed out */
+
+	uint64		recent[LA_JOIN_RECENT];
+	uint32		recent_rows[LA_JOIN_RECENT];	/* for how many rows before */
+	uint32		rows;			/* drawn in all */
+} LaJoinAsk;
+
+static inline LaJoinRow *
+la_join_row(const LaJoinRing *ring, uint32 position)
+{
+	return &ring->rows[position & ring->mask];
+}
+
+extern bool la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node);
+extern bool la_join_ask_may_wake(LaJoinAsk *ask);
+extern void la_join_ask_start(LaJoinAsk *ask);
+extern void la_join_ask_reset(LaJoinAsk *ask);
+extern void la_join_ask_grow(LaJoinAsk *ask);
+extern bool la_join_ask_is_full(const LaJoinAsk *ask);
+extern void la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring,
+								LaJoinRow *row);
+extern void la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring,
+								bool at_end);
+extern void la_join_ask_hand_out(LaJoinAsk *ask);
+extern void la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row);
+
+#endif							/* LA_JOIN_ASK_H */

@@ -1,0 +1,263 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_exec.c
+ *	  execution of a nested loop: what core does, with our way to the next outer
+ *	  row
+ *
+ * The loop sleeps until its inner side had to have a page read.  Until then it costs
+ * core's code and the look at whether that happened, at which reads of the outer side do
+ * not count: loops below would wake each other.  Awake, it takes its outer rows from a window (la_join_window.c),
+ * whose rows were drawn from the outer side ahead of their turn.  All the rest, the inner side's
+ * rescans and rows, the conditions and the projection, is core's at all times, and in its order.
+ *
+ * Loops of EvalPlanQual have no hook and are never ours.
+ *
+ * Reads NestLoopState of execnodes.h and NestLoop of plannodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+
+#include "attach/la_asleep.h"
+#include "attach/la_attach.h"
+#include "join/la_join_exec.h"
+#include "join/la_join_feature.h"
+#include "join/la_join_window.h"
+#include "prefetch/la_transport.h"
+
+static bool has_parameters(const PlanState *planstate);
+static LaVerdict classify_loop(PlanState *planstate, const LaPlace *place);
+static ExecProcNodeMtd *core_loop_exec(const PlanState *planstate);
+static void attach_loop(PlanState *planstate);
+static TupleTableSlot *asleep_exec(PlanState *planstate);
+static TupleTableSlot *awake_exec(PlanState *planstate);
+static TupleTableSlot *run_loop(NestLoopState *join, LaJoinWindow *window);
+static TupleTableSlot *next_outer(NestLoopState *join, LaJoinWindow *window);
+static void begin_inner(NestLoopState *join, TupleTableSlot *outer);
+static LaJoinWindow *wake(NestLoopState *join, LaJoinWindow *window);
+static void change_exec(NestLoopState *join, ExecProcNodeMtd from,
+						ExecProcNodeMtd to);
+
+const LaFeatureMethods la_nested_loop_methods = {
+	.info = &la_nested_loop_feature,
+	.nodes = {T_NestLoopState},
+	.classify = classify_loop,
+	.core_exec = core_loop_exec,
+	.attach = attach_loop,
+	.concerns = has_parameters,
+};
+
+/*
+ * Does the inner side get values of the outer row?  Other loops read the same
+ * pages for each.
+ */
+static bool
+has_parameters(const PlanState *planstate)
+{
+	return ((const NestLoop *) planstate->plan)->nestParams != NIL;
+}
+
+/*
+ * What is known before the loop runs.  The rest is found out when it wakes (la_join_judge.c),
+ * because it takes a walk over both sides.
+ */
+static LaVerdict
+classify_loop(PlanState *planstate, const LaPlace *place)
+{
+	LaVerdict	verdict = {LA_REASON_NONE, 0};
+
+	if (la_transport_choose() != LA_TRANSPORT_ADVICE)
+		verdict.reason = LA_REASON_DIRECT_IO;
+	return verdict;
+}
+
+static ExecProcNodeMtd *
+core_loop_exec(const PlanState *planstate)
+{
+	static ExecProcNodeMtd known;
+
+	return &known;
+}
+
+static void
+attach_loop(PlanState *planstate)
+{
+	ExecSetExecProcNode(planstate, asleep_exec);
+}
+
+/*
+ * ExecProcNode of an attached loop that sleeps.
+ */
+static TupleTableSlot *
+asleep_exec(PlanState *planstate)
+{
+	return run_loop(castNode(NestLoopState, planstate), NULL);
+}
+
+/*
+ * The same when it has woken.
+ */
+static TupleTableSlot *
+awake_exec(PlanState *planstate)
+{
+	LaNode	   *node = la_registry_find(planstate);
+
+	return run_loop(castNode(NestLoopState, planstate), node->state);
+}
+
+/*
+ * The next row of the join, or NULL.  Mirrors ExecNestLoop() in nodeNestloop.c.  The
+ * window is NULL until the loop wakes.
+ */
+static TupleTableSlot *
+run_loop(NestLoopState *join, LaJoinWindow *window)
+{
+	ExprState  *joinqual = join->js.joinqual;
+	ExprState  *otherqual = join->js.ps.qual;
+	ExprContext *econtext = join->js.ps.ps_ExprContext;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+
+	for (;;)
+	{
+		TupleTableSlot *inner;
+		int64		reads;
+
+		if (join->nl_NeedNewOuter)
+		{
+			TupleTableSlot *outer = next_outer(join, window);
+
+			if (TupIsNull(outer))
+				return NULL;
+			begin_inner(join, outer);
+		}
+
+		reads = la_reads();
+		inner = ExecProcNode(innerPlanState(join));
+		econtext->ecxt_innertuple = inner;
+		if (unlikely(la_asleep_missed(&join->js.ps, reads)))
+			window = wake(join, window);
+
+		if (TupIsNull(inner))
+		{
+			join->nl_NeedNewOuter = true;
+			if (join->nl_MatchedOuter ||
+				(join->js.jointype != JOIN_LEFT && join->js.jointype != JOIN_ANTI))
+				continue;
+			econtext->ecxt_innertuple = join->nl_NullInnerTupleSlot;
+			if (otherqual == NULL || ExecQual(otherqual, econtext))
+				return ExecProject(join->js.ps.ps_ProjInfo);
+			InstrCountFiltered2(join, 1);
+			continue;
+		}
+
+		if (ExecQual(joinqual, econtext))
+		{
+			join->nl_MatchedOuter = true;
+			if (join->js.jointype == JOIN_ANTI)
+			{
+				join->nl_NeedNewOuter = true;
+				continue;
+			}
+			if (join->js.single_match)
+				join->nl_NeedNewOuter = true;
+			if (otherqual == NULL || ExecQual(otherqual, econtext))
+				return ExecProject(join->js.ps.ps_ProjInfo);
+			InstrCountFiltered2(join, 1);
+		}
+		else
+			InstrCountFiltered1(join, 1);
+		ResetExprContext(econtext);
+	}
+}
+
+/*
+ * The next outer row, or an empty slot or NULL when there is none.
+ */
+static TupleTableSlot *
+next_outer(NestLoopState *join, LaJoinWindow *window)
+{
+	TupleTableSlot *slot;
+
+	if (likely(window == NULL))
+		return ExecProcNode(outerPlanState(join));
+	if (la_join_window_next(window, &slot))
+		return slot;
+	if (la_join_window_sleeps(window))
+		change_exec(join, awake_exec, asleep_exec);
+	return ExecProcNode(outerPlanState(join));
+}
+
+/*
+ * Gives the inner side the values of another outer row, and starts it anew.  Mirrors a part
+ * of ExecNestLoop() in nodeNestloop.c.
+ */
+static void
+begin_inner(NestLoopState *join, TupleTableSlot *outer)
+{
+	ExprContext *econtext = join->js.ps.ps_ExprContext;
+	PlanState  *inner = innerPlanState(join);
+	ListCell   *lc;
+
+	econtext->ecxt_outertuple = outer;
+	join->nl_NeedNewOuter = false;
+	join->nl_MatchedOuter = false;
+
+	foreach(lc, ((NestLoop *) join->js.ps.plan)->nestParams)
+	{
+		NestLoopParam *parameter = (NestLoopParam *) lfirst(lc);
+		ParamExecData *value;
+
+		value = &econtext->ecxt_param_exec_vals[parameter->paramno];
+		value->value = slot_getattr(outer, parameter->paramval->varattno,
+									&value->isnull);
+		inner->chgParam = bms_add_member(inner->chgParam, parameter->paramno);
+	}
+	ExecReScan(inner);
+}
+
+/*
+ * A page was read for the inner side.  Returns the window that the next outer
+ * rows come from, NULL when from none.  Where another extension has come behind us,
+ * we must not change the node's function, and cannot wake.
+ */
+static LaJoinWindow *
+wake(NestLoopState *join, LaJoinWindow *window)
+{
+	LaNode	   *node;
+
+	if (window != NULL && !la_join_window_sleeps(window))
+		return window;
+	if (window == NULL && join->js.ps.ExecProcNodeReal != asleep_exec)
+		return NULL;
+	node = la_attach_wake(&join->js.ps);
+	if (node == NULL)
+		return window;
+
+	if (node->state == NULL)
+		node->state = la_join_window_create(join, node);
+	if (node->state == NULL)
+	{
+		change_exec(join, asleep_exec, *core_loop_exec(&join->js.ps));
+		return NULL;
+	}
+	if (!la_join_window_wake(node->state))
+		return window;
+	change_exec(join, asleep_exec, awake_exec);
+	return node->state;
+}
+
+/*
+ * Changes the node's function, if that is still the one that we gave it.
+ */
+static void
+change_exec(NestLoopState *join, ExecProcNodeMtd from, ExecProcNodeMtd to)
+{
+	if (join->js.ps.ExecProcNodeReal == from)
+		ExecSetExecProcNode(&join->js.ps, to);
+}

@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_feature.h
+ *	  what nested loops are to the rest of the library
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_JOIN_FEATURE_H
+#define LA_JOIN_FEATURE_H
+
+#include "la_feature.h"
+#include "la_guc.h"
+
+extern const LaFeatureInfo la_nested_loop_feature;
+extern const LaSetting la_join_settings[];
+
+#endif							/* LA_JOIN_FEATURE_H */

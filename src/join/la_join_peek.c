@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_peek.c
+ *	  a look into a btree: which table pages has a key?
+ *
+ * Goes down from the root as far as pages are in shared buffers.  What is found only says
+ * what to ask the kernel for, and is never part of an answer.  So there are no predicate locks, dead
+ * entries are skipped and not marked, no scan is counted, and when a page that was waited for
+ * has become another one meanwhile, that may cost a request for nothing.  A page is locked for
+ * as long as it is looked at, and then not pinned any more.
+ *
+ * That pages were found in shared buffers is not counted: core, which will look again,
+ * counts that.  The read of a page that was waited for is, once, here.
+ *
+ * Reads BufferUsage of instrument.h, PgStat_TableStatus of pgstat.h, and
+ * BTPageOpaqueData of nbtree.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "executor/instrument.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "join/la_join_peek.h"
+#include "prefetch/la_shared_buffer.h"
+
+/*
+ * Most pages that one look goes through, down and to the right: arbitrary, several times
+ * the height of any btree.  A page may have become another one while it was waited for.
+ */
+#define MOST_STEPS 32
+
+static BlockNumber look_at_page(Relation index, BTScanInsert key, Buffer buffer,
+								int most, LaPeek *peek);
+static void take_blocks(Relation index, BTScanInsert key, Page page,
+						OffsetNumber first, int most, LaPeek *peek);
+static void take_block(ItemPointer tid, int most, LaPeek *peek);
+static OffsetNumber search_page(Relation index, BTScanInsert key, Page page);
+static void forget_hits(Relation index, int64 hits, int64 table_hits);
+
+/*
+ * Looks for the table pages of a key, "most" at most, beginning at the root or at an index page
+ * that an earlier look has missed.
+ */
+void
+la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
+			 LaPeek *peek)
+{
+	int64		hits = pgBufferUsage.shared_blks_hit;
+	int64		table_hits;
+	Buffer		buffer;
+
+	peek->missing = InvalidBlockNumber;
+	peek->nblocks = 0;
+	table_hits = pgstat_should_count_relation(index) ?
+		index->pgstat_info->counts.blocks_hit : 0;
+
+	if (from == InvalidBlockNumber)
+		buffer = _bt_getroot(index, NULL, BT_READ);
+	else
+		buffer = _bt_getbuf(index, from, BT_READ);
+	for (int step = 0; BufferIsValid(buffer); step++)
+	{
+		BlockNumber next = look_at_page(index, key, buffer, most, peek);
+
+		_bt_relbuf(index, buffer);
+		if (next == InvalidBlockNumber || step == MOST_STEPS)
+			break;
+		if (!BufferIsValid(la_shared_buffer_find(index, next)))
+		{
+			peek->missing = next;
+			break;
+		}
+		buffer = _bt_getbuf(index, next, BT_READ);
+	}
+	forget_hits(index, hits, table_hits);
+}
+
+/*
+ * Looks at one page: returns the one to go on with, or InvalidBlockNumber at the end.
+ * Mirrors _bt_moveright() in nbtsearch.c, but that nothing is repaired.
+ */
+static BlockNumber
+look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
+			 LaPeek *peek)
+{
+	Page		page = BufferGetPage(buffer);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber offset;
+
+	if (P_ISDELETED(opaque))
+		return InvalidBlockNumber;
+	if (!P_RIGHTMOST(opaque) &&
+		(P_IGNORE(opaque) || _bt_compare(index, key, page, P_HIKEY) > 0))
+		return opaque->btpo_next;
+	if (P_IGNORE(opaque))
+		return InvalidBlockNumber;
+
+	offset = search_page(index, key, page);
+	if (!P_ISLEAF(opaque))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		return BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, item));
+	}
+	take_blocks(index, key, page, offset, most, peek);
+	return InvalidBlockNumber;
+}
+
+/*
+ * Takes the table pages of the entries of a leaf that have the key.
+ */
+static void
+take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
+			int most, LaPeek *peek)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber offset = first; offset <= last; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		IndexTuple	entry = (IndexTuple) PageGetItem(page, item);
+
+		if (peek->nblocks >= most || _bt_compare(index, key, page, offset) != 0)
+			return;
+		if (ItemIdIsDead(item))
+			continue;
+		if (BTreeTupleIsPosting(entry))
+		{
+			for (int i = 0; i < BTreeTupleGetNPosting(entry); i++)
+				take_block(BTreeTupleGetPostingN(entry, i), most, peek);
+		}
+		else
+			take_block(&entry->t_tid, most, peek);
+	}
+}
+
+static void
+take_block(ItemPointer tid, int most, LaPeek *peek)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	if (peek->nblocks >= most ||
+		(peek->nblocks > 0 && peek->blocks[peek->nblocks - 1] == block))
+		return;
+	peek->blocks[peek->nblocks++] = block;
+}
+
+/*
+ * Where the key is on a page.  Mirrors _bt_binsrch() in nbtsearch.c.
+ */
+static OffsetNumber
+search_page(Relation index, BTScanInsert key, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber low = P_FIRSTDATAKEY(opaque);
+	OffsetNumber high = PageGetMaxOffsetNumber(page);
+
+	if (high < low)
+		return low;
+	high++;
+	while (high > low)
+	{
+		OffsetNumber middle = low + (high - low) / 2;
+
+		if (_bt_compare(index, key, page, middle) > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return P_ISLEAF(opaque) ? low : OffsetNumberPrev(low);
+}
+
+/*
+ * Takes back what was counted of pages found in shared buffers.
+ */
+static void
+forget_hits(Relation index, int64 hits, int64 table_hits)
+{
+	PgStat_TableStatus *status = index->pgstat_info;
+
+	pgBufferUsage.shared_blks_hit = hits;
+	if (status != NULL)
+	{
+		status->counts.blocks_fetched -= status->counts.blocks_hit - table_hits;
+		status->counts.blocks_hit = table_hits;
+	}
+}

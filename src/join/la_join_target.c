@@ -1,0 +1,325 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_target.c
+ *	  an index of a join's inner side that is looked up by values of the outer row
+ *
+ * Targets are index scans, index-only scans and bitmap index scans of btrees, wherever they
+ * are below the inner side (below Memoize, an aggregate, another join), but not below an
+ * Append, of whose children an outer row may want any, nor below a Result that may want none for a row.  A key counts if it is a parameter that
+ * the join itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
+ * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
+ *
+ * Reads IndexScanState, IndexOnlyScanState, BitmapIndexScanState and NestLoopState of
+ * execnodes.h, NestLoop of plannodes.h, and BTScanInsertData of nbtree.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/transam.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_type_d.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "join/la_join_target.h"
+
+/* The keys of one scan node. */
+typedef struct ScanKeys
+{
+	ScanKey		keys;
+	int			nkeys;
+	IndexRuntimeKeyInfo *computed;
+	int			ncomputed;
+	const bool *ready;
+} ScanKeys;
+
+typedef struct Search
+{
+	NestLoopState *join;
+	Relation	table;			/* of the bitmap heap scan above */
+	LaJoinTarget *targets;
+	int			ntargets;
+} Search;
+
+static bool search_node(PlanState *planstate, Search *search);
+static void search_scan(Search *search, Relation index, Relation table,
+						bool index_only, const ScanKeys *scan);
+static bool is_suitable(Relation index, Relation table);
+static bool add_key(LaJoinTarget *target, const Search *search,
+					const ScanKeys *scan);
+static ScanKey find_equality(const ScanKeys *scan, AttrNumber column);
+static bool find_value(const Search *search, const ScanKeys *scan, ScanKey key,
+					   AttrNumber *column);
+static AttrNumber own_column(const NestLoopState *join, int paramno);
+static bool set_comparison(LaJoinTarget *target, ScanKey key);
+
+/*
+ * Finds the targets of a join that runs.  Returns how many there are.
+ */
+int
+la_join_targets_find(NestLoopState *join, LaJoinTarget *targets)
+{
+	Search		search = {.join = join,.targets = targets};
+
+	search_node(innerPlanState(join), &search);
+	return search.ntargets;
+}
+
+/*
+ * Sets the values of an outer row for the look into the index.  False when nothing can match,
+ * or when a value is stored elsewhere: that would be read twice.
+ */
+bool
+la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
+{
+	if (target->ready != NULL && !*target->ready)
+		return false;
+	for (int i = 0; i < target->nkeys; i++)
+	{
+		Datum		value = target->keys[i]->sk_argument;
+		bool		isnull = (target->keys[i]->sk_flags & SK_ISNULL) != 0;
+
+		if (target->columns[i] > 0)
+			value = slot_getattr(outer, target->columns[i], &isnull);
+		if (isnull ||
+			(target->varlena[i] && VARATT_IS_EXTERNAL(DatumGetPointer(value))))
+			return false;
+		target->search->scankeys[i].sk_argument = value;
+	}
+	return true;
+}
+
+/*
+ * planstate_tree_walker callback.
+ */
+static bool
+search_node(PlanState *planstate, Search *search)
+{
+	switch (nodeTag(planstate))
+	{
+		case T_AppendState:
+		case T_MergeAppendState:
+			return false;
+		case T_ResultState:
+			if (((Result *) planstate->plan)->resconstantqual != NULL)
+				return false;
+			break;
+		case T_BitmapHeapScanState:
+			search->table = ((ScanState *) planstate)->ss_currentRelation;
+			break;
+		case T_BitmapIndexScanState:
+			{
+				BitmapIndexScanState *node = castNode(BitmapIndexScanState, planstate);
+				ScanKeys	scan = {
+					node->biss_ScanKeys, node->biss_NumScanKeys,
+					node->biss_RuntimeKeys, node->biss_NumRuntimeKeys,
+					&node->biss_RuntimeKeysReady
+				};
+
+				search_scan(search, node->biss_RelationDesc, search->table,
+							false, &scan);
+			}
+			break;
+		case T_IndexScanState:
+			{
+				IndexScanState *node = castNode(IndexScanState, planstate);
+				ScanKeys	scan = {
+					node->iss_ScanKeys, node->iss_NumScanKeys,
+					node->iss_RuntimeKeys, node->iss_NumRuntimeKeys,
+					&node->iss_RuntimeKeysReady
+				};
+
+				search_scan(search, node->iss_RelationDesc,
+							node->ss.ss_currentRelation, false, &scan);
+			}
+			break;
+		case T_IndexOnlyScanState:
+			{
+				IndexOnlyScanState *node = castNode(IndexOnlyScanState, planstate);
+				ScanKeys	scan = {
+					node->ioss_ScanKeys, node->ioss_NumScanKeys,
+					node->ioss_RuntimeKeys, node->ioss_NumRuntimeKeys,
+					&node->ioss_RuntimeKeysReady
+				};
+
+				search_scan(search, node->ioss_RelationDesc,
+							node->ss.ss_currentRelation, true, &scan);
+			}
+			break;
+		default:
+			break;
+	}
+	return planstate_tree_walker(planstate, search_node, search);
+}
+
+/*
+ * Adds the index of a scan, if the outer row says where in it to look.
+ */
+static void
+search_scan(Search *search, Relation index, Relation table, bool index_only,
+			const ScanKeys *scan)
+{
+	LaJoinTarget *target = &search->targets[search->ntargets];
+	bool		by_row = false;
+
+	if (search->ntargets == LA_JOIN_TARGETS || !is_suitable(index, table))
+		return;
+	memset(target, 0, sizeof(LaJoinTarget));
+	target->index = index;
+	target->table = table;
+	target->index_only = index_only;
+	target->ready = scan->ncomputed > 0 ? scan->ready : NULL;
+	target->search = _bt_mkscankey(index, NULL);
+	while (target->nkeys < IndexRelationGetNumberOfKeyAttributes(index) &&
+		   add_key(target, search, scan))
+		by_row |= target->columns[target->nkeys - 1] > 0;
+	if (!by_row)
+	{
+		pfree(target->search);
+		return;
+	}
+	target->search->keysz = target->nkeys;
+	target->search->anynullkeys = false;
+	_bt_metaversion(index, &target->search->heapkeyspace,
+					&target->search->allequalimage);
+	search->ntargets++;
+}
+
+/*
+ * Pages of temporary tables are in local buffers, of which la_shared_buffer_find() knows
+ * nothing.
+ */
+static bool
+is_suitable(Relation index, Relation table)
+{
+	return index != NULL && table != NULL &&
+		index->rd_rel->relam == BTREE_AM_OID &&
+		index->rd_indam->amgettuple == btgettuple &&
+		table->rd_tableam == GetHeapamTableAmRoutine() &&
+		!RelationUsesLocalBuffers(table);
+}
+
+/*
+ * Adds the next column of the index.  False when nothing is known about that.
+ */
+static bool
+add_key(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
+{
+	int			i = target->nkeys;
+	ScanKey		key = find_equality(scan, i + 1);
+
+	if (key == NULL ||
+		!find_value(search, scan, key, &target->columns[i]) ||
+		!set_comparison(target, key))
+		return false;
+	target->keys[i] = key;
+	target->nkeys++;
+	return true;
+}
+
+/*
+ * The scan's key that compares a column of the index by = with one value.
+ */
+static ScanKey
+find_equality(const ScanKeys *scan, AttrNumber column)
+{
+	const int	other_kinds = SK_SEARCHARRAY | SK_ROW_HEADER | SK_ROW_MEMBER |
+		SK_SEARCHNULL | SK_SEARCHNOTNULL;
+
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		ScanKey		key = &scan->keys[i];
+
+		if (key->sk_attno == column &&
+			key->sk_strategy == BTEqualStrategyNumber &&
+			(key->sk_flags & other_kinds) == 0)
+			return key;
+	}
+	return NULL;
+}
+
+/*
+ * Where the value of a key comes from: a column of the outer row, or 0 when it is as the
+ * scan has it.  False when it is anything else.
+ */
+static bool
+find_value(const Search *search, const ScanKeys *scan, ScanKey key,
+		   AttrNumber *column)
+{
+	Expr	   *expression = NULL;
+	Param	   *parameter;
+
+	*column = 0;
+	for (int i = 0; i < scan->ncomputed; i++)
+	{
+		if (scan->computed[i].scan_key == key)
+			expression = scan->computed[i].key_expr->expr;
+	}
+	if (expression == NULL)
+		return true;			/* a constant */
+	while (IsA(expression, RelabelType))
+		expression = ((RelabelType *) expression)->arg;
+	if (!IsA(expression, Param))
+		return false;
+
+	parameter = (Param *) expression;
+	if (parameter->paramkind == PARAM_EXTERN)
+		return true;
+	if (parameter->paramkind != PARAM_EXEC)
+		return false;
+	*column = own_column(search->join, parameter->paramid);
+	return *column > 0 ||
+		bms_is_member(parameter->paramid,
+					  search->join->js.ps.plan->extParam);
+}
+
+/*
+ * The outer column that the join gives to the inner side as this parameter, or 0.
+ */
+static AttrNumber
+own_column(const NestLoopState *join, int paramno)
+{
+	ListCell   *lc;
+
+	foreach(lc, ((NestLoop *) join->js.ps.plan)->nestParams)
+	{
+		NestLoopParam *parameter = (NestLoopParam *) lfirst(lc);
+
+		if (parameter->paramno == paramno)
+			return parameter->paramval->varattno;
+	}
+	return 0;
+}
+
+/*
+ * Sets how the next column is compared.  Mirrors a part of _bt_first() in nbtsearch.c.  False
+ * when the function might throw.
+ */
+static bool
+set_comparison(LaJoinTarget *target, ScanKey key)
+{
+	Relation	index = target->index;
+	int			i = target->nkeys;
+	Oid			type = index->rd_opcintype[i];
+	ScanKey		search = &target->search->scankeys[i];
+	RegProcedure function = search->sk_func.fn_oid;
+	int			flags = search->sk_flags & ~SK_ISNULL;
+
+	if (key->sk_subtype != type && OidIsValid(key->sk_subtype))
+		function = get_opfamily_proc(index->rd_opfamily[i], type,
+									 key->sk_subtype, BTORDER_PROC);
+	if (!RegProcedureIsValid(function) || function >= FirstNormalObjectId ||
+		type >= FirstNormalObjectId || get_typtype(type) != TYPTYPE_BASE ||
+		OidIsValid(get_element_type(type)))
+		return false;
+	ScanKeyEntryInitialize(search, flags, i + 1, InvalidStrategy,
+						   key->sk_subtype, key->sk_collation, function,
+						   (Datum) 0);
+	target->varlena[i] = get_typlen(OidIsValid(key->sk_subtype) ?
+									key->sk_subtype : type) == -1;
+	return true;
+}

@@ -1,0 +1,317 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_window.c
+ *	  the outer rows of a join that were drawn ahead, and the pages asked for them
+ *
+ * Rows wait in a ring until their turn.  Each is a copy in a slot of the kind that the outer side
+ * gives, because the join's expressions were compiled for that, and holds no pin.  With each row that is handed out the ring may
+ * have twice as many as before, up to twice the requests that may be in flight.  It has fewer
+ * where a Limit wants fewer, and where the copies take too much memory.
+ *
+ * What is asked for them is in la_join_ask.c.  While nothing has to be, for SLEEP_AFTER rows,
+ * or all that was asked for was in the kernel's cache, the ring is emptied and the
+ * join sleeps.
+ *
+ * A rescan of the join drops the rows.  Nobody calls us for it, but core
+ * always calls the callbacks of the node's expression context (relies on ExecReScan() in execAmi.c and
+ * ReScanExprContext() in execUtils.c), and forgets them: ours is armed again by the next row.
+ *
+ * Reads NestLoopState of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+
+#include "join/la_join_ask.h"
+#include "join/la_join_judge.h"
+#include "join/la_join_window.h"
+#include "prefetch/la_distance.h"
+#include "prefetch/la_wake.h"
+#include "statistics/la_stats.h"
+
+/* Rows drawn for which nothing had to be asked, after which the join sleeps: arbitrary. */
+#define SLEEP_AFTER 256
+
+/* Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary. */
+#define ROWS_AFTER_RESCAN 4
+
+/*
+ * Most rows of one process of a parallel join, so that no process keeps many from the
+ * others: arbitrary.
+ */
+#define PARALLEL_ROWS 32
+
+/* Memory of the rows of one ring, in bytes: arbitrary. */
+#define WINDOW_BYTES (1024 * 1024)
+
+/* What a window takes beside its rows, as a rule, in bytes. */
+#define FIXED_BYTES (48 * 1024)
+
+struct LaJoinWindow
+{
+	LaNode	   *node;
+	NestLoopState *join;
+	MemoryContext context;		/* of the rows */
+	Size		counted_bytes;	/* of it, in the query's ring_bytes */
+	TupleDesc	descriptor;
+	const TupleTableSlotOps *ops;
+
+	bool		armed;			/* will a rescan be told? */
+	bool		handed;			/* has the oldest row been handed out? */
+	bool		at_end;			/* has the outer side no more rows? */
+	bool		draining;		/* shall no more be drawn? */
+	uint32		most_rows;
+	uint32		row_limit;		/* for the moment */
+	LaJoinRing	ring;
+	LaJoinAsk	ask;
+};
+
+static void look_ahead(LaJoinWindow *window);
+static uint32 row_limit(const LaJoinWindow *window);
+static bool has_room(LaJoinWindow *window);
+static void draw_row(LaJoinWindow *window);
+static void retire_row(LaJoinWindow *window);
+static void arm(LaJoinWindow *window);
+static void on_rescan(Datum arg);
+
+/*
+ * Makes a window for a join that has had a page read, or says in the node
+ * why not, and returns NULL.
+ */
+LaJoinWindow *
+la_join_window_create(NestLoopState *join, LaNode *node)
+{
+	MemoryContext query_context = join->js.ps.state->es_query_cxt;
+	MemoryContext old = MemoryContextSwitchTo(query_context);
+	LaJoinWindow *window = palloc0_object(LaJoinWindow);
+	bool		fixed;
+
+	if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
+		node->reason = LA_REASON_MEMORY;
+	else
+		node->reason = la_join_judge(join, node);
+	if (node->reason == LA_REASON_NONE &&
+		!la_join_ask_init(&window->ask, join, node))
+		node->reason = LA_REASON_INNER_SIDE;
+	if (node->reason != LA_REASON_NONE)
+	{
+		elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
+			 la_reason_text(node->reason));
+		la_stats_recount(node->feature, node->reason, node->query->is_slice);
+		pfree(window);
+		MemoryContextSwitchTo(old);
+		return NULL;
+	}
+	node->query->ring_bytes += FIXED_BYTES;
+
+	window->node = node;
+	window->join = join;
+	window->context = AllocSetContextCreate(query_context,
+											"pg_lookahead outer rows",
+											ALLOCSET_DEFAULT_SIZES);
+	window->descriptor = CreateTupleDescCopy(ExecGetResultType(outerPlanState(join)));
+	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
+	if (!fixed)
+		window->ops = &TTSOpsMinimalTuple;
+	window->most_rows = 2 * window->ask.most_requests;
+	if (IsParallelWorker() || node->below_gather)
+		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
+	window->ring.mask = pg_nextpower2_32(window->most_rows + 1) - 1;
+	window->ring.rows = palloc0_array(LaJoinRow, window->ring.mask + 1);
+	window->draining = true;
+	MemoryContextSwitchTo(old);
+	return window;
+}
+
+/*
+ * A page was read for the inner side while the join slept.  Returns whether it
+ * is awake now.
+ */
+bool
+la_join_window_wake(LaJoinWindow *window)
+{
+	if (!la_join_ask_may_wake(&window->ask))
+		return false;
+	if (window->armed)
+		window->node->counters.restarts++;
+	window->draining = false;
+	window->row_limit = la_wake_forced() ? window->most_rows : 1;
+	la_join_ask_start(&window->ask);
+	return true;
+}
+
+/*
+ * Has the join no row, and does not want any?
+ */
+bool
+la_join_window_sleeps(const LaJoinWindow *window)
+{
+	return window->draining && window->ring.head == window->ring.tail &&
+		!window->at_end;
+}
+
+/*
+ * The next outer row, or NULL at the end.  False when the caller must ask the outer side for
+ * it.
+ */
+bool
+la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
+{
+	LaJoinRing *ring = &window->ring;
+
+	if (window->handed)
+		retire_row(window);
+	if (!window->draining)
+		look_ahead(window);
+	if (ring->head == ring->tail)
+	{
+		*slot = NULL;
+		return window->at_end;
+	}
+	window->handed = true;
+	la_join_ask_hand_out(&window->ask);
+	*slot = la_join_row(ring, ring->head)->slot;
+	return true;
+}
+
+/*
+ * Draws rows and asks for their pages, as far as that is allowed.
+ */
+static void
+look_ahead(LaJoinWindow *window)
+{
+	LaJoinRing *ring = &window->ring;
+	LaJoinAsk  *ask = &window->ask;
+	uint32		limit;
+
+	window->row_limit = Min(window->row_limit * 2, window->most_rows);
+	limit = row_limit(window);
+	if (limit <= 1 && ring->head == ring->tail)
+		return;
+	la_join_ask_grow(ask);
+
+	for (;;)
+	{
+		la_join_ask_waiting(ask, ring, window->at_end);
+		if (ask->useless || ask->idle_rows > SLEEP_AFTER ||
+			!la_feature_enabled(LA_FEATURE_NESTED_LOOP))
+			window->draining = true;
+		if (window->at_end || window->draining ||
+			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
+			!has_room(window))
+			return;
+		draw_row(window);
+	}
+}
+
+/*
+ * How many rows the ring may have, the one that is about to be handed out
+ * included.
+ */
+static uint32
+row_limit(const LaJoinWindow *window)
+{
+	uint64		wanted = la_registry_rows_wanted(window->node);
+
+	return Min(wanted, window->row_limit);
+}
+
+/*
+ * Is there memory for another row?  For one there always is.
+ */
+static bool
+has_room(LaJoinWindow *window)
+{
+	LaQuery    *query = window->node->query;
+	Size		bytes = MemoryContextMemAllocated(window->context, false);
+
+	query->ring_bytes += bytes - window->counted_bytes;
+	window->counted_bytes = bytes;
+	return window->ring.head == window->ring.tail ||
+		(bytes < WINDOW_BYTES && query->ring_bytes < LA_STATEMENT_BYTES);
+}
+
+/*
+ * Draws a row from the outer side, and asks for its pages.
+ */
+static void
+draw_row(LaJoinWindow *window)
+{
+	LaJoinRing *ring = &window->ring;
+	LaJoinRow  *row = la_join_row(ring, ring->tail);
+	TupleTableSlot *slot;
+
+	arm(window);
+	slot = ExecProcNode(outerPlanState(window->join));
+	if (TupIsNull(slot))
+	{
+		window->at_end = true;
+		return;
+	}
+	if (row->slot == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(window->context);
+
+		row->slot = MakeTupleTableSlot(window->descriptor, window->ops);
+		MemoryContextSwitchTo(old);
+	}
+	ExecCopySlot(row->slot, slot);
+	ExecMaterializeSlot(row->slot);
+	la_join_ask_for_row(&window->ask, ring, row);
+	ring->tail++;
+	if (ring->tail - ring->head > 1)
+		window->node->counters.drawn++;
+}
+
+/*
+ * The row that was handed out is done with.
+ */
+static void
+retire_row(LaJoinWindow *window)
+{
+	LaJoinRow  *row = la_join_row(&window->ring, window->ring.head);
+
+	la_join_ask_retire(&window->ask, row);
+	ExecClearTuple(row->slot);
+	window->ring.head++;
+	window->handed = false;
+}
+
+/*
+ * The first row since the last rescan is drawn: has the next one told to us.
+ */
+static void
+arm(LaJoinWindow *window)
+{
+	if (window->armed)
+		return;
+	RegisterExprContextCallback(window->join->js.ps.ps_ExprContext, on_rescan,
+								PointerGetDatum(window));
+	window->armed = true;
+	window->node->counters.scans++;
+}
+
+/*
+ * Callback: the join begins anew, or ends.
+ */
+static void
+on_rescan(Datum arg)
+{
+	LaJoinWindow *window = (LaJoinWindow *) DatumGetPointer(arg);
+	LaJoinRing *ring = &window->ring;
+
+	window->armed = false;
+	window->handed = false;
+	window->at_end = false;
+	for (uint32 position = ring->head; position != ring->tail; position++)
+		ExecClearTuple(la_join_row(ring, position)->slot);
+	ring->head = ring->tail = 0;
+	la_join_ask_reset(&window->ask);
+	if (!la_wake_forced())
+		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
+}

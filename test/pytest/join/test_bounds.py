@@ -1,0 +1,93 @@
+"""What a join holds while rows are ahead: some memory, and nothing that cancels or others hurt."""
+
+from extension.probes import PINNED, Connection, explain, need_extension, scalar
+from interrupting import Moments, interrupt_repeatedly, interrupted
+from server_log import WatchedServer
+
+from join.tables import drawn, loops, make_cold, stock_rows
+
+_JOIN = "outer_rows o JOIN inner_rows i ON i.k = o.ref"
+_HITS = 10
+
+
+# Of the contexts that hold the rows of rings, blocks included.
+_HELD = (
+    "SELECT coalesce(sum(total_bytes), 0)::bigint FROM pg_backend_memory_contexts "
+    "WHERE name = 'pg_lookahead outer rows'"
+)
+
+
+def _row_bytes(connection: Connection) -> int:
+    return int(scalar(connection, _HELD))
+
+
+def test_memory_of_wide_rows(server: WatchedServer, connection: Connection) -> None:
+    """Of rows of 100 kB there are 1 MB, and one."""
+    query = (
+        "SELECT o.id, length(o.w), i.g, held() FROM (SELECT id, ref, repeat(name, 12000) w "
+        "FROM outer_rows OFFSET 0) o JOIN inner_rows i ON i.k = o.ref"
+    )
+    connection.execute(
+        "CREATE OR REPLACE FUNCTION held() RETURNS bigint LANGUAGE sql VOLATILE AS $$ "
+        f"{_HELD} $$; SET pg_lookahead.test_start_after = 0"
+    )
+    before = drawn(connection)
+    held = [row[3] for row in connection.execute(query).fetchall()]
+    assert drawn(connection) > before + 200
+    assert 512 * 1024 < max(held) < 1024 * 1024 + 300 * 1024
+
+
+def test_memory_of_narrow_rows(server: WatchedServer, connection: Connection) -> None:
+    make_cold(server, connection, "inner_rows")
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR SELECT o.id, i.g FROM {_JOIN}")
+        connection.execute("FETCH 100 FROM c")
+        assert 0 < _row_bytes(connection) < 128 * 1024
+
+
+def test_joins_of_one_statement(connection: Connection) -> None:
+    """A hundred joins that are awake at once share 4 MB, and the rest of them sleeps."""
+    connection.execute("SET pg_lookahead.test_start_after = 0; SET enable_seqscan = off")
+    one = f"(SELECT o.id, i.g FROM {_JOIN})"
+    reasons = [
+        loop.get("Reason") for loop in loops(explain(connection, " UNION ALL ".join([one] * 100)))
+    ]
+    assert set(reasons) == {None, "memory"}
+    assert 10 < reasons.count(None) < 90
+
+
+def test_cancels(server: WatchedServer, connection: Connection, seed: int) -> None:
+    need_extension(connection, "pg_buffercache")
+    moments = Moments(seed)
+    query = f"SELECT count(i.pad) FROM {_JOIN}"
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+
+    def attempt() -> float:
+        make_cold(server, connection, "inner_rows")
+        return interrupted(connection, query, moments, connection.cancel)
+
+    interrupt_repeatedly(_HITS, attempt)
+    assert scalar(connection, PINNED) == 0
+    assert connection.execute(query).fetchall() == stock_rows(connection, query)
+
+
+def test_what_others_change_meanwhile(server: WatchedServer, connection: Connection) -> None:
+    """Index pages that rows wait for are split, emptied, deleted and used again."""
+    connection.execute(
+        "CREATE TABLE moving AS SELECT k, g, left(pad, 100) pad FROM third, "
+        "generate_series(1, 30); "
+        "CREATE INDEX moving_k ON moving (k); ANALYZE moving"
+    )
+    query = "SELECT o.id, m.k, m.g FROM outer_rows o JOIN moving m ON m.k = o.ref"
+    connection.execute("SET default_transaction_isolation = 'repeatable read'")
+    make_cold(server, connection, "moving")
+    with server.connect() as other, connection.transaction():
+        connection.execute(f"DECLARE ours NO SCROLL CURSOR FOR {query}")
+        seen = connection.execute("FETCH 50 FROM ours").fetchall()
+        other.execute("INSERT INTO moving SELECT k, -1, pad FROM moving")
+        other.execute("DELETE FROM moving WHERE g = -1")
+        other.execute("VACUUM moving")
+        other.execute("INSERT INTO moving SELECT -k, -1, pad FROM moving WHERE k < 100")
+        seen += connection.execute("FETCH ALL FROM ours").fetchall()
+        assert seen == stock_rows(connection, query)
+    connection.execute("DROP TABLE moving")

@@ -1,0 +1,134 @@
+"""Where a join may be left before its end, nothing happens that would not have happened."""
+
+import psycopg
+import pytest
+from extension.probes import PINNED, Connection, explain, need_extension, scalar
+from server_log import WatchedServer
+
+from join.tables import OUTER_ROWS, cold_loops, drawn, loops, make_cold
+
+_JOIN = "outer_rows o JOIN inner_rows i ON i.k = o.ref"
+# The outer side throws at row 250.
+_THROWS = (
+    "SELECT o.id, i.g FROM (SELECT * FROM outer_rows WHERE 1 / zero < 2 OFFSET 0) o "
+    "JOIN inner_rows i ON i.k = o.ref"
+)
+_SAFE = f"SELECT o.id, i.g FROM {_JOIN} WHERE o.zero < 1000"
+_EARLY = "early stop"
+
+
+def _first_rows(connection: Connection, query: str, step: int) -> int:
+    """Fetch until row 240 has come, and close."""
+    seen = 0
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {query}")
+        while seen < 230:
+            seen += len(connection.execute(f"FETCH {step} FROM c").fetchall())
+        connection.execute("CLOSE c")
+    return seen
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_an_error_further_on_is_not_met(
+    server: WatchedServer, connection: Connection, forced: bool
+) -> None:
+    if forced:
+        connection.execute("SET pg_lookahead.test_start_after = 0")
+    make_cold(server, connection, "inner_rows")
+    assert _first_rows(connection, _THROWS, 5) >= 230
+    (count,) = connection.execute(
+        f"SELECT count(*) FROM (SELECT * FROM ({_THROWS}) j LIMIT 230) l"
+    ).fetchone() or (0,)
+    assert count == 230
+    assert scalar(connection, f"SELECT EXISTS ({_THROWS})")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        connection.execute(_THROWS)
+
+
+def test_the_reason_is_shown(server: WatchedServer, connection: Connection) -> None:
+    (loop,) = cold_loops(server, connection, f"{_THROWS} LIMIT 5")
+    assert (loop["Status"], loop["Reason"]) == ("stock", _EARLY)
+    fallbacks = "SELECT fallbacks FROM pg_stat_lookahead WHERE feature = 'nested_loop'"
+    assert scalar(connection, fallbacks) == {_EARLY: 1}
+    assert scalar(connection, fallbacks.replace("fallbacks", "nodes", 1)) == 1
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "SELECT * FROM ({}) j LIMIT 200",
+        "SELECT count(*) FROM third t WHERE t.k = 3 AND EXISTS "
+        "(SELECT FROM ({}) j WHERE j.id > t.k)",
+        "SELECT * FROM (SELECT row_number() OVER () n, * FROM ({}) j) w WHERE n < 200",
+        "SELECT (SELECT id FROM ({}) j WHERE id = 77)",
+        "SELECT * FROM third t WHERE t.k IN (SELECT id FROM ({}) j OFFSET 0)",
+    ],
+)
+def test_who_may_stop_early(server: WatchedServer, connection: Connection, above: str) -> None:
+    query = above.format(_THROWS)
+    make_cold(server, connection, "inner_rows")
+    for loop in _reasons(connection, query):
+        assert loop == _EARLY
+    assert set(_reasons(connection, above.format(_SAFE))) <= {None}
+
+
+def _reasons(connection: Connection, query: str) -> list[str | None]:
+    """Of all nested loops of a query that ran, or threw."""
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    try:
+        plan = explain(connection, query)
+    except psycopg.errors.DivisionByZero:
+        return []
+    finally:
+        connection.execute("RESET pg_lookahead.test_start_after")
+    return [loop.get("Reason") for loop in loops(plan)]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "SELECT count(*) FROM ({}) j",
+        "SELECT id, count(*) FROM ({}) j GROUP BY id",
+        "SELECT * FROM ({}) j ORDER BY id LIMIT 3",
+        "SELECT * FROM ({}) j UNION ALL SELECT 1, 2",
+        "SELECT DISTINCT id FROM ({}) j",
+    ],
+)
+def test_who_reads_to_the_end(server: WatchedServer, connection: Connection, above: str) -> None:
+    # numeric_lt is not leakproof.
+    query = above.format(f"SELECT o.id, i.g FROM {_JOIN} WHERE o.big < 1000")
+    (loop,) = cold_loops(server, connection, query)
+    assert loop["Drawn Rows"] > 200
+
+
+def test_a_limit_bounds_the_rows(server: WatchedServer, connection: Connection) -> None:
+    (loop,) = cold_loops(server, connection, f"{_SAFE} LIMIT 1")
+    assert loop["Drawn Rows"] == 0
+    assert loop["Advised Blocks"] == 0
+    make_cold(server, connection, "inner_rows")
+    plan = explain(connection, f"{_SAFE} LIMIT 100")
+    (outer,) = (
+        node for node in plan["Plans"][0]["Plans"] if node.get("Relation Name") == "outer_rows"
+    )
+    # Some rows of the outer side have none of the inner side.
+    assert outer["Actual Rows"] <= 110
+
+
+def test_a_cursor_holds_no_pin(server: WatchedServer, connection: Connection) -> None:
+    need_extension(connection, "pg_buffercache")
+    make_cold(server, connection, "inner_rows")
+    before = drawn(connection)
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {_SAFE}")
+        connection.execute("FETCH 20 FROM c")
+        # Core's: the outer scan's page, the inner scan's row and leaf.
+        assert scalar(connection, PINNED) <= 3
+    assert drawn(connection) - before > 20
+
+
+def test_serializable(server: WatchedServer, connection: Connection) -> None:
+    connection.execute("SET default_transaction_isolation = serializable")
+    (loop,) = cold_loops(server, connection, f"{_SAFE} LIMIT 100")
+    assert loop["Reason"] == _EARLY
+    (loop,) = cold_loops(server, connection, _SAFE)
+    assert loop["Drawn Rows"] > OUTER_ROWS - 10

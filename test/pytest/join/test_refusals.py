@@ -1,0 +1,86 @@
+"""Joins whose outer rows must not be drawn ahead are PostgreSQL's, with a reason."""
+
+import pytest
+from extension.probes import Connection, explain
+from server_log import WatchedServer
+
+from join.tables import cold_loops, loops
+
+_INNER = "JOIN inner_rows i ON i.k = o.ref"
+_QUERIES = {
+    "volatile target": (
+        "volatile function",
+        f"(SELECT ref, random() r FROM outer_rows) o {_INNER}",
+    ),
+    "volatile filter": (
+        "volatile function",
+        f"(SELECT ref FROM outer_rows WHERE random() >= 0 OFFSET 0) o {_INNER}",
+    ),
+    "volatile key of a scan": (
+        "volatile function",
+        f"(SELECT k AS ref FROM third WHERE k < (random() * 0)::int + 50 OFFSET 0) o {_INNER}",
+    ),
+    "volatile row of VALUES": (
+        "volatile function",
+        f"(VALUES (1), ((random() * 3)::int), (7)) o(ref) {_INNER}",
+    ),
+    "volatile limit": (
+        "volatile function",
+        f"(SELECT ref FROM outer_rows LIMIT (random() * 0)::int + 5) o {_INNER}",
+    ),
+    "volatile subplan": (
+        "volatile function",
+        "(SELECT (SELECT t.k + (random() * 0)::int FROM third t WHERE t.k = x.id) AS ref "
+        f"FROM outer_rows x OFFSET 0) o {_INNER}",
+    ),
+    "locked rows": ("outer side", f"(SELECT ref FROM outer_rows FOR UPDATE) o {_INNER}"),
+    "rows of a set": (
+        "outer side",
+        f"(SELECT generate_series(1, 3) AS ref FROM outer_rows OFFSET 0) o {_INNER}",
+    ),
+    "a modifying WITH": (
+        "outer side",
+        f"changed o {_INNER}",
+    ),
+    "no index": (
+        "inner side",
+        "outer_rows o JOIN inner_rows i ON i.g = o.ref, LATERAL (SELECT o.id) x",
+    ),
+    "array of keys": (
+        "inner side",
+        "outer_rows o JOIN inner_rows i ON i.k = ANY (ARRAY[o.ref, o.id])",
+    ),
+    "a range": ("inner side", "outer_rows o JOIN inner_rows i ON i.k BETWEEN o.ref AND o.ref + 1"),
+}
+
+
+@pytest.mark.parametrize("name", list(_QUERIES))
+def test_reason(server: WatchedServer, connection: Connection, name: str) -> None:
+    reason, source = _QUERIES[name]
+    with_clause = ""
+    if "changed" in source:
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS target (ref int)")
+        with_clause = (
+            "WITH changed AS (INSERT INTO target SELECT ref FROM outer_rows RETURNING ref) "
+        )
+    found = cold_loops(
+        server, connection, f"{with_clause}SELECT * FROM {source}", "inner_rows", "third"
+    )
+    reasons = {loop.get("Reason") for loop in found}
+    assert reason in reasons or (name == "no index" and not found)
+
+
+def test_temporary_table(server: WatchedServer, connection: Connection) -> None:
+    connection.execute(
+        "CREATE TEMP TABLE own AS SELECT * FROM inner_rows; CREATE INDEX own_k ON own (k); "
+        "SET pg_lookahead.test_start_after = 0"
+    )
+    (loop,) = loops(explain(connection, "SELECT * FROM outer_rows o JOIN own i ON i.k = o.ref"))
+    assert loop["Reason"] == "inner side"
+
+
+def test_disabled_and_without_parameters(connection: Connection) -> None:
+    connection.execute("SET pg_lookahead.enable_join_prefetch = off")
+    (loop,) = loops(explain(connection, f"SELECT * FROM outer_rows o {_INNER}"))
+    assert loop["Reason"] == "disabled"
+    assert loops(explain(connection, "SELECT FROM outer_rows o, outer_rows p WHERE o.id < 3")) == []

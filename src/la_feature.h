@@ -17,9 +17,10 @@ typedef enum LaFeature
 	LA_FEATURE_TID_RANGE_SCAN,
 	LA_FEATURE_INDEX_BUILD,
 	LA_FEATURE_BULK_INSERT,
+	LA_FEATURE_LATE_START,
 } LaFeature;
 
-#define LA_FEATURE_COUNT (LA_FEATURE_BULK_INSERT + 1)
+#define LA_FEATURE_COUNT (LA_FEATURE_LATE_START + 1)
 
 /*
  * What a feature tells of itself, in a file of its own room.

@@ -35,6 +35,8 @@
 #include "la_explain.h"
 #include "la_feature.h"
 #include "la_guc.h"
+#include "late_start/la_late_feature.h"
+#include "late_start/la_late_settings.h"
 #include "prefetch/la_prefetch_settings.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -50,6 +52,7 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_TID_RANGE_SCAN] = &la_tid_range_scan_methods,
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
 	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
+	[LA_FEATURE_LATE_START] = &la_late_start_methods,
 };
 
 StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
@@ -62,6 +65,7 @@ static const LaSetting *const settings[] = {
 	la_heap_settings,
 	la_index_settings,
 	la_insert_settings,
+	la_late_settings,
 	la_prefetch_settings,
 };
 

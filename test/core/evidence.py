@@ -17,6 +17,7 @@ _SUMS = {
     "seq_requests": ("seq_scan.requests", "tid_range_scan.requests"),
     "builds": ("index_build.scans",),
     "rows": ("bulk_insert.rows",),
+    "late_starts": ("late_start.scans",),
 }
 
 

@@ -13,7 +13,8 @@ class Floor:
 
     Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
     pages that came out of their windows; sequential and TID range scans and what they asked for;
-    indexes that we built; rows inserted in batches. Each field is a counter of `evidence.py`.
+    indexes that we built; rows inserted in batches; nodes whose children started late.
+    Each field is a counter of `evidence.py`.
     """
 
     scans: int
@@ -24,6 +25,7 @@ class Floor:
     seq_requests: int
     builds: int
     rows: int = 0
+    late_starts: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,13 @@ _INSERT_FLOORS = {
     "isolation": replace(_FLOORS["isolation"], rows=900_000),
 }
 
+# Children start late however few there are.
+_LATE = {"pg_lookahead.enable_late_start": "on", "pg_lookahead.test_late_children": "0"}
+_LATE_FLOORS = {
+    "regress": replace(_FLOORS["regress"], late_starts=1),
+    "isolation": _FLOORS["isolation"],
+}
+
 _PAGES_LEFT = "a plan follows from the size of a table, which has empty pages at its end"
 _MOVED = {
     "alter_table": "rows in the order of a sequential scan",
@@ -100,6 +109,7 @@ MODES = (
     # The only mode in which a read stream reads the pages.
     Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
     Mode("inserts", forced=INSERTS, floors=_INSERT_FLOORS),
+    Mode("late-starts", forced=_LATE, floors=_LATE_FLOORS),
     # From the first full page on tables grow by 16 empty pages.
     Mode(
         "insert-extents",

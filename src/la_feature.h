@@ -18,9 +18,10 @@ typedef enum LaFeature
 	LA_FEATURE_INDEX_BUILD,
 	LA_FEATURE_BULK_INSERT,
 	LA_FEATURE_NESTED_LOOP,
+	LA_FEATURE_LATE_START,
 } LaFeature;
 
-#define LA_FEATURE_COUNT (LA_FEATURE_NESTED_LOOP + 1)
+#define LA_FEATURE_COUNT (LA_FEATURE_LATE_START + 1)
 
 /*
  * What a feature tells of itself, in a file of its own room.

@@ -37,6 +37,8 @@
 #include "la_explain.h"
 #include "la_feature.h"
 #include "la_guc.h"
+#include "late_start/la_late_feature.h"
+#include "late_start/la_late_settings.h"
 #include "prefetch/la_prefetch_settings.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -53,6 +55,7 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
 	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
 	[LA_FEATURE_NESTED_LOOP] = &la_nested_loop_methods,
+	[LA_FEATURE_LATE_START] = &la_late_start_methods,
 };
 
 StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
@@ -66,6 +69,7 @@ static const LaSetting *const settings[] = {
 	la_index_settings,
 	la_insert_settings,
 	la_join_settings,
+	la_late_settings,
 	la_prefetch_settings,
 };
 

@@ -115,6 +115,27 @@ la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 }
 
 /*
+ * A node of a query that runs has been started now (late_start), in the query's own
+ * process and not below a Gather.
+ */
+void
+la_attach_late(PlanState *planstate)
+{
+	LaQuery    *query = la_registry_find_query(planstate->state);
+	WalkContext context = {
+		.fresh = true,.place.eflags = planstate->state->es_top_eflags
+	};
+
+	walker(planstate, &context);
+	if (query != NULL)
+	{
+		context.fresh = false;
+		context.query = query;
+		walker(planstate, &context);
+	}
+}
+
+/*
  * Will it be asked what became of the nodes of a query that starts, or can
  * they wake where no ExecutorRun() of it is to be seen: in ExecutorFinish(),
  * which completes a data-modifying WITH?

@@ -25,6 +25,7 @@ typedef struct LaRun
 } LaRun;
 
 extern void la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice);
+extern void la_attach_late(PlanState *planstate);
 extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
 								uint64 count);
 extern void la_attach_end_run(LaRun *run);

@@ -6,7 +6,8 @@
  * Nobody else installs one.  Each calls the hook that was there before, or the
  * function of core that it stands for, exactly once (but for a COPY that a feature
  * executes in core's place); none changes a plan but by a
- * mark that core does not look at (la_insert_mark.c).  What
+ * mark that core does not look at (la_insert_mark.c), or while a query starts
+ * (la_late_start.c).  What
  * happens there is said by the table of features (la_methods.h) and, for plan
  * nodes, by la_attach.c.
  *
@@ -43,6 +44,8 @@ static LaExplainPlan our_explain_plan;
 
 static void hook_shmem_request(void);
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
+static void start_query(QueryDesc *queryDesc, int eflags);
+static void start_pruned_query(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 							  uint64 count);
 static bool fills_table(const QueryDesc *queryDesc);
@@ -120,11 +123,61 @@ hook_executor_start(QueryDesc *queryDesc, int eflags)
 	 */
 	bool		in_slice = la_worker_counters_in_slice();
 
+	if (likely(queryDesc->plannedstmt->partPruneInfos == NIL))
+		start_query(queryDesc, eflags);
+	else
+		start_pruned_query(queryDesc, eflags);
+	la_attach_start(queryDesc, eflags, in_slice);
+}
+
+static void
+start_query(QueryDesc *queryDesc, int eflags)
+{
 	if (next_ExecutorStart)
 		next_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
-	la_attach_start(queryDesc, eflags, in_slice);
+}
+
+/*
+ * Starts a query whose plan is pruned while it starts or runs, for features that have
+ * to do with that.
+ */
+static void
+start_pruned_query(QueryDesc *queryDesc, int eflags)
+{
+	void	   *begun[LA_FEATURE_COUNT] = {0};
+	bool		any = false;
+
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->begin_start != NULL)
+			begun[feature] = la_methods[feature]->begin_start(queryDesc, eflags);
+		any |= begun[feature] != NULL;
+	}
+	if (!any)
+	{
+		start_query(queryDesc, eflags);
+		return;
+	}
+	PG_TRY();
+	{
+		start_query(queryDesc, eflags);
+	}
+	PG_FINALLY();
+	{
+		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+		{
+			if (begun[feature] != NULL)
+				la_methods[feature]->end_start(begun[feature]);
+		}
+	}
+	PG_END_TRY();
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (begun[feature] != NULL)
+			la_methods[feature]->started(queryDesc, eflags);
+	}
 }
 
 /*

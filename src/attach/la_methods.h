@@ -99,6 +99,16 @@ typedef struct LaFeatureMethods
 	bool		(*concerns) (const PlanState *planstate);
 
 	/*
+	 * A query starts whose plan is pruned while it starts or runs.  What the
+	 * first returns, unless that is NULL, is passed to the second after
+	 * core's start or its error, which must not throw. The third comes last,
+	 * without an error.
+	 */
+	void	   *(*begin_start) (QueryDesc *query, int eflags);
+	void		(*end_start) (void *begun);
+	void		(*started) (QueryDesc *query, int eflags);
+
+	/*
 	 * A query will be planned, and has been.  What is found out about the
 	 * query, which the planner changes, is passed to the second.
 	 */

@@ -18,6 +18,7 @@ _SUMS = {
     "builds": ("index_build.scans",),
     "rows": ("bulk_insert.rows",),
     "drawn": ("nested_loop.drawn",),
+    "late_starts": ("late_start.scans",),
 }
 
 

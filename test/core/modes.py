@@ -13,8 +13,8 @@ class Floor:
 
     Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
     pages that came out of their windows; sequential and TID range scans and what they asked for;
-    indexes that we built; rows inserted in batches; outer rows that joins drew
-    ahead. Each field is a counter of `evidence.py`.
+    indexes that we built; rows inserted in batches; outer rows that joins drew ahead; nodes whose
+    children started late. Each field is a counter of `evidence.py`.
     """
 
     scans: int
@@ -26,6 +26,7 @@ class Floor:
     builds: int
     rows: int = 0
     drawn: int = 0
+    late_starts: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ _LOOPS_ONLY_FLOORS = {
     "isolation": replace(_FLOORS["isolation"], drawn=60_000),
 }
 
+# Children start late however few there are.
+_LATE = {"pg_lookahead.enable_late_start": "on", "pg_lookahead.test_late_children": "0"}
+_LATE_FLOORS = {
+    "regress": replace(_FLOORS["regress"], late_starts=1),
+    "isolation": _FLOORS["isolation"],
+}
+
 _PAGES_LEFT = "a plan follows from the size of a table, which has empty pages at its end"
 _MOVED = {
     "alter_table": "rows in the order of a sequential scan",
@@ -122,6 +130,7 @@ MODES = (
         floors=_LOOPS_ONLY_FLOORS,
     ),
     Mode("inserts", forced=INSERTS, floors=_INSERT_FLOORS),
+    Mode("late-starts", forced=_LATE, floors=_LATE_FLOORS),
     # From the first full page on tables grow by 16 empty pages.
     Mode(
         "insert-extents",

@@ -19,7 +19,7 @@ _FLOORS = (
     ("device",),
     ("bulk_write", "eviction", "partitions", "prefetch"),
     ("attach",),
-    ("heap_scan", "index_build", "index_scan", "intervals", "join"),
+    ("heap_scan", "index_build", "index_scan", "intervals", "join", "late_start"),
     ("bulk_insert",),
     ("la_explain",),
     ("la_module",),

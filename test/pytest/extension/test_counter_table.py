@@ -68,6 +68,13 @@ def _shown(rows: list[_Row], hidden: set[str]) -> list[_Row]:
     return [row for row in rows if row.field not in hidden | _OF_OTHERS]
 
 
+_PARTITIONED = (
+    "CREATE TEMP TABLE halves (k int) PARTITION BY HASH (k);"
+    " CREATE TEMP TABLE half PARTITION OF halves FOR VALUES WITH (modulus 2, remainder 0);"
+    " CREATE TEMP TABLE other PARTITION OF halves FOR VALUES WITH (modulus 2, remainder 1)"
+)
+
+
 def test_every_field_has_a_row() -> None:
     header = (_TOP / "src/la_counters.h").read_text()
     struct = header[header.index("typedef struct LaCounters") : header.index("} LaCounters;")]
@@ -87,6 +94,7 @@ def test_view_has_every_column(connection: Connection) -> None:
         for line in cursor.fetchall()
     }
     assert filled.pop("index_build") == {"scans"}
+    assert filled.pop("late_start") == {"scans"}
     assert filled.pop("bulk_insert") == {"scans"} | of_inserts
     of_joins = {"prefetched_blocks", "requests", "advised_blocks", "pauses", "restarts"}
     assert filled.pop("nested_loop") == {"scans", "drawn_rows"} | of_joins
@@ -119,6 +127,10 @@ def test_reset_leaves_nothing(connection: Connection) -> None:
     connection.execute("SET pg_lookahead.enable_bulk_insert = on")
     connection.execute("CREATE TEMP TABLE copied AS SELECT * FROM t WITH NO DATA")
     connection.execute("INSERT INTO copied SELECT * FROM t")
+    connection.execute("SET pg_lookahead.enable_late_start = on")
+    connection.execute("SET pg_lookahead.test_late_children = 0")
+    connection.execute(_PARTITIONED)
+    connection.execute("SELECT * FROM halves WHERE k = (SELECT 1)")
     before = connection.execute(_VIEW).fetchall()
     assert all(line[2] > 0 and line[3] > 0 for line in before if line[0] != "nested_loop")
     connection.execute("SELECT pg_lookahead_stats_reset()")

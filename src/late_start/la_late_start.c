@@ -1,0 +1,324 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_late_start.c
+ *	  starts a query without most children of nodes that are pruned at run time
+ *
+ * An Append (or MergeAppend) whose partitions are chosen by a parameter of the plan has
+ * all of them started by core, thousands, to read one.  No hook lies between the
+ * start of a node and that of its children, so the list of its children in the
+ * plan is exchanged while standard_ExecutorStart() runs: for the first child, which
+ * core starts as ever, and a stand-in.  Afterwards it is put back.  Plans whose
+ * start runs functions of users are not among these (la_late_judge.c), so nobody
+ * sees the plan changed but hooks of other extensions; and if one of
+ * those starts the same plan, it gets the same stand-in, and loses it likewise.
+ *
+ * The stand-in is a CustomScan because core starts those by calling us.  It
+ * learns the flags with which children of this node are started, and has rows in
+ * any kind of slot, so that nodes above expect any: what kinds the children will
+ * return is not known yet.  After the start it is taken out of the tree again
+ * (la_late_children.c), before anybody executes it.
+ *
+ * Left to core are queries whose nodes somebody will look at (EXPLAIN, auto_explain,
+ * instrumentation), cursors (WHERE CURRENT OF searches the tree for the scan of a
+ * table; they can be read backward, and kept), and parallel workers.
+ *
+ * Reads AppendState and MergeAppendState of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "tcop/pquery.h"
+#include "utils/guc.h"
+#include "utils/portal.h"
+
+#include "la_feature.h"
+#include "late_start/la_late_children.h"
+#include "late_start/la_late_judge.h"
+#include "late_start/la_late_settings.h"
+#include "late_start/la_late_start.h"
+
+/* Flags of queries that never run, or whose nodes have to go back. */
+#define OTHER_FLAGS (EXEC_FLAG_EXPLAIN_ONLY | EXEC_FLAG_EXPLAIN_GENERIC | \
+					 EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK | \
+					 EXEC_FLAG_WITH_NO_DATA)
+
+/*
+ * What is exchanged in a plan while the query starts.
+ */
+typedef struct LateStart
+{
+	int			count;
+	struct
+	{
+		List	  **place;		/* of the list of children in the plan */
+		List	   *children;	/* that belongs there */
+		List	   *instead;	/* the first of them, and a stand-in */
+	}			exchanged[FLEXIBLE_ARRAY_MEMBER];
+} LateStart;
+
+typedef struct StandInState
+{
+	CustomScanState css;
+	int			eflags;			/* with which children are started here */
+} StandInState;
+
+/* How many queries whose start we watch are starting now, one in another. */
+static int	starting = 0;
+
+static bool is_for_core(const QueryDesc *queryDesc, int eflags);
+static bool is_cursor(void);
+static bool is_explained(void);
+static LateStart *prepare(const LaLateFinding *finding);
+static List *make_instead(List *children);
+static CustomScan *stand_in(Plan *plan);
+static bool settle(PlanState *planstate, void *context);
+static void settle_children(PlanState *parent, PlanState **children, int count,
+							bool late);
+static Node *create_state(CustomScan *scan);
+static void begin_state(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *execute_state(CustomScanState *node);
+static void do_nothing(CustomScanState *node);
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = "late start",
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "late start",
+	.BeginCustomScan = begin_state,
+	.ExecCustomScan = execute_state,
+	.EndCustomScan = do_nothing,
+	.ReScanCustomScan = do_nothing,
+};
+
+/*
+ * A query will start whose plan is pruned at run time.  NULL when it is left to core.
+ */
+void *
+la_late_begin(QueryDesc *queryDesc, int eflags)
+{
+	static const LaLateFinding nothing = {0};
+	const LaLateFinding *finding = &nothing;
+	LateStart  *start;
+
+	if (la_feature_enabled(LA_FEATURE_LATE_START) &&
+		!is_for_core(queryDesc, eflags))
+		finding = la_late_judge(queryDesc->plannedstmt);
+	if (finding->external && queryDesc->params != NULL &&
+		queryDesc->params->paramCompile != NULL)
+		finding = &nothing;
+
+	/* Within the start of another query, its plan may be this one. */
+	if (finding->parents == NIL && starting == 0)
+		return NULL;
+	start = prepare(finding);
+	for (int i = 0; i < start->count; i++)
+		*start->exchanged[i].place = start->exchanged[i].instead;
+	starting++;
+	return start;
+}
+
+/*
+ * It has started, or failed: the plan is as it was.  Must not throw.
+ */
+void
+la_late_end(void *begun)
+{
+	const LateStart *start = (const LateStart *) begun;
+
+	starting--;
+	for (int i = 0; i < start->count; i++)
+		*start->exchanged[i].place = start->exchanged[i].children;
+}
+
+/*
+ * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
+ */
+void
+la_late_settle(QueryDesc *queryDesc, int eflags)
+{
+	EState	   *estate = queryDesc->estate;
+	bool		late = !is_for_core(queryDesc, eflags) &&
+		estate->es_instrument == 0;
+	ListCell   *lc;
+
+	settle(queryDesc->planstate, &late);
+	foreach(lc, estate->es_subplanstates)
+		settle((PlanState *) lfirst(lc), &late);
+}
+
+/*
+ * Is a query one for which all children start, whatever its plan?  None is
+ * that may be asked about its nodes, or runs in a parallel worker.
+ */
+static bool
+is_for_core(const QueryDesc *queryDesc, int eflags)
+{
+	return (eflags & OTHER_FLAGS) != 0 ||
+		queryDesc->instrument_options != 0 ||
+		IsParallelWorker() || is_cursor() || is_explained();
+}
+
+/*
+ * Is it a cursor's?  Its portal is about to be ready then, and can be named in
+ * SQL: not the one of a client that names none, nor that of EXECUTE.  Relies on
+ * PortalStart() in pquery.c.
+ */
+static bool
+is_cursor(void)
+{
+	return ActivePortal != NULL && ActivePortal->status == PORTAL_DEFINED &&
+		ActivePortal->visible && ActivePortal->name[0] != '\0';
+}
+
+/*
+ * Will auto_explain print it?  That looks at the plan when the query ends.
+ */
+static bool
+is_explained(void)
+{
+	const char *least = GetConfigOption("auto_explain.log_min_duration",
+										true, false);
+
+	return least != NULL && strcmp(least, "-1") != 0;
+}
+
+/*
+ * Makes ready what will be exchanged; it may fail, the exchange may not.
+ */
+static LateStart *
+prepare(const LaLateFinding *finding)
+{
+	LateStart  *start = palloc(offsetof(LateStart, exchanged) +
+							   list_length(finding->parents) *
+							   sizeof(start->exchanged[0]));
+	ListCell   *lc;
+
+	start->count = 0;
+	foreach(lc, finding->parents)
+	{
+		List	  **place = la_late_children_of((Plan *) lfirst(lc));
+
+		if (list_length(*place) < la_late_least_children() ||
+			stand_in((Plan *) lsecond(*place)) != NULL)
+			continue;
+		start->exchanged[start->count].place = place;
+		start->exchanged[start->count].children = *place;
+		start->exchanged[start->count].instead = make_instead(*place);
+		start->count++;
+	}
+	return start;
+}
+
+/*
+ * The first child, and a stand-in that knows all of them.
+ */
+static List *
+make_instead(List *children)
+{
+	CustomScan *scan = makeNode(CustomScan);
+
+	scan->methods = &scan_methods;
+	scan->custom_private = list_make1(children);
+	return list_make2(linitial(children), scan);
+}
+
+/*
+ * Is this plan a stand-in?  NULL when not.
+ */
+static CustomScan *
+stand_in(Plan *plan)
+{
+	if (IsA(plan, CustomScan) &&
+		castNode(CustomScan, plan)->methods == &scan_methods)
+		return castNode(CustomScan, plan);
+	return NULL;
+}
+
+/*
+ * planstate_tree_walker callback: parents come before their children.
+ */
+static bool
+settle(PlanState *planstate, void *context)
+{
+	bool		late = *(const bool *) context;
+
+	if (planstate == NULL)
+		return false;
+	if (IsA(planstate, AppendState))
+	{
+		const AppendState *append = castNode(AppendState, planstate);
+
+		settle_children(planstate, append->appendplans, append->as_nplans, late);
+	}
+	else if (IsA(planstate, MergeAppendState))
+	{
+		const MergeAppendState *merge = castNode(MergeAppendState, planstate);
+
+		settle_children(planstate, merge->mergeplans, merge->ms_nplans, late);
+	}
+	return planstate_tree_walker(planstate, settle, context);
+}
+
+/*
+ * Gives a node that has a stand-in its children.
+ */
+static void
+settle_children(PlanState *parent, PlanState **children, int count, bool late)
+{
+	const CustomScan *scan;
+
+	if (count != 2)
+		return;
+	scan = stand_in(children[1]->plan);
+	if (scan != NULL)
+		la_late_adopt(parent, children[0],
+					  (List *) linitial(scan->custom_private),
+					  ((const StandInState *) children[1])->eflags, late);
+}
+
+/*
+ * Core starts a stand-in: CustomScanMethods.
+ */
+static Node *
+create_state(CustomScan *scan)
+{
+	StandInState *state = palloc0(sizeof(StandInState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
+
+/*
+ * CustomExecMethods.  Relies on ExecGetCommonSlotOps() in execUtils.c: one child
+ * whose slots are not of a fixed kind makes those of its parent so.
+ */
+static void
+begin_state(CustomScanState *node, EState *estate, int eflags)
+{
+	node->ss.ps.resultopsfixed = false;
+	((StandInState *) node)->eflags = eflags;
+}
+
+/*
+ * Nobody executes a stand-in.
+ */
+static TupleTableSlot *
+execute_state(CustomScanState *node)
+{
+	elog(ERROR, "stand-in for plan nodes that start late is executed");
+	return NULL;
+}
+
+static void
+do_nothing(CustomScanState *node)
+{
+}

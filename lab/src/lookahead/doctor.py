@@ -18,6 +18,7 @@ from lookahead.guarded_connection import GuardedConnection, find_member
 from lookahead.installation import SUPPORTED_MAJOR
 
 Level = Literal["ok", "note", "warning"]
+_OFF_BY_DEFAULT = ("enable_bulk_insert", "enable_join_prefetch", "enable_late_start")
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
@@ -254,9 +255,9 @@ def _switches(server: Server) -> Iterator[Line]:
     if server.settings.get(f"{LIBRARY}.enabled") == "off":
         yield Line("warning", f"{LIBRARY}.enabled is off", f"RESET {LIBRARY}.enabled.")
     for name in off:
-        if name == f"{LIBRARY}.enable_bulk_insert":
-            text = f"inserts in batches are off, as they are by default ({name})"
-            yield Line("note", text, f"SET {name} = on tries them in a session.")
+        if name.removeprefix(f"{LIBRARY}.") in _OFF_BY_DEFAULT:
+            text = f"{name} is off, as by default"
+            yield Line("note", text, f"SET {name} = on tries it in a session.")
         else:
             yield Line("warning", f"{name} is off", f"RESET {name}, unless that is wanted.")
     inserts = server.settings.get(f"{LIBRARY}.enable_bulk_insert") == "on"

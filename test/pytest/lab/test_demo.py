@@ -44,7 +44,7 @@ def test_all_parts(tmp_path: Path, disk: Path) -> None:
         "1 of 4: a cold index scan in random order",
         "2 of 4: cold bitmap scans",
         "3 of 4: builds of indexes",
-        "4 of 4: inserts of many rows",
+        "4 of 4: inserts of many rows (off by default)",
     ]
     assert list(disk.iterdir()) == []
 

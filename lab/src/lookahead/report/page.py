@@ -159,8 +159,8 @@ def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
 def _ratio_plot(group: ComparisonGroup) -> Markup:
     """Ratio with interval of every question."""
     rows = [(group.contest(one), one.estimate) for one in group.comparisons]
-    its, ours, faster = group.reading
-    caption = f"{its} / {ours} (right of 1: {faster} is faster)"
+    its, ours, _ = group.reading
+    caption = f"{its} / {ours} (right of 1 is faster)"
     return in_both_widths(partial(ratio_plot, rows, caption))
 
 

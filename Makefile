@@ -121,7 +121,7 @@ check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=ass
 	@$(PYTHON) $(TOP)/test/core/check_suites.py --suites amcheck $(if $(BUILD),--build '$(BUILD)')
 
 check-builds: setup  ## warnings under other flags and compilers; sql/ on the library optimized when linked
-	@$(TOP)/tools/check-builds $(GIVEN_PG_CONFIG)
+	@pg_config=$(COUNTED_SERVER) && $(TOP)/tools/check-builds "$$pg_config"
 
 check-dump: setup  ## the database of core's suites, dumped, and restored with inserts in batches: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_dump.py $(if $(BUILD),--build '$(BUILD)')

@@ -99,7 +99,8 @@ la_interval_create_pass_over(LaIntervalWanted *wanted, const ErrorData *error)
 	bool		was_together = wanted->batch > 1;
 
 	if (error->sqlerrcode != ERRCODE_CHECK_VIOLATION &&
-		error->sqlerrcode != ERRCODE_DUPLICATE_TABLE)
+		error->sqlerrcode != ERRCODE_DUPLICATE_TABLE &&
+		error->sqlerrcode != ERRCODE_DUPLICATE_OBJECT)
 		return false;
 	wanted->batch = 1;
 	if (!was_together)

@@ -208,8 +208,9 @@ la_interval_grid_ends(const LaIntervalGrid *grid, const LaIntervalBound *value)
 	int			i = find_segment(grid, value);
 	const LaPartitionSeries *series = grid->segments[i].series;
 
-	return !la_partition_series_has(series,
-									la_partition_series_find(series, value->text) + 1);
+	return i == grid->count - 1 &&
+		!la_partition_series_has(series,
+								 la_partition_series_find(series, value->text) + 1);
 }
 
 /*
@@ -233,10 +234,17 @@ la_interval_grid_find(const LaIntervalGrid *grid, const LaIntervalBound *value)
 		range.lower = segment->start;
 		range.is_whole = false;
 	}
-	range.upper = la_interval_grid_bound(grid,
-										 la_partition_series_bound(range.series, range.number + 1));
+
+	/*
+	 * A segment may begin before the type ends, and the last bound of the one
+	 * before after it.
+	 */
+	if (is_last || la_partition_series_has(range.series, range.number + 1))
+		range.upper = la_interval_grid_bound(grid,
+											 la_partition_series_bound(range.series, range.number + 1));
 	if (!is_last &&
-		la_interval_grid_compare(grid, &segment[1].start, &range.upper) < 0)
+		(!la_partition_series_has(range.series, range.number + 1) ||
+		 la_interval_grid_compare(grid, &segment[1].start, &range.upper) < 0))
 	{
 		range.upper = segment[1].start;
 		range.is_whole = false;

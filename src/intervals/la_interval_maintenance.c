@@ -109,6 +109,8 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 	}
 	PG_FINALLY();
 	{
+		/* That of the transaction in which a procedure goes on. */
+		XactIsoLevel = DefaultXactIsoLevel;
 		LockRelease(tag, ExclusiveLock, true);
 	}
 	PG_END_TRY();

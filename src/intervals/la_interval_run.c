@@ -107,7 +107,6 @@ la_interval_run_end(LaIntervalRun *run)
 		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 	if (state->error != NULL)
 		(void) try(run, warn);
-	XactIsoLevel = DefaultXactIsoLevel;
 }
 
 static void
@@ -181,7 +180,8 @@ limit_waits(void)
 }
 
 /*
- * The error before is there until the work has been done.
+ * The error before is there until the work has been done.  A lock that was waited for in vain while the table
+ * was locked is known by its error.  Relies on ProcessInterrupts() in postgres.c.
  */
 static bool
 try(LaIntervalRun *run, LaIntervalWork work)
@@ -194,8 +194,9 @@ try(LaIntervalRun *run, LaIntervalWork work)
 	run->waits = false;
 	error = la_interval_try(work, run);
 	if (error != NULL &&
-		(run->waits || (run->lock == AccessExclusiveLock &&
-						error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)))
+		(run->waits || (run->lock >= ShareUpdateExclusiveLock &&
+						error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE &&
+						strcmp(error->funcname, "ProcessInterrupts") == 0)))
 		run->is_locked_out = true;
 	run->error = error;
 	commit(run);
@@ -213,7 +214,10 @@ take_step(void *arg)
 	LaIntervalOwner before;
 
 	if (get_rel_name(run->parent) == NULL)
+	{
+		run->is_superseded = true;
 		return;
+	}
 	la_interval_owner_begin(&before, run->parent, NULL);
 	(void) limit_waits();
 	policy = read_policy(run);

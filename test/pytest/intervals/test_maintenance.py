@@ -70,6 +70,14 @@ def test_an_error_is_noted_and_others_go_on(session: Connection) -> None:
     assert len(bounds(session)) == 4
 
 
+def test_a_type_in_the_way_stops_no_other_range(session: Connection) -> None:
+    make(session, "int")
+    session.execute("CREATE DOMAIN s.p_10 AS int")
+    set_policy(session, "10, premake => 3")
+    assert len(maintain(session)) == 1
+    assert [low for low, _ in bounds(session)] == ["0", "20", "30"]
+
+
 def test_rows_in_the_default_partition(session: Connection) -> None:
     make(session, "int")
     session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT; INSERT INTO s.p VALUES (15)")

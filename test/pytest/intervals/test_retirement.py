@@ -158,6 +158,20 @@ def test_where_the_type_of_the_key_ends(session: Connection, key: str, last: int
     )
 
 
+def test_a_change_of_the_step_before_the_type_ends(session: Connection) -> None:
+    make(session, "int2")
+    set_policy(session, "20000, premake => 3, origin => 0")
+    session.execute("SELECT pg_lookahead_change_interval('s.p', 1000, 21000)")
+    maintain(session)
+    assert bounds(session) == [
+        ("0", "20000"),
+        ("20000", "21000"),
+        ("21000", "22000"),
+        ("22000", "23000"),
+    ]
+    assert state(session, "blocked") is None
+
+
 def test_an_owner_stops_no_others(session: Connection, server: WatchedServer) -> None:
     """Any SQLSTATE can be thrown by a function; a cancel is what the session was sent."""
     session.execute(

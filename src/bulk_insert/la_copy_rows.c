@@ -174,7 +174,7 @@ insert_single(LaCopy *copy)
 	bool		quotes_line = copy->state->line_buf_valid;
 
 	copy->state->line_buf_valid = false;
-	la_insert_table_flush(&copy->target);
+	la_insert_table_interrupt(&copy->target);
 	copy->state->line_buf_valid = quotes_line;
 	return la_copy_insert_single(copy->estate,
 								 la_insert_table_refused(&copy->target),

@@ -63,8 +63,6 @@ la_insert_images_add(LaInsertImages *images, LaInsertStack *stack, int tables,
 		room = add_row(stack->last, spare, slot, toasted);
 	if (room == LA_INSERT_FULL && add_image(images, stack, tables))
 		room = add_row(stack->last, spare, slot, toasted);
-	if (room == LA_INSERT_ADDED)
-		images->rows++;
 	return room;
 }
 
@@ -157,7 +155,6 @@ la_insert_images_take_first(LaInsertImages *images, LaInsertStack *stack,
 	if (stack->first == NULL)
 		stack->last = NULL;
 	stack->count--;
-	images->rows -= image->rows;
 	batch->image = *image;
 	*image = empty;
 	image->line = images->line;
@@ -173,12 +170,13 @@ la_insert_images_end(LaInsertImages *images)
 {
 	LaInsertImage *image;
 
-	Assert(images->rows == 0);
 	while ((image = images->unused) != NULL)
 	{
 		images->unused = image->next;
 		la_insert_image_end(image);
 		pfree(image);
+		images->made--;
 	}
+	Assert(images->made == 0);
 	pfree(images);
 }

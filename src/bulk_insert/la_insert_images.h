@@ -31,7 +31,6 @@ typedef struct LaInsertImages
 	int			most;			/* so many may be made */
 	int			made;
 	LaInsertImage *unused;
-	uint64		rows;			/* that wait, of all tables */
 } LaInsertImages;
 
 extern int	la_insert_images_most(const uint64 *line);

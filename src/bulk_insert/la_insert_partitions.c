@@ -9,7 +9,8 @@
  * that, their rows wait together on.  When there is no more room, the partitions that have
  * the most rows are served, until half of the room is free.  One that has more rows than fit
  * on a page gets full pages, and the rest waits on; one that has fewer gets them all at once,
- * by heap_multi_insert().
+ * by heap_multi_insert().  Indexes are to show what they refuse before many more rows come:
+ * la_insert_table.c has all rows inserted now and then.
  *
  * Pages of ours come after a few MB of the whole statement.  A partition is extended by no
  * more of them than it has rows for, unless there are few partitions.
@@ -62,7 +63,6 @@ static int	compare_waiting(const void *a, const void *b);
 static void flush_full_pages(LaInsertRoute *route, LaInsertTarget *target);
 static void flush_queue(LaInsertRoute *route, LaInsertTarget *target);
 static void flush_all_of(LaInsertRoute *route, LaInsertTarget *target);
-static void flush_all(LaInsertRoute *route);
 static void fill_page(LaInsertRoute *route, LaInsertTarget *target);
 static Size page_room(const LaInsertTarget *target);
 
@@ -202,15 +202,6 @@ expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
 }
 
 /*
- * How many rows wait?
- */
-uint64
-la_insert_partitions_waiting(const LaInsertRoute *route)
-{
-	return route->images != NULL ? route->images->rows : route->pool->rows;
-}
-
-/*
  * There is no room for another row of a partition: that changes.
  */
 static void
@@ -247,7 +238,7 @@ go_on_with_images(LaInsertRoute *route)
 {
 	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
 
-	flush_all(route);
+	la_insert_partitions_flush(route);
 	la_insert_pool_end(route->pool);
 	route->pool = NULL;
 	route->images = la_insert_images_begin(route->common->line);
@@ -262,7 +253,7 @@ go_on_with_pool(LaInsertRoute *route)
 {
 	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
 
-	flush_all(route);
+	la_insert_partitions_flush(route);
 	la_insert_images_end(route->images);
 	route->images = NULL;
 	route->wants_pool = true;
@@ -468,21 +459,21 @@ flush_all_of(LaInsertRoute *route, LaInsertTarget *target)
  * others, each of which would have toasted rows put on pages of their own, half empty.
  */
 void
-la_insert_partitions_flush(LaInsertRoute *route)
+la_insert_partitions_interrupt(LaInsertRoute *route)
 {
 	if (route->images != NULL)
 		go_on_with_pool(route);
 	else
-		flush_all(route);
+		la_insert_partitions_flush(route);
 }
 
 /*
  * Inserts all rows that wait.
  */
-static void
-flush_all(LaInsertRoute *route)
+void
+la_insert_partitions_flush(LaInsertRoute *route)
 {
-	if (la_insert_partitions_waiting(route) == 0)
+	if (route->waiting == 0)
 		return;
 	for (int i = 0; i < route->waiting; i++)
 		flush_all_of(route, route->targets[i]);
@@ -497,7 +488,7 @@ flush_all(LaInsertRoute *route)
 void
 la_insert_partitions_end(LaInsertRoute *route)
 {
-	flush_all(route);
+	la_insert_partitions_flush(route);
 	for (int i = 0; i < route->count; i++)
 		la_insert_target_end(route->targets[i]);
 }

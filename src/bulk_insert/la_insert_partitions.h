@@ -14,8 +14,8 @@ extern void la_insert_partitions_collect(LaInsertRoute *route);
 extern void la_insert_partitions_add(LaInsertRoute *route,
 									 LaInsertTarget *target,
 									 TupleTableSlot *row);
-extern uint64 la_insert_partitions_waiting(const LaInsertRoute *route);
 extern void la_insert_partitions_flush(LaInsertRoute *route);
+extern void la_insert_partitions_interrupt(LaInsertRoute *route);
 extern void la_insert_partitions_end(LaInsertRoute *route);
 
 #endif							/* LA_INSERT_PARTITIONS_H */

@@ -190,6 +190,7 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 	target = palloc_object(LaInsertTarget);
 	la_insert_target_begin(target, route->common, partition);
 	target->map = ExecGetRootToChildMap(partition, route->common->estate);
+	route->has_indexes |= partition->ri_NumIndices > 0;
 	if (route->collects)
 		la_insert_target_collect(target);
 	remember(route, target);

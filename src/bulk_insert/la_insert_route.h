@@ -20,6 +20,7 @@ typedef struct LaInsertRoute
 	ModifyTableState *node;
 	LaInsertCommon *common;
 	LaReason	reason;			/* why a row is left to core */
+	bool		has_indexes;	/* has a partition that was met any? */
 	bool		wants_bounds;	/* are the bounds to be read later? */
 	uint32		rows_without;	/* that were routed meanwhile */
 	ResultRelInfo *refused;		/* partition of the last row that was */

@@ -21,8 +21,9 @@
 #define WAITING_LINES 1000
 
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
-static bool wants_flush(const LaInsertTable *table, uint64 waiting);
+static bool wants_flush(const LaInsertTable *table);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
+static void flush(LaInsertTable *table);
 
 /*
  * Rows will be inserted into the table of this node.
@@ -107,6 +108,7 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 
 	la_insert_common_collect(&table->common, relation, counters,
 							 runs_user_code);
+	table->flushed = table->rows;
 	if (table->route != NULL)
 		la_insert_partitions_collect(table->route);
 	else
@@ -114,18 +116,22 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 }
 
 /*
- * Shall the rows that wait be inserted, because they are as many as those before?  So
- * the indexes show a duplicate after twice as many rows as in core at most.  Of lines of an
- * input core lets some wait, too.  When there are so many rows that partitions have pages in
- * memory, these say how many wait.
+ * Shall the rows that wait be inserted, because there came as many since none waited as
+ * before?  So the indexes show a duplicate after twice as many rows as in core at most, be
+ * there few rows for its partition among them.  Of lines of an input core lets some wait,
+ * too.
  */
 static bool
-wants_flush(const LaInsertTable *table, uint64 waiting)
+wants_flush(const LaInsertTable *table)
 {
 	uint64		least = table->common.line == NULL ? 1 : WAITING_LINES;
+	uint64		flushed = table->flushed;
 
-	return waiting >= Max(table->rows - waiting, least) &&
-		(table->route == NULL || table->route->images == NULL);
+	if (table->route == NULL)
+		flushed = table->rows - table->common.batch->image.rows;
+	else if (!table->route->has_indexes)
+		return false;
+	return table->rows - flushed >= Max(flushed, least);
 }
 
 /*
@@ -139,7 +145,6 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	LaInsertTarget *target = find(table, &row);
 	bool	   *quotes_line = table->common.quotes_line;
 	bool		quoted = quotes_line != NULL && *quotes_line;
-	uint64		waiting;
 
 	if (target == NULL)
 		return false;
@@ -147,18 +152,12 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	if (quotes_line != NULL)
 		*quotes_line = false;
 	if (table->route != NULL)
-	{
 		la_insert_partitions_add(table->route, target, row);
-		waiting = la_insert_partitions_waiting(table->route);
-	}
 	else
-	{
 		la_insert_plain_add(target, row);
-		waiting = table->common.batch->image.rows;
-	}
 	table->rows++;
-	if (wants_flush(table, waiting))
-		la_insert_table_flush(table);
+	if (wants_flush(table))
+		flush(table);
 	if (target->generated != NULL)
 		ExecClearTuple(target->generated);
 	if (quotes_line != NULL)
@@ -169,13 +168,25 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 /*
  * Inserts all rows that wait.
  */
-void
-la_insert_table_flush(LaInsertTable *table)
+static void
+flush(LaInsertTable *table)
 {
 	if (table->route != NULL)
 		la_insert_partitions_flush(table->route);
 	else
 		la_insert_target_flush(&table->target);
+	table->flushed = table->rows;
+}
+
+/*
+ * Inserts all rows that wait, because one that is left to core comes after them: so there
+ * are partitions.
+ */
+void
+la_insert_table_interrupt(LaInsertTable *table)
+{
+	la_insert_partitions_interrupt(table->route);
+	table->flushed = table->rows;
 }
 
 /*

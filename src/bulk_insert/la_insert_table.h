@@ -16,6 +16,7 @@ typedef struct LaInsertTable
 	LaInsertCommon common;
 	TupleTableSlot *copy;		/* of a row, or NULL */
 	uint64		rows;			/* that are inserted, or wait */
+	uint64		flushed;		/* so many were, when none waited last */
 	LaInsertTarget target;		/* where it is not partitioned */
 	LaInsertRoute *route;		/* to its partitions, or NULL */
 } LaInsertTable;
@@ -25,7 +26,7 @@ extern bool la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row);
 extern void la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 									bool runs_user_code, double bytes);
 extern bool la_insert_table_add(LaInsertTable *table, TupleTableSlot *row);
-extern void la_insert_table_flush(LaInsertTable *table);
+extern void la_insert_table_interrupt(LaInsertTable *table);
 extern void la_insert_table_end(LaInsertTable *table);
 extern void la_insert_table_tell_lines(LaInsertTable *table, uint64 *line,
 									   bool *quotes_line);

@@ -11,11 +11,14 @@
  * statement of ours, the same in all that they look at, with an extensible node in a list
  * that no utility command uses.  Its nodeCopy function is told of the copy, executes the
  * COPY there, and leaves a statement that does nothing to be copied behind it:
- * SET SESSION CHARACTERISTICS, without any.
+ * SET SESSION CHARACTERISTICS, without any.  Others may look at the command afterwards, Citus
+ * does; so another such node, where the characteristics would be, puts the COPY back when it is
+ * copied, and is an empty list in the copy.
  *
  * Other extensions copy statements, too, and some execute a COPY themselves.  So nothing
  * is done but for a copy that standard_ProcessUtility() itself has asked for, as the stack
- * tells.  Where no such copy is made, or the stack cannot be read, the COPY is core's, or theirs.
+ * tells.  Where no such copy is made, or the stack cannot be read, or nobody knows where that
+ * function ends, the COPY is core's, or theirs.
  *
  * Relies on standard_ProcessUtility() in utility.c and ExecSetVariableStmt() in
  * guc_funcs.c, and on what is in a PlannedStmt being copied in the order of its fields.
@@ -25,6 +28,7 @@
 #include "postgres.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #ifdef HAVE_BACKTRACE_SYMBOLS
 #include <execinfo.h>
 #endif
@@ -52,23 +56,29 @@ typedef struct LaPassing
 	union
 	{
 		CopyStmt	copy;
-		VariableSetStmt nothing;
+		VariableSetStmt nothing;	/* while core copies it */
 	}			command;		/* of that statement */
 	CopyStmt	kept;			/* what it was when core asked for it */
 	bool		asked;
 } LaPassing;
 
 /*
- * What the statement has in its list.  A copy of it has no COPY, and does nothing.
+ * What the statement has in its list, and the command that does nothing instead of one.  A
+ * copy of it has no COPY, and does nothing.
  */
 typedef struct LaMarker
 {
 	ExtensibleNode node;
 	LaPassing  *passing;
+	bool		is_behind;		/* the second one? */
 } LaMarker;
+
+StaticAssertDecl(sizeof(LaMarker) >= offsetof(List, initial_elements),
+				 "a copy of a marker has room for an empty list");
 
 static void register_marker(void);
 static void copy_marker(ExtensibleNode *copy, const ExtensibleNode *original);
+static void execute(LaPassing *passing);
 static bool equal_markers(const ExtensibleNode *a, const ExtensibleNode *b);
 static void print_marker(StringInfo out, const ExtensibleNode *marker);
 static void read_marker(ExtensibleNode *marker);
@@ -140,23 +150,50 @@ register_marker(void)
 static void
 copy_marker(ExtensibleNode *copy, const ExtensibleNode *original)
 {
-	LaPassing  *passing = ((const LaMarker *) original)->passing;
+	const LaMarker *marker = (const LaMarker *) original;
+	LaPassing  *passing = marker->passing;
+
+	if (passing == NULL)
+		return;
+	if (marker->is_behind)
+	{
+		/*
+		 * Core has the kind and the name, and will not look at what it copies
+		 * behind this.
+		 */
+		passing->command.copy = passing->kept;
+		memset(copy, 0, offsetof(List, initial_elements));
+		((List *) copy)->type = T_List;
+		return;
+	}
+	if (object_access_hook_str == NULL &&
+		passing->statement.utilityStmt == (Node *) &passing->command &&
+		copied_by_core())
+		execute(passing);
+}
+
+/*
+ * Executes the COPY, if the feature still wants to, and has a command that does nothing copied for it.
+ */
+static void
+execute(LaPassing *passing)
+{
+	static LaMarker behind = {
+		.node = {.type = T_ExtensibleNode,.extnodename = NODE_NAME},
+		.is_behind = true
+	};
 	const VariableSetStmt nothing = {
 		.type = T_VariableSetStmt,.kind = VAR_SET_MULTI,
-		.name = "SESSION CHARACTERISTICS"
+		.name = "SESSION CHARACTERISTICS",.args = (List *) &behind
 	};
 
-	if (passing == NULL || object_access_hook_str != NULL ||
-		passing->statement.utilityStmt != (Node *) &passing->command ||
-		!copied_by_core())
-		return;
-	if (!passing->asked)
-		passing->kept = passing->command.copy;
 	passing->asked = true;
-	passing->command.copy = passing->kept;
-	if (passing->feature->concerns_copy(&passing->utility) &&
-		passing->feature->run_copy(&passing->utility, passing->qc))
-		passing->command.nothing = nothing;
+	if (!passing->feature->concerns_copy(&passing->utility) ||
+		!passing->feature->run_copy(&passing->utility, passing->qc))
+		return;
+	passing->kept = passing->command.copy;
+	behind.passing = passing;
+	passing->command.nothing = nothing;
 }
 
 static bool
@@ -198,19 +235,26 @@ copied_by_core(void)
 }
 
 /*
- * Is this address one in standard_ProcessUtility()?
+ * Is this address one in standard_ProcessUtility()?  The linker is asked once only where that is: it
+ * walks through the server's symbols, which takes several times as long as a COPY of one line.
  */
 static bool
 is_in_core(const void *code)
 {
-	static const void *known = NULL;
-	Dl_info		function;
+	static uintptr_t begin = 0;
+	static uintptr_t end = 0;
 
-	if (code == known)
-		return true;
-	if (dladdr(code, &function) == 0 ||
-		function.dli_saddr != (void *) standard_ProcessUtility)
-		return false;
-	known = code;
-	return true;
+#ifdef __GLIBC__
+	if (begin == 0)
+	{
+		Dl_info		function;
+		void	   *entry = NULL;
+
+		begin = (uintptr_t) standard_ProcessUtility;
+		if (dladdr1((void *) begin, &function, &entry, RTLD_DL_SYMENT) != 0 &&
+			function.dli_saddr == (void *) begin && entry != NULL)
+			end = begin + ((const ElfW(Sym) *) entry)->st_size;
+	}
+#endif
+	return (uintptr_t) code >= begin && (uintptr_t) code < end;
 }

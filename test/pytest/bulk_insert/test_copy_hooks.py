@@ -172,6 +172,7 @@ _WAYS = {
     "passes copy to change": 0,
     "passes structure": MANY,
     "passes other table": MANY,
+    "keeps": MANY,
     "executes": 0,
 }
 

@@ -20,6 +20,7 @@ typedef enum Way
 	PASSES_STRUCTURE,			/* a PlannedStmt of its own, with the same command */
 	PASSES_OTHER_TABLE,			/* the statement, about another table */
 	PASSES_TWICE,
+	KEEPS,						/* looks at the command afterwards */
 	FORBIDS_WRITING,			/* from now on, in this transaction */
 	EXECUTES,					/* the COPY: here, does nothing */
 } Way;
@@ -29,7 +30,7 @@ static const struct config_enum_entry ways[] = {
 	{"passes copy to change", PASSES_COPY_TO_CHANGE},
 	{"passes structure", PASSES_STRUCTURE},
 	{"passes other table", PASSES_OTHER_TABLE},
-	{"passes twice", PASSES_TWICE}, {"forbids writing", FORBIDS_WRITING},
+	{"passes twice", PASSES_TWICE}, {"keeps", KEEPS}, {"forbids writing", FORBIDS_WRITING},
 	{"executes", EXECUTES}, {0}
 };
 
@@ -45,12 +46,12 @@ hook(PlannedStmt *statement, const char *text, bool read_only,
 {
 	ProcessUtility_hook_type call = next ? next : standard_ProcessUtility;
 	PlannedStmt structure = *statement;
+	CopyStmt   *command = (CopyStmt *) statement->utilityStmt;
+	char	   *table = NULL;
 	int			times = 1;
 
-	if (IsA(statement->utilityStmt, CopyStmt))
+	if (IsA(command, CopyStmt))
 	{
-		CopyStmt   *command = (CopyStmt *) statement->utilityStmt;
-
 		if (way == EXECUTES)
 			return;
 		if (way == PASSES_COPY || way == PASSES_COPY_TO_CHANGE)
@@ -65,9 +66,14 @@ hook(PlannedStmt *statement, const char *text, bool read_only,
 			XactReadOnly = true;
 		if (way == PASSES_TWICE)
 			times = 2;
+		if (way == KEEPS && command->relation != NULL)
+			table = pstrdup(command->relation->relname);
 	}
 	while (times-- > 0)
 		call(statement, text, read_only, context, params, environment, dest, qc);
+	if (table != NULL &&
+		(!IsA(command, CopyStmt) || strcmp(command->relation->relname, table) != 0))
+		elog(ERROR, "the COPY is another one afterwards");
 }
 
 void

@@ -363,7 +363,8 @@ is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 
 /*
  * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
- * Drops it where maintenance has marked it, it is old, and the policy says so.
+ * Drops it where maintenance has marked it, it is old, and the policy says so.  Of a mark that was made since,
+ * by somebody who has finished the one that was waited for, nobody has been waited for.
  *
  * What keeps it from being dropped (a view, say) is told; a lock is waited for by the next run.
  */
@@ -371,23 +372,23 @@ static void
 retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			partition = run->partition;
+	LaIntervalPending pending = la_interval_retire_pending(run->parent);
 	bool		drops;
-	ErrorData  *error;
+	ErrorData  *error = NULL;
 
-	if (!la_interval_retire_is_marked(run->parent, partition))
+	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
 	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
 	la_interval_retire_finish(run->parent, partition, drops);
-	run->state->detaching = InvalidOid;
-	run->retired = LA_INTERVAL_KEPT;
-	if (!drops)
-		return;
-	error = la_interval_try(drop, &partition);
+	if (drops)
+		error = la_interval_try(drop, &partition);
 	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 		ReThrowError(error);
 	if (error != NULL)
 		la_interval_run_note_blocked(run, get_rel_name(partition),
 									 psprintf("detached, but not dropped: %s", error->message));
+	run->state->detaching = InvalidOid;
+	run->retired = LA_INTERVAL_KEPT;
 }
 
 static void

@@ -33,7 +33,8 @@
 #include "la_sql_argument.h"
 
 /*
- * Where tables are created, and how: as the server or the database says, whoever calls.
+ * Where tables are created, and how: as the server or the database says, whoever calls.  If that is no
+ * place, as of a tablespace that was dropped, as by a server that says nothing: core, too, does without it.
  */
 static const char *const places[][2] = {
 	{"default_tablespace", ""},
@@ -58,7 +59,12 @@ la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 						   SECURITY_RESTRICTED_OPERATION);
 	before->guc_level = la_sql_argument_begin_output();
 	for (int i = 0; i < lengthof(places); i++)
-		la_sql_argument_set(places[i][0], value_of_server(places[i][0], places[i][1]));
+	{
+		if (set_config_option(places[i][0], value_of_server(places[i][0], places[i][1]),
+							  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
+							  DEBUG1, false) <= 0)
+			la_sql_argument_set(places[i][0], places[i][1]);
+	}
 	if (time_zone != NULL)
 		la_sql_argument_set("TimeZone", time_zone);
 }

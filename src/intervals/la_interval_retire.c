@@ -54,6 +54,7 @@ static void check_schema(Oid relation);
 static LOCKMODE lock_of_references(bool drops);
 static void check_references(Oid partition, bool drops);
 static void execute_behind_all(const char *command);
+static void refuse_another(bool is_another);
 
 /*
  * The partition of a table that is being detached.
@@ -84,17 +85,6 @@ la_interval_retire_pending(Oid parent)
 	systable_endscan(scan);
 	table_close(inherits, AccessShareLock);
 	return pending;
-}
-
-/*
- * Whether this partition is.
- */
-bool
-la_interval_retire_is_marked(Oid parent, Oid partition)
-{
-	return get_rel_relispartition(partition) &&
-		get_partition_parent(partition, true) == parent &&
-		PartitionHasPendingDetach(partition);
 }
 
 /*
@@ -229,6 +219,20 @@ la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
 								la_interval_owner_name(parent),
 								la_interval_owner_name(partition)));
+	refuse_another(get_rel_relispartition(partition));
+}
+
+/*
+ * After a command, which finds a relation by its name: whether that was another one.  A schema can be
+ * renamed in between, and no lock on what is in it keeps others from that.
+ */
+static void
+refuse_another(bool is_another)
+{
+	if (is_another)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("its schema was renamed meanwhile")));
 }
 
 /*
@@ -283,6 +287,7 @@ la_interval_retire_detach(Oid parent, Oid partition)
 	la_interval_owner_execute(psprintf("ALTER TABLE %s DETACH PARTITION %s",
 									   la_interval_owner_name(parent),
 									   la_interval_owner_name(partition)));
+	refuse_another(get_rel_relispartition(partition));
 }
 
 /*
@@ -296,4 +301,5 @@ la_interval_retire_drop(Oid partition)
 	la_interval_owner_execute(psprintf("DROP %sTABLE %s",
 									   is_foreign ? "FOREIGN " : "",
 									   la_interval_owner_name(partition)));
+	refuse_another(get_rel_name(partition) != NULL);
 }

@@ -30,7 +30,6 @@ typedef struct LaIntervalPending
 } LaIntervalPending;
 
 extern LaIntervalPending la_interval_retire_pending(Oid parent);
-extern bool la_interval_retire_is_marked(Oid parent, Oid partition);
 extern const char *la_interval_retire_obstacle(Oid parent, Oid partition);
 extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition,
 												 bool drops);

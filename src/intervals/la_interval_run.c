@@ -7,9 +7,9 @@
  * Within it, work is done in a subtransaction and as the table's owner: an error undoes the work
  * and nothing else, is kept, and the next step begins.
  *
- * A step that changes something locks the table first.  Then it reads the policy, which nobody can change until it is
- * done, and then it takes the snapshot with which it looks at data: what was true before a wait may no
- * longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
+ * A step that changes something locks the table first.  Then it becomes the owner, reads the policy, which
+ * nobody can change until it is done, and then it takes the snapshot with which it looks at data: what was true
+ * before a wait may no longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
  *
  * The table is waited for once: when it could not be locked in time, or something else could not while it was, whoever
  * wants to use it has waited long enough.
@@ -203,7 +203,7 @@ try(LaIntervalRun *run, LaIntervalWork work)
 }
 
 /*
- * As the table's owner, by its policy of now.
+ * As the table's owner of now, by its policy of now.
  */
 static void
 take_step(void *arg)
@@ -211,14 +211,18 @@ take_step(void *arg)
 	LaIntervalRun *run = arg;
 	LaIntervalPolicy *policy;
 	LaIntervalOwner before;
+	int			level = limit_waits();
 
+	run->waits = true;
+	if (run->lock != NoLock)
+		LockRelationOid(run->parent, run->lock);
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;
+		AtEOXact_GUC(false, level);
 		return;
 	}
 	la_interval_owner_begin(&before, run->parent, NULL);
-	(void) limit_waits();
 	policy = read_policy(run);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (policy != NULL)
@@ -230,6 +234,7 @@ take_step(void *arg)
 	run->step(run, policy);
 	PopActiveSnapshot();
 	la_interval_owner_end(&before);
+	AtEOXact_GUC(false, level);
 }
 
 /*
@@ -240,9 +245,6 @@ read_policy(LaIntervalRun *run)
 {
 	LaIntervalPolicy *policy;
 
-	run->waits = true;
-	if (run->lock != NoLock)
-		LockRelationOid(run->parent, run->lock);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	policy = run->lock == NoLock ? la_interval_policy_read(run->parent)
 		: la_interval_policy_lock(run->parent);

@@ -6,6 +6,7 @@ import pytest
 from extension.probes import QUIET, Connection
 from server_log import ServerFactory, WatchedServer
 
+from intervals.policies import make
 from lookahead.extension import Stage
 
 
@@ -25,6 +26,17 @@ def session(server: WatchedServer) -> Iterator[Connection]:
         renew(connection)
         yield connection
         renew(connection)
+
+
+@pytest.fixture
+def aged(session: Connection) -> Iterator[Connection]:
+    """Table s.p of days, the oldest of which is ten days ago, with a row each."""
+    make(session, "date")
+    session.execute(
+        "SELECT * FROM pg_lookahead_create_range_partitions('s.p', current_date - 10, '1 day', 11)"
+    )
+    session.execute("INSERT INTO s.p SELECT current_date - i FROM generate_series(0, 10) i")
+    yield session
 
 
 def renew(session: Connection) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+PENDING = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
 
 CHILDREN = """
     SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class c
@@ -71,3 +78,36 @@ def state(session: Connection, column: str, table: str = "s.p") -> Any:
         session,
         f"SELECT {column} FROM pg_lookahead_intervals WHERE parent = '{table}'::regclass",
     )
+
+
+@contextmanager
+def maintaining(
+    session: Connection, server: WatchedServer, table: str = "s.p"
+) -> Iterator[Future[list[str]]]:
+    """Maintenance by a session of its own, which waits for somebody when the block begins."""
+
+    def run() -> list[str]:
+        with server.connect() as own:
+            own.execute("SET lock_timeout = '60s'")
+            return maintain(own, table)
+
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        wait_until(lambda: running.done() or scalar(session, waiting), "maintenance waits")
+        assert not running.done()
+        yield running
+        running.result(100)
+
+
+def leave_marked(aged: Connection, server: WatchedServer, policy: str) -> str:
+    """Set a policy, and leave the oldest partition marked; its name is returned."""
+    oldest = names(aged)[0]
+    set_policy(aged, policy)
+    aged.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM s.p")
+        maintain(aged)
+    assert scalar(aged, PENDING) == 1
+    aged.execute("RESET lock_timeout")
+    return oldest

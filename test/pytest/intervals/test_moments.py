@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -13,58 +12,25 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.policies import bounds, maintain, make, names, set_policy, state
+from intervals.policies import (
+    PENDING,
+    bounds,
+    leave_marked,
+    maintain,
+    maintaining,
+    make,
+    names,
+    set_policy,
+    state,
+)
 
-_PENDING = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
 _DEFAULT = "CREATE TABLE s.rest PARTITION OF s.p DEFAULT"
 _WITHOUT_AND_WITH_DEFAULT = pytest.mark.parametrize("rest", ["SELECT", _DEFAULT])
-
-
-@pytest.fixture
-def aged(session: Connection) -> Iterator[Connection]:
-    """Table s.p of days, the oldest of which is ten days ago, with a row each."""
-    make(session, "date")
-    session.execute(
-        "SELECT * FROM pg_lookahead_create_range_partitions('s.p', current_date - 10, '1 day', 11)"
-    )
-    session.execute("INSERT INTO s.p SELECT current_date - i FROM generate_series(0, 10) i")
-    yield session
-
-
-@contextmanager
-def _maintaining(session: Connection, server: WatchedServer) -> Iterator[Future[list[str]]]:
-    """Maintenance by a session of its own, which waits for somebody when the block begins."""
-
-    def run() -> list[str]:
-        with server.connect() as own:
-            own.execute("SET lock_timeout = '60s'")
-            return maintain(own, "s.p")
-
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run)
-        wait_until(lambda: running.done() or scalar(session, waiting), "maintenance waits")
-        assert not running.done()
-        yield running
-        running.result(100)
 
 
 def _execute(session: Connection, statement: str) -> None:
     dynamic: Any = statement
     session.execute(dynamic)
-
-
-def _leave_marked(aged: Connection, server: WatchedServer, policy: str) -> str:
-    """Set a policy, and leave the oldest partition marked; its name is returned."""
-    oldest = names(aged)[0]
-    set_policy(aged, policy)
-    aged.execute("SET lock_timeout = '100ms'")
-    with server.connect(autocommit=False) as reader:
-        reader.execute("SELECT count(*) FROM s.p")
-        maintain(aged)
-    assert scalar(aged, _PENDING) == 1
-    aged.execute("RESET lock_timeout")
-    return oldest
 
 
 def test_whoever_has_used_the_table_is_waited_for(aged: Connection, server: WatchedServer) -> None:
@@ -76,8 +42,8 @@ def test_whoever_has_used_the_table_is_waited_for(aged: Connection, server: Watc
         today, old = scalar(writer, "SELECT ARRAY[current_date, current_date - 10]")
         for _ in range(9):
             writer.execute(put, (today,), prepare=True)
-        with _maintaining(aged, server) as maintenance:
-            wait_until(lambda: scalar(aged, _PENDING) == 1, "the partition is marked")
+        with maintaining(aged, server) as maintenance:
+            wait_until(lambda: scalar(aged, PENDING) == 1, "the partition is marked")
             writer.execute(put, (old,), prepare=True)
             # The row is in what still is a partition, and so in nothing else.
             assert not maintenance.done()
@@ -95,8 +61,8 @@ def test_readers_of_the_partition_meet_no_lock(aged: Connection, server: Watched
     set_policy(aged, "'1 day', retention => '9 days', premake => 0")
     with server.connect(autocommit=False) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
-        with _maintaining(aged, server):
-            wait_until(lambda: scalar(aged, _PENDING) == 1, "the partition is marked")
+        with maintaining(aged, server):
+            wait_until(lambda: scalar(aged, PENDING) == 1, "the partition is marked")
             reader.execute("SET LOCAL lock_timeout = '5s'")
             assert scalar(reader, f"SELECT count(*) FROM s.{oldest}") == 1
             assert scalar(reader, "SELECT count(*) FROM s.p") == 11
@@ -107,7 +73,7 @@ def test_readers_of_the_partition_meet_no_lock(aged: Connection, server: Watched
 
 def test_younger_snapshots_are_not_waited_for(aged: Connection, server: WatchedServer) -> None:
     """Who looks after the mark cannot know the partition, however long it goes on."""
-    _leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
+    leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
     aged.execute("SET lock_timeout = '100ms'")
     with server.connect(autocommit=False) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1")
@@ -123,7 +89,7 @@ def test_a_policy_that_is_withdrawn(aged: Connection, server: WatchedServer, res
     set_policy(aged, "'1 day', retention => '3 days', retention_action => 'drop', premake => 0")
     with server.connect(autocommit=False) as owner:
         owner.execute("SELECT pg_lookahead_set_interval('s.p', '1 day', premake => 0)")
-        with _maintaining(aged, server):
+        with maintaining(aged, server):
             owner.commit()
     assert len(bounds(aged)) == 11
     assert scalar(aged, "SELECT count(*) FROM s.p") == 11
@@ -139,7 +105,7 @@ def test_a_policy_that_is_changed_by_hand(
     set_policy(aged, "'1 day', retention => '3 days', retention_action => 'drop', premake => 0")
     with server.connect(autocommit=False) as owner:
         _execute(owner, f"UPDATE pg_lookahead_interval_policy SET {change}")
-        with _maintaining(aged, server):
+        with maintaining(aged, server):
             owner.commit()
     assert len(bounds(aged)) == 11
 
@@ -151,7 +117,7 @@ def test_nothing_is_created_for_a_policy_that_is_gone(
     set_policy(session, "10, premake => 3")
     with server.connect(autocommit=False) as owner:
         owner.execute("SELECT pg_lookahead_unset_interval('s.p')")
-        with _maintaining(session, server):
+        with maintaining(session, server):
             owner.commit()
     assert bounds(session) == []
 
@@ -168,7 +134,7 @@ def test_a_row_that_is_gone_makes_nothing_old(
     set_policy(session, "10, 0, premake => 0, retention => 100, retention_action => 'drop'")
     with server.connect(autocommit=False) as other:
         other.execute("LOCK TABLE s.p IN SHARE ROW EXCLUSIVE MODE")
-        with _maintaining(session, server):
+        with maintaining(session, server):
             other.execute("DELETE FROM s.p WHERE k = 495")
             other.commit()
     assert scalar(session, "SELECT count(*) FROM s.p") == 100
@@ -182,11 +148,41 @@ def test_an_isolation_level_of_the_session(aged: Connection, server: WatchedServ
     try:
         with server.connect(autocommit=False) as owner:
             owner.execute("SELECT pg_lookahead_set_interval('s.p', '1 day', premake => 0)")
-            with _maintaining(aged, server):
+            with maintaining(aged, server):
                 owner.commit()
     finally:
         aged.execute("ALTER ROLE postgres RESET default_transaction_isolation")
     assert len(bounds(aged)) == 11
+
+
+def test_an_isolation_level_and_a_second_wait(session: Connection, server: WatchedServer) -> None:
+    """Nor does the snapshot from before the wait for the default partition decide."""
+    make(session, "int")
+    session.execute("SELECT * FROM pg_lookahead_create_range_partitions('s.p', 0, 10, 50)")
+    session.execute(_DEFAULT)
+    session.execute("INSERT INTO s.p SELECT generate_series(0, 99); INSERT INTO s.p VALUES (495)")
+    set_policy(session, "10, 0, premake => 0, retention => 100, retention_action => 'drop'")
+    session.execute("ALTER ROLE postgres SET default_transaction_isolation = 'repeatable read'")
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.rest'::regclass"
+    try:
+        with (
+            server.connect(autocommit=False) as first,
+            server.connect(autocommit=False) as second,
+        ):
+            # Later it knows the bounds, and needs no lock on the parent.
+            second.execute("DELETE FROM s.p_490 WHERE k = 0")
+            second.commit()
+            first.execute("LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+            with maintaining(session, server):
+                second.execute("LOCK TABLE s.rest IN ACCESS SHARE MODE")
+                first.rollback()
+                wait_until(lambda: scalar(session, waiting) == 1, "the second wait has begun")
+                second.execute("DELETE FROM s.p_490 WHERE k = 495")
+                second.commit()
+    finally:
+        session.execute("ALTER ROLE postgres RESET default_transaction_isolation")
+    assert scalar(session, "SELECT count(*) FROM s.p") == 100
+    assert len(bounds(session)) == 50
 
 
 def test_a_partition_of_a_schema_that_the_owner_cannot_use(
@@ -200,7 +196,7 @@ def test_a_partition_of_a_schema_that_the_owner_cannot_use(
     set_policy(aged, "'1 day', retention => '9 days', premake => 0")
     maintain(aged)
     assert state(aged, "blocked") == f"{oldest}: permission denied for schema closed"
-    assert scalar(aged, _PENDING) == 0
+    assert scalar(aged, PENDING) == 0
     assert scalar(aged, "SELECT count(*) FROM s.p") == 11
     aged.execute("DROP SCHEMA closed CASCADE")
 
@@ -220,12 +216,12 @@ def test_an_event_trigger_that_refuses(aged: Connection) -> None:
     maintain(aged)
     aged.execute("DROP EVENT TRIGGER refuse")
     assert state(aged, "blocked") == f"{oldest}: not today"
-    assert scalar(aged, _PENDING) == 0
+    assert scalar(aged, PENDING) == 0
     assert scalar(aged, "SELECT count(*) FROM s.p") == 11
 
 
 def test_what_cannot_be_finished_is_said_loudly(aged: Connection, server: WatchedServer) -> None:
-    oldest = _leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
+    oldest = leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
     aged.execute(_REFUSE)
     told = maintain(aged)
     aged.execute("DROP EVENT TRIGGER refuse")
@@ -233,7 +229,7 @@ def test_what_cannot_be_finished_is_said_loudly(aged: Connection, server: Watche
     assert told == [f'could not maintain the partitions of "p": {half}']
     assert state(aged, "last_error") == half
     maintain(aged)
-    assert (state(aged, "last_error"), scalar(aged, _PENDING)) == (None, 0)
+    assert (state(aged, "last_error"), scalar(aged, PENDING)) == (None, 0)
 
 
 @pytest.mark.parametrize("ours", ["detaching = NULL", "mark = '3'"])
@@ -242,7 +238,7 @@ def test_what_somebody_else_has_marked_is_not_dropped(
 ) -> None:
     """It is old, so maintenance ends what was begun; the rows are those of who began it."""
     policy = "'1 day', retention => '9 days', retention_action => 'drop', premake => 0"
-    oldest = _leave_marked(aged, server, policy)
+    oldest = leave_marked(aged, server, policy)
     _execute(aged, f"UPDATE pg_lookahead_interval_state SET {ours}")
     maintain(aged)
     assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
@@ -251,12 +247,12 @@ def test_what_somebody_else_has_marked_is_not_dropped(
 
 def test_a_mark_outlives_the_policy(aged: Connection, server: WatchedServer) -> None:
     """A policy that comes later knows that maintenance had begun."""
-    oldest = _leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
+    oldest = leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")
     aged.execute("SELECT pg_lookahead_unset_interval('s.p')")
     set_policy(aged, "'1 day', premake => 0")
     maintain(aged)
     assert oldest not in names(aged)
-    assert (state(aged, "blocked"), scalar(aged, _PENDING)) == (None, 0)
+    assert (state(aged, "blocked"), scalar(aged, PENDING)) == (None, 0)
 
 
 def test_a_table_is_waited_for_once_in_a_run(aged: Connection, server: WatchedServer) -> None:
@@ -285,7 +281,7 @@ def test_somebody_detaches_it_meanwhile(
     set_policy(aged, "'1 day', retention => '9 days', retention_action => 'drop', premake => 0")
     with server.connect(autocommit=False) as other, server.connect() as hand:
         other.execute("LOCK TABLE s.p IN SHARE UPDATE EXCLUSIVE MODE")
-        with _maintaining(aged, server), ThreadPoolExecutor(1) as pool:
+        with maintaining(aged, server), ThreadPoolExecutor(1) as pool:
             detach: Any = f"ALTER TABLE s.p DETACH PARTITION s.{oldest}{concurrently}"
             running = pool.submit(hand.execute, detach)
             other.rollback()
@@ -343,6 +339,6 @@ def test_tables_that_it_references_are_not_waited_for(
         other.rollback()
     why = 'table "dim", which it references, is in use'
     assert state(aged, "blocked").split("\n") == [f"{name}: {why}" for name in names(aged)[:2]]
-    assert (len(bounds(aged)), scalar(aged, _PENDING)) == (11, 0)
+    assert (len(bounds(aged)), scalar(aged, PENDING)) == (11, 0)
     maintain(aged)
     assert (len(bounds(aged)), state(aged, "blocked")) == (9, None)

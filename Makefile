@@ -44,7 +44,7 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
+.PHONY: default help $(EXTENSION_GOALS) dist setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
 	check-core check-amcheck check-dump check-suites check-builds cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
@@ -71,6 +71,14 @@ $(EXTENSION_GOALS):
 	flock "$$folder.lock" $(MAKE) -s --no-print-directory $(JOBS) -C "$$folder" \
 	  $(if $(DESTDIR),DESTDIR='$(abspath $(DESTDIR))') $@ >&2 \
 	$(if $(filter stage,$@),&& echo "$$folder/stage")
+
+# Of what is committed.  The control file is where releases get their version from.
+VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(TOP)/pg_lookahead.control)
+dist:          ## source archives of what is committed: build/pg_lookahead-VERSION.tar.gz and .zip
+	@mkdir -p '$(BUILD_DIR)' && for format in tar.gz zip; do \
+	  archive='$(BUILD_DIR)/pg_lookahead-$(VERSION)'.$$format; \
+	  git -C $(TOP) archive --prefix=pg_lookahead-$(VERSION)/ --format=$$format HEAD >"$$archive" && \
+	  echo "$$archive" || exit; done
 
 setup:
 	@$(TOP)/tools/setup-python >/dev/null

@@ -46,7 +46,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: default help $(EXTENSION_GOALS) dist setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
-	check-core check-amcheck check-dump check-suites check-builds cost-of-nothing differential index-build-fuzz \
+	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
@@ -130,6 +130,9 @@ check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=ass
 
 check-builds: setup  ## warnings under other flags and compilers; sql/ on the library optimized when linked
 	@pg_config=$(COUNTED_SERVER) && $(TOP)/tools/check-builds "$$pg_config"
+
+check-packages:  ## as root: packages of debian/ of what is committed, built and installed in a clean Debian, removed
+	@$(TOP)/tools/check-packages
 
 check-dump: setup  ## the database of core's suites, dumped, and restored with inserts in batches: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_dump.py $(if $(BUILD),--build '$(BUILD)')

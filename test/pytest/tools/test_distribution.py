@@ -15,7 +15,7 @@ from server_log import ServerFactory
 
 import lookahead
 from lookahead.extension import stage_at
-from lookahead.installation import Installation
+from lookahead.installation import SUPPORTED_MAJOR, Installation
 
 _TOP = Path(__file__).resolve().parents[3]
 _NAME = f"pg_lookahead-{lookahead.__version__}"
@@ -85,7 +85,8 @@ def test_it_builds_and_passes_installcheck_outside_git(
 def test_pgxn_can_read_the_metadata() -> None:
     meta = json.loads((_TOP / "META.json").read_text())
     assert _FIELDS <= meta.keys() <= _FIELDS | _MORE_FIELDS
-    assert all(_TERM.fullmatch(term) and " " not in term for term in (meta["name"],))
+    assert _TERM.fullmatch(meta["name"])
+    assert " " not in meta["name"]
     assert all(_TERM.fullmatch(tag) for tag in meta["tags"])
     assert _SEMANTIC.fullmatch(meta["version"])
     assert meta["license"] == "postgresql"
@@ -98,6 +99,17 @@ def test_pgxn_can_read_the_metadata() -> None:
         assert {"file", "version"} <= provided.keys() <= {"file", "version", "docfile", "abstract"}
         assert _SEMANTIC.fullmatch(provided["version"])
         assert all((_TOP / provided[key]).is_file() for key in ("file", "docfile"))
+
+
+def test_debians_control_follows_its_template() -> None:
+    folder = _TOP / "debian"
+    (version,) = (folder / "pgversions").read_text().split()
+    assert version == str(SUPPORTED_MAJOR)
+    template = (folder / "control.in").read_text()
+    assert (folder / "control").read_text() == template.replace("PGVERSION", version)
+    # What the build needs is what README has installed for it.
+    assert "libicu-dev" in template
+    assert (folder / "rules").stat().st_mode & 0o111
 
 
 def _assert_requirements(phases: dict[str, Any]) -> None:

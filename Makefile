@@ -44,9 +44,9 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) setup demo test lint core-parts format bench aims figures bench-controls \
+.PHONY: default help $(EXTENSION_GOALS) dist setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-throttled \
-	check-core check-amcheck check-dump check-suites check-builds cost-of-nothing differential index-build-fuzz \
+	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
 # A bare `make` builds where it can and never fails for want of a server.
@@ -71,6 +71,14 @@ $(EXTENSION_GOALS):
 	flock "$$folder.lock" $(MAKE) -s --no-print-directory $(JOBS) -C "$$folder" \
 	  $(if $(DESTDIR),DESTDIR='$(abspath $(DESTDIR))') $@ >&2 \
 	$(if $(filter stage,$@),&& echo "$$folder/stage")
+
+# Of what is committed.  The control file is where releases get their version from.
+VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(TOP)/pg_lookahead.control)
+dist:          ## source archives of what is committed: build/pg_lookahead-VERSION.tar.gz and .zip
+	@mkdir -p '$(BUILD_DIR)' && for format in tar.gz zip; do \
+	  archive='$(BUILD_DIR)/pg_lookahead-$(VERSION)'.$$format; \
+	  git -C $(TOP) archive --prefix=pg_lookahead-$(VERSION)/ --format=$$format HEAD >"$$archive" && \
+	  echo "$$archive" || exit; done
 
 setup:
 	@$(TOP)/tools/setup-python >/dev/null
@@ -122,6 +130,9 @@ check-amcheck: setup  ## amcheck's own suite, every index built by us: BUILD=ass
 
 check-builds: setup  ## warnings under other flags and compilers; sql/ on the library optimized when linked
 	@pg_config=$(COUNTED_SERVER) && $(TOP)/tools/check-builds "$$pg_config"
+
+check-packages:  ## as root: packages of debian/ of what is committed, built and installed in a clean Debian, removed
+	@$(TOP)/tools/check-packages
 
 check-dump: setup  ## the database of core's suites, dumped, and restored with inserts in batches: BUILD=assert
 	@$(PYTHON) $(TOP)/test/core/check_dump.py $(if $(BUILD),--build '$(BUILD)')

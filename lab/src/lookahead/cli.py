@@ -11,6 +11,7 @@ import click
 
 import lookahead
 from lookahead.commands.check import check
+from lookahead.commands.compare import compare
 from lookahead.commands.context import CommandContext
 from lookahead.commands.demo import demo
 from lookahead.commands.doctor import doctor
@@ -34,7 +35,8 @@ def cli() -> None:
     """Measure what pg_lookahead gains on this machine.
 
     Exit status: 0 done; 1 failed at work; 2 wrong usage; 3 no usable server, library, account or
-    folder; 4 damaged result file or one of another version; 130 interrupted.
+    folder; 4 damaged result file or one of another version; 6 results that are not comparable;
+    130 interrupted.
     """
 
 
@@ -45,6 +47,7 @@ cli.add_command(run)
 cli.add_command(check)
 cli.add_command(partitions)
 cli.add_command(report)
+cli.add_command(compare)
 
 
 def main(group: click.Group = cli, program: str = PROGRAM) -> None:

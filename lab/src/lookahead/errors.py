@@ -22,6 +22,8 @@ class ExitStatus(IntEnum):
     """A result file is of another version, cut short, or not a result file."""
     DIFFERENT_ROWS = 5
     """`check`: the statement returns other rows with the library than without it."""
+    NOT_COMPARABLE = 6
+    """`compare`: the results are of different experiments, data, servers or machines."""
     INTERRUPTED = 130
     """Ctrl-C ended the command; what was measured until then is kept and marked incomplete."""
 
@@ -66,6 +68,12 @@ class DifferentRowsError(LabError):
     """What pg_lookahead must never do."""
 
     status = ExitStatus.DIFFERENT_ROWS
+
+
+class NotComparableError(LabError):
+    """Two results whose figures do not belong beside each other."""
+
+    status = ExitStatus.NOT_COMPARABLE
 
 
 def last_lines(text: str, count: int = 15) -> str:

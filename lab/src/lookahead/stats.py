@@ -12,13 +12,15 @@ verdicts, "no difference" where the whole interval is close to 1, and "inconclus
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
 Verdict = Literal["faster", "slower", "no difference", "inconclusive", "too few pairs"]
 
+Pair = tuple[float, float]
+"""Numerator and denominator."""
 CONFIDENCE = 0.95
 # Enough that the ends of the interval move by less than 1 % from seed to seed.
 RESAMPLES = 4000
@@ -71,25 +73,46 @@ def ratio_of_medians(
 
     Raises ValueError when the lengths differ, nothing is given or a value is not positive.
     """
-    pairs = list(zip(numerators, denominators, strict=True))
-    if not pairs:
-        raise ValueError("no samples")
-    if min(min(pair) for pair in pairs) <= 0:
-        raise ValueError("a sample is not positive")
+    pairs = _checked(zip(numerators, denominators, strict=True))
     generator = random.Random(seed)
-    ratios = sorted(_ratio(generator.choices(pairs, k=len(pairs))) for _ in range(resamples))
-    tail = (1.0 - confidence) / 2.0
+    ratios = (_ratio(generator.choices(pairs, k=len(pairs))) for _ in range(resamples))
+    return _estimate(_ratio(pairs), ratios, len(pairs), (confidence, resamples, seed))
+
+
+def ratio_between(first: Iterable[Pair], second: Iterable[Pair], *, seed: int) -> RatioEstimate:
+    """Estimate the ratio of medians of the second pairs / that of the first.
+
+    They are of two runs, so each is resampled for itself; the fewer pairs count. Raises ValueError
+    as `ratio_of_medians`.
+    """
+    before, after = _checked(first), _checked(second)
+    generator = random.Random(seed)
+
+    def drawn(pairs: Sequence[Pair]) -> float:
+        return _ratio(generator.choices(pairs, k=len(pairs)))
+
+    ratios = (drawn(after) / drawn(before) for _ in range(RESAMPLES))
+    ratio, pairs = _ratio(after) / _ratio(before), min(len(before), len(after))
+    return _estimate(ratio, ratios, pairs, (CONFIDENCE, RESAMPLES, seed))
+
+
+def _checked(pairs: Iterable[Pair]) -> list[Pair]:
+    found = list(pairs)
+    if not found:
+        raise ValueError("no samples")
+    if min(min(pair) for pair in found) <= 0:
+        raise ValueError("a sample is not positive")
+    return found
+
+
+def _estimate(
+    ratio: float, drawn: Iterable[float], pairs: int, how: tuple[float, int, int]
+) -> RatioEstimate:
+    """The interval of the drawn ratios; `how`: confidence, resamples and seed."""
+    tail, ratios = (1.0 - how[0]) / 2.0, sorted(drawn)
     low, high = quantile(ratios, tail), quantile(ratios, 1.0 - tail)
-    return RatioEstimate(
-        ratio=_ratio(pairs),
-        low=low,
-        high=high,
-        confidence=confidence,
-        resamples=resamples,
-        pairs=len(pairs),
-        seed=seed,
-        verdict=verdict_of(low, high) if len(pairs) >= VERDICT_PAIRS else "too few pairs",
-    )
+    verdict = verdict_of(low, high) if pairs >= VERDICT_PAIRS else "too few pairs"
+    return RatioEstimate(ratio, low, high, how[0], how[1], pairs, how[2], verdict)
 
 
 def verdict_of(low: float, high: float) -> Verdict:
@@ -114,5 +137,5 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+def _ratio(pairs: Sequence[Pair]) -> float:
     return median(pair[0] for pair in pairs) / median(pair[1] for pair in pairs)

@@ -34,6 +34,7 @@ _HELPS = {
     "partitions": ("partitions", "--help"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
+    "compare": ("compare", "--help"),
     "demo": ("demo", "--help"),
     "doctor": ("doctor", "--help"),
 }

@@ -39,7 +39,22 @@ def test_all_parts(tmp_path: Path, disk: Path) -> None:
     assert scan == "10,000 pages"
     inserted = found["bulk-insert"].measurements.comparisons
     assert {one.question.scenario.value("part") for one in inserted} == {"flat"}
-    assert len(list(tmp_path.glob("*.html"))) == 4
+    (page,) = tmp_path.glob("*.html")
+    assert page.name.startswith("demo-")
+    text = page.read_text()
+    assert text.count("<svg") >= 2 * (1 + 4)
+    assert text.count("<h2>") == 4
+    lines = outcome.stdout.splitlines()
+    names = [line for line in lines if line.endswith("by default)")]
+    assert len(names) == 6
+    assert [name for name in names if "(off by default)" in name] == names[-1:]
+    assert all(name in text for name in names)
+    assert len([line for line in lines if line.startswith("  stock ")]) == 6
+    assert len([line for line in lines if line.startswith("  ours ")]) == 6
+    assert lines[-2:] == [f"page: {page}", lines[-1]]
+    assert lines[-1].startswith("Next: lookahead check ")
+    assert lines[-1].replace("'", "&#39;") in text
+    assert len(lines) < 24  # of a screen
     assert [line for line in outcome.stderr.splitlines() if " of 4: " in line] == [
         "1 of 4: a cold index scan in random order",
         "2 of 4: cold bitmap scans",
@@ -62,3 +77,5 @@ def test_a_part_that_cannot_be_measured(
     assert "error: 2 of 4 experiments could not be measured here" in outcome.stderr
     found = {read_result(path).experiment for path in tmp_path.glob("*.json")}
     assert found == {"index-build", "bulk-insert"}
+    assert len([line for line in outcome.stdout.splitlines() if line.startswith("  ours ")]) == 3
+    assert len(list(tmp_path.glob("*.html"))) == 1

@@ -16,7 +16,8 @@ from lab.made_trials import FAST, OURS, STOCK, make_trials
 from lookahead.comparisons import compare
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.formats import milliseconds
-from lookahead.report.page import write_page
+from lookahead.report.bars import BarPair
+from lookahead.report.page import write_demo_page, write_page
 from lookahead.report.probe_page import render_probe_page
 from lookahead.results import ResultDocument, encode
 
@@ -115,6 +116,16 @@ def test_nothing_is_cut_on_a_screen(browser: Browser, path: Path, width: int, da
     shown = "[...document.querySelectorAll('svg')].filter(one => one.clientWidth)"
     kinds = page.evaluate(f"{shown}.map(one => one.getAttribute('class'))")
     assert set(kinds) == {"narrow" if width == 400 else "wide"}
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_nothing_is_cut_of_the_bars(
+    browser: Browser, made: ResultDocument, tmp_path: Path, width: int
+) -> None:
+    answers = made.measurements.comparisons
+    pairs = [BarPair("CREATE INDEX on random numbers", one, is_default=False) for one in answers]
+    page = write_demo_page([("made.json", made)], tmp_path / "demo.html", pairs, "Next: that.")
+    _assert_nothing_is_cut(browser.open(page, width))
 
 
 def test_nothing_is_cut_on_paper(browser: Browser, path: Path) -> None:

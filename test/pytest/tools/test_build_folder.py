@@ -63,6 +63,22 @@ def test_missing_compiler(installation: Installation) -> None:
     assert line == ("error: no-such-compiler was not found (hint: install the Debian package gcc)")
 
 
+def test_missing_headers_of_icu(tmp_path: Path) -> None:
+    (tmp_path / "pg_config.h").write_text("#define USE_ICU 1\n")
+    (tmp_path / "postgres.h").touch()
+    pg_config = _fake_pg_config(tmp_path, "")
+    pg_config.write_text(
+        "#!/bin/sh\ncase $1 in --version) echo PostgreSQL 18.6 ;; --cppflags) ;;\n"
+        f"--includedir-server) echo {tmp_path} ;; *) echo {pg_config} ;; esac\n"
+    )
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\n! grep -q unicode\n")
+    compiler.chmod(0o755)
+    line = _complaint(_make("all", f"PG_CONFIG={pg_config}", f"CC={compiler}"))
+    assert line.startswith(f"error: {compiler} finds no <unicode/ucol.h>")
+    assert "libicu-dev" in line
+
+
 def test_bare_make_lists_the_targets_without_a_server(tmp_path: Path) -> None:
     done = _make(f"PG_CONFIG={tmp_path}/pg_config")
     assert done.returncode == 0

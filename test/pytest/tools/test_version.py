@@ -22,6 +22,8 @@ def test_all_say_the_same_version() -> None:
     provided = meta["provides"]["pg_lookahead"]
     assert (meta["version"], provided["version"]) == (version, version)
     assert (_TOP / provided["file"]).is_file()
+    changelog = (_TOP / "debian" / "changelog").read_text()
+    assert re.findall(r"^pg-lookahead \((.*)-\d+\) ", changelog, re.MULTILINE)[0] == version
 
 
 def test_pinned_binaries_are_those_of_the_distribution() -> None:

@@ -1,42 +1,78 @@
 """`lookahead demo`: what the library gains here, in four small experiments."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import PLACE_OPTIONS
-from lookahead.commands.run import EXPERIMENTS, default_directory, show_outcome
+from lookahead.commands.run import EXPERIMENTS, default_directory
 from lookahead.errors import UnavailableError
 from lookahead.experiments.experiment import run_experiment
 from lookahead.experiments.runner import RunRequest
+from lookahead.report.bars import BarPair, bar_lines
+from lookahead.report.page import write_demo_page
+from lookahead.report.sentences import main_answers
+from lookahead.results import ResultDocument, read_result
+
+_NEXT_STEP = (
+    "Next: lookahead check 'SELECT ...' says what a statement gains on a server of your own."
+)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """An experiment of the demo: its name, what it shows, the values that are not its size's."""
+    """An experiment of the demo: its name, what it shows, the values that are not its size's.
+
+    `bars` are the scenarios with bars, by their first value, with the names of these.
+    """
 
     name: str
     title: str
     given: Mapping[str, Any]
+    bars: Mapping[str, str]
+    is_default: bool = True
 
 
 _PARTS = (
-    _Part("index-scan", "a cold index scan in random order", {"pages": (10_000,)}),
+    _Part(
+        "index-scan",
+        "a cold index scan in random order",
+        {"pages": (10_000,)},
+        {"10,000 pages": "Index scan in random order"},
+    ),
     _Part(
         "bitmap-scan",
         "cold bitmap scans",
         {"pages_share": (0.1, 0.4), "plan": (), "repetitions": 6},
+        {
+            "10 %": "Bitmap scan, 10 % of the pages",
+            "40 %": "Bitmap scan, 40 % of the pages",
+        },
     ),
-    _Part("index-build", "builds of indexes", {}),
-    _Part("bulk-insert", "inserts of many rows (off by default)", {"parts": ("flat",)}),
+    _Part(
+        "index-build",
+        "builds of indexes",
+        {"key": ("bigint-random", "text-c")},
+        {"bigint-random": "CREATE INDEX on random numbers", "text-c": "CREATE INDEX on texts"},
+    ),
+    _Part(
+        "bulk-insert",
+        "inserts of many rows (off by default)",
+        {"parts": ("flat",)},
+        {"logged": "INSERT ... SELECT"},
+        is_default=False,
+    ),
 )
 
 
 def _demo(context: CommandContext, /, **places: Any) -> None:
-    terminal, missing = context.terminal, 0
+    terminal = context.terminal
+    found: dict[Path, ResultDocument] = {}
+    pairs: list[BarPair] = []
     request = _request(context, places)
     experiments = {one.name: one for one in EXPERIMENTS}
     for number, part in enumerate(_PARTS, start=1):
@@ -46,10 +82,13 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
                 experiments[part.name], replace(request, follows=number > 1), part.given, terminal
             )
         except UnavailableError as error:
-            missing += 1
             terminal.finding("warning", f"not measured here: {error.message}", error.hint)
         else:
-            show_outcome(context, result)
+            found[result] = read_result(result)
+            pairs += _bars(part, found[result])
+    if found:
+        _show(context, found, pairs)
+    missing = len(_PARTS) - len(found)
     if missing:
         raise UnavailableError(
             f"{missing} of {len(_PARTS)} experiments could not be measured here",
@@ -57,12 +96,35 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
         )
 
 
+def _bars(part: _Part, document: ResultDocument) -> Iterator[BarPair]:
+    """Those of a part, in its order."""
+    answers = {
+        one.question.scenario.factors[0].value: one
+        for one in main_answers(document.measurements.comparisons)
+    }
+    for value, name in part.bars.items():
+        if value in answers:
+            yield BarPair(name, answers[value], part.is_default)
+
+
+def _show(
+    context: CommandContext, found: Mapping[Path, ResultDocument], pairs: list[BarPair]
+) -> None:
+    """The last screen, and the page of all results."""
+    first, document = next(iter(found.items()))
+    name = first.name.replace(document.experiment, "demo", 1)
+    documents = [(path.name, one) for path, one in found.items()]
+    page = write_demo_page(documents, first.with_name(name).with_suffix(".html"), pairs, _NEXT_STEP)
+    for line in ("", *bar_lines(pairs), "", f"page: {page}", _NEXT_STEP):
+        context.terminal.result(line)
+
+
 demo = click.command(
     "demo",
     help="See what the library gains on this machine, within three minutes.\n\n"
     "A cold index scan, cold bitmap scans, builds of indexes and inserts of many rows (off by "
-    "default), by stock PostgreSQL and with pg_lookahead, in the smallest size. Needs no root, and "
-    "touches no caches "
+    "default), by stock PostgreSQL and with pg_lookahead, in the smallest size: six pairs of bars "
+    "and a page. Needs no root, and touches no caches "
     "but those of its own files. Exit status 3 says that a part could not be measured here.",
 )(pass_command_context(_demo))
 for _decorate in PLACE_OPTIONS:

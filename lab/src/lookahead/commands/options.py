@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +14,11 @@ _Decorator = Callable[[Any], Any]
 NameT = TypeVar("NameT", bound=str)
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+# Generic for type checkers since click 8.5; distributions have older ones.
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
 _NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
 
@@ -76,7 +81,7 @@ def seed_option(help_text: str) -> _Decorator:
     )
 
 
-class OptionValue(click.ParamType[Any]):
+class OptionValue(_ParamType):
     """A value of an option; of a list the values between commas, as a tuple."""
 
     def __init__(self, option: Option) -> None:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from lookahead.comparisons import Panel, median_sample, panels_of, proofs, samples_of, scenarios_of
 from lookahead.formats import printable
 from lookahead.measurements import Comparison, Measurements
+from lookahead.report.bars import BarPair, bar_plot
 from lookahead.report.evidence_tables import (
     evidence_tables,
     machine_line,
@@ -49,11 +50,13 @@ def render_sections(
     section: Callable[[DocumentT], Mapping[str, object]],
     documents: Sequence[tuple[str, DocumentT]],
     contents: Sequence[Content] | None,
+    **overview: object,
 ) -> str:
     """A page with a section for each of these (name, document) pairs, by a template.
 
     It contains the documents themselves, for those who want to compute: `contents` are those of
-    their files, which may be of other versions, where they were read from files.
+    their files, which may be of other versions, where they were read from files. `overview` is
+    what the template shows above all sections.
     """
     if contents is None:
         contents = [asdict(document) for _, document in documents]
@@ -61,10 +64,12 @@ def render_sections(
         {"name": name, "document": document, "data": _embedded(content), **section(document)}
         for (name, document), content in zip(documents, contents, strict=True)
     ]
-    return _render(template, sections)
+    return _render(template, sections, overview)
 
 
-def _render(template: str, sections: Sequence[Mapping[str, object]]) -> str:
+def _render(
+    template: str, sections: Sequence[Mapping[str, object]], overview: Mapping[str, object]
+) -> str:
     """A page by a template of this package; what is not marked as HTML is escaped.
 
     So is what is not printable: results can come from anywhere.
@@ -82,7 +87,8 @@ def _render(template: str, sections: Sequence[Mapping[str, object]]) -> str:
     )
     page = environment.get_template(template)
     policy = _content_policy(style, script)
-    return printable(page.render(sections=sections, style=style, script=script, policy=policy))
+    shared = {"sections": sections, "style": style, "script": script, "policy": policy}
+    return printable(page.render(**shared, **overview))
 
 
 def _content_policy(style: str, script: str) -> str:
@@ -109,6 +115,19 @@ def write_page(
 ) -> Path:
     """Write the page of these (name, result) pairs; returns its path. LabError: cannot write."""
     write_atomically(path, render_page(documents, contents))
+    return path
+
+
+def write_demo_page(
+    documents: Sequence[tuple[str, ResultDocument]],
+    path: Path,
+    pairs: Sequence[BarPair],
+    next_step: str,
+) -> Path:
+    """As `write_page`, with bars above all results, and what to do next."""
+    bars = in_both_widths(partial(bar_plot, pairs))
+    overview = {"bars": bars, "next_step": next_step}
+    write_atomically(path, render_sections("demo.html", _section, documents, None, **overview))
     return path
 
 

@@ -89,7 +89,7 @@ def title_of(experiment: str) -> str:
 
 def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
     """The sentences about the main question of each scenario."""
-    chosen = list(_main_answers(answers))
+    chosen = list(main_answers(answers))
     subject = experiment.replace("-", " ")
     if len(chosen) > _MAX_SENTENCES:
         questions = dict.fromkeys(opponent_name(one.question) for one in chosen)
@@ -104,7 +104,7 @@ def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
     return found
 
 
-def _main_answers(answers: Sequence[Comparison]) -> Iterator[Comparison]:
+def main_answers(answers: Sequence[Comparison]) -> Iterator[Comparison]:
     """Of each scenario the answer against PostgreSQL as it is, else its first one."""
     groups: dict[Scenario, dict[str, Comparison]] = {}
     for one in answers:

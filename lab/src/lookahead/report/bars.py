@@ -1,0 +1,84 @@
+"""Stock's time and ours as two bars below a name, for who sees the library for the first time.
+
+The longer bar of a pair has the whole width: pairs of milliseconds and of seconds stand beside
+each other. What they rest on is in the results' own tables.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from markupsafe import Markup
+
+from lookahead.formats import milliseconds
+from lookahead.measurements import Comparison
+from lookahead.report.sentences import estimate_text
+from lookahead.report.svg import LINE_HEIGHT, Canvas, text_width
+
+_FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"
+_TERMINAL_CELLS = 36
+_BAR, _STEP = 15, 18
+_TIMES_WIDTH = 185
+
+
+@dataclass(frozen=True)
+class BarPair:
+    """A comparison under a name for everybody; `is_default`: without any setting."""
+
+    name: str
+    answer: Comparison
+    is_default: bool
+
+    @property
+    def label(self) -> str:
+        """The name, and what it takes."""
+        return f"{self.name} ({'on' if self.is_default else 'off'} by default)"
+
+    @property
+    def times(self) -> tuple[tuple[str, float, str], tuple[str, float, str]]:
+        """Of stock and of ours: who, median ms, and what is written behind the bar."""
+        stock, ours = self.answer.baseline_median_ms, self.answer.challenger_median_ms
+        found = f"{milliseconds(ours)}, {self._verdict}"
+        return ("stock", stock, milliseconds(stock)), ("ours", ours, found)
+
+    @property
+    def _verdict(self) -> str:
+        """Such as "5.5 times faster"."""
+        if self.answer.estimate.verdict == "too few pairs":
+            return "too few pairs to tell"
+        return estimate_text(self.answer.estimate).split(" (")[0]
+
+    @property
+    def longest_ms(self) -> float:
+        """What has the whole width."""
+        return max(time_ms for _, time_ms, _ in self.times)
+
+
+def bar_lines(pairs: Sequence[BarPair]) -> Iterator[str]:
+    """For a terminal of 80 columns: three lines for each pair."""
+    for pair in pairs:
+        yield pair.label
+        for who, time_ms, text in pair.times:
+            yield f"  {who:<6}{_bar(time_ms / pair.longest_ms):<{_TERMINAL_CELLS}} {text}"
+
+
+def _bar(share: float) -> str:
+    eighths = max(1, round(share * _TERMINAL_CELLS * 8))
+    return (_FULL * (eighths // 8) + _PARTS[eighths % 8]).rstrip()
+
+
+def bar_plot(pairs: Sequence[BarPair], width: float) -> Markup:
+    """The same as a plot; the names stand above their bars, in several lines where it is narrow."""
+    names = [wrap(pair.label, int(width / text_width("x"))) for pair in pairs]
+    above = max(map(len, names), default=0) * LINE_HEIGHT
+    row = above + 2 * _STEP + 14
+    canvas = Canvas(width, len(pairs) * row + 4, "stock PostgreSQL against pg_lookahead")
+    for number, (pair, lines) in enumerate(zip(pairs, names, strict=True)):
+        for at, line in enumerate(reversed(lines)):
+            canvas.text((0, number * row + above - at * LINE_HEIGHT), line, "label")
+        for at, (who, time_ms, text) in enumerate(pair.times):
+            y = number * row + above + 7 + at * _STEP
+            length = max(2.0, time_ms / pair.longest_ms * (width - _TIMES_WIDTH))
+            canvas.rectangle((0, y), length, _BAR, "ours" if who == "ours" else "arm-7")
+            canvas.text((length + 8, y + 12), text if who == "ours" else f"{text}, stock", "label")
+    return canvas.render()

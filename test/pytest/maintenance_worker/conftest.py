@@ -8,7 +8,7 @@ from intervals.conftest import renew
 from server_log import ServerFactory, WatchedServer
 
 from lookahead.extension import Stage
-from maintenance_worker.workers import SETTINGS
+from maintenance_worker.workers import SETTINGS, WORKER
 
 
 @pytest.fixture(scope="module")
@@ -26,4 +26,7 @@ def session(server: WatchedServer) -> Iterator[Connection]:
     with server.connect() as connection:
         renew(connection)
         yield connection
+        # After a failure one may hang in a table that is to be dropped.
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = %s"
+        connection.execute(end, (WORKER,))
         renew(connection)

@@ -290,6 +290,12 @@ CREATE VIEW pg_lookahead_intervals AS
            p.retention, p.retention_action, p.max_partitions, p.max_distance, p.analyze_every,
            i.partitions, i.oldest, i.newest, i.wanted, i.ahead, i.ahead < p.premake AS behind,
            i.default_partition, i.default_used,
+           -- Advisory locks of LA_INTERVAL_LOCK_KIND: the launcher's, and that of who maintains the table.
+           EXISTS (SELECT FROM pg_catalog.pg_locks l
+                   WHERE l.locktype = 'advisory' AND l.database = 0 AND l.objsubid = 8) AS automatic,
+           p.parent::pg_catalog.oid IN (SELECT l.objid FROM pg_catalog.pg_locks l
+                   JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
+                   WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objsubid = 8) AS running,
            s.last_run, s.next_run, s.attempts, s.last_analyze, s.last_sqlstate,
            CASE WHEN r.readable THEN s.last_error END AS last_error,
            CASE WHEN r.readable THEN s.blocked END AS blocked

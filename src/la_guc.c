@@ -148,7 +148,8 @@ define(const LaSetting *setting)
 								setting->detail, setting->number,
 								*setting->number, setting->least,
 								setting->most, setting->context,
-								setting->flags, NULL, NULL, NULL);
+								setting->flags, NULL,
+								setting->assign, NULL);
 	else
 		DefineCustomStringVariable(setting->name, setting->summary,
 								   setting->detail, setting->text, "",

@@ -32,6 +32,7 @@ typedef struct LaSetting
 	GucContext	context;
 	int			flags;
 	GucStringCheckHook check;	/* of a text, or NULL */
+	GucIntAssignHook assign;	/* of a number, or NULL */
 } LaSetting;
 
 extern bool la_enabled;

@@ -39,6 +39,8 @@
 #include "la_guc.h"
 #include "late_start/la_late_feature.h"
 #include "late_start/la_late_settings.h"
+#include "maintenance_worker/la_maintenance_launcher.h"
+#include "maintenance_worker/la_maintenance_settings.h"
 #include "prefetch/la_prefetch_settings.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -70,6 +72,7 @@ static const LaSetting *const settings[] = {
 	la_insert_settings,
 	la_join_settings,
 	la_late_settings,
+	la_maintenance_settings,
 	la_prefetch_settings,
 };
 
@@ -123,5 +126,6 @@ _PG_init(void)
 	la_guc_define(settings, lengthof(settings));
 	report_newer_server();
 	la_explain_init();
+	la_maintenance_launcher_register();
 	la_hooks_install(la_explain_node, la_explain_plan);
 }

@@ -30,12 +30,6 @@
 #include "intervals/la_interval_run.h"
 #include "intervals/la_interval_try.h"
 
-/*
- * Who maintains a table has an advisory lock of this kind; those of users are
- * of kinds 1 and 2.
- */
-#define LOCK_KIND 8
-
 static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
 static void do_all(LaIntervalRun *run);
 static void create_all(LaIntervalRun *run);
@@ -73,7 +67,7 @@ la_interval_maintain(Oid parent)
 	LOCKTAG		tag;
 	bool		is_free;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LOCK_KIND);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
 	if (run.is_alone)
 		StartTransactionCommand();
 	/* Memory of the run outlives its transactions. */

@@ -310,6 +310,7 @@ commit(LaIntervalRun *run)
 	if (run->is_alone)
 	{
 		CommitTransactionCommand();
+		SetCurrentStatementStartTimestamp();
 		StartTransactionCommand();
 	}
 	else

@@ -20,7 +20,7 @@ _FLOORS = (
     ("bulk_write", "eviction", "partitions", "prefetch"),
     ("attach",),
     ("heap_scan", "index_build", "index_scan", "intervals", "join", "late_start"),
-    ("bulk_insert",),
+    ("bulk_insert", "maintenance_worker"),
     ("la_explain",),
     ("la_module",),
 )

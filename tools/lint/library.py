@@ -14,8 +14,12 @@ from lookahead.extension import Stage, find_stage
 from lookahead.installation import find_installation
 
 _MAGIC = {"Pg_magic_func", "_PG_init"}
-# Found by name in parallel workers.
-_WORKERS = {"pg_lookahead_build_worker"}
+# Found by name in parallel workers and background workers.
+_WORKERS = {
+    "la_maintenance_launcher_main",
+    "la_maintenance_worker_main",
+    "pg_lookahead_build_worker",
+}
 _FUNCTION_INFO = "pg_finfo_"
 
 

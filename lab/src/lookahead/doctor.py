@@ -19,6 +19,7 @@ from lookahead.installation import SUPPORTED_MAJOR
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_bulk_insert", "enable_join_prefetch", "enable_late_start")
+_INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
@@ -44,6 +45,9 @@ _SCAN = """
     EXPLAIN (LOOKAHEAD, FORMAT JSON)
     SELECT relname FROM pg_catalog.pg_class WHERE oid < 2000::pg_catalog.oid"""
 _FALLBACKS = "SELECT feature, fallbacks, scope FROM {schema}.pg_stat_lookahead ORDER BY 1"
+_POLICIES = """
+    SELECT pg_catalog.count(*), coalesce(pg_catalog.bool_or(automatic), false)
+    FROM {schema}.pg_lookahead_intervals"""
 _DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahead_device ORDER BY 1"
 
 
@@ -69,6 +73,8 @@ class Server:
     `loaded` is the version of the library that the session had from its beginning, `problem` why
     it could not be loaded later either. `scans` has the reason why a kind of scan is left to
     PostgreSQL, None of one that is not; `fallbacks` counts of `scope` by feature and reason.
+    `policies` are those of interval partitions in this database, `automatic` whether they are
+    maintained without anybody's call.
     """
 
     version: str
@@ -85,6 +91,8 @@ class Server:
     has_extension: bool = False
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tablespaces: tuple[Tablespace, ...] = ()
+    policies: int = 0
+    automatic: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,8 @@ def examine(connection: GuardedConnection) -> Server:
     settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
+    query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, false"
+    policies, automatic = _row(connection, query)
     return Server(
         version=version,
         in_recovery=in_recovery,
@@ -125,6 +135,8 @@ def examine(connection: GuardedConnection) -> Server:
         has_extension=view is not None,
         fallbacks=_fallbacks(connection, view.schema) if view else {},
         tablespaces=tuple(_tablespaces(connection, view.schema)) if view else (),
+        policies=policies,
+        automatic=automatic,
     )
 
 
@@ -195,6 +207,7 @@ def judge(server: Server) -> Iterator[Line]:
     if server.problem is None:
         yield from _switches(server)
         yield from _left(server)
+        yield from _maintenance(server)
     yield from _memory(server)
     yield from _storage(server)
 
@@ -286,6 +299,26 @@ def _left(server: Server) -> Iterator[Line]:
     for feature, reasons in server.fallbacks.items():
         told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
         yield Line("note", f"fell back, {feature}: {told}", "docs/explain.md: reasons.")
+
+
+def _maintenance(server: Server) -> Iterator[Line]:
+    """Whether somebody has to call it; a standby gets what its primary does."""
+    if not server.policies or server.in_recovery:
+        return
+    tables = f"{server.policies} {'table has' if server.policies == 1 else 'tables have'}"
+    interval = server.settings.get(_INTERVAL, "0")
+    if server.automatic:
+        yield Line("ok", f"{tables} an interval policy, looked after every {interval}")
+        return
+    remedy = f"{_INTERVAL} = '1min' does that, with {LIBRARY} in {_SHARED} and after a restart."
+    if interval != "0":
+        remedy = f"{_INTERVAL} is {interval}: is {LIBRARY} in {_SHARED}? Restart the server."
+    yield Line(
+        "note",
+        f"{tables} an interval policy, which nobody obeys unless somebody calls "
+        "pg_lookahead_maintain_partitions()",
+        remedy,
+    )
 
 
 def _memory(server: Server) -> Iterator[Line]:

@@ -48,6 +48,11 @@ class Policy:
         """Old partitions that stay, each with the reason."""
         return tuple(map(one_line, (self.row["blocked"] or "").splitlines()))
 
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the server maintains its tables without anybody's call."""
+        return bool(self.row["automatic"])
+
     def cell(self, column: str) -> str:
         """A column as it stands in a table."""
         value = self.row[column]

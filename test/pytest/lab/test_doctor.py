@@ -182,6 +182,17 @@ def test_reasons_and_devices() -> None:
     assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
 
 
+def test_policies_that_nobody_obeys() -> None:
+    (line,) = (one for one in judge(replace(_SERVER, policies=2)) if "policy" in one.text)
+    assert line.text.startswith("2 tables have an interval policy, which nobody obeys unless")
+    assert "maintenance_interval = '1min' does that" in line.remedy
+    settings = {**_SERVER.settings, "pg_lookahead.maintenance_interval": "1min"}
+    told = [one.remedy for one in judge(replace(_SERVER, policies=2, settings=settings))]
+    assert any("is 1min: is pg_lookahead in shared_preload" in remedy for remedy in told)
+    for quiet in (_SERVER, replace(_SERVER, policies=2, in_recovery=True)):
+        assert not any("policy" in text for text in _said(quiet))
+
+
 def test_another_major_release() -> None:
     (_, line) = judge(replace(_SERVER, version="17.4"))
     assert line.text == "pg_lookahead needs PostgreSQL 18"

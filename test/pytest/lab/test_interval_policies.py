@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from extension.probes import Connection
-from intervals.policies import maintain, make, set_policy
+from intervals.policies import maintain, make, set_policy, state
 from server_log import ServerFactory, WatchedServer
+from waiting import wait_until
 
 from lab.outcome import Outcome, run_command
 from lookahead.errors import ExitStatus
@@ -55,8 +56,29 @@ def test_all_is_well(server: WatchedServer, session: Connection) -> None:
     outcome = _show(server)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert outcome.stderr == ""
-    for text in ("s.p", "good", "partitions", "ahead"):
+    for text in ("s.p", "good", "partitions", "ahead", "maintenance runs when somebody calls"):
         assert text in outcome.stdout
+
+
+def test_a_server_that_maintains_by_itself(server_factory: ServerFactory, stage: Stage) -> None:
+    settings = {
+        "shared_preload_libraries": "pg_lookahead",
+        "session_preload_libraries": "",
+        "pg_lookahead.maintenance_interval": "1s",
+    }
+    with server_factory(stage=stage, settings=settings) as made, made.connect() as connection:
+        connection.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
+        make(connection, "int")
+        set_policy(connection, "10, premake => 2")
+        wait_until(lambda: state(connection, "last_run"), "it is maintained")
+        outcome = _show(made)
+        assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+        assert outcome.stdout.endswith("maintenance runs by itself\n")
+        connection.execute("INSERT INTO s.p VALUES (25)")
+        assert "hint: Maintenance runs by itself, and tries again." in _show(made).stderr
+        place = ("-h", str(made.socket_directory), "-p", str(made.port), "-U", "postgres")
+        told = run_command("doctor", *place, "-d", "postgres").stdout
+        assert "ok      1 table has an interval policy, looked after every 1s" in told
 
 
 def test_behind(server: WatchedServer, session: Connection) -> None:

@@ -81,6 +81,11 @@ def _show(terminal: Terminal, policies: list[Policy], retired: list[Retired]) ->
         terminal.result("no table of this database has an interval policy")
         return
     terminal.tables(_tables(policies, retired))
+    terminal.result(
+        "maintenance runs by itself"
+        if policies[0].is_automatic
+        else "maintenance runs when somebody calls pg_lookahead_maintain_partitions()"
+    )
     for policy in policies:
         for reason in policy.blocked:
             terminal.finding(
@@ -94,8 +99,11 @@ def _judge(policies: list[Policy]) -> None:
     wrong = [policy for policy in policies if policy.problem]
     if wrong:
         told = "; ".join(f"{policy.table}: {policy.problem}" for policy in wrong)
-        raise LabError(
-            f"{len(wrong)} of {len(policies)} tables need attention: {told}",
-            "CALL pg_lookahead_maintain_partitions() maintains them; is it called from time to "
-            "time? The view pg_lookahead_intervals tells more.",
+        hint = (
+            "Maintenance runs by itself, and tries again. The view pg_lookahead_intervals and the "
+            "server's log tell more."
+            if policies[0].is_automatic
+            else "CALL pg_lookahead_maintain_partitions() maintains them; is it called from time "
+            "to time? The view pg_lookahead_intervals tells more."
         )
+        raise LabError(f"{len(wrong)} of {len(policies)} tables need attention: {told}", hint)

@@ -1,0 +1,504 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_maintenance_launcher.c
+ *	  starts workers that maintain interval partitions
+ *
+ * The launcher is connected to no database.  It goes in rounds, an interval apart: in each one it starts a worker
+ * for every database that is to be looked at, a few at once.  A worker maintains what is due and ends, so it is
+ * hardly ever in anybody's way; whether there is a policy at all, it tells by its report.  A database without one is
+ * looked at rarely, one whose worker died ever more rarely.
+ *
+ * While a worker is in a database, nobody can drop or rename that, move it or take it as a template: core waits five
+ * seconds and gives up (relies on CountOtherDBBackends() in procarray.c).  Such a command has a lock on the database
+ * that keeps others from connecting, by which the launcher notices it, and ends the worker.
+ *
+ * The first round comes an interval after the launcher: a server that crashes because of what a worker does has some
+ * time in between.
+ *
+ * While it is at work the launcher has an advisory lock, which the view of policies shows.  Mirrors
+ * AutoVacLauncherMain() and get_database_list() in autovacuum.c.
+ *
+ * Reads BackgroundWorker of bgworker.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/sinval.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "intervals/la_interval_maintenance.h"
+#include "maintenance_worker/la_maintenance_launcher.h"
+#include "maintenance_worker/la_maintenance_report.h"
+#include "maintenance_worker/la_maintenance_settings.h"
+
+/* Seconds after which core starts a launcher that died.  As core's logical replication launcher. */
+#define RESTART_SECONDS 5
+
+/* How many rounds a database without a policy is passed over.  Arbitrary. */
+#define PAUSE_WITHOUT_POLICY 9
+
+/* After so many deaths of workers the pause does not get longer: 63 rounds.  Arbitrary. */
+#define MOST_DOUBLINGS 6
+
+/* Milliseconds between two looks whether a running worker is in the way.  Arbitrary. */
+#define LOOK_MS 200
+
+typedef struct LaMaintainedDatabase
+{
+	Oid			oid;
+	bool		is_there;		/* in this round */
+	bool		is_pending;		/* is to get a worker */
+	int			pause;			/* rounds in which it gets none */
+	int			failures;		/* workers that died, since one that did not */
+	Oid			table;			/* that the last one had begun, or InvalidOid */
+} LaMaintainedDatabase;
+
+typedef struct LaMaintenanceSlot
+{
+	Oid			database;
+	BackgroundWorkerHandle *handle; /* or NULL: nobody runs */
+	bool		is_ended;		/* by us */
+} LaMaintenanceSlot;
+
+static List *databases = NIL;
+static LaMaintenanceSlot slots[LA_MAINTENANCE_WORKERS];
+static LaMaintenanceReport *reports;
+static TimestampTz next_round;
+static bool told_full = false;
+
+static void begin(void);
+static void end_workers(int code, Datum arg);
+static void take_interrupts(void);
+static void show_sign(void);
+static void settle_ended(void);
+static void settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report);
+static bool is_round_due(void);
+static void begin_round(void);
+static void list_databases(void);
+static LaMaintainedDatabase *add_database(Oid oid);
+static LaMaintainedDatabase *find_database(Oid oid);
+static bool is_running(Oid database);
+static void start_pending(void);
+static LaMaintainedDatabase *find_pending(void);
+static bool start(LaMaintainedDatabase *database, int i);
+static void tell_full(void);
+static int	find_free_slot(void);
+static void leave_locked_databases(void);
+static bool can_connect(Oid database);
+static void wait(void);
+
+/*
+ * Has the launcher started with the server, if maintenance is on.
+ */
+void
+la_maintenance_launcher_register(void)
+{
+	BackgroundWorker worker = {
+		.bgw_name = "pg_lookahead maintenance launcher",
+		.bgw_type = "pg_lookahead maintenance launcher",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = RESTART_SECONDS,
+		.bgw_library_name = "pg_lookahead",
+		.bgw_function_name = "la_maintenance_launcher_main",
+	};
+
+	if (!process_shared_preload_libraries_in_progress ||
+		la_maintenance_interval == 0 || IsBinaryUpgrade)
+		return;
+	RegisterBackgroundWorker(&worker);
+	la_maintenance_has_launcher = true;
+}
+
+/*
+ * The launcher's process.
+ */
+void
+la_maintenance_launcher_main(Datum arg)
+{
+	begin();
+	for (;;)
+	{
+		take_interrupts();
+		show_sign();
+		settle_ended();
+		if (is_round_due())
+			begin_round();
+		start_pending();
+		leave_locked_databases();
+		wait();
+	}
+}
+
+static void
+begin(void)
+{
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	MemoryContextSwitchTo(TopMemoryContext);
+	reports = la_maintenance_reports();
+	before_shmem_exit(end_workers, (Datum) 0);
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), la_maintenance_interval);
+}
+
+/*
+ * Nobody looks after workers when the launcher is gone.
+ */
+static void
+end_workers(int code, Datum arg)
+{
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		if (slots[i].handle != NULL)
+			TerminateBackgroundWorker(slots[i].handle);
+	}
+}
+
+/*
+ * With status 0 core would not start the launcher again.  After a reload all
+ * databases are looked at.
+ */
+static void
+take_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ShutdownRequestPending)
+		proc_exit(1);
+	ProcessCatchupInterrupt();
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	next_round = GetCurrentTimestamp();
+	foreach_ptr(LaMaintainedDatabase, database, databases)
+		database->pause = 0;
+}
+
+/*
+ * Has the advisory lock while maintenance is on.
+ */
+static void
+show_sign(void)
+{
+	static bool is_shown = false;
+	LOCKTAG		tag;
+
+	if (is_shown == (la_maintenance_interval > 0))
+		return;
+	is_shown = !is_shown;
+	SET_LOCKTAG_ADVISORY(tag, InvalidOid, 0, 0, LA_INTERVAL_LOCK_KIND);
+	StartTransactionCommand();
+	if (is_shown)
+		(void) LockAcquire(&tag, ExclusiveLock, true, true);
+	else
+		LockRelease(&tag, ExclusiveLock, true);
+	CommitTransactionCommand();
+}
+
+static void
+settle_ended(void)
+{
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		LaMaintenanceSlot *slot = &slots[i];
+		pid_t		pid;
+
+		if (slot->handle == NULL ||
+			GetBackgroundWorkerPid(slot->handle, &pid) != BGWH_STOPPED)
+			continue;
+		settle(slot, &reports[i]);
+		pfree(slot->handle);
+		slot->handle = NULL;
+	}
+}
+
+/*
+ * A worker has ended.  One that died says by that nothing about policies.
+ */
+static void
+settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report)
+{
+	LaMaintainedDatabase *database = find_database(slot->database);
+
+	if (database == NULL || (slot->is_ended && !report->is_done))
+		return;
+	database->table = report->table;
+	if (report->is_done)
+	{
+		database->failures = 0;
+		database->pause = report->has_policy ? 0 : PAUSE_WITHOUT_POLICY;
+		return;
+	}
+	database->failures = Min(database->failures + 1, MOST_DOUBLINGS);
+	database->pause = (1 << database->failures) - 1;
+}
+
+/*
+ * Also where somebody has set the clock back.
+ */
+static bool
+is_round_due(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	return la_maintenance_interval > 0 &&
+		(now >= next_round ||
+		 next_round > TimestampTzPlusSeconds(now, la_maintenance_interval));
+}
+
+static void
+begin_round(void)
+{
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), la_maintenance_interval);
+	list_databases();
+	foreach_ptr(LaMaintainedDatabase, database, databases)
+	{
+		if (!database->is_there)
+		{
+			databases = foreach_delete_current(databases, database);
+			pfree(database);
+			continue;
+		}
+		database->is_pending = database->pause == 0 && !is_running(database->oid);
+		if (database->pause > 0)
+			database->pause--;
+	}
+}
+
+/*
+ * Those to which sessions can connect and in which they work: policies of a template are for its copies.
+ */
+static void
+list_databases(void)
+{
+	Relation	catalog;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	foreach_ptr(LaMaintainedDatabase, database, databases)
+		database->is_there = false;
+	StartTransactionCommand();
+	catalog = table_open(DatabaseRelationId, AccessShareLock);
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
+		LaMaintainedDatabase *database = find_database(form->oid);
+
+		if (!form->datallowconn || form->datistemplate ||
+			database_is_invalid_form(form))
+			continue;
+		if (database == NULL)
+			database = add_database(form->oid);
+		database->is_there = true;
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	CommitTransactionCommand();
+}
+
+static LaMaintainedDatabase *
+add_database(Oid oid)
+{
+	MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+	LaMaintainedDatabase *database = palloc0_object(LaMaintainedDatabase);
+
+	database->oid = oid;
+	databases = lappend(databases, database);
+	MemoryContextSwitchTo(before);
+	return database;
+}
+
+static LaMaintainedDatabase *
+find_database(Oid oid)
+{
+	foreach_ptr(LaMaintainedDatabase, database, databases)
+	{
+		if (database->oid == oid)
+			return database;
+	}
+	return NULL;
+}
+
+static bool
+is_running(Oid database)
+{
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		if (slots[i].handle != NULL && slots[i].database == database)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What does not get a worker now is pending until there is one.  Who got one goes behind all
+ * others, so that everybody's turn comes even where rounds take longer than the interval.
+ */
+static void
+start_pending(void)
+{
+	LaMaintainedDatabase *database;
+
+	while (la_maintenance_interval > 0 && (database = find_pending()) != NULL)
+	{
+		int			i = find_free_slot();
+
+		if (i < 0 || !start(database, i))
+			return;
+		database->is_pending = false;
+		databases = lappend(list_delete_ptr(databases, database), database);
+	}
+}
+
+static LaMaintainedDatabase *
+find_pending(void)
+{
+	foreach_ptr(LaMaintainedDatabase, database, databases)
+	{
+		if (database->is_pending)
+			return database;
+	}
+	return NULL;
+}
+
+/*
+ * Starts a worker in a database, unless it could not connect.  Returns false if core has no slot for it.
+ */
+static bool
+start(LaMaintainedDatabase *database, int i)
+{
+	LaMaintenanceTask task = {
+		.database = database->oid,.last = database->table,.slot = i
+	};
+	BackgroundWorker worker = {
+		.bgw_type = "pg_lookahead maintenance worker",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = BGW_NEVER_RESTART,
+		.bgw_library_name = "pg_lookahead",
+		.bgw_function_name = "la_maintenance_worker_main",
+		.bgw_notify_pid = MyProcPid,
+	};
+
+	if (!can_connect(database->oid))
+		return true;
+	snprintf(worker.bgw_name, BGW_MAXLEN,
+			 "pg_lookahead maintenance worker for database %u", database->oid);
+	memcpy(worker.bgw_extra, &task, sizeof(task));
+	memset(&reports[i], 0, sizeof(reports[i]));
+	if (!RegisterDynamicBackgroundWorker(&worker, &slots[i].handle))
+	{
+		slots[i].handle = NULL;
+		tell_full();
+		return false;
+	}
+	slots[i].database = database->oid;
+	slots[i].is_ended = false;
+	told_full = false;
+	return true;
+}
+
+/*
+ * Once, until there was one again.
+ */
+static void
+tell_full(void)
+{
+	if (!told_full)
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("no background worker is free to maintain interval partitions"),
+				 errhint("Consider increasing the configuration parameter \"%s\".",
+						 "max_worker_processes")));
+	told_full = true;
+}
+
+static int
+find_free_slot(void)
+{
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		if (slots[i].handle == NULL)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Ends workers that are in the way of a command on their whole database.
+ */
+static void
+leave_locked_databases(void)
+{
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		LaMaintenanceSlot *slot = &slots[i];
+
+		if (slot->handle == NULL || slot->is_ended || can_connect(slot->database))
+			continue;
+		TerminateBackgroundWorker(slot->handle);
+		slot->is_ended = true;
+	}
+}
+
+/*
+ * Takes, for a moment, the lock that whoever connects to a database takes of it.  Relies on InitPostgres() in
+ * postinit.c.
+ */
+static bool
+can_connect(Oid database)
+{
+	bool		can;
+
+	StartTransactionCommand();
+	can = ConditionalLockSharedObject(DatabaseRelationId, database, 0, RowExclusiveLock) &&
+		SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+	CommitTransactionCommand();
+	return can;
+}
+
+/*
+ * Until a worker ends, the next round, or a signal.
+ */
+static void
+wait(void)
+{
+	static uint32 wait_event = 0;
+	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	long		timeout = -1;
+
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("PgLookaheadMaintenanceMain");
+	if (la_maintenance_interval > 0)
+		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_round);
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	{
+		if (slots[i].handle != NULL)
+			timeout = timeout < 0 ? LOOK_MS : Min(timeout, LOOK_MS);
+	}
+	if (timeout >= 0)
+		events |= WL_TIMEOUT;
+	(void) WaitLatch(MyLatch, events, timeout, wait_event);
+	ResetLatch(MyLatch);
+}

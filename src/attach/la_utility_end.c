@@ -41,8 +41,8 @@
 
 #define NODE_NAME "pg_lookahead_copy"
 
-/* Arbitrary: more than lie between core's function and ours, some ten without optimization. */
-#define MOST_FRAMES 24
+/* Arbitrary: more than the nine from here to standard_ProcessUtility(). */
+#define MOST_FRAMES 12
 
 /*
  * A COPY on its way through the hooks of others.
@@ -82,7 +82,7 @@ static void execute(LaPassing *passing);
 static bool equal_markers(const ExtensibleNode *a, const ExtensibleNode *b);
 static void print_marker(StringInfo out, const ExtensibleNode *marker);
 static void read_marker(ExtensibleNode *marker);
-static bool copied_by_core(void);
+static bool copied_by_core(const LaPassing *passing);
 static bool is_in_core(const void *code);
 
 static const ExtensibleNodeMethods marker_methods = {
@@ -168,7 +168,7 @@ copy_marker(ExtensibleNode *copy, const ExtensibleNode *original)
 	}
 	if (object_access_hook_str == NULL &&
 		passing->statement.utilityStmt == (Node *) &passing->command &&
-		copied_by_core())
+		copied_by_core(passing))
 		execute(passing);
 }
 
@@ -214,21 +214,40 @@ read_marker(ExtensibleNode *marker)
 
 /*
  * Is it standard_ProcessUtility() that calls, through functions of core alone, our function?
+ * Whoever asks is called by la_utility_end(), which has `passing` on its stack.
+ *
+ * Reading the stack takes about as long as a COPY of a line.  So a session remembers where the address in
+ * core's function lay, from here: if it lies there again, the way here is the same.
  */
 static bool
-copied_by_core(void)
+copied_by_core(const LaPassing *passing)
 {
 #ifdef HAVE_BACKTRACE_SYMBOLS
+	static const void *known = NULL;
+	static size_t distance = 0;
+	const char *here = __builtin_frame_address(0);
+	size_t		length = (const char *) passing - here;
 	void	   *callers[MOST_FRAMES];
-	int			count = backtrace(callers, lengthof(callers));
+	int			count;
 	int			i = 0;
 
+	if (known != NULL && distance < length &&
+		memcmp(here + distance, &known, sizeof(known)) == 0)
+		return true;
+	count = backtrace(callers, lengthof(callers));
 	while (i < count && !la_core_owns(callers[i]))
 		i++;
 	for (; i < count && la_core_owns(callers[i]); i++)
 	{
-		if (is_in_core(callers[i]))
-			return true;
+		if (!is_in_core(callers[i]))
+			continue;
+		known = callers[i];
+		for (distance = 0; distance < length; distance += sizeof(known))
+		{
+			if (memcmp(here + distance, &known, sizeof(known)) == 0)
+				break;
+		}
+		return true;
 	}
 #endif
 	return false;

@@ -74,12 +74,14 @@ def instructions(
 ) -> list[dict[str, float]]:
     """For each shape, the instructions of one execution by function, with the library or without.
 
+    All of them want the same library ahead of ours, or none.
+
     The profiles of the long loops go into the folder `keep`, named after the shapes.
     """
     arm = "with" if loaded else "without"
     output = copies.server.work_directory / f"{shapes[0].name}-{arm}"
     with copies.borrowed(written=not all(map(only_reads, shapes))) as folder:
-        command = _command(copies.server, folder, output, loaded=loaded)
+        command = _command(copies.server, folder, output, shapes[0].ahead, loaded=loaded)
         _run(copies.server, command, "".join(map(_script, shapes)))
     found = []
     for number, shape in enumerate(shapes):
@@ -114,7 +116,7 @@ def _profile(output: Path, mark: int) -> str:
 
 
 def _command(
-    server: PrivateServer, folder: Path, output: Path, *, loaded: bool
+    server: PrivateServer, folder: Path, output: Path, ahead: str, *, loaded: bool
 ) -> list[str | Path]:
     return [
         "valgrind",
@@ -128,6 +130,7 @@ def _command(
         *("-D", folder),
         *("-c", "exit_on_error=on"),
         *("-c", "plan_cache_mode=force_generic_plan"),
+        *("-c", f"shared_preload_libraries={ahead}"),
         *("-c", f"session_preload_libraries={LIBRARY if loaded else ''}"),
         "postgres",
     ]

@@ -39,6 +39,19 @@ def test_one_row_each(server: WatchedServer, connection: Connection) -> None:
     assert loop["Drawn Rows"] >= OUTER_ROWS - 5
 
 
+def test_a_value_from_above_the_join(connection: Connection) -> None:
+    """The first rows after a rescan are looked up by its value, not by the one before."""
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    query = (
+        "SELECT o.id, s.g FROM outer_rows o, LATERAL (SELECT m.g FROM (SELECT k FROM third "
+        "WHERE k BETWEEN o.id AND o.id + 2 OFFSET 0) t LEFT JOIN LATERAL (SELECT g FROM many "
+        "WHERE name = o.name AND g = t.k OFFSET 0) m ON true OFFSET 0) s WHERE o.id < 60"
+    )
+    below = loops(explain(connection, query))[-1]
+    assert below["Scans"] > 50
+    assert below["Prefetched Blocks"] > 50
+
+
 def test_many_rows_each(server: WatchedServer, connection: Connection) -> None:
     (loop,) = cold_loops(server, connection, _MANY, "many")
     assert PAGES - 20 <= loop["Advised Blocks"] <= PAGES + 20

@@ -11,6 +11,13 @@
  * PostgreSQL says of leakproof functions, and under SERIALIZABLE nothing is drawn
  * ahead, because rows that are read are locked.
  *
+ * A stable function may read what a volatile one changes between two rows, such as a setting.  So
+ * with those on the outer side, nothing may be volatile in the whole statement, nor may its
+ * rows be fetched a few at a time.
+ *
+ * Functions of a plan that runs can be dropped by others, and core goes on with what it has
+ * prepared.  So we must not throw when one is not found.
+ *
  * Below a Sort, and below the Hash of a hash join, all is read for the first row, so that
  * nothing happens there ahead of its turn.
  *
@@ -24,12 +31,13 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
-#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "join/la_join_end.h"
 #include "join/la_join_judge.h"
@@ -39,15 +47,20 @@ typedef struct Judgement
 	const NestLoop *join;
 	EState	   *estate;
 	bool		read_to_end;	/* will all outer rows be wanted? */
+	bool		stable;			/* was a function met that is not immutable? */
 	LaReason	reason;
 } Judgement;
 
 static bool judge_node(PlanState *planstate, Judgement *judgement);
 static bool is_allowed(const Plan *plan);
+static bool is_statement_volatile(const LaQuery *query, Judgement *judgement);
+static bool is_node_volatile(PlanState *planstate, Judgement *judgement);
+static List *all_expressions(const Plan *plan);
 static List *own_expressions(const Plan *plan);
 static bool shares_parameter(const NestLoop *join, const NestLoop *other);
-static bool is_early_visible(Node *node, void *context);
-static bool may_throw(Node *node, Judgement *judgement);
+static bool is_early_visible(Node *node, Judgement *judgement);
+static bool is_volatile(Oid function, void *context);
+static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
 
 /*
@@ -68,7 +81,10 @@ la_join_judge(NestLoopState *join, const LaNode *node)
 		return LA_REASON_SNAPSHOT;
 	if (!judgement.read_to_end && IsolationIsSerializable())
 		return LA_REASON_EARLY_STOP;
-	judge_node(outerPlanState(join), &judgement);
+	if (!judge_node(outerPlanState(join), &judgement) && judgement.stable &&
+		(node->query->partial_fetch ||
+		 is_statement_volatile(node->query, &judgement)))
+		return LA_REASON_VOLATILE;
 	return judgement.reason;
 }
 
@@ -88,11 +104,10 @@ judge_node(PlanState *planstate, Judgement *judgement)
 		judgement->reason = LA_REASON_OUTER_SIDE;
 	else
 	{
-		expressions = list_make3(plan->targetlist, plan->qual,
-								 own_expressions(plan));
-		if (is_early_visible((Node *) expressions, NULL))
+		expressions = all_expressions(plan);
+		if (is_early_visible((Node *) expressions, judgement))
 			judgement->reason = LA_REASON_VOLATILE;
-		else if (!read_to_end && may_throw((Node *) expressions, judgement))
+		else if (!read_to_end && may_throw((Node *) expressions, NULL))
 			judgement->reason = LA_REASON_EARLY_STOP;
 		list_free(expressions);
 	}
@@ -151,7 +166,52 @@ is_allowed(const Plan *plan)
 }
 
 /*
- * What a plan node evaluates beside its target list and its filter.
+ * Could anything in a statement be volatile?
+ */
+static bool
+is_statement_volatile(const LaQuery *query, Judgement *judgement)
+{
+	ListCell   *lc;
+
+	if (is_node_volatile(query->top, judgement))
+		return true;
+	foreach(lc, query->estate->es_subplanstates)
+	{
+		if (lfirst(lc) != NULL && is_node_volatile(lfirst(lc), judgement))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * planstate_tree_walker callback.
+ */
+static bool
+is_node_volatile(PlanState *planstate, Judgement *judgement)
+{
+	const Plan *plan = planstate->plan;
+	List	   *expressions = all_expressions(plan);
+	bool		result;
+
+	result = (!is_allowed(plan) && !IsA(plan, LockRows) &&
+			  !IsA(plan, CteScan)) ||
+		is_early_visible((Node *) expressions, judgement);
+	list_free(expressions);
+	return result ||
+		planstate_tree_walker(planstate, is_node_volatile, judgement);
+}
+
+/*
+ * What a plan node evaluates, if it is of an allowed kind.
+ */
+static List *
+all_expressions(const Plan *plan)
+{
+	return list_make3(plan->targetlist, plan->qual, own_expressions(plan));
+}
+
+/*
+ * The same beside its target list and its filter.
  */
 static List *
 own_expressions(const Plan *plan)
@@ -218,27 +278,70 @@ shares_parameter(const NestLoop *join, const NestLoop *other)
 }
 
 /*
- * expression_tree_walker callback: could somebody see that this is evaluated early?  Of
- * an aggregate PostgreSQL knows nothing about the functions that it consists of.
+ * expression_tree_walker callback: could somebody see that this is evaluated early?  Mirrors
+ * contain_volatile_functions() in clauses.c.  Nothing is known about the functions that an aggregate consists of,
+ * that a domain checks or that read and write a type of a user, nor what the plan does of an expression that
+ * nobody has wanted so far.
  */
 static bool
-is_early_visible(Node *node, void *context)
+is_early_visible(Node *node, Judgement *judgement)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId)
-		return true;
-	if (IsA(node, List))
-		return expression_tree_walker(node, is_early_visible, context);
-	return contain_volatile_functions(node) ||
-		expression_tree_walker(node, is_early_visible, context);
+	switch (nodeTag(node))
+	{
+		case T_NextValueExpr:
+		case T_CoerceToDomain:
+			return true;
+		case T_SQLValueFunction:
+			judgement->stable = true;
+			break;
+		case T_Aggref:
+			if (((Aggref *) node)->aggfnoid >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_CoerceViaIO:
+			if (((CoerceViaIO *) node)->resulttype >= FirstNormalObjectId ||
+				exprType((Node *) ((CoerceViaIO *) node)->arg) >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_Param:
+			if (((Param *) node)->paramkind == PARAM_EXEC &&
+				judgement->estate->es_param_exec_vals[((Param *) node)->paramid].execPlan != NULL)
+				return true;
+			break;
+		default:
+			break;
+	}
+	return check_functions_in_node(node, is_volatile, judgement) ||
+		expression_tree_walker(node, is_early_visible, judgement);
+}
+
+/*
+ * check_functions_in_node callback.
+ */
+static bool
+is_volatile(Oid function, void *context)
+{
+	Judgement  *judgement = (Judgement *) context;
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	char		volatility = PROVOLATILE_VOLATILE;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+		ReleaseSysCache(tuple);
+	}
+	if (volatility == PROVOLATILE_STABLE)
+		judgement->stable = true;
+	return volatility == PROVOLATILE_VOLATILE;
 }
 
 /*
  * expression_tree_walker callback: could this throw?
  */
 static bool
-may_throw(Node *node, Judgement *judgement)
+may_throw(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
@@ -248,6 +351,7 @@ may_throw(Node *node, Judgement *judgement)
 		case T_TargetEntry:
 		case T_Var:
 		case T_Const:
+		case T_Param:
 		case T_RelabelType:
 		case T_BoolExpr:
 		case T_NullTest:
@@ -256,12 +360,6 @@ may_throw(Node *node, Judgement *judgement)
 		case T_CaseWhen:
 		case T_CaseTestExpr:
 		case T_CoalesceExpr:
-			break;
-		case T_Param:
-			/* The plan of an expression that nobody has wanted so far. */
-			if (((Param *) node)->paramkind == PARAM_EXEC &&
-				judgement->estate->es_param_exec_vals[((Param *) node)->paramid].execPlan != NULL)
-				return true;
 			break;
 		case T_FuncExpr:
 		case T_OpExpr:
@@ -273,7 +371,7 @@ may_throw(Node *node, Judgement *judgement)
 		default:
 			return true;
 	}
-	return expression_tree_walker(node, may_throw, judgement);
+	return expression_tree_walker(node, may_throw, context);
 }
 
 /*
@@ -282,5 +380,13 @@ may_throw(Node *node, Judgement *judgement)
 static bool
 is_not_leakproof(Oid function, void *context)
 {
-	return !get_func_leakproof(function);
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		leakproof = false;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		leakproof = ((Form_pg_proc) GETSTRUCT(tuple))->proleakproof;
+		ReleaseSysCache(tuple);
+	}
+	return !leakproof;
 }

@@ -52,8 +52,8 @@ static bool is_suitable(Relation index, Relation table);
 static bool add_key(LaJoinTarget *target, const Search *search,
 					const ScanKeys *scan);
 static ScanKey find_equality(const ScanKeys *scan, AttrNumber column);
-static bool find_value(const Search *search, const ScanKeys *scan, ScanKey key,
-					   AttrNumber *column);
+static bool find_value(LaJoinTarget *target, const Search *search,
+					   const ScanKeys *scan, ScanKey key);
 static AttrNumber own_column(const NestLoopState *join, int paramno);
 static bool set_comparison(LaJoinTarget *target, ScanKey key);
 
@@ -85,6 +85,14 @@ la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
 
 		if (target->columns[i] > 0)
 			value = slot_getattr(outer, target->columns[i], &isnull);
+		else if (target->parameters[i] != NULL)
+		{
+			/* Of which the scan has the value before, or what is left of it. */
+			if (target->parameters[i]->execPlan != NULL)
+				return false;
+			value = target->parameters[i]->value;
+			isnull = target->parameters[i]->isnull;
+		}
 		if (isnull ||
 			(target->varlena[i] && VARATT_IS_EXTERNAL(DatumGetPointer(value))))
 			return false;
@@ -213,7 +221,7 @@ add_key(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 	ScanKey		key = find_equality(scan, i + 1);
 
 	if (key == NULL ||
-		!find_value(search, scan, key, &target->columns[i]) ||
+		!find_value(target, search, scan, key) ||
 		!set_comparison(target, key))
 		return false;
 	target->keys[i] = key;
@@ -243,17 +251,19 @@ find_equality(const ScanKeys *scan, AttrNumber column)
 }
 
 /*
- * Where the value of a key comes from: a column of the outer row, or 0 when it is as the
- * scan has it.  False when it is anything else.
+ * Where the value of the next column comes from: a column of the outer row, a parameter that is
+ * set above the join, or neither, when it is as the scan has it.  False when it is anything else.
  */
 static bool
-find_value(const Search *search, const ScanKeys *scan, ScanKey key,
-		   AttrNumber *column)
+find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
+		   ScanKey key)
 {
+	const PlanState *join = &search->join->js.ps;
 	Expr	   *expression = NULL;
 	Param	   *parameter;
 
-	*column = 0;
+	target->columns[target->nkeys] = 0;
+	target->parameters[target->nkeys] = NULL;
 	for (int i = 0; i < scan->ncomputed; i++)
 	{
 		if (scan->computed[i].scan_key == key)
@@ -271,10 +281,12 @@ find_value(const Search *search, const ScanKeys *scan, ScanKey key,
 		return true;
 	if (parameter->paramkind != PARAM_EXEC)
 		return false;
-	*column = own_column(search->join, parameter->paramid);
-	return *column > 0 ||
-		bms_is_member(parameter->paramid,
-					  search->join->js.ps.plan->extParam);
+	target->columns[target->nkeys] = own_column(search->join, parameter->paramid);
+	if (target->columns[target->nkeys] > 0)
+		return true;
+	target->parameters[target->nkeys] =
+		&join->state->es_param_exec_vals[parameter->paramid];
+	return bms_is_member(parameter->paramid, join->plan->extParam);
 }
 
 /*

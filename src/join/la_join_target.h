@@ -18,8 +18,8 @@
 
 /*
  * The leading columns of the index that are compared by = with a value that is known
- * before the inner side is begun: a column of the outer row, or the value that the
- * scan of the row before had, where that does not depend on the row.
+ * before the inner side is begun: a column of the outer row, a parameter that is set above the
+ * join, or the value that the scan has for the whole statement.
  */
 typedef struct LaJoinTarget
 {
@@ -29,6 +29,7 @@ typedef struct LaJoinTarget
 	const bool *ready;			/* have the scan's keys been computed? */
 	int			nkeys;
 	AttrNumber	columns[INDEX_MAX_KEYS];	/* of the outer row, or 0 */
+	const ParamExecData *parameters[INDEX_MAX_KEYS];	/* or NULL */
 	bool		varlena[INDEX_MAX_KEYS];
 	ScanKey		keys[INDEX_MAX_KEYS];	/* of the scan */
 	BTScanInsert search;

@@ -35,7 +35,7 @@ ALTER TABLE many ALTER pad SET STORAGE PLAIN;
 INSERT INTO many SELECT i * 7919 % 50, i, 'name ' || i, repeat('x', 5000)
     FROM generate_series(0, {PAGES - 1}) i;
 CREATE INDEX many_k ON many (k, g);
-CREATE INDEX many_name ON many (name);
+CREATE INDEX many_name ON many (name, g);
 CREATE INDEX many_expression ON many ((g * 2));
 CREATE INDEX many_partial ON many (g) WHERE k < 25;
 ANALYZE many

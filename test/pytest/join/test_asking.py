@@ -39,6 +39,30 @@ def test_one_row_each(server: WatchedServer, connection: Connection) -> None:
     assert loop["Drawn Rows"] >= OUTER_ROWS - 5
 
 
+def test_rows_that_want_one_page(server: WatchedServer, connection: Connection) -> None:
+    """Ten rows in a row have the same key: one of them asks."""
+    query = (
+        "SELECT o.id, i.pad FROM (SELECT id, id / 10 AS ref FROM outer_rows OFFSET 0) o "
+        "JOIN inner_rows i ON i.k = o.ref"
+    )
+    (loop,) = cold_loops(server, connection, query)
+    index_pages = scalar(connection, "SELECT pg_relation_size('inner_rows_k') / 8192")
+    assert OUTER_ROWS / 10 - 2 <= loop["Advised Blocks"] <= OUTER_ROWS / 10 + index_pages
+
+
+def test_a_value_from_above_the_join(connection: Connection) -> None:
+    """The first rows after a rescan are looked up by its value, not by the one before."""
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    query = (
+        "SELECT o.id, s.g FROM outer_rows o, LATERAL (SELECT m.g FROM (SELECT k FROM third "
+        "WHERE k BETWEEN o.id AND o.id + 2 OFFSET 0) t LEFT JOIN LATERAL (SELECT g FROM many "
+        "WHERE name = o.name AND g = t.k OFFSET 0) m ON true OFFSET 0) s WHERE o.id < 60"
+    )
+    below = loops(explain(connection, query))[-1]
+    assert below["Scans"] > 50
+    assert below["Prefetched Blocks"] > 50
+
+
 def test_many_rows_each(server: WatchedServer, connection: Connection) -> None:
     (loop,) = cold_loops(server, connection, _MANY, "many")
     assert PAGES - 20 <= loop["Advised Blocks"] <= PAGES + 20

@@ -33,6 +33,20 @@ _QUERIES = {
         "(SELECT (SELECT t.k + (random() * 0)::int FROM third t WHERE t.k = x.id) AS ref "
         f"FROM outer_rows x OFFSET 0) o {_INNER}",
     ),
+    "volatile beside stable": (
+        "volatile function",
+        f"(SELECT ref, current_setting('work_mem') w FROM outer_rows OFFSET 0) o {_INNER} "
+        "WHERE random() + i.g >= 0",
+    ),
+    "check of a domain": (
+        "volatile function",
+        f"(SELECT ref::checked AS ref FROM outer_rows OFFSET 0) o {_INNER}",
+    ),
+    "subplan not wanted so far": (
+        "volatile function",
+        "(SELECT CASE WHEN id < 290 THEN ref ELSE (SELECT max(g) FROM many) END AS ref "
+        f"FROM outer_rows OFFSET 0) o {_INNER}",
+    ),
     "locked rows": ("outer side", f"(SELECT ref FROM outer_rows FOR UPDATE) o {_INNER}"),
     "rows of a set": (
         "outer side",
@@ -57,6 +71,9 @@ _QUERIES = {
 @pytest.mark.parametrize("name", list(_QUERIES))
 def test_reason(server: WatchedServer, connection: Connection, name: str) -> None:
     reason, source = _QUERIES[name]
+    connection.execute(
+        "DROP DOMAIN IF EXISTS checked; CREATE DOMAIN checked AS int CHECK (value > random() - 9)"
+    )
     with_clause = ""
     if "changed" in source:
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS target (ref int)")
@@ -84,3 +101,33 @@ def test_disabled_and_without_parameters(connection: Connection) -> None:
     (loop,) = loops(explain(connection, f"SELECT * FROM outer_rows o {_INNER}"))
     assert loop["Reason"] == "disabled"
     assert loops(explain(connection, "SELECT FROM outer_rows o, outer_rows p WHERE o.id < 3")) == []
+
+
+def test_stable_functions(server: WatchedServer, connection: Connection) -> None:
+    """Where nothing volatile is beside them, and all rows are wanted at once."""
+    query = (
+        "SELECT * FROM (SELECT ref FROM outer_rows WHERE ref < length(current_setting('port')) "
+        f"+ 500 OFFSET 0) o {_INNER}"
+    )
+    (loop,) = cold_loops(server, connection, query)
+    assert loop["Drawn Rows"] > 100
+
+
+def test_a_function_dropped_meanwhile(server: WatchedServer, connection: Connection) -> None:
+    """PostgreSQL goes on with a function that it has looked up, and so must we."""
+    connection.execute(
+        "CREATE FUNCTION kept(int) RETURNS int AS 'int4abs' LANGUAGE internal IMMUTABLE STRICT; "
+        "SET pg_lookahead.test_start_after = 20"
+    )
+    with server.connect() as other, connection.transaction():
+        connection.execute(
+            "DECLARE c NO SCROLL CURSOR FOR SELECT o.ref, i.g FROM "
+            f"(SELECT kept(ref) AS ref FROM outer_rows OFFSET 0) o {_INNER}"
+        )
+        seen = len(connection.execute("FETCH 5 FROM c").fetchall())
+        other.execute("DROP FUNCTION kept(int)")
+        # Takes a lock, and so hears of it.
+        connection.execute("SELECT count(*) FROM third")
+        seen += len(connection.execute("FETCH ALL FROM c").fetchall())
+    expected = connection.execute(f"SELECT count(*) FROM outer_rows o {_INNER}").fetchone()
+    assert (seen,) == expected

@@ -52,11 +52,15 @@ _QUERIES = {
     "FROM outer_rows OFFSET 0) o JOIN inner_rows i ON i.k = o.ref",
     "whole rows": "SELECT o, i.g FROM outer_rows o JOIN inner_rows i ON i.k = o.ref",
     "added column": "SELECT o.id, o.added, i.g FROM grown o JOIN inner_rows i ON i.k = o.added",
+    "setting": "SELECT o.id, o.s, set_config('my.last', o.id::text, true) FROM (SELECT id, ref, "
+    "nullif(current_setting('my.last', true), '') s FROM outer_rows OFFSET 0) o "
+    "JOIN inner_rows i ON i.k = o.ref",
     "system columns": "SELECT o.ctid, o.tableoid, i.ctid FROM outer_rows o "
     "JOIN inner_rows i ON i.k = o.ref",
 }
-# Nothing is known of the key before the inner side has begun, or of the rows' comparison.
-_NOT_AHEAD = {"key of an expression", "two levels"}
+# Nothing is known of the key before the inner side has begun, or of the rows' comparison; or a
+# row's values depend on what was done with the row before.
+_NOT_AHEAD = {"key of an expression", "two levels", "setting"}
 _PLANS = {
     "": "SELECT 1",
     " by bitmaps": "SET enable_bitmapscan = on; SET enable_indexscan = off",

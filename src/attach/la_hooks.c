@@ -186,7 +186,7 @@ start_pruned_query(QueryDesc *queryDesc, int eflags)
 static void
 hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 {
-	bool		fills = fills_table(queryDesc);
+	const bool	fills = fills_table(queryDesc);
 	LaRun		run;
 
 	la_attach_begin_run(&run, queryDesc, count);

@@ -22,8 +22,8 @@ _OF_ENTRIES = (
 _NO_ROWS = {"copy-nothing": 1.05}
 # Core's parser takes more for a plain line: 0.31 as measured; 0.71 where all are core's.
 _LINES = {"copy-500": 0.4, "copy-quoted-500": 0.8}
-# The statement is copied for the other library, and judged again where core begins with it: 1.078 as
-# measured.
+# The statement is copied for the other library, and judged again where core begins with it: 1.078
+# as measured.
 _BEHIND_LIMITS = {"copy-1-behind-other": 1.1, "copy-500-behind-other": 0.4}
 # Nothing is found out about a join until it wakes: 1.008 and 1.001 as measured. Of a single row,
 # for which three nodes are attached to, that is 1.027.

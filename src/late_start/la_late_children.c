@@ -16,7 +16,8 @@
  * A child starts as it would have at the start of the query: as the same user, with
  * the same resource owner.  A utility command that runs meanwhile, in a function that
  * the query calls, must find all children's tables and indexes in use, and
- * must not change what a start depends on: before it, all are started.
+ * must not change what a start depends on: before it, all are started.  A query that was
+ * aborted may keep its memory, but not its resource owner: then it misses no children any more.
  *
  * Reads AppendState and MergeAppendState of execnodes.h.
  *
@@ -72,6 +73,8 @@ static LateNode *make_node(PlanState *parent, PlanState *first, List *plans,
 						   int eflags);
 static void make_room(MergeAppendState *merge, int count);
 static void forget(void *arg);
+static void forget_of_owner(ResourceReleasePhase phase, bool is_commit,
+							bool is_top_level, void *arg);
 static TupleTableSlot *append_exec(PlanState *planstate);
 static TupleTableSlot *merge_exec(PlanState *planstate);
 static LateNode *node_of(PlanState **seen);
@@ -127,11 +130,15 @@ la_late_begin_utility(Node *statement)
 static LateNode *
 make_node(PlanState *parent, PlanState *first, List *plans, int eflags)
 {
+	static bool registered = false;
 	int			count = list_length(plans);
 	MemoryContext old = MemoryContextSwitchTo(parent->state->es_query_cxt);
 	LateNode   *late = palloc(offsetof(LateNode, seen) +
 							  count * sizeof(PlanState *));
 
+	if (!registered)
+		RegisterResourceReleaseCallback(forget_of_owner, NULL);
+	registered = true;
 	memset(late, 0, offsetof(LateNode, seen));
 	late->parent = parent;
 	late->plans = plans;
@@ -183,6 +190,27 @@ forget(void *arg)
 
 	if (!dlist_node_is_detached(&late->link))
 		dlist_delete_thoroughly(&late->link);
+}
+
+/*
+ * ResourceReleaseCallback: relations, locks and kept plans of a resource owner are about to go; core
+ * has it as the current one.  Its queries are over.  Must not throw.
+ */
+static void
+forget_of_owner(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+				void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	dlist_foreach_modify(iter, &unfinished)
+	{
+		LateNode   *late = dlist_container(LateNode, link, iter.cur);
+
+		if (late->owner == CurrentResourceOwner)
+			dlist_delete_thoroughly(&late->link);
+	}
 }
 
 /*

@@ -19,11 +19,15 @@
  */
 #include "postgres.h"
 
+#include "access/amapi.h"
+#include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 #include "late_start/la_late_judge.h"
 
@@ -71,6 +75,7 @@ static bool is_parent(Plan *plan, const PlannedStmt *statement,
 					  LaLateFinding *finding);
 static bool is_plain_scan(Plan *plan, Siblings *siblings);
 static bool is_plain_bitmap(Plan *plan, Siblings *siblings);
+static bool summarizes(Oid index);
 static bool are_plain_bitmaps(List *plans, Siblings *siblings);
 static bool are_plain(List *expressions, Siblings *siblings);
 static bool differs(Node *node, void *context);
@@ -294,7 +299,8 @@ is_plain_bitmap(Plan *plan, Siblings *siblings)
 			{
 				const BitmapIndexScan *scan = (const BitmapIndexScan *) plan;
 
-				return are_plain(scan->indexqual, siblings) &&
+				return !summarizes(scan->indexid) &&
+					are_plain(scan->indexqual, siblings) &&
 					are_plain(scan->indexqualorig, siblings);
 			}
 		case T_BitmapAnd:
@@ -306,6 +312,26 @@ is_plain_bitmap(Plan *plan, Siblings *siblings)
 		default:
 			return false;
 	}
+}
+
+/*
+ * Does an index say of ranges of pages what rows there have, as BRIN does?  Built anew by others while the query
+ * runs, it leaves out what the query still sees of rows that were updated in place.  So is one of which nothing is
+ * known.
+ */
+static bool
+summarizes(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Oid			access_method;
+	const IndexAmRoutine *routine;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	access_method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+	ReleaseSysCache(tuple);
+	routine = GetIndexAmRoutineByAmId(access_method, true);
+	return routine == NULL || routine->amsummarizing;
 }
 
 static bool

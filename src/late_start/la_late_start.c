@@ -29,6 +29,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "access/xlog.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
@@ -156,14 +157,15 @@ la_late_settle(QueryDesc *queryDesc, int eflags)
 
 /*
  * Is a query one for which all children start, whatever its plan?  None is
- * that may be asked about its nodes, or runs in a parallel worker.
+ * that may be asked about its nodes, or runs in a parallel worker.  On a standby, only a lock on
+ * an index keeps away a replayed REINDEX, whose new index may miss rows that the query sees.
  */
 static bool
 is_for_core(const QueryDesc *queryDesc, int eflags)
 {
 	return (eflags & OTHER_FLAGS) != 0 ||
 		queryDesc->instrument_options != 0 ||
-		IsParallelWorker() || is_cursor() || is_explained();
+		IsParallelWorker() || RecoveryInProgress() || is_cursor() || is_explained();
 }
 
 /*

@@ -95,13 +95,20 @@ la_interval_owner_execute(const char *command)
 }
 
 /*
- * The name of a relation as it stands in such a command.
+ * The name of a relation as it stands in such a command.  Without a lock on it, it may have been
+ * dropped just now.
  */
 const char *
 la_interval_owner_name(Oid relation)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
+	char	   *schema = get_namespace_name(get_rel_namespace(relation));
+	char	   *name = get_rel_name(relation);
+
+	if (schema == NULL || name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relation)));
+	return quote_qualified_identifier(schema, name);
 }
 
 void

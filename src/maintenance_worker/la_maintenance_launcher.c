@@ -87,6 +87,7 @@ static void begin(void);
 static void end_workers(int code, Datum arg);
 static void take_interrupts(void);
 static void show_sign(void);
+static void begin_transaction(void);
 static void settle_ended(void);
 static void settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report);
 static bool is_round_due(void);
@@ -207,12 +208,22 @@ show_sign(void)
 		return;
 	is_shown = !is_shown;
 	SET_LOCKTAG_ADVISORY(tag, InvalidOid, 0, 0, LA_INTERVAL_LOCK_KIND);
-	StartTransactionCommand();
+	begin_transaction();
 	if (is_shown)
 		(void) LockAcquire(&tag, ExclusiveLock, true, true);
 	else
 		LockRelease(&tag, ExclusiveLock, true);
 	CommitTransactionCommand();
+}
+
+/*
+ * Of which pg_stat_activity shows when it has begun, not when the launcher has.
+ */
+static void
+begin_transaction(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
 }
 
 static void
@@ -297,7 +308,7 @@ list_databases(void)
 
 	foreach_ptr(LaMaintainedDatabase, database, databases)
 		database->is_there = false;
-	StartTransactionCommand();
+	begin_transaction();
 	catalog = table_open(DatabaseRelationId, AccessShareLock);
 	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
@@ -471,7 +482,7 @@ can_connect(Oid database)
 {
 	bool		can;
 
-	StartTransactionCommand();
+	begin_transaction();
 	can = ConditionalLockSharedObject(DatabaseRelationId, database, 0, RowExclusiveLock) &&
 		SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 	CommitTransactionCommand();

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
@@ -19,6 +20,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/plancache.h"
 
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_table.h"
@@ -26,6 +28,7 @@
 #define POLICY "pg_lookahead_interval_policy"
 #define STATE "pg_lookahead_interval_state"
 
+static void refuse_others(SPIPlanPtr plan, Oid policy, Oid state);
 static char *name_tables(const char *query, const char *schema);
 static void receive_oid(HeapTuple row, TupleDesc columns, void *arg);
 static Oid	find_schema(void);
@@ -86,16 +89,19 @@ la_interval_table_execute(const char *query,
 	Oid			table = get_relname_relid(POLICY, schema);
 	char	   *text;
 	LaIntervalOwner before;
+	SPIPlanPtr	plan;
 	uint64		processed;
 
 	text = name_tables(query, get_namespace_name(schema));
 
 	la_interval_owner_begin(&before, table, NULL);
 	SPI_connect();
-	if (SPI_execute_with_args(text, parameters->count,
-							  parameters->types,
-							  parameters->values,
-							  parameters->nulls, false, 0) < 0)
+	plan = SPI_prepare(text, parameters->count, parameters->types);
+	if (plan == NULL)
+		elog(ERROR, "query of policies failed: %s", text);
+	refuse_others(plan, table, get_relname_relid(STATE, schema));
+	if (SPI_execute_plan(plan, parameters->values,
+						 parameters->nulls, false, 0) < 0)
 		elog(ERROR, "query of policies failed: %s", text);
 	processed = SPI_processed;
 	for (uint64 i = 0; receive != NULL && i < processed; i++)
@@ -111,6 +117,29 @@ la_interval_table_execute(const char *query,
 }
 
 /*
+ * The names of a query were looked up.  Is a relation among them that is neither of the extension nor of
+ * the server?  A schema can be renamed meanwhile, and another one take its name; what is in
+ * that must not be read, nor its functions called, as the owner of ours.  All relations are locked by
+ * now, so names are not looked up again (relies on RevalidateCachedQuery() in plancache.c).
+ */
+static void
+refuse_others(SPIPlanPtr plan, Oid policy, Oid state)
+{
+	foreach_ptr(CachedPlanSource, source, SPI_plan_get_plan_sources(plan))
+	{
+		foreach_oid(relation, source->relationOids)
+		{
+			if (relation != policy && relation != state &&
+				!IsCatalogRelationOid(relation))
+				ereport(ERROR,
+						(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+						 errmsg("the schema of extension \"%s\" was renamed meanwhile",
+								"pg_lookahead")));
+		}
+	}
+}
+
+/*
  * The query with the names of the tables in place of those in braces.
  */
 static char *
@@ -118,6 +147,10 @@ name_tables(const char *query, const char *schema)
 {
 	StringInfoData text;
 
+	if (schema == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_SCHEMA),
+				 errmsg("the schema of extension \"%s\" does not exist", "pg_lookahead")));
 	initStringInfo(&text);
 	for (const char *at = query; *at != '\0'; at++)
 	{

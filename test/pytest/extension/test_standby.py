@@ -96,14 +96,14 @@ def test_standby_without_the_library(primary: WatchedServer, standby: WatchedSer
 
 def test_evicting_on_a_standby(primary: WatchedServer, standby: WatchedServer) -> None:
     """It writes nothing but pages that replay has made dirty, so it works here too."""
-    with primary.connect() as session:
+    # Who connects while something is replayed may be in its way.
+    with primary.connect() as session, standby.connect() as reader:
         session.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
         session.execute("UPDATE m SET pad = pad WHERE k < 500")
         expected = session.execute(_SCAN).fetchone()
-        with standby.connect() as reader:
-            wait_for_replay(session, reader)
-            assert scalar(reader, "SELECT buffers_evicted FROM pg_lookahead_evict('m')") > 0
-            assert reader.execute(_SCAN).fetchone() == expected
+        wait_for_replay(session, reader)
+        assert scalar(reader, "SELECT buffers_evicted FROM pg_lookahead_evict('m')") > 0
+        assert reader.execute(_SCAN).fetchone() == expected
 
 
 def test_promotion(primary: WatchedServer, standby: WatchedServer) -> None:

@@ -11,8 +11,8 @@
  * statement of ours, the same in all that they look at, with an extensible node in a list
  * that no utility command uses.  Its nodeCopy function is told of the copy, executes the
  * COPY there, and leaves a statement that does nothing to be copied behind it:
- * SET SESSION CHARACTERISTICS, without any.  Others may look at the command afterwards, Citus
- * does; so another such node, where the characteristics would be, puts the COPY back when it is
+ * SET SESSION CHARACTERISTICS, without any.  Others may look at the command afterwards; so
+ * another such node, where the characteristics would be, puts the COPY back when it is
  * copied, and is an empty list in the copy.
  *
  * Other extensions copy statements, too, and some execute a COPY themselves.  So nothing
@@ -173,7 +173,8 @@ copy_marker(ExtensibleNode *copy, const ExtensibleNode *original)
 }
 
 /*
- * Executes the COPY, if the feature still wants to, and has a command that does nothing copied for it.
+ * Executes the COPY, if the feature still wants to, and has core copy a command that does
+ * nothing instead.
  */
 static void
 execute(LaPassing *passing)

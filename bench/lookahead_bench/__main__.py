@@ -5,7 +5,21 @@ import click
 from lookahead.cli import main
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
-from lookahead_bench import controls, latency, throttled
+from lookahead_bench import (
+    cached_scan,
+    concurrent_scans,
+    controls,
+    create_partitions,
+    extend,
+    join_latency,
+    joins,
+    latency,
+    partitions,
+    range_query,
+    seq_scan,
+    throttled,
+    tpch,
+)
 from lookahead_bench.aims_command import aims
 from lookahead_bench.figures import figures
 
@@ -23,7 +37,23 @@ def bench() -> None:
     """
 
 
-run = make_run_group((controls.EXPERIMENT, latency.EXPERIMENT, throttled.EXPERIMENT))
+run = make_run_group(
+    (
+        controls.EXPERIMENT,
+        latency.EXPERIMENT,
+        join_latency.EXPERIMENT,
+        throttled.EXPERIMENT,
+        tpch.EXPERIMENT,
+        seq_scan.EXPERIMENT,
+        cached_scan.EXPERIMENT,
+        range_query.EXPERIMENT,
+        concurrent_scans.EXPERIMENT,
+        extend.EXPERIMENT,
+        joins.EXPERIMENT,
+        partitions.EXPERIMENT,
+        create_partitions.EXPERIMENT,
+    )
+)
 bench.add_command(run)
 bench.add_command(aims)
 bench.add_command(figures)

@@ -12,10 +12,10 @@ from typing import Literal
 
 from lookahead.comparisons import compare_wal
 from lookahead.experiments.bulk_insert_cases import NOT_LOADED, STOCK
-from lookahead.experiments.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
 from lookahead.measurements import Comparison, Measurements, Question
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
+from lookahead_bench.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
 
 Outcome = Literal["reached", "missed", "open"]
 

@@ -102,8 +102,7 @@ class Shape:
 
     `setup` makes what they need. `settings` are those of the session, `nodes` the node types that
     their plans must have. `reset` precedes each sample. Without statements it is connecting itself
-    that is measured. Where a library is named `ahead`, the server loads it before ours, and only
-    instructions are counted.
+    that is measured.
     """
 
     name: str
@@ -115,7 +114,6 @@ class Shape:
     reset: str | None = None
     commits: bool = False
     preloaded: bool = False
-    ahead: str = ""
     state: State = "cached"
     pages: int = 0
 

@@ -16,7 +16,7 @@ _OFTEN = 500
 _NUMBERS = ", ".join(f"c{number} control_domain_{number}" for number in range(_DOMAINS))
 _DOMAIN_TABLE = (
     f"DO $do$ BEGIN FOR number IN 0 .. {_DOMAINS - 1} LOOP EXECUTE format("
-    "'CREATE DOMAIN control_domain_%s AS int CHECK (VALUE >= 0)', number); END LOOP; END $do$",
+    "'CREATE DOMAIN control_domain_%s AS int', number); END LOOP; END $do$",
     f"CREATE TABLE control_domains ({_NUMBERS})",
 )
 _CHECKED_TABLE = (

@@ -153,6 +153,8 @@ class _Controls:
             self._run.record_settings(connection)
             # VACUUM finds pages all-visible only when the commit that filled them is on disk.
             connection.execute("SET synchronous_commit = on")
+            # Cached is what is in shared buffers, which batches write past.
+            connection.execute("SET pg_lookahead.enable_bulk_insert = off")
             for statement in setup_of(self._shapes):
                 connection.execute(statement)
             for shape in self._shapes:

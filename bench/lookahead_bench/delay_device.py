@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lookahead.device.loop_disk import LoopDisk
 from lookahead.errors import UnavailableError
 from lookahead_bench import delay_file
+from lookahead_bench.loop_disk import LoopDisk
 
 # Program and Debian package.
 _PROGRAMS = {"mount": "mount", "umount": "mount", "losetup": "mount", "mkfs.ext4": "e2fsprogs"}

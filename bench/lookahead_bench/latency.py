@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from lookahead.device.loop_disk import disk_bytes
 from lookahead.device.probe import fio
 from lookahead.errors import UnavailableError, UsageError
 from lookahead.experiments.experiment import (
@@ -33,6 +32,7 @@ from lookahead.experiments.runner import Run, RunRequest
 from lookahead.measurements import Factor
 from lookahead.terminal import Terminal
 from lookahead_bench.delay_device import DelayDevice
+from lookahead_bench.loop_disk import disk_bytes
 from lookahead_bench.overlap import probe_overlap
 
 _MAX_LATENCY_US = 1_000_000
@@ -40,6 +40,9 @@ _MAX_LATENCY_US = 1_000_000
 MIN_READS_AT_ONCE = 32
 _PROBE_DEPTH = 64
 _PROBE_SECONDS = 2
+
+# 1,000 us are those of a network volume.
+LATENCY = Option(Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer.")
 
 
 @dataclass(frozen=True)
@@ -55,27 +58,34 @@ class LatencyScans(IndexScans):
     limit: tuple[int, ...] = LIMIT.sized((100,), demo=(), full=(1, 100))
     share: tuple[int, ...] = sized(())
     read_ahead: tuple[int, ...] = sized(())
-    latency: int = Option(
-        Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer."
-    ).sized(1000)  # a network volume's
+    latency: int = LATENCY.sized(1000)
 
 
 @contextmanager
-def _device(request: RunRequest, wanted: LatencyScans, terminal: Terminal) -> Iterator[RunRequest]:
-    """The run on the device; LabError when it cannot be made or serves too few reads at once."""
+def on_delay_device(
+    request: RunRequest, space_bytes: int, latency_us: int, terminal: Terminal
+) -> Iterator[RunRequest]:
+    """The run on a device of so much space whose reads take `latency_us` longer.
+
+    LabError when it cannot be made or serves too few reads at once.
+    """
     if request.keep:
         raise UsageError(
             "--keep is not possible: the device is in memory and ends with the run", "Leave it out."
         )
-    size_bytes = disk_bytes(scan_space(wanted))
-    with DelayDevice(size_bytes, wanted.latency, request.directory) as device:
+    with DelayDevice(disk_bytes(space_bytes), latency_us, request.directory) as device:
         facts = _prove_overlap(device, terminal)
         device.make_file_system()
         yield replace(request, directory=device.disk, facts=facts)
 
 
+def latency_factor(latency_us: int) -> Factor:
+    """The factor of scenarios that are measured on the device."""
+    return Factor("added latency", f"{latency_us:,} us")
+
+
 def _measure(run: Run, wanted: LatencyScans) -> None:
-    measure(run, wanted, (Factor("added latency", f"{wanted.latency:,} us"),))
+    measure(run, wanted, (latency_factor(wanted.latency),))
 
 
 def _prove_overlap(device: DelayDevice, terminal: Terminal) -> dict[str, str]:
@@ -118,5 +128,7 @@ EXPERIMENT = Experiment(
     estimated_seconds=_estimated_seconds,
     measure=_measure,
     settle=settle,
-    surround=_device,
+    surround=lambda request, wanted, terminal: on_delay_device(
+        request, scan_space(wanted), wanted.latency, terminal
+    ),
 )

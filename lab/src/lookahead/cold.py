@@ -16,9 +16,7 @@ import mmap
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lookahead.account import acting_as_owner
@@ -41,8 +39,7 @@ _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 _VAR_TMP = Path("/var/tmp")  # a disk, by the Filesystem Hierarchy Standard
 _TRIAL_BYTES = 2**20
 # Large requests, some of them under way at once: what a disk is fastest with. Arbitrary.
-_REQUEST_BYTES = 1 << 20
-_READERS = 4
+REQUEST_BYTES = 1 << 20
 
 
 def cold_record(method: str, before: int, after: int, files: int, total_bytes: int) -> ColdRecord:
@@ -238,7 +235,7 @@ def check_direct_reads(folder: Path) -> None:
         os.write(descriptor, bytes(mmap.PAGESIZE))
         os.fsync(descriptor)
         try:
-            _read_requests([(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), 0)])
+            read_requests([(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), 0)])
         except OSError as error:
             raise _no_direct_reads(folder, os.strerror(error.errno or 0)) from None
     finally:
@@ -263,27 +260,11 @@ def _no_direct_reads(folder: Path, reason: str) -> LabError:
     )
 
 
-def read_directly(paths: Sequence[Path]) -> float:
-    """Read all files once past the page cache; the time in ms. LabError when that cannot be."""
-    requests = [
-        (path, offset) for path in paths for offset in range(0, path.stat().st_size, _REQUEST_BYTES)
-    ]
-    started = time.monotonic()
-    try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            list(pool.map(_read_requests, (requests[each::_READERS] for each in range(_READERS))))
-    except OSError as error:
-        raise LabError(
-            f"the table's files cannot be read directly: {error.strerror}",
-            "Does the file system take direct I/O?",
-        ) from None
-    return (time.monotonic() - started) * 1000
-
-
-def _read_requests(requests: Sequence[tuple[Path, int]]) -> None:
+def read_requests(requests: Sequence[tuple[Path, int]]) -> None:
+    """Read `REQUEST_BYTES` of a file from an offset past the page cache, one after the other."""
     descriptors: dict[Path, int] = {}
     try:
-        with mmap.mmap(-1, _REQUEST_BYTES) as buffer:  # aligned, as direct reads must be
+        with mmap.mmap(-1, REQUEST_BYTES) as buffer:  # aligned, as direct reads must be
             for path, offset in requests:
                 if path not in descriptors:
                     descriptors[path] = os.open(path, os.O_RDONLY | os.O_DIRECT)

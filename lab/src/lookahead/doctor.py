@@ -16,9 +16,14 @@ from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, size_text
 from lookahead.guarded_connection import GuardedConnection, find_member
 from lookahead.installation import SUPPORTED_MAJOR
+from lookahead.load_order import name_first, watchers_before
 
 Level = Literal["ok", "note", "warning"]
-_OFF_BY_DEFAULT = ("enable_bulk_insert", "enable_join_prefetch", "enable_late_start")
+_OFF_BY_DEFAULT = (
+    "enable_interval_creation",
+    "enable_join_prefetch",
+    "enable_late_start",
+)
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _SETTINGS = """
@@ -46,7 +51,7 @@ _SCAN = """
     SELECT relname FROM pg_catalog.pg_class WHERE oid < 2000::pg_catalog.oid"""
 _FALLBACKS = "SELECT feature, fallbacks, scope FROM {schema}.pg_stat_lookahead ORDER BY 1"
 _POLICIES = """
-    SELECT pg_catalog.count(*), coalesce(pg_catalog.bool_or(automatic), false)
+    SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE automatic)
     FROM {schema}.pg_lookahead_intervals"""
 _DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahead_device ORDER BY 1"
 
@@ -73,8 +78,8 @@ class Server:
     `loaded` is the version of the library that the session had from its beginning, `problem` why
     it could not be loaded later either. `scans` has the reason why a kind of scan is left to
     PostgreSQL, None of one that is not; `fallbacks` counts of `scope` by feature and reason.
-    `policies` are those of interval partitions in this database, `automatic` whether they are
-    maintained without anybody's call.
+    `policies` are those of interval partitions in this database, `automatic` how many of them are
+    maintained without anybody's call. `watchers` look at commands, and were loaded before.
     """
 
     version: str
@@ -92,7 +97,8 @@ class Server:
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tablespaces: tuple[Tablespace, ...] = ()
     policies: int = 0
-    automatic: bool = False
+    automatic: int = 0
+    watchers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ def examine(connection: GuardedConnection) -> Server:
     settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
-    query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, false"
+    query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, 0"
     policies, automatic = _row(connection, query)
     return Server(
         version=version,
@@ -137,6 +143,7 @@ def examine(connection: GuardedConnection) -> Server:
         tablespaces=tuple(_tablespaces(connection, view.schema)) if view else (),
         policies=policies,
         automatic=automatic,
+        watchers=watchers_before(connection) if can_explain else (),
     )
 
 
@@ -280,6 +287,12 @@ def _switches(server: Server) -> Iterator[Line]:
             "inserts in batches are on, and bulk_extend_size = 0 leaves new tables and COPY out",
             f"RESET {LIBRARY}.bulk_extend_size.",
         )
+    if inserts and server.watchers:
+        yield Line(
+            "warning",
+            f"COPY is left to PostgreSQL: loaded before {LIBRARY}: {', '.join(server.watchers)}",
+            f"To have its rows inserted in batches, {name_first()}, and restart.",
+        )
 
 
 def _left(server: Server) -> Iterator[Line]:
@@ -309,6 +322,13 @@ def _maintenance(server: Server) -> Iterator[Line]:
     interval = server.settings.get(_INTERVAL, "0")
     if server.automatic:
         yield Line("ok", f"{tables} an interval policy, looked after every {interval}")
+        if server.automatic < server.policies:
+            yield Line(
+                "note",
+                f"{server.policies - server.automatic} of the policies came with a dump and "
+                "wait for a first call of pg_lookahead_maintain_partitions()",
+                "docs/intervals.md: by itself.",
+            )
         return
     remedy = f"{_INTERVAL} = '1min' does that, with {LIBRARY} in {_SHARED} and after a restart."
     if interval != "0":
@@ -337,7 +357,7 @@ def _memory(server: Server) -> Iterator[Line]:
 def _storage(server: Server) -> Iterator[Line]:
     yield Line("ok", f"io_method is {server.settings.get('io_method', 'not shown')}")
     if "data" in server.settings.get("debug_io_direct", ""):
-        yield Line("note", "direct I/O: sequential scans are PostgreSQL's", "docs/limitations.md.")
+        yield Line("note", "direct I/O: scans are PostgreSQL's", "docs/limitations.md.")
     names: dict[Tablespace, list[str]] = {}
     for one in server.tablespaces:
         names.setdefault(replace(one, name=""), []).append(one.name)

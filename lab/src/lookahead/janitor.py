@@ -1,20 +1,17 @@
-"""Cleans up after the lab, however it ends: servers, loop disks, the read-ahead of disks.
+"""Cleans up after the lab, however it ends: servers, the read-ahead of disks.
 
-One janitor process accompanies each private server, loop disk and changed read-ahead. It waits for
+One janitor process accompanies each private server and changed read-ahead. It waits for
 the end of a pipe that only its maker holds open; the kernel closes the pipe however the maker ends,
 kill -9 included. In the orderly case the maker closes it.
 
 - Of a server it ends what still runs in its folder, and removes the folder. In the orderly case the
   maker has stopped the server before.
-- A loop disk it takes apart. A server on the disk has a janitor of its own, which may still be
-  ending it: unmounting is tried again until then.
 - A read-ahead it puts back. A value that is not the one its maker had set is somebody else's, and
   stays.
 
 The file is also run as a program, by a bare interpreter: it may import the standard library only.
 
     janitor.py server keep|remove BINDIR FOLDER [SOCKET_FOLDER]
-    janitor.py loop-disk FOLDER
     janitor.py read-ahead SETTING CHANGED ORIGINAL JOURNAL
 
 Shared memory is not its business: a server that shuts down removes its segments, and one that
@@ -44,10 +41,6 @@ _POLL_SECONDS = 0.02
 _STATUS_BYTES = 8192  # eight short lines and two paths
 _SERVER_PROGRAMS = ("postgres", "initdb")
 _REMOVE = 0  # IPC_RMID
-# The names within a loop disk's folder.
-SERVED_FILE, DISK = "served", "disk"
-# A server that must be ended by force takes `LONGEST_END_SECONDS`.
-_PATIENCE_SECONDS = 60.0
 
 
 def processes_in(folder: Path, bindir: Path) -> list[int]:
@@ -175,51 +168,6 @@ def _maps(process: int) -> list[str]:
     return [line for line in lines if len(line.split(maxsplit=5)) == 6]
 
 
-def take_apart(path: str) -> bool:
-    """Unmount the file system, release the loop device, end the file; whether nothing is left."""
-    folder, deadline = Path(path), time.monotonic() + _PATIENCE_SECONDS
-    unmounted = _unmount(folder / DISK, deadline)
-    if not unmounted:
-        # Whatever still works there sees the file system to its end, but no new one finds it.
-        _run("umount", "-l", str(folder / DISK))
-    for device in loop_devices_of(folder / SERVED_FILE):
-        _run("losetup", "-d", device)
-    unmounted = _unmount(folder / SERVED_FILE, deadline + 1.0) and unmounted
-    shutil.rmtree(folder, ignore_errors=True)
-    return unmounted and not folder.exists()
-
-
-def loop_devices_of(file: Path) -> list[str]:
-    """The loop devices that a file is attached to."""
-    listed = _run("losetup", "--noheadings", "--output", "NAME", "--associated", str(file))
-    return listed.stdout.split()
-
-
-def is_mounted(place: Path) -> bool:
-    """Whether something is mounted on `place`."""
-    # The kernel writes these four as octal numbers.
-    name = str(place)
-    for character in "\\ \t\n":
-        name = name.replace(character, f"\\{ord(character):03o}")
-    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-    return any(line.split()[4] == name for line in mounts)
-
-
-def _unmount(place: Path, deadline: float) -> bool:
-    while is_mounted(place):
-        if _run("umount", str(place)).returncode != 0:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL_SECONDS)
-    return True
-
-
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-
-
 def put_back(setting: str, changed_kb: str, original_kb: str, journal: str) -> bool:
     """Set the original size where the changed one is in effect; then the journal is void."""
     try:
@@ -237,10 +185,12 @@ class JanitorProcess:
     `task` and `arguments` are those of the program. Raises OSError when it cannot be started.
     """
 
+    program = __file__
+
     def __init__(self, task: str, *arguments: object) -> None:
         # Our end of the pipe is closed in every program that we start, at its exec.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, task, *map(str, arguments)],
+            [sys.executable, "-I", "-S", self.program, task, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -273,7 +223,6 @@ def end_server(task: str, bindir: str, path: str, *extra_folders: str) -> bool:
 
 _TASKS: dict[str, Callable[..., bool]] = {
     "server": end_server,
-    "loop-disk": take_apart,
     "read-ahead": put_back,
 }
 

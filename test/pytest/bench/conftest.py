@@ -3,13 +3,12 @@
 import pytest
 
 from bench import small_bench
-from lookahead_bench import controls, latency, throttled
+from lookahead_bench import latency
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """See `small_bench.shrink`."""
-    monkeypatch.setitem(controls.EXPERIMENT.sizes, "demo", small_bench.CONTROLS)
-    monkeypatch.setitem(latency.EXPERIMENT.sizes, "demo", small_bench.LATENCY)
-    monkeypatch.setitem(throttled.EXPERIMENT.sizes, "demo", small_bench.THROTTLED)
+    for experiment, wanted in small_bench.DEMOS:
+        monkeypatch.setitem(experiment.sizes, "demo", wanted)
     monkeypatch.setattr(latency, "MIN_READS_AT_ONCE", 2)

@@ -5,12 +5,28 @@ Run as a program it is the command line itself, in a process of its own that can
 
 import os
 from pathlib import Path
+from typing import Any
 
 from lab.outcome import Outcome, run_command
 
 from lab import small_run
 from lookahead.cli import main
-from lookahead_bench import controls, latency, throttled
+from lookahead.experiments.experiment import Experiment
+from lookahead_bench import (
+    cached_scan,
+    concurrent_scans,
+    controls,
+    create_partitions,
+    extend,
+    join_latency,
+    joins,
+    latency,
+    partitions,
+    range_query,
+    seq_scan,
+    throttled,
+    tpch,
+)
 from lookahead_bench.__main__ import PROGRAM, bench
 
 PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
@@ -22,6 +38,14 @@ CONTROLS = controls.Controls(
     divisor=1000,
 )
 LATENCY = latency.LatencyScans(**vars(small_run.SCAN), latency=1000)
+JOIN_LATENCY = join_latency.LatencyJoins(
+    table_pages=2_000,
+    rows=100,
+    shape=("key",),
+    io_method=("worker",),
+    repetitions=1,
+    latency=500,
+)
 THROTTLED = throttled.ThrottledScans(
     table_pages=2_000,
     pages_share=(0.1,),
@@ -30,6 +54,61 @@ THROTTLED = throttled.ThrottledScans(
     mb_per_s=1000,
     io_method=("worker",),
     repetitions=1,
+)
+
+EXTEND = extend.Extensions(
+    table_size=1024, extend_size=(512,), sessions=(2,), scale=(1,), repetitions=1
+)
+CACHED = cached_scan.CachedScans(
+    table_pages=2_000, workers=(0, 1), work_mem=(64,), data=cached_scan.TEMPERATURES, repetitions=1
+)
+QUERY = range_query.RangeQueries(scale=0.01, range=("month",), io_method=("worker",), repetitions=1)
+CONCURRENT = concurrent_scans.ConcurrentScans(
+    table_pages=2_000, sessions=(1, 3), depth=(64,), io_method=("worker",), repetitions=1
+)
+SEQ = seq_scan.SeqScans(
+    part=seq_scan.PARTS,
+    table_size=10 * 1024,
+    read_ahead=(),
+    own_disk=False,
+    own_read_ahead=(128, 1024),
+    scale=1,
+    bulk_sizes=("0", "16kB", "1MB"),
+    combine_limits=("16kB", "128kB"),
+    depths=(0, 16),
+    sessions=8,
+    seconds=1,
+    repetitions=1,
+)
+JOINS = joins.Joins(
+    table_pages=2_000, rows=100, shape=tuple(joins.SHAPES), io_method=("worker",), repetitions=1
+)
+PARTITIONS = partitions.Partitions(
+    parts=partitions.PARTS,
+    leaves=(3,),
+    table_size=1024,
+    clients=(2,),
+    seconds=1,
+    repetitions=1,
+)
+CREATIONS = create_partitions.Creations(
+    leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "planted"), repetitions=1
+)
+TPCH = tpch.TpchQueries(repetitions=1, scale=0.01, query=("Q2", "Q22"))
+DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
+    (controls.EXPERIMENT, CONTROLS),
+    (latency.EXPERIMENT, LATENCY),
+    (join_latency.EXPERIMENT, JOIN_LATENCY),
+    (throttled.EXPERIMENT, THROTTLED),
+    (tpch.EXPERIMENT, TPCH),
+    (joins.EXPERIMENT, JOINS),
+    (partitions.EXPERIMENT, PARTITIONS),
+    (create_partitions.EXPERIMENT, CREATIONS),
+    (extend.EXPERIMENT, EXTEND),
+    (cached_scan.EXPERIMENT, CACHED),
+    (range_query.EXPERIMENT, QUERY),
+    (concurrent_scans.EXPERIMENT, CONCURRENT),
+    (seq_scan.EXPERIMENT, SEQ),
 )
 
 
@@ -46,9 +125,8 @@ def child_environment() -> dict[str, str]:
 
 def shrink() -> None:
     """Make `--demo` small in this process."""
-    controls.EXPERIMENT.sizes["demo"] = CONTROLS
-    latency.EXPERIMENT.sizes["demo"] = LATENCY
-    throttled.EXPERIMENT.sizes["demo"] = THROTTLED
+    for experiment, wanted in DEMOS:
+        experiment.sizes["demo"] = wanted
     # What a busy machine manages too: the experiment is tested, not the machine.
     latency.MIN_READS_AT_ONCE = 2
 

@@ -11,9 +11,9 @@ from waiting import wait_until
 
 from bench.small_bench import child_environment
 from lookahead.errors import ExitStatus, LabError
-from lookahead.janitor import is_mounted, loop_devices_of
 from lookahead_bench import delay_device
 from lookahead_bench.delay_device import DelayDevice
+from lookahead_bench.loop_janitor import is_mounted, loop_devices_of
 from lookahead_bench.overlap import Overlap, probe_overlap
 
 _SIZE = 32 * 2**20

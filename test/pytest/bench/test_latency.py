@@ -26,9 +26,11 @@ def _permitted() -> None:
         pytest.skip(error.message)
 
 
-def _run(disk: Path, output: Path, *options: str) -> tuple[str | Path, ...]:
+def _run(
+    disk: Path, output: Path, *options: str, experiment: str = "latency"
+) -> tuple[str | Path, ...]:
     place = ("--directory", disk, "--output", output, *PG_CONFIG)
-    return ("run", "latency", "--demo", *options, *place)
+    return ("run", experiment, "--demo", *options, *place)
 
 
 @needs_fio
@@ -48,6 +50,24 @@ def test_each_read_is_late(tmp_path: Path, disk: Path) -> None:
     assert found.machine.device.name.startswith("loop")
     assert "with 64 in flight" in outcome.stderr
     assert ">added latency</td>" in path.with_suffix(".html").read_text()
+    assert list(disk.iterdir()) == []
+
+
+@needs_fio
+@pytest.mark.usefixtures("_permitted")
+def test_each_look_up_of_a_join_is_late(tmp_path: Path, disk: Path) -> None:
+    outcome = run_bench(*_run(disk, tmp_path, experiment="join-latency"))
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    (path,) = tmp_path.glob("*.json")
+    samples = read_result(path).measurements.samples
+    assert {sample.scenario.value("added latency") for sample in samples} == {"500 us"}
+    (stock,) = (
+        sample
+        for sample in samples
+        if sample.arm == "stock" and sample.scenario.value("data") == "index hot"
+    )
+    # A page of the table for each of 100 outer rows, which may share a few.
+    assert stock.time_ms >= 80 * 0.5
     assert list(disk.iterdir()) == []
 
 

@@ -8,15 +8,8 @@ from lookahead.experiments import (
     bitmap_scan,
     bulk_insert,
     bulk_insert_cases,
-    cached_scan,
-    concurrent_scans,
-    create_partitions,
-    extend,
     index_build,
     index_scan,
-    partitions,
-    range_query,
-    seq_scan,
 )
 
 SCAN = index_scan.IndexScans(
@@ -43,17 +36,6 @@ INSERT = bulk_insert.BulkInserts(
     sessions=(1, 2),
     repetitions=1,
 )
-PARTITIONS = partitions.Partitions(
-    parts=partitions.PARTS,
-    leaves=(3,),
-    table_size=1024,
-    clients=(2,),
-    seconds=1,
-    repetitions=1,
-)
-EXTEND = extend.Extensions(
-    table_size=1024, extend_size=(512,), sessions=(2,), scale=(1,), repetitions=1
-)
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
     pages_share=(0.75,),  # more pages than a bitmap of 64 kB has room for
@@ -65,30 +47,6 @@ BITMAP = bitmap_scan.BitmapScans(
     read_ahead=(),
     repetitions=1,
 )
-CACHED = cached_scan.CachedScans(
-    table_pages=2_000, workers=(0, 1), work_mem=(64,), data=cached_scan.TEMPERATURES, repetitions=1
-)
-QUERY = range_query.RangeQueries(scale=0.01, range=("month",), io_method=("worker",), repetitions=1)
-CREATIONS = create_partitions.Creations(
-    leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "planted"), repetitions=1
-)
-CONCURRENT = concurrent_scans.ConcurrentScans(
-    table_pages=2_000, sessions=(1, 3), depth=(64,), io_method=("worker",), repetitions=1
-)
-SEQ = seq_scan.SeqScans(
-    part=seq_scan.PARTS,
-    table_size=10 * 1024,
-    read_ahead=(),
-    own_disk=False,
-    own_read_ahead=(128, 1024),
-    scale=1,
-    bulk_sizes=("0", "16kB", "1MB"),
-    combine_limits=("16kB", "128kB"),
-    depths=(0, 16),
-    sessions=8,
-    seconds=1,
-    repetitions=1,
-)
 
 
 def shrink() -> None:
@@ -96,14 +54,7 @@ def shrink() -> None:
     index_scan.EXPERIMENT.sizes["demo"] = SCAN
     index_build.EXPERIMENT.sizes["demo"] = BUILD
     bulk_insert.EXPERIMENT.sizes["demo"] = INSERT
-    partitions.EXPERIMENT.sizes["demo"] = PARTITIONS
-    create_partitions.EXPERIMENT.sizes["demo"] = CREATIONS
-    extend.EXPERIMENT.sizes["demo"] = EXTEND
     bitmap_scan.EXPERIMENT.sizes["demo"] = BITMAP
-    cached_scan.EXPERIMENT.sizes["demo"] = CACHED
-    range_query.EXPERIMENT.sizes["demo"] = QUERY
-    concurrent_scans.EXPERIMENT.sizes["demo"] = CONCURRENT
-    seq_scan.EXPERIMENT.sizes["demo"] = SEQ
 
 
 if __name__ == "__main__":

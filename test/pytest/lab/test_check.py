@@ -337,7 +337,7 @@ def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
         (["--allow-volatile"], ExitStatus.USAGE, "--allow-volatile needs --measure"),
         (["--dsn", "", "--directory", "."], ExitStatus.USAGE, "exclude each other"),
         (["--repetitions", "0"], ExitStatus.USAGE, "0 is not in the range"),
-        (["--time-limit", "0"], ExitStatus.USAGE, "0.0 is not in the range"),
+        (["--time-limit", "0"], ExitStatus.USAGE, "'0' is not a number above 0"),
         (["--measure", "--time-limit", "soon"], ExitStatus.USAGE, "'soon' is not a number"),
     ],
 )

@@ -24,6 +24,11 @@ _TABLES = """
     ALTER DATABASE postgres SET enable_seqscan = off;
 """
 
+_ONLY_WITH_INSERTS = (
+    "LITTLE: inserting: its rows (about 50,000) would be inserted in batches only with "
+    "pg_lookahead.enable_bulk_insert = on"
+)
+
 
 def _dsn(server: WatchedServer) -> str:
     return f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
@@ -60,10 +65,14 @@ def _content(server: WatchedServer) -> Any:
         ("CREATE INDEX ON little (id)", "LITTLE: about 3 rows of little are few"),
         ("REINDEX INDEX CONCURRENTLY orders_k", "YES: about 50,000 rows"),
         ("REINDEX (VERBOSE) TABLE orders;", "YES: "),
-        ("COPY orders (id, k) FROM STDIN", "NO: its rows would be inserted in larger batches, but"),
+        ("COPY orders (id, k) FROM STDIN", "YES: its rows would be inserted into orders"),
         ("COPY orders TO STDOUT", "NO: COPY of a table reads it in order"),
-        ("INSERT INTO orders SELECT * FROM orders", "LITTLE: inserting: its rows (about 50,000)"),
-        ("CREATE TABLE made AS TABLE orders", "LITTLE: inserting: its rows (about 50,000)"),
+        ("INSERT INTO orders SELECT * FROM orders", "YES: inserting: its rows (about 50,000)"),
+        ("CREATE TABLE made AS TABLE orders", "YES: inserting: its rows (about 50,000)"),
+        (
+            "INSERT INTO orders SELECT * FROM orders RETURNING id",
+            "LITTLE: inserting: PostgreSQL inserts its rows one by one: RETURNING; reading: ",
+        ),
         ("INSERT INTO orders VALUES (1)", "LITTLE: inserting: 1 rows are few"),
     ],
 )
@@ -80,22 +89,13 @@ def test_verdicts_of_commands(server: WatchedServer, statement: str, verdict: st
 @pytest.mark.parametrize(
     ("statement", "verdict"),
     [
-        ("COPY orders FROM STDIN", "YES: its rows would be inserted into orders"),
-        ("INSERT INTO orders SELECT * FROM orders", "YES: inserting: its rows (about 50,000)"),
-        ("CREATE TABLE made AS TABLE orders", "YES: inserting: its rows (about 50,000)"),
-        (
-            "INSERT INTO orders SELECT * FROM orders RETURNING id",
-            "LITTLE: inserting: PostgreSQL inserts its rows one by one: RETURNING; reading: ",
-        ),
+        ("COPY orders FROM STDIN", "NO: its rows would be inserted in larger batches, but"),
+        ("INSERT INTO orders SELECT * FROM orders", _ONLY_WITH_INSERTS),
+        ("CREATE TABLE made AS TABLE orders", _ONLY_WITH_INSERTS),
     ],
 )
-def test_verdicts_with_inserts_switched_on(
-    server: WatchedServer, statement: str, verdict: str
-) -> None:
-    dsn = (
-        f"{_dsn(server)} options='-c pg_lookahead.enable_bulk_insert=on "
-        "-c session_preload_libraries=pg_lookahead'"
-    )
+def test_inserts_switched_off(server: WatchedServer, statement: str, verdict: str) -> None:
+    dsn = f"{_dsn(server)} options='-c pg_lookahead.enable_bulk_insert=off'"
     outcome = run_command("check", statement, "--dsn", dsn)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert outcome.stdout.startswith(verdict)

@@ -22,14 +22,7 @@ _HELPS = {
     "run-index-scan": ("run", "index-scan", "--help"),
     "run-index-build": ("run", "index-build", "--help"),
     "run-bulk-insert": ("run", "bulk-insert", "--help"),
-    "run-partitions": ("run", "partitions", "--help"),
-    "run-create-partitions": ("run", "create-partitions", "--help"),
-    "run-extend": ("run", "extend", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
-    "run-cached-scan": ("run", "cached-scan", "--help"),
-    "run-concurrent-scans": ("run", "concurrent-scans", "--help"),
-    "run-range-query": ("run", "range-query", "--help"),
-    "run-seq-scan": ("run", "seq-scan", "--help"),
     "check": ("check", "-h"),
     "partitions": ("partitions", "--help"),
     "probe": ("probe", "--help"),
@@ -53,14 +46,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["run", "sorting"],
             'there is no experiment "sorting"',
-            "Experiments: article-1, article-2, article-3, article-4, article-5, bitmap-scan, "
-            "bulk-insert, cached-scan, concurrent-scans, create-partitions, extend, index-build, "
-            "index-scan, partitions, range-query, seq-scan.",
-        ),
-        (
-            ["run", "extend", "--demo", "--sessions", "none"],
-            "nothing is to be measured",
-            "Name --sessions or a --scale.",
+            "Experiments: bitmap-scan, bulk-insert, index-build, index-scan.",
         ),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
@@ -124,18 +110,13 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
-            ["run", "article-1", "--plan", "seq,hash"],
+            ["run", "bitmap-scan", "--plan", "seq,hash"],
             "'hash' is not one of 'seq', 'index', 'index-random', 'bitmap'",
             "--help` lists",
         ),
         (
             ["run", "bitmap-scan", "--setting", "0,2000"],
             "2000 is not in the range",
-            "--help` lists",
-        ),
-        (
-            ["run", "range-query", "--scale", "0"],
-            "'0' is not a number above 0 and up to 100",
             "--help` lists",
         ),
         (
@@ -202,7 +183,7 @@ def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
     assert outcome.stdout == ""
 
 
-@pytest.mark.parametrize("words", [(), ("run",), ("run", "seq-scan"), ("report",), ("probe",)])
+@pytest.mark.parametrize("words", [(), ("run",), ("run", "bitmap-scan"), ("report",), ("probe",)])
 def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(*words, "--help").status is ExitStatus.SUCCESS
     help_text = capsys.readouterr().out
@@ -211,8 +192,7 @@ def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixtur
 
 
 _STATES = {
-    **dict.fromkeys(("index-build", "bulk-insert", "partitions", "create-partitions"), "cached"),
-    **dict.fromkeys(("cached-scan", "extend"), "both"),
+    **dict.fromkeys(("index-build", "bulk-insert"), "cached"),
 }
 
 

@@ -120,7 +120,7 @@ def test_direct_reads_where_they_are_needed(
         raise OSError(22, "Invalid argument")
 
     # As an overlay over such a file system does.
-    monkeypatch.setattr("lookahead.cold._read_requests", refuse)
+    monkeypatch.setattr("lookahead.cold.read_requests", refuse)
     with pytest.raises(LabError, match=r"are possible in .*: Invalid argument") as caught:
         check_direct_reads(disk)
     assert caught.value.status is ExitStatus.ENVIRONMENT

@@ -135,6 +135,18 @@ def test_the_order_of_libraries_is_shown() -> None:
     assert "note: shared_preload_libraries suffices" in _said(both)
 
 
+def test_libraries_that_were_loaded_before() -> None:
+    """Those that look at commands keep a COPY from going in batches."""
+    watched = replace(_SERVER, watchers=("pg_stat_statements", "pgaudit"))
+    assert any(line.startswith("warning: COPY is left") for line in _said(_with_inserts(watched)))
+    for other in (watched, _with_inserts(_SERVER)):  # inserts are off, or nobody looks
+        assert not any("COPY" in line for line in _said(other))
+
+
+def _with_inserts(server: Server) -> Server:
+    return replace(server, settings={**server.settings, "pg_lookahead.enable_bulk_insert": "on"})
+
+
 def test_settings_that_fight_each_other() -> None:
     settings = {
         **_SERVER.settings,
@@ -191,6 +203,17 @@ def test_policies_that_nobody_obeys() -> None:
     assert any("is 1min: is pg_lookahead in shared_preload" in remedy for remedy in told)
     for quiet in (_SERVER, replace(_SERVER, policies=2, in_recovery=True)):
         assert not any("policy" in text for text in _said(quiet))
+
+
+def test_policies_from_a_dump() -> None:
+    settings = {**_SERVER.settings, "pg_lookahead.maintenance_interval": "1min"}
+    server = replace(_SERVER, policies=3, automatic=1, settings=settings)
+    assert [text for text in _said(server) if "polic" in text] == [
+        "ok: 3 tables have an interval policy, looked after every 1min",
+        "note: 2 of the policies came with a dump and wait for a first call of "
+        "pg_lookahead_maintain_partitions()",
+    ]
+    assert not any("dump" in text for text in _said(replace(server, automatic=3)))
 
 
 def test_another_major_release() -> None:

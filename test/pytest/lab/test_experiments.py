@@ -1,6 +1,6 @@
 """What experiments declare, and how the values of their options are written; without a server."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,14 @@ from typing import Any
 import click
 import pytest
 
+from lab.declarations import check_declaration
 from lab.outcome import run_command
 from lookahead.cli import cli
 from lookahead.commands.context import CommandContext
 from lookahead.commands.run import EXPERIMENTS, make_run_group, show_outcome
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import bitmap_scan, seq_scan
+from lookahead.experiments import bitmap_scan
 from lookahead.experiments.experiment import (
-    Article,
     Choice,
     Count,
     Experiment,
@@ -72,7 +72,7 @@ def test_a_share_is_never_shown_as_nothing() -> None:
 def test_numbers_of_commands_are_written_likewise(words: tuple[str, ...]) -> None:
     outcome = run_command(*words)
     assert outcome.status is ExitStatus.USAGE
-    assert "number" in outcome.stderr
+    assert any(word in outcome.stderr for word in ("number", "is not in the range"))
     assert len(outcome.stderr) < 300
 
 
@@ -133,61 +133,17 @@ def test_durations() -> None:
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 def test_declarations(experiment: Experiment[Any]) -> None:
-    """Options are fields, values can be written as they are shown, larger sizes take longer."""
-    known = {field.name for field in fields(experiment.sizes["quick"])}
-    assert {option.name for option in experiment.options} <= known
-    assert "repetitions" in {option.name for option in experiment.options}
-    for wanted in experiment.sizes.values():
-        for option in experiment.options:
-            _check_round_trip(option, getattr(wanted, option.name))
-    for article in experiment.articles:
-        assert set(article.values) <= {option.name for option in experiment.options}
-    sizes = [experiment.wanted(size, {}) for size in ("demo", "quick", "full")]
-    times = [experiment.estimated_seconds(wanted) for wanted in sizes]
-    assert times == sorted(times)
-    assert 5 < times[0] < 600
-    space = [experiment.needed_bytes(wanted) for wanted in sizes]
-    assert space == sorted(space)
-    assert space[0] > 1_000_000
-    for wanted in sizes:
-        assert all(experiment.settings(wanted).values())
-
-
-def _check_round_trip(option: Option, value: Any) -> None:
-    if isinstance(option.kind, Flag):
-        assert value is False
-    elif option.is_list:
-        assert tuple(option.kind.parse(option.kind.show(item)) for item in value) == value
-        assert value or option.may_be_none or option.default
-    else:
-        assert option.kind.parse(option.kind.show(value)) == value
-
-
-def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
-    experiment = seq_scan.EXPERIMENT
-    assert experiment.wanted("demo", {}).read_ahead == ()
-    assert experiment.wanted("demo", {"own_disk": True}).read_ahead == (128, 8192)
-    given = {"own_disk": True, "read_ahead": (256,)}
-    assert experiment.wanted("demo", given).read_ahead == (256,)
+    check_declaration(experiment)
 
 
 @pytest.mark.parametrize(
     ("words", "refused"),
     [
-        ("article-5 --read-ahead 128kB", "--read-ahead"),
-        ("seq-scan --part vacuum --table-size 10MB", "--table-size"),
-        ("seq-scan --part scan --seconds 2", "--seconds"),
-        ("seq-scan --part scan,lookups --scale 2", "--scale"),
         ("bitmap-scan --setting 16 --plan none", "--setting"),
         ("bitmap-scan --setting 0,16 --plan seq,index", "--setting"),
-        ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
         ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
         ("bulk-insert --parts flat --columns 8", "--columns"),
         ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
-        ("partitions --parts insert --clients 1", "--clients"),
-        ("partitions --parts copy --seconds 1", "--seconds"),
-        ("partitions --parts single-row --table-size 8MB", "--table-size"),
-        ("extend --sessions none --table-size 8MB --scale 1", "--table-size"),
         ("bulk-insert --parts small --table-size 8MB", "--table-size"),
     ],
 )
@@ -206,11 +162,6 @@ def test_named_settings_are_measured_and_named_plans_have_some() -> None:
     assert wanted("demo", {"plan": ("bitmap",), "setting": ()}).setting == ()
     # Ours is measured at these.
     assert wanted("demo", {"plan": (), "setting": (0, 1)}).plan == ()
-
-
-def test_parts_without_read_ahead_record_none() -> None:
-    given = {"own_disk": True, "part": ("vacuum",)}
-    assert seq_scan.EXPERIMENT.wanted("demo", given).read_ahead == ()
 
 
 @dataclass(frozen=True)
@@ -241,7 +192,6 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         needed_bytes=lambda wanted: 0,
         estimated_seconds=lambda wanted: 0.0,
         measure=lambda run, wanted: None,
-        articles=(Article("article-9", {"depth": (9,)}),),
         settle=settle,
     )
 
@@ -262,8 +212,6 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         ),
         # Written alike they are one scenario.
         (("made", "--share", "10,10.00001"), replace(_QUICK, share=(0.1,)), ("share",)),
-        (("article-9",), replace(_QUICK, depth=(9,)), ("depth",)),
-        (("article-9", "--depth", "1"), replace(_QUICK, depth=(1,)), ("depth",)),
     ],
 )
 def test_options_of_an_experiment_of_another_package(

@@ -79,6 +79,13 @@ def test_a_server_that_maintains_by_itself(server_factory: ServerFactory, stage:
         place = ("-h", str(made.socket_directory), "-p", str(made.port), "-U", "postgres")
         told = run_command("doctor", *place, "-d", "postgres").stdout
         assert "ok      1 table has an interval policy, looked after every 1s" in told
+        with connection.transaction():
+            connection.execute("CREATE TABLE s.q (k int) PARTITION BY RANGE (k)")
+            set_policy(connection, "10", "s.q")
+            connection.execute(
+                "DELETE FROM pg_lookahead_interval_state WHERE parent = 's.q'::regclass"
+            )
+        assert "by itself, but for s.q: a policy from a dump" in _show(made).stdout
 
 
 def test_behind(server: WatchedServer, session: Connection) -> None:

@@ -22,14 +22,6 @@ from lab.outcome import Outcome, run_command
 from lookahead.decoding import decode
 from lookahead.device.block_device import BlockDevice, DeviceId, device_of
 from lookahead.device.probe import fio, probe
-from lookahead.device.probe.fio import (
-    Pattern,
-    Target,
-    buffered_reads,
-    gap_reads,
-    random_reads,
-    sequential_reads,
-)
 from lookahead.device.probe.place import TestFile
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import format_profiles, parse_profiles
@@ -113,6 +105,7 @@ def test_a_file_that_is_no_profile_is_not_replaced(disk: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.long
 def test_the_rate_is_a_mean(disk: Path) -> None:
     """Resting is planned from the bytes read; the fastest round cannot be shorter than that."""
     outcome = run_command(
@@ -128,6 +121,7 @@ def test_the_rate_is_a_mean(disk: Path) -> None:
 
 
 @needs_fio
+@pytest.mark.long
 def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a made folder of the kernel's: the disk keeps its own."""
     setting = disk / "sys" / "made" / "queue" / "read_ahead_kb"
@@ -223,6 +217,7 @@ def test_a_busy_device_is_left_alone(disk: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @needs_fio
+@pytest.mark.long
 def test_insisting_is_recorded(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     busy = "disk is busy 90 % of the time"
     monkeypatch.setattr("lookahead.device.probe.probe.busy_objection", lambda folder: busy)
@@ -241,6 +236,7 @@ def _dsn(server: WatchedServer) -> str:
 
 
 @needs_fio
+@pytest.mark.long
 def test_tablespace_of_a_server(server: WatchedServer, disk: Path) -> None:
     outcome = run_command(
         *("probe", "--tablespace", "pg_default", "--dsn", f"{_dsn(server)} password=hunter2"),
@@ -310,6 +306,7 @@ def _long_probe(folder: Path) -> subprocess.Popen[str]:
 
 
 @needs_fio
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(disk: Path, number: signal.Signals) -> None:
     """What was measured is kept; the test file never had a name."""
@@ -330,6 +327,7 @@ def test_interrupted(disk: Path, number: signal.Signals) -> None:
 
 
 @needs_fio
+@pytest.mark.long
 def test_killed_in_the_middle_nothing_is_left(disk: Path) -> None:
     """The result file apart, which was claimed."""
     with _long_probe(disk) as process:
@@ -341,12 +339,12 @@ def test_killed_in_the_middle_nothing_is_left(disk: Path) -> None:
 
 
 _KINDS = (
-    random_reads(1),
-    random_reads(16),
-    random_reads(256),
-    sequential_reads(8, 128),
-    *gap_reads(16, 2),
-    buffered_reads(),
+    fio.random_reads(1),
+    fio.random_reads(16),
+    fio.random_reads(256),
+    fio.sequential_reads(8, 128),
+    *fio.gap_reads(16, 2),
+    fio.buffered_reads(),
 )
 
 _SLICE_S = 0.25
@@ -360,7 +358,7 @@ def _blocks_read() -> int:
 
 @needs_fio
 @pytest.mark.parametrize("pattern", _KINDS, ids=str)
-def test_the_kernel_counts_the_same_reads(disk: Path, pattern: Pattern) -> None:
+def test_the_kernel_counts_the_same_reads(disk: Path, pattern: fio.Pattern) -> None:
     """Beyond those reported there are those before the slice, in flight, and loaded programs."""
     excess = []
     with TestFile(disk, _SIZE) as file:
@@ -380,9 +378,9 @@ def test_the_kernel_counts_the_same_reads(disk: Path, pattern: Pattern) -> None:
 @needs_fio
 def test_a_failed_read_is_said(disk: Path) -> None:
     with TestFile(disk, _SIZE) as file:
-        gone = Target(file.target.path, 2 * _SIZE)
+        gone = fio.Target(file.target.path, 2 * _SIZE)
     with pytest.raises(LabError, match="fio does not measure") as caught:
-        fio.measure(gone, [random_reads(4)], 0.05, 1)
+        fio.measure(gone, [fio.random_reads(4)], 0.05, 1)
     assert "refusing extend" in caught.value.message
     assert "libaio" in caught.value.hint
 

@@ -12,7 +12,6 @@ from made_profile import made_profile
 from lookahead.account import acting_as_owner, find_account
 from lookahead.cold import make_cold
 from lookahead.device.block_device import DeviceId
-from lookahead.device.loop_disk import LoopDisk
 from lookahead.device.probe.place import MIN_BYTES, TestFile
 from lookahead.device.profile import merge_into, parse_profiles
 from lookahead.errors import ExitStatus, LabError
@@ -25,6 +24,7 @@ from lookahead.safe_files import (
     own_place,
     read_file,
 )
+from lookahead_bench.loop_disk import LoopDisk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root works in folders of others")
 _STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -199,7 +199,7 @@ def test_refuses_a_disk_that_is_too_small(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("experiment", ["index-scan", "index-build", "seq-scan"])
+@pytest.mark.parametrize("experiment", ["index-scan", "index-build"])
 def test_refuses_a_place_in_memory(tmp_path: Path, disk: Path, experiment: str) -> None:
     output = tmp_path / "results"
     with mounted(disk / "memory", "size=16m") as place:
@@ -211,18 +211,6 @@ def test_refuses_a_place_in_memory(tmp_path: Path, disk: Path, experiment: str) 
     assert f'error: "{place}" is in memory (tmpfs)' in outcome.stderr
     assert "hint: Name a folder on a disk with --directory." in outcome.stderr
     assert list(output.iterdir()) == []
-
-
-def test_a_disk_of_its_own_is_not_made_in_memory(tmp_path: Path, disk: Path) -> None:
-    output = tmp_path / "results"
-    with mounted(disk / "memory", "size=2g") as place:
-        outcome = run_command(
-            *("run", "seq-scan", "--demo", "--own-disk", "--part", "scan", "--table-size", "1MB"),
-            *("--directory", place, "--output", output, *_PG_CONFIG),
-        )
-        assert list(place.iterdir()) == []
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert f'no direct reads are possible in "{place}": tmpfs is in memory' in outcome.stderr
 
 
 def test_caches_are_not_dropped_beside_another_server(

@@ -14,6 +14,7 @@ import psycopg
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
+from lookahead.load_order import name_first, watchers_before
 
 INDEX_BUILD = "pg_lookahead.enable_index_build"
 # Builds of fewer rows take a few milliseconds by either code. Arbitrary.
@@ -81,7 +82,8 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return None
     switches = dict(connection.execute(_SETTINGS).fetchall())
     if copy:
-        found = _of_copy(table, copy["direction"].lower(), switches)
+        ahead = watchers_before(connection)
+        found = _of_copy(table, copy["direction"].lower(), switches, ahead)
     else:
         method = match.groupdict().get("method", "any") or "btree"
         found = _of_build(table, method.strip('"').lower(), switches)
@@ -118,11 +120,19 @@ def _of_build(table: _Table, method: str, switches: Mapping[str, Any]) -> tuple[
     )
 
 
-def _of_copy(table: _Table, direction: str, switches: Mapping[str, Any]) -> tuple[Verdict, str]:
+def _of_copy(
+    table: _Table, direction: str, switches: Mapping[str, Any], ahead: tuple[str, ...]
+) -> tuple[Verdict, str]:
+    """`ahead` are the libraries that look at commands and were loaded before."""
     if direction == "to":
         return "no", "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
     if off := _off(BULK_INSERT, switches):
         return "no", f"its rows would be inserted in larger batches, but {off}"
+    if ahead:
+        return "no", (
+            f"its rows would be inserted in larger batches, but {' and '.join(ahead)} "
+            f"{'looks' if len(ahead) == 1 else 'look'} at commands and came first: {name_first()}"
+        )
     return "yes", (
         f"its rows would be inserted into {table.name} in larger batches; afterwards "
         "pg_stat_lookahead tells whether they were, or why not"

@@ -23,8 +23,7 @@ from lookahead.check.target import Target, cold_maker, connection_lost, open_tar
 from lookahead.check.workload import judge_top, workload_lines
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
-    IntegerRange,
-    NumberRange,
+    kind_option,
     library_option,
     only_one,
     path_option,
@@ -32,6 +31,7 @@ from lookahead.commands.options import (
     seed_option,
 )
 from lookahead.errors import UsageError
+from lookahead.experiments.experiment import Count, Number
 from lookahead.formats import one_line, require_text
 from lookahead.stats import VERDICT_PAIRS
 
@@ -94,7 +94,7 @@ class CheckRequest:
 @library_option("Folder of the pg_lookahead to load into the private server.")
 @click.option(
     "--top",
-    type=IntegerRange(1, _MAX_TOP),
+    type=kind_option(Count(1, _MAX_TOP)),
     metavar="N",
     help="Instead of a STATEMENT: those of pg_stat_statements that read most in this database.",
 )
@@ -118,7 +118,7 @@ class CheckRequest:
 )
 @click.option(
     "--repetitions",
-    type=IntegerRange(1, _MAX_PAIRS),
+    type=kind_option(Count(1, _MAX_PAIRS)),
     default=_DEFAULT_PAIRS,
     show_default=True,
     help="With --measure: pairs of executions, one with the library off and one with it on. One "
@@ -126,7 +126,7 @@ class CheckRequest:
 )
 @click.option(
     "--time-limit",
-    type=NumberRange(0, _MAX_TIME_LIMIT_S, min_open=True),
+    type=kind_option(Number(_MAX_TIME_LIMIT_S)),
     default=_DEFAULT_TIME_LIMIT_S,
     show_default=True,
     metavar="SECONDS",

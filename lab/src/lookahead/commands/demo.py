@@ -61,10 +61,9 @@ _PARTS = (
     ),
     _Part(
         "bulk-insert",
-        "inserts of many rows (off by default)",
+        "inserts of many rows",
         {"parts": ("flat",)},
         {"logged": "INSERT ... SELECT"},
-        is_default=False,
     ),
 )
 
@@ -122,9 +121,9 @@ def _show(
 demo = click.command(
     "demo",
     help="See what the library gains on this machine, within three minutes.\n\n"
-    "A cold index scan, cold bitmap scans, builds of indexes and inserts of many rows (off by "
-    "default), by stock PostgreSQL and with pg_lookahead, in the smallest size: six pairs of bars "
-    "and a page. Needs no root, and touches no caches "
+    "A cold index scan, cold bitmap scans, builds of indexes and inserts of many rows, by stock "
+    "PostgreSQL and with pg_lookahead, in the smallest size: six pairs of bars and a page. Needs "
+    "no root, and touches no caches "
     "but those of its own files. Exit status 3 says that a part could not be measured here.",
 )(pass_command_context(_demo))
 for _decorate in PLACE_OPTIONS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lookahead.errors import UsageError
-from lookahead.experiments.experiment import INTEGER, NUMBER, Option, shown
+from lookahead.experiments.experiment import Count, Kind, Option
 from lookahead.experiments.runner import DEFAULT_SEED
 
 _Decorator = Callable[[Any], Any]
@@ -21,24 +21,6 @@ else:
     _ParamType = click.ParamType
 _NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
-
-
-class IntegerRange(click.IntRange):
-    """As its parent, for digits 0 to 9 only: int() also takes "1_0" and digits of other scripts."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and not (INTEGER.fullmatch(value) and value == shown(value)):
-            self.fail(f"{shown(value)!r} is not a whole number", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class NumberRange(click.FloatRange):
-    """As `IntegerRange`, for numbers with a fraction."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and not (NUMBER.fullmatch(value) and value == shown(value)):
-            self.fail(f"{shown(value)!r} is not a number", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decorator:
@@ -74,7 +56,7 @@ def seed_option(help_text: str) -> _Decorator:
     """The seed of everything random."""
     return click.option(
         "--seed",
-        type=IntegerRange(0, _MAX_SEED),
+        type=kind_option(Count(0, _MAX_SEED)),
         default=DEFAULT_SEED,
         show_default=True,
         help=help_text,
@@ -98,6 +80,11 @@ class OptionValue(_ParamType):
             return tuple(option.kind.parse(word.strip()) for word in text.split(","))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def kind_option(kind: Kind) -> OptionValue:
+    """The type of an option that no experiment declares."""
+    return OptionValue(Option(kind, ""))
 
 
 # Of the commands that run experiments: on which server, and where.

@@ -81,11 +81,16 @@ def _show(terminal: Terminal, policies: list[Policy], retired: list[Retired]) ->
         terminal.result("no table of this database has an interval policy")
         return
     terminal.tables(_tables(policies, retired))
-    terminal.result(
-        "maintenance runs by itself"
-        if policies[0].is_automatic
-        else "maintenance runs when somebody calls pg_lookahead_maintain_partitions()"
-    )
+    by_hand = [policy.table for policy in policies if not policy.is_automatic]
+    if not by_hand:
+        terminal.result("maintenance runs by itself")
+    elif len(by_hand) == len(policies):
+        terminal.result("maintenance runs when somebody calls pg_lookahead_maintain_partitions()")
+    else:
+        terminal.result(
+            f"maintenance runs by itself, but for {', '.join(by_hand)}: a policy from a dump waits "
+            "for the first call of pg_lookahead_maintain_partitions()"
+        )
     for policy in policies:
         for reason in policy.blocked:
             terminal.finding(
@@ -102,7 +107,7 @@ def _judge(policies: list[Policy]) -> None:
         hint = (
             "Maintenance runs by itself, and tries again. The view pg_lookahead_intervals and the "
             "server's log tell more."
-            if policies[0].is_automatic
+            if all(policy.is_automatic for policy in wrong)
             else "CALL pg_lookahead_maintain_partitions() maintains them; is it called from time "
             "to time? The view pg_lookahead_intervals tells more."
         )

@@ -10,8 +10,8 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
-    IntegerRange,
     OptionValue,
+    kind_option,
     output_option,
     path_option,
     seed_option,
@@ -22,7 +22,7 @@ from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_p
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import LabError, UsageError
-from lookahead.experiments.experiment import READ_AHEAD, MemorySize, Option, memory_text
+from lookahead.experiments.experiment import READ_AHEAD, Count, MemorySize, Option, memory_text
 from lookahead.report.probe_page import probe_tables
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
@@ -61,7 +61,7 @@ _MAX_RATE_MB = 1_000_000
 @click.option(
     "--time",
     "time_s",
-    type=IntegerRange(_MIN_TIME_S, _MAX_TIME_S),
+    type=kind_option(Count(_MIN_TIME_S, _MAX_TIME_S)),
     default=_DEFAULT_TIME_S,
     show_default=True,
     metavar="SECONDS",
@@ -70,7 +70,7 @@ _MAX_RATE_MB = 1_000_000
 @click.option(
     "--rate",
     "rate_mb",
-    type=IntegerRange(0, _MAX_RATE_MB),
+    type=kind_option(Count(0, _MAX_RATE_MB)),
     default=_DEFAULT_RATE_MB,
     show_default=True,
     metavar="MB/S",

@@ -23,17 +23,10 @@ from lookahead.errors import UsageError
 from lookahead.experiments import (
     bitmap_scan,
     bulk_insert,
-    cached_scan,
-    concurrent_scans,
-    create_partitions,
-    extend,
     index_build,
     index_scan,
-    partitions,
-    range_query,
-    seq_scan,
 )
-from lookahead.experiments.experiment import Article, Experiment, Flag, Option, run_experiment
+from lookahead.experiments.experiment import Experiment, Flag, Option, run_experiment
 from lookahead.experiments.runner import SIZES, RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
@@ -46,14 +39,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     index_scan.EXPERIMENT,
     index_build.EXPERIMENT,
     bulk_insert.EXPERIMENT,
-    partitions.EXPERIMENT,
-    create_partitions.EXPERIMENT,
-    extend.EXPERIMENT,
     bitmap_scan.EXPERIMENT,
-    seq_scan.EXPERIMENT,
-    cached_scan.EXPERIMENT,
-    range_query.EXPERIMENT,
-    concurrent_scans.EXPERIMENT,
 )
 
 _DEFAULT_SIZE: Size = "quick"
@@ -102,7 +88,7 @@ _OF_THE_REQUEST = (
 
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
-    """A group with a command for each experiment and each of its articles."""
+    """A group with a command for each experiment."""
     chosen = tuple(experiments)
     group = _ExperimentGroup(
         "run",
@@ -112,9 +98,7 @@ def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
         params=[_list_option(chosen)],
     )
     for experiment in chosen:
-        group.add_command(_command(experiment, None))
-        for article in experiment.articles:
-            group.add_command(_command(experiment, article))
+        group.add_command(_command(experiment))
     return group
 
 
@@ -154,42 +138,28 @@ def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:
     )
 
 
-def _command(experiment: Experiment[Any], article: Article | None) -> click.Command:
+def _command(experiment: Experiment[Any]) -> click.Command:
     @click.pass_context
     @pass_command_context
     def run_it(context: CommandContext, ctx: click.Context, /, **values: Any) -> None:
-        given = {**(article.values if article else {}), **_given(experiment, ctx, values)}
+        given = _given(experiment, ctx, values)
         form = only_one({name: values[name] for name in _FORMS}, "Name one form.")
         request = run_request(context, values)
         show_outcome(context, run_experiment(experiment, request, given, context.terminal), form)
 
-    of_article = f" (the same as {experiment.name})" if article else ""
-    if article and article.values:
-        of_article = f" ({experiment.name} with {_written(experiment, article)})"
     command = click.command(
-        article.name if article else experiment.name,
+        experiment.name,
         help=f"{experiment.summary}\n\n{experiment.description}",
-        short_help=f"{experiment.summary[:-1]}{of_article}.",
+        short_help=experiment.summary,
         context_settings=HELP_OPTIONS,
     )(run_it)
     for decorate in (*_COMMON_OPTIONS, *(_MACHINE_OPTIONS if experiment.cold else ())):
         decorate(command)
-    command.params += [_parameter(option, experiment, article) for option in experiment.options]
+    command.params += [_parameter(option, experiment) for option in experiment.options]
     return command
 
 
-def _written(experiment: Experiment[Any], article: Article) -> str:
-    """The values of an article as they are written on the command line."""
-    return " ".join(
-        f"{option.flag} {option.show(article.values[option.name])}"
-        for option in experiment.options
-        if option.name in article.values
-    )
-
-
-def _parameter(
-    option: Option, experiment: Experiment[Any], article: Article | None
-) -> click.Option:
+def _parameter(option: Option, experiment: Experiment[Any]) -> click.Option:
     if isinstance(option.kind, Flag):
         return click.Option([option.flag, option.name], is_flag=True, help=option.help)
     return click.Option(
@@ -197,14 +167,12 @@ def _parameter(
         type=OptionValue(option),
         multiple=option.is_list,
         metavar=f"{option.kind.metavar},..." if option.is_list else option.kind.metavar,
-        help=f"{option.help} Default: {_default(option, experiment, article)}.",
+        help=f"{option.help} Default: {_default(option, experiment)}.",
     )
 
 
-def _default(option: Option, experiment: Experiment[Any], article: Article | None) -> str:
+def _default(option: Option, experiment: Experiment[Any]) -> str:
     """What the sizes have, that of the default size first."""
-    if article and option.name in article.values:
-        return option.show(article.values[option.name])
     if option.default:
         return option.default
     shown = {size: option.show(getattr(experiment.sizes[size], option.name)) for size in SIZES}

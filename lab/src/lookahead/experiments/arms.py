@@ -15,10 +15,13 @@ from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
 from lookahead.server import PrivateServer, Session
 
 SEQ_SCAN, INDEX_SCAN, BITMAP_SCAN = "Seq Scan", "Index Scan", "Bitmap Heap Scan"
+NESTED_LOOP = "Nested Loop"
 _PLAN_SETTINGS: dict[str, dict[str, str]] = {
     SEQ_SCAN: {"enable_indexscan": "off", "enable_bitmapscan": "off"},
     INDEX_SCAN: {"enable_seqscan": "off", "enable_bitmapscan": "off"},
     BITMAP_SCAN: {"enable_seqscan": "off", "enable_indexscan": "off"},
+    # Its inner side is an index scan.
+    NESTED_LOOP: {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off"},
     "": {},
 }
 # An empty list of libraries leaves ours out of the process altogether.

@@ -1,4 +1,4 @@
-"""The experiment "bitmap-scan", the question of the first source article.
+"""The experiment "bitmap-scan": a share of a table's pages, by every plan and setting.
 
 Rows on a chosen share of a table's pages, cold: by a sequential scan, an index scan in the order of
 the table and in random order, and bitmap scans at several effective_io_concurrency, all by stock;
@@ -16,7 +16,6 @@ from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of
 from lookahead.experiments.conditions import (
     ReadAheads,
     available_methods,
-    of_article,
     read_ahead_factor,
 )
 from lookahead.experiments.experiment import (
@@ -26,7 +25,6 @@ from lookahead.experiments.experiment import (
     READ_AHEAD,
     REPETITIONS,
     TABLE_PAGES,
-    Article,
     Choice,
     Count,
     Experiment,
@@ -57,12 +55,6 @@ RANDOM_INDEX_ARM = "index, random order"
 DEFAULT_ARM, OURS = "bitmap, default", "ours"
 # Settings that stock suffers from; ours is measured with them too.
 _HARMFUL_SETTINGS = (0, 1)
-# The first article: consumer disk in a virtual machine, read-ahead 1 MB, work_mem 4 MB.
-_ARTICLE = "what the first source article measured on its own machine"
-_ARTICLE_SECONDS = {
-    0.42: {"setting 1": 145.0, "setting 0": 102.0, "setting 10": 46.0, "seq": 74.0, "index": 76.0},
-    0.01: {"setting 1": 3.07, "setting 0": 3.2, "setting 10": 0.86, "seq": 129.0, "index": 3.3},
-}
 
 
 @dataclass(frozen=True)
@@ -131,10 +123,9 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
     return tuple(questions)
 
 
-def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, article: bool) -> Trial:
-    """The trial under these conditions; with `article` its figures stand beside it."""
+def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int) -> Trial:
+    """The trial under these conditions."""
     selection, scenario = conditions.selection, scenario_of(conditions)
-    beside = _ARTICLE_SECONDS.get(selection.share, {}) if article else {}
     return Trial(
         scenario=scenario,
         statement=select_value(selection.value),
@@ -147,7 +138,6 @@ def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int, *, artic
             # The condition that the partial index in random order needs.
             RANDOM_INDEX_ARM: f"{select_value(selection.value, 'c2')} AND c2 < {FILLER}"
         },
-        references=of_article(scenario, beside, _ARTICLE),
     )
 
 
@@ -242,9 +232,8 @@ def _trial(
     conditions: Conditions, wanted: BitmapScans, pages: int, read_aheads: ReadAheads
 ) -> Trial:
     arms = arms_for(wanted.plan, wanted.setting, conditions.work_mem)
-    article = conditions.selection.layout == "uniform"
     return replace(
-        trial_of(conditions, arms, pages, article=article),
+        trial_of(conditions, arms, pages),
         compared=(DEFAULT_ARM, OURS),
         surroundings=partial(read_aheads.with_size, conditions.read_ahead_kb),
     )
@@ -263,7 +252,7 @@ def _estimated_seconds(wanted: BitmapScans) -> float:
 EXPERIMENT = Experiment(
     name="bitmap-scan",
     summary="Cold bitmap heap scans of a share of a table's pages, at several settings.",
-    description="The question of the first article: against stock's bitmap scans, sequential scan "
+    description="Against stock's bitmap scans, sequential scan "
     "and index scans of the same rows. Of --layout and --read-ahead the first value is measured "
     "with everything, the others under the first --io-method and with the last --work-mem only.",
     asked=BitmapScans,
@@ -271,5 +260,4 @@ EXPERIMENT = Experiment(
     estimated_seconds=_estimated_seconds,
     measure=_measure,
     settle=_settle,
-    articles=(Article("article-1"),),
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookahead.experiments.bulk_insert_cases import (
-    OFF_BY_DEFAULT,
     PARTS,
     Case,
     Conditions,
@@ -52,7 +51,6 @@ class BulkInserts:
 
 
 def _measure(run: Run, wanted: BulkInserts) -> None:
-    run.find("note", *OFF_BY_DEFAULT)
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
     inserts.measure_all(_cases(wanted, run.server.data_directory), wanted.repetitions)

@@ -18,10 +18,6 @@ STOCK, OURS, COPY, NOT_LOADED = "stock", "ours", "COPY BINARY", "not loaded"
 TARGET = "lookahead_target"
 _VIEW = "lookahead_target_view"
 SWITCH = {"pg_lookahead.enable_bulk_insert": "on"}
-OFF_BY_DEFAULT = (
-    "inserts in batches are off by default",
-    "As measured here they are with pg_lookahead.enable_bulk_insert = on.",
-)
 STOCK_ARM, OUR_ARM = arm_of(STOCK, ""), arm_of(OURS, "", "on", SWITCH)
 # Of a page without its header; tuple header with alignment, and line pointer, of each row.
 _PAGE_ROOM, _ROW_OVERHEAD, _ALIGNMENT = BLOCK_BYTES - 24, 24 + 4, 8

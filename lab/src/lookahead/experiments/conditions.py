@@ -11,7 +11,7 @@ from lookahead.account import acting_as_owner
 from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.runner import Run
-from lookahead.measurements import Factor, Reference, Scenario, Table
+from lookahead.measurements import Factor, Table
 from lookahead.server import Session
 
 BLOCK_BYTES = 8192
@@ -112,6 +112,8 @@ def table_session(
     with run.server.connect() as connection:
         run.record_settings(connection)
         connection.execute("SET maintenance_work_mem = '256MB'")
+        # The place of each row is chosen: after a few MB a batch begins a new page.
+        connection.execute("SET pg_lookahead.enable_bulk_insert = off")
         yield connection
     run.server.cold_restart()
     with run.server.connect() as connection:
@@ -132,16 +134,6 @@ def touch_device(connection: Session, data_directory: Path, relations: Sequence[
                 with segment.open("rb", buffering=0) as file:
                     while file.read(_READ_BYTES):
                         pass
-
-
-def of_article(
-    scenario: Scenario, seconds: Mapping[str, float], measured: str
-) -> tuple[Reference, ...]:
-    """Figures of a source article to stand beside ours, by the names of its arms."""
-    return tuple(
-        Reference(scenario, f"article: {name}", round(time_s * 1000, 3), f"article: {measured}")
-        for name, time_s in seconds.items()
-    )
 
 
 def read_ahead_factor(size_kb: int | None) -> Factor:

@@ -32,8 +32,8 @@ _MAX_MEMORY_KB = 2**31 - 1
 # One page of the largest table.
 _LEAST_PERCENT = 100 / MAX_PAGES
 # Arabic and other digits that int() takes, too, are no digits here.
-INTEGER = re.compile(r"[+-]?[0-9]+")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Digits beyond any value are slow to convert, and too many are refused by Python in its own words.
 _MAX_DIGITS = 20
 _MAX_SHOWN = 40
@@ -63,11 +63,11 @@ class Count(Kind):
     metavar: str = "N"
 
     def parse(self, text: str) -> int:
-        if not INTEGER.fullmatch(text):
+        if not _INTEGER.fullmatch(text):
             raise ValueError(f"{_quoted(text)} is not a whole number")
         number = int(text) if len(text) <= _MAX_DIGITS else None
         if number is None or not self.least <= number <= self.most:
-            raise ValueError(f"{shown(text)} is not in the range {self.least} to {self.most}")
+            raise ValueError(f"{_shown(text)} is not in the range {self.least} to {self.most}")
         return number
 
 
@@ -203,16 +203,16 @@ def memory_label(size_kb: int) -> str:
 
 def _float(text: str) -> float:
     """NaN for what is no number as it is commonly written: float() also takes "1_0"."""
-    return float(text) if NUMBER.fullmatch(text) else float("nan")
+    return float(text) if _NUMBER.fullmatch(text) else float("nan")
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """The beginning of a long text."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _quoted(text: str) -> str:
-    return repr(shown(text))
+    return repr(_shown(text))
 
 
 def sized(quick: Any, *, demo: Any = None, full: Any = None, option: Option | None = None) -> Any:
@@ -239,14 +239,6 @@ if TYPE_CHECKING:
 WantedT = TypeVar("WantedT", bound="DataclassInstance")
 # A run that is estimated to take longer says so first.
 _LONG_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Article:
-    """Another name of an experiment: that of a published article, with the values it asks for."""
-
-    name: str
-    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @contextmanager
@@ -288,7 +280,6 @@ class Experiment(Generic[WantedT]):
     measure: Callable[[Run, WantedT], None]
     cold: bool = True
     also_cached: bool = False
-    articles: tuple[Article, ...] = ()
     settings: Callable[[WantedT], Mapping[str, str]] = lambda wanted: SCAN_SETTINGS
     settle: Callable[[WantedT, frozenset[str]], WantedT] = lambda wanted, explicit: wanted
     surround: Callable[[RunRequest, WantedT, Terminal], AbstractContextManager[RunRequest]] = (

@@ -1,9 +1,9 @@
 """The table of the experiments on bitmaps: which pages a value of a column hits is chosen freely.
 
-As the table of the first source article: rows of 76 bytes, 107 a page, with a column `c1` of few
+Rows of 76 bytes, 107 a page, with a column `c1` of few
 values and a btree on it; the rows of a value come in the order of the table. The r-th row of a page
 has c1 = r if the page belongs to the r-th *selection*, else one of 201 values from FILLER on, the
-two ends half as frequent as the others; so a value from FILLER on is the article's own case.
+two ends half as frequent as the others; so a value from FILLER on is on nearly all pages.
 
 A selection is a share of the pages in a layout:
 
@@ -90,7 +90,7 @@ def build_page_table(
 def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:
     """The rows in the order of the table; which pages are chosen by chance follows from the seed.
 
-    The filler is as the article's `(random() * 200)::int`, from a hash instead.
+    The filler is as `(random() * 200)::int`, from a hash instead.
     """
     cases = (
         " ".join(f"WHEN {item.value} THEN {_is_chosen(item, seed)}" for item in selections)

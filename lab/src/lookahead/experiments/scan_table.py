@@ -51,14 +51,21 @@ def build_table(connection: Session, pages: int, seed: int) -> Table:
 
 
 def _fill_statement(pages: int, seed: int) -> str:
-    """Rows in the order of the table; the random order of each layer follows from the seed.
+    """Rows in the order of the table.
 
     The pad is made outside of the sorted subquery, so that the sorts carry two integers only.
     """
     return f"""
         INSERT INTO {TABLE}
         SELECT id, k, left(repeat(md5(id::text), {PAD_BYTES // 32 + 1}), {PAD_BYTES})
-        FROM (SELECT id, layer * {pages} + row_number() OVER
+        FROM {keys_in_random_order(pages, seed)}"""
+
+
+def keys_in_random_order(pages: int, seed: int) -> str:
+    """A subquery of id and k, in the order of id; the random order of each layer follows from the
+    seed."""
+    return f"""
+             (SELECT id, layer * {pages} + row_number() OVER
                      (PARTITION BY layer ORDER BY hashint8extended(id, {seed}), id) - 1 AS k
               FROM (SELECT id, id % {ROWS_PER_PAGE} AS layer
                     FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS dealt

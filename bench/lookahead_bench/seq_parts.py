@@ -1,25 +1,25 @@
 """The parts of the experiment "seq-scan": its tables, and trials of scans, bulk reads, VACUUM.
 
-The table of scans and lookups is that of the second source article: rows of an integer and a text
+The table of scans and lookups has rows of an integer and a text
 of 600 bytes. Lookups of single rows are pgbench's, with a prepared statement, from a cold start; it
 logs the time of every transaction.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import monotonic
 
 from lookahead.account import acting_as_owner
-from lookahead.cold import read_directly
+from lookahead.cold import REQUEST_BYTES, read_requests
 from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     fetch_row,
     fill_table,
-    of_article,
     read_ahead_factor,
     relation_path,
     segments_of,
@@ -59,22 +59,8 @@ _COPIES = {
 DEVICE = "device alone"
 IN_MEMORY = "seq, in memory"
 _IN_MEMORY_SOURCE = "seq, in memory: stock's scan of pages in the cache of the system, before all"
-_ARTICLE = "COPY of some 3 GB on the second source article's own machine"
-# `blockdev --setra` in the article, in kB here.
-_ARTICLE_SECONDS = {
-    128: 26.0,
-    256: 24.0,
-    512: 22.0,
-    1024: 20.0,
-    2048: 19.0,
-    4096: 18.0,
-    8192: 19.0,
-    16384: 18.0,
-    163840: 24.0,
-}
 BULK_SIZE = "pg_lookahead.bulk_read_size"
 CORE_SIZE = "0"  # PostgreSQL's own
-ARTICLE_KNEE = "The fifth source article's, on a shared file system: 128 kB, scans twice as fast."
 
 
 def build_wide_table(connection: Session, table_kb: int) -> Table:
@@ -107,7 +93,7 @@ class ScanLimits:
         return self.device_ms is not None and self.device_ms >= self.in_memory_ms
 
 
-_LIMIT_SAMPLES = 3
+_LIMIT_SAMPLES, _READERS = 3, 4
 COUNT_WIDE = f"SELECT count(*) FROM {WIDE}"
 # Where no scan is measured.
 NO_LIMITS = ScanLimits((), None, 0.0)
@@ -141,6 +127,23 @@ def _device_ms(run: Run, files: Sequence[Path]) -> float | None:
         return None
 
 
+def read_directly(paths: Sequence[Path]) -> float:
+    """Read all files once past the page cache; the time in ms. LabError when that cannot be."""
+    requests = [
+        (path, offset) for path in paths for offset in range(0, path.stat().st_size, REQUEST_BYTES)
+    ]
+    started = monotonic()
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            list(pool.map(read_requests, (requests[each::_READERS] for each in range(_READERS))))
+    except OSError as error:
+        raise LabError(
+            f"the table's files cannot be read directly: {error.strerror}",
+            "Does the file system take direct I/O?",
+        ) from None
+    return (monotonic() - started) * 1000
+
+
 def _in_memory_ms(server: PrivateServer) -> float:
     """The median of stock's scans that find all pages in the cache of the system."""
     arm = arm_of(STOCK, SEQ_SCAN)
@@ -152,10 +155,7 @@ def _in_memory_ms(server: PrivateServer) -> float:
 def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
     scenario = Scenario((read_ahead_factor(read_ahead_kb), Factor("table", memory_text(table_kb))))
-    references = [Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)]
-    if read_ahead_kb in _ARTICLE_SECONDS:
-        copied = {"COPY": _ARTICLE_SECONDS[read_ahead_kb]}
-        references += of_article(scenario, copied, _ARTICLE)
+    in_memory = Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)
     return Trial(
         scenario=scenario,
         statement=COUNT_WIDE,
@@ -175,7 +175,7 @@ def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> 
         server={},
         statements=_COPIES,
         elsewhere=(DEVICE, *_COPIES),
-        references=tuple(references),
+        references=(in_memory,),
     )
 
 

@@ -1,4 +1,4 @@
-"""The experiment "extend", the question of the fifth source article: in which steps a table grows.
+"""The experiment "extend": in which steps a table grows.
 
 It grows by INSERT ... SELECT of several sessions, each into a table of its own, and all into one;
 and by pgbench -i, whose rows come by COPY, or from an INSERT ... SELECT. The step is
@@ -219,7 +219,7 @@ def _estimated_seconds(wanted: Extensions) -> float:
 EXPERIMENT = Experiment(
     name="extend",
     summary=f"Tables that grow by {_STEP}, and how they are read later.",
-    description="The other question of the fifth article: sessions that insert at once, each into "
+    description="Sessions that insert at once, each into "
     "a table of its own and all into one; pgbench -i, by COPY and on the server. Then the extents "
     "of the files are counted, and stock reads them cold.",
     asked=Extensions,

@@ -1,20 +1,19 @@
 """The experiment "extend": who lets which table grow; on a server but once."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import small_run
-from lab.outcome import run_command
+from bench import small_bench
+from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.errors import ExitStatus
-from lookahead.experiments import bulk_insert_trials, extend
-from lookahead.experiments.extend import _cases
+from lookahead.experiments import bulk_insert_trials
 from lookahead.results import ResultDocument, read_result
+from lookahead_bench import extend
+from lookahead_bench.extend import _cases
 
-_PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-_WANTED = small_run.EXTEND
+_WANTED = small_bench.EXTEND
 
 
 def test_sessions_have_tables_of_their_own_and_one() -> None:
@@ -40,7 +39,7 @@ def test_each_step_is_compared_with_stock() -> None:
 
 def _run(tmp_path: Path, disk: Path, *options: str) -> ResultDocument:
     place = ("--directory", disk, "--output", tmp_path)
-    outcome = run_command("run", "extend", "--demo", *place, *options, *_PG_CONFIG)
+    outcome = run_bench("run", "extend", "--demo", *place, *options, *PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = tmp_path.glob("*.json")
     return read_result(path)

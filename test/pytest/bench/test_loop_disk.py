@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lookahead.device.loop_disk import LoopDisk
 from lookahead.errors import ExitStatus, LabError
+from lookahead_bench.loop_disk import LoopDisk
 
 
 def test_only_root_can_have_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The experiment "seq-scan", the questions of the second source article and of the fifth's reads.
+"""The experiment "seq-scan": scans by the read-ahead, bulk reads, VACUUM.
 
     scan       cold sequential scan and COPY to standard output at each read-ahead of the disk
     lookups    random lookups of single rows by several sessions at each read-ahead
@@ -18,7 +18,6 @@ from time import monotonic
 from typing import Literal
 
 from lookahead.comparisons import samples_of
-from lookahead.device.loop_disk import LoopDisk, disk_bytes
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
     ReadAheads,
@@ -28,7 +27,6 @@ from lookahead.experiments.conditions import (
 from lookahead.experiments.experiment import (
     READ_AHEAD,
     REPETITIONS,
-    Article,
     Choice,
     Count,
     Experiment,
@@ -40,9 +38,12 @@ from lookahead.experiments.experiment import (
     sized,
 )
 from lookahead.experiments.runner import Run, RunRequest
-from lookahead.experiments.seq_parts import (
+from lookahead.experiments.trials import Trial, Trials, alternate
+from lookahead.measurements import Library, Table
+from lookahead.terminal import Terminal
+from lookahead_bench.loop_disk import LoopDisk, disk_bytes
+from lookahead_bench.seq_parts import (
     ACCOUNTS,
-    ARTICLE_KNEE,
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
@@ -60,9 +61,6 @@ from lookahead.experiments.seq_parts import (
     scan_trial,
     vacuum_trial,
 )
-from lookahead.experiments.trials import Trial, Trials, alternate
-from lookahead.measurements import Library, Table
-from lookahead.terminal import Terminal
 
 SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")
@@ -294,7 +292,7 @@ class _SeqScan:
 
     def _find_size_knee(self, what: str, points: Sequence[tuple[float, float]]) -> None:
         if len(points) > 1:
-            self._run.find("note", f"knee of {what}: {knee_of(points):.0f} kB", ARTICLE_KNEE)
+            self._run.find("note", f"knee of {what}: {knee_of(points):.0f} kB")
 
 
 def _kilobytes(size: str) -> float:
@@ -323,13 +321,12 @@ def _estimated_seconds(wanted: SeqScans) -> float:
 EXPERIMENT = Experiment(
     name="seq-scan",
     summary="Cold sequential scans and COPY by the disk's read-ahead; bulk reads; VACUUM.",
-    description="The question of the second article: also random lookups of single rows at each "
-    "read-ahead. And that of the fifth: the size of bulk reads on pgbench's table, and its VACUUM.",
+    description="Also random lookups of single rows at each "
+    "read-ahead. And the size of bulk reads on pgbench's table, and its VACUUM.",
     asked=SeqScans,
     needed_bytes=_needed_bytes,
     estimated_seconds=_estimated_seconds,
     measure=lambda run, wanted: _SeqScan(run, wanted).measure(),
-    articles=(Article("article-2"), Article("article-5", {"part": ("bulk-read", "vacuum")})),
     settle=_settle,
     surround=_disk,
 )

@@ -1,4 +1,4 @@
-"""The experiment "range-query": a sum over a range of dates, where the first article saw 9 times.
+"""The experiment "range-query": a sum over a range of dates.
 
 Query 6 of TPC-H on a generated lineitem with an index on the ship date, cold: stock's bitmap scan
 at effective_io_concurrency 0, 1, 100 and the default, its sequential scan, and our bitmap scan.
@@ -17,7 +17,6 @@ from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
     available_methods,
     fill_table,
-    of_article,
     table_session,
 )
 from lookahead.experiments.experiment import (
@@ -109,8 +108,6 @@ _ARMS = (
     concurrency_arm(BITMAP_SCAN, None),
     concurrency_arm(BITMAP_SCAN, None, "on"),
 )
-_ARTICLE = "what the first source article measured of query 6, a year, on another machine"
-_ARTICLE_SECONDS = {"setting 1": 1050.0, "setting 0": 250.0, "setting 100": 116.0}
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,6 @@ def trial_of(span: DateRange, scale: float, method: str) -> Trial:
         ),
         server={"io_method": method},
         compared=tuple(arm.name for arm in _ARMS),
-        references=of_article(scenario, _ARTICLE_SECONDS if span == "year" else {}, _ARTICLE),
     )
 
 

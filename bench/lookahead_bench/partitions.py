@@ -1,7 +1,7 @@
-"""The experiment "partitions", the question of the third source article: rows for many leaves.
+"""The experiment "partitions": rows for many leaves.
 
 Rows in random order go to range partitions and to list partitions by the hash of a text, in turns
-with a flat table: many by a statement, and single ones by pgbench, as the article has them. What is
+with a flat table: many by a statement, and single ones by pgbench. What is
 inserted in batches is counted and not demanded.
 """
 
@@ -13,11 +13,10 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from lookahead.errors import LabError
-from lookahead.experiments.arms import arm_of, client_environment
+from lookahead.experiments.arms import arm_of, client_environment, connect_arm
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
     NOT_LOADED,
-    OFF_BY_DEFAULT,
     OUR_ARM,
     OURS,
     STOCK,
@@ -35,10 +34,8 @@ from lookahead.experiments.bulk_insert_trials import (
     seconds_of,
     space_for,
 )
-from lookahead.experiments.conditions import of_article
 from lookahead.experiments.experiment import (
     REPETITIONS,
-    Article,
     Choice,
     Count,
     Experiment,
@@ -46,7 +43,6 @@ from lookahead.experiments.experiment import (
     memory_text,
     refuse_unused,
 )
-from lookahead.experiments.insert_profile import explained, profiled
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Scenario
@@ -65,10 +61,7 @@ _CONNECTIONS = 100  # each of which brings room for some locks
 _SECONDS_PER_LEAF = 0.01
 _LEAST_INT, _INTS = -(2**31), 2**32
 _DROP, _EMPTY = f"DROP TABLE IF EXISTS {TARGET}, {FLAT}", f"TRUNCATE {TARGET}, {FLAT}"
-# The article's settings, and what it measured with 64 clients.
 _SINGLE_ROW_SETTINGS = {"synchronous_commit": "off", "full_page_writes": "off"}
-_ARTICLE_SECONDS = {"native, PostgreSQL 10": 0.0030, "pg_pathman": 0.00024}
-_ARTICLE = "single rows by 64 clients on the third source article's own machine"
 _SINGLE_ROW = "INSERT INTO {table} VALUES (1, {key}, md5(({key})::text))"
 _KEY = f"\\set key random({_LEAST_INT}, {_LEAST_INT + _INTS - 1})"
 _TPS = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
@@ -188,7 +181,6 @@ def single_row_trials(server: PrivateServer, wanted: Partitions, layout: Layout)
     for clients in map(str, wanted.clients):
         target, statement = Factor("target", layout.label), Factor("statement", "single row")
         scenario = Scenario((Factor("clients", clients), target, statement))
-        is_articles = (clients, layout.kind) == ("64", "range")
         yield Trial(
             scenario=scenario,
             statement=into_target,
@@ -196,7 +188,6 @@ def single_row_trials(server: PrivateServer, wanted: Partitions, layout: Layout)
             questions=against(scenario, *(arm.name for arm in arms if arm.name != OURS)),
             server={},
             statements={NOT_LOADED: into_target, OURS: into_target, NOT_LOADED_FLAT: into_flat},
-            references=of_article(scenario, _ARTICLE_SECONDS, _ARTICLE) if is_articles else (),
             cold=False,
             execute=partial(_pgbench, server, clients, wanted.seconds),
             elsewhere=tuple(arm.name for arm in arms),
@@ -218,9 +209,16 @@ def _pgbench(
     return int(clients) / float(found[1]) * 1000, None
 
 
+def _explained(server: PrivateServer, statement: str) -> Iterator[str]:
+    """What EXPLAIN (ANALYZE, BUFFERS) says of the statement, not of a session's first."""
+    with connect_arm(server, OUR_ARM) as session:
+        session.execute(statement)
+        for (line,) in session.execute(f"EXPLAIN (ANALYZE, BUFFERS) {statement}").fetchall():
+            yield f"-- {line}"
+
+
 def _measure(run: Run, wanted: Partitions) -> None:
     """Many rows at once, then single ones."""
-    run.find("note", *OFF_BY_DEFAULT)
     inserts = Inserts(run, wanted.table_size)
     inserts.start()
     cases = cases_for(wanted, run.server.data_directory / "rows.copy")
@@ -232,11 +230,9 @@ def _measure(run: Run, wanted: Partitions) -> None:
         with run.server.connect() as connection:
             for statement in layout.make():
                 connection.execute(statement)
-            row = partial(_SINGLE_ROW.format, table=TARGET)
             seen = (
                 *(f"-- {name} = {value}" for name, value in _SINGLE_ROW_SETTINGS.items()),
-                *explained(run.server, OUR_ARM, row(key="1")),
-                *profiled(run, OUR_ARM, row(key="%s::int"), layout.label),
+                *_explained(run.server, _SINGLE_ROW.format(table=TARGET, key="1")),
             )
             first, *others = single_row_trials(run.server, wanted, layout)
             first = replace(first, statement="\n".join((first.statement, *seen)))
@@ -272,12 +268,11 @@ def _estimated_seconds(wanted: Partitions) -> float:
 EXPERIMENT = Experiment(
     name="partitions",
     summary="INSERT ... SELECT, COPY and single rows into partitioned tables, beside flat ones.",
-    description="The question of the third article, for ranges and lists by the hash of a text. "
+    description="For ranges, and lists by the hash of a text. "
     "The parts: INSERT ... SELECT (insert), COPY from a file of text (copy), CREATE TABLE AS for "
-    "comparison (new-table), single rows by pgbench, with a plan and a profile (single-row).",
+    "comparison (new-table), single rows by pgbench, with a plan (single-row).",
     cold=False,
     asked=Partitions,
-    articles=(Article("article-3"),),
     settings=_settings,
     needed_bytes=lambda wanted: space_for(wanted.table_size),
     estimated_seconds=_estimated_seconds,

@@ -1,22 +1,20 @@
 """The experiment "create-partitions": what each arm does, on a server but once."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from lab import small_run
-from lab.outcome import run_command
+from bench import small_bench
+from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import create_partitions
-from lookahead.experiments.create_partitions import trials_of
 from lookahead.results import read_result
 from lookahead.server import PrivateServer, Session
+from lookahead_bench import create_partitions
+from lookahead_bench.create_partitions import trials_of
 
-_PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-_WANTED = small_run.CREATIONS
+_WANTED = small_bench.CREATIONS
 
 
 class _Answering:
@@ -67,7 +65,7 @@ def test_estimates_grow_with_the_square() -> None:
 def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(create_partitions.EXPERIMENT.sizes, "demo", _WANTED)
     asked = ("run", "create-partitions", "--demo", "--output", tmp_path)
-    outcome = run_command(*asked, *_PG_CONFIG)
+    outcome = run_bench(*asked, *PG_CONFIG)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = tmp_path.glob("*.json")
     found = read_result(path)

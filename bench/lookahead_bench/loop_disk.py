@@ -9,7 +9,7 @@
 
 Its settings, such as the read-ahead, are ours to change, where those of the machine's disk may not
 be touched. Needs root and loop devices. It is taken apart with the process that made it, whichever
-way that ends (janitor.py).
+way that ends (loop_janitor.py).
 """
 
 import os
@@ -21,8 +21,10 @@ from typing import Self
 from lookahead.account import own_account
 from lookahead.cold import SERVER_BYTES, check_direct_reads, check_space
 from lookahead.errors import LabError, UnavailableError, last_lines
-from lookahead.janitor import DISK, SERVED_FILE, JanitorProcess
+from lookahead.janitor import JanitorProcess
 from lookahead.safe_files import own_place
+from lookahead_bench import loop_janitor
+from lookahead_bench.loop_janitor import DISK, SERVED_FILE
 
 
 def disk_bytes(needed_bytes: int) -> int:
@@ -31,6 +33,10 @@ def disk_bytes(needed_bytes: int) -> int:
     Of ext4 1.6 % are inodes, and the journal of one of some GB is 128 MB; with some allowance.
     """
     return int(1.03 * (needed_bytes + SERVER_BYTES)) + 200_000_000
+
+
+class _LoopJanitor(JanitorProcess):
+    program = loop_janitor.__file__
 
 
 class LoopDisk:
@@ -63,7 +69,7 @@ class LoopDisk:
                 "Name another place with --directory.",
             ) from None
         self._folder.chmod(0o755)  # the server's account passes through
-        self._janitor = JanitorProcess("loop-disk", self._folder)
+        self._janitor = _LoopJanitor("loop-disk", self._folder)
         try:
             self._make_file(self._folder / SERVED_FILE)
             self._attach_loop()

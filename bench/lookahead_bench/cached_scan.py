@@ -1,7 +1,7 @@
-"""The experiment "cached-scan", the question of the fourth source article.
+"""The experiment "cached-scan": a bitmap heap scan that has nothing to wait for, and in parallel.
 
 Counting the rows of a bitmap scan, of which every page is in shared buffers: with a `work_mem` so
-small that the bitmap is lossy, as the article, and with one that keeps it exact; by up to four
+small that the bitmap is lossy and with one that keeps it exact; by up to four
 parallel workers. There is nothing to wait for, so look-ahead can only cost. Beside it the same
 numbers of workers with cold data.
 """
@@ -12,11 +12,10 @@ from typing import Literal
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, arm_of, concurrency_arm, connect_arm
-from lookahead.experiments.conditions import SCAN_SETTINGS, of_article
+from lookahead.experiments.conditions import SCAN_SETTINGS
 from lookahead.experiments.experiment import (
     REPETITIONS,
     TABLE_PAGES,
-    Article,
     Choice,
     Count,
     Experiment,
@@ -62,12 +61,7 @@ _CACHED_SECONDS_PER_PAGE = 1e-5
 # Of the pages, cold: each has one row, so that all time is reading.
 _COLD_SHARE = 0.42
 _COUNT_FILLER = f"SELECT count(*) FROM {TABLE} WHERE c1 >= {FILLER}"
-_ARTICLE = "what the fourth source article measured on its own machine"
-_ARTICLE_SECONDS = {
-    0: {"setting 0": 2.62, "default": 2.635, "1000": 2.662},
-    4: {"setting 0": 0.952, "default": 1.016, "1000": 1.027},
-}
-_ARTICLE_WORK_MEM_KB = 64
+_LOSSY_WORK_MEM_KB = 64
 _MAX_WORKERS = 8  # of the default max_worker_processes
 
 
@@ -76,14 +70,14 @@ class CachedScans:
     """What is wanted; memory of the scans of cached data in kB."""
 
     repetitions: int = REPETITIONS.sized(8, demo=6, full=12)
-    # At full size the article's 10 million rows.
+    # At full size 10 million rows.
     table_pages: int = TABLE_PAGES.sized(20_000, demo=10_000, full=93_458)
     workers: tuple[int, ...] = Option(
         Count(0, _MAX_WORKERS), "Parallel workers of the scan."
     ).sized((0, 2), full=(0, 1, 2, 3, 4))
     work_mem: tuple[int, ...] = Option(
         MemorySize(64), "work_mem of the scans of cached data; at 64kB the bitmap is lossy."
-    ).sized((_ARTICLE_WORK_MEM_KB, 65536), demo=(_ARTICLE_WORK_MEM_KB,))
+    ).sized((_LOSSY_WORK_MEM_KB, 65536), demo=(_LOSSY_WORK_MEM_KB,))
     data: tuple[Temperature, ...] = Option(
         Choice(TEMPERATURES),
         "Whether the table is in shared buffers or on the disk only: cached, cold.",
@@ -149,15 +143,12 @@ def cached_trial(workers: int, work_mem: str) -> Trial:
         for value, (stock, ours) in zip(_SETTINGS, pairs, strict=True)
     ]
     questions.append(Question(scenario, _NOT_LOADED, (bare.name,), ("ours",)))
-    is_articles = work_mem == memory_text(_ARTICLE_WORK_MEM_KB)
-    beside = _ARTICLE_SECONDS.get(workers, {}) if is_articles else {}
     return Trial(
         scenario=scenario,
         statement=_COUNT_FILLER,
         arms=(bare, *chain.from_iterable(pairs)),
         questions=tuple(questions),
         server={},
-        references=of_article(scenario, beside, _ARTICLE),
         cold=False,
         execute=explain_cached,
         executions=_CACHED_EXECUTIONS,
@@ -230,7 +221,7 @@ def _estimated_seconds(wanted: CachedScans) -> float:
 EXPERIMENT = Experiment(
     name="cached-scan",
     summary="A bitmap heap scan with everything cached, and in parallel.",
-    description="The question of the fourth article: against stock's at effective_io_concurrency "
+    description="Against stock's at effective_io_concurrency "
     "0, at the default and at 1000. Cold data is scanned by the same numbers of workers.",
     also_cached=True,
     asked=CachedScans,
@@ -239,5 +230,4 @@ EXPERIMENT = Experiment(
     estimated_seconds=_estimated_seconds,
     measure=_measure,
     settle=_settle,
-    articles=(Article("article-4"),),
 )

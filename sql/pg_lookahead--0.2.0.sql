@@ -291,7 +291,8 @@ CREATE VIEW pg_lookahead_intervals AS
            i.partitions, i.oldest, i.newest, i.wanted, i.ahead, i.ahead < p.premake AS behind,
            i.default_partition, i.default_used,
            -- Advisory locks of LA_INTERVAL_LOCK_KIND: the launcher's, and that of who maintains the table.
-           EXISTS (SELECT FROM pg_catalog.pg_locks l
+           -- A policy without a state came with a dump.
+           s.parent IS NOT NULL AND EXISTS (SELECT FROM pg_catalog.pg_locks l
                    WHERE l.locktype = 'advisory' AND l.database = 0 AND l.objsubid = 8) AS automatic,
            p.parent::pg_catalog.oid IN (SELECT l.objid FROM pg_catalog.pg_locks l
                    JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()

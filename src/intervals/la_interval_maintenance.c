@@ -315,11 +315,14 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Core, too, has a partition locked while it marks it; nobody is waited for.
+ * Core, too, has a partition locked while it marks it; nobody is waited for.  It is marked once that is noted, too.
  */
 static void
 retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
+	LaIntervalState state = *run->state;
+	LaIntervalRetired retired;
+
 	run->retired = LA_INTERVAL_KEPT;
 	if (run->is_superseded)
 		return;
@@ -329,15 +332,20 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 				 errmsg("it is in use")));
 	if (!is_still_old(run, policy))
 		return;
-	run->retired = la_interval_retire_mark(run->parent, run->partition,
-										   policy->drops);
-	if (run->retired != LA_INTERVAL_MARKED)
+	retired = la_interval_retire_mark(run->parent, run->partition,
+									  policy->drops);
+	if (retired != LA_INTERVAL_MARKED)
+	{
+		run->retired = retired;
 		return;
+	}
 	run->pending.partition = run->partition;
 	run->pending.mark = run->pending.since = GetCurrentTransactionId();
-	run->state->detaching = run->partition;
-	run->state->mark = run->pending.mark;
-	la_interval_state_write(run->parent, run->state);
+	state.detaching = run->partition;
+	state.mark = run->pending.mark;
+	la_interval_state_write(run->parent, run->version, &state);
+	*run->state = state;
+	run->retired = LA_INTERVAL_MARKED;
 }
 
 /*

@@ -3,8 +3,7 @@
  * la_interval_maintenance.h
  *	  keeps the partitions of a table as its policy says
  *
- * For whoever runs it, a session or a worker: la_interval_due() and
- * la_interval_next_run() tell what there is to do and when
+ * For whoever runs it, a session or a worker: la_interval_due() tells what there is to do
  * (la_interval_state.h), la_interval_create_for() creates a partition for a row
  * (la_interval_create.h).
  *

@@ -22,16 +22,16 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_policy.h"
+#include "intervals/la_interval_state.h"
 #include "intervals/la_interval_table.h"
 
 #define COLUMNS "parent, row_type, step, origin, change_starts, change_steps, time_zone, " \
 	"premake, retention, retention_action, names, tablespace, storage, " \
 	"max_partitions, max_distance, analyze_every"
 
-/* What changes whenever the row does. */
-#define VERSION "ctid::pg_catalog.text || ' ' || xmin::pg_catalog.text"
+#define OF_TABLE " FROM {policy} WHERE parent = $1 AND row_type = $2"
 
-#define READ "SELECT " COLUMNS ", " VERSION " FROM {policy} WHERE parent = $1 AND row_type = $2"
+#define READ "SELECT " COLUMNS ", " LA_INTERVAL_VERSION OF_TABLE
 
 /* Where a row of such a query is put, with the columns in the order of COLUMNS. */
 typedef struct LaIntervalFound
@@ -41,6 +41,8 @@ typedef struct LaIntervalFound
 } LaIntervalFound;
 
 static LaIntervalPolicy *read_policy(Oid parent, const char *query);
+static uint64 execute(Oid parent, const char *statement,
+					  LaIntervalRow receiver, void *arg);
 static void forget(Oid parent);
 static void receive(HeapTuple row, TupleDesc columns, void *arg);
 static Datum get(HeapTuple row, TupleDesc columns, int number, bool *is_null);
@@ -48,6 +50,15 @@ static char *get_text(HeapTuple row, TupleDesc columns, int number);
 static int	get_texts(HeapTuple row, TupleDesc columns, int number,
 					  char ***texts);
 static Datum make_texts(char **texts, int count);
+
+/*
+ * Whether a table has a policy, which may be one that cannot be obeyed.
+ */
+bool
+la_interval_policy_exists(Oid parent)
+{
+	return execute(parent, "SELECT 1" OF_TABLE, NULL, NULL) > 0;
+}
 
 /*
  * The policy of a table, or NULL.
@@ -71,14 +82,24 @@ la_interval_policy_lock(Oid parent)
 static LaIntervalPolicy *
 read_policy(Oid parent, const char *query)
 {
-	LaIntervalParameters parameters = {0};
 	LaIntervalFound found = {.parent = parent};
+
+	(void) execute(parent, query, receive, &found);
+	return found.policy;
+}
+
+/*
+ * Executes a statement whose parameters are the table and its row type.
+ */
+static uint64
+execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
+{
+	LaIntervalParameters parameters = {0};
 
 	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
-	la_interval_table_execute(query, &parameters, receive, &found);
-	return found.policy;
+	return la_interval_table_execute(statement, &parameters, receiver, arg);
 }
 
 /*
@@ -99,14 +120,16 @@ la_interval_policy_need(Oid parent)
 
 /*
  * Writes a policy in place of one that the table may have, and forgets what
- * maintenance found.
+ * maintenance found.  That it has a state tells it from one of a dump.
  */
 void
 la_interval_policy_write(const LaIntervalPolicy *policy)
 {
 	LaIntervalParameters parameters = {0};
 
+	(void) la_interval_policy_remove_stale(policy->parent);
 	forget(policy->parent);
+	la_interval_state_begin(policy->parent);
 	la_interval_table_add(&parameters, OIDOID,
 						  ObjectIdGetDatum(policy->parent), false);
 	la_interval_table_add(&parameters, OIDOID,
@@ -177,15 +200,10 @@ la_interval_policy_remove(Oid parent)
 bool
 la_interval_policy_remove_stale(Oid parent)
 {
-	LaIntervalParameters parameters = {0};
-
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
-	la_interval_table_execute("DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
-							  &parameters, NULL, NULL);
-	return la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
-									 &parameters, NULL, NULL) > 0;
+	(void) execute(parent, "DELETE FROM {state} WHERE parent = $1 AND row_type <> $2",
+				   NULL, NULL);
+	return execute(parent, "DELETE FROM {policy} WHERE parent = $1 AND row_type <> $2",
+				   NULL, NULL) > 0;
 }
 
 /*

@@ -36,9 +36,8 @@
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"
 
-/* How long after a run the next one is due, at least and at most.  Arbitrary. */
+/* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
-#define MOST_WAIT (USECS_PER_HOUR)
 
 static void begin(void *arg);
 static void write_state(void *arg);
@@ -84,7 +83,8 @@ begin(void *arg)
 
 /*
  * After an error the next attempt is due after a minute, and after each
- * further one twice as long; where the policy is another one by now, at once.
+ * further one twice as long.  Where the policy is another one by now, nothing is written: whoever set it has
+ * written that it is due at once.
  *
  * Neither a state that somebody has locked nor a message that the client cannot be sent stops other tables.
  */
@@ -97,11 +97,11 @@ la_interval_run_end(LaIntervalRun *run)
 
 	state->last_run = end;
 	state->blocked = run->blocked.len > 0 ? run->blocked.data : NULL;
-	state->next_run = run->is_superseded ? end
-		: Min(Max(state->next_run, end + LEAST_WAIT), end + MOST_WAIT);
+	state->next_run = Min(Max(state->next_run, end + LEAST_WAIT),
+						  end + LA_INTERVAL_MOST_WAIT);
 	if (failed)
 		state->next_run = end +
-			Min(LEAST_WAIT << Min(state->attempts, 10), MOST_WAIT);
+			Min(LEAST_WAIT << Min(state->attempts, 10), LA_INTERVAL_MOST_WAIT);
 	state->attempts = failed ? state->attempts + 1 : 0;
 	if (!try(run, write_state))
 		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
@@ -116,7 +116,7 @@ write_state(void *arg)
 	int			level = limit_waits();
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	la_interval_state_write(run->parent, run->state);
+	la_interval_state_write(run->parent, run->version, run->state);
 	PopActiveSnapshot();
 	AtEOXact_GUC(false, level);
 }

@@ -3,7 +3,8 @@
  * la_interval_state.c
  *	  what the last maintenance of a table found, and when the next is due
  *
- * A policy without a state, a new one or one from a dump, is due at once.
+ * A policy that was set has a state from the first, and is due at once.  One that came with a dump has none: it
+ * waits for somebody to call maintenance, since what is old by the clock may be what the dump was restored for.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +19,6 @@
 #include "intervals/la_interval_table.h"
 
 static void receive(HeapTuple row, TupleDesc columns, void *arg);
-static void receive_time(HeapTuple row, TupleDesc columns, void *arg);
 static TimestampTz get_time(HeapTuple row, TupleDesc columns, int number);
 static void add_time(LaIntervalParameters *parameters, TimestampTz time);
 
@@ -41,10 +41,27 @@ la_interval_state_read(Oid parent)
 }
 
 /*
- * Writes the state of a table that still has a policy.
+ * An empty state, in a table that has none.
  */
 void
-la_interval_state_write(Oid parent, const LaIntervalState *state)
+la_interval_state_begin(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
+	la_interval_table_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
+							  "ON CONFLICT (parent) DO NOTHING",
+							  &parameters, NULL, NULL);
+}
+
+/*
+ * Writes the state of a table that still has this version of its policy, or, where that is NULL, any policy.
+ */
+void
+la_interval_state_write(Oid parent, const char *version,
+						const LaIntervalState *state)
 {
 	LaIntervalParameters parameters = {0};
 	bool		failed = state->error != NULL;
@@ -65,9 +82,11 @@ la_interval_state_write(Oid parent, const LaIntervalState *state)
 	la_interval_table_add(&parameters, XIDOID,
 						  TransactionIdGetDatum(state->mark),
 						  !OidIsValid(state->detaching));
+	la_interval_table_add_text(&parameters, version);
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, last_run, next_run, last_analyze, "
 							  "attempts, last_error, last_sqlstate, blocked, detaching, mark) "
-							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM {policy} WHERE parent = $1 "
+							  "SELECT parent, row_type, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM {policy} "
+							  "WHERE parent = $1 AND ($11 IS NULL OR " LA_INTERVAL_VERSION " = $11) FOR SHARE "
 							  "ON CONFLICT (parent) DO UPDATE SET row_type = excluded.row_type, "
 							  "last_run = excluded.last_run, next_run = excluded.next_run, "
 							  "last_analyze = excluded.last_analyze, attempts = excluded.attempts, "
@@ -80,40 +99,23 @@ la_interval_state_write(Oid parent, const LaIntervalState *state)
 /*
  * OIDs of the tables whose maintenance is due, the longest due first; among
  * them those that were dropped, of which la_interval_maintain() forgets the
- * policy.  In a transaction, with an active snapshot.
+ * policy.  What is due later than any run ever says is so by a clock that has gone back.  In a transaction, with an
+ * active snapshot.
  */
 List *
 la_interval_due(TimestampTz now)
 {
 	LaIntervalParameters parameters = {0};
 
-	if (!la_interval_table_exists())
-		return NIL;
 	la_interval_table_add(&parameters, TIMESTAMPTZOID,
 						  TimestampTzGetDatum(now), false);
+	la_interval_table_add(&parameters, TIMESTAMPTZOID,
+						  TimestampTzGetDatum(now + 2 * LA_INTERVAL_MOST_WAIT), false);
 	return la_interval_table_list("SELECT p.parent FROM {policy} p "
-								  "LEFT JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
-								  "WHERE s.next_run IS NULL OR s.next_run <= $1 "
+								  "JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
+								  "WHERE s.next_run IS NULL OR s.next_run <= $1 OR s.next_run > $2 "
 								  "ORDER BY s.next_run NULLS FIRST, p.parent",
 								  &parameters);
-}
-
-/*
- * When the next maintenance is due: DT_NOBEGIN at once, DT_NOEND never.  In a
- * transaction, with an active snapshot.
- */
-TimestampTz
-la_interval_next_run(void)
-{
-	LaIntervalParameters parameters = {0};
-	TimestampTz next = DT_NOEND;
-
-	if (la_interval_table_exists())
-		la_interval_table_execute("SELECT coalesce(s.next_run, '-infinity') FROM {policy} p "
-								  "LEFT JOIN {state} s ON s.parent = p.parent AND s.row_type = p.row_type "
-								  "ORDER BY 1 LIMIT 1",
-								  &parameters, receive_time, &next);
-	return next;
 }
 
 static void
@@ -130,12 +132,6 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	if (is_null)
 		state->detaching = InvalidOid;
 	state->mark = DatumGetTransactionId(heap_getattr(row, 6, columns, &is_null));
-}
-
-static void
-receive_time(HeapTuple row, TupleDesc columns, void *arg)
-{
-	*(TimestampTz *) arg = get_time(row, columns, 1);
 }
 
 static TimestampTz

@@ -11,6 +11,9 @@
 #include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
 
+/* How long after a run the next one is due at most.  Arbitrary. */
+#define LA_INTERVAL_MOST_WAIT (USECS_PER_HOUR)
+
 /* A row of the table of states; all zero of a policy without one. */
 typedef struct LaIntervalState
 {
@@ -28,8 +31,9 @@ typedef struct LaIntervalState
 } LaIntervalState;
 
 extern LaIntervalState *la_interval_state_read(Oid parent);
-extern void la_interval_state_write(Oid parent, const LaIntervalState *state);
+extern void la_interval_state_begin(Oid parent);
+extern void la_interval_state_write(Oid parent, const char *version,
+									const LaIntervalState *state);
 extern List *la_interval_due(TimestampTz now);
-extern TimestampTz la_interval_next_run(void);
 
 #endif							/* LA_INTERVAL_STATE_H */

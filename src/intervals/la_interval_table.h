@@ -12,6 +12,9 @@
 #include "access/tupdesc.h"
 #include "nodes/pg_list.h"
 
+/* What of a row of the table of policies changes whenever the row does. */
+#define LA_INTERVAL_VERSION "ctid::pg_catalog.text || ' ' || xmin::pg_catalog.text"
+
 /* Most parameters that a query has. */
 #define LA_INTERVAL_PARAMETERS 20
 

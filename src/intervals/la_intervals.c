@@ -220,7 +220,11 @@ pg_lookahead_interval_policy_check(PG_FUNCTION_ARGS)
 	if (!is_null[0] && !is_null[1] && OidIsValid(row_type) &&
 		get_rel_type_id(parent) == row_type &&
 		object_ownercheck(RelationRelationId, parent, GetUserId()))
+	{
+		/* Sessions that remember that it has none look again. */
+		CacheInvalidateRelcacheByRelid(parent);
 		return PointerGetDatum(row);
+	}
 	ereport(WARNING,
 			(errmsg("an interval policy was left out"),
 			 errdetail("It is of a table that does not exist or does not belong to the user, with OID %u.",

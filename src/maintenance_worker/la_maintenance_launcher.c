@@ -31,7 +31,6 @@
 #include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -44,6 +43,7 @@
 #include "utils/wait_event.h"
 
 #include "intervals/la_interval_maintenance.h"
+#include "la_background.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "maintenance_worker/la_maintenance_report.h"
 #include "maintenance_worker/la_maintenance_settings.h"
@@ -59,6 +59,9 @@
 
 /* Milliseconds between two looks whether a running worker is in the way.  Arbitrary. */
 #define LOOK_MS 200
+
+/* Milliseconds after which a worker is tried again where none was free.  Arbitrary. */
+#define RETRY_MS 5000
 
 typedef struct LaMaintainedDatabase
 {
@@ -81,7 +84,8 @@ static List *databases = NIL;
 static LaMaintenanceSlot slots[LA_MAINTENANCE_WORKERS];
 static LaMaintenanceReport *reports;
 static TimestampTz next_round;
-static bool told_full = false;
+static bool is_full = false;	/* no worker was free in this round */
+static bool told_full = false;	/* and that was told */
 
 static void begin(void);
 static void end_workers(int code, Datum arg);
@@ -111,19 +115,14 @@ static void wait(void);
 void
 la_maintenance_launcher_register(void)
 {
-	BackgroundWorker worker = {
-		.bgw_name = "pg_lookahead maintenance launcher",
-		.bgw_type = "pg_lookahead maintenance launcher",
-		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
-		.bgw_start_time = BgWorkerStart_RecoveryFinished,
-		.bgw_restart_time = RESTART_SECONDS,
-		.bgw_library_name = "pg_lookahead",
-		.bgw_function_name = "la_maintenance_launcher_main",
-	};
+	BackgroundWorker worker;
 
 	if (!process_shared_preload_libraries_in_progress ||
 		la_maintenance_interval == 0 || IsBinaryUpgrade)
 		return;
+	worker = la_background_worker("pg_lookahead maintenance launcher",
+								  "la_maintenance_launcher_main");
+	worker.bgw_restart_time = RESTART_SECONDS;
 	RegisterBackgroundWorker(&worker);
 	la_maintenance_has_launcher = true;
 }
@@ -176,8 +175,8 @@ end_workers(int code, Datum arg)
 }
 
 /*
- * With status 0 core would not start the launcher again.  After a reload all
- * databases are looked at.
+ * With status 0 core would not start the launcher again.  After a reload all databases are looked at; a worker that
+ * is running has made its list before, so it is followed by another one.
  */
 static void
 take_interrupts(void)
@@ -192,7 +191,10 @@ take_interrupts(void)
 	ProcessConfigFile(PGC_SIGHUP);
 	next_round = GetCurrentTimestamp();
 	foreach_ptr(LaMaintainedDatabase, database, databases)
+	{
 		database->pause = 0;
+		database->is_pending = true;
+	}
 }
 
 /*
@@ -281,6 +283,8 @@ static void
 begin_round(void)
 {
 	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), la_maintenance_interval);
+	told_full = is_full;
+	is_full = false;
 	list_databases();
 	foreach_ptr(LaMaintainedDatabase, database, databases)
 	{
@@ -290,7 +294,8 @@ begin_round(void)
 			pfree(database);
 			continue;
 		}
-		database->is_pending = database->pause == 0 && !is_running(database->oid);
+		if (!is_running(database->oid))
+			database->is_pending = database->pause == 0;
 		if (database->pause > 0)
 			database->pause--;
 	}
@@ -387,7 +392,7 @@ find_pending(void)
 {
 	foreach_ptr(LaMaintainedDatabase, database, databases)
 	{
-		if (database->is_pending)
+		if (database->is_pending && !is_running(database->oid))
 			return database;
 	}
 	return NULL;
@@ -402,21 +407,15 @@ start(LaMaintainedDatabase *database, int i)
 	LaMaintenanceTask task = {
 		.database = database->oid,.last = database->table,.slot = i
 	};
-	BackgroundWorker worker = {
-		.bgw_type = "pg_lookahead maintenance worker",
-		.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION,
-		.bgw_start_time = BgWorkerStart_RecoveryFinished,
-		.bgw_restart_time = BGW_NEVER_RESTART,
-		.bgw_library_name = "pg_lookahead",
-		.bgw_function_name = "la_maintenance_worker_main",
-		.bgw_notify_pid = MyProcPid,
-	};
+	BackgroundWorker worker = la_background_worker("pg_lookahead maintenance worker",
+												   "la_maintenance_worker_main");
 
 	if (!can_connect(database->oid))
 		return true;
 	snprintf(worker.bgw_name, BGW_MAXLEN,
 			 "pg_lookahead maintenance worker for database %u", database->oid);
 	memcpy(worker.bgw_extra, &task, sizeof(task));
+	worker.bgw_notify_pid = MyProcPid;
 	memset(&reports[i], 0, sizeof(reports[i]));
 	if (!RegisterDynamicBackgroundWorker(&worker, &slots[i].handle))
 	{
@@ -426,12 +425,11 @@ start(LaMaintainedDatabase *database, int i)
 	}
 	slots[i].database = database->oid;
 	slots[i].is_ended = false;
-	told_full = false;
 	return true;
 }
 
 /*
- * Once, until there was one again.
+ * Once, until there was one for everybody in a round.
  */
 static void
 tell_full(void)
@@ -442,7 +440,7 @@ tell_full(void)
 				 errmsg("no background worker is free to maintain interval partitions"),
 				 errhint("Consider increasing the configuration parameter \"%s\".",
 						 "max_worker_processes")));
-	told_full = true;
+	is_full = told_full = true;
 }
 
 static int
@@ -508,6 +506,9 @@ wait(void)
 		if (slots[i].handle != NULL)
 			timeout = timeout < 0 ? LOOK_MS : Min(timeout, LOOK_MS);
 	}
+	/* Whose worker it is that ends next, nobody tells. */
+	if (la_maintenance_interval > 0 && find_pending() != NULL)
+		timeout = Min(timeout, RETRY_MS);
 	if (timeout >= 0)
 		events |= WL_TIMEOUT;
 	(void) WaitLatch(MyLatch, events, timeout, wait_event);

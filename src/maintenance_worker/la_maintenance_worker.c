@@ -4,8 +4,7 @@
  *	  maintains the interval partitions of a database
  *
  * Does what pg_lookahead_maintain_partitions() does, called by a superuser, of tables whose maintenance is due; then it
- * ends.  Settings by which a session may wait too long, or be interrupted, are not those of the
- * database or a role.  Mirrors AutoVacWorkerMain() in autovacuum.c.
+ * ends.  Mirrors AutoVacWorkerMain() in autovacuum.c.
  *
  * Reads BackgroundWorker of bgworker.h.
  *
@@ -18,11 +17,8 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -31,18 +27,20 @@
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_table.h"
+#include "la_background.h"
 #include "maintenance_worker/la_maintenance_report.h"
 #include "maintenance_worker/la_maintenance_worker.h"
 
+/*
+ * How long a step may take.  A function of a table's owner that never ends, by mistake, keeps all other tables of the
+ * database waiting.  Longer than what locks a table may take at all.  Arbitrary.
+ */
+#define LONGEST_STEP "1h"
+
 static const char *const settings[][2] = {
 	{"application_name", "pg_lookahead maintenance"},
-	{"default_transaction_isolation", "read committed"},
-	{"idle_in_transaction_session_timeout", "0"},
 	{"lock_timeout", "0"},
-	{"search_path", ""},
-	{"statement_timeout", "0"},
-	{"transaction_timeout", "0"},
-	{"zero_damaged_pages", "off"},
+	{"transaction_timeout", LONGEST_STEP},
 };
 
 static List *list_due(Oid last, LaMaintenanceReport *report);
@@ -59,11 +57,7 @@ la_maintenance_worker_main(Datum arg)
 	LaMaintenanceReport *report;
 
 	memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(task.database, InvalidOid, 0);
-	for (int i = 0; i < lengthof(settings); i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	la_background_connect(task.database, settings, lengthof(settings));
 	report = &la_maintenance_reports()[task.slot];
 	foreach_oid(table, list_due(task.last, report))
 	{
@@ -82,14 +76,17 @@ la_maintenance_worker_main(Datum arg)
 static List *
 list_due(Oid last, LaMaintenanceReport *report)
 {
-	List	   *due;
+	List	   *due = NIL;
 
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	MemoryContextSwitchTo(TopMemoryContext);
-	report->has_policy = la_interval_next_run() != DT_NOEND;
-	due = la_interval_due(GetCurrentTimestamp());
+	if (la_interval_table_exists())
+	{
+		report->has_policy = la_interval_policy_parents() != NIL;
+		due = la_interval_due(GetCurrentTimestamp());
+	}
 	if (due != NIL)
 		PreventCommandIfReadOnly("maintenance of partitions");
 	PopActiveSnapshot();
@@ -128,19 +125,16 @@ static bool
 show(Oid table)
 {
 	bool		exists;
-	char	   *activity = NULL;
+	const char *activity = NULL;
 
 	CHECK_FOR_INTERRUPTS();
 	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 	exists = la_interval_table_exists();
 	if (exists && get_rel_name(table) != NULL)
-		activity = MemoryContextStrdup(TopMemoryContext,
-									   psprintf("maintain partitions of %s",
-												la_interval_owner_name(table)));
+		activity = psprintf("maintain partitions of %s", la_interval_owner_name(table));
+	la_background_show(activity);
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(TopMemoryContext);
-	debug_query_string = activity;
-	pgstat_report_activity(STATE_RUNNING, activity);
 	return exists;
 }

@@ -6,7 +6,8 @@ import pytest
 from extension.probes import QUIET, Connection
 from server_log import ServerFactory, WatchedServer
 
-from intervals.policies import make
+from intervals.needed import ON
+from intervals.policies import make, set_policy
 from lookahead.extension import Stage
 
 
@@ -47,3 +48,12 @@ def renew(session: Connection) -> None:
     session.execute("DELETE FROM pg_lookahead_interval_policy")
     session.execute("DELETE FROM pg_lookahead_interval_state")
     session.execute("RESET client_min_messages")
+
+
+@pytest.fixture
+def table(session: Connection) -> Connection:
+    """Table s.p with a policy of tens, and no partition; creation is on."""
+    make(session, "int PRIMARY KEY")
+    set_policy(session, "10")
+    session.execute(ON)
+    return session

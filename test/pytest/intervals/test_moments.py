@@ -94,7 +94,17 @@ def test_a_policy_that_is_withdrawn(aged: Connection, server: WatchedServer, res
     assert len(bounds(aged)) == 11
     assert scalar(aged, "SELECT count(*) FROM s.p") == 11
     # What the new policy wants is due at once.
-    assert scalar(aged, "SELECT next_run <= now() FROM pg_lookahead_intervals")
+    assert state(aged, "last_run IS NULL AND next_run IS NULL") is True
+
+
+def test_a_policy_that_is_set_when_all_is_done(aged: Connection, server: WatchedServer) -> None:
+    """The state of the run that ends is not that of the policy that comes."""
+    set_policy(aged, "'1 day', premake => 0")
+    with server.connect(autocommit=False) as owner:
+        owner.execute("SELECT pg_lookahead_set_interval('s.p', '1 day', premake => 0)")
+        with maintaining(aged, server):
+            owner.commit()
+    assert state(aged, "last_run IS NULL AND next_run IS NULL") is True
 
 
 @pytest.mark.parametrize("change", ["retention = NULL", "retention = '1 year'"])
@@ -242,6 +252,26 @@ def test_what_somebody_else_has_marked_is_not_dropped(
     _execute(aged, f"UPDATE pg_lookahead_interval_state SET {ours}")
     maintain(aged)
     assert scalar(aged, f"SELECT count(*) FROM s.{oldest}") == 1
+    assert len(bounds(aged)) == 10
+
+
+def test_a_mark_that_cannot_be_noted_is_none(aged: Connection, server: WatchedServer) -> None:
+    """It is undone, and nobody is told that a partition is detached by half."""
+    set_policy(aged, "'1 day', retention => '9 days', premake => 0")
+    aged.execute(
+        """CREATE FUNCTION s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF NEW.detaching IS NOT NULL THEN RAISE 'not noted'; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON pg_lookahead_interval_state
+        FOR EACH ROW EXECUTE FUNCTION s.refuse()"""
+    )
+    assert maintain(aged) == []
+    aged.execute("DROP TRIGGER refuse ON pg_lookahead_interval_state")
+    assert scalar(aged, PENDING) == 0
+    assert (state(aged, "last_error"), len(bounds(aged))) == (None, 11)
+    maintain(aged)
     assert len(bounds(aged)) == 10
 
 

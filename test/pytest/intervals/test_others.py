@@ -44,10 +44,6 @@ def test_a_state_that_is_locked_is_waited_for_once(
         "SELECT * FROM pg_lookahead_create_range_partitions('s.p', current_date - 10, '1 day', 11)"
     )
     set_policy(session, "'1 day', retention => '3 days', premake => 0")
-    session.execute(
-        "INSERT INTO pg_lookahead_interval_state (parent, row_type, attempts) "
-        "SELECT parent, row_type, 0 FROM pg_lookahead_interval_policy"
-    )
     session.execute("SET lock_timeout = '100ms'")
     with server.connect(autocommit=False) as other:
         other.execute("SELECT FROM pg_lookahead_interval_state FOR UPDATE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from waiting import wait_until
 
 from lookahead.extension import Stage
 from maintenance_worker.workers import (
+    INTERVAL,
     LAUNCHER,
     SETTINGS,
     WORKER,
@@ -65,12 +67,13 @@ def test_settings_of_a_database_hinder_nobody(session: Connection) -> None:
 def test_a_lock_that_is_not_to_be_had(session: Connection, server: WatchedServer) -> None:
     """However long the database wants to wait for locks."""
     session.execute("ALTER DATABASE postgres SET lock_timeout = '1h'")
+    pause(session, server)
     make(session, "int")
     set_policy(session, "10")
     _other(session)
     with server.connect(autocommit=False) as other:
         other.execute("LOCK TABLE s.p IN ACCESS EXCLUSIVE MODE")
-        look(session)
+        resume(session, server)
         await_partitions(session, "s.z")
         other.rollback()
     session.execute("ALTER DATABASE postgres RESET ALL")
@@ -167,6 +170,42 @@ def test_a_shutdown_waits_for_nobody(own_server: WatchedServer) -> None:
         await_partitions(session, "s.a")
 
 
+def test_a_reload_while_a_worker_is_at_work(session: Connection, server: WatchedServer) -> None:
+    """It has made its list before, so another one follows at once, not in the next round."""
+    hold_worker(session)
+    server.configure({INTERVAL: "0"})
+    session.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: not is_on(session), "maintenance is off")
+    _other(session)
+    server.configure({INTERVAL: "1h"})
+    session.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: is_on(session), "maintenance is on")
+    release(session)
+    await_partitions(session, "s.z")
+    resume(session, server)
+
+
+def test_a_step_that_never_ends(session: Connection) -> None:
+    """PostgreSQL ends its worker after an hour, whatever the database says."""
+    session.execute("ALTER DATABASE postgres SET transaction_timeout = 0")
+    session.execute(
+        """CREATE TABLE s.seen (timeout text);
+        CREATE FUNCTION s.spy(int) RETURNS bool LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO s.seen VALUES (current_setting('transaction_timeout'));
+            RETURN true;
+        END $$;
+        CREATE DOMAIN s.watched AS int CHECK (s.spy(VALUE));
+        CREATE TABLE s.p (k s.watched) PARTITION BY RANGE (k)"""
+    )
+    set_policy(session, "10")
+    session.execute("DELETE FROM s.seen")
+    look(session)
+    await_partitions(session)
+    session.execute("ALTER DATABASE postgres RESET ALL")
+    assert session.execute("SELECT DISTINCT timeout FROM s.seen").fetchall() == [("1h",)]
+
+
 def test_no_worker_is_free(server_factory: ServerFactory, stage: Stage) -> None:
     """That is told once; what could not be done is done when one is."""
     few = {"max_worker_processes": "2", "max_logical_replication_workers": "0"}
@@ -183,8 +222,35 @@ def test_no_worker_is_free(server_factory: ServerFactory, stage: Stage) -> None:
                 release(session)
                 await_partitions(session, "s.a")
                 await_partitions(database, "s.z")
+                # Now one is, but not for both at once.
+                _other(database, "s.y")
+                look(session)
+                await_partitions(database, "s.y")
         assert server.read_log().count(told) == 1
         assert scalar_of(server, "SELECT count(*) FROM pg_lookahead_intervals WHERE automatic") == 1
+
+
+def test_a_worker_that_becomes_free(server_factory: ServerFactory, stage: Stage) -> None:
+    """It is taken long before the next round."""
+    few = {"max_worker_processes": "2", "max_logical_replication_workers": "0", INTERVAL: "1h"}
+    with (
+        server_factory(stage=stage, settings={**SETTINGS, **few}) as server,
+        server.connect() as session,
+        server.connect() as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        session.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
+        _other(session)
+        other.execute("SET debug_parallel_query = on")
+        sleeping = pool.submit(other.execute, "SELECT pg_sleep(600)")
+        wait_until(lambda: processes(session, "parallel worker"), "the only worker is taken")
+        look(session)
+        told = "no background worker is free to maintain interval partitions"
+        wait_until(lambda: told in server.read_log(), "that is told")
+        other.cancel()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            sleeping.result(100)
+        await_partitions(session, "s.z")
 
 
 def scalar_of(server: WatchedServer, query: str) -> object:

@@ -36,9 +36,8 @@ def test_a_standby_and_its_promotion(
             with session.transaction():
                 set_policy(session, "10", "s.q")
                 session.execute(
-                    """INSERT INTO pg_lookahead_interval_state
-                    (parent, row_type, attempts, next_run) SELECT parent, row_type, 0, 'infinity'
-                    FROM pg_lookahead_interval_policy WHERE parent = 's.q'::regclass"""
+                    "UPDATE pg_lookahead_interval_state SET next_run = now() + interval '1 hour' "
+                    "WHERE parent = 's.q'::regclass"
                 )
             wait_for_replay(session, reader)
             assert scalar(reader, "SELECT pg_promote()")

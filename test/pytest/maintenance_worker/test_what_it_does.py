@@ -66,9 +66,8 @@ def test_the_same_as_by_a_call(session: Connection) -> None:
             with session.transaction():
                 set_policy(session, arguments + drops, table)
                 session.execute(
-                    """INSERT INTO pg_lookahead_interval_state
-                    (parent, row_type, attempts, next_run) SELECT parent, row_type, 0, 'infinity'
-                    FROM pg_lookahead_interval_policy WHERE parent = 's.q'::regclass"""
+                    "UPDATE pg_lookahead_interval_state SET next_run = now() + interval '1 hour' "
+                    "WHERE parent = 's.q'::regclass"
                 )
             maintain(session, "s.q")
         else:
@@ -104,21 +103,50 @@ def test_it_works_as_the_owner(session: Connection) -> None:
     assert seen == [("owner", "pg_catalog, pg_temp")]
 
 
-def test_what_is_not_due_is_left(session: Connection) -> None:
-    make(session, "int")
-    with session.transaction():
-        set_policy(session, "10")
-        session.execute(
-            """INSERT INTO pg_lookahead_interval_state (parent, row_type, attempts, next_run)
-            SELECT parent, row_type, 0, 'infinity' FROM pg_lookahead_interval_policy"""
-        )
-    # Those that are due come first, so it takes a second worker to know what the first one did.
+def _look_twice(session: Connection) -> None:
+    """Those that are due come first, so it takes a second worker to know what the first one did."""
     for table in ("s.q", "s.r"):
         session.execute(f"CREATE TABLE {table} (k int) PARTITION BY RANGE (k)".encode())
         set_policy(session, "10", table)
         look(session)
         await_partitions(session, table)
+
+
+def test_what_is_not_due_is_left(session: Connection) -> None:
+    make(session, "int")
+    with session.transaction():
+        set_policy(session, "10")
+        session.execute(
+            "UPDATE pg_lookahead_interval_state SET next_run = now() + interval '1 hour'"
+        )
+    _look_twice(session)
     assert bounds(session) == []
+
+
+def test_a_clock_that_has_gone_back(session: Connection) -> None:
+    """No run says that the next one is due so late."""
+    make(session, "int")
+    set_policy(session, "10")
+    session.execute("UPDATE pg_lookahead_interval_state SET next_run = now() + interval '1 day'")
+    look(session)
+    await_partitions(session)
+
+
+def test_a_policy_from_a_dump_waits_for_a_call(session: Connection) -> None:
+    """It has no state, which dumps do not contain."""
+    make(session, "int")
+    with session.transaction():
+        set_policy(session, "10")
+        session.execute("DELETE FROM pg_lookahead_interval_state")
+    _look_twice(session)
+    assert bounds(session) == []
+    assert state(session, "automatic") is False
+    assert state(session, "automatic", "s.q") is True
+    maintain(session)
+    session.execute("DROP TABLE s.p_0; UPDATE pg_lookahead_interval_state SET next_run = NULL")
+    look(session)
+    await_partitions(session)
+    assert state(session, "automatic") is True
 
 
 def test_it_is_seen_at_work(session: Connection, server: WatchedServer) -> None:

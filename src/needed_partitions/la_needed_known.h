@@ -1,0 +1,13 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_needed_known.h
+ *	  which tables are known to have an interval policy
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_NEEDED_KNOWN_H
+#define LA_NEEDED_KNOWN_H
+
+extern bool la_needed_known(Oid table);
+
+#endif							/* LA_NEEDED_KNOWN_H */

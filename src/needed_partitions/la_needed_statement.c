@@ -1,0 +1,310 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_needed_statement.c
+ *	  a statement whose rows get partitions
+ *
+ * It looks whether it knows a partition for a row.  If not, one is created, and the statement gets another
+ * routing, in which core finds it.  Nothing has been done for the row by then.
+ *
+ * The routings and the directories of before stay, because rows that were inserted by them may have
+ * triggers to come, and pruning may know them.  They are ended with the statement.
+ *
+ * Mirrors get_partition_for_tuple() in execPartition.c.  Reads ModifyTableState of execnodes.h, PartitionKeyData
+ * of partcache.h and PartitionBoundInfoData of partbounds.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/partition.h"
+#include "executor/execPartition.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "partitioning/partbounds.h"
+#include "partitioning/partdesc.h"
+#include "storage/lmgr.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+
+#include "la_sql_argument.h"
+#include "needed_partitions/la_needed_error.h"
+#include "needed_partitions/la_needed_request.h"
+#include "needed_partitions/la_needed_statement.h"
+
+/* Of all statements that are executed just now: few, and hardly ever more than one. */
+static LaNeeded *all = NULL;
+
+static void forget(void *needed);
+static void end(Datum needed);
+static ExprContext *context_of(LaNeeded *needed);
+static bool is_there(const LaNeeded *needed);
+static bool is_in_last(PartitionKey key, PartitionDesc partitions,
+					   Datum *value);
+static const char *cannot_ask(const LaNeeded *needed);
+static const char *ask(LaNeeded *needed);
+static char *text_of_key(const LaNeeded *needed);
+
+/*
+ * Rows of this node's table are looked at from now on.  In the statement's memory.
+ */
+LaNeeded *
+la_needed_begin(ModifyTableState *node)
+{
+	EState	   *estate = node->ps.state;
+	LaNeeded   *needed = palloc0_object(LaNeeded);
+
+	needed->node = node;
+	needed->table = node->rootResultRelInfo->ri_RelationDesc;
+	needed->column = RelationGetPartitionKey(needed->table)->partattrs[0];
+	if (needed->column == 0)
+		needed->key = ExecPrepareExpr(la_needed_key(needed->table), estate);
+	if (node->mt_partition_tuple_routing != NULL)
+		needed->partitions = PartitionDirectoryLookup(estate->es_partition_directory,
+													  needed->table);
+	needed->next = all;
+	all = needed;
+	needed->forget.func = forget;
+	needed->forget.arg = needed;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, &needed->forget);
+	return needed;
+}
+
+/*
+ * MemoryContextCallbackFunction: the statement's memory goes, after an error, too.
+ */
+static void
+forget(void *needed)
+{
+	LaNeeded  **place = &all;
+
+	while (*place != needed)
+		place = &(*place)->next;
+	*place = (*place)->next;
+}
+
+/*
+ * ExprContextCallbackFunction: the statement has come to its end, without an error.  Relies on
+ * FreeExecutorState() in execUtils.c.
+ */
+static void
+end(Datum argument)
+{
+	LaNeeded   *needed = (LaNeeded *) DatumGetPointer(argument);
+
+	foreach_ptr(PartitionTupleRouting, routing, needed->routings)
+		ExecCleanupTupleRouting(needed->node, routing);
+	foreach_ptr(struct PartitionDirectoryData, directory, needed->directories)
+		DestroyPartitionDirectory(directory);
+}
+
+/*
+ * The node of this kind that is watched, or NULL.
+ */
+LaNeeded *
+la_needed_find(const ModifyTableState *node)
+{
+	LaNeeded   *needed = all;
+
+	while (needed != NULL && needed->node != node)
+		needed = needed->next;
+	return needed;
+}
+
+/*
+ * The key, of a row of the table.
+ */
+Expr *
+la_needed_key(Relation table)
+{
+	PartitionKey key = RelationGetPartitionKey(table);
+
+	if (key->partattrs[0] == 0)
+		return copyObject((Expr *) linitial(key->partexprs));
+	return (Expr *) makeVar(1, key->partattrs[0], key->parttypid[0],
+							key->parttypmod[0], key->parttypcoll[0], 0);
+}
+
+/*
+ * Whether the statement knows no partition for a row with this key: one of the table, if that is NULL.
+ */
+bool
+la_needed_lacks(LaNeeded *needed, ExprState *key, TupleTableSlot *row)
+{
+	if (key == NULL && needed->column > 0)
+		needed->value = slot_getattr(row, needed->column, &needed->is_null);
+	else
+	{
+		ExprContext *context = context_of(needed);
+
+		ResetExprContext(context);
+		context->ecxt_scantuple = row;
+		needed->value = ExecEvalExprSwitchContext(key == NULL ? needed->key : key,
+												  context, &needed->is_null);
+	}
+	return !is_there(needed);
+}
+
+/*
+ * Keys are evaluated in it, and its end is that of the statement: few statements need one.
+ */
+static ExprContext *
+context_of(LaNeeded *needed)
+{
+	if (needed->context == NULL)
+	{
+		needed->context = CreateExprContext(needed->node->ps.state);
+		RegisterExprContextCallback(needed->context, end, PointerGetDatum(needed));
+	}
+	return needed->context;
+}
+
+static bool
+is_there(const LaNeeded *needed)
+{
+	PartitionKey key = RelationGetPartitionKey(needed->table);
+	PartitionBoundInfo bounds = needed->partitions->boundinfo;
+	Datum		value = needed->value;
+	bool		is_equal;
+	int			offset;
+
+	if (needed->partitions->nparts == 0)
+		return false;
+	if (partition_bound_has_default(bounds))
+		return true;
+	if (needed->is_null)
+		return false;
+	if (is_in_last(key, needed->partitions, &value))
+		return true;
+	offset = partition_range_datum_bsearch(key->partsupfunc, key->partcollation,
+										   bounds, 1, &value, &is_equal);
+	return bounds->indexes[offset + 1] >= 0;
+}
+
+/*
+ * Whether a row with this key belongs into the partition that core found last.
+ */
+static bool
+is_in_last(PartitionKey key, PartitionDesc partitions, Datum *value)
+{
+	PartitionBoundInfo bounds = partitions->boundinfo;
+	int			offset = partitions->last_found_datum_index;
+
+	if (offset < 0 || offset + 1 >= bounds->ndatums ||
+		bounds->indexes[offset + 1] < 0)
+		return false;
+	return partition_rbound_datum_cmp(key->partsupfunc, key->partcollation,
+									  bounds->datums[offset], bounds->kind[offset],
+									  value, 1) <= 0 &&
+		partition_rbound_datum_cmp(key->partsupfunc, key->partcollation,
+								   bounds->datums[offset + 1],
+								   bounds->kind[offset + 1], value, 1) > 0;
+}
+
+/*
+ * Where partitions have come or gone, the statement finds them by another routing from now on.  The
+ * directory of a plan stays its: pruning at run time that begins again has its maps from that.
+ * Relies on InitExecPartitionPruneContexts() in execPartition.c.
+ */
+void
+la_needed_look_again(LaNeeded *needed)
+{
+	ModifyTableState *node = needed->node;
+	EState	   *estate = node->ps.state;
+	bool		has_plan = node->ps.plan != NULL;
+	PartitionDirectory fresh,
+				old = estate->es_partition_directory;
+	MemoryContext caller;
+
+	AcceptInvalidationMessages();
+	if (needed->partitions == RelationGetPartitionDesc(needed->table,
+													   !IsolationUsesXactSnapshot()))
+		return;
+	caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	(void) context_of(needed);
+	if (node->mt_partition_tuple_routing != NULL)
+		needed->routings = lappend(needed->routings, node->mt_partition_tuple_routing);
+	estate->es_partition_directory = NULL;
+	node->mt_partition_tuple_routing =
+		ExecSetupPartitionTupleRouting(estate, needed->table);
+	fresh = estate->es_partition_directory;
+	if (node->operation != CMD_INSERT && node->mt_root_tuple_slot == NULL)
+		node->mt_root_tuple_slot = table_slot_create(needed->table, NULL);
+	needed->partitions = PartitionDirectoryLookup(fresh, needed->table);
+	if (has_plan && old != NULL)
+		estate->es_partition_directory = old;
+	if (old != NULL)
+		needed->directories = lappend(needed->directories, has_plan ? fresh : old);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Provides the row that was looked at last with a partition, or throws.
+ */
+void
+la_needed_provide(LaNeeded *needed)
+{
+	Oid			table = RelationGetRelid(needed->table);
+	const char *why;
+
+	la_needed_look_again(needed);
+	if (is_there(needed))
+		return;
+	why = cannot_ask(needed);
+	if (why == NULL)
+	{
+		la_needed_request_begin(table);
+		la_needed_look_again(needed);
+		if (!is_there(needed))
+			why = ask(needed);
+		la_needed_request_end(table);
+	}
+	if (why != NULL)
+		la_needed_refuse(needed->table, needed->value, needed->is_null, why);
+}
+
+/*
+ * Why nobody can be asked for a partition, or NULL.
+ */
+static const char *
+cannot_ask(const LaNeeded *needed)
+{
+	if (needed->is_null)
+		return "the key is null";
+	if (needed->table->rd_createSubid != InvalidSubTransactionId)
+		return "the table was created in this transaction";
+	if (CheckRelationLockedByMe(needed->table, ShareUpdateExclusiveLock, true))
+		return "this transaction has locked the table";
+	return NULL;
+}
+
+/*
+ * Asks for a partition.  Why there is none, or NULL.
+ */
+static const char *
+ask(LaNeeded *needed)
+{
+	LaNeededAnswer answer =
+		la_needed_request(RelationGetRelid(needed->table), text_of_key(needed),
+						  needed->created);
+
+	if (answer.is_created)
+		needed->created++;
+	la_needed_look_again(needed);
+	return answer.refusal;
+}
+
+static char *
+text_of_key(const LaNeeded *needed)
+{
+	int			level = la_sql_argument_begin_output();
+	char	   *text = la_sql_argument_text_of(needed->value,
+											   RelationGetPartitionKey(needed->table)->parttypid[0]);
+
+	AtEOXact_GUC(true, level);
+	return text;
+}

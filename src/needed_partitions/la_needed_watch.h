@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_needed_watch.h
+ *	  statements whose rows get partitions
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_NEEDED_WATCH_H
+#define LA_NEEDED_WATCH_H
+
+#include "executor/execdesc.h"
+
+#include "needed_partitions/la_needed_statement.h"
+
+extern void la_needed_start(QueryDesc *query, int eflags);
+extern LaNeeded *la_needed_watch(ModifyTableState *node);
+
+#endif							/* LA_NEEDED_WATCH_H */

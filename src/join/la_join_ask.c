@@ -13,9 +13,15 @@
  * cold, would leave nothing to the second, which is what the first is for.  The second may
  * go beyond its own, up to twice as much, for rows that have waited.
  *
- * A join that wants one match per row, as a semi join, asks for one page, for twice as many when
- * a row had more pages read than were asked for, and for one less after TOO_MANY_ROWS rows that needed
- * fewer.
+ * Pages that are near each other are asked for together (la_range_planner.c): rows in the
+ * order of the index or the table find it in order, which the kernel reads in long requests if it is
+ * not told of single pages.  A range is open until a page is wanted that is far away, and no longer
+ * than its first row is in the newest quarter of the ring, for pages of an index, or in the newest three,
+ * for those of a table: rows wait for the former half their way.  The budgets count ranges.
+ *
+ * A join that wants one match per row, as a semi join or one over a LIMIT, asks for one page, for
+ * twice as many when a row had more pages read than were asked for, and for one less after
+ * TOO_MANY_ROWS rows that needed fewer.
  *
  * Reads NestLoopState of execnodes.h.
  *
@@ -31,6 +37,7 @@
 
 #include "join/la_join_ask.h"
 #include "prefetch/la_distance.h"
+#include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
 #include "prefetch/la_shared_buffer.h"
 #include "prefetch/la_wake.h"
@@ -38,20 +45,33 @@
 /* Newer requests after which an index page should have come: arbitrary. */
 #define NEWER_WAITS 16
 
+/*
+ * Reads that do not wake a join which woke in vain, twice as many the next time,
+ * so many times: arbitrary.
+ */
+#define FEWEST_SKIPS 64
+#define MOST_IN_VAIN 16
+
 /* Rows after which a page less is asked for: arbitrary. */
 #define TOO_MANY_ROWS 8
 
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
 					 uint32 position);
-static void look_up(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row,
+static void look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 					int target);
-static void begin_wait(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row,
+static void begin_wait(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 					   int target, BlockNumber block);
 static void end_wait(LaJoinAsk *ask, LaJoinRow *row, int target);
-static void ask_for_table(LaJoinAsk *ask, LaJoinRow *row,
-						  const LaJoinTarget *target, const LaPeek *peek);
+static void ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring,
+						  uint32 position, const LaJoinTarget *target,
+						  const LaPeek *peek);
+static bool request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
+						 Relation relation, BlockNumber block);
+static void ask_old_range(LaJoinAsk *ask, LaJoinRange *open,
+						  const LaJoinRing *ring, uint32 quarters);
+static void ask_open_range(LaJoinAsk *ask, LaJoinRange *open);
 static bool recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block);
-static void request(LaJoinAsk *ask, Relation relation, BlockNumber block);
+static void request(LaJoinAsk *ask, Relation relation, const LaRange *range);
 
 /*
  * Prepares to ask for the rows of a join.  False when its inner side has nothing that
@@ -68,9 +88,11 @@ la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node)
 	ask->scratch = AllocSetContextCreate(CurrentMemoryContext,
 										 "pg_lookahead join keys",
 										 ALLOCSET_SMALL_SIZES);
-	ask->most_requests = Max(la_distance_limit(ask->targets[0].table, false), 1);
+	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
 	ask->one_match = join->js.single_match || join->js.jointype == JOIN_SEMI ||
 		join->js.jointype == JOIN_ANTI;
+	for (int target = 0; target < ask->ntargets; target++)
+		ask->one_match |= ask->targets[target].limited;
 	ask->matches = 1;
 	la_residency_init(&ask->residency, ask->targets[0].table);
 	return true;
@@ -78,11 +100,17 @@ la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node)
 
 /*
  * A page was read that had not been asked for.  Did it come from a device, or may
- * have?
+ * have?  And was there anything to ask for when others were?  Pages that no target is about are
+ * read for the inner side, too.
  */
 bool
 la_join_ask_may_wake(LaJoinAsk *ask)
 {
+	if (ask->skips > 0 && !la_wake_forced())
+	{
+		ask->skips--;
+		return false;
+	}
 	return !ask->useless || la_residency_read(&ask->residency);
 }
 
@@ -92,10 +120,33 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 void
 la_join_ask_start(LaJoinAsk *ask)
 {
+	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
+
 	la_residency_init(&ask->residency, ask->targets[0].table);
+	la_range_planner_start(&ask->table_range.planner, gap_limit,
+						   LA_MOST_REQUEST_BLOCKS);
+	la_range_planner_start(&ask->index_range.planner, gap_limit,
+						   LA_MOST_REQUEST_BLOCKS);
 	ask->useless = false;
+	ask->asked = false;
 	ask->idle_rows = 0;
 	ask->request_limit = la_wake_forced() ? ask->most_requests : 1;
+}
+
+/*
+ * The join goes to sleep.
+ */
+void
+la_join_ask_stop(LaJoinAsk *ask)
+{
+	ask->skips = 0;
+	if (ask->asked)
+		ask->in_vain = 0;
+	else
+	{
+		ask->skips = FEWEST_SKIPS << ask->in_vain;
+		ask->in_vain = Min(ask->in_vain + 1, MOST_IN_VAIN);
+	}
 }
 
 /*
@@ -107,6 +158,8 @@ la_join_ask_reset(LaJoinAsk *ask)
 	ask->table_requests = 0;
 	ask->index_requests = 0;
 	ask->first_waiting = 0;
+	ask->table_range.planner.open.nblocks = 0;
+	ask->index_range.planner.open.nblocks = 0;
 }
 
 /*
@@ -138,7 +191,9 @@ la_join_ask_is_full(const LaJoinAsk *ask)
 void
 la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 {
+	row->looked_up = false;
 	row->requests = 0;
+	row->ranges = 0;
 	row->nwaits = 0;
 	ask->rows++;
 	ask->idle_rows++;
@@ -146,24 +201,28 @@ la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 	{
 		row->waits[target] = InvalidBlockNumber;
 		row->counted[target] = false;
-		look_up(ask, ring, row, target);
+		row->complete[target] = false;
+		row->where[target] = la_join_target_of_row(&ask->targets[target],
+												   row->slot);
+		look_up(ask, ring, ring->tail, target);
 	}
 }
 
 /*
- * Goes on with rows that have waited long enough.
+ * Goes on with rows that have waited long enough, and asks for what cannot be put off.
  */
 void
 la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 {
 	if ((int32) (ask->first_waiting - ring->head) < 0)
 		ask->first_waiting = ring->head;
+	ask_old_range(ask, &ask->index_range, ring, at_end ? 4 : 3);
 	for (uint32 position = ask->first_waiting; position != ring->tail; position++)
 	{
 		LaJoinRow  *row = la_join_row(ring, position);
 
 		if (ask->table_requests >= 2 * ask->request_limit)
-			return;
+			break;
 		if (row->nwaits == 0)
 		{
 			if (position == ask->first_waiting)
@@ -175,18 +234,30 @@ la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 		for (int target = 0; target < ask->ntargets; target++)
 		{
 			if (row->waits[target] != InvalidBlockNumber)
-				look_up(ask, ring, row, target);
+				look_up(ask, ring, position, target);
 		}
 	}
+	ask_old_range(ask, &ask->table_range, ring, at_end ? 4 : 1);
 }
 
 /*
- * The oldest row is handed out.
+ * The oldest row is handed out; or a row is, of which nothing is known, if it is NULL.  A
+ * scan whose pages were all asked for need not look ahead itself, which would ask again.
  */
 void
-la_join_ask_hand_out(LaJoinAsk *ask)
+la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 {
 	ask->reads = la_reads();
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		if (ask->scans[target] != NULL)
+			ask->scans[target]->asked_above = false;
+		ask->scans[target] = NULL;
+		if (row != NULL && row->complete[target])
+			ask->scans[target] = row->where[target]->node;
+		if (ask->scans[target] != NULL)
+			ask->scans[target]->asked_above = true;
+	}
 }
 
 /*
@@ -195,13 +266,13 @@ la_join_ask_hand_out(LaJoinAsk *ask)
 void
 la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 {
-	ask->table_requests -= row->requests;
+	ask->table_requests -= row->ranges;
 	for (int target = 0; target < ask->ntargets; target++)
 	{
 		if (row->counted[target])
 			ask->index_requests--;
 	}
-	if (!ask->one_match)
+	if (!ask->one_match || !row->looked_up)
 		return;
 	if (la_reads() - ask->reads > row->requests)
 		ask->matches = Min(ask->matches * 2, LA_PEEK_BLOCKS);
@@ -229,15 +300,16 @@ is_ready(const LaJoinAsk *ask, const LaJoinRing *ring, uint32 position)
  * Looks a row up in an index, from the root or where it had to wait.
  */
 static void
-look_up(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row, int target)
+look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 {
-	LaJoinTarget *where = &ask->targets[target];
+	LaJoinRow  *row = la_join_row(ring, position);
+	LaJoinTarget *where = row->where[target];
 	BlockNumber from = row->waits[target];
 	MemoryContext old;
 	LaPeek		peek;
 
 	end_wait(ask, row, target);
-	if (!la_join_target_fill(where, row->slot))
+	if (where == NULL || !la_join_target_fill(where, row->slot))
 		return;
 	old = MemoryContextSwitchTo(ask->scratch);
 	la_join_peek(where->index, where->search, from,
@@ -245,26 +317,31 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row, int target)
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(ask->scratch);
 
+	row->complete[target] = peek.complete;
 	if (peek.missing != InvalidBlockNumber)
-		begin_wait(ask, ring, row, target, peek.missing);
-	ask_for_table(ask, row, where, &peek);
+		begin_wait(ask, ring, position, target, peek.missing);
+	else
+		row->looked_up = true;
+	ask_for_table(ask, ring, position, where, &peek);
 }
 
 static void
-begin_wait(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row, int target,
+begin_wait(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target,
 		   BlockNumber block)
 {
-	Relation	index = ask->targets[target].index;
+	LaJoinRow  *row = la_join_row(ring, position);
+	Relation	index = row->where[target]->index;
 
 	row->waits[target] = block;
 	row->nwaits++;
 	row->head = ring->head;
-	row->order = ask->order++;
-	if (recently_asked(ask, index, block))
+	row->order = ask->order;
+	if (recently_asked(ask, index, block) ||
+		!request_soon(ask, &ask->index_range, position, index, block))
 		return;
 	row->counted[target] = true;
 	ask->index_requests++;
-	request(ask, index, block);
+	ask->order++;
 }
 
 static void
@@ -283,9 +360,10 @@ end_wait(LaJoinAsk *ask, LaJoinRow *row, int target)
  * Asks for the table pages of a row that are not in shared buffers.
  */
 static void
-ask_for_table(LaJoinAsk *ask, LaJoinRow *row, const LaJoinTarget *target,
-			  const LaPeek *peek)
+ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
+			  const LaJoinTarget *target, const LaPeek *peek)
 {
+	LaJoinRow  *row = la_join_row(ring, position);
 	Buffer		map_buffer = InvalidBuffer;
 
 	for (int i = 0; i < peek->nblocks; i++)
@@ -300,8 +378,11 @@ ask_for_table(LaJoinAsk *ask, LaJoinRow *row, const LaJoinTarget *target,
 			recently_asked(ask, target->table, block))
 			continue;
 		row->requests++;
-		ask->table_requests++;
-		request(ask, target->table, block);
+		if (request_soon(ask, &ask->table_range, position, target->table, block))
+		{
+			row->ranges++;
+			ask->table_requests++;
+		}
 	}
 	if (BufferIsValid(map_buffer))
 		ReleaseBuffer(map_buffer);
@@ -326,12 +407,53 @@ recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 	return known;
 }
 
-static void
-request(LaJoinAsk *ask, Relation relation, BlockNumber block)
+/*
+ * Asks for a page, together with near ones that other rows want.  Returns whether that is another
+ * request.
+ */
+static bool
+request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
+			 Relation relation, BlockNumber block)
 {
-	LaRange		range = {.first = block,.nblocks = 1,.wanted = 1};
+	LaRange		finished;
+	bool		is_new;
 
+	if (open->relation != relation)
+		ask_open_range(ask, open);
+	open->relation = relation;
+	if (la_range_planner_add(&open->planner, block, &finished))
+		request(ask, relation, &finished);
+	is_new = open->planner.open.nblocks == 1;
+	if (is_new || (int32) (position - open->row) < 0)
+		open->row = position;
+	return is_new;
+}
+
+/*
+ * Asks for a range whose first row is among the oldest quarters of the ring.
+ */
+static void
+ask_old_range(LaJoinAsk *ask, LaJoinRange *open, const LaJoinRing *ring,
+			  uint32 quarters)
+{
+	if ((open->row - ring->head) * 4 < (ring->tail - ring->head) * quarters)
+		ask_open_range(ask, open);
+}
+
+static void
+ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
+{
+	LaRange		finished;
+
+	if (la_range_planner_finish(&open->planner, &finished))
+		request(ask, open->relation, &finished);
+}
+
+static void
+request(LaJoinAsk *ask, Relation relation, const LaRange *range)
+{
+	ask->asked = true;
 	ask->idle_rows = 0;
-	la_request_make(relation, &range, &ask->residency, &ask->node->counters);
+	la_request_make(relation, range, &ask->residency, &ask->node->counters);
 	ask->useless |= ask->residency.resident;
 }

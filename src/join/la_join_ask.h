@@ -13,6 +13,7 @@
 #include "attach/la_registry.h"
 #include "join/la_join_peek.h"
 #include "join/la_join_target.h"
+#include "prefetch/la_range_planner.h"
 #include "prefetch/la_residency.h"
 
 /* Pages remembered as asked for: a power of two. */
@@ -25,10 +26,14 @@
 typedef struct LaJoinRow
 {
 	TupleTableSlot *slot;
+	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
+	bool		looked_up;		/* are table pages known that it wants? */
 	uint32		requests;		/* of table pages, for this row */
+	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
 	BlockNumber waits[LA_JOIN_TARGETS];
 	bool		counted[LA_JOIN_TARGETS];	/* was that request made for it? */
+	bool		complete[LA_JOIN_TARGETS];	/* were all table pages asked for? */
 	uint32		head;			/* of the ring, when it began to wait last */
 	uint32		order;			/* waits that had begun before */
 } LaJoinRow;
@@ -42,23 +47,38 @@ typedef struct LaJoinRing
 	uint32		tail;			/* behind the newest */
 } LaJoinRing;
 
+/* Pages that are asked for together with those of the next rows. */
+typedef struct LaJoinRange
+{
+	LaRangePlanner planner;
+	Relation	relation;
+	uint32		row;			/* position of the first one that wants them */
+} LaJoinRange;
+
 typedef struct LaJoinAsk
 {
 	LaNode	   *node;
 	int			ntargets;
 	LaJoinTarget *targets;
+	LaNode	   *scans[LA_JOIN_TARGETS]; /* that were told of a row, or NULL */
 	MemoryContext scratch;		/* of comparison functions */
 	LaResidency residency;
 
 	uint32		most_requests;
 	uint32		request_limit;	/* for the moment, of table pages and of index
 								 * pages */
-	uint32		table_requests; /* in flight, for rows in the ring */
+	uint32		table_requests; /* ranges, for rows in the ring */
 	uint32		index_requests;
 	uint32		first_waiting;	/* position: no row before it waits */
 	uint32		order;			/* waits that have begun */
 	uint32		idle_rows;		/* since something was asked for */
+	LaJoinRange index_range;
+	LaJoinRange table_range;
 	bool		useless;		/* what was asked for was in memory */
+	bool		asked;			/* for anything, since it woke */
+	uint32		in_vain;		/* times it woke and did not, one after the
+								 * other */
+	uint32		skips;			/* reads that do not wake it */
 
 	/* Of a join that looks for one match: pages to ask for of each row. */
 	bool		one_match;
@@ -80,6 +100,7 @@ la_join_row(const LaJoinRing *ring, uint32 position)
 extern bool la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node);
 extern bool la_join_ask_may_wake(LaJoinAsk *ask);
 extern void la_join_ask_start(LaJoinAsk *ask);
+extern void la_join_ask_stop(LaJoinAsk *ask);
 extern void la_join_ask_reset(LaJoinAsk *ask);
 extern void la_join_ask_grow(LaJoinAsk *ask);
 extern bool la_join_ask_is_full(const LaJoinAsk *ask);
@@ -87,7 +108,7 @@ extern void la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring,
 								LaJoinRow *row);
 extern void la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring,
 								bool at_end);
-extern void la_join_ask_hand_out(LaJoinAsk *ask);
+extern void la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row);
 extern void la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row);
 
 #endif							/* LA_JOIN_ASK_H */

@@ -27,7 +27,7 @@
 #include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
 #include "join/la_join_window.h"
-#include "prefetch/la_transport.h"
+#include "prefetch/la_request.h"
 
 static bool has_parameters(const PlanState *planstate);
 static LaVerdict classify_loop(PlanState *planstate, const LaPlace *place);
@@ -70,7 +70,7 @@ classify_loop(PlanState *planstate, const LaPlace *place)
 {
 	LaVerdict	verdict = {LA_REASON_NONE, 0};
 
-	if (la_transport_choose() != LA_TRANSPORT_ADVICE)
+	if (!la_request_possible())
 		verdict.reason = LA_REASON_DIRECT_IO;
 	return verdict;
 }

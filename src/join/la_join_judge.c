@@ -51,6 +51,13 @@ typedef struct Judgement
 	LaReason	reason;
 } Judgement;
 
+/* Of one that was dropped, the worst. */
+typedef struct FunctionKind
+{
+	char		volatility;
+	bool		leakproof;
+} FunctionKind;
+
 static bool judge_node(PlanState *planstate, Judgement *judgement);
 static bool is_allowed(const Plan *plan);
 static bool is_statement_volatile(const LaQuery *query, Judgement *judgement);
@@ -62,6 +69,7 @@ static bool is_early_visible(Node *node, Judgement *judgement);
 static bool is_volatile(Oid function, void *context);
 static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
+static FunctionKind function_kind(Oid function);
 
 /*
  * Why not, or LA_REASON_NONE.
@@ -324,17 +332,11 @@ static bool
 is_volatile(Oid function, void *context)
 {
 	Judgement  *judgement = (Judgement *) context;
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	char		volatility = PROVOLATILE_VOLATILE;
+	FunctionKind kind = function_kind(function);
 
-	if (HeapTupleIsValid(tuple))
-	{
-		volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
-		ReleaseSysCache(tuple);
-	}
-	if (volatility == PROVOLATILE_STABLE)
+	if (kind.volatility == PROVOLATILE_STABLE)
 		judgement->stable = true;
-	return volatility == PROVOLATILE_VOLATILE;
+	return kind.volatility == PROVOLATILE_VOLATILE;
 }
 
 /*
@@ -380,13 +382,25 @@ may_throw(Node *node, void *context)
 static bool
 is_not_leakproof(Oid function, void *context)
 {
+	return !function_kind(function).leakproof;
+}
+
+/*
+ * What the catalogue says of a function.
+ */
+static FunctionKind
+function_kind(Oid function)
+{
+	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		leakproof = false;
 
 	if (HeapTupleIsValid(tuple))
 	{
-		leakproof = ((Form_pg_proc) GETSTRUCT(tuple))->proleakproof;
+		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
+
+		kind.volatility = form->provolatile;
+		kind.leakproof = form->proleakproof;
 		ReleaseSysCache(tuple);
 	}
-	return !leakproof;
+	return kind;
 }

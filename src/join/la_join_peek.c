@@ -55,6 +55,7 @@ la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 	Buffer		buffer;
 
 	peek->missing = InvalidBlockNumber;
+	peek->complete = false;
 	peek->nblocks = 0;
 	table_hits = pgstat_should_count_relation(index) ?
 		index->pgstat_info->counts.blocks_hit : 0;
@@ -112,7 +113,8 @@ look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
 }
 
 /*
- * Takes the table pages of the entries of a leaf that have the key.
+ * Takes the table pages of the entries of a leaf that have the key.  They are all, if another
+ * key follows.
  */
 static void
 take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
@@ -125,8 +127,13 @@ take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
 		ItemId		item = PageGetItemId(page, offset);
 		IndexTuple	entry = (IndexTuple) PageGetItem(page, item);
 
-		if (peek->nblocks >= most || _bt_compare(index, key, page, offset) != 0)
+		if (peek->nblocks >= most)
 			return;
+		if (_bt_compare(index, key, page, offset) != 0)
+		{
+			peek->complete = true;
+			return;
+		}
 		if (ItemIdIsDead(item))
 			continue;
 		if (BTreeTupleIsPosting(entry))

@@ -22,6 +22,7 @@
 typedef struct LaPeek
 {
 	BlockNumber missing;		/* or InvalidBlockNumber */
+	bool		complete;		/* were all table pages of the key found? */
 	int			nblocks;
 	BlockNumber blocks[LA_PEEK_BLOCKS];
 } LaPeek;

@@ -4,12 +4,12 @@
  *	  an index of a join's inner side that is looked up by values of the outer row
  *
  * Targets are index scans, index-only scans and bitmap index scans of btrees, wherever they
- * are below the inner side (below Memoize, an aggregate, another join), but not below an
- * Append, of whose children an outer row may want any, nor below a Result that may want none for a row.  A key counts if it is a parameter that
+ * are below the inner side (below Memoize, an aggregate, another join), but not below a
+ * Result that may want none for a row; below an Append that of the one partition that a row wants (la_join_append.c).  A key counts if it is a parameter that
  * the join itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
  * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
  *
- * Reads IndexScanState, IndexOnlyScanState, BitmapIndexScanState and NestLoopState of
+ * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapIndexScanState and NestLoopState of
  * execnodes.h, NestLoop of plannodes.h, and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
@@ -41,20 +41,25 @@ typedef struct Search
 {
 	NestLoopState *join;
 	Relation	table;			/* of the bitmap heap scan above */
+	LaNode	   *bitmap;			/* that scan, if it reads no pages but an
+								 * index's */
+	bool		limited;		/* is there a Limit above? */
 	LaJoinTarget *targets;
 	int			ntargets;
+	int			most;
 } Search;
 
 static bool search_node(PlanState *planstate, Search *search);
-static void search_scan(Search *search, Relation index, Relation table,
-						bool index_only, const ScanKeys *scan);
+static void search_bitmap_index(Search *search, BitmapIndexScanState *node);
+static void search_append(Search *search, AppendState *append);
+static void search_scan(Search *search, PlanState *planstate, Relation index,
+						Relation table, const ScanKeys *scan);
 static bool is_suitable(Relation index, Relation table);
 static bool add_key(LaJoinTarget *target, const Search *search,
 					const ScanKeys *scan);
 static ScanKey find_equality(const ScanKeys *scan, AttrNumber column);
 static bool find_value(LaJoinTarget *target, const Search *search,
 					   const ScanKeys *scan, ScanKey key);
-static AttrNumber own_column(const NestLoopState *join, int paramno);
 static bool set_comparison(LaJoinTarget *target, ScanKey key);
 
 /*
@@ -63,10 +68,37 @@ static bool set_comparison(LaJoinTarget *target, ScanKey key);
 int
 la_join_targets_find(NestLoopState *join, LaJoinTarget *targets)
 {
-	Search		search = {.join = join,.targets = targets};
+	Search		search = {.join = join,.targets = targets,.most = LA_JOIN_TARGETS};
 
 	search_node(innerPlanState(join), &search);
 	return search.ntargets;
+}
+
+/*
+ * The first target of a join below a node of its inner side, or NULL.
+ */
+LaJoinTarget *
+la_join_target_below(NestLoopState *join, PlanState *planstate)
+{
+	LaJoinTarget *target = palloc_object(LaJoinTarget);
+	Search		search = {.join = join,.targets = target,.most = 1};
+
+	search_node(planstate, &search);
+	if (search.ntargets == 1)
+		return target;
+	pfree(target);
+	return NULL;
+}
+
+/*
+ * The index that an outer row is looked up in: this one, or that of a partition.  NULL when none.
+ */
+LaJoinTarget *
+la_join_target_of_row(LaJoinTarget *target, TupleTableSlot *outer)
+{
+	while (target != NULL && target->append != NULL)
+		target = la_join_append_child(target->append, outer);
+	return target;
 }
 
 /*
@@ -110,27 +142,26 @@ search_node(PlanState *planstate, Search *search)
 	switch (nodeTag(planstate))
 	{
 		case T_AppendState:
+			search_append(search, castNode(AppendState, planstate));
+			return false;
 		case T_MergeAppendState:
 			return false;
+		case T_LimitState:
+			search->limited = true;
+			break;
 		case T_ResultState:
 			if (((Result *) planstate->plan)->resconstantqual != NULL)
 				return false;
 			break;
 		case T_BitmapHeapScanState:
 			search->table = ((ScanState *) planstate)->ss_currentRelation;
+			search->bitmap = la_registry_find(planstate);
+			break;
+		case T_BitmapOrState:
+			search->bitmap = NULL;
 			break;
 		case T_BitmapIndexScanState:
-			{
-				BitmapIndexScanState *node = castNode(BitmapIndexScanState, planstate);
-				ScanKeys	scan = {
-					node->biss_ScanKeys, node->biss_NumScanKeys,
-					node->biss_RuntimeKeys, node->biss_NumRuntimeKeys,
-					&node->biss_RuntimeKeysReady
-				};
-
-				search_scan(search, node->biss_RelationDesc, search->table,
-							false, &scan);
-			}
+			search_bitmap_index(search, castNode(BitmapIndexScanState, planstate));
 			break;
 		case T_IndexScanState:
 			{
@@ -141,8 +172,8 @@ search_node(PlanState *planstate, Search *search)
 					&node->iss_RuntimeKeysReady
 				};
 
-				search_scan(search, node->iss_RelationDesc,
-							node->ss.ss_currentRelation, false, &scan);
+				search_scan(search, planstate, node->iss_RelationDesc,
+							node->ss.ss_currentRelation, &scan);
 			}
 			break;
 		case T_IndexOnlyScanState:
@@ -154,8 +185,8 @@ search_node(PlanState *planstate, Search *search)
 					&node->ioss_RuntimeKeysReady
 				};
 
-				search_scan(search, node->ioss_RelationDesc,
-							node->ss.ss_currentRelation, true, &scan);
+				search_scan(search, planstate, node->ioss_RelationDesc,
+							node->ss.ss_currentRelation, &scan);
 			}
 			break;
 		default:
@@ -164,25 +195,61 @@ search_node(PlanState *planstate, Search *search)
 	return planstate_tree_walker(planstate, search_node, search);
 }
 
+static void
+search_bitmap_index(Search *search, BitmapIndexScanState *node)
+{
+	ScanKeys	scan = {
+		node->biss_ScanKeys, node->biss_NumScanKeys,
+		node->biss_RuntimeKeys, node->biss_NumRuntimeKeys,
+		&node->biss_RuntimeKeysReady
+	};
+
+	search_scan(search, &node->ss.ps, node->biss_RelationDesc, search->table,
+				&scan);
+}
+
+/*
+ * Adds the partitions of an Append, if the outer row says in which of them to look, and one of
+ * those that were started has an index for that.
+ */
+static void
+search_append(Search *search, AppendState *append)
+{
+	LaJoinTarget *target = &search->targets[search->ntargets];
+
+	if (search->ntargets == search->most)
+		return;
+	memset(target, 0, sizeof(LaJoinTarget));
+	target->append = la_join_append_create(search->join, append);
+	if (target->append == NULL)
+		return;
+	target->table = la_join_append_table(target->append);
+	target->limited = search->limited;
+	if (target->table != NULL)
+		search->ntargets++;
+}
+
 /*
  * Adds the index of a scan, if the outer row says where in it to look.
  */
 static void
-search_scan(Search *search, Relation index, Relation table, bool index_only,
-			const ScanKeys *scan)
+search_scan(Search *search, PlanState *planstate, Relation index,
+			Relation table, const ScanKeys *scan)
 {
 	LaJoinTarget *target = &search->targets[search->ntargets];
 	bool		by_row = false;
 
-	if (search->ntargets == LA_JOIN_TARGETS || !is_suitable(index, table))
+	if (search->ntargets == search->most || !is_suitable(index, table))
 		return;
 	memset(target, 0, sizeof(LaJoinTarget));
+	target->limited = search->limited;
 	target->index = index;
 	target->table = table;
-	target->index_only = index_only;
-	target->ready = scan->ncomputed > 0 ? scan->ready : NULL;
+	target->index_only = IsA(planstate, IndexOnlyScanState);
+	target->node = IsA(planstate, BitmapIndexScanState) ?
+		search->bitmap : la_registry_find(planstate);
 	target->search = _bt_mkscankey(index, NULL);
-	while (target->nkeys < IndexRelationGetNumberOfKeyAttributes(index) &&
+	while (target->nkeys < Min(IndexRelationGetNumberOfKeyAttributes(index), LA_JOIN_KEYS) &&
 		   add_key(target, search, scan))
 		by_row |= target->columns[target->nkeys - 1] > 0;
 	if (!by_row)
@@ -278,10 +345,13 @@ find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 
 	parameter = (Param *) expression;
 	if (parameter->paramkind == PARAM_EXTERN)
+	{
+		target->ready = scan->ready;
 		return true;
+	}
 	if (parameter->paramkind != PARAM_EXEC)
 		return false;
-	target->columns[target->nkeys] = own_column(search->join, parameter->paramid);
+	target->columns[target->nkeys] = la_join_own_column(search->join, parameter->paramid);
 	if (target->columns[target->nkeys] > 0)
 		return true;
 	target->parameters[target->nkeys] =
@@ -292,8 +362,8 @@ find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 /*
  * The outer column that the join gives to the inner side as this parameter, or 0.
  */
-static AttrNumber
-own_column(const NestLoopState *join, int paramno)
+AttrNumber
+la_join_own_column(const NestLoopState *join, int paramno)
 {
 	ListCell   *lc;
 
@@ -305,6 +375,17 @@ own_column(const NestLoopState *join, int paramno)
 			return parameter->paramval->varattno;
 	}
 	return 0;
+}
+
+/*
+ * Does core compare values of this type by itself?  Of arrays, records and ranges it calls functions of their
+ * parts, which may be a user's.
+ */
+bool
+la_join_is_plain_type(Oid type)
+{
+	return type < FirstNormalObjectId && get_typtype(type) == TYPTYPE_BASE &&
+		!OidIsValid(get_element_type(type));
 }
 
 /*
@@ -325,8 +406,7 @@ set_comparison(LaJoinTarget *target, ScanKey key)
 		function = get_opfamily_proc(index->rd_opfamily[i], type,
 									 key->sk_subtype, BTORDER_PROC);
 	if (!RegProcedureIsValid(function) || function >= FirstNormalObjectId ||
-		type >= FirstNormalObjectId || get_typtype(type) != TYPTYPE_BASE ||
-		OidIsValid(get_element_type(type)))
+		!la_join_is_plain_type(type))
 		return false;
 	ScanKeyEntryInitialize(search, flags, i + 1, InvalidStrategy,
 						   key->sk_subtype, key->sk_collation, function,

@@ -13,29 +13,52 @@
 #include "access/skey.h"
 #include "nodes/execnodes.h"
 
+#include "attach/la_registry.h"
+
 /* Most indexes of one join: arbitrary, few have more than one. */
 #define LA_JOIN_TARGETS 4
+
+typedef struct LaJoinAppend LaJoinAppend;
+
+/* Most columns of an index by which a row is looked up: arbitrary, few have more. */
+#define LA_JOIN_KEYS 8
 
 /*
  * The leading columns of the index that are compared by = with a value that is known
  * before the inner side is begun: a column of the outer row, a parameter that is set above the
- * join, or the value that the scan has for the whole statement.
+ * join, or the value that the scan has for the whole statement.  Or one such target for
+ * each partition, of which a row wants one (la_join_append.c): then of the rest only the table
+ * of one of them is set.
  */
 typedef struct LaJoinTarget
 {
+	LaJoinAppend *append;		/* or NULL */
 	Relation	index;
 	Relation	table;
 	bool		index_only;
-	const bool *ready;			/* have the scan's keys been computed? */
+	bool		limited;		/* may a Limit end the scan after few rows? */
+	LaNode	   *node;			/* of the scan, or NULL */
+	const bool *ready;			/* have the scan's keys been computed, or NULL */
 	int			nkeys;
-	AttrNumber	columns[INDEX_MAX_KEYS];	/* of the outer row, or 0 */
-	const ParamExecData *parameters[INDEX_MAX_KEYS];	/* or NULL */
-	bool		varlena[INDEX_MAX_KEYS];
-	ScanKey		keys[INDEX_MAX_KEYS];	/* of the scan */
+	AttrNumber	columns[LA_JOIN_KEYS];	/* of the outer row, or 0 */
+	const ParamExecData *parameters[LA_JOIN_KEYS];	/* or NULL */
+	bool		varlena[LA_JOIN_KEYS];
+	ScanKey		keys[LA_JOIN_KEYS]; /* of the scan */
 	BTScanInsert search;
 } LaJoinTarget;
 
 extern int	la_join_targets_find(NestLoopState *join, LaJoinTarget *targets);
+extern LaJoinTarget *la_join_target_below(NestLoopState *join,
+										  PlanState *planstate);
+extern LaJoinTarget *la_join_target_of_row(LaJoinTarget *target,
+										   TupleTableSlot *outer);
+extern LaJoinAppend *la_join_append_create(NestLoopState *join,
+										   AppendState *append);
+extern Relation la_join_append_table(const LaJoinAppend *append);
+extern LaJoinTarget *la_join_append_child(LaJoinAppend *append,
+										  TupleTableSlot *outer);
+extern bool la_join_is_plain_type(Oid type);
+extern AttrNumber la_join_own_column(const NestLoopState *join, int paramno);
 extern bool la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer);
 
 #endif							/* LA_JOIN_TARGET_H */

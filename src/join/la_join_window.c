@@ -5,7 +5,7 @@
  *
  * Rows wait in a ring until their turn.  Each is a copy in a slot of the kind that the outer side
  * gives, because the join's expressions were compiled for that, and holds no pin.  With each row that is handed out the ring may
- * have twice as many as before, up to twice the requests that may be in flight.  It has fewer
+ * have twice as many as before, up to four times the requests that may be in flight.  It has fewer
  * where a Limit wants fewer, and where the copies take too much memory.
  *
  * What is asked for them is in la_join_ask.c.  While nothing has to be, for SLEEP_AFTER rows,
@@ -118,10 +118,10 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
 	if (!fixed)
 		window->ops = &TTSOpsMinimalTuple;
-	window->most_rows = 2 * window->ask.most_requests;
+	window->most_rows = 4 * window->ask.most_requests;
 	if (IsParallelWorker() || node->below_gather)
 		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
-	window->ring.mask = pg_nextpower2_32(window->most_rows + 1) - 1;
+	window->ring.mask = pg_nextpower2_32(window->most_rows) - 1;
 	window->ring.rows = palloc0_array(LaJoinRow, window->ring.mask + 1);
 	window->draining = true;
 	MemoryContextSwitchTo(old);
@@ -171,10 +171,11 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 	if (ring->head == ring->tail)
 	{
 		*slot = NULL;
+		la_join_ask_hand_out(&window->ask, NULL);
 		return window->at_end;
 	}
 	window->handed = true;
-	la_join_ask_hand_out(&window->ask);
+	la_join_ask_hand_out(&window->ask, la_join_row(ring, ring->head));
 	*slot = la_join_row(ring, ring->head)->slot;
 	return true;
 }
@@ -200,7 +201,10 @@ look_ahead(LaJoinWindow *window)
 		la_join_ask_waiting(ask, ring, window->at_end);
 		if (ask->useless || ask->idle_rows > SLEEP_AFTER ||
 			!la_feature_enabled(LA_FEATURE_NESTED_LOOP))
+		{
 			window->draining = true;
+			la_join_ask_stop(ask);
+		}
 		if (window->at_end || window->draining ||
 			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
 			!has_room(window))
@@ -233,7 +237,7 @@ has_room(LaJoinWindow *window)
 	query->ring_bytes += bytes - window->counted_bytes;
 	window->counted_bytes = bytes;
 	return window->ring.head == window->ring.tail ||
-		(bytes < WINDOW_BYTES && query->ring_bytes < LA_STATEMENT_BYTES);
+		(bytes < WINDOW_BYTES && query->ring_bytes <= LA_STATEMENT_BYTES);
 }
 
 /*

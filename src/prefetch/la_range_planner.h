@@ -19,6 +19,18 @@ typedef struct LaRange
 } LaRange;
 
 /*
+ * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks, as long as
+ * nothing better is known.  See docs/benchmarks.md.
+ */
+#define LA_USUAL_GAP_LIMIT 2
+
+/*
+ * Longest request, in blocks.  The kernel splits longer ones (by default at
+ * 128 kB on most devices), and a short one starts sooner.
+ */
+#define LA_MOST_REQUEST_BLOCKS 16
+
+/*
  * One open range, to which the next wanted block is added when it is near.
  * Gaps and lengths are in blocks.
  */

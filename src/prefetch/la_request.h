@@ -14,6 +14,7 @@
 #include "prefetch/la_range_planner.h"
 #include "prefetch/la_residency.h"
 
+extern bool la_request_possible(void);
 extern void la_request_make(Relation relation, const LaRange *range,
 							LaResidency *residency, LaCounters *counters);
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 import psycopg
-from transports import TRANSPORTS
 from waiting import wait_until
 
 from differential import population
 from differential.case import Case, Row
 from differential.cursors import random_cursor
+from differential.joins import EXECUTED, random_join
 from differential.modifications import random_modification
 from differential.procedures import TRACE_TABLE, random_procedure
 from differential.queries import random_query
@@ -52,22 +52,20 @@ class DifferenceError(AssertionError):
     """The arms disagree, or a resource was left behind; the text replays it."""
 
 
-def stint_settings(seed: int, stint: int, transports: Sequence[str]) -> dict[str, str]:
-    """Server settings of a stint; the transports take turns."""
+def stint_settings(seed: int, stint: int, io_methods: Sequence[str]) -> dict[str, str]:
+    """Server settings of a stint; the values of io_method take turns."""
     rng = Random(f"{seed}:stint:{stint}")
     settings = server_settings(rng)
-    transport = transports[(seed + stint) % len(transports)]
-    if transport.startswith("direct"):
-        # Every page that is not in shared buffers comes from the device: most of them shall be.
-        settings["shared_buffers"] = "32MB"
-    return {**settings, **TRANSPORTS[transport]}
+    return {**settings, "io_method": io_methods[(seed + stint) % len(io_methods)]}
 
 
 def random_case(rng: Random, tables: Sequence[Table], *, test_settings: bool) -> Case:
     """A case of any kind."""
     choice = rng.random()
-    if choice < 0.62:
+    if choice < 0.5:
         return random_query(rng, tables)
+    if choice < 0.62:
+        return random_join(rng, tables)
     if choice < 0.78:
         return random_modification(rng, tables)
     if choice < 0.92:
@@ -100,7 +98,7 @@ class Round:
         self.test_settings = test_settings
         self.tally = tally
         self.tables = random_tables(self.rng)
-        self.build = ["CREATE SCHEMA d", "SET search_path = d, public", TRACE_TABLE]
+        self.build = ["CREATE SCHEMA d", "SET search_path = d, public", TRACE_TABLE, EXECUTED]
         for table in self.tables:
             self.build += population.build(table)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from differential.case import Case, Step
+from differential.joins import join_query
 from differential.predicates import narrow, order_by, where
 from differential.queries import Tables, joinable, pick
 from differential.schema import Table
@@ -21,6 +22,8 @@ COUNTS = (0, 1, 1, 2, 3, 5, 8, 13, 40, 200)
 def _query(rng: Random, tables: Tables) -> tuple[str, Table, bool]:
     """A query for a cursor, its table, and whether WHERE CURRENT OF can name it."""
     table, index = pick(rng, tables)
+    if rng.random() < 0.2:
+        return join_query(rng, tables)[0], table, False
     tail = order_by(rng, index, "a", total=rng.random() < 0.2) if rng.random() < 0.7 else ""
     condition = where(rng, table, index, "a")
     if rng.random() < 0.25:
@@ -212,6 +215,8 @@ def held_cursor(rng: Random, tables: Tables, *, test_settings: bool) -> Case:
         f"SELECT a.id, a.payload FROM {table.name} a WHERE {where(rng, table, index, 'a')} "
         f"{order_by(rng, index, 'a', total=False)}"
     )
+    if rng.random() < 0.4:
+        sql = join_query(rng, tables)[0]
     before = [Step(f"DECLARE h {scroll}CURSOR WITH HOLD FOR {sql}")]
     before += [Step(_fetch(rng, "h", scroll)) for _ in range(rng.randint(0, 4))]
     after = [Step(_fetch(rng, "h", scroll)) for _ in range(rng.randint(1, 5))]

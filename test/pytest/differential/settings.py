@@ -81,6 +81,7 @@ def lookahead_settings(rng: Random, *, test_settings: bool) -> dict[str, str]:
     """Settings of look-ahead itself; the test settings exist in builds with LA_TEST=1 only."""
     chosen = {
         "pg_lookahead.enabled": "on",
+        "pg_lookahead.enable_join_prefetch": rng.choice(("on", "on", "off")),
         "pg_lookahead.prefetch_distance": str(rng.choice((0, 0, 0, 1, 2, 7, 64, 1000))),
         "pg_lookahead.gap_limit": str(rng.choice((-1, -1, -1, 0, 1, 7, 256))),
         "pg_lookahead.bulk_read_size": str(rng.choice((-1, 0, 1, 1, 2, 16, 100, 8192))),

@@ -8,6 +8,7 @@ from waiting import wait_until
 
 from differential.campaign import Round, Tally, random_case, random_tables
 from differential.case import ArmResult, Case, Outcome, Step
+from differential.joins import EXECUTED
 from differential.population import build
 from differential.procedures import TRACE_TABLE
 from differential.replay import script
@@ -86,7 +87,7 @@ def test_pins_left_behind_are_seen(server_factory: ServerFactory) -> None:
 def test_replay_script_runs_to_its_end(server_factory: ServerFactory, seed: int) -> None:
     rng = Random(seed)
     tables = random_tables(rng)
-    statements = ["CREATE SCHEMA d", "SET search_path = d, public", TRACE_TABLE]
+    statements = ["CREATE SCHEMA d", "SET search_path = d, public", TRACE_TABLE, EXECUTED]
     statements += [statement for table in tables for statement in build(table)]
     profile = random_profile(rng, parallel=False, test_settings=False)
     sql = script(random_case(rng, tables, test_settings=False), profile, statements)

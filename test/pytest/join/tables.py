@@ -40,6 +40,46 @@ CREATE INDEX many_expression ON many ((g * 2));
 CREATE INDEX many_partial ON many (g) WHERE k < 25;
 ANALYZE many
 """
+# The rows of inner_rows in two partitions, whose columns lie in another order.
+PARTITIONS = ("parts_low", "parts_high")
+_PARTS = f"""
+CREATE TABLE parts (k int, g int, pad text) PARTITION BY RANGE (k);
+CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO ({PAGES // 3});
+CREATE TABLE parts_high (pad text, g int, k int);
+ALTER TABLE parts ATTACH PARTITION parts_high FOR VALUES FROM ({PAGES // 3}) TO (MAXVALUE);
+ALTER TABLE parts ALTER pad SET STORAGE PLAIN;
+INSERT INTO parts (k, g, pad) SELECT k, g, pad FROM inner_rows;
+CREATE INDEX ON parts (k);
+CREATE INDEX ON parts (g);
+ANALYZE parts
+"""
+# The same rows with a key of a type whose parts are compared by functions that may be a user's.
+ARRAYS = ("by_array", "parts_by_array_low", "parts_by_array_high")
+_ARRAYS = """
+CREATE TABLE by_array AS SELECT ARRAY[k] AS k, g, pad FROM inner_rows;
+CREATE INDEX by_array_k ON by_array (k);
+CREATE TABLE parts_by_array (k int[], g int, pad text) PARTITION BY RANGE (k);
+CREATE TABLE parts_by_array_low PARTITION OF parts_by_array FOR VALUES FROM (MINVALUE) TO ('{99}');
+CREATE TABLE parts_by_array_high PARTITION OF parts_by_array FOR VALUES FROM ('{99}') TO (MAXVALUE);
+INSERT INTO parts_by_array SELECT * FROM by_array;
+CREATE INDEX ON parts_by_array (g);
+ANALYZE by_array, parts_by_array
+"""
+
+# The rows of third in two partitions, of which one has no index that is looked up ahead, and the
+# other six rows for each key.
+MIXED = ("mixed_low", "mixed_high")
+_MIXED = """
+CREATE TABLE mixed (k int, g int, pad text) PARTITION BY RANGE (k);
+CREATE TABLE mixed_low (k int, g int, pad text);
+ALTER TABLE mixed ATTACH PARTITION mixed_low FOR VALUES FROM (MINVALUE) TO (100);
+CREATE TABLE mixed_high PARTITION OF mixed FOR VALUES FROM (100) TO (MAXVALUE);
+ALTER TABLE mixed_high ALTER pad SET STORAGE PLAIN;
+INSERT INTO mixed SELECT CASE WHEN k < 100 THEN k ELSE 100 + k % 50 END, g, pad FROM third;
+CREATE INDEX ON mixed_low USING hash (k);
+CREATE INDEX ON mixed_high (k);
+ANALYZE mixed
+"""
 
 
 def make_tables(connection: Connection) -> None:
@@ -47,6 +87,9 @@ def make_tables(connection: Connection) -> None:
         connection.execute(statement)
     make_pages(connection, "inner_rows", PAGES)
     make_pages(connection, "third", PAGES)
+    make_pages(connection, "unlogged_rows", PAGES, persistence="UNLOGGED")
+    for statement in (*_PARTS.split(";"), *_ARRAYS.split(";"), *_MIXED.split(";")):
+        connection.execute(statement)
 
 
 def make_cold(server: WatchedServer, connection: Connection, *tables: str) -> None:

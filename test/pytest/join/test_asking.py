@@ -2,10 +2,20 @@
 
 import pytest
 from extension.parts import warm_only
-from extension.probes import Connection, explain, scalar
+from extension.probes import Connection, explain, nodes, scalar
 from server_log import WatchedServer
 
-from join.tables import OUTER_ROWS, PAGES, cold_loops, drawn, loops, make_cold, stock_rows
+from join.tables import (
+    MIXED,
+    OUTER_ROWS,
+    PAGES,
+    PARTITIONS,
+    cold_loops,
+    drawn,
+    loops,
+    make_cold,
+    stock_rows,
+)
 
 _ONE = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref"
 _MANY = "SELECT o.id, m.pad FROM outer_rows o JOIN many m ON m.k = o.id"
@@ -68,6 +78,66 @@ def test_many_rows_each(server: WatchedServer, connection: Connection) -> None:
     assert PAGES - 20 <= loop["Advised Blocks"] <= PAGES + 20
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("Index Scan", "SET enable_indexonlyscan = off"),
+        ("Index Only Scan", "SET enable_indexonlyscan = on"),
+        ("Bitmap Heap Scan", "SET enable_bitmapscan = on; SET enable_indexscan = off"),
+    ],
+)
+def test_the_inner_scan_does_not_ask_again(
+    server: WatchedServer, connection: Connection, kind: str, settings: str
+) -> None:
+    """The pages of a row whose entries are all on one leaf, which some rows of a leaf are not."""
+    connection.execute(settings)
+    query = "SELECT o.id, m.k, m.g FROM outer_rows o JOIN many m ON m.k = o.id"
+    make_cold(server, connection, "many")
+    scans = [
+        node["Lookahead"]["Advised Blocks"]
+        for node in nodes(explain(connection, query))
+        if node["Node Type"] == kind and "Lookahead" in node
+    ]
+    assert len(scans) == 1
+    assert sum(scans) <= 20
+
+
+def test_a_row_of_many_pages(server: WatchedServer, connection: Connection) -> None:
+    """The join asks for 64 of the hundred pages of a row, its scan for the rest."""
+    connection.execute(
+        "CREATE TABLE heavy (k int, pad text); ALTER TABLE heavy ALTER pad SET STORAGE PLAIN; "
+        "INSERT INTO heavy SELECT k % 4, pad FROM third; "
+        "CREATE INDEX heavy_k ON heavy (k); ANALYZE heavy"
+    )
+    query = "SELECT o.id, h.pad FROM outer_rows o JOIN heavy h ON h.k = o.id WHERE o.id < 4"
+    make_cold(server, connection, "heavy")
+    plan = explain(connection, query)
+    (scan,) = (node for node in nodes(plan) if node["Node Type"] == "Index Scan")
+    assert scan["Lookahead"]["Advised Blocks"] > 150
+    connection.execute("DROP TABLE heavy")
+
+
+def test_the_partition_that_a_row_wants(server: WatchedServer, connection: Connection) -> None:
+    query = _ONE.replace("inner_rows", "parts")
+    wanted = _inner_rows(connection)
+    (loop,) = cold_loops(server, connection, query, *PARTITIONS)
+    index_pages = scalar(
+        connection,
+        "SELECT sum(pg_relation_size(indexrelid)) / 8192 FROM pg_index WHERE indrelid = ANY "
+        "(ARRAY['parts_low', 'parts_high']::regclass[])",
+    )
+    # The page that wakes the join has been read, and the first row of a partition that is new.
+    assert wanted - 5 <= loop["Advised Blocks"] <= wanted + index_pages
+
+
+def test_a_row_that_wants_several_partitions(server: WatchedServer, connection: Connection) -> None:
+    query = "SELECT o.id, i.pad FROM outer_rows o JOIN parts i ON i.g = o.id AND i.k >= o.{}"
+    for column, is_asked in (("ref", False), ("id", True)):
+        where = " WHERE o.ref < 50" if column == "ref" else " WHERE o.id > 200"
+        (loop,) = cold_loops(server, connection, query.format(column) + where, *PARTITIONS)
+        assert (loop["Prefetched Blocks"] > 0) == is_asked
+
+
 def test_a_semi_join_asks_for_one_page(server: WatchedServer, connection: Connection) -> None:
     query = (
         "SELECT o.id FROM outer_rows o WHERE o.id < 50 AND EXISTS "
@@ -87,6 +157,47 @@ def test_a_semi_join_asks_for_more_where_it_reads_more(
     )
     (loop,) = cold_loops(server, connection, query, "many")
     assert loop["Advised Blocks"] > 150
+
+
+def test_a_semi_join_learns_from_rows_that_it_looked_up(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """Most rows are looked up by core alone; the last fifty, rings later, want one page of six."""
+    connection.execute("SET enable_seqscan = off; SET pg_lookahead.test_start_after = 0")
+    query = (
+        "SELECT o.i FROM (SELECT i, CASE WHEN i < 600 THEN i % 100 ELSE 100 + i % 50 END AS k "
+        "FROM generate_series(0, 649) i OFFSET 0) o "
+        "WHERE EXISTS (SELECT FROM mixed m WHERE m.k = o.k AND pad > '')"
+    )
+    (loop,) = cold_loops(server, connection, query, *MIXED)
+    index_pages = scalar(connection, "SELECT pg_relation_size('mixed_high_k_idx') / 8192")
+    assert 45 <= loop["Advised Blocks"] <= 60 + index_pages
+
+
+def test_a_limit_below_asks_for_one_page(server: WatchedServer, connection: Connection) -> None:
+    query = (
+        "SELECT o.id, l.pad FROM outer_rows o CROSS JOIN LATERAL "
+        "(SELECT pad FROM many m WHERE m.k = o.id ORDER BY m.g LIMIT 1) l WHERE o.id < 50"
+    )
+    (loop,) = cold_loops(server, connection, query, "many")
+    index_pages = scalar(connection, "SELECT pg_relation_size('many_k') / 8192")
+    assert 45 <= loop["Advised Blocks"] <= 50 + index_pages
+
+
+def test_near_pages_are_asked_for_together(server: WatchedServer, connection: Connection) -> None:
+    """Rows in the order of the table want page after page; in another order each on its own."""
+    connection.execute(
+        "CREATE TABLE sorted (k int, pad text); ALTER TABLE sorted ALTER pad SET STORAGE PLAIN; "
+        "INSERT INTO sorted SELECT k, pad FROM third ORDER BY k; "
+        "CREATE INDEX ON sorted (k); ANALYZE sorted"
+    )
+    query = "SELECT o.id, s.pad FROM outer_rows o JOIN sorted s ON s.k = o.{}"
+    (loop,) = cold_loops(server, connection, query.format("id"), "sorted")
+    assert loop["Advised Blocks"] >= OUTER_ROWS - 5
+    assert loop["Requests"] * 4 < loop["Advised Blocks"]
+    (loop,) = cold_loops(server, connection, query.format("ref"), "sorted")
+    assert loop["Requests"] * 2 > loop["Advised Blocks"]
+    connection.execute("DROP TABLE sorted")
 
 
 def test_an_index_only_scan_of_pages_that_are_all_visible(
@@ -120,6 +231,23 @@ def test_a_join_sleeps_and_wakes_again(server: WatchedServer, connection: Connec
     assert (loop["Scans"], loop["Restarts"]) == (1, 1)
     assert loop["Drawn Rows"] < 1000
     connection.execute("DROP TABLE long_rows")
+
+
+def test_a_join_that_wakes_in_vain_sleeps_longer(connection: Connection) -> None:
+    """The pages that are read belong to a function of the inner side."""
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS tiny AS SELECT 1 AS a; "
+        "CREATE OR REPLACE FUNCTION reads(int) RETURNS bool LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
+        "PERFORM pg_lookahead_evict('tiny'); PERFORM a FROM tiny; RETURN true; END $$"
+    )
+    query = (
+        "SELECT o.k, t.g FROM (SELECT i % 300 AS k FROM generate_series(0, 2999) i OFFSET 0) o "
+        "JOIN third t ON t.k = o.k WHERE reads(t.k)"
+    )
+    connection.execute(query)
+    (loop,) = loops(explain(connection, query))
+    assert (loop["Scans"], loop["Advised Blocks"]) == (1, 0)
+    assert 2 <= loop["Restarts"] <= 5
 
 
 @pytest.mark.parametrize("hot", [100, PAGES])

@@ -4,10 +4,11 @@ from extension.probes import PINNED, Connection, explain, need_extension, scalar
 from interrupting import Moments, interrupt_repeatedly, interrupted
 from server_log import WatchedServer
 
-from join.tables import drawn, loops, make_cold, stock_rows
+from join.tables import MIXED, cold_loops, drawn, loops, make_cold, stock_rows
 
 _JOIN = "outer_rows o JOIN inner_rows i ON i.k = o.ref"
 _HITS = 10
+SLICES = 1000
 
 
 # Of the contexts that hold the rows of rings, blocks included.
@@ -56,6 +57,50 @@ def test_joins_of_one_statement(connection: Connection) -> None:
     assert 10 < reasons.count(None) < 90
 
 
+def test_rows_into_a_partition_without_an_index(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """Thousands of them cost nothing that the rows behind them want."""
+    connection.execute(
+        "CREATE TABLE low_first AS SELECT i, "
+        "CASE WHEN i < 3000 THEN i % 90 ELSE 100 + i % 50 END AS k "
+        "FROM generate_series(0, 3290) i; "
+        "SET enable_seqscan = off; SET pg_lookahead.test_start_after = 0"
+    )
+    query = "SELECT l.i, m.g FROM low_first l JOIN mixed m ON m.k = l.k"
+    (loop,) = cold_loops(server, connection, query, *MIXED)
+    assert loop["Prefetched Blocks"] > 250
+    assert connection.execute(query).fetchall() == stock_rows(connection, query)
+    connection.execute("DROP TABLE low_first")
+
+
+def test_partitions_of_one_statement(server: WatchedServer, connection: Connection) -> None:
+    """Of a thousand that are all looked up, each is, and memory is left for the rows."""
+    connection.execute("CREATE TABLE slices (k int, g int) PARTITION BY RANGE (k)")
+    for i in range(0, SLICES, 100):
+        connection.execute(
+            "; ".join(
+                f"CREATE TABLE slice_{n} PARTITION OF slices FOR VALUES FROM ({n}) TO ({n + 1})"
+                for n in range(i, i + 100)
+            )
+        )
+    connection.execute(
+        f"INSERT INTO slices SELECT i, i FROM generate_series(0, {SLICES - 1}) i; "
+        "CREATE INDEX ON slices (k); ANALYZE slices; "
+        f"CREATE TABLE all_slices AS SELECT i % {SLICES} AS k FROM generate_series(0, 3999) i; "
+        "SET enable_seqscan = off; SET pg_lookahead.test_start_after = 0; "
+        "SET pg_lookahead.enable_index_prefetch = off"
+    )
+    query = (
+        "SELECT a.k, s.g FROM all_slices a "
+        "LEFT JOIN LATERAL (SELECT g FROM slices s WHERE s.k = a.k OFFSET 0) s ON true"
+    )
+    (loop,) = loops(explain(connection, query))
+    assert loop["Prefetched Blocks"] > 2500
+    assert loop["Drawn Rows"] > 3500
+    connection.execute("DROP TABLE slices, all_slices")
+
+
 def test_cancels(server: WatchedServer, connection: Connection, seed: int) -> None:
     need_extension(connection, "pg_buffercache")
     moments = Moments(seed)
@@ -85,6 +130,7 @@ def test_what_others_change_meanwhile(server: WatchedServer, connection: Connect
         connection.execute(f"DECLARE ours NO SCROLL CURSOR FOR {query}")
         seen = connection.execute("FETCH 50 FROM ours").fetchall()
         other.execute("INSERT INTO moving SELECT k, -1, pad FROM moving")
+        other.execute("UPDATE moving SET k = k + 1 WHERE g <> -1")
         other.execute("DELETE FROM moving WHERE g = -1")
         other.execute("VACUUM moving")
         other.execute("INSERT INTO moving SELECT -k, -1, pad FROM moving WHERE k < 100")

@@ -124,3 +124,24 @@ def test_serializable(server: WatchedServer, connection: Connection) -> None:
     assert loop["Reason"] == _EARLY
     (loop,) = cold_loops(server, connection, _SAFE)
     assert loop["Drawn Rows"] > OUTER_ROWS - 10
+
+
+def test_predicate_locks(server: WatchedServer, connection: Connection) -> None:
+    """Looking into an index locks nothing; what the join reads is locked as by PostgreSQL."""
+    locks = (
+        "SELECT relation::regclass::text, page, tuple FROM pg_locks WHERE mode = 'SIReadLock' "
+        "ORDER BY 1, 2, 3"
+    )
+    query = f"SELECT o.id, i.g FROM {_JOIN} WHERE o.id % 10 = 0"
+    connection.execute("SET default_transaction_isolation = serializable")
+    seen = []
+    for enabled in ("off", "on"):
+        connection.execute(f"SET pg_lookahead.enabled = {enabled}")
+        make_cold(server, connection, "inner_rows")
+        before = drawn(connection)
+        with connection.transaction():
+            connection.execute(query)
+            seen.append(connection.execute(locks).fetchall())
+        assert (drawn(connection) > before) == (enabled == "on")
+    assert len(seen[0]) > 20
+    assert seen[0] == seen[1]

@@ -4,7 +4,7 @@ import pytest
 from extension.probes import Connection, explain
 from server_log import WatchedServer
 
-from join.tables import cold_loops, loops
+from join.tables import ARRAYS, cold_loops, loops
 
 _INNER = "JOIN inner_rows i ON i.k = o.ref"
 _QUERIES = {
@@ -64,6 +64,16 @@ _QUERIES = {
         "inner side",
         "outer_rows o JOIN inner_rows i ON i.k = ANY (ARRAY[o.ref, o.id])",
     ),
+    "key of arrays": (
+        "inner side",
+        "(SELECT ARRAY[ref] AS a FROM outer_rows OFFSET 0) o JOIN by_array i ON i.k = o.a",
+    ),
+    "partitions by arrays": (
+        "inner side",
+        "(SELECT ref, ARRAY[ref] AS a FROM outer_rows OFFSET 0) o "
+        "JOIN parts_by_array i ON i.k = o.a AND i.g = o.ref",
+    ),
+    "any partition": ("inner side", "outer_rows o JOIN parts i ON i.g = o.ref"),
     "a range": ("inner side", "outer_rows o JOIN inner_rows i ON i.k BETWEEN o.ref AND o.ref + 1"),
 }
 
@@ -81,7 +91,7 @@ def test_reason(server: WatchedServer, connection: Connection, name: str) -> Non
             "WITH changed AS (INSERT INTO target SELECT ref FROM outer_rows RETURNING ref) "
         )
     found = cold_loops(
-        server, connection, f"{with_clause}SELECT * FROM {source}", "inner_rows", "third"
+        server, connection, f"{with_clause}SELECT * FROM {source}", "inner_rows", "third", *ARRAYS
     )
     reasons = {loop.get("Reason") for loop in found}
     assert reason in reasons or (name == "no index" and not found)

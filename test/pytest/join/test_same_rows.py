@@ -4,7 +4,7 @@ import pytest
 from extension.probes import Connection
 from server_log import WatchedServer
 
-from join.tables import drawn, make_cold, stock_rows
+from join.tables import MIXED, PARTITIONS, drawn, make_cold, stock_rows
 
 _FROM = "SELECT o.id, i.g FROM outer_rows o"
 _QUERIES = {
@@ -55,12 +55,30 @@ _QUERIES = {
     "setting": "SELECT o.id, o.s, set_config('my.last', o.id::text, true) FROM (SELECT id, ref, "
     "nullif(current_setting('my.last', true), '') s FROM outer_rows OFFSET 0) o "
     "JOIN inner_rows i ON i.k = o.ref",
+    "partitioned": f"{_FROM} JOIN parts i ON i.k = o.ref",
+    "partition by a wider type": f"{_FROM} LEFT JOIN parts i ON i.k = o.wide",
+    "partitions of two levels": f"{_FROM} JOIN third t ON t.k = o.ref JOIN parts i ON i.k = t.g",
+    "partition from above": "SELECT o.id, s.g FROM outer_rows o, LATERAL (SELECT i.g FROM third t "
+    "LEFT JOIN parts i ON i.k = o.ref AND i.g = t.k WHERE t.k BETWEEN o.id AND o.id + 3) s "
+    "WHERE o.id < 60",
+    "keys of an array": f"{_FROM} JOIN many i ON i.k = ANY (ARRAY[o.id, o.ref])",
+    "row comparison": f"{_FROM} JOIN many i ON i.k = o.id AND (i.k, i.g) > (o.id, o.ref)",
+    "mixed partitions": f"{_FROM} LEFT JOIN mixed i ON i.k = o.ref",
+    "unlogged": f"{_FROM} JOIN unlogged_rows i ON i.k = o.ref",
+    "nothing": f"{_FROM} JOIN inner_rows i ON i.k = o.ref WHERE o.id < 0",
     "system columns": "SELECT o.ctid, o.tableoid, i.ctid FROM outer_rows o "
     "JOIN inner_rows i ON i.k = o.ref",
 }
 # Nothing is known of the key before the inner side has begun, or of the rows' comparison; or a
 # row's values depend on what was done with the row before.
-_NOT_AHEAD = {"key of an expression", "two levels", "setting"}
+_NOT_AHEAD = {
+    "key of an expression",
+    "two levels",
+    "setting",
+    "partition from above",
+    "keys of an array",
+    "nothing",
+}
 _PLANS = {
     "": "SELECT 1",
     " by bitmaps": "SET enable_bitmapscan = on; SET enable_indexscan = off",
@@ -80,7 +98,9 @@ def _compare_cold(
     server: WatchedServer, connection: Connection, name: str, query: str, *, must_draw: bool
 ) -> None:
     before = drawn(connection)
-    make_cold(server, connection, "inner_rows", "many", "third")
+    make_cold(
+        server, connection, "inner_rows", "many", "third", "unlogged_rows", *PARTITIONS, *MIXED
+    )
     ours = connection.execute(query).fetchall()
     assert ours == stock_rows(connection, query), name
     if must_draw and name not in _NOT_AHEAD:
@@ -107,6 +127,40 @@ def test_a_few_rows_at_a_time(connection: Connection, name: str) -> None:
     while rows := connection.execute("FETCH 40 FROM c").fetchall():
         seen += rows
     assert seen == stock_rows(connection, query)
+
+
+def test_back_and_forth(connection: Connection) -> None:
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    for name, query in _QUERIES.items():
+        seen = []
+        for enabled in ("on", "off"):
+            connection.execute(f"SET pg_lookahead.enabled = {enabled}")
+            with connection.transaction():
+                connection.execute(f"DECLARE c SCROLL CURSOR FOR {query}")
+                seen.append(
+                    [
+                        connection.execute(f"FETCH {step} FROM c").fetchall()
+                        for step in ("30", "BACKWARD 10", "ABSOLUTE 5", "ALL", "BACKWARD 40")
+                    ]
+                )
+        assert seen[0] == seen[1], name
+
+
+def test_temporary_tables(server: WatchedServer, connection: Connection) -> None:
+    """On either side: a table of ours is looked up, whatever its rows come from."""
+    connection.execute(
+        "CREATE TEMP TABLE own AS SELECT * FROM outer_rows; CREATE INDEX ON own (ref); "
+        "ANALYZE own; SET pg_lookahead.test_start_after = 0"
+    )
+    for query in (
+        "SELECT o.id, i.g FROM own o LEFT JOIN inner_rows i ON i.k = o.ref",
+        "SELECT o.id, i.g FROM outer_rows p LEFT JOIN own o ON o.ref = p.id "
+        "LEFT JOIN inner_rows i ON i.k = o.wide",
+    ):
+        before = drawn(connection)
+        make_cold(server, connection, "inner_rows")
+        assert connection.execute(query).fetchall() == stock_rows(connection, query)
+        assert drawn(connection) > before
 
 
 def test_generic_plan(server: WatchedServer, connection: Connection) -> None:

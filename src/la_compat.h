@@ -160,24 +160,6 @@ la_compat_parallelscan_init(Relation table, ParallelBlockTableScanWorker own,
 }
 
 /*
- * Prunes a page if that seems worth while.  In 19 it can also set the page's
- * bits in the visibility map, for which it needs to know more.
- */
-static inline void
-la_compat_prune(Relation table, Buffer buffer)
-{
-#if PG_VERSION_NUM >= 190000
-	Buffer		map_buffer = InvalidBuffer;
-
-	heap_page_prune_opt(table, buffer, &map_buffer, false);
-	if (BufferIsValid(map_buffer))
-		ReleaseBuffer(map_buffer);
-#else
-	heap_page_prune_opt(table, buffer);
-#endif
-}
-
-/*
  * What a node has done with buffers, or NULL when that is not counted.  Reads
  * Instrumentation of instrument.h.
  */

@@ -50,22 +50,22 @@ la_counter_value(const LaCounters *counters, int position)
 }
 
 /*
- * Adds counters to others.  Must not throw.
+ * Adds counters to others.  Must not throw.  All but one are sums, added without a
+ * look at the table: each statement that looks ahead or inserts comes here twice.
  */
 void
 la_counters_add(LaCounters *sum, const LaCounters *counters)
 {
 	uint64	   *sums = (uint64 *) sum;
+	uint64		distance_max = Max(sum->distance_max, counters->distance_max);
 
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
-		uint64		value = la_counter_value(counters, i);
-
-		if (la_counter_table[i].kind == LA_COUNTER_MAXIMUM)
-			sums[i] = Max(sums[i], value);
-		else
-			sums[i] += value;
+		Assert((la_counter_table[i].kind == LA_COUNTER_MAXIMUM) ==
+			   (i == LA_COUNTER_POSITION(distance_max)));
+		sums[i] += la_counter_value(counters, i);
 	}
+	sum->distance_max = distance_max;
 }
 
 /*

@@ -41,6 +41,8 @@
 #include "late_start/la_late_settings.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "maintenance_worker/la_maintenance_settings.h"
+#include "needed_partitions/la_needed_settings.h"
+#include "needed_partitions/la_needed_watch.h"
 #include "prefetch/la_prefetch_settings.h"
 
 PG_MODULE_MAGIC_EXT(
@@ -73,6 +75,7 @@ static const LaSetting *const settings[] = {
 	la_join_settings,
 	la_late_settings,
 	la_maintenance_settings,
+	la_needed_settings,
 	la_prefetch_settings,
 };
 
@@ -127,5 +130,5 @@ _PG_init(void)
 	report_newer_server();
 	la_explain_init();
 	la_maintenance_launcher_register();
-	la_hooks_install(la_explain_node, la_explain_plan);
+	la_hooks_install(la_explain_node, la_explain_plan, la_needed_start);
 }

@@ -46,6 +46,7 @@ static const char *const reason_texts[] = {
 	[LA_REASON_OUTER_SIDE] = "outer side",
 	[LA_REASON_INNER_SIDE] = "inner side",
 	[LA_REASON_EARLY_STOP] = "early stop",
+	[LA_REASON_NEW_PARTITION] = "new partition",
 	[LA_REASON_SERVER_VERSION] = "server version",
 	[LA_REASON_DISABLED] = "disabled",
 };
@@ -57,7 +58,6 @@ static const char *const mode_texts[] = {
 	[LA_MODE_TRIAL] = "trial",
 	[LA_MODE_ADVICE] = "advice",
 	[LA_MODE_PLAIN] = "plain",
-	[LA_MODE_STREAM] = "stream",
 };
 
 StaticAssertDecl(lengthof(reason_texts) == LA_REASON_COUNT,

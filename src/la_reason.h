@@ -46,6 +46,7 @@ typedef enum LaReason
 	LA_REASON_OUTER_SIDE,
 	LA_REASON_INNER_SIDE,
 	LA_REASON_EARLY_STOP,
+	LA_REASON_NEW_PARTITION,
 	LA_REASON_SERVER_VERSION,	/* only shown, never counted */
 	LA_REASON_DISABLED,			/* only shown, never counted */
 } LaReason;
@@ -63,10 +64,9 @@ typedef enum LaMode
 	LA_MODE_TRIAL,
 	LA_MODE_ADVICE,
 	LA_MODE_PLAIN,
-	LA_MODE_STREAM,
 } LaMode;
 
-#define LA_MODE_COUNT (LA_MODE_STREAM + 1)
+#define LA_MODE_COUNT (LA_MODE_PLAIN + 1)
 
 extern const char *la_reason_text(LaReason reason);
 extern const char *la_mode_text(LaMode mode);

@@ -153,7 +153,7 @@ is_looked_at(const QueryDesc *queryDesc)
  * rows are fetched a few at a time (FETCH, a PL/pgSQL loop, an Execute message
  * with a row limit).
  * Such a query may stand idle for hours between two calls, so its scans keep
- * few pages pinned (see la_transport.c).  Parallel workers also get a count,
+ * few pages pinned (see la_bitmap_scan.c).  Parallel workers also get a count,
  * from a Limit above Gather, but they never stand idle.
  */
 void

@@ -26,6 +26,7 @@
 static uintptr_t server_begin = 0;
 static uintptr_t server_end = 0;
 
+static bool owned_by_server(ExecProcNodeMtd function);
 static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
 
 /*
@@ -39,21 +40,22 @@ la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
 
 	if (likely(*known == function))
 		return true;
-	if (*known != NULL || !la_core_owns((void *) function))
+	if (*known != NULL || !owned_by_server(function))
 		return false;
 	*known = function;
 	return true;
 }
 
 /*
- * Is this address one of code in the server's binary?
+ * Is this function part of the server's binary?
  */
-bool
-la_core_owns(const void *code)
+static bool
+owned_by_server(ExecProcNodeMtd function)
 {
 	if (server_begin == 0)
 		dl_iterate_phdr(find_server, NULL);
-	return (uintptr_t) code >= server_begin && (uintptr_t) code < server_end;
+	return (uintptr_t) function >= server_begin &&
+		(uintptr_t) function < server_end;
 }
 
 /*

@@ -12,6 +12,5 @@
 
 extern bool la_core_exec_learn(const PlanState *planstate,
 							   ExecProcNodeMtd *known);
-extern bool la_core_owns(const void *code);
 
 #endif							/* LA_CORE_EXEC_H */

@@ -25,7 +25,6 @@
 #include "attach/la_attach.h"
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
-#include "attach/la_utility_end.h"
 #include "attach/la_worker_counters.h"
 #include "la_compat.h"
 #include "statistics/la_cluster_stats.h"
@@ -41,6 +40,11 @@ static explain_per_node_hook_type next_explain_per_node = NULL;
 static explain_per_plan_hook_type next_explain_per_plan = NULL;
 static LaExplainNode our_explain_node;
 static LaExplainPlan our_explain_plan;
+static LaModifyStart our_modify_start;
+
+/* Features that have something to do with utility commands, which are few. */
+static LaFeature utility_features[LA_FEATURE_COUNT];
+static int	n_utility_features = 0;
 
 static void hook_shmem_request(void);
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
@@ -75,10 +79,17 @@ static void hook_explain_per_plan(PlannedStmt *plan, IntoClause *into,
  * Installs the hooks: last of all at load, because they may run at once.
  */
 void
-la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan)
+la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan,
+				 LaModifyStart modify_start)
 {
 	our_explain_node = explain_node;
 	our_explain_plan = explain_plan;
+	our_modify_start = modify_start;
+	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	{
+		if (la_methods[feature]->begin_utility != NULL)
+			utility_features[n_utility_features++] = feature;
+	}
 	next_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = hook_explain_per_node;
 	next_explain_per_plan = explain_per_plan_hook;
@@ -128,6 +139,8 @@ hook_executor_start(QueryDesc *queryDesc, int eflags)
 	else
 		start_pruned_query(queryDesc, eflags);
 	la_attach_start(queryDesc, eflags, in_slice);
+	if (queryDesc->plannedstmt->resultRelations != NIL)
+		our_modify_start(queryDesc, eflags);
 }
 
 static void
@@ -257,10 +270,11 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 		.environment = queryEnv,.dest = dest
 	};
 
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+	for (int i = 0; i < n_utility_features; i++)
 	{
-		if (la_methods[feature]->begin_utility != NULL)
-			begun[feature] = la_methods[feature]->begin_utility(pstmt->utilityStmt);
+		LaFeature	feature = utility_features[i];
+
+		begun[feature] = la_methods[feature]->begin_utility(pstmt->utilityStmt);
 	}
 	PG_TRY();
 	{
@@ -268,8 +282,10 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 	}
 	PG_FINALLY();
 	{
-		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
+		for (int i = 0; i < n_utility_features; i++)
 		{
+			LaFeature	feature = utility_features[i];
+
 			if (la_methods[feature]->end_utility != NULL)
 				la_methods[feature]->end_utility(begun[feature]);
 		}
@@ -285,8 +301,10 @@ execute_utility(const LaUtility *utility, QueryCompletion *qc)
 {
 	bool		is_copy = IsA(utility->statement->utilityStmt, CopyStmt);
 
-	for (LaFeature feature = 0; is_copy && feature < LA_FEATURE_COUNT; feature++)
+	for (int i = 0; is_copy && i < n_utility_features; i++)
 	{
+		LaFeature	feature = utility_features[i];
+
 		if (la_methods[feature]->concerns_copy != NULL &&
 			la_methods[feature]->concerns_copy(utility))
 		{
@@ -298,19 +316,17 @@ execute_utility(const LaUtility *utility, QueryCompletion *qc)
 }
 
 /*
- * Executes a COPY that a feature wants: after all hooks.
+ * Executes a COPY that a feature wants, unless a library that was loaded before us has a hook: it
+ * would not see the command.
  */
 static void
 execute_copy(LaFeature feature, const LaUtility *utility, QueryCompletion *qc)
 {
-	if (next_ProcessUtility == NULL)
-	{
-		if (!la_methods[feature]->run_copy(utility, qc))
-			call_next_utility(utility, qc);
-	}
-	else if (!la_utility_end(la_methods[feature], utility, next_ProcessUtility,
-							 qc))
+	if (next_ProcessUtility != NULL)
 		la_stats_count(feature, LA_REASON_OTHER_EXTENSION, false);
+	else if (la_methods[feature]->run_copy(utility, qc))
+		return;
+	call_next_utility(utility, qc);
 }
 
 static void

@@ -133,9 +133,9 @@ typedef struct LaFeatureMethods
 	void		(*end_utility) (bool begun);
 
 	/*
-	 * Might the feature execute this COPY in core's place?  The other
-	 * executes it; false when it is left to core, and nothing has been done
-	 * of it.
+	 * Might the feature, which has begin_utility, too, execute this COPY in
+	 * core's place?  The other executes it; false when it is left to core,
+	 * and nothing has been done of it.
 	 */
 	bool		(*concerns_copy) (const LaUtility *utility);
 	bool		(*run_copy) (const LaUtility *utility, QueryCompletion *qc);

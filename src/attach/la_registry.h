@@ -57,6 +57,9 @@ typedef struct LaNode
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;
 
+	/* Of a scan: has a join above asked for all that its next rows are on? */
+	bool		asked_above;
+
 	/* What the feature keeps once the node is awake, or NULL. */
 	void	   *state;
 

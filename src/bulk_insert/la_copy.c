@@ -8,8 +8,8 @@
  * la_copy_rows() is called (la_copy_rows.c).  Reading the input is core's, but for lines
  * that are plain (la_copy_line.c).
  *
- * DoCopy() has no hook, so the whole command is executed here, where core would begin
- * with it (la_utility_end.c).  What is done mirrors standard_ProcessUtility() in utility.c
+ * DoCopy() has no hook, so the whole command is executed here, where core would be called
+ * next (la_hooks.c).  What is done mirrors standard_ProcessUtility() in utility.c
  * and DoCopy() in copy.c, in their order.  Reads CopyFromStateData of copyfrom_internal.h.
  *
  *-------------------------------------------------------------------------

@@ -31,6 +31,7 @@
 #include "bulk_insert/la_copy_rows.h"
 #include "bulk_insert/la_copy_single.h"
 #include "bulk_insert/la_insert_table.h"
+#include "needed_partitions/la_needed_watch.h"
 #include "statistics/la_stats.h"
 
 /*
@@ -47,13 +48,18 @@ typedef struct LaCopy
 	uint64		rows;			/* inserted, or to be inserted */
 	uint64		excluded;		/* left out by WHERE */
 	LaInsertTable target;
+	MemoryContext collected;	/* memory of that */
+	LaNeeded   *needed;			/* where partitions are created for rows, or
+								 * NULL */
 	LaCounters	counters;
 } LaCopy;
 
 static void begin(LaCopy *copy);
 static void insert_rows(LaCopy *copy, bool runs_user_code);
 static void collect(LaCopy *copy, bool runs_user_code);
+static void provide(LaCopy *copy, bool runs_user_code);
 static bool insert_single(LaCopy *copy);
+static void quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target));
 static double input_bytes(CopyFromState state);
 static bool next_row(LaCopy *copy);
 static bool read_row(LaCopy *copy);
@@ -121,6 +127,7 @@ begin(LaCopy *copy)
 	if (state->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		node->mt_partition_tuple_routing =
 			ExecSetupPartitionTupleRouting(estate, state->rel);
+	copy->needed = la_needed_watch(node);
 	if (state->whereClause != NULL)
 		state->qualexpr = ExecInitQual(castNode(List, state->whereClause),
 									   &node->ps);
@@ -137,9 +144,13 @@ insert_rows(LaCopy *copy, bool runs_user_code)
 {
 	if (!next_row(copy))
 		return;
+	copy->counters.scans++;
 	collect(copy, runs_user_code);
 	do
 	{
+		if (unlikely(copy->needed != NULL) &&
+			la_needed_lacks(copy->needed, NULL, copy->row))
+			provide(copy, runs_user_code);
 		if (la_insert_table_add(&copy->target, copy->row) ||
 			insert_single(copy))
 			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,
@@ -152,10 +163,14 @@ insert_rows(LaCopy *copy, bool runs_user_code)
 static void
 collect(LaCopy *copy, bool runs_user_code)
 {
-	MemoryContext caller = MemoryContextSwitchTo(copy->estate->es_query_cxt);
+	MemoryContext caller = CurrentMemoryContext;
 	LaInsertTable *target = &copy->target;
 
-	copy->counters.scans++;
+	copy->collected = AllocSetContextCreate(copy->estate->es_query_cxt,
+											"pg_lookahead copy: rows",
+											ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(copy->collected);
+
 	la_insert_table_begin(target, copy->node);
 	la_insert_table_tell_lines(target, &copy->state->cur_lineno,
 							   &copy->state->line_buf_valid);
@@ -165,20 +180,41 @@ collect(LaCopy *copy, bool runs_user_code)
 }
 
 /*
+ * A partition is created for the row.  Rows before it find theirs by the routing of before.
+ */
+static void
+provide(LaCopy *copy, bool runs_user_code)
+{
+	quote_no_line(copy, la_insert_table_end);
+	MemoryContextDelete(copy->collected);
+	la_needed_provide(copy->needed);
+	collect(copy, runs_user_code);
+}
+
+/*
  * The row is for a partition whose rows must not wait, and must find those before.  False
  * when it has not been inserted.
  */
 static bool
 insert_single(LaCopy *copy)
 {
-	bool		quotes_line = copy->state->line_buf_valid;
-
-	copy->state->line_buf_valid = false;
-	la_insert_table_interrupt(&copy->target);
-	copy->state->line_buf_valid = quotes_line;
+	quote_no_line(copy, la_insert_table_interrupt);
 	return la_copy_insert_single(copy->estate,
 								 la_insert_table_refused(&copy->target),
 								 copy->row);
+}
+
+/*
+ * Inserts rows that wait: an error is not about the line that was read last.
+ */
+static void
+quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
+{
+	bool		quotes_line = copy->state->line_buf_valid;
+
+	copy->state->line_buf_valid = false;
+	insert(&copy->target);
+	copy->state->line_buf_valid = quotes_line;
 }
 
 /*

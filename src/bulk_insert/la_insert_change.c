@@ -31,8 +31,7 @@ static const int era_caches[] = {CASTSOURCETARGET, CLAOID, AMOPOPID, AMPROCNUM};
 /*
  * What else is looked at.  One cache of each catalog is enough; the CHECK constraints of
  * domains have none that they are found by.  The number of a row type's columns, in
- * pg_class, only grows when one is added; a row of pg_range comes and goes with its type;
- * and aggregates are not in expressions that are stored.
+ * pg_class, only grows when one is added; a row of pg_range comes and goes with its type.
  */
 static const int other_caches[] = {TYPEOID, CONSTROID, PROCOID, OPEROID, ATTNUM};
 

@@ -4,10 +4,9 @@
  *	  when the plan of an insert must be made anew
  *
  * Core makes a kept plan anew when a function changes that the plan calls.  Our
- * judgement also rests on functions that it does not name: those of a domain's CHECK,
- * of an aggregate, of a type.  So it is made anew when one of these changes, or one of
- * the types; as core notes what a plan depends on.  Relies on PlanCacheObjectCallback()
- * in plancache.c.
+ * judgement also rests on what it does not name: types, and the functions that belong to
+ * them.  So it is made anew when one of these changes, as core notes what a plan depends on.
+ * Relies on PlanCacheObjectCallback() in plancache.c.
  *
  *-------------------------------------------------------------------------
  */

@@ -23,7 +23,7 @@
 
 int			la_bulk_extend_size = (4 * 1024 * 1024) / BLCKSZ;
 
-static bool enable_bulk_insert = false;
+static bool enable_bulk_insert = true;
 
 #ifdef LA_TEST
 static int	test_single_rows = -1;

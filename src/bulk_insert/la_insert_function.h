@@ -25,12 +25,7 @@ typedef struct LaInsertSearch
 	List	   *tables;			/* of row types among these */
 	int			types_searched; /* how many of these have been looked at */
 	int			era;			/* of the first that was noted, or 0 */
-	List	   *expressions;	/* to be searched yet */
-	List	   *default_functions;	/* arguments whose defaults have been
-									 * noted: of which functions ... */
-	List	   *default_arguments;	/* ... and which numbers */
 	bool		has_caught_up;	/* with changes that others have made? */
-	const Node *described;		/* a call in FROM, whose columns are listed */
 } LaInsertSearch;
 
 extern bool la_insert_search_function(LaInsertSearch *search, Oid function);

@@ -39,6 +39,7 @@ static LaInsertTarget refused;
 
 static void read_bounds(LaInsertRoute *route);
 static bool is_deep(PartitionDesc partitions);
+static bool lacks_partition(LaInsertRoute *route, TupleTableSlot *row);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
 static PartitionDesc descriptor_of(const LaInsertRoute *route);
@@ -60,6 +61,9 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 
 	route->node = node;
 	route->common = common;
+	/* Those of a COPY are provided with before they come here. */
+	if (node->ps.plan != NULL)
+		route->needed = la_needed_find(node);
 	return route;
 }
 
@@ -124,15 +128,30 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 		number = la_insert_bounds_find(route->bounds, *row, estate);
 	if (number >= 0)
 		target = route->by_bound[number];
+	if (target == NULL && unlikely(lacks_partition(route, *row)))
+		return NULL;
 	if (target == NULL)
 		target = find_by_core(route, *row, number);
 	if (target == NULL)
 		return NULL;
-	Assert(target == find_by_core(route, *row, -1));
+	Assert(number < 0 || target == find_by_core(route, *row, -1));
 	if (target->map != NULL)
 		*row = execute_attr_map_slot(target->map->attrMap, *row,
 									 target->relation->ri_PartitionTupleSlot);
 	return target;
+}
+
+/*
+ * Is a partition to be created for this row of an INSERT?  Then core goes on, and finds partitions by
+ * another routing from then on.
+ */
+static bool
+lacks_partition(LaInsertRoute *route, TupleTableSlot *row)
+{
+	if (route->needed == NULL || !la_needed_lacks(route->needed, NULL, row))
+		return false;
+	route->reason = LA_REASON_NEW_PARTITION;
+	return true;
 }
 
 /*

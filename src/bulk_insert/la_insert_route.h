@@ -11,6 +11,7 @@
 #include "bulk_insert/la_insert_bounds.h"
 #include "bulk_insert/la_insert_target.h"
 #include "la_reason.h"
+#include "needed_partitions/la_needed_watch.h"
 
 /*
  * The way to the partitions of a table.
@@ -35,6 +36,8 @@ typedef struct LaInsertRoute
 	bool		wants_pool;		/* and never again images */
 	LaInsertBounds *bounds;		/* NULL: core finds partitions */
 	LaInsertTarget **by_bound;	/* by number of the partition, NULL: not met */
+	LaNeeded   *needed;			/* where an INSERT has partitions created, or
+								 * NULL */
 } LaInsertRoute;
 
 extern LaInsertRoute *la_insert_route_begin(ModifyTableState *node,

@@ -25,7 +25,6 @@ static bool search_subject(LaInsertSearch *search,
 static bool find_out(LaInsertSearch *search, const LaInsertSubject *subject,
 					 const char *stored, LaInsertLook look);
 static void look_at(LaInsertFinding *finding, LaInsertLook look);
-static bool look_at_type(LaInsertSearch *search, Oid type);
 static bool look_at_stored(LaInsertSearch *search, const char *stored);
 static bool add(LaInsertSearch *search, const LaInsertFinding *finding);
 
@@ -80,7 +79,7 @@ search_noted_types(LaInsertSearch *search)
 			.kind = LA_INSERT_TYPE,.object = type,.late = search->late
 		};
 
-		if (search_subject(search, &subject, NULL, look_at_type))
+		if (search_subject(search, &subject, NULL, la_insert_search_type))
 			return true;
 	}
 	return false;
@@ -135,15 +134,6 @@ look_at(LaInsertFinding *finding, LaInsertLook look)
 	finding->functions = search.functions;
 	finding->types = search.types;
 	finding->tables = search.tables;
-}
-
-/*
- * LaInsertLook.  A type by itself, not the types that it leads to.
- */
-static bool
-look_at_type(LaInsertSearch *search, Oid type)
-{
-	return la_insert_search_type(search, type) || la_insert_walk(NULL, search);
 }
 
 /*

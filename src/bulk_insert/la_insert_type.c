@@ -10,6 +10,8 @@
  * the type of a part.  So all of that is looked at, for a type and for what it is made
  * of.
  *
+ * What a domain with a CHECK calls is not looked at: such a type is in doubt.
+ *
  * Perhaps nobody evaluates any of it, or the user may not: so it is only read, from the
  * catalogs.  The type cache would plan the constraints of domains, which calls functions, lock the
  * tables of row types, and load the libraries of functions.
@@ -29,7 +31,6 @@
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_range.h"
 #include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -46,7 +47,7 @@ static bool search_comparison(LaInsertSearch *search, Oid type);
 static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,
 								  int strategies, int functions);
 static bool search_json(LaInsertSearch *search, Oid type);
-static void note_checks(LaInsertSearch *search, Oid domain);
+static bool has_check(Oid domain);
 static bool search_row(LaInsertSearch *search, Oid table);
 static bool search_range(LaInsertSearch *search, Oid type);
 
@@ -78,8 +79,7 @@ la_insert_is_of_catalog_rows(Oid type)
 
 /*
  * Can a function see the rows so far that core may call for a value of this type?  Types
- * that it is made of, and expressions that are evaluated, are only noted.  One that is not
- * there, or not defined yet, is in doubt.
+ * that it is made of are only noted.  One that is not there, or not defined yet, is in doubt.
  */
 bool
 la_insert_search_type(LaInsertSearch *search, Oid type)
@@ -118,8 +118,8 @@ search_kind(LaInsertSearch *search, Form_pg_type form)
 	switch (form->typtype)
 	{
 		case TYPTYPE_DOMAIN:
-			note_checks(search, form->oid);
-			return search_part(search, form->typbasetype);
+			return has_check(form->oid) ||
+				search_part(search, form->typbasetype);
 		case TYPTYPE_COMPOSITE:
 			return search_comparison(search, form->oid) ||
 				search_row(search, form->typrelid);
@@ -142,14 +142,22 @@ search_kind(LaInsertSearch *search, Form_pg_type form)
  * How core compares values when it is not told an operator.  Of the type cache only what
  * it finds without looking at the parts of the type: relies on lookup_type_cache() in
  * typcache.c.  What core's own operator classes call for types of core is core's own.
+ *
+ * Where a btree's class lacks equality, core would find that of a hash class only if somebody has
+ * had it looked up before.  We must not: such a type is in doubt.
  */
 static bool
 search_comparison(LaInsertSearch *search, Oid type)
 {
 	const TypeCacheEntry *entry =
-		lookup_type_cache(type,
-						  TYPECACHE_BTREE_OPFAMILY | TYPECACHE_HASH_OPFAMILY);
+		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
 
+	if (OidIsValid(entry->btree_opf) &&
+		!OidIsValid(get_opfamily_member(entry->btree_opf, entry->btree_opintype,
+										entry->btree_opintype,
+										BTEqualStrategyNumber)))
+		return true;
+	entry = lookup_type_cache(type, TYPECACHE_HASH_OPFAMILY);
 	return search_operator_class(search, entry->btree_opf, entry->btree_opintype,
 								 BTMaxStrategyNumber, BTNProcs) ||
 		search_operator_class(search, entry->hash_opf, entry->hash_opintype,
@@ -199,34 +207,25 @@ search_json(LaInsertSearch *search, Oid type)
 }
 
 /*
- * The CHECK constraints of a domain, as they were parsed.  Mirrors load_domaintype_info()
- * in typcache.c, which plans them, too: calls functions that look immutable, as the
- * current user, and fails where he may not call them.
+ * Has a domain a CHECK constraint of its own?  Those of the domains below are theirs.
  */
-static void
-note_checks(LaInsertSearch *search, Oid domain)
+static bool
+has_check(Oid domain)
 {
 	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
 	SysScanDesc scan;
 	ScanKeyData key;
 	HeapTuple	tuple;
+	bool		found = false;
 
 	ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(domain));
 	scan = systable_beginscan(catalog, ConstraintTypidIndexId, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		bool		isnull;
-		Datum		check = heap_getattr(tuple, Anum_pg_constraint_conbin,
-										 RelationGetDescr(catalog), &isnull);
-
-		if (!isnull)
-			search->expressions =
-				lappend(search->expressions,
-						stringToNode(TextDatumGetCString(check)));
-	}
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_constraint) GETSTRUCT(tuple))->contype == CONSTRAINT_CHECK;
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
+	return found;
 }
 
 /*

@@ -4,10 +4,11 @@
  *	  whether an expression names a function that sees new rows
  *
  * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a
- * query names.  Others are called without being named: by domains, by functions that get the type of
- * a value to know what to call, by aggregates, by arguments that are left out.  To find
- * all of them, every type that comes up in the query is looked at: a value that is made
- * or looked into by some function has its type in the arguments or the result.
+ * query names.  Others are called without being named: by functions that get the type of
+ * a value to know what to call.  So every type that comes up in the query is looked at, too
+ * (la_insert_type.c): a value that is made or looked into by some function has its type in the
+ * arguments or the result.  Where somebody's function has more behind it than its name says
+ * (an aggregate, a default of an argument, a query in FROM), it is in doubt.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,16 +16,10 @@
 
 #include "access/htup_details.h"
 #include "access/transam.h"
-#include "catalog/pg_aggregate.h"
-#include "catalog/pg_attribute.h"
-#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "miscadmin.h"
-#include "nodes/bitmapset.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -38,41 +33,24 @@ static bool is_unknown_column(const Var *column);
 static bool search_node(Node *node, LaInsertSearch *search);
 static bool search_value(Node *node, LaInsertSearch *search);
 static bool gives_unknown(Oid object, Oid type);
-static bool search_from(const RangeTblFunction *from, LaInsertSearch *search);
-static bool may_be_inlined(Node *call);
+static bool is_users_call(const Node *node);
+static bool leaves_out_arguments(const FuncExpr *call);
 static bool search_operator(Oid operator, LaInsertSearch *search);
 static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
 static bool search_window(const WindowClause *window, LaInsertSearch *search);
 static bool search_types(List *list, LaInsertSearch *search);
-static bool search_window_call(const WindowFunc *call, LaInsertSearch *search);
-static bool search_call(const Node *call, Oid function, List *arguments,
-						LaInsertSearch *search);
-static bool tells_columns(HeapTuple function, LaInsertSearch *search);
-static bool note_defaults(HeapTuple function, List *arguments,
-						  LaInsertSearch *search);
-static void note_default(LaInsertSearch *search, Oid function, int argument,
-						 Node *value);
-static bool search_aggregate(Oid aggregate, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
 static bool converts_seeing_rows(Oid function, void *context);
 
 /*
  * Does evaluating this call a volatile function that could look at tables, but for what is
  * called because of a type?  Types that come up are noted.  Of a query, an expression, or
- * a list of expressions, and of those that the search has still to look at.
+ * a list of expressions.
  */
 bool
 la_insert_walk(Node *expression, LaInsertSearch *search)
 {
-	bool		found = walker(expression, search);
-
-	while (!found && search->expressions != NIL)
-	{
-		expression = llast(search->expressions);
-		search->expressions = list_delete_last(search->expressions);
-		found = walker(expression, search);
-	}
-	return found;
+	return walker(expression, search);
 }
 
 /*
@@ -155,7 +133,8 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_SetOperationStmt:
 			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
-			return search_from((RangeTblFunction *) node, search);
+			return is_users_call(((RangeTblFunction *) node)->funcexpr) ||
+				search_types(((RangeTblFunction *) node)->funccoltypes, search);
 		case T_ScalarArrayOpExpr:
 			return search_operator(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_TableFunc:
@@ -175,18 +154,14 @@ search_value(Node *node, LaInsertSearch *search)
 	switch (nodeTag(node))
 	{
 		case T_FuncExpr:
-			if (search_call(node, ((FuncExpr *) node)->funcid,
-							((FuncExpr *) node)->args, search))
+			if (gives_unknown(((FuncExpr *) node)->funcid,
+							  ((FuncExpr *) node)->funcresulttype) ||
+				leaves_out_arguments((FuncExpr *) node))
 				return true;
 			break;
 		case T_WindowFunc:
-			if (search_window_call((WindowFunc *) node, search))
-				return true;
-			break;
 		case T_Aggref:
-			if (gives_unknown(((Aggref *) node)->aggfnoid,
-							  ((Aggref *) node)->aggtype) ||
-				search_aggregate(((Aggref *) node)->aggfnoid, search))
+			if (is_users_call(node))
 				return true;
 			break;
 		case T_OpExpr:
@@ -224,39 +199,42 @@ gives_unknown(Oid object, Oid type)
 }
 
 /*
- * A call in FROM.  A list of columns tells what its records are made of.
+ * A call of a function that somebody made, where more may be behind it than its name says.  An
+ * aggregate calls other functions.  Of one in FROM the planner may put the query in the place of
+ * the call: relies on inline_set_returning_function() in clauses.c.
  */
 static bool
-search_from(const RangeTblFunction *from, LaInsertSearch *search)
+is_users_call(const Node *node)
 {
-	if (from->funccoltypes != NIL)
-		search->described = from->funcexpr;
-	return may_be_inlined(from->funcexpr) ||
-		search_types(from->funccoltypes, search);
+	Oid			function = InvalidOid;
+
+	if (node != NULL && IsA(node, FuncExpr))
+		function = ((const FuncExpr *) node)->funcid;
+	else if (node != NULL && IsA(node, WindowFunc))
+		function = ((const WindowFunc *) node)->winfnoid;
+	else if (node != NULL && IsA(node, Aggref))
+		function = ((const Aggref *) node)->aggfnoid;
+	return function >= FirstUnpinnedObjectId;
 }
 
 /*
- * A call in FROM of a function in SQL that somebody made: the planner puts its query in the
- * place of the call, whatever functions that names.  Relies on
- * inline_set_returning_function() in clauses.c.
+ * Arguments that a call of such a function leaves out: the planner puts their defaults in.
  */
 static bool
-may_be_inlined(Node *call)
+leaves_out_arguments(const FuncExpr *call)
 {
-	Oid			function = InvalidOid;
 	HeapTuple	tuple;
-	bool		is_sql;
+	bool		result;
 
-	if (call != NULL && IsA(call, FuncExpr))
-		function = ((FuncExpr *) call)->funcid;
-	if (function < FirstUnpinnedObjectId)
+	if (call->funcid < FirstUnpinnedObjectId)
 		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	is_sql = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	result = list_length(call->args) <
+		((Form_pg_proc) GETSTRUCT(tuple))->pronargs;
 	ReleaseSysCache(tuple);
-	return is_sql;
+	return result;
 }
 
 /*
@@ -312,147 +290,6 @@ search_types(List *list, LaInsertSearch *search)
 		found = found || la_insert_type_says_nothing(lfirst_oid(lc));
 	}
 	return found;
-}
-
-/*
- * A call of a window function, or of an aggregate as one.
- */
-static bool
-search_window_call(const WindowFunc *call, LaInsertSearch *search)
-{
-	return gives_unknown(call->winfnoid, call->wintype) ||
-		search_call((const Node *) call, call->winfnoid, call->args, search) ||
-		search_aggregate(call->winfnoid, search);
-}
-
-/*
- * What a call brings with it of a function that somebody made: arguments that are left
- * out, and the columns of its records.
- */
-static bool
-search_call(const Node *call, Oid function, List *arguments,
-			LaInsertSearch *search)
-{
-	HeapTuple	tuple;
-	const FormData_pg_proc *form;
-	bool		found;
-
-	if (function < FirstUnpinnedObjectId)
-		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	form = (Form_pg_proc) GETSTRUCT(tuple);
-	found = (list_length(arguments) < form->pronargs &&
-			 !note_defaults(tuple, arguments, search)) ||
-		(call != search->described && la_insert_type_says_nothing(exprType(call)) &&
-		 !tells_columns(tuple, search));
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/*
- * Do the arguments of a function tell what its records are made of?
- */
-static bool
-tells_columns(HeapTuple function, LaInsertSearch *search)
-{
-	TupleDesc	columns = build_function_result_tupdesc_t(function);
-
-	for (int i = 0; columns != NULL && i < columns->natts; i++)
-	{
-		Oid			type = TupleDescAttr(columns, i)->atttypid;
-
-		if (la_insert_type_says_nothing(type))
-			return false;
-		la_insert_note_type(search, type);
-	}
-	return columns != NULL;
-}
-
-/*
- * Notes the defaults of arguments that a call leaves out, which the planner puts in.
- * False when there are too few.  Mirrors reorder_function_arguments() and
- * add_function_defaults() in clauses.c.
- */
-static bool
-note_defaults(HeapTuple function, List *arguments, LaInsertSearch *search)
-{
-	const FormData_pg_proc *form = (Form_pg_proc) GETSTRUCT(function);
-	Bitmapset  *given = NULL;
-	int			argument = 0;
-	List	   *defaults;
-	ListCell   *lc;
-	bool		isnull;
-	Datum		values = SysCacheGetAttr(PROCOID, function,
-										 Anum_pg_proc_proargdefaults, &isnull);
-
-	if (isnull)
-		return false;
-	foreach(lc, arguments)
-	{
-		const NamedArgExpr *named = lfirst(lc);
-
-		given = bms_add_member(given, IsA(named, NamedArgExpr) ?
-							   named->argnumber : argument++);
-	}
-	defaults = castNode(List, stringToNode(TextDatumGetCString(values)));
-	argument = form->pronargs - list_length(defaults);
-	foreach(lc, defaults)
-	{
-		if (!bms_is_member(argument, given))
-			note_default(search, form->oid, argument, lfirst(lc));
-		argument++;
-	}
-	return true;
-}
-
-/*
- * Notes a default, once: it may call the function again.
- */
-static void
-note_default(LaInsertSearch *search, Oid function, int argument, Node *value)
-{
-	ListCell   *of;
-	ListCell   *number;
-
-	forboth(of, search->default_functions, number, search->default_arguments)
-	{
-		if (lfirst_oid(of) == function && lfirst_int(number) == argument)
-			return;
-	}
-	search->default_functions = lappend_oid(search->default_functions, function);
-	search->default_arguments = lappend_int(search->default_arguments, argument);
-	search->expressions = lappend(search->expressions, value);
-}
-
-/*
- * The functions that an aggregate is made of.  It is immutable itself, whatever they
- * are.
- */
-static bool
-search_aggregate(Oid aggregate, LaInsertSearch *search)
-{
-	HeapTuple	tuple;
-	FormData_pg_aggregate form;
-
-	if (aggregate < FirstUnpinnedObjectId)
-		return false;
-	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
-	if (!HeapTupleIsValid(tuple))
-		return false;			/* a window function */
-	form = *(Form_pg_aggregate) GETSTRUCT(tuple);
-	ReleaseSysCache(tuple);
-	la_insert_note_type(search, form.aggtranstype);
-	la_insert_note_type(search, form.aggmtranstype);
-	return la_insert_search_function(search, form.aggtransfn) ||
-		la_insert_search_function(search, form.aggfinalfn) ||
-		la_insert_search_function(search, form.aggcombinefn) ||
-		la_insert_search_function(search, form.aggserialfn) ||
-		la_insert_search_function(search, form.aggdeserialfn) ||
-		la_insert_search_function(search, form.aggmtransfn) ||
-		la_insert_search_function(search, form.aggminvtransfn) ||
-		la_insert_search_function(search, form.aggmfinalfn);
 }
 
 /*

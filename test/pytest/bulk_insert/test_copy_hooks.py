@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from compiling import loadable_library
-from extension.probes import QUIET, Connection, need_extension, scalar
+from extension.probes import QUIET, Connection, need_extension
 from server_log import ServerFactory, WatchedServer
 
 from bulk_insert.arms import EXTENTS, STOCK, SWITCH, Arm, Counters
@@ -26,11 +24,12 @@ _SETTINGS = {
     "pgaudit.log": "all",
     "compute_query_id": "on",
 }
-# Libraries of the server and of the session.
+# Libraries of the server and of the session; the COPY is ours where no other hook comes after ours.
+_FIRST = "after"
 _LOADED = {
     "before": ("pg_stat_statements, {others}", "pg_lookahead"),
     "before, at server start": ("pg_stat_statements, {others}, pg_lookahead", ""),
-    "after": ("pg_lookahead, pg_stat_statements, {others}", ""),
+    _FIRST: ("pg_lookahead, pg_stat_statements, {others}", ""),
     "around": ("pg_stat_statements, pg_lookahead, {others}", ""),
     "before and in the session": ("pg_stat_statements", "{others}, pg_lookahead"),
     "before, others after": ("pg_stat_statements", "pg_lookahead, {others}"),
@@ -54,6 +53,7 @@ _AGAIN = """
             END LOOP;
             RETURN count(*) FROM t;
         END $$"""
+_COPIES = 11
 _STATEMENTS = """
     SELECT query, toplevel, calls, rows, shared_blks_dirtied > 0, wal_records > 0,
            total_exec_time > 0
@@ -84,7 +84,7 @@ def watched(
 def test_others_see_what_they_see_of_stock(
     watched: WatchedServer, others: tuple[str, ...], order: str
 ) -> None:
-    """And it is we who copy, wherever they come."""
+    """And it is we who copy where they were loaded after us."""
     named = [libraries.format(others=", ".join(others)) for libraries in _LOADED[order]]
     watched.restart(
         {
@@ -96,37 +96,29 @@ def test_others_see_what_they_see_of_stock(
     with watched.connect() as session:
         need_extension(session, "pg_stat_statements")
         session.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
-        stock, ours = (_seen(session, watched, arm, path) for arm in (STOCK, EXTENTS))
+        first = order == _FIRST
+        stock = _seen(session, watched, STOCK, path, batches=False)
+        ours = _seen(session, watched, EXTENTS, path, batches=first)
     assert ours == stock
     assert len(stock["statements"]) == 6  # without those of tables that are not there
 
 
-def _seen(session: Connection, server: WatchedServer, arm: Arm, path: str) -> dict[str, Any]:
-    """What the others show of some COPYs, which are ours unless the arm is stock."""
+def _seen(
+    session: Connection, server: WatchedServer, arm: Arm, path: str, *, batches: bool
+) -> dict[str, Any]:
+    """What the others show of some COPYs, which are ours if they go in `batches`."""
     case = Case(f"{Case.making}; {_PARTS}; {_AGAIN.format(path=repr(path))}")
     make(session, arm, case)
     session.execute("SELECT pg_stat_statements_reset()")
     before, logged = _counted(session), len(server.read_log())
-    outcomes: list[Any] = [copy(session, case)]
-    for statement in (
-        f"COPY p FROM '{path}'",
-        f"COPY t FROM '{path}' WHERE k < 10",
-        f"COPY t (k) FROM PROGRAM 'cut -f 1 {path}'",
-        f"COPY p FROM '{path}'",
-        "COPY nowhere FROM '/nonexistent'",
-        "COPY t FROM '/nonexistent'",
-        "SELECT again(3)",
-        "SELECT again(1)",
-    ):
-        try:
-            outcomes.append(session.execute(statement).statusmessage)
-        except psycopg.Error as error:
-            outcomes.append((error.sqlstate, str(error)))
+    outcomes = [copy(session, case), *_copied(session, path)]
     after = _counted(session)
     seen = session.execute("TABLE seen").fetchall()
     copied = 4 * (MANY - 100) + 3 * MANY + 9
-    assert after.rows - before.rows == (0 if arm is STOCK else copied + len(seen))
-    assert after.left.get("other extension", 0) == before.left.get("other extension", 0)
+    left = after.left.get("other extension", 0) - before.left.get("other extension", 0)
+    inserted = 0 if arm is STOCK else len(seen)  # by the trigger's INSERT
+    assert after.rows - before.rows == inserted + (copied if batches else 0)
+    assert left == (0 if arm is STOCK or batches else _COPIES)
     audited = [
         line[line.index("AUDIT:") :]
         for line in server.read_log()[logged:].splitlines()
@@ -141,81 +133,25 @@ def _seen(session: Connection, server: WatchedServer, arm: Arm, path: str) -> di
     }
 
 
+def _copied(session: Connection, path: str) -> Iterator[Any]:
+    """Some more COPYs, `_COPIES` with those of functions and that of the caller."""
+    for statement in (
+        f"COPY p FROM '{path}'",
+        f"COPY t FROM '{path}' WHERE k < 10",
+        f"COPY t (k) FROM PROGRAM 'cut -f 1 {path}'",
+        f"COPY p FROM '{path}'",
+        "COPY nowhere FROM '/nonexistent'",
+        "COPY t FROM '/nonexistent'",
+        "SELECT again(3)",
+        "SELECT again(1)",
+    ):
+        try:
+            yield session.execute(statement).statusmessage
+        except psycopg.Error as error:
+            yield (error.sqlstate, str(error))
+
+
 def _counted(session: Connection) -> Counters:
     """Also where the cluster counts, which learns of it at most once a second."""
     session.execute("SELECT pg_stat_force_next_flush()")
     return Counters.of(session)
-
-
-@pytest.fixture(scope="module")
-def hooked(
-    server_factory: ServerFactory,
-    test_stage: Stage,
-    installation: Installation,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[WatchedServer]:
-    """A server with a library that does to a COPY what utility_hook.way says."""
-    library = loadable_library(
-        Path(__file__).with_name("utility_hook.c"), tmp_path_factory, installation
-    )
-    settings = {**QUIET, SWITCH: "on", "session_preload_libraries": f"{library}, pg_lookahead"}
-    with server_factory(stage=test_stage, settings=settings) as server:
-        with server.connect() as session:
-            session.execute("CREATE EXTENSION pg_lookahead")
-        yield server
-
-
-# What the other extension does, and how many rows go in batches.
-_WAYS = {
-    "passes": MANY,
-    "passes copy": 0,
-    "passes copy to change": 0,
-    "passes structure": MANY,
-    "passes other table": MANY,
-    "keeps": MANY,
-    "executes": 0,
-}
-
-
-@pytest.mark.parametrize("way", _WAYS)
-@pytest.mark.parametrize("target", ["t", "t (s, k)"])
-def test_ways_of_others(hooked: WatchedServer, way: str, target: str) -> None:
-    """The COPY is executed once, by core, by us or by them, and counted once."""
-    path = hooked.write_file("ways.txt", "".join(f"{k}\t{k}\n" for k in range(MANY)))
-    found = []
-    with hooked.connect() as session:
-        for arm in (STOCK, EXTENTS):
-            make(session, arm, Case(f"{Case.making}; CREATE TABLE other (LIKE t)"))
-            session.execute(f"SET utility_hook.way = '{way}'")
-            before = Counters.of(session)
-            tag = session.execute(f"COPY {target} FROM '{path}'").statusmessage
-            after = Counters.of(session)
-            rows = [session.execute(f"TABLE {name}").fetchall() for name in ("t", "other")]
-            found.append((tag, rows))
-            if arm is EXTENTS:
-                assert after.rows - before.rows == _WAYS[way]
-                left = after.left.get("other extension", 0) - before.left.get("other extension", 0)
-                assert left == (_WAYS[way] == 0)
-    assert found[0] == found[1]
-
-
-def test_executed_twice(hooked: WatchedServer) -> None:
-    path = hooked.write_file("twice.txt", lines())
-    with hooked.connect() as session:
-        make(session, EXTENTS, Case())
-        session.execute("SET utility_hook.way = 'passes twice'")
-        assert session.execute(f"COPY t FROM '{path}'").statusmessage == f"COPY {MANY}"
-        assert scalar(session, "SELECT count(*) FROM t") == 2 * MANY
-        assert Counters.of(session).rows == 2 * MANY
-
-
-def test_looked_at_again_where_it_begins(hooked: WatchedServer) -> None:
-    """What another extension changes before it calls core counts: here, the transaction's mode."""
-    path = hooked.write_file("reading.txt", lines())
-    with hooked.connect() as session:
-        make(session, EXTENTS, Case())
-        session.execute("SET utility_hook.way = 'forbids writing'")
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            session.execute(f"COPY t FROM '{path}'")
-        session.execute("RESET utility_hook.way")
-        assert scalar(session, "SELECT count(*) FROM t") == 0

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from extension.probes import QUIET, Connection, scalar
+from extension.probes import Connection, scalar
 from psycopg.pq import DiagnosticField, ExecStatus
-from server_log import ServerFactory, WatchedServer
+from server_log import WatchedServer
 from waiting import wait_until
 
-from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, SWITCH, Arm, Counters, choose
+from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Arm, Counters, choose
 from bulk_insert.copying import MANY, Case, copy, execute, lines, look, make
 from bulk_insert.facts import failure_of
-from lookahead.extension import Stage
-from lookahead.installation import Installation
 
 _INTO_FUNCTION = """
     CREATE FUNCTION load(name text) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -32,20 +30,6 @@ _FIELDS = (
     DiagnosticField.CONTEXT,
 )
 _DUPLICATES = Case("CREATE TABLE t (k int PRIMARY KEY, s text)", lines() + lines(1, 800))
-
-
-@pytest.fixture(scope="module")
-def server(
-    server_factory: ServerFactory, test_stage: Stage, installation: Installation
-) -> Iterator[WatchedServer]:
-    """As that of the other files, behind an extension that looks at statements if there is one."""
-    watching = "pg_stat_statements"
-    there = (installation.pkglibdir / f"{watching}.so").exists()
-    settings = {**QUIET, SWITCH: "on", "shared_preload_libraries": watching if there else ""}
-    with server_factory(stage=test_stage, settings=settings) as started:
-        with started.connect() as session:
-            session.execute("CREATE EXTENSION pg_lookahead")
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -118,12 +118,23 @@ def _kill_one(server: WatchedServer) -> None:
     os.kill(row[0], signal.SIGKILL)
 
 
-def _answers(server: WatchedServer) -> bool:
-    try:
-        with server.connect() as session:
-            return bool(scalar(session, "SELECT NOT pg_is_in_recovery()"))
-    except psycopg.OperationalError:
-        return False
+def _deaths(server: WatchedServer) -> int:
+    return server.read_log().count("was terminated by signal 9")
+
+
+def _await_new_start(server: WatchedServer, deaths: int) -> None:
+    """Return when it takes sessions again, after it has seen so many processes die."""
+
+    def answers() -> bool:
+        if _deaths(server) < deaths:
+            return False
+        try:
+            with server.connect() as session:
+                return bool(scalar(session, "SELECT NOT pg_is_in_recovery()"))
+        except psycopg.OperationalError:
+            return False
+
+    wait_until(answers, "PostgreSQL has started itself anew")
 
 
 def _check(session: Connection, ledger: _Ledger) -> None:
@@ -153,6 +164,7 @@ def test_acknowledged_rows_survive(victim: WatchedServer, seed: int, kills: int)
             thread.start()
         wait_until(lambda goal=goal: len(ledger.done) >= goal, "inserts go on")  # type: ignore[misc]
         threading.Event().wait(rng.uniform(0.0, 0.1))
+        deaths = _deaths(victim)
         whole = rng.random() < 0.5
         if whole:
             victim.crash()
@@ -161,7 +173,7 @@ def test_acknowledged_rows_survive(victim: WatchedServer, seed: int, kills: int)
         for thread in threads:
             thread.join()
         if victim.is_running:
-            wait_until(lambda: _answers(victim), "PostgreSQL has started itself anew")
+            _await_new_start(victim, deaths + 1)
         else:
             victim.start(next(settings))
         with victim.connect() as session:
@@ -191,14 +203,14 @@ def _checksums_are_right(victim: WatchedServer) -> None:
 def test_copy_killed_between_two_rows(victim: WatchedServer, way: Way, *, whole: bool) -> None:
     """Before rows are batched, with some that wait, on pages of an extent: none is there later."""
     table = _TABLES[way.partitioned]
-    for given in (1, 10, 400, 5000):
+    for deaths, given in enumerate((1, 10, 400, 5000), _deaths(victim) + 1):
         with victim.connect() as session, pytest.raises(psycopg.OperationalError):
             choose(session, EXTENTS.with_settings(bulk_extend_size=64))
             _copy_until_killed(victim, session, table, given, whole=whole)
         if whole:
             victim.start(_WITHOUT_LIBRARY)
         else:
-            wait_until(lambda: _answers(victim), "PostgreSQL has started itself anew")
+            _await_new_start(victim, deaths)
         with victim.connect() as session:
             assert scalar(session, f"SELECT count(*) FROM {table}") == 0
             check_sound(session, table)

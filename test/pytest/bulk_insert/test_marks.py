@@ -24,12 +24,8 @@ _CALM = """
         'BEGIN RETURN f(); END';
     CREATE FUNCTION simple(bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
     CREATE OPERATOR ### (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = calm);
-    CREATE FUNCTION given(a bigint, s bigint DEFAULT calm(0)) RETURNS bigint IMMUTABLE
-        LANGUAGE plpgsql AS 'BEGIN RETURN s; END';
-    CREATE AGGREGATE agg (bigint) (SFUNC = calm, STYPE = bigint, INITCOND = '0');
     CREATE DOMAIN plain AS bigint;
-    CREATE DOMAIN calm AS bigint CHECK (calm(VALUE) >= 0);
-    CREATE TYPE record_of AS (a calm);
+    CREATE TYPE record_of AS (a plain);
     CREATE VIEW v AS SELECT 1 AS x;
 """
 
@@ -99,16 +95,8 @@ _CHANGES = {
     "function in a sub-select": ("(SELECT calm(g))", "ALTER FUNCTION calm(bigint) VOLATILE"),
     "inlined function": ("simple(g)", "ALTER FUNCTION simple(bigint) VOLATILE"),
     "operator": ("g ### g", "ALTER FUNCTION calm(bigint, bigint) VOLATILE"),
-    "default of an argument": ("given(g)", "ALTER FUNCTION calm(bigint) VOLATILE"),
-    "transition function": (
-        "(SELECT agg(x) FROM (VALUES (g)) v (x))",
-        "ALTER FUNCTION calm(bigint, bigint) VOLATILE",
-    ),
     "first CHECK of a domain": ("g::plain", "ALTER DOMAIN plain ADD CHECK (passes(VALUE))"),
-    "another CHECK": ("g::calm", "ALTER DOMAIN calm ADD CHECK (passes(VALUE))"),
-    "function of a CHECK": ("g::calm", "ALTER FUNCTION calm(bigint) VOLATILE"),
-    "CHECK out of sight": (_FROM_JSON, "ALTER DOMAIN calm ADD CHECK (passes(VALUE))"),
-    "function out of sight": (_FROM_JSON, "ALTER FUNCTION calm(bigint) VOLATILE"),
+    "CHECK out of sight": (_FROM_JSON, "ALTER DOMAIN plain ADD CHECK (passes(VALUE))"),
     "column out of sight": (_FROM_JSON, "ALTER TYPE record_of ADD ATTRIBUTE b d"),
     "view": (
         "(SELECT count(*) FROM v WHERE x < g)",

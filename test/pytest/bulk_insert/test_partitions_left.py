@@ -62,7 +62,7 @@ def test_triggers_that_are_freed_meanwhile(connection: Connection) -> None:
         pytest.skip("a build without assertions keeps its caches")
     choose(connection, DEFAULT)
     connection.execute(
-        "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE freed (k int); CREATE FUNCTION f() "
+        "CREATE DOMAIN d AS int; CREATE TABLE freed (k int); CREATE FUNCTION f() "
         "RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
     )
     for number in range(4):

@@ -145,24 +145,9 @@ _HARMLESS = {
         "",
         f"{_INSERT} r.a {_FROM}, jsonb_to_record({_JSON}) AS r (a bigint)",
     ),
-    "columns of a function": (
-        "CREATE FUNCTION made(bigint, OUT a bigint, OUT b text) IMMUTABLE LANGUAGE plpgsql AS "
-        "'BEGIN a := $1; b := $1; END'",
-        f"{_INSERT} (made(g)).a, length(to_json(m)::text) {_FROM}, made(g) m",
-    ),
-    "listed columns of a function": (
-        "CREATE FUNCTION made(bigint) RETURNS record IMMUTABLE LANGUAGE plpgsql AS "
-        "'BEGIN RETURN ROW($1, 1); END'",
-        f"{_INSERT} m.a {_FROM}, made(g) AS m (a bigint, b int)",
-    ),
     "domain": (
-        "CREATE DOMAIN s AS bigint NOT NULL CHECK (VALUE > 0); CREATE DOMAIN t AS s",
+        "CREATE DOMAIN s AS bigint NOT NULL; CREATE DOMAIN t AS s",
         f"{_INSERT} g::t, cardinality(('{{' || g || '}}')::s[]) {_FROM}",
-    ),
-    "domain that names itself": (
-        "CREATE DOMAIN s AS bigint; "
-        "ALTER DOMAIN s ADD CHECK (VALUE > 0 OR ('{' || VALUE || '}')::s[] IS NULL)",
-        f"{_INSERT} g::s {_FROM}",
     ),
     "column that was dropped": (
         "ALTER TYPE pair DROP ATTRIBUTE a",
@@ -178,6 +163,46 @@ _HARMLESS = {
     ),
 }
 
+# What calls no volatile function, which nobody looks for.
+_IN_DOUBT = {
+    "domain with a CHECK": (
+        "CREATE DOMAIN s AS bigint CHECK (VALUE > 0)",
+        f"{_INSERT} g::s {_FROM}",
+    ),
+    "domain with a CHECK in an array": (
+        "CREATE DOMAIN s AS bigint CHECK (VALUE > 0)",
+        f"{_INSERT} g, cardinality(('{{' || g || '}}')::s[]) {_FROM}",
+    ),
+    "domain that names itself": (
+        "CREATE DOMAIN s AS bigint; "
+        "ALTER DOMAIN s ADD CHECK (VALUE > 0 OR ('{' || VALUE || '}')::s[] IS NULL)",
+        f"{_INSERT} g::s {_FROM}",
+    ),
+    "columns of a function": (
+        "CREATE FUNCTION made(bigint, OUT a bigint, OUT b text) IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN a := $1; b := $1; END'",
+        f"{_INSERT} (made(g)).a, length(to_json(m)::text) {_FROM}, made(g) m",
+    ),
+    "listed columns of a function": (
+        "CREATE FUNCTION made(bigint) RETURNS record IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN ROW($1, 1); END'",
+        f"{_INSERT} m.a {_FROM}, made(g) AS m (a bigint, b int)",
+    ),
+    "aggregate": (
+        "CREATE AGGREGATE agg (bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '0')",
+        f"{_INSERT} g, (SELECT agg(x) FROM (VALUES (g)) v (x)) {_FROM}",
+    ),
+    "aggregate as a window function": (
+        "CREATE AGGREGATE agg (bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '0')",
+        f"{_INSERT} g, agg(g) OVER (ORDER BY g) {_FROM}",
+    ),
+    "default of an argument": (
+        "CREATE FUNCTION given(a bigint, s bigint DEFAULT 1) RETURNS bigint IMMUTABLE "
+        "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
+        f"{_INSERT} g, given(g) {_FROM}",
+    ),
+}
+
 
 @pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
 def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
@@ -188,6 +213,13 @@ def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str
 def test_other_types_stop_nothing(connection: Connection, setup: str, sql: str) -> None:
     with fresh(connection, setup):
         assert judgement(connection, sql) == ELIGIBLE
+    assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
+
+
+@pytest.mark.parametrize(("setup", "sql"), _IN_DOUBT.values(), ids=_IN_DOUBT)
+def test_others_are_in_doubt(connection: Connection, setup: str, sql: str) -> None:
+    with fresh(connection, setup):
+        assert judgement(connection, sql) == VOLATILE
     assert outcome(connection, setup, sql, ONE_PAGE) == outcome(connection, setup, sql, STOCK)
 
 

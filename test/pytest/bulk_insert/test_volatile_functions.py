@@ -148,10 +148,6 @@ _HARMLESS = {
         "LANGUAGE plpgsql AS 'BEGIN RETURN s; END'",
         f"{_INSERT} g, given(g, 1) FROM {SERIES}",
     ),
-    "aggregate": (
-        "CREATE AGGREGATE agg (bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '0')",
-        f"{_INSERT} g, agg(g) OVER (ORDER BY g) FROM {SERIES}",
-    ),
     "own rows": ("INSERT INTO w VALUES (0, 0)", f"{_INSERT} g, w.k FROM {SERIES}, w"),
     "row security": (_RULED_ROLE.format("g > 0"), f"{_INSERT} g FROM source"),
 }

@@ -84,6 +84,17 @@ def test_others_are_collected(connection: Connection, setup: str) -> None:
     assert outcome(connection, setup, _SQL, ONE_PAGE) == outcome(connection, setup, _SQL, STOCK)
 
 
+def test_a_key_is_evaluated_once_for_a_row(connection: Connection) -> None:
+    """Rows find their partition before the key has been looked at."""
+    setup = (
+        "DROP TABLE w; CREATE TABLE w (k bigint, seen bigint) PARTITION BY LIST ((k::d)); "
+        "CREATE TABLE w1 PARTITION OF w DEFAULT"
+    )
+    stock = outcome(connection, setup, _SQL, STOCK)
+    assert stock.seen == list(range(ROWS))
+    assert outcome(connection, setup, _SQL, DEFAULT) == stock
+
+
 def test_a_condition_sees_the_sequence_as_the_row_left_it(connection: Connection) -> None:
     setup = (
         "CREATE SEQUENCE s; CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS "

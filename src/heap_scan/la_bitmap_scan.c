@@ -38,7 +38,6 @@
 #include "la_compat.h"
 #include "prefetch/la_advice.h"
 #include "prefetch/la_distance.h"
-#include "prefetch/la_transport.h"
 #include "prefetch/la_wake.h"
 
 typedef struct LaBitmapScan
@@ -244,7 +243,6 @@ make_bitmap_scan(BitmapHeapScanState *node)
 	EState	   *estate = node->ss.ps.state;
 	LaNode	   *registered;
 	LaBitmapScan *state;
-	int			max_ios = 0;
 
 	if (la_heap_scan_is_small(scan, LA_SMALL_TABLE))
 		return NULL;
@@ -257,17 +255,10 @@ make_bitmap_scan(BitmapHeapScanState *node)
 	state->window.heap = (HeapScanDesc) scan;
 	state->window.parallel = node->pstate != NULL;
 	registered->mode = LA_MODE_CACHED;
-	if (la_transport_choose() == LA_TRANSPORT_ADVICE)
-		state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
-												&registered->counters);
-	else
-	{
-		registered->mode = LA_MODE_STREAM;
-		max_ios = la_distance_limit(scan->rs_rd, registered->query->partial_fetch);
-	}
+	state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
+											&registered->counters);
 	la_stream_switch_init(&state->streams, (HeapScanDesc) scan,
-						  estate->es_query_cxt, max_ios,
-						  next_block_of_bitmap, state);
+						  estate->es_query_cxt, next_block_of_bitmap, state);
 	registered->state = state;
 	return state;
 }
@@ -345,8 +336,7 @@ change_stream(LaBitmapScan *state)
 
 /*
  * The scan of a bitmap is about to begin, and sleeps while no more than so many
- * pages have been read.  A stream that reads ahead by itself never sleeps.  Advice is
- * prepared here, not when the scan wakes, which is in a callback of the stream: the
+ * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream: the
  * device profile may have to be read, in a subtransaction.
  */
 static void
@@ -359,12 +349,7 @@ begin_bitmap(LaBitmapScan *state, int64 reads)
 	la_bitmap_window_start(&state->window);
 	la_stream_switch_start(&state->streams);
 	la_wake_start(&state->wake, reads);
-	if (advice == NULL)
-		state->node->counters.scans++;
-	else
-		la_advice_start(advice,
-						la_distance_limit(advice->relation,
-										  state->node->query->partial_fetch));
+	la_advice_start(advice, la_distance_limit(advice->relation));
 }
 
 /*
@@ -377,7 +362,7 @@ next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
 	LaBitmapScan *state = callback_private_data;
 	TBMIterateResult *result = per_buffer_data;
 
-	if (state->window.advice != NULL && must_look_ahead(state))
+	if (must_look_ahead(state))
 	{
 		state->streams.changing = must_change(state);
 		if (state->streams.changing)
@@ -399,7 +384,8 @@ next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
 static bool
 must_look_ahead(LaBitmapScan *state)
 {
-	if (!la_feature_enabled(LA_FEATURE_BITMAP_SCAN) ||
+	if (state->node->asked_above ||
+		!la_feature_enabled(LA_FEATURE_BITMAP_SCAN) ||
 		!la_wake_is_wanted(&state->wake))
 		return false;
 	if (!state->wake.awake)

@@ -16,8 +16,7 @@
 typedef struct LaBitmapWindow
 {
 	HeapScanDesc heap;			/* has the bitmap's iterator */
-	LaAdvice   *advice;			/* NULL with direct I/O: the stream reads
-								 * ahead */
+	LaAdvice   *advice;
 	bool		parallel;
 	TBMIterateResult *blocks;	/* a ring; NULL unless needed */
 	uint64		taken;			/* blocks of this bitmap, into the window */

@@ -28,7 +28,7 @@
 #include "heap_scan/la_heap_reason.h"
 #include "la_self_check.h"
 #include "prefetch/la_prefetch_settings.h"
-#include "prefetch/la_transport.h"
+#include "prefetch/la_request.h"
 
 static LaSelfCheck self_check = {.subject = "table scans"};
 
@@ -59,13 +59,10 @@ heap_scan_reason(PlanState *planstate, int eflags)
 
 	if (self_check.failed)
 		return LA_REASON_SELF_CHECK;
-	if (!by_bitmap)
-	{
-		if (la_bulk_read_size == 0)
-			return LA_REASON_BULK_READ_SIZE;
-		if (la_transport_choose() != LA_TRANSPORT_ADVICE)
-			return LA_REASON_DIRECT_IO;
-	}
+	if (!by_bitmap && la_bulk_read_size == 0)
+		return LA_REASON_BULK_READ_SIZE;
+	if (!la_request_possible())
+		return LA_REASON_DIRECT_IO;
 	if (table->rd_tableam != GetHeapamTableAmRoutine())
 		return LA_REASON_TABLE_AM;
 	if (RELATION_IS_OTHER_TEMP(table))

@@ -36,7 +36,6 @@
 #include "la_compat.h"
 #include "prefetch/la_request.h"
 #include "prefetch/la_residency.h"
-#include "prefetch/la_transport.h"
 #include "prefetch/la_wake.h"
 
 /*

@@ -40,12 +40,12 @@
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
 
 /*
- * Prepares the first of our streams, with so many reads in flight, which is not
- * in use yet.
+ * Prepares the first of our streams, which is not in use yet.  It reads nothing ahead
+ * by itself: advice does.
  */
 void
 la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
-					  MemoryContext context, int max_ios,
+					  MemoryContext context,
 					  ReadStreamBlockNumberCB callback, void *callback_data)
 {
 	streams->heap = heap;
@@ -53,7 +53,7 @@ la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
 	streams->callback = callback;
 	streams->callback_data = callback_data;
 	streams->kind = LA_STREAM_ADVISED;
-	streams->streams[streams->kind] = begin_stream(streams, max_ios);
+	streams->streams[streams->kind] = begin_stream(streams, 0);
 }
 
 /*
@@ -151,7 +151,7 @@ begin_stream(LaStreamSwitch *streams, int max_ios)
 								  heap->rs_strategy, heap->rs_base.rs_rd,
 								  streams->callback, streams->callback_data,
 								  sizeof(TBMIterateResult),
-								  max_ios, io_combine_limit);
+								  max_ios);
 	MemoryContextSwitchTo(old_context);
 	return stream;
 }

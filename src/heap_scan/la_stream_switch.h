@@ -16,7 +16,7 @@
 
 typedef enum LaStreamKind
 {
-	LA_STREAM_ADVISED,			/* or, with direct I/O, the only one */
+	LA_STREAM_ADVISED,
 	LA_STREAM_CORE,
 } LaStreamKind;
 
@@ -35,7 +35,7 @@ typedef struct LaStreamSwitch
 } LaStreamSwitch;
 
 extern void la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
-								  MemoryContext context, int max_ios,
+								  MemoryContext context,
 								  ReadStreamBlockNumberCB callback,
 								  void *callback_data);
 extern void la_stream_switch_begin(LaStreamSwitch *streams);

@@ -46,7 +46,6 @@
 #include "index_scan/la_index_trust.h"
 #include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
-#include "prefetch/la_transport.h"
 
 /*
  * Table pages that a scan reads one by one before it looks ahead, of which the
@@ -139,9 +138,6 @@ la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
 		fetch->node = node;
 		node->state = fetch;
 		la_residency_init(residency, scan->heapRelation);
-
-		/* Direct I/O passes by the OS cache. */
-		residency->blind = la_transport_choose() != LA_TRANSPORT_ADVICE;
 		if (node->way == LA_INDEX_PEEK)
 			fetch->peek = la_index_peek_create(node, scan);
 	}
@@ -319,11 +315,13 @@ shall_start(const LaIndexFetch *fetch)
 
 /*
  * Is it worth while, and safe, to look ahead?  It is of no use when a Limit
- * wants hardly any more rows.
+ * wants hardly any more rows, or a join above has done it.
  */
 static bool
 may_look_ahead(LaIndexFetch *fetch)
 {
+	if (fetch->node->asked_above)
+		return false;
 	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || !la_index_trusted())
 		return false;
 	if (la_registry_rows_wanted(fetch->node) <= 1 && !la_wake_forced())

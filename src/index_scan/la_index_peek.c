@@ -84,7 +84,7 @@ la_index_peek(LaIndexPeek *peek, ScanDirection direction)
 	IndexScanDesc scan = peek->scan;
 	LaLeafWindow window;
 
-	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) ||
+	if (peek->node->asked_above || !la_feature_enabled(LA_FEATURE_INDEX_SCAN) ||
 		!la_btree_leaf_window(scan, direction, &window) ||
 		window.current + 1 >= window.end)
 		return;
@@ -121,8 +121,7 @@ begin_leaf(LaIndexPeek *peek, const LaLeafWindow *window)
 										&node->counters);
 		node->counters.scans++;
 		la_advice_start(peek->advice,
-						la_distance_limit(peek->advice->relation,
-										  node->query->partial_fetch));
+						la_distance_limit(peek->advice->relation));
 	}
 	else
 		la_advice_resume(peek->advice);

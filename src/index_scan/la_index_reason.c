@@ -26,7 +26,7 @@
 
 #include "index_scan/la_index_reason.h"
 #include "index_scan/la_index_trust.h"
-#include "prefetch/la_transport.h"
+#include "prefetch/la_request.h"
 
 static LaReason index_scan_reason(PlanState *planstate, const LaPlace *place);
 static bool may_peek(PlanState *planstate, LaReason reason);
@@ -68,6 +68,8 @@ index_scan_reason(PlanState *planstate, const LaPlace *place)
 	Relation	index;
 	Oid			access_method;
 
+	if (!la_request_possible())
+		return LA_REASON_DIRECT_IO;
 	if (planstate == place->marked)
 		return LA_REASON_MARK_RESTORE;
 	if (IsA(planstate, IndexOnlyScanState))
@@ -110,8 +112,7 @@ may_peek(PlanState *planstate, LaReason reason)
 	if (reason != LA_REASON_INDEX_ONLY && reason != LA_REASON_SCROLL &&
 		reason != LA_REASON_MARK_RESTORE)
 		return false;
-	return la_transport_choose() == LA_TRANSPORT_ADVICE &&
-		la_index_trusted() &&
+	return la_index_trusted() &&
 		table->rd_tableam == GetHeapamTableAmRoutine() &&
 		!RELATION_IS_OTHER_TEMP(table) &&
 		index_am(planstate) == BTREE_AM_OID;

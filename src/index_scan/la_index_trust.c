@@ -5,8 +5,8 @@
  *
  * Looked at before each start of look-ahead, and once they were not, never relied
  * on again in this session (la_self_check.c).  la_index_peek.c looks at each leaf itself,
- * and remembers nothing.  Reads IndexScanDescData of
- * relscan.h.
+ * and remembers nothing.  Reads IndexScanDescData and
+ * IndexFetchTableData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,6 @@
 #include "utils/rel.h"
 
 #include "index_scan/la_btree_leaf.h"
-#include "index_scan/la_heap_pin.h"
 #include "index_scan/la_index_trust.h"
 #include "la_self_check.h"
 
@@ -34,16 +33,6 @@ bool
 la_index_trusted(void)
 {
 	return !self_check.failed;
-}
-
-/*
- * Something was not as expected: index scans of this session are left to core
- * from now on.
- */
-void
-la_index_distrust(void)
-{
-	self_check.failed = true;
 }
 
 /*
@@ -69,7 +58,7 @@ static bool
 layout_as_expected(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 				   bool has_entry)
 {
-	if (!la_heap_pin_as_expected(heap_fetch, scan, has_entry))
+	if (heap_fetch->rel != scan->heapRelation)
 		return false;
 	return scan->indexRelation->rd_rel->relam != BTREE_AM_OID ||
 		la_btree_leaf_as_expected(scan, has_entry);

@@ -14,7 +14,6 @@
 #include "la_reason.h"
 
 extern bool la_index_trusted(void);
-extern void la_index_distrust(void);
 extern bool la_index_trust_check(IndexScanDesc scan,
 								 IndexFetchTableData *heap_fetch,
 								 bool has_entry, LaReason *reason);

@@ -212,7 +212,6 @@ describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
 	entry->item = so->currPos.itemIndex;
 	entry->offset = item->indexOffset;
 	entry->leaf = queue->newest % LA_LEAVES_MAX;
-	entry->streamed = false;
 	entry->recheck = false;
 	entry->seen_in = InvalidBuffer;
 }

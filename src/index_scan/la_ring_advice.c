@@ -41,64 +41,46 @@ typedef struct LaRingAdvice
 	BlockNumber last_advised;
 } LaRingAdvice;
 
-static void advice_create(LaTidRing *ring);
-static void advice_start(LaTidRing *ring);
-static bool advice_make_ready(LaTidRing *ring);
-static void advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry);
-static void advice_hand_back(LaTidRing *ring);
-static void advice_free(LaTidRing *ring);
 static void advise_entries(LaTidRing *ring, BlockNumber current);
 static pg_attribute_always_inline void prefetch_row(LaTidRing *ring, uint64 position);
 
-const LaRingReader la_ring_advice = {
-	.create = advice_create,
-	.start = advice_start,
-	.make_ready = advice_make_ready,
-	.before_fetch = advice_before_fetch,
-	.hand_back = advice_hand_back,
-	.free = advice_free,
-};
-
-static void
-advice_create(LaTidRing *ring)
+/*
+ * Makes what the ring needs for advice, in the current memory context.
+ */
+void
+la_ring_advice_create(LaTidRing *ring)
 {
 	LaRingAdvice *state = palloc0_object(LaRingAdvice);
 
 	state->advice = la_advice_create(ring->scan->heapRelation, ring->context,
 									 &ring->node->counters);
-	ring->reader_state = state;
+	ring->advice = state;
 }
 
-static void
-advice_start(LaTidRing *ring)
+/*
+ * The ring starts from empty.
+ */
+void
+la_ring_advice_start(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 	LaAdvice   *advice = state->advice;
 
 	state->advised = 0;
 	state->last_advised = InvalidBlockNumber;
 	la_advice_start(advice,
-					la_distance_limit(advice->relation,
-									  ring->node->query->partial_fetch));
+					la_distance_limit(advice->relation));
 	la_residency_init(&advice->residency, advice->relation);
 }
 
 /*
- * Every entry is: what was not asked for is read on its turn.
+ * The row of the next entry, which is on another page than the one before, is
+ * about to be fetched.
  */
-static bool
-advice_make_ready(LaTidRing *ring)
+void
+la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 {
-	if (ring->consumed == ring->filled && !la_ring_fill(ring))
-		return false;
-	ring->ready = ring->filled;
-	return true;
-}
-
-static void
-advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
-{
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 	LaCounters *counters = &ring->node->counters;
 
 	if (ring->consumed < state->advised)
@@ -120,20 +102,24 @@ advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 	prefetch_row(ring, ring->consumed + ROWS_AHEAD);
 }
 
-static void
-advice_hand_back(LaTidRing *ring)
+/*
+ * The scan goes on through core's functions: notes in ring->findings what has
+ * been found out.
+ */
+void
+la_ring_advice_hand_back(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 
 	ring->findings->residency = state->advice->residency;
 	if (state->advice->kernel_leads)
 		ring->findings->reads_to_pass = READS_TO_PASS;
 }
 
-static void
-advice_free(LaTidRing *ring)
+void
+la_ring_advice_free(LaTidRing *ring)
 {
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 
 	la_advice_free(state->advice);
 	pfree(state);
@@ -146,7 +132,7 @@ advice_free(LaTidRing *ring)
 static void
 advise_entries(LaTidRing *ring, BlockNumber current)
 {
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 	uint64		wanted = la_registry_rows_wanted(ring->node);
 
 	if (state->advised <= ring->consumed)
@@ -187,7 +173,7 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 static pg_attribute_always_inline void
 prefetch_row(LaTidRing *ring, uint64 position)
 {
-	LaRingAdvice *state = ring->reader_state;
+	LaRingAdvice *state = ring->advice;
 	LaTidEntry *entry;
 	char	   *page;
 	OffsetNumber offset;

@@ -8,8 +8,13 @@
 #ifndef LA_RING_ADVICE_H
 #define LA_RING_ADVICE_H
 
-#include "index_scan/la_ring_reader.h"
+#include "index_scan/la_ring_state.h"
 
-extern const LaRingReader la_ring_advice;
+extern void la_ring_advice_create(LaTidRing *ring);
+extern void la_ring_advice_start(LaTidRing *ring);
+extern void la_ring_advice_before_fetch(LaTidRing *ring,
+										const LaTidEntry *entry);
+extern void la_ring_advice_hand_back(LaTidRing *ring);
+extern void la_ring_advice_free(LaTidRing *ring);
 
 #endif							/* LA_RING_ADVICE_H */

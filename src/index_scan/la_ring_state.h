@@ -2,8 +2,8 @@
  *
  * la_ring_state.h
  *	  the ring of index entries, for the files that work on it: la_tid_ring.c
- *	  consumes it, la_ring_fill.c fills it, and a reader (la_ring_reader.h) has
- *	  the pages read
+ *	  consumes it, la_ring_fill.c fills it, and la_ring_advice.c asks for the
+ *	  pages
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +18,11 @@
 #include "attach/la_registry.h"
 #include "index_scan/la_index_findings.h"
 #include "index_scan/la_leaf_queue.h"
-#include "index_scan/la_ring_reader.h"
 #include "index_scan/la_tid_entry.h"
 
 /*
- * consumed <= ready <= filled: counts of entries since the scan started to look
- * ahead, and positions of the next one.
+ * consumed <= filled: counts of entries since the scan started to look ahead, and
+ * positions of the next one.
  */
 typedef struct LaTidRing
 {
@@ -38,7 +37,6 @@ typedef struct LaTidRing
 	uint32		capacity;		/* a power of two */
 	uint32		max_capacity;
 	uint64		consumed;
-	uint64		ready;			/* of these, the reader knows the page */
 	uint64		filled;
 	bool		exhausted;		/* the AM has no more entries */
 	bool		draining;		/* it is not to be asked for more: the scan
@@ -46,8 +44,7 @@ typedef struct LaTidRing
 	BlockNumber current_block;	/* page of the entry consumed last */
 	const struct TableAmRoutine *heap;
 
-	const LaRingReader *reader;
-	void	   *reader_state;	/* the reader's own */
+	struct LaRingAdvice *advice;
 
 	/* Dead entries of a btree go by leaf, those of others one by one. */
 	bool		is_btree;

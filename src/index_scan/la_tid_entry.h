@@ -17,8 +17,7 @@ typedef struct LaTidEntry
 	uint16		item;			/* btree: in BTScanPosData.items */
 	OffsetNumber offset;		/* btree: of the index tuple on its leaf */
 	uint8		leaf;			/* btree: slot in LaLeafQueue.leaves */
-	bool		streamed:1;		/* does a read stream deliver the page? */
-	bool		recheck:1;		/* the AM's xs_recheck */
+	bool		recheck;		/* the AM's xs_recheck */
 	Buffer		seen_in;		/* shared buffer that had the page, unpinned */
 } LaTidEntry;
 

@@ -4,8 +4,8 @@
  *	  rows of an index scan that looks ahead
  *
  * A ring of index entries lies between the index AM, from which it is filled
- * (la_ring_fill.c), and the executor, which consumes it.  In between, a reader
- * has the table pages of the entries read (la_ring_reader.h).
+ * (la_ring_fill.c), and the executor, which consumes it.  In between, the kernel is
+ * asked for the table pages of the entries (la_ring_advice.c).
  *
  * The row itself is fetched by the heap AM, so visibility, HOT chains and
  * predicate locks are core's.
@@ -26,14 +26,11 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "index_scan/la_heap_pin.h"
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_ring_advice.h"
 #include "index_scan/la_ring_fill.h"
 #include "index_scan/la_ring_memory.h"
-#include "index_scan/la_ring_stream.h"
 #include "index_scan/la_tid_ring.h"
-#include "prefetch/la_transport.h"
 
 static bool is_ready(LaTidRing *ring);
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
@@ -60,9 +57,7 @@ la_tid_ring_create(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 	la_ring_memory_take(ring);
 	ring->is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
 	la_leaf_queue_init(&ring->leaves, context);
-	ring->reader = la_transport_choose() == LA_TRANSPORT_ADVICE ?
-		&la_ring_advice : &la_ring_stream;
-	ring->reader->create(ring);
+	la_ring_advice_create(ring);
 #ifdef LA_TEST
 	ring->test_depth = la_test_depth;
 	pg_prng_seed(&ring->test_random, (uint64) la_test_stop_seed);
@@ -80,11 +75,11 @@ la_tid_ring_start(LaTidRing *ring, ScanDirection direction)
 	IndexScanDesc scan = ring->scan;
 
 	ring->direction = direction;
-	ring->consumed = ring->ready = ring->filled = 0;
+	ring->consumed = ring->filled = 0;
 	ring->exhausted = false;
 	ring->draining = false;
 	ring->current_block = InvalidBlockNumber;
-	ring->reader->start(ring);
+	la_ring_advice_start(ring);
 	if (ring->is_btree)
 		la_leaf_queue_start(&ring->leaves, scan);
 	else
@@ -112,7 +107,7 @@ la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
 		if (!is_ready(ring))
 		{
 			if (!la_tid_ring_drained(ring))
-				la_heap_pin_release(ring->heap_fetch);
+				ring->heap->index_fetch_reset(ring->heap_fetch);
 			return false;
 		}
 		if (fetch_row(ring, slot))
@@ -137,8 +132,7 @@ la_tid_ring_drained(const LaTidRing *ring)
 void
 la_tid_ring_hand_back(LaTidRing *ring)
 {
-	if (ring->reader->hand_back != NULL)
-		ring->reader->hand_back(ring);
+	la_ring_advice_hand_back(ring);
 	la_tid_ring_reset(ring);
 	if (!ring->is_btree)
 		ring->scan->kill_prior_tuple = ring->prior_dead;
@@ -153,9 +147,7 @@ la_tid_ring_reset(LaTidRing *ring)
 {
 	if (ring->is_btree)
 		la_leaf_queue_reset(&ring->leaves, ring->scan);
-	if (ring->reader->reset != NULL)
-		ring->reader->reset(ring);
-	ring->consumed = ring->ready = ring->filled = 0;
+	ring->consumed = ring->filled = 0;
 }
 
 /*
@@ -164,7 +156,7 @@ la_tid_ring_reset(LaTidRing *ring)
 void
 la_tid_ring_free(LaTidRing *ring)
 {
-	ring->reader->free(ring);
+	la_ring_advice_free(ring);
 	la_leaf_queue_free(&ring->leaves);
 	la_ring_memory_release(ring);
 	pfree(ring);
@@ -176,7 +168,7 @@ la_tid_ring_free(LaTidRing *ring)
 static bool
 is_ready(LaTidRing *ring)
 {
-	return ring->consumed < ring->ready || ring->reader->make_ready(ring);
+	return ring->consumed < ring->filled || la_ring_fill(ring);
 }
 
 /*
@@ -196,7 +188,7 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 	if (ItemPointerGetBlockNumber(&entry.tid) == ring->current_block)
 		ring->node->counters.repeated++;
 	else
-		ring->reader->before_fetch(ring, &entry);
+		la_ring_advice_before_fetch(ring, &entry);
 	ring->current_block = ItemPointerGetBlockNumber(&entry.tid);
 
 	scan->xs_heaptid = entry.tid;

@@ -31,20 +31,8 @@
 #include "prefetch/la_request.h"
 #include "prefetch/la_shared_buffer.h"
 
-/*
- * Longest gap bridged when pg_lookahead.gap_limit is -1, in blocks, as long as
- * nothing better is known.  See docs/benchmarks.md.
- */
-#define AUTOMATIC_GAP_LIMIT 2
-
 /* Blocks after which the gap limit is chosen anew: arbitrary. */
 #define BLOCKS_PER_CHOICE 128
-
-/*
- * Longest request, in blocks.  The kernel splits longer ones (by default at
- * 128 kB on most devices), and a short one starts sooner.
- */
-#define MAX_REQUEST_BLOCKS 16
 
 /*
  * Adjacent pages after which a scan counts as sequential: arbitrary, several of
@@ -138,7 +126,7 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	if (la_gap_limit < 0 && !RelationUsesLocalBuffers(advice->relation))
 		advice->profile = la_profile_for_tablespace(advice->relation->rd_locator.spcOid);
 	memset(&advice->gaps, 0, sizeof(advice->gaps));
-	advice->gap_limit = la_gap_limit < 0 ? AUTOMATIC_GAP_LIMIT : la_gap_limit;
+	advice->gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 	la_advice_resume(advice);
 	for (int i = 0; i < LA_RECENT_BLOCKS; i++)
 		advice->recent[i] = InvalidBlockNumber;
@@ -157,7 +145,7 @@ la_advice_resume(LaAdvice *advice)
 	else
 		la_range_planner_start(&advice->planner,
 							   advice->gap_limit,
-							   MAX_REQUEST_BLOCKS);
+							   LA_MOST_REQUEST_BLOCKS);
 }
 
 /*
@@ -274,7 +262,7 @@ learn_gap(LaAdvice *advice, BlockNumber block)
 	la_gap_count(&advice->gaps, (int64) block - advice->last_block);
 	if (advice->gaps.blocks < BLOCKS_PER_CHOICE)
 		return;
-	advice->gap_limit = la_gap_choose(&advice->gaps, MAX_REQUEST_BLOCKS,
+	advice->gap_limit = la_gap_choose(&advice->gaps, LA_MOST_REQUEST_BLOCKS,
 									  advice->profile->iops,
 									  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
 	advice->planner.gap_limit = advice->gap_limit;

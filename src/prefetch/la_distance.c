@@ -4,8 +4,7 @@
  *	  how many requests a scan may have in flight
  *
  * What a setting says, else the device's profile, else what was best on the devices
- * measured.  Up to that limit the control of la_advice.c, or the stream's own, goes
- * step by step.  Sequential and TID range scans have a rule of their own, of
+ * measured.  Up to that limit the control of la_advice.c goes step by step.  Sequential and TID range scans have a rule of their own, of
  * requests that are larger and fewer (la_seq_scan.c).
  *
  *-------------------------------------------------------------------------
@@ -18,7 +17,6 @@
 #include "device/la_profile.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
-#include "prefetch/la_transport.h"
 
 /*
  * Requests in flight when pg_lookahead.prefetch_distance is 0, the device has no
@@ -35,28 +33,17 @@
 #define MIN_DISTANCE 8
 
 /*
- * Requests in flight of a stream for a query whose rows are fetched a few at a
- * time.  The stream pins one page more than this, and the current row one: 9 in
- * all while the query stands idle.  Advice pins nothing.
- */
-#define PARTIAL_FETCH_DISTANCE 7
-
-/*
  * How many requests a scan of a relation may have in flight.
  */
 int
-la_distance_limit(Relation relation, bool partial_fetch)
+la_distance_limit(Relation relation)
 {
 	int			distance = la_prefetch_distance;
 	const LaDeviceProfile *profile;
 
-	if (distance == 0)
-	{
-		profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
-		distance = profile != NULL ? Max(profile->depth, MIN_DISTANCE) :
-			Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
-	}
-	if (partial_fetch && la_transport_choose() == LA_TRANSPORT_STREAM)
-		distance = Min(distance, PARTIAL_FETCH_DISTANCE);
-	return distance;
+	if (distance != 0)
+		return distance;
+	profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
+	return profile != NULL ? Max(profile->depth, MIN_DISTANCE) :
+		Max(effective_io_concurrency, AUTOMATIC_DISTANCE);
 }

@@ -10,6 +10,6 @@
 
 #include "utils/relcache.h"
 
-extern int	la_distance_limit(Relation relation, bool partial_fetch);
+extern int	la_distance_limit(Relation relation);
 
 #endif							/* LA_DISTANCE_H */

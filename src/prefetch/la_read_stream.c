@@ -18,27 +18,26 @@
 
 #include "prefetch/la_read_stream.h"
 
-static void set_limits(int concurrency, int maintenance, int combine_limit);
+static void set_limits(int concurrency, int maintenance);
 static int	kind_of_stream(Relation relation, int max_ios);
 
 /*
  * Begins a stream of a relation's main fork with at most max_ios reads in
- * flight (0: each is made by the process itself, when its page is needed) of
- * at most combine_limit blocks each.  Allocates in the current memory context.
+ * flight (0: each is made by the process itself, when its page is needed).
+ * Allocates in the current memory context.
  */
 ReadStream *
 la_read_stream_begin(int flags, BufferAccessStrategy strategy, Relation relation,
 					 ReadStreamBlockNumberCB callback, void *callback_private_data,
-					 size_t per_buffer_data_size, int max_ios, int combine_limit)
+					 size_t per_buffer_data_size, int max_ios)
 {
 	int			saved_concurrency = effective_io_concurrency;
 	int			saved_maintenance = maintenance_io_concurrency;
-	int			saved_combine_limit = io_combine_limit;
 	ReadStream *stream;
 
 	PG_TRY();
 	{
-		set_limits(max_ios, max_ios, combine_limit);
+		set_limits(max_ios, max_ios);
 		stream = read_stream_begin_relation(flags | kind_of_stream(relation, max_ios),
 											strategy, relation, MAIN_FORKNUM,
 											callback, callback_private_data,
@@ -46,20 +45,19 @@ la_read_stream_begin(int flags, BufferAccessStrategy strategy, Relation relation
 	}
 	PG_CATCH();
 	{
-		set_limits(saved_concurrency, saved_maintenance, saved_combine_limit);
+		set_limits(saved_concurrency, saved_maintenance);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	set_limits(saved_concurrency, saved_maintenance, saved_combine_limit);
+	set_limits(saved_concurrency, saved_maintenance);
 	return stream;
 }
 
 static void
-set_limits(int concurrency, int maintenance, int combine_limit)
+set_limits(int concurrency, int maintenance)
 {
 	effective_io_concurrency = concurrency;
 	maintenance_io_concurrency = maintenance;
-	io_combine_limit = combine_limit;
 }
 
 /*

@@ -16,6 +16,6 @@ extern ReadStream *la_read_stream_begin(int flags, BufferAccessStrategy strategy
 										ReadStreamBlockNumberCB callback,
 										void *callback_private_data,
 										size_t per_buffer_data_size,
-										int max_ios, int combine_limit);
+										int max_ios);
 
 #endif							/* LA_READ_STREAM_H */

@@ -49,6 +49,7 @@
 #include "index_build/parallel/la_build_parallel.h"
 #include "index_build/parallel/la_build_relay.h"
 #include "index_build/sort/la_build_sort.h"
+#include "la_background.h"
 #include "la_compat.h"
 
 /* Keys of the table of contents; those of core begin at its other end. */
@@ -124,7 +125,6 @@ static void make_queues(LaParallel *parallel);
 static Size queues_size(const ParallelShared *plan);
 static shm_mq *queue_of_worker(const ParallelShared *shared, char *queues,
 							   int worker);
-static const char *own_library(void);
 static void work(ParallelShared *shared, shm_toc *toc,
 				 shm_mq_handle *queue);
 static void scan_and_send(Relation heap, Relation index,
@@ -173,7 +173,7 @@ la_parallel_begin(Relation heap, Relation index, IndexInfo *indexInfo,
 	plan_memory(&plan, memory);
 
 	EnterParallelMode();
-	context = CreateParallelContext(own_library(), "pg_lookahead_build_worker",
+	context = CreateParallelContext(la_background_library(), "pg_lookahead_build_worker",
 									plan.nworkers);
 	parallel->context = context;
 	estimate_space(context, snapshot, &plan);
@@ -312,27 +312,6 @@ make_queues(LaParallel *parallel)
 			shm_mq_set_receiver(queue, MyProc);
 		}
 	}
-}
-
-/*
- * The file that this code was loaded from, so that the worker's is the same
- * whatever dynamic_library_path is when it starts.
- */
-static const char *
-own_library(void)
-{
-	for (DynamicFileList *file = get_first_loaded_module(); file != NULL;
-		 file = get_next_loaded_module(file))
-	{
-		const char *path;
-		const char *name;
-		const char *version;
-
-		get_loaded_module_details(file, &path, &name, &version);
-		if (name != NULL && strcmp(name, "pg_lookahead") == 0)
-			return path;
-	}
-	elog(ERROR, "could not find pg_lookahead among the loaded libraries");
 }
 
 LaScanShare *

@@ -29,6 +29,8 @@ QUIET = {
     "checkpoint_timeout": "1d",
     "fsync": "off",
     "jit": "off",
+    # What is read is counted in pages, which tables have as PostgreSQL leaves them.
+    "pg_lookahead.enable_bulk_insert": "off",
 }
 # 16 shared buffers, 100 temporary ones, and one I/O at a time for each process.
 TINY = {

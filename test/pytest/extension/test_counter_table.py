@@ -44,12 +44,6 @@ def _rows() -> list[_Row]:
     return [_Row(*groups) for groups in _ROW.findall(text)]
 
 
-@pytest.fixture(scope="module")
-def transport() -> dict[str, str]:
-    """Advice to the kernel: with direct I/O sequential scans are PostgreSQL's."""
-    return {}
-
-
 @pytest.fixture(autouse=True)
 def _table(connection: Connection) -> None:
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")

@@ -14,8 +14,8 @@ from extension.probes import (
     scalar,
 )
 
-# A stock index scan holds one page; ours may hold as many as a partial fetch looks ahead and one.
-MAX_PINS = 9
+# A stock index scan holds one page, and ours does.
+MAX_PINS = 1
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,9 @@ _DAMAGED = 50
 
 
 @pytest.fixture(scope="module")
-def server(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
+def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
     """A server on which page 50 of table d fails its checksum. Row k is on page k / 10."""
-    settings = {**QUIET, **transport}
+    settings = QUIET
     with server_factory(stage=test_stage, settings=settings) as started:
         with started.connect() as session:
             session.execute("CREATE TABLE d (k int, pad text)")

@@ -56,7 +56,6 @@ def session(
     request: pytest.FixtureRequest,
     server_factory: ServerFactory,
     test_stage: Stage,
-    transport: dict[str, str],
 ) -> Iterator[Connection]:
     """Alone on the server: an open transaction elsewhere would keep dead rows alive.
 
@@ -64,7 +63,7 @@ def session(
     the page's LSN: marking one leaf twice would then lose the second half.
     """
     option, hints = request.param
-    settings = {**QUIET, **transport, "wal_log_hints": hints}
+    settings = {**QUIET, "wal_log_hints": hints}
     with (
         server_factory(stage=test_stage, settings=settings, initdb_options=[option]) as server,
         server.connect() as connection,

@@ -147,17 +147,10 @@ def test_reason_for_stock(connection: Connection, query: str, reason: str, setti
     assert f"Lookahead: stock ({reason})" in _text(connection, query, "ANALYZE, LOOKAHEAD")
 
 
-@pytest.fixture
-def advises(transport: dict[str, str]) -> bool:
-    """Whether scans that PostgreSQL executes can have advice."""
-    return "debug_io_direct" not in transport
-
-
-def test_index_only_scan(connection: Connection, advises: bool) -> None:
+def test_index_only_scan(connection: Connection) -> None:
     connection.execute("SET enable_indexonlyscan = on")
     (group,) = lookahead(explain(connection, "SELECT k FROM x WHERE k < 500"))
-    assert group["Status"] == ("prefetch" if advises else "stock")
-    assert group.get("Reason") == (None if advises else "index-only scan")
+    assert group["Status"] == "prefetch"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +163,7 @@ def test_other_access_methods_prefetch(connection: Connection, query: str) -> No
     assert group["Scans"] == 1
 
 
-def test_inner_side_of_a_merge_join(connection: Connection, advises: bool) -> None:
+def test_inner_side_of_a_merge_join(connection: Connection) -> None:
     connection.execute(
         "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off"
     )
@@ -179,11 +172,10 @@ def test_inner_side_of_a_merge_join(connection: Connection, advises: bool) -> No
     )
     outer, inner = lookahead(plan)
     assert outer["Status"] == "prefetch"
-    assert inner["Status"] == ("prefetch" if advises else "stock")
-    assert inner.get("Reason") == (None if advises else "mark and restore")
+    assert inner["Status"] == "prefetch"
 
 
-def test_reason_for_a_scrollable_cursor(connection: Connection, advises: bool) -> None:
+def test_a_scrollable_cursor_has_no_reason(connection: Connection) -> None:
     query = "DECLARE c {} CURSOR FOR SELECT * FROM x WHERE k < 500 ORDER BY k"
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
     counts = []
@@ -197,7 +189,7 @@ def test_reason_for_a_scrollable_cursor(connection: Connection, advises: bool) -
             )
         )
     assert counts[0] is None
-    assert counts[1] == (None if advises else 1)
+    assert counts[1] is None
 
 
 def test_temporary_tables_prefetch(connection: Connection) -> None:

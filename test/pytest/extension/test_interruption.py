@@ -29,7 +29,7 @@ from extension.probes import (
 
 # Every row costs a little in the projection, so that most of the interruptions hit the scan.
 _SCAN = "SELECT count(md5(pad)) FROM i WHERE k >= 0"
-_HITS = 40  # for each transport
+_HITS = 40
 _STRICT = 0.1  # seconds
 
 

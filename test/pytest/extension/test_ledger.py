@@ -24,10 +24,8 @@ _CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetect
 
 
 @pytest.fixture(scope="module")
-def server(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
-    settings = {**QUIET, **transport, "shared_buffers": "1MB", "max_connections": "20"}
+def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
+    settings = {**QUIET, "shared_buffers": "1MB", "max_connections": "20"}
     with server_factory(stage=test_stage, settings=settings) as started:
         with started.connect() as session:
             session.execute("CREATE TABLE ledger (k int, amount int, pad text)")

@@ -19,6 +19,7 @@ def released(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedSer
     """A server with the library as users get it, which counts statements."""
     settings = {
         **QUIET,
+        "pg_lookahead.enable_bulk_insert": "on",  # as by default
         "shared_preload_libraries": "pg_lookahead, pg_stat_statements",
         "session_preload_libraries": "",
     }
@@ -58,15 +59,16 @@ def test_table_of_settings(session: Connection) -> None:
 
 
 def test_readme_says_what_is_on_by_default(session: Connection) -> None:
-    """Figures of what is off are shown with a word about that."""
+    """Inserts in batches are, whose figures it shows; what is off names its setting."""
     default = scalar(session, "SHOW pg_lookahead.enable_bulk_insert")
     readme = (_TOP / "README.md").read_text()
     assert re.findall(r"^\| INSERT of many rows, .* \| (\w+) \|$", readme, re.MULTILINE) == [
         default
     ]
-    assert ("`pg_lookahead.enable_bulk_insert = on`, which is off by default" in readme) == (
-        default == "off"
-    )
+    assert default == "on"
+    off = re.findall(r"\| \[off\]\(docs/settings\.md#pg_lookahead(\w+)\) \|$", readme, re.MULTILINE)
+    assert off == ["enable_join_prefetch", "enable_late_start", "enable_interval_creation"]
+    assert {scalar(session, f"SHOW pg_lookahead.{name}") for name in off} == {"off"}
 
 
 def test_readme_asks_a_server(released: WatchedServer, session: Connection) -> None:

@@ -31,10 +31,8 @@ _HOT = {"none": range(0), "each_second": range(0, _PAGES, 2), "end": range(300, 
 
 
 @pytest.fixture(scope="module")
-def partly(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
-    settings = {**QUIET, **transport, "max_parallel_workers": "16", "max_worker_processes": "24"}
+def partly(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
+    settings = {**QUIET, "max_parallel_workers": "16", "max_worker_processes": "24"}
     with server_factory(stage=test_stage, settings=settings) as server:
         with server.connect() as session:
             make_pages(session, "p", _PAGES)
@@ -53,9 +51,7 @@ def _handled(session: Connection, feature: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("hot", _HOT)
 @pytest.mark.parametrize("path", _PATHS)
-def test_processes_wake_each_by_itself(
-    partly: WatchedServer, path: str, hot: str, transport: dict[str, str]
-) -> None:
+def test_processes_wake_each_by_itself(partly: WatchedServer, path: str, hot: str) -> None:
     with partly.connect() as session:
         session.execute(f"{PARALLEL}; {_PATHS[path]}; SET pg_lookahead.bulk_read_size = 4")
         used, rows = [], []
@@ -75,7 +71,7 @@ def test_processes_wake_each_by_itself(
         assert used == [_PAGES + 1] * 2
         group = lookahead(plan)[0]
         _check_counts(group, before, after, _PAGES - len(_HOT[hot]))
-        if path != "seq" and "debug_io_direct" not in transport and group["Pauses"] == 0:
+        if path != "seq" and group["Pauses"] == 0:
             # A process stops where what another one has read ahead passes for resident.
             assert group["Advised Blocks"] >= 2 * 16
 

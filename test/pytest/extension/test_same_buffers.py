@@ -29,13 +29,10 @@ NodeBuffers = tuple[str, int, int]
 
 
 @pytest.fixture(scope="module")
-def server(
-    server_factory: ServerFactory, stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
     """A server with all tables in shared buffers, whose sessions choose the library themselves."""
     settings = {
         **QUIET,
-        **transport,
         "shared_buffers": "512MB",
         "session_preload_libraries": "",
         # Functions plan their statements once.

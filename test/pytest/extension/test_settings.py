@@ -144,7 +144,8 @@ def test_settings_show_in_explain(session: Connection) -> None:
 def test_settings_made_before_the_library_came_show_in_one_order(released: WatchedServer) -> None:
     """Whatever the order in which they were made, and the room that each belongs to."""
     made = ("prefetch_distance=8", "enabled=off", "bulk_read_size=16", "enable_index_prefetch=off")
-    options = " ".join(f"-c pg_lookahead.{setting}" for setting in made)
+    usual = "enable_bulk_insert=on"  # which these servers have otherwise
+    options = " ".join(f"-c pg_lookahead.{setting}" for setting in (usual, *made))
     with released.connect(options=options) as session:
         shown = session.execute("EXPLAIN (SETTINGS) SELECT 1").fetchall()
     text = "\n".join(row[0] for row in shown)
@@ -154,7 +155,7 @@ def test_settings_made_before_the_library_came_show_in_one_order(released: Watch
 
 @pytest.mark.parametrize("distance", [1, 2, 30, 1000])
 def test_distance_bounds_what_is_in_flight(session: Connection, distance: int) -> None:
-    """The largest number of pages asked for and not yet used, whatever the transport."""
+    """The largest number of pages asked for and not yet used."""
     session.execute(f"SET pg_lookahead.prefetch_distance = {distance}")
     (group,) = lookahead(_cold_plan(session, "SELECT count(pad) FROM g WHERE k >= 0"))
     assert group["Scans"] == 1

@@ -24,11 +24,9 @@ _BACKENDS = 20
 
 
 @pytest.fixture
-def tiny(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
+def tiny(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
     """A server with hardly any buffers."""
-    with server_factory(stage=test_stage, settings={**TINY, **transport}) as server:
+    with server_factory(stage=test_stage, settings=TINY) as server:
         yield server
 
 

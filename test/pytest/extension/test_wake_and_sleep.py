@@ -41,11 +41,6 @@ def session(server: WatchedServer) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.fixture
-def advises(transport: dict[str, str]) -> bool:
-    return "debug_io_direct" not in transport
-
-
 def _keys(connection: Connection, sql: str) -> list[int]:
     return [row[0] for row in connection.execute(sql).fetchall()]
 
@@ -56,15 +51,12 @@ def _prepared(server: WatchedServer, session: Connection, hot: list[int]) -> Non
     warm_only(server, session, "w", hot, _PAGES)
 
 
-def test_a_scan_wakes_and_sleeps_twice(
-    server: WatchedServer, session: Connection, advises: bool
-) -> None:
+def test_a_scan_wakes_and_sleeps_twice(server: WatchedServer, session: Connection) -> None:
     _prepared(server, session, _HOT_COLD_HOT_COLD)
     (group,) = lookahead(explain(session, _ALL))
     assert (group["Scans"], group["Restarts"]) == (1, 1)
     cold = 2 * (_PART - _NOT_AHEAD)
-    if advises:
-        assert group["Advised Blocks"] == cold
+    assert group["Advised Blocks"] == cold
     # What is in buffers is looked at while the scan falls asleep, and not for longer.
     assert cold <= group["Prefetched Blocks"] <= cold + 2 * _SLEEP_AFTER
     assert cold <= group["Prefetched Blocks"] < _PAGES - 2 * _PART + _SLEEP_AFTER + 70

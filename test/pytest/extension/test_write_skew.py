@@ -29,10 +29,8 @@ class Tally:
 
 
 @pytest.fixture(scope="module")
-def server(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
-    with server_factory(stage=test_stage, settings={**QUIET, **transport}) as started:
+def server(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=test_stage, settings=QUIET) as started:
         with started.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             session.execute("CREATE TABLE duty (shift int, person int, present bool, pad text)")

@@ -16,8 +16,6 @@ from heap_scan.probes import (
     make_pages,
 )
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 800
 _SCANS = {
     "bitmap": (BITMAP_SCANS, "SELECT k, pad FROM c WHERE r < 1200"),
@@ -70,17 +68,14 @@ def test_idle_cursor_holds_no_more_cached_pages_than_stocks(
 
 @pytest.mark.parametrize("scan", _SCANS)
 def test_idle_cursor_holds_few_cold_pages(
-    server: WatchedServer, connection: Connection, scan: str, transport: dict[str, str]
+    server: WatchedServer, connection: Connection, scan: str
 ) -> None:
     """How many depends on how fast reads are done; there is a limit. One page is the row's."""
     read_of_pages = int(scalar(connection, "SHOW io_combine_limit").removesuffix("kB")) // 8
     concurrency = int(scalar(connection, "SHOW effective_io_concurrency"))
-    if "bitmap" not in scan:
-        limit = (concurrency + 1) * read_of_pages + 1  # the stream's, as stock's
-    elif "debug_io_direct" in transport:
-        limit = 8 * read_of_pages + 1
-    else:
-        limit = read_of_pages + 1
+    # Of a bitmap scan no read is in flight but the page's; others have the stream's, as stock's.
+    reads = 1 if "bitmap" in scan else concurrency + 1
+    limit = reads * read_of_pages + 1
     for settings in ("SET jit = off", FORCED, TAKEN_OVER):
         pins = _pins_while_idle(server, connection, scan, settings, cold=True)
         assert min(pins) >= 1
@@ -119,11 +114,9 @@ def test_settings_change_between_fetches(connection: Connection, scan: str, forc
 @pytest.mark.parametrize("how", ["session", "reload"])
 @pytest.mark.parametrize("scan", ["bitmap", "seq", "tid_range"])
 def test_nothing_is_asked_for_once_it_is_switched_off(
-    server: WatchedServer, connection: Connection, scan: str, how: str, transport: dict[str, str]
+    server: WatchedServer, connection: Connection, scan: str, how: str
 ) -> None:
     """A cursor that was looking ahead goes on without that."""
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O nothing is asked for")
     path, sql = _SCANS[scan]
     connection.execute(
         f"{path}; SET pg_lookahead.bulk_read_size = 2; SET pg_lookahead.prefetch_distance = 4"
@@ -153,11 +146,9 @@ def test_nothing_is_asked_for_once_it_is_switched_off(
 
 @pytest.mark.parametrize("scan", ["seq", "tid_range"])
 def test_a_rescan_asks_in_requests_of_the_size_set_by_then(
-    connection: Connection, scan: str, transport: dict[str, str]
+    connection: Connection, scan: str
 ) -> None:
     """0 counts at once: nothing more is asked for."""
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O nothing is asked for")
     path, sql = _SCANS[scan]
     query = f"SELECT l.k FROM generate_series(1, 4) g CROSS JOIN LATERAL ({sql} OFFSET 0 * g) l"
     # A query is counted when it ends.

@@ -32,10 +32,9 @@ def server(
     request: pytest.FixtureRequest,
     server_factory: ServerFactory,
     test_stage: Stage,
-    transport: dict[str, str],
 ) -> Iterator[WatchedServer]:
     """A server on which the header of page 50 of table d is damaged."""
-    settings = {**QUIET, **transport}
+    settings = QUIET
     with server_factory(
         stage=test_stage, settings=settings, initdb_options=(request.param,)
     ) as started:

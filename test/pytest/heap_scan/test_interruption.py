@@ -27,8 +27,6 @@ from heap_scan.probes import (
     make_pages,
 )
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 4_000
 # Every row costs a little, so that most of the interruptions hit the scan.
 _SCANS = {

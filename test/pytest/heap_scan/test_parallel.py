@@ -18,8 +18,6 @@ from heap_scan.probes import (
     scans,
 )
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 600
 _RESCANS = 1_000
 _QUERY = "SELECT count(*), sum(k), sum(r), min(pad) FROM p WHERE r < 700"
@@ -123,7 +121,7 @@ def test_rows_of_an_outer_scan_choose_the_bitmap(connection: Connection) -> None
     assert ours == stock
 
 
-def test_workers_say_what_they_did(connection: Connection, transport: dict[str, str]) -> None:
+def test_workers_say_what_they_did(connection: Connection) -> None:
     """With the leader left out they do everything; EXPLAIN shows it, and the view does."""
     connection.execute("SET parallel_leader_participation = off")
     view = "SELECT scans, requests FROM pg_stat_lookahead WHERE feature = 'bitmap_scan'"
@@ -136,19 +134,14 @@ def test_workers_say_what_they_did(connection: Connection, transport: dict[str, 
     grown = [new - old for old, new in zip(before, after, strict=True)]
     assert grown == [scan["Scans"], scan["Requests"]]
     assert scan["Scans"] >= 1
-    if "debug_io_direct" not in transport:
-        # A process pauses when as many requests find their pages in memory, where the other
-        # process's reading ahead may have brought them (la_residency.c); else it asks for all.
-        assert scan["Advised Blocks"] >= 2 * 16
-        assert scan["Prefetched Blocks"] > 500
+    # A process pauses when as many requests find their pages in memory, where the other
+    # process's reading ahead may have brought them (la_residency.c); else it asks for all.
+    assert scan["Advised Blocks"] >= 2 * 16
+    assert scan["Prefetched Blocks"] > 500
 
 
-def test_each_process_asks_for_pages_of_its_own_chunk(
-    connection: Connection, transport: dict[str, str]
-) -> None:
+def test_each_process_asks_for_pages_of_its_own_chunk(connection: Connection) -> None:
     """Of a table so large that processes get several pages at a time."""
-    if "debug_io_direct" in transport:
-        pytest.skip("sequential scans are core's")
     pages = 8_200
     make_pages(connection, "large", pages)
     connection.execute(f"SET enable_seqscan = on; {SEQ_SCANS}")

@@ -17,9 +17,6 @@ from heap_scan.probes import (
     traces,
 )
 
-# Advice to the kernel; with direct I/O the scan's own stream reads ahead.
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 1_500
 _ROWS = 2 * _PAGES
 _LOSSY = "SET work_mem = '64kB'"  # a bitmap of some 900 pages at most
@@ -97,18 +94,13 @@ def test_bitmap_scans_read_the_same_blocks(connection: Connection, shape: Shape)
     assert traces(connection, "b", sql) == stock
 
 
-def test_gaps_are_read_through_and_never_enter_shared_buffers(
-    connection: Connection, transport: dict[str, str]
-) -> None:
+def test_gaps_are_read_through_and_never_enter_shared_buffers(connection: Connection) -> None:
     """The comparison above is one of scans that did bridge gaps."""
     connection.execute("SELECT pg_lookahead_evict('b')")
     connection.execute("SET pg_lookahead.gap_limit = 256")
     scan = only_scan(connection, "SELECT k, pad FROM b WHERE k = ANY (multiples(4))")
-    if "debug_io_direct" in transport:
-        assert (scan["Requests"], scan["Bridged Blocks"]) == (0, 0)
-    else:
-        assert scan["Bridged Blocks"] > 0.3 * _PAGES
-        assert scan["Requests"] < _PAGES / 10
+    assert scan["Bridged Blocks"] > 0.3 * _PAGES
+    assert scan["Requests"] < _PAGES / 10
     cached = scalar(
         connection,
         "SELECT count(*) FROM pg_buffercache WHERE relforknumber = 0 "
@@ -118,7 +110,7 @@ def test_gaps_are_read_through_and_never_enter_shared_buffers(
 
 
 @pytest.mark.parametrize("pages", [0, 1, 2, 15, 16, 17, 127, 128, 129, 130])
-def test_tables_of_few_pages(connection: Connection, pages: int, transport: dict[str, str]) -> None:
+def test_tables_of_few_pages(connection: Connection, pages: int) -> None:
     """The last page, and sizes around those of requests, runs and windows."""
     make_pages(connection, "few", pages)
     queries = {
@@ -139,8 +131,7 @@ def test_tables_of_few_pages(connection: Connection, pages: int, transport: dict
             assert traces(connection, "few", sql) == stock
         scan = only_scan(connection, sql)
         assert scan["Node Type"] == kind
-        if "debug_io_direct" not in transport or kind == "Bitmap Heap Scan":
-            assert scan["Scans"] == (pages > 0)
+        assert scan["Scans"] == (pages > 0)
 
 
 @pytest.mark.parametrize("leader", ["on", "off"])

@@ -14,8 +14,6 @@ from waiting import wait_until
 
 from heap_scan.probes import BITMAP_SCANS, CHANGING, FORCED, OFF, TAKEN_OVER, make_pages
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 64
 # The bitmap is not built before the lock is free.
 _SCAN = "SELECT count(pad) FROM w WHERE k > (SELECT waits())"

@@ -10,8 +10,6 @@ from server_log import ServerFactory, WatchedServer
 from heap_scan.probes import BITMAP_SCANS, FORCED, SEQ_SCANS, TID_RANGES, make_pages, only_scan
 from lookahead.extension import Stage
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _BACKENDS = 20
 _PAGES = 400
 _QUERIES = {
@@ -21,11 +19,9 @@ _QUERIES = {
 
 
 @pytest.fixture
-def tiny(
-    server_factory: ServerFactory, test_stage: Stage, transport: dict[str, str]
-) -> Iterator[WatchedServer]:
+def tiny(server_factory: ServerFactory, test_stage: Stage) -> Iterator[WatchedServer]:
     """A server with hardly any buffers."""
-    with server_factory(stage=test_stage, settings={**TINY, **transport}) as server:
+    with server_factory(stage=test_stage, settings=TINY) as server:
         with server.connect() as session:
             session.execute("CREATE EXTENSION pg_lookahead")
             make_pages(session, "n", _PAGES)
@@ -67,9 +63,7 @@ def test_many_cursors_share_few_buffers(tiny: WatchedServer) -> None:
             assert len(results) == 1
 
 
-def test_scans_of_temporary_tables_leave_buffers_free(
-    tiny: WatchedServer, transport: dict[str, str]
-) -> None:
+def test_scans_of_temporary_tables_leave_buffers_free(tiny: WatchedServer) -> None:
     """Three scans open at once over temporary tables, and writes between them."""
     with _greedy(tiny) as session:
         for name in ("one", "two", "three"):
@@ -87,8 +81,7 @@ def test_scans_of_temporary_tables_leave_buffers_free(
         for name, (settings, condition) in queries.items():
             session.execute(f"RESET enable_seqscan; RESET enable_bitmapscan; {settings}")
             sql = f"SELECT k, pad FROM {name} WHERE {condition}"
-            ours = "debug_io_direct" not in transport or settings == BITMAP_SCANS
-            assert only_scan(session, sql)["Status"] == ("prefetch" if ours else "stock")
+            assert only_scan(session, sql)["Status"] == "prefetch"
             expected[name] = session.execute(sql).fetchall()
         session.execute("BEGIN")
         seen: dict[str, list[tuple[int, str]]] = {name: [] for name in queries}

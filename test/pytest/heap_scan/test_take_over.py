@@ -16,8 +16,6 @@ from heap_scan.probes import (
     traces,
 )
 
-pytestmark = pytest.mark.parametrize("transport", ["worker", "stream"], indirect=True)
-
 _PAGES = 1_200
 _LOOPS = "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off"
 # Pages or rows in buffers after which a scan sleeps: LA_SLEEP_AFTER of la_wake.h.
@@ -73,22 +71,16 @@ def test_rescans_that_stop_while_core_s_stream_ends(
     assert ours.pages_read == 0
 
 
-def test_ours_follows_after_a_rescan(connection: Connection, transport: dict[str, str]) -> None:
+def test_ours_follows_after_a_rescan(connection: Connection) -> None:
     """The first bitmap is done with while core's stream is being used up."""
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O nothing is asked for")
     connection.execute(f"{TAKEN_OVER}; SET pg_lookahead.test_start_after = 1")
     make_cold(connection, "t")
     (scan,) = scans(explain(connection, _nested("LIMIT 1 + 10 * g")))
     assert scan["Advised Blocks"] > 100
 
 
-def test_a_scan_that_reads_some_pages_goes_back_to_sleep(
-    connection: Connection, transport: dict[str, str]
-) -> None:
+def test_a_scan_that_reads_some_pages_goes_back_to_sleep(connection: Connection) -> None:
     """Cold at its beginning and in buffers from there on: it stops to look at those."""
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O nothing is asked for")
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
     cold = 60
     # Each second page, which is not dense.
@@ -103,11 +95,9 @@ def test_a_scan_that_reads_some_pages_goes_back_to_sleep(
 
 @pytest.mark.parametrize("cold", [{3}, {0, 2, 6}, set()])
 def test_rescans_that_find_all_pages_in_buffers_are_not_counted(
-    connection: Connection, transport: dict[str, str], cold: set[int]
+    connection: Connection, cold: set[int]
 ) -> None:
     """A node that has woken sleeps again when it begins anew."""
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O the stream reads ahead by itself")
     pages = 40  # of each bitmap
     query = (
         "SELECT g, x.n FROM generate_series(0, 7) g CROSS JOIN LATERAL (SELECT count(pad) AS n "
@@ -120,11 +110,7 @@ def test_rescans_that_find_all_pages_in_buffers_are_not_counted(
     assert scan["Scans"] == len(cold)
 
 
-def test_cached_sequential_scans_are_not_counted(
-    connection: Connection, transport: dict[str, str]
-) -> None:
-    if "debug_io_direct" in transport:
-        pytest.skip("with direct I/O these scans are left to PostgreSQL")
+def test_cached_sequential_scans_are_not_counted(connection: Connection) -> None:
     connection.execute(
         f"{SEQ_SCANS}; SET enable_seqscan = on; SET enable_material = off; "
         "SET pg_lookahead.bulk_read_size = 2"

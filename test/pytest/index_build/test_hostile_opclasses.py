@@ -56,6 +56,7 @@ def test_honest_comparison_of_ones_own(twins: Twins) -> None:
     compare(twins, statements)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,5 +1,6 @@
 """An index of more than one file: requests of many pages end where a segment ends."""
 
+import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
@@ -12,6 +13,7 @@ _CREATE = (
 )
 
 
+@pytest.mark.long
 def test_index_goes_on_in_the_next_segment(server: WatchedServer, connection: Connection) -> None:
     segment_bytes = scalar(connection, "SELECT pg_size_bytes(current_setting('segment_size'))")
     rows = segment_bytes // 8192 * 2 + 5000

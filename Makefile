@@ -45,7 +45,9 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: default help $(EXTENSION_GOALS) dist setup demo test lint core-parts format bench aims figures bench-controls \
-	bench-latency bench-throttled \
+	bench-latency bench-join-latency bench-throttled bench-tpch \
+	bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
+	bench-joins bench-partitions bench-create-partitions \
 	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -86,9 +88,10 @@ setup:
 demo: setup    ## see what pg_lookahead gains here: index scan, bitmap scan, index build, insert
 	@cd $(TOP) && .venv/bin/lookahead demo $(SERVER_OPTION)
 
-test: setup    ## all tests on private servers; TEST=name picks one, ROOMS="server tools" folders of them
+test: setup    ## tests on private servers; TEST=name, ROOMS="server tools", SAMPLE=n other cases, ALL=1 all of them
 	@$(PYTHON) $(TOP)/tools/run_tests.py $(SERVER_OPTION) $(if $(TEST),--test '$(TEST)') \
-	  $(if $(ROOMS),--rooms '$(ROOMS)') $(if $(PROCESSES),--processes $(PROCESSES))
+	  $(if $(ROOMS),--rooms '$(ROOMS)') $(if $(PROCESSES),--processes $(PROCESSES)) \
+	  $(if $(ALL),--all,$(if $(SAMPLE),--sample $(SAMPLE))) $(if $(SEED),--seed $(SEED))
 
 lint: setup    ## every check that needs no server running
 	@WERROR=1 $(PYTHON) $(TOP)/tools/lint $(SERVER_OPTION)
@@ -101,9 +104,11 @@ format: setup  ## rewrite sources in the project's style
 
 # Caches of the machine are dropped only when that is asked for.
 bench: setup   ## the full experiments (table of 2 GB and more; takes long): DROP_CACHES=1 as root
-	@cd $(TOP) && .venv/bin/lookahead run --list | while read -r experiment data _; do \
-	  [ "$$data" = cold ] && options='$(if $(DROP_CACHES),--drop-caches)' || options=; \
-	  .venv/bin/lookahead run $$experiment --full $$options $(SERVER_OPTION) </dev/null || exit; done
+	@cd $(TOP) && export PYTHONPATH=bench && for module in lookahead lookahead_bench; do \
+	  $(PYTHON) -m $$module run --list | while read -r experiment data _; do \
+	    case $$experiment in controls|latency|join-latency|throttled|tpch) continue;; esac; \
+	    [ "$$data" = cold ] && options='$(if $(DROP_CACHES),--drop-caches)' || options=; \
+	    $(PYTHON) -m $$module run $$experiment --full $$options $(SERVER_OPTION) </dev/null || exit; done || exit; done
 
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))
@@ -114,8 +119,20 @@ figures: setup ## print README's figures and docs/benchmarks.md from result file
 bench-controls: setup   ## statements that gain nothing and must not get slower: OPTIONS="--full --workload parallel"
 # On devices that they make for themselves.
 bench-latency: setup    ## as root: index scans where reads take 1 ms longer; OPTIONS="--quick --latency 2000"
+bench-join-latency: setup  ## as root: nested loops where reads take 1 ms longer
 bench-throttled: setup  ## as root: bitmap scans where requests are scarce; OPTIONS="--quick --profile FILE"
-bench-controls bench-latency bench-throttled:
+bench-tpch: setup       ## the 22 queries of TPC-H, cold: OPTIONS="--scale 0.2 --query Q2,Q9"
+bench-seq-scan: setup   ## scans by the read-ahead, COPY, bulk reads, VACUUM: OPTIONS="--own-disk --part scan"
+bench-cached-scan: setup  ## bitmap scans of cached data, and parallel ones
+bench-range-query: setup  ## a sum over a range of dates, cold
+bench-concurrent-scans: setup  ## several sessions at once, cold
+bench-joins: setup      ## nested loops that look up row by row, cold
+bench-partitions: setup  ## INSERT ... SELECT, COPY, single rows into partitioned tables
+bench-create-partitions: setup  ## partitions by one call, beside a statement each
+bench-extend: setup     ## how tables grow, and how they are read later
+bench-controls bench-latency bench-join-latency bench-throttled bench-tpch \
+bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
+bench-joins bench-partitions bench-create-partitions:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert

@@ -34,7 +34,9 @@ _STRUCTURES = """## Structures
 
 All belong to installed headers, and one major release is supported per build. Those that hold pins
 and positions are compared, when a scan starts to read ahead, with what PostgreSQL has just
-returned; on a mismatch the feature is off for the session. The fields are the names that a file
+returned; on a mismatch the feature is off for the session.
+
+The fields are the names that a file
 uses and the structure has. Three pointers in `RelationData` are changed: `rd_tableam` in a relation
 of our own, `rd_indam` in an index that is about to be built, `rd_partdesc` in the parent of a
 partition that is about to be created.

@@ -32,6 +32,8 @@ _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 _CLOSING = re.compile(
     r"^(?:=+ )?\d+ (?:passed|failed|error|skipped|deselected).* in [\d.]+s.*$", re.MULTILINE
 )
+# "sampled: 12 cases of 3 tests left out (...)" of test/pytest/sampling.py
+_SAMPLED = re.compile(r"^sampled: (\d+) cases of (\d+) tests left out", re.MULTILINE)
 _SKIPPED = re.compile(r"^SKIPPED .*$", re.MULTILINE)
 
 
@@ -58,6 +60,12 @@ class Outcome:
         counts = _COUNT.findall(found[-1]) if found else []
         return Counter({kind.removesuffix("s"): int(number) for number, kind in counts})
 
+    @property
+    def left_out(self) -> Counter[str]:
+        """How many cases, of how many tests, the sample of this room did not have."""
+        found = _SAMPLED.search(self.output)
+        return Counter(cases=int(found[1]), tests=int(found[2])) if found else Counter()
+
 
 def pytest_rooms() -> list[str]:
     """The folders of test/pytest that have tests."""
@@ -75,7 +83,8 @@ def run_rooms(
     """Run each room's command, so many at once; whether all of them passed.
 
     A room that fails is shown whole as soon as it ends; of the others there is a line each. At
-    the end come the skipped tests with their reasons and pytest's counts over all rooms.
+    the end come the skipped tests with their reasons, how many cases were left out of samples, and
+    pytest's counts over all rooms.
     """
     started = time.monotonic()
     outcomes = []
@@ -91,6 +100,10 @@ def run_rooms(
     for outcome in outcomes:
         for line in _SKIPPED.findall(outcome.output):
             print(line)
+    left_out = sum((outcome.left_out for outcome in outcomes), Counter[str]())
+    if left_out:
+        cases, tests = left_out["cases"], left_out["tests"]
+        print(f"sampled: {cases} cases of {tests} tests left out (make test ALL=1 runs them)")
     failed = [outcome.room for outcome in outcomes if not outcome.passed]
     if failed:
         print(f"failed, see above: {' '.join(failed)}")

@@ -1,6 +1,7 @@
 """`make test`: regress and isolation tests on private servers, and the rooms of pytest.
 
     run_tests.py [--pg-config P] [--test NAME | --rooms NAME...] [--processes N]
+                 [--all | --sample N] [--seed N]
 
 NAME picks one regress test, one isolation test, or what pytest's -k selects. Rooms are "regress",
 "isolation" and the folders of test/pytest; without a choice all of them run, two at once where
@@ -31,6 +32,8 @@ _SUITES = {"regress": "sql/*.sql", "isolation": "specs/*.spec"}
 _FORCED = "pg_lookahead.test_"
 _TIMEOUT_SECONDS = 1800.0  # of one suite; arbitrary, ours take seconds on an idle machine
 _NO_TESTS_SELECTED = 5  # pytest's exit status
+# Of a run that names neither: whoever repeats it repeats the same tests. Both are arbitrary.
+_SAMPLE, _SEED = 0, 1
 # More would only take turns on the disk, and lengthen what tests wait for.
 _MOST_PROCESSES = 2
 
@@ -58,7 +61,8 @@ def main() -> int:
         print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
         return int(error.status)
     rooms = options.rooms or _rooms()
-    commands = {room: _command(installation, room) for room in rooms}
+    cases = _choice_of_cases(options)
+    commands = {room: _command(installation, room, cases) for room in rooms}
     return 0 if run_rooms(commands, _variables(installation), options.processes) else 1
 
 
@@ -76,6 +80,10 @@ def _parse() -> argparse.Namespace:
         default=min(os.cpu_count() or 1, _MOST_PROCESSES),
         help="how many rooms are tested at once (default: %(default)s)",
     )
+    cases = parser.add_mutually_exclusive_group()
+    cases.add_argument("--all", action="store_true", help="all cases and whole campaigns")
+    cases.add_argument("--sample", type=int, help="another sample of the cases, of any number")
+    parser.add_argument("--seed", type=int, help="of random tests")
     options = parser.parse_args()
     options.rooms = options.rooms.replace(",", " ").split()
     unknown = [room for room in options.rooms if room not in rooms]
@@ -94,9 +102,21 @@ def _variables(installation: Installation) -> dict[str, str]:
     return {"PG_CONFIG": str(installation.pg_config)}
 
 
-def _command(installation: Installation, room: str) -> list[str]:
+def _choice_of_cases(options: argparse.Namespace) -> list[str]:
+    """What pytest is told about how much of a room to run, and with which seed."""
+    seed = options.seed
+    chosen = []
+    if not options.all:
+        sample = _SAMPLE if options.sample is None else options.sample
+        chosen = [f"--sample={sample}"]
+        if options.sample is None and seed is None:
+            seed = _SEED
+    return [*chosen, *([] if seed is None else [f"--seed={seed}"])]
+
+
+def _command(installation: Installation, room: str, cases: Sequence[str]) -> list[str]:
     if room not in _SUITES:
-        return pytest_command(room)
+        return pytest_command(room, *cases)
     chosen = ["--pg-config", str(installation.pg_config), "--rooms", room]
     return [sys.executable, __file__, *chosen]
 

@@ -1,6 +1,6 @@
 """Other extensions whose own tests are run beside ours: all switches on, in each order of loading.
 
-pg_stat_statements comes with the server. The sources of the others are Debian's
+pg_stat_statements comes with the server. The sources of the others are releases of theirs
 (tools/get-neighbour); one that cannot be had, or does not compile, is named as skipped.
 """
 
@@ -18,8 +18,7 @@ from lookahead.extension import LIBRARY
 
 _TOP = Path(__file__).resolve().parents[2]
 _TOOL = _TOP / "tools" / "get-neighbour"
-# Debian's source packages by extension.
-_PACKAGES = {"hypopg": "hypopg", "pgaudit": "pgaudit-18"}
+_FETCHED = ("hypopg", "pgaudit")
 # Why the tests of an extension are run: it looks at statements, or at indexes that are not there.
 _WATCHERS = ("pg_stat_statements", "pgaudit")
 _MAKE_TIMEOUT_SECONDS = 300.0  # arbitrary; it takes a few seconds
@@ -34,9 +33,9 @@ def find_neighbours(target: Target, folder: Path) -> tuple[list[Module], list[st
     contrib, _ = find_modules(target.source, target.installation, "contrib")
     found = [module for module in contrib if module.name in _WATCHERS]
     skipped = []
-    for name, package in _PACKAGES.items():
+    for name in _FETCHED:
         try:
-            found.append(_built(name, _source(package), target, folder / name))
+            found.append(_built(name, _source(name), target, folder / name))
         except OSError as error:
             skipped.append(f"{name}: {error}")
     return [order for module in found for order in _orders(module)], skipped
@@ -63,9 +62,9 @@ def _loaded(server: str, session: str) -> dict[str, str]:
     return {**libraries, **INSERTS}
 
 
-def _source(package: str) -> Path:
+def _source(name: str) -> Path:
     """The folder of the source; OSError when it cannot be had."""
-    done = subprocess.run([_TOOL, package], capture_output=True, text=True, check=False)
+    done = subprocess.run([_TOOL, name], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(last_lines(done.stderr) or f"{_TOOL.name} failed")
     return Path(done.stdout.splitlines()[-1])

@@ -116,7 +116,7 @@ def _costs(options: argparse.Namespace) -> Iterator[Cost]:
 
 def _groups(shapes: list[Shape]) -> Iterator[list[Shape]]:
     """Neighbours, to be counted one after the other; none that reads after one that writes."""
-    for _, alike in itertools.groupby(shapes, lambda shape: (shape.ahead, only_reads(shape))):
+    for _, alike in itertools.groupby(shapes, only_reads):
         rest = list(alike)
         while rest:
             yield rest[:_GROUP]

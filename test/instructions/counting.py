@@ -74,14 +74,12 @@ def instructions(
 ) -> list[dict[str, float]]:
     """For each shape, the instructions of one execution by function, with the library or without.
 
-    All of them want the same library ahead of ours, or none.
-
     The profiles of the long loops go into the folder `keep`, named after the shapes.
     """
     arm = "with" if loaded else "without"
     output = copies.server.work_directory / f"{shapes[0].name}-{arm}"
     with copies.borrowed(written=not all(map(only_reads, shapes))) as folder:
-        command = _command(copies.server, folder, output, shapes[0].ahead, loaded=loaded)
+        command = _command(copies.server, folder, output, loaded=loaded)
         _run(copies.server, command, "".join(map(_script, shapes)))
     found = []
     for number, shape in enumerate(shapes):
@@ -116,7 +114,7 @@ def _profile(output: Path, mark: int) -> str:
 
 
 def _command(
-    server: PrivateServer, folder: Path, output: Path, ahead: str, *, loaded: bool
+    server: PrivateServer, folder: Path, output: Path, *, loaded: bool
 ) -> list[str | Path]:
     return [
         "valgrind",
@@ -130,7 +128,7 @@ def _command(
         *("-D", folder),
         *("-c", "exit_on_error=on"),
         *("-c", "plan_cache_mode=force_generic_plan"),
-        *("-c", f"shared_preload_libraries={ahead}"),
+        *("-c", "shared_preload_libraries="),
         *("-c", f"session_preload_libraries={LIBRARY if loaded else ''}"),
         "postgres",
     ]

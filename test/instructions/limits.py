@@ -1,7 +1,5 @@
 """Which shapes are counted, and how many instructions each may cost with the library."""
 
-from dataclasses import replace
-
 from lookahead_bench.control_shapes import CACHED_SHAPES
 from lookahead_bench.control_shapes_more import MORE_CACHED_SHAPES
 
@@ -22,38 +20,25 @@ _OF_ENTRIES = (
 _NO_ROWS = {"copy-nothing": 1.05}
 # Core's parser takes more for a plain line: 0.31 as measured; 0.71 where all are core's.
 _LINES = {"copy-500": 0.4, "copy-quoted-500": 0.8}
-# The statement is copied for the other library, and judged again where core begins with it: 1.078
-# as measured.
-_BEHIND_LIMITS = {"copy-1-behind-other": 1.1, "copy-500-behind-other": 0.4}
 # Nothing is found out about a join until it wakes: 1.008 and 1.001 as measured. Of a single row,
 # for which three nodes are attached to, that is 1.027.
 _JOINS = {"join-ahead-10": 1.02, "join-ahead-200": 1.02}
-# Each of 60 types is looked up, and noted in the plan, which depends on it: 1.030 as measured.
+# Each of 60 types is looked up, and noted in the plan, which depends on it: 1.035 as measured.
 _DOMAINS = {"insert-domains-60": 1.04}
 # A single-user server has no parallel workers and no connections; of the others there are shorter
 # ones that say the same.
 _NOT_COUNTED = ("parallel", "connect", "nested-loop-20000", "scan-100k", "merge-join-1000")
 
-_CACHED = {shape.name: shape for shape in (*CACHED_SHAPES, *MORE_CACHED_SHAPES)}
-# The stack is read where core begins with the COPY.
-_BEHIND = {
-    f"{name}-behind-other": replace(
-        _CACHED[name], name=f"{name}-behind-other", ahead="pg_stat_statements"
-    )
-    for name in ("copy-1", "copy-500")
-}
-
 SHAPES = {
-    name: shape
-    for name, shape in (*_CACHED.items(), *_BEHIND.items())
-    if name not in _NOT_COUNTED and not shape.preloaded
+    shape.name: shape
+    for shape in (*CACHED_SHAPES, *MORE_CACHED_SHAPES)
+    if shape.name not in _NOT_COUNTED and not shape.preloaded
 }
 LIMITS = (
     dict.fromkeys(SHAPES, _LIMIT)
     | dict.fromkeys(_OF_ENTRIES, _ENTRY_LIMIT)
     | _NO_ROWS
     | _LINES
-    | _BEHIND_LIMITS
     | _JOINS
     | _DOMAINS
 )

@@ -4,7 +4,7 @@ Options: --seed N repeats a run of random tests, --pairs N sets the length of th
 --indexes N the number of generated indexes, --inserts N that of tables of generated inserts,
 --kills N how often a server is killed in mid-build or mid-insert, --rounds N the number of
 primaries that are copied and killed in mid-build, --tables N that of tables of hostile index data,
-of which --slower looks for builds slower than stock's.
+of which --slower looks for builds slower than stock's. --sample N is in sampling.py.
 PG_CONFIG in the environment names the server; else the lab's own discovery decides.
 """
 
@@ -24,7 +24,10 @@ from lookahead.extension import Stage, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.server import PrivateServer
 
-# Options that say how long random tests are: default, and what is counted.
+pytest_plugins = ("sampling",)
+
+# Options that say how long random tests are: default, of which a sample has a tenth, and what is
+# counted.
 _LENGTHS = {
     "--pairs": (2000, "statement pairs of the differential"),
     "--indexes": (120, "indexes that are generated and built in both arms"),
@@ -39,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pg_lookahead")
     group.addoption("--seed", type=int, help="seed of random tests (default: a new one, printed)")
     for name, (default, text) in _LENGTHS.items():
-        group.addoption(name, type=int, default=default, help=f"{text} (default: {default})")
+        group.addoption(name, type=int, help=f"{text} (default: {default})")
     group.addoption(
         "--slower",
         action="store_true",
@@ -54,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
         given = os.environ.get("LOOKAHEAD_SEED")
         config.option.seed = int(given) if given else random.SystemRandom().randrange(2**31)
+    for name, (default, _) in _LENGTHS.items():
+        option = name.removeprefix("--")
+        if getattr(config.option, option) is None:
+            length = default if config.option.sample is None else max(1, default // 10)
+            setattr(config.option, option, length)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -138,9 +146,15 @@ def log_watch() -> LogWatch:
 
 @pytest.fixture(scope="session")
 def data_template(installation: Installation) -> Iterator[PrivateServer]:
-    """A server that is initialised and never started; others copy its data directory."""
+    """A server that is initialised and never started; others copy its data directory.
+
+    Tests kill servers, and cut no power: what the kernel has got is not lost.
+    """
     with PrivateServer(installation) as server:
         server.initdb()
+        # First, so that the settings of a server, which are included behind, can say otherwise.
+        path = server.data_directory / "postgresql.conf"
+        path.write_text(f"fsync = off\n{path.read_text()}")
         yield server
 
 

@@ -20,7 +20,8 @@ _FLOORS = (
     ("bulk_write", "eviction", "partitions", "prefetch"),
     ("attach",),
     ("heap_scan", "index_build", "index_scan", "intervals", "join", "late_start"),
-    ("bulk_insert", "maintenance_worker"),
+    ("maintenance_worker", "needed_partitions"),
+    ("bulk_insert",),
     ("la_explain",),
     ("la_module",),
 )

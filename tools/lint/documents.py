@@ -22,6 +22,7 @@ _PLAIN = (
     "docs/troubleshooting.md",
 )
 _PLAIN_FOLDER = "docs/internals/"
+_DOCUMENTS = "docs/"
 _SENTENCE_WORDS = 30
 _PARAGRAPH_WORDS = 90
 _REMEDIES = Path("docs/troubleshooting.md")
@@ -78,16 +79,19 @@ def _anchors(text: str) -> set[str]:
 
 
 def check_plain_words(checkout: Checkout) -> Outcome:
-    """No long sentence and no long paragraph on the pages that users read."""
+    """No long paragraph in docs/ and README, and no long sentence where users read."""
     findings = []
     for path in checkout.sources(".md"):
         page = path.as_posix()
-        if page not in _PLAIN and not page.startswith(_PLAIN_FOLDER):
+        is_plain = page in _PLAIN or page.startswith(_PLAIN_FOLDER)
+        if not is_plain and not page.startswith(_DOCUMENTS):
             continue
         for number, paragraph in _paragraphs(checkout.text(path)):
             words = len(paragraph.split())
             if words > _PARAGRAPH_WORDS:
                 findings.append(f"{page}:{number}: a paragraph of {words} words")
+            if not is_plain:
+                continue
             for sentence in re.split(r"(?<=[.!?:])\**\s+", paragraph):
                 words = len(sentence.split())
                 if words > _SENTENCE_WORDS:

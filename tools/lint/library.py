@@ -18,6 +18,7 @@ _MAGIC = {"Pg_magic_func", "_PG_init"}
 _WORKERS = {
     "la_maintenance_launcher_main",
     "la_maintenance_worker_main",
+    "la_needed_worker_main",
     "pg_lookahead_build_worker",
 }
 _FUNCTION_INFO = "pg_finfo_"

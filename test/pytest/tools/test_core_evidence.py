@@ -47,8 +47,8 @@ def test_a_library_that_never_ran_is_below_every_floor(load: Load, tmp_path: Pat
         for suite in modes.SUITES:
             floor = mode.floors[suite]
             missing = evidence.missing_streams(nothing, floor)
-            # With direct I/O bitmap scans have no window, and sequential scans are core's.
-            kinds = 4 if mode.name == "direct-io" else 7
+            # With direct I/O all scans are core's.
+            kinds = 1 if mode.name == "direct-io" else 7
             # What a mode forces, at least one suite has to do.
             forced = bool(floor.rows or floor.drawn or floor.late_starts)
             assert len(missing) == kinds + forced

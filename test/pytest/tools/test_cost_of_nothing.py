@@ -115,5 +115,5 @@ def test_a_mark_that_was_not_reached_is_an_error(program: ModuleType, tmp_path: 
 def test_at_least_twenty_shapes_are_counted_and_each_has_a_limit(program: ModuleType) -> None:
     assert len(program.SHAPES) >= 20
     assert program.LIMITS.keys() == program.SHAPES.keys()
-    for name, limit in program.LIMITS.items():
-        assert 0 < limit <= (1.1 if program.SHAPES[name].ahead else 1.05)
+    for limit in program.LIMITS.values():
+        assert 0 < limit <= 1.05

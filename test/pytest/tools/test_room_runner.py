@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import room_runner
+import run_tests
 
 
 @pytest.fixture
@@ -53,6 +54,20 @@ def test_a_room_that_fails_is_shown_whole(
     assert "failed, see above: device\n1 failed, 2 error, 17 passed in " in output
 
 
+def test_what_samples_leave_out_is_summed_up(
+    said: Callable[[str, int], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "sampled: {} cases of {} tests left out (make test ALL=1 runs them)\n3 passed in 0.1s"
+    commands = {
+        "device": said(line.format(118, 3), 0),
+        "lab": said(line.format(7, 2), 0),
+        "prefetch": said("14 passed in 0.2s", 0),
+    }
+    assert room_runner.run_rooms(commands, {}, 1)
+    output = capsys.readouterr().out
+    assert "\nsampled: 125 cases of 5 tests left out (make test ALL=1 runs them)\n20 pass" in output
+
+
 def test_a_room_that_dies_without_a_word_has_failed(
     said: Callable[[str, int], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +83,24 @@ def test_variables_reach_the_rooms_and_the_longest_goes_first(
     assert room_runner.run_rooms(commands, {"WHICH": "this"}, 1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:4] == ["lab: this server", "tools: this server", "prefetch: this server"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ["--sample=0", "--seed=1"]),
+        (["--seed", "7"], ["--sample=0", "--seed=7"]),
+        (["--sample", "3"], ["--sample=3"]),
+        (["--sample", "3", "--seed", "7"], ["--sample=3", "--seed=7"]),
+        (["--all"], []),
+        (["--all", "--seed", "7"], ["--seed=7"]),
+    ],
+)
+def test_only_a_run_that_names_no_cases_has_a_fixed_seed(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], expected: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run_tests.py", *options])
+    assert run_tests._choice_of_cases(run_tests._parse()) == expected
 
 
 def test_all_folders_with_tests_are_rooms() -> None:

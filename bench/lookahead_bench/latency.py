@@ -35,14 +35,14 @@ from lookahead_bench.delay_device import DelayDevice
 from lookahead_bench.loop_disk import disk_bytes
 from lookahead_bench.overlap import probe_overlap
 
-_MAX_LATENCY_US = 1_000_000
+MAX_LATENCY_US = 1_000_000
 # Look-ahead keeps 64 reads in flight; a device that serves half of them at once shows its gain.
 MIN_READS_AT_ONCE = 32
 _PROBE_DEPTH = 64
 _PROBE_SECONDS = 2
 
 # 1,000 us are those of a network volume.
-LATENCY = Option(Count(1, _MAX_LATENCY_US, "US"), "Microseconds that each read takes longer.")
+LATENCY = Option(Count(1, MAX_LATENCY_US, "US"), "Microseconds that each read takes longer.")
 
 
 @dataclass(frozen=True)

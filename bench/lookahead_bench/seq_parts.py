@@ -152,9 +152,12 @@ def _in_memory_ms(server: PrivateServer) -> float:
         return median(explain_sized(connection, COUNT_WIDE, arm)[0] for _ in range(_LIMIT_SAMPLES))
 
 
-def scan_trial(read_ahead_kb: int | None, table_kb: int, limits: ScanLimits) -> Trial:
+def scan_trial(
+    read_ahead_kb: int | None, table_kb: int, limits: ScanLimits, factors: tuple[Factor, ...] = ()
+) -> Trial:
     """A sequential scan, COPY and the device alone at a read-ahead."""
-    scenario = Scenario((read_ahead_factor(read_ahead_kb), Factor("table", memory_text(table_kb))))
+    table = Factor("table", memory_text(table_kb))
+    scenario = Scenario((read_ahead_factor(read_ahead_kb), table, *factors))
     in_memory = Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)
     return Trial(
         scenario=scenario,

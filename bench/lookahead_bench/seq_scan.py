@@ -6,7 +6,7 @@
     vacuum     VACUUM of the same table by io_combine_limit and maintenance_io_concurrency
 
 The first two are measured at the read-ahead that the machine has, at sizes that were named, or on a
-loop device of our own at several.
+loop device of our own at several, whose reads may be made to take longer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,6 +41,7 @@ from lookahead.experiments.runner import Run, RunRequest
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Library, Table
 from lookahead.terminal import Terminal
+from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
 from lookahead_bench.loop_disk import LoopDisk, disk_bytes
 from lookahead_bench.seq_parts import (
     ACCOUNTS,
@@ -107,6 +108,9 @@ class SeqScans:
         "Measure on a loop device, made for the run, whose read-ahead is changed instead of that "
         "of the machine's disk; needs root.",
     ).sized(False)
+    latency: int = Option(
+        Count(0, MAX_LATENCY_US, "US"), "Microseconds that each read of that disk takes longer."
+    ).sized(0)
     own_read_ahead: tuple[int, ...] = sized(
         (128, 1024, 8192),
         demo=(128, 8192),
@@ -140,6 +144,8 @@ def _settle(wanted: SeqScans, explicit: frozenset[str]) -> SeqScans:
         refuse_unused(explicit, ("sessions", "seconds"), "--part lookups")
     if parts == on_read_ahead:
         refuse_unused(explicit, ("scale",), "--part bulk-read or vacuum")
+    if not wanted.own_disk:
+        refuse_unused(explicit, ("latency",), "--own-disk")
     if wanted.own_disk and on_read_ahead and "read_ahead" not in explicit:
         return replace(wanted, read_ahead=wanted.own_read_ahead)
     return wanted
@@ -157,6 +163,10 @@ def _disk(request: RunRequest, wanted: SeqScans, terminal: Terminal) -> Iterator
     """The request, with a folder on a disk of our own if that was asked for."""
     if not wanted.own_disk:
         yield request
+        return
+    if wanted.latency:
+        with on_delay_device(request, _needed_bytes(wanted), wanted.latency, terminal) as slow:
+            yield slow
         return
     with LoopDisk(disk_bytes(_needed_bytes(wanted)), request.directory) as disk:
         disk.make_file_system()
@@ -202,9 +212,10 @@ class _SeqScan:
             self._trials.add_table(table)
             touch_device(connection, self._server.data_directory, (WIDE, WIDE_KEY))
         limits = scan_limits(self._run) if "scan" in parts else NO_LIMITS
+        factors = (latency_factor(wanted.latency),) if wanted.latency else ()
         trials = [
             replace(
-                scan_trial(size, wanted.table_size, limits),
+                scan_trial(size, wanted.table_size, limits, factors),
                 execute=scan_or_copy(self._server, limits.files),
                 surroundings=partial(read_aheads.with_size, size),
             )

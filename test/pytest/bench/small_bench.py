@@ -71,6 +71,7 @@ SEQ = seq_scan.SeqScans(
     table_size=10 * 1024,
     read_ahead=(),
     own_disk=False,
+    latency=0,
     own_read_ahead=(128, 1024),
     scale=1,
     bulk_sizes=("0", "16kB", "1MB"),

@@ -71,6 +71,21 @@ def test_each_look_up_of_a_join_is_late(tmp_path: Path, disk: Path) -> None:
     assert list(disk.iterdir()) == []
 
 
+@needs_fio
+@pytest.mark.usefixtures("_permitted")
+def test_each_read_of_a_sequential_scan_is_late(tmp_path: Path, disk: Path) -> None:
+    late = ("--own-disk", "--part", "scan", "--latency", "2000", "--read-ahead", "128kB")
+    outcome = run_bench(*_run(disk, tmp_path, *late, experiment="seq-scan"))
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    (path,) = tmp_path.glob("*.json")
+    samples = read_result(path).measurements.samples
+    assert {sample.scenario.value("added latency") for sample in samples} == {"2,000 us"}
+    (stock,) = (sample for sample in samples if sample.arm == "seq")
+    # A table of 10 MB takes 80 reads of that size, few of them at once.
+    assert stock.time_ms >= 10 * 2
+    assert list(disk.iterdir()) == []
+
+
 @pytest.mark.usefixtures("_permitted")
 def test_a_device_that_serves_few_reads_at_once(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch

@@ -138,6 +138,11 @@ def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
     assert experiment.wanted("demo", given).read_ahead == (256,)
 
 
+def test_only_a_disk_of_its_own_is_made_late() -> None:
+    with pytest.raises(LabError, match="--latency makes no difference without --own-disk"):
+        seq_scan.EXPERIMENT.wanted("demo", {"latency": 1000})
+
+
 def test_parts_without_read_ahead_record_none() -> None:
     given = {"own_disk": True, "part": ("vacuum",)}
     assert seq_scan.EXPERIMENT.wanted("demo", given).read_ahead == ()

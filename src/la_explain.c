@@ -20,7 +20,7 @@
 #include "attach/la_methods.h"
 #include "attach/la_registry.h"
 #include "attach/la_worker_counters.h"
-#include "bulk_insert/la_insert_receiver.h"
+#include "bulk_insert/source/la_insert_receiver.h"
 #include "la_compat.h"
 #include "la_counters.h"
 #include "la_explain.h"

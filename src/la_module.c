@@ -22,7 +22,7 @@
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
 #include "bulk_insert/la_insert_feature.h"
-#include "bulk_insert/la_insert_loop.h"
+#include "bulk_insert/source/la_insert_loop.h"
 #include "device/la_device_settings.h"
 #include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_heap_feature.h"

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_route.h
+ *	  which partition a row goes to
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_ROUTE_H
+#define LA_INSERT_ROUTE_H
+
+#include "bulk_insert/sink/la_insert_bounds.h"
+#include "bulk_insert/sink/la_insert_target.h"
+#include "la_reason.h"
+#include "needed_partitions/la_needed_watch.h"
+
+/*
+ * The way to the partitions of a table.
+ */
+typedef struct LaInsertRoute
+{
+	ModifyTableState *node;
+	LaInsertCommon *common;
+	LaReason	reason;			/* why a row is left to core */
+	bool		has_indexes;	/* has a partition that was met any? */
+	bool		wants_bounds;	/* are the bounds to be read later? */
+	uint32		rows_without;	/* that were routed meanwhile */
+	ResultRelInfo *refused;		/* partition of the last row that was */
+	int			count;
+	int			size;
+	int			waiting;		/* partitions that have rows that wait */
+	LaInsertTarget **targets;	/* partitions met so far, those that have
+								 * first */
+	bool		collects;		/* do their rows wait? */
+	LaInsertPool *pool;			/* in which they do, or NULL */
+	LaInsertImages *images;		/* on which they do, or NULL */
+	bool		wants_pool;		/* and never again images */
+	LaInsertBounds *bounds;		/* NULL: core finds partitions */
+	LaInsertTarget **by_bound;	/* by number of the partition, NULL: not met */
+	LaNeeded   *needed;			/* where an INSERT has partitions created, or
+								 * NULL */
+} LaInsertRoute;
+
+extern LaInsertRoute *la_insert_route_begin(ModifyTableState *node,
+											LaInsertCommon *common);
+extern void la_insert_route_collect(LaInsertRoute *route);
+extern LaInsertTarget *la_insert_route_find(LaInsertRoute *route,
+											TupleTableSlot **row);
+
+#endif							/* LA_INSERT_ROUTE_H */

@@ -1,0 +1,336 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_copy_rows.c
+ *	  the rows of a COPY FROM, from its input into the table
+ *
+ * Mirrors CopyFrom() in copyfrom.c, for tables whose rows it inserts in batches, in
+ * its order.  Error messages are told in which line of the input a row was
+ * (CopyFromErrorCallback()): with the line's text for what is found out when it is read, with
+ * its number alone when the row goes into the table.
+ *
+ * Reads CopyFromStateData of copyfrom_internal.h and ModifyTableState of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+
+#include "access/xact.h"
+#include "commands/copyfrom_internal.h"
+#include "commands/progress.h"
+#include "commands/trigger.h"
+#include "executor/execPartition.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "bulk_insert/sink/la_insert_table.h"
+#include "bulk_insert/source/la_copy_line.h"
+#include "bulk_insert/source/la_copy_rows.h"
+#include "bulk_insert/source/la_copy_single.h"
+#include "needed_partitions/la_needed_watch.h"
+#include "statistics/la_stats.h"
+
+/*
+ * A COPY that is executed.
+ */
+typedef struct LaCopy
+{
+	CopyFromState state;
+	EState	   *estate;
+	ModifyTableState *node;		/* of no plan, for core's functions */
+	ResultRelInfo *table;
+	ExprContext *context;		/* of the row that is read */
+	TupleTableSlot *row;
+	uint64		rows;			/* inserted, or to be inserted */
+	uint64		excluded;		/* left out by WHERE */
+	LaInsertTable target;
+	MemoryContext collected;	/* memory of that */
+	LaNeeded   *needed;			/* where partitions are created for rows, or
+								 * NULL */
+	LaCounters	counters;
+} LaCopy;
+
+static void begin(LaCopy *copy);
+static void insert_rows(LaCopy *copy, bool runs_user_code);
+static void collect(LaCopy *copy, bool runs_user_code);
+static void provide(LaCopy *copy, bool runs_user_code);
+static bool insert_single(LaCopy *copy);
+static void quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target));
+static double input_bytes(CopyFromState state);
+static bool next_row(LaCopy *copy);
+static bool read_row(LaCopy *copy);
+static bool is_skipped(CopyFromState state);
+static bool is_wanted(LaCopy *copy);
+static void report_skipped(CopyFromState state);
+static void end(LaCopy *copy);
+
+/*
+ * Inserts what comes of the input, and returns the number of rows.
+ */
+uint64
+la_copy_rows(CopyFromState state, bool runs_user_code)
+{
+	LaCopy		copy = {.state = state};
+	ErrorContextCallback callback = {
+		.callback = CopyFromErrorCallback,.arg = state
+	};
+
+	la_copy_read_plain_lines(state);
+	begin(&copy);
+	ExecBSInsertTriggers(copy.estate, copy.table);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	PG_TRY();
+	{
+		insert_rows(&copy, runs_user_code);
+	}
+	PG_FINALLY();
+	{
+		la_stats_add(LA_FEATURE_BULK_INSERT, &copy.counters);
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	report_skipped(state);
+	ExecASInsertTriggers(copy.estate, copy.table, NULL);
+	end(&copy);
+	return copy.rows;
+}
+
+static void
+begin(LaCopy *copy)
+{
+	CopyFromState state = copy->state;
+	EState	   *estate = CreateExecutorState();
+	ModifyTableState *node = makeNode(ModifyTableState);
+
+	copy->estate = estate;
+	estate->es_output_cid = GetCurrentCommandId(true);
+	ExecInitRangeTable(estate, state->range_table, state->rteperminfos,
+					   bms_make_singleton(1));
+	copy->table = makeNode(ResultRelInfo);
+	ExecInitResultRelation(estate, copy->table, 1);
+	CheckValidResultRel(copy->table, CMD_INSERT, ONCONFLICT_NONE, NIL);
+	ExecOpenIndices(copy->table, false);
+
+	node->ps.state = estate;
+	node->operation = CMD_INSERT;
+	node->mt_nrels = 1;
+	node->resultRelInfo = copy->table;
+	node->rootResultRelInfo = copy->table;
+	copy->node = node;
+
+	AfterTriggerBeginQuery();
+	if (state->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		node->mt_partition_tuple_routing =
+			ExecSetupPartitionTupleRouting(estate, state->rel);
+	copy->needed = la_needed_watch(node);
+	if (state->whereClause != NULL)
+		state->qualexpr = ExecInitQual(castNode(List, state->whereClause),
+									   &node->ps);
+	copy->context = CreateExprContext(estate);
+	copy->row = ExecInitExtraTupleSlot(estate, RelationGetDescr(state->rel),
+									   &TTSOpsVirtual);
+}
+
+/*
+ * Core lets rows wait from the first one on, and so do we.
+ */
+static void
+insert_rows(LaCopy *copy, bool runs_user_code)
+{
+	if (!next_row(copy))
+		return;
+	copy->counters.scans++;
+	collect(copy, runs_user_code);
+	do
+	{
+		if (unlikely(copy->needed != NULL) &&
+			la_needed_lacks(copy->needed, NULL, copy->row))
+			provide(copy, runs_user_code);
+		if (la_insert_table_add(&copy->target, copy->row) ||
+			insert_single(copy))
+			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,
+										 ++copy->rows);
+	} while (next_row(copy));
+	copy->state->line_buf_valid = false;
+	la_insert_table_end(&copy->target);
+}
+
+static void
+collect(LaCopy *copy, bool runs_user_code)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	LaInsertTable *target = &copy->target;
+
+	copy->collected = AllocSetContextCreate(copy->estate->es_query_cxt,
+											"pg_lookahead copy: rows",
+											ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(copy->collected);
+
+	la_insert_table_begin(target, copy->node);
+	la_insert_table_tell_lines(target, &copy->state->cur_lineno,
+							   &copy->state->line_buf_valid);
+	la_insert_table_collect(target, &copy->counters, runs_user_code,
+							input_bytes(copy->state));
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * A partition is created for the row.  Rows before it find theirs by the routing of before.
+ */
+static void
+provide(LaCopy *copy, bool runs_user_code)
+{
+	quote_no_line(copy, la_insert_table_end);
+	MemoryContextDelete(copy->collected);
+	la_needed_provide(copy->needed);
+	collect(copy, runs_user_code);
+}
+
+/*
+ * The row is for a partition whose rows must not wait, and must find those before.  False
+ * when it has not been inserted.
+ */
+static bool
+insert_single(LaCopy *copy)
+{
+	quote_no_line(copy, la_insert_table_interrupt);
+	return la_copy_insert_single(copy->estate,
+								 la_insert_table_refused(&copy->target),
+								 copy->row);
+}
+
+/*
+ * Inserts rows that wait: an error is not about the line that was read last.
+ */
+static void
+quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
+{
+	bool		quotes_line = copy->state->line_buf_valid;
+
+	copy->state->line_buf_valid = false;
+	insert(&copy->target);
+	copy->state->line_buf_valid = quotes_line;
+}
+
+/*
+ * The size of a file; 0 when the input is none, or nothing is known of it.
+ */
+static double
+input_bytes(CopyFromState state)
+{
+	struct stat file;
+
+	if (state->filename == NULL || state->is_program ||
+		fstat(fileno(state->copy_file), &file) != 0)
+		return 0;
+	return file.st_size;
+}
+
+/*
+ * Reads the next row that is wanted.  False when there is none.
+ */
+static bool
+next_row(LaCopy *copy)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetPerTupleExprContext(copy->estate);
+		ResetExprContext(copy->context);
+		if (!read_row(copy))
+			return false;
+		if (!is_skipped(copy->state) && is_wanted(copy))
+			return true;
+	}
+}
+
+/*
+ * The row stays where it is until the next is read: longer than what is evaluated when
+ * rows before it are inserted.
+ */
+static bool
+read_row(LaCopy *copy)
+{
+	TupleTableSlot *row = copy->row;
+	MemoryContext caller;
+	bool		found;
+
+	caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
+	ExecClearTuple(row);
+	found = NextCopyFrom(copy->state, copy->context, row->tts_values,
+						 row->tts_isnull);
+	MemoryContextSwitchTo(caller);
+	return found;
+}
+
+/*
+ * ON_ERROR: was the line no row?
+ */
+static bool
+is_skipped(CopyFromState state)
+{
+	if (state->opts.on_error != COPY_ON_ERROR_IGNORE ||
+		!state->escontext->error_occurred)
+		return false;
+	state->escontext->error_occurred = false;
+	pgstat_progress_update_param(PROGRESS_COPY_TUPLES_SKIPPED,
+								 state->num_errors);
+	if (state->opts.reject_limit > 0 &&
+		state->num_errors > state->opts.reject_limit)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("skipped more than REJECT_LIMIT (%" PRId64 ") rows due to data type incompatibility",
+						state->opts.reject_limit)));
+	return true;
+}
+
+/*
+ * WHERE.
+ */
+static bool
+is_wanted(LaCopy *copy)
+{
+	ExecStoreVirtualTuple(copy->row);
+	copy->row->tts_tableOid = RelationGetRelid(copy->state->rel);
+	if (copy->state->whereClause == NULL)
+		return true;
+	copy->context->ecxt_scantuple = copy->row;
+	if (ExecQual(copy->state->qualexpr, copy->context))
+		return true;
+	pgstat_progress_update_param(PROGRESS_COPY_TUPLES_EXCLUDED,
+								 ++copy->excluded);
+	return false;
+}
+
+static void
+report_skipped(CopyFromState state)
+{
+	if (state->opts.on_error == COPY_ON_ERROR_STOP || state->num_errors == 0 ||
+		state->opts.log_verbosity < COPY_LOG_VERBOSITY_DEFAULT)
+		return;
+	ereport(NOTICE,
+			errmsg_plural("%" PRIu64 " row was skipped due to data type incompatibility",
+						  "%" PRIu64 " rows were skipped due to data type incompatibility",
+						  state->num_errors,
+						  state->num_errors));
+}
+
+static void
+end(LaCopy *copy)
+{
+	EState	   *estate = copy->estate;
+
+	AfterTriggerEndQuery(estate);
+	ExecResetTupleTable(estate->es_tupleTable, false);
+	if (copy->node->mt_partition_tuple_routing != NULL)
+		ExecCleanupTupleRouting(copy->node,
+								copy->node->mt_partition_tuple_routing);
+	ExecCloseResultRelations(estate);
+	ExecCloseRangeTableRelations(estate);
+	FreeExecutorState(estate);
+}

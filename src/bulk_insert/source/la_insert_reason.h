@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_reason.h
+ *	  which inserts are left to core
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_REASON_H
+#define LA_INSERT_REASON_H
+
+#include "attach/la_methods.h"
+
+extern LaJudgement la_insert_judge_query(Query *query);
+extern void la_insert_mark_plan(PlannedStmt *plan,
+								const LaJudgement *judgement);
+extern bool la_insert_concerns(const PlanState *planstate);
+extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
+
+#endif							/* LA_INSERT_REASON_H */

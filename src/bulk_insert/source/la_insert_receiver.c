@@ -1,0 +1,276 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_receiver.c
+ *	  queries whose rows become a new table
+ *
+ * CREATE TABLE AS, SELECT INTO and materialized views: no plan node inserts; rows go
+ * to a receiver, which puts each into the table.  While such a query runs it has a
+ * receiver of ours, which passes the first rows on to core's, and appends those after
+ * a few MB to the file by itself (la_insert_file.c).
+ *
+ * A function of the query could read the new table, or insert into it, so the query is
+ * judged as that of an INSERT is, and it must not call functions of users.  Its plan is
+ * executed at once after it was made; that of a prepared statement, made at another time,
+ * is not judged.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "nodes/execnodes.h"
+#include "utils/rel.h"
+
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/page/la_insert_file.h"
+#include "bulk_insert/source/la_core_receiver.h"
+#include "bulk_insert/source/la_insert_receiver.h"
+#include "la_self_check.h"
+#include "statistics/la_stats.h"
+
+/*
+ * Our receiver.
+ */
+typedef struct Receiver
+{
+	DestReceiver pub;			/* first, so that one is the other */
+	DestReceiver *core;
+	QueryDesc  *query;
+	LaCoreReceiver target;
+	LaInsertFile *file;			/* once rows go there, or NULL */
+	LaInsertReport report;
+} Receiver;
+
+static void startup(DestReceiver *self, int operation, TupleDesc row_type);
+static LaReason unsuitable(Receiver *receiver);
+static bool pass_on(TupleTableSlot *row, DestReceiver *self);
+static bool receive(TupleTableSlot *row, DestReceiver *self);
+static bool past_threshold(Relation table);
+static void shutdown(DestReceiver *self);
+static void destroy(DestReceiver *self);
+
+static LaSelfCheck self_check = {.subject = "new tables"};
+
+/* How many statements that fill a new table are being executed. */
+static int	depth = 0;
+
+/* The plan that was made last within one, and what became of it. */
+static LaInsertReport last_report;
+
+/*
+ * For the table of features: does a utility command fill a new table?  Then queries
+ * that are planned from now on are judged.
+ */
+bool
+la_insert_begin_utility(Node *statement)
+{
+	if (statement != NULL && IsA(statement, ExplainStmt))
+	{
+		Node	   *query = ((ExplainStmt *) statement)->query;
+
+		statement = IsA(query, Query) ? ((Query *) query)->utilityStmt : NULL;
+	}
+	if (statement == NULL || !(IsA(statement, CreateTableAsStmt) ||
+							   IsA(statement, RefreshMatViewStmt)))
+		return false;
+	depth++;
+	return true;
+}
+
+/*
+ * For the table of features: a utility command ends, and its plan may be freed.
+ */
+void
+la_insert_end_utility(bool begun)
+{
+	if (!begun)
+		return;
+	depth--;
+	last_report.plan = NULL;
+}
+
+/*
+ * May a query that is planned now fill a new table?
+ */
+bool
+la_insert_fills_table(void)
+{
+	return depth > 0;
+}
+
+/*
+ * A query that may fill a new table has been planned.
+ */
+void
+la_insert_note_plan(const PlannedStmt *plan, LaReason judgement)
+{
+	last_report = (LaInsertReport)
+	{
+		.plan = plan,.reason = judgement
+	};
+}
+
+/*
+ * What became of the query that filled a new table last, if it had this plan; NULL
+ * otherwise.
+ */
+const LaInsertReport *
+la_insert_report(const PlannedStmt *plan)
+{
+	return last_report.plan == plan ? &last_report : NULL;
+}
+
+/*
+ * For the table of features: the execution of a query that fills a new table begins.
+ */
+void
+la_insert_begin_filling(QueryDesc *query)
+{
+	Receiver   *receiver;
+
+	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+		return;
+	if (last_report.plan != query->plannedstmt)
+		la_insert_note_plan(query->plannedstmt, LA_REASON_PREPARED);
+
+	receiver = MemoryContextAllocZero(query->estate->es_query_cxt,
+									  sizeof(Receiver));
+	receiver->pub.receiveSlot = pass_on;
+	receiver->pub.rStartup = startup;
+	receiver->pub.rShutdown = shutdown;
+	receiver->pub.rDestroy = destroy;
+	receiver->pub.mydest = query->dest->mydest;
+	receiver->core = query->dest;
+	receiver->query = query;
+	receiver->report = last_report;
+	query->dest = &receiver->pub;
+}
+
+/*
+ * For the table of features: it ends, be it by an error.
+ */
+void
+la_insert_end_filling(QueryDesc *query)
+{
+	if (query->dest->rStartup == startup)
+		query->dest = ((Receiver *) query->dest)->core;
+}
+
+/*
+ * rStartup: the table is made.
+ */
+static void
+startup(DestReceiver *self, int operation, TupleDesc row_type)
+{
+	Receiver   *receiver = (Receiver *) self;
+	LaReason   *reason = &receiver->report.reason;
+
+	receiver->core->rStartup(receiver->core, operation, row_type);
+	if (*reason == LA_REASON_NONE)
+		*reason = unsuitable(receiver);
+	la_stats_count(LA_FEATURE_BULK_INSERT, *reason, false);
+	if (*reason == LA_REASON_NONE)
+		receiver->pub.receiveSlot = receive;
+}
+
+static LaReason
+unsuitable(Receiver *receiver)
+{
+	LaReason	reason = LA_REASON_NONE;
+	bool		expected;
+
+	if (self_check.failed)
+		return LA_REASON_SELF_CHECK;
+	expected = la_core_receiver_read(receiver->core, &receiver->target);
+	if (!la_self_check(&self_check, expected, &reason))
+		return reason;
+	if (receiver->target.table->rd_tableam != GetHeapamTableAmRoutine())
+		return LA_REASON_TABLE_AM;
+
+	/*
+	 * Decoding reads such a table, and needs to know the commands of its
+	 * rows.
+	 */
+	if (RelationIsUsedAsCatalogTable(receiver->target.table))
+		return LA_REASON_SYSTEM_CATALOG;
+	if (!la_insert_file_is_ours(receiver->target.table))
+		return LA_REASON_BULK_EXTEND_SIZE;
+	return LA_REASON_NONE;
+}
+
+/*
+ * receiveSlot, when rows are left to core.
+ */
+static bool
+pass_on(TupleTableSlot *row, DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	return receiver->core->receiveSlot(row, receiver->core);
+}
+
+/*
+ * receiveSlot.
+ */
+static bool
+receive(TupleTableSlot *row, DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+	const LaCoreReceiver *target = &receiver->target;
+
+	if (unlikely(receiver->file == NULL && past_threshold(target->table)))
+	{
+		MemoryContext caller;
+
+		caller = MemoryContextSwitchTo(receiver->query->estate->es_query_cxt);
+		receiver->report.counters.scans++;
+		receiver->file = la_insert_file_begin(la_insert_batch_begin(target->table, NULL),
+											  target->cid, target->options,
+											  &receiver->report.counters);
+		MemoryContextSwitchTo(caller);
+	}
+	if (receiver->file == NULL)
+		return pass_on(row, self);
+	if (la_insert_file_add(receiver->file, row))
+		return true;
+	la_insert_file_end(receiver->file);
+	receiver->file = NULL;
+	receiver->pub.receiveSlot = pass_on;
+	return pass_on(row, self);
+}
+
+/*
+ * Has core filled a few MB of the table?  It remembers which page is being filled.
+ */
+static bool
+past_threshold(Relation table)
+{
+	BlockNumber filling = RelationGetTargetBlock(table);
+
+	return BlockNumberIsValid(filling) &&
+		filling >= la_insert_threshold() / BLCKSZ;
+}
+
+/*
+ * rShutdown: there are no more rows.
+ */
+static void
+shutdown(DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	if (receiver->file != NULL)
+		la_insert_file_end(receiver->file);
+	la_stats_add(LA_FEATURE_BULK_INSERT, &receiver->report.counters);
+	last_report = receiver->report;
+	receiver->core->rShutdown(receiver->core);
+}
+
+/*
+ * rDestroy: nobody calls it, because the query gets core's receiver back.
+ */
+static void
+destroy(DestReceiver *self)
+{
+	((Receiver *) self)->core->rDestroy(((Receiver *) self)->core);
+}

@@ -101,8 +101,8 @@ def check_tree_beside_writers(connection: Connection, index: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE INDEX CONCURRENTLY d ON c (k)",
-        "CREATE UNIQUE INDEX CONCURRENTLY d ON c (id, k)",
+        "CREATE INDEX CONCURRENTLY c_new ON c (k)",
+        "CREATE UNIQUE INDEX CONCURRENTLY c_new ON c (id, k)",
         "REINDEX INDEX CONCURRENTLY c_pkey",
     ],
 )

@@ -46,7 +46,7 @@ static int	limit_waits(void);
 static void take_step(void *arg);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
 static void compare_version(LaIntervalRun *run, const char *version);
-static bool try(LaIntervalRun *run, LaIntervalWork work);
+static bool try(LaIntervalRun *run, LaTriedWork work);
 static void await_users(void *arg);
 static void commit(LaIntervalRun *run);
 
@@ -184,7 +184,7 @@ limit_waits(void)
  * was locked is known by its error.
  */
 static bool
-try(LaIntervalRun *run, LaIntervalWork work)
+try(LaIntervalRun *run, LaTriedWork work)
 {
 	ErrorData  *error;
 

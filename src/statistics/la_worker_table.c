@@ -26,17 +26,16 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/dsm_registry.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "la_compat.h"
 #include "la_guc.h"
+#include "la_try.h"
 #include "statistics/la_worker_table.h"
 
 /*
@@ -98,7 +97,7 @@ StaticAssertDecl(sizeof(LA_BUILD_ID) <= sizeof(((LaWorkerTable *) 0)->build_id),
 
 static LaWorkerTable *table = NULL;
 
-static LaWorkerTable *map_table(void);
+static void map_table(void *arg);
 static void init_table(LA_SEGMENT_INIT_PARAMETERS);
 static void fail_if_tested(void);
 static int32 *bucket_of(const LaWorkerKey *key);
@@ -110,50 +109,31 @@ static void free_cells_of_leader(void);
 /*
  * Maps the table, makes it if need be.  False when that is impossible.
  *
- * Core's functions throw when memory or DSM slots are used up, and may then
- * hold locks, so they run in a subtransaction of their own.  Its end advances
- * the command counter if the command has used its command id, which is an
- * error in parallel mode (relies on CommandCounterIncrement() in xact.c).  A worker never
- * uses one; a leader has to come here before it enters parallel mode.
+ * Core's functions throw when memory or DSM slots are used up, and may then hold locks.  A
+ * leader has to come here before it enters parallel mode (la_try.c); a worker never uses a
+ * command id.
  */
 bool
 la_worker_table_attach(void)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
+	LaWorkerTable *mapped = NULL;
+	ErrorData  *error;
 
 	if (table != NULL)
 		return true;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
+	error = la_try(map_table, &mapped);
+	if (error == NULL)
 	{
-		LaWorkerTable *mapped = map_table();
-
-		ReleaseCurrentSubTransaction();
 		table = mapped;
+		return true;
 	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-			ReThrowError(error);
-		elog(DEBUG1, "pg_lookahead cannot count in parallel workers: %s",
-			 error->message);
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return table != NULL;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	elog(DEBUG1, "pg_lookahead cannot count in parallel workers: %s",
+		 error->message);
+	FreeErrorData(error);
+	return false;
 }
 
 /*
@@ -165,8 +145,11 @@ la_worker_table_attached(void)
 	return table != NULL;
 }
 
-static LaWorkerTable *
-map_table(void)
+/*
+ * Work that is tried: sets a pointer to the table.
+ */
+static void
+map_table(void *arg)
 {
 	LaWorkerTable *mapped;
 	bool		found;
@@ -179,7 +162,7 @@ map_table(void)
 	if (strcmp(mapped->build_id, LA_BUILD_ID) != 0)
 		elog(ERROR, "pg_lookahead found the table of another build");
 	la_compat_name_tranche(mapped->lock.tranche, TRANCHE_NAME);
-	return mapped;
+	*(LaWorkerTable **) arg = mapped;
 }
 
 /*

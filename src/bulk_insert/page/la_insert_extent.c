@@ -23,10 +23,10 @@
 #include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/lmgr.h"
-#include "utils/resowner.h"
 
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_extent.h"
+#include "la_try.h"
 
 /*
  * Least number of pages to extend a table by that takes all rows of an insert: what core
@@ -40,13 +40,19 @@
 /* Pages of one call of ExtendBufferedRelBy(), which may do fewer: arbitrary. */
 #define MAX_PIECE 512
 
+typedef struct Extension
+{
+	LaInsertExtent *extent;
+	uint32		blocks;
+} Extension;
+
 static bool has_room_elsewhere(LaInsertExtent *extent, Size row_length);
 static Size room_on(LaInsertExtent *extent, BlockNumber block);
 static uint32 step(const LaInsertExtent *extent);
 static bool reserve(LaInsertExtent *extent, uint32 blocks);
 static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
 static bool is_interruption(int code);
-static void extend(LaInsertExtent *extent, uint32 blocks);
+static void extend(void *arg);
 static uint32 extend_piece(LaInsertExtent *extent, uint32 blocks);
 
 /*
@@ -172,39 +178,20 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 }
 
 /*
- * False when there is no new page.  A subtransaction, because what a failed
- * extension holds is released with its resource owner; it ends whatever happens.
+ * False when there is no new page.  What a failed extension holds is released with the resource
+ * owner of the try.
  */
 static bool
 try_to_extend(LaInsertExtent *extent, uint32 blocks)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(caller);
-	PG_TRY();
-	{
-		extend(extent, blocks);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(caller);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(caller);
-	CurrentResourceOwner = owner;
+	Extension	extension = {extent, blocks};
+	ErrorData  *error = la_try(extend, &extension);
 
 	if (error == NULL)
 		return true;
 	if (is_interruption(error->sqlerrcode))
-		ReThrowError((ErrorData *) error);
-	FreeErrorData((ErrorData *) error);
+		ReThrowError(error);
+	FreeErrorData(error);
 	return extent->next < extent->end;
 }
 
@@ -224,15 +211,18 @@ is_interruption(int code)
 }
 
 /*
- * Extends the table by so many pages in a row.  After an error those that it has got are
+ * Work that is tried: extends the table by so many pages in a row.  After an error those that it has got are
  * the extent's all the same.
  *
  * The free space map gets its room first, so that what is left of the pages can be entered
  * when the disk is full.
  */
 static void
-extend(LaInsertExtent *extent, uint32 blocks)
+extend(void *arg)
 {
+	const Extension *extension = arg;
+	LaInsertExtent *extent = extension->extent;
+	uint32		blocks = extension->blocks;
 	Relation	table = extent->table;
 	bool		shared = !RelationUsesLocalBuffers(table);
 

@@ -129,10 +129,11 @@ bench-concurrent-scans: setup  ## several sessions at once, cold
 bench-joins: setup      ## nested loops that look up row by row, cold
 bench-partitions: setup  ## INSERT ... SELECT, COPY, single rows into partitioned tables
 bench-create-partitions: setup  ## partitions by one call, beside a statement each
+bench-select-partitions: setup  ## queries that want one of many partitions
 bench-extend: setup     ## how tables grow, and how they are read later
 bench-controls bench-latency bench-join-latency bench-throttled bench-tpch \
 bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-bench-joins bench-partitions bench-create-partitions:
+bench-joins bench-partitions bench-create-partitions bench-select-partitions:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert

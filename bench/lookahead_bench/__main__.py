@@ -16,6 +16,7 @@ from lookahead_bench import (
     latency,
     partitions,
     range_query,
+    select_partitions,
     seq_scan,
     throttled,
     tpch,
@@ -52,6 +53,7 @@ run = make_run_group(
         joins.EXPERIMENT,
         partitions.EXPERIMENT,
         create_partitions.EXPERIMENT,
+        select_partitions.EXPERIMENT,
     )
 )
 bench.add_command(run)

@@ -23,6 +23,7 @@ from lookahead_bench import (
     latency,
     partitions,
     range_query,
+    select_partitions,
     seq_scan,
     throttled,
     tpch,
@@ -95,6 +96,9 @@ PARTITIONS = partitions.Partitions(
 CREATIONS = create_partitions.Creations(
     leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "planted"), repetitions=1
 )
+SELECTIONS = select_partitions.Selections(
+    leaves=(20,), shape=tuple(select_partitions.SHAPES), repetitions=1
+)
 TPCH = tpch.TpchQueries(repetitions=1, scale=0.01, query=("Q2", "Q22"))
 DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (controls.EXPERIMENT, CONTROLS),
@@ -105,6 +109,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (joins.EXPERIMENT, JOINS),
     (partitions.EXPERIMENT, PARTITIONS),
     (create_partitions.EXPERIMENT, CREATIONS),
+    (select_partitions.EXPERIMENT, SELECTIONS),
     (extend.EXPERIMENT, EXTEND),
     (cached_scan.EXPERIMENT, CACHED),
     (range_query.EXPERIMENT, QUERY),

@@ -20,6 +20,7 @@ from lookahead_bench import (
     joins,
     partitions,
     range_query,
+    select_partitions,
     seq_parts,
     seq_scan,
 )
@@ -154,7 +155,7 @@ def test_parts_without_read_ahead_record_none() -> None:
         one.EXPERIMENT
         for one in (
             *(cached_scan, concurrent_scans, create_partitions, extend, joins, partitions),
-            *(range_query, seq_scan),
+            *(range_query, select_partitions, seq_scan),
         )
     ],
     ids=lambda one: one.name,

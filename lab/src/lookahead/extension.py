@@ -13,6 +13,8 @@ from lookahead.errors import UnavailableError, last_lines
 from lookahead.installation import Installation
 
 LIBRARY = "pg_lookahead"
+# What `make wheel` puts beside this file: a stage, and what the pg_config it was built for says.
+_PREBUILT = Path(__file__).with_name("prebuilt")
 # Variables by which an outer make would reach into the inner one.
 _MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LA_TEST", "PG_CONFIG")
 _BUILD_HINT = "Repair the build; `make stage` in the checkout shows it whole."
@@ -53,7 +55,8 @@ def find_stage(
     """The pg_lookahead to load into servers of `installation`.
 
     `library` names a stage folder. Without it the checkout this package lies in is built, with
-    `test` together with the test settings; outside a checkout the installed one is taken.
+    `test` together with the test settings; outside a checkout the installed one is taken, else the
+    one in this package, if it was built for a server of the same build.
     Raises LabError when the build fails (with its last lines) or nothing is found.
     """
     if library is not None:
@@ -64,6 +67,8 @@ def find_stage(
     if not test and (installation.pkglibdir / f"{LIBRARY}.so").is_file():
         extensions = installation.sharedir / "extension"
         return Stage(installation.pkglibdir, installation.pkglibdir, extensions)
+    if not test and _has_prebuilt(installation):
+        return stage_at(_PREBUILT)
     raise UnavailableError(
         f"{LIBRARY} is neither built nor installed for PostgreSQL {installation.version}",
         f"Run `make install PG_CONFIG={installation.pg_config}` in the source tree of "
@@ -76,6 +81,12 @@ def find_checkout() -> Path | None:
     root = Path(__file__).resolve().parents[3]
     has_sources = (root / "Makefile").is_file() and (root / f"{LIBRARY}.control").is_file()
     return root if has_sources else None
+
+
+def _has_prebuilt(installation: Installation) -> bool:
+    """Private structures differ between builds of one version: with and without ICU, say."""
+    server = _PREBUILT / "server"
+    return server.is_file() and server.read_text(encoding="utf-8") == installation.build
 
 
 def _stage(directory: Path) -> Stage:

@@ -26,7 +26,7 @@ _SYSTEM_BINDIRS = (
     Path(f"/usr/pgsql-{SUPPORTED_MAJOR}/bin"),
 )
 _NEEDED_PROGRAMS = ("postgres", "initdb")
-_FACTS = ("--version", "--bindir", "--libdir", "--pkglibdir", "--sharedir")
+_FACTS = ("--version", "--configure", "--bindir", "--libdir", "--pkglibdir", "--sharedir")
 _IO_URING_SETUP = 425  # the system call's number, the same on every Linux architecture
 
 
@@ -34,8 +34,9 @@ _IO_URING_SETUP = 425  # the system call's number, the same on every Linux archi
 class Installation:
     """A PostgreSQL whose server programs can be run.
 
-    `source` is "--pg-config", "system" or "wheel". `io_uring_obstacle` says why
-    `io_method = io_uring` cannot be used here; it is "" when `has_io_uring`.
+    `build` are pg_config's version and configuration, a line each; `source` is "--pg-config",
+    "system" or "wheel". `io_uring_obstacle` says why `io_method = io_uring` cannot be used here; it
+    is "" when `has_io_uring`.
     """
 
     pg_config: Path
@@ -44,6 +45,7 @@ class Installation:
     pkglibdir: Path
     sharedir: Path
     version: str
+    build: str
     source: str
     io_uring_obstacle: str
 
@@ -106,6 +108,7 @@ def _inspect(pg_config: Path, source: str) -> Installation:
         pkglibdir=Path(facts["--pkglibdir"]),
         sharedir=Path(facts["--sharedir"]),
         version=version,
+        build=f"{facts['--version']}\n{facts['--configure']}\n",
         source=source,
         io_uring_obstacle=_io_uring_obstacle(bindir / "postgres"),
     )

@@ -46,7 +46,8 @@ def fake_pg_config(tmp_path: Path) -> Callable[..., Path]:
         bindir.mkdir(parents=True)
         for name in programs:
             (bindir / name).write_text("#!/bin/sh\nexit 1\n")
-        answers = [version, bindir, *[tmp_path / "fake" / name for name in ("lib", "lib", "share")]]
+        folders = [tmp_path / "fake" / name for name in ("lib", "lib", "share")]
+        answers = [version, "--with-icu", bindir, *folders]
         pg_config = bindir / "pg_config"
         pg_config.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in answers))
         for path in bindir.iterdir():

@@ -126,6 +126,23 @@ def test_outside_a_checkout_the_installed_one_is_taken(
         find_stage(bare, test=True)
 
 
+def test_the_package_has_one_for_servers_of_the_same_build(
+    installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "find_checkout", lambda: None)
+    monkeypatch.setattr(module, "_PREBUILT", _stage_in(tmp_path))
+    bare = replace(installation, pkglibdir=tmp_path, sharedir=tmp_path / "share")
+    with pytest.raises(LabError, match="neither built nor installed"):
+        find_stage(bare)
+    (tmp_path / "server").write_text(installation.build)
+    assert find_stage(bare).directory == tmp_path
+    other = replace(bare, build=f"{installation.build}--with-icu")
+    with pytest.raises(LabError, match="neither built nor installed"):
+        find_stage(other)
+    with pytest.raises(LabError, match="neither built nor installed"):
+        find_stage(bare, test=True)
+
+
 def test_sessions_load_the_stage_without_installing(
     server_factory: ServerFactory, installation: Installation, stage: Stage
 ) -> None:

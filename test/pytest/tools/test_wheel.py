@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -71,11 +72,27 @@ def _required_folders(names: list[tuple[str, set[str]]]) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command `lookahead` of the wheel."""
-    place = tmp_path_factory.mktemp("wheel")
+    return _installed(tmp_path_factory.mktemp("wheel"), "any")
+
+
+@pytest.fixture(scope="module")
+def with_library(
+    tmp_path_factory: pytest.TempPathFactory, stage: Stage, installation: Installation
+) -> Path:
+    """The command of a wheel that has the library, too."""
+    place = tmp_path_factory.mktemp("wheel-with-library")
+    platform = re.sub(r"[-.]", "_", sysconfig.get_platform())
+    given = {"PG_LOOKAHEAD_STAGE": str(stage.directory), "PG_CONFIG": str(installation.pg_config)}
+    return _installed(place, platform, **given)
+
+
+def _installed(place: Path, platform: str, **variables: str) -> Path:
+    """A wheel of the lab for this platform, made and installed below `place`: its command."""
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    _run(*pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", place, _LAB)
+    offline = ("--no-index", "--no-deps", "--no-build-isolation")
+    _run(*pip, "wheel", *offline, "-w", place, _LAB, **variables)
     (wheel,) = place.iterdir()
-    assert wheel.name == f"pg_lookahead-{lookahead.__version__}-py3-none-any.whl"
+    assert wheel.name == f"pg_lookahead-{lookahead.__version__}-py3-none-{platform}.whl"
     _run(sys.executable, "-m", "venv", "--without-pip", place / "venv")
     python = place / "venv" / "bin" / "python"
     _run(*pip, "--python", python, "install", "--no-index", "--no-deps", wheel)
@@ -117,3 +134,25 @@ def test_it_runs_an_experiment_and_writes_its_page(
     (result,) = tmp_path.glob("*.json")
     assert json.loads(result.read_text())["software"]["source"] == {"commit": None, "dirty": None}
     assert "<svg" in result.with_suffix(".html").read_text()
+
+
+def test_one_with_the_library_loads_that(with_library: Path, installation: Installation) -> None:
+    code = (
+        "from pathlib import Path; from lookahead.extension import find_stage; "
+        "from lookahead.installation import find_installation as find; "
+        f"print(find_stage(find(Path({str(installation.pg_config)!r}))).directory)"
+    )
+    found = Path(_run(with_library.with_name("python"), "-c", code).strip())
+    assert found.is_relative_to(with_library.parents[1])
+    assert (found / "share" / "extension" / "pg_lookahead.control").is_file()
+
+
+@pytest.mark.end_to_end
+def test_one_with_the_library_runs_an_experiment(
+    with_library: Path, disk: Path, tmp_path: Path, installation: Installation
+) -> None:
+    small = ("--table-pages", "2000", "--pages", "300", "--repetitions", "2")
+    where = ("--directory", disk, "--output", tmp_path, "--pg-config", installation.pg_config)
+    _run(with_library, "run", "index-scan", "--demo", *small, *where)
+    (result,) = tmp_path.glob("*.json")
+    assert json.loads(result.read_text())["status"] == "complete"

@@ -15,7 +15,7 @@
 #include "storage/aio.h"
 
 #include "heap_scan/la_density.h"
-#include "heap_scan/la_trial.h"
+#include "prefetch/la_trial.h"
 
 /*
  * Blocks after which it is looked how dense they lie, and of these the shares that

@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "heap_scan/la_heap_feature.h"
 #include "la_counters.h"
 
@@ -17,10 +15,6 @@ int			la_bulk_read_size = -1;
 
 static bool enable_bitmap_prefetch = true;
 static bool enable_seq_prefetch = true;
-
-#ifdef LA_TEST
-int			la_test_trial_pages = 0;
-#endif
 
 const LaSetting la_heap_settings[] = {
 	{
@@ -48,18 +42,6 @@ const LaSetting la_heap_settings[] = {
 		.context = PGC_USERSET,
 		.flags = GUC_UNIT_BLOCKS | GUC_EXPLAIN,
 	},
-#ifdef LA_TEST
-	{
-		.name = "pg_lookahead.test_trial_pages",
-		.summary = "Sets the number of pages of each phase of a trial, which any bitmap then has.",
-		.detail = "0 uses the default.",
-		.number = &la_test_trial_pages,
-		.least = 0,
-		.most = INT_MAX,
-		.context = PGC_SUSET,
-		.flags = GUC_NOT_IN_SAMPLE,
-	},
-#endif
 	{0}
 };
 

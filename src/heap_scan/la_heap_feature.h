@@ -21,8 +21,4 @@ extern const LaSetting la_heap_settings[];
 
 extern int	la_bulk_read_size;
 
-#ifdef LA_TEST
-extern int	la_test_trial_pages;
-#endif
-
 #endif							/* LA_HEAP_FEATURE_H */

@@ -32,7 +32,7 @@
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
 #include "heap_scan/la_seq_scan.h"
-#include "heap_scan/la_trial.h"
+#include "prefetch/la_trial.h"
 #include "la_compat.h"
 #include "prefetch/la_request.h"
 #include "prefetch/la_residency.h"
@@ -413,7 +413,7 @@ wake_seq_scan(LaSeqScan *state)
 static bool
 trial_wants_asking(LaSeqScan *state)
 {
-	bool		ask = la_trial_page(&state->trial);
+	bool		ask = la_trial_pages(&state->trial, 1);
 
 	if (state->trial.phase == LA_TRIAL_DECIDED)
 		state->node->mode = ask ? LA_MODE_ADVICE : LA_MODE_PLAIN;

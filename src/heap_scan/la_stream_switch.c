@@ -109,7 +109,7 @@ la_stream_switch_choose(LaStreamSwitch *streams)
 		case LA_DENSITY_SPARSE:
 			break;
 		case LA_DENSITY_DENSE:
-			return la_trial_page(&streams->trial) ? LA_STREAM_ADVISED : LA_STREAM_CORE;
+			return la_trial_pages(&streams->trial, 1) ? LA_STREAM_ADVISED : LA_STREAM_CORE;
 		case LA_DENSITY_SOLID:
 			return LA_STREAM_CORE;
 	}

@@ -12,7 +12,7 @@
 #include "storage/read_stream.h"
 
 #include "heap_scan/la_density.h"
-#include "heap_scan/la_trial.h"
+#include "prefetch/la_trial.h"
 
 typedef enum LaStreamKind
 {

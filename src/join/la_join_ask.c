@@ -106,6 +106,8 @@ la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node)
 bool
 la_join_ask_may_wake(LaJoinAsk *ask)
 {
+	if (!la_join_trial_asks(&ask->trial))
+		return false;
 	if (ask->skips > 0 && !la_wake_forced())
 	{
 		ask->skips--;
@@ -421,6 +423,8 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 	if (open->relation != relation)
 		ask_open_range(ask, open);
 	open->relation = relation;
+	la_join_trial_wanted(&ask->trial, open->last_block, block);
+	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
 		request(ask, relation, &finished);
 	is_new = open->planner.open.nblocks == 1;

@@ -13,6 +13,7 @@
 #include "attach/la_registry.h"
 #include "join/la_join_peek.h"
 #include "join/la_join_target.h"
+#include "join/la_join_trial.h"
 #include "prefetch/la_range_planner.h"
 #include "prefetch/la_residency.h"
 
@@ -52,6 +53,7 @@ typedef struct LaJoinRange
 {
 	LaRangePlanner planner;
 	Relation	relation;
+	BlockNumber last_block;		/* that was wanted */
 	uint32		row;			/* position of the first one that wants them */
 } LaJoinRange;
 
@@ -74,6 +76,7 @@ typedef struct LaJoinAsk
 	uint32		idle_rows;		/* since something was asked for */
 	LaJoinRange index_range;
 	LaJoinRange table_range;
+	LaJoinTrial trial;
 	bool		useless;		/* what was asked for was in memory */
 	bool		asked;			/* for anything, since it woke */
 	uint32		in_vain;		/* times it woke and did not, one after the

@@ -9,8 +9,8 @@
  * where a Limit wants fewer, and where the copies take too much memory.
  *
  * What is asked for them is in la_join_ask.c.  While nothing has to be, for SLEEP_AFTER rows,
- * or all that was asked for was in the kernel's cache, the ring is emptied and the
- * join sleeps.
+ * or all that was asked for was in the kernel's cache, or the kernel reads ahead as well by itself
+ * (la_join_trial.c), the ring is emptied and the join sleeps.
  *
  * A rescan of the join drops the rows.  Nobody calls us for it, but core
  * always calls the callbacks of the node's expression context (relies on ExecReScan() in execAmi.c and
@@ -200,6 +200,7 @@ look_ahead(LaJoinWindow *window)
 	{
 		la_join_ask_waiting(ask, ring, window->at_end);
 		if (ask->useless || ask->idle_rows > SLEEP_AFTER ||
+			!la_join_trial_asks(&ask->trial) ||
 			!la_feature_enabled(LA_FEATURE_NESTED_LOOP))
 		{
 			window->draining = true;

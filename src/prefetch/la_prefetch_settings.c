@@ -3,11 +3,13 @@
  * la_prefetch_settings.c
  *	  settings that index scans and bitmap scans share
  *
- * Those of sequential scans are in la_heap_feature.c; test_start_after is for all.
+ * Those of sequential scans are in la_heap_feature.c; the test settings are for all.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "prefetch/la_prefetch_settings.h"
 
@@ -22,6 +24,7 @@ int			la_prefetch_distance = 0;
 
 #ifdef LA_TEST
 int			la_test_start_after = -1;
+int			la_test_trial_pages = 0;
 #endif
 
 const LaSetting la_prefetch_settings[] = {
@@ -53,6 +56,16 @@ const LaSetting la_prefetch_settings[] = {
 		.number = &la_test_start_after,
 		.least = -1,
 		.most = 1000,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_trial_pages",
+		.summary = "Sets the number of pages of each phase of a trial, which any bitmap and any join then has.",
+		.detail = "0 uses the default.",
+		.number = &la_test_trial_pages,
+		.least = 0,
+		.most = INT_MAX,
 		.context = PGC_SUSET,
 		.flags = GUC_NOT_IN_SAMPLE,
 	},

@@ -17,6 +17,21 @@ extern int	la_prefetch_distance;
 
 #ifdef LA_TEST
 extern int	la_test_start_after;
+extern int	la_test_trial_pages;
 #endif
+
+/*
+ * Pages of each phase of a trial in a test: one of the default length never ends in the
+ * small tables of tests.  0 in a release.
+ */
+static inline uint32
+la_trial_test_pages(void)
+{
+#ifdef LA_TEST
+	return la_test_trial_pages;
+#else
+	return 0;
+#endif
+}
 
 #endif							/* LA_PREFETCH_SETTINGS_H */

@@ -29,4 +29,4 @@ clock_advance(int64 nanoseconds)
 }
 
 #define clock_gettime test_clock_gettime
-#include "heap_scan/la_trial.c"
+#include "prefetch/la_trial.c"

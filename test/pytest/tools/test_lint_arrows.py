@@ -51,7 +51,7 @@ def test_arrows_that_run_down_are_clean(check: Callable[..., str]) -> None:
         la_guc="",
         prefetch__la_wake="la_guc.h",
         attach__la_registry="la_guc.h prefetch/la_wake.h",
-        heap_scan__la_seq_scan="attach/la_registry.h heap_scan/la_trial.h",
+        heap_scan__la_seq_scan="attach/la_registry.h prefetch/la_trial.h",
         heap_scan__la_trial="prefetch/la_wake.h",
         la_module="heap_scan/la_seq_scan.h",
     )

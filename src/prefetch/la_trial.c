@@ -9,13 +9,13 @@
  * times.  Settings do not tell the one from the other, so the scan tries: it reads
  * some pages without asking, then as many with asking, and goes on asking only
  * if that was clearly faster, by the factor that the scan gives, until the next trial.
- * For a bitmap scan, not to ask is core's stream (la_stream_switch.c).
+ * For a bitmap scan, not to ask is core's stream (la_stream_switch.c), for a join to sleep.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "heap_scan/la_trial.h"
+#include "prefetch/la_trial.h"
 
 /*
  * Pages of each phase: 8 MB are measured, and the trial is repeated after 1 GB
@@ -58,16 +58,17 @@ la_trial_start(LaTrial *trial, double factor)
 }
 
 /*
- * The scan comes to another page.  Returns whether it shall ask for pages
+ * The scan has come to so many other pages.  Returns whether it shall ask for pages
  * ahead.
  */
 bool
-la_trial_page(LaTrial *trial)
+la_trial_pages(LaTrial *trial, uint32 pages)
 {
 	instr_time	now;
 	instr_time	elapsed;
 
-	if (++trial->pages < pages_of(trial->phase))
+	trial->pages += pages;
+	if (trial->pages < pages_of(trial->phase))
 		return trial->ask;
 
 	INSTR_TIME_SET_CURRENT(now);

@@ -10,7 +10,7 @@
 
 #include "portability/instr_time.h"
 
-#include "heap_scan/la_heap_feature.h"
+#include "prefetch/la_prefetch_settings.h"
 
 typedef enum LaTrialPhase
 {
@@ -31,22 +31,8 @@ typedef struct LaTrial
 	double		factor;			/* how many times as fast asking has to be */
 } LaTrial;
 
-/*
- * Pages of each phase in a test: a trial of the default length never ends in the
- * small tables of tests.  0 in a release.
- */
-static inline uint32
-la_trial_test_pages(void)
-{
-#ifdef LA_TEST
-	return la_test_trial_pages;
-#else
-	return 0;
-#endif
-}
-
 extern uint32 la_trial_pages_before_asking(void);
 extern void la_trial_start(LaTrial *trial, double factor);
-extern bool la_trial_page(LaTrial *trial);
+extern bool la_trial_pages(LaTrial *trial, uint32 pages);
 
 #endif							/* LA_TRIAL_H */

@@ -1,0 +1,68 @@
+"""A join that comes to the inner table's pages in order finds out whether asking gains anything."""
+
+from collections.abc import Iterator
+
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+
+from join.tables import cold_loops, stock_rows
+
+# More than a whole trial reads: 3,072 pages asleep, as many awake.
+_PAGES = 8_000
+_ASLEEP = 3_072
+_MAKE = f"""
+CREATE TABLE large (k int, pad text);
+ALTER TABLE large ALTER pad SET STORAGE PLAIN;
+INSERT INTO large SELECT i, repeat('x', 5000) FROM generate_series(0, {_PAGES - 1}) i;
+CREATE INDEX large_k ON large (k);
+CREATE TABLE in_order AS SELECT k FROM generate_series(0, {_PAGES - 1}) AS k;
+CREATE TABLE at_random AS SELECT k * 4999 % {_PAGES} AS k FROM in_order;
+CREATE TABLE both_ways AS (SELECT k FROM in_order WHERE k < 4000 ORDER BY k);
+INSERT INTO both_ways SELECT k FROM at_random WHERE k >= 4000;
+ANALYZE large, in_order, at_random, both_ways
+"""
+_JOIN = "SELECT count(l.pad) FROM {} o JOIN large l ON l.k = o.k"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables(server: WatchedServer) -> Iterator[None]:
+    with server.connect() as session:
+        for statement in _MAKE.split(";"):
+            session.execute(statement)
+    yield
+    with server.connect() as session:
+        session.execute("DROP TABLE large, in_order, at_random, both_ways")
+
+
+def test_pages_in_order_are_read_asleep_for_a_while(
+    server: WatchedServer, connection: Connection
+) -> None:
+    (loop,) = cold_loops(server, connection, _JOIN.format("in_order"), "large")
+    assert 100 < loop["Drawn Rows"] < _PAGES - 0.9 * _ASLEEP
+
+
+def test_pages_in_another_order_are_asked_for(
+    server: WatchedServer, connection: Connection
+) -> None:
+    (loop,) = cold_loops(server, connection, _JOIN.format("at_random"), "large")
+    assert loop["Drawn Rows"] > 0.95 * _PAGES
+
+
+def test_the_order_may_end(server: WatchedServer, connection: Connection) -> None:
+    """3,072 of 4,000 pages are read asleep, then all are asked for."""
+    (loop,) = cold_loops(server, connection, _JOIN.format("both_ways"), "large")
+    assert loop["Drawn Rows"] > 0.95 * (_PAGES - 4_000)
+
+
+@pytest.mark.parametrize("pages", [1, 2, 7, 50])
+def test_rows_while_it_goes_to_and_fro(connection: Connection, pages: int) -> None:
+    query = "SELECT o.id, i.g FROM outer_rows o JOIN inner_rows i ON i.k = o.ref"
+    expected = stock_rows(connection, query)
+    connection.execute(f"SET pg_lookahead.test_trial_pages = {pages}")
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    restarts = "SELECT restarts FROM pg_stat_lookahead WHERE feature = 'nested_loop'"
+    before = scalar(connection, restarts)
+    assert connection.execute(query).fetchall() == expected
+    if pages < 50:
+        assert scalar(connection, restarts) > before

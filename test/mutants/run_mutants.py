@@ -32,8 +32,11 @@ _MUTANT_TIMEOUT = "--timeout=120"
 # The identity of the library follows from its sources, so that each mutant would have all objects
 # compiled anew. Here no two builds meet.
 _BUILD_ID = re.compile(r"^BUILD_ID := (?:.*\\\n)*.*$", re.MULTILINE)
-# Variables by which the make that runs us would reach into the builds of the copy.
-_MAKE_VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "BUILD_DIR", "PG_CONFIG")
+# Variables by which the make that runs us would reach into the builds of the copy; among them that
+# warnings are errors: what a mutant leaves unused is no reason not to try it.
+_MAKE_VARIABLES = (
+    *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "BUILD_DIR", "PG_CONFIG", "WERROR"),
+)
 
 
 def main() -> int:

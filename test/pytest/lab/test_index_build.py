@@ -177,3 +177,14 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "path taken: 4 indexes in 4 samples" in outcome.stdout
     notes = [finding.text for finding in found.findings]
     assert "text-libc is left out: there is no locale xx_XX" in notes
+
+
+@pytest.mark.end_to_end
+def test_table_of_more_than_inserts_put_where_postgresql_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 4 MB inserts in batches would leave empty pages, which no VACUUM makes all-visible."""
+    wanted = replace(small_run.BUILD, rows=100_000, key=("int-sorted",))
+    monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", wanted)
+    outcome = run_command("run", "index-build", "--demo", "--output", tmp_path, *_PG_CONFIG)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr

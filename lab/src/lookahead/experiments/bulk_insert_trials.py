@@ -28,14 +28,16 @@ from lookahead.experiments.bulk_insert_watch import (
     wal_bytes_since,
     wal_position,
 )
-from lookahead.experiments.conditions import fill_table, relation_path
+from lookahead.experiments.conditions import MADE_BY_STOCK, fill_table, relation_path
 from lookahead.experiments.experiment import MemorySize, Option
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate, run_together
 from lookahead.measurements import Arm, Sample
 from lookahead.server import Session
 
+# Arms that insert in batches say so.
 INSERT_SETTINGS = {
+    **MADE_BY_STOCK,
     "shared_buffers": "512MB",
     "wal_level": "replica",
     "max_parallel_workers_per_gather": "0",

@@ -20,9 +20,13 @@ _READ_BYTES = 1 << 20
 # What estimates of a run's time go by: a stop, empty caches, a start on a virtual machine with two
 # processors.
 COLD_RESTART_SECONDS = 1.0
+# Tables are made as PostgreSQL makes them: in batches, a row of another size than those before may
+# begin a page, and what a table grows by in the end may stay empty, and so not all-visible.
+MADE_BY_STOCK = {"pg_lookahead.enable_bulk_insert": "off"}
 # Besides the cache size only what keeps other work away from the scan. Depths and I/O settings stay
 # at the server's defaults. Tables are made without WAL, and no checkpoint falls into a sample.
 SCAN_SETTINGS = {
+    **MADE_BY_STOCK,
     "shared_buffers": "256MB",
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
@@ -112,8 +116,6 @@ def table_session(
     with run.server.connect() as connection:
         run.record_settings(connection)
         connection.execute("SET maintenance_work_mem = '256MB'")
-        # The place of each row is chosen: after a few MB a batch begins a new page.
-        connection.execute("SET pg_lookahead.enable_bulk_insert = off")
         yield connection
     run.server.cold_restart()
     with run.server.connect() as connection:

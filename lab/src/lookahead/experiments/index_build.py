@@ -13,7 +13,7 @@ from time import monotonic
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.arms import arm_of, connect_arm
-from lookahead.experiments.conditions import fetch_row, relation_path
+from lookahead.experiments.conditions import MADE_BY_STOCK, fetch_row, relation_path
 from lookahead.experiments.experiment import (
     REPETITIONS,
     Choice,
@@ -54,6 +54,7 @@ DEFAULT_EXTEND_KB = 4096
 # Steps of extension are varied on these; elsewhere they would tell nothing new.
 _EXTEND_KEYS = ("bigint-random", "pgbench")
 _SETTINGS = {
+    **MADE_BY_STOCK,
     "shared_buffers": "512MB",
     "wal_level": "replica",
     "autovacuum": "off",

@@ -28,6 +28,8 @@
  * taken by another extension, which we cannot know; it is left alone.  One
  * that attaches after us keeps our function and calls it.
  *
+ * Reads SubPlanState of execnodes.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -367,6 +367,7 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 {
 	LaJoinRow  *row = la_join_row(ring, position);
 	Buffer		map_buffer = InvalidBuffer;
+	LaJoinHits	hits = la_join_hits(target->table);
 
 	for (int i = 0; i < peek->nblocks; i++)
 	{
@@ -388,6 +389,7 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 	}
 	if (BufferIsValid(map_buffer))
 		ReleaseBuffer(map_buffer);
+	la_join_forget_hits(target->table, hits);
 }
 
 /*

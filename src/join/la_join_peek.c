@@ -40,7 +40,6 @@ static void take_blocks(Relation index, BTScanInsert key, Page page,
 						OffsetNumber first, int most, LaPeek *peek);
 static void take_block(ItemPointer tid, int most, LaPeek *peek);
 static OffsetNumber search_page(Relation index, BTScanInsert key, Page page);
-static void forget_hits(Relation index, int64 hits, int64 table_hits);
 
 /*
  * Looks for the table pages of a key, "most" at most, beginning at the root or at an index page
@@ -50,15 +49,12 @@ void
 la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 			 LaPeek *peek)
 {
-	int64		hits = pgBufferUsage.shared_blks_hit;
-	int64		table_hits;
+	LaJoinHits	hits = la_join_hits(index);
 	Buffer		buffer;
 
 	peek->missing = InvalidBlockNumber;
 	peek->complete = false;
 	peek->nblocks = 0;
-	table_hits = pgstat_should_count_relation(index) ?
-		index->pgstat_info->counts.blocks_hit : 0;
 
 	if (from == InvalidBlockNumber)
 		buffer = _bt_getroot(index, NULL, BT_READ);
@@ -78,7 +74,7 @@ la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 		}
 		buffer = _bt_getbuf(index, next, BT_READ);
 	}
-	forget_hits(index, hits, table_hits);
+	la_join_forget_hits(index, hits);
 }
 
 /*
@@ -183,17 +179,31 @@ search_page(Relation index, BTScanInsert key, Page page)
 }
 
 /*
- * Takes back what was counted of pages found in shared buffers.
+ * What is counted so far.
  */
-static void
-forget_hits(Relation index, int64 hits, int64 table_hits)
+LaJoinHits
+la_join_hits(Relation relation)
 {
-	PgStat_TableStatus *status = index->pgstat_info;
+	LaJoinHits	hits = {.all = pgBufferUsage.shared_blks_hit};
 
-	pgBufferUsage.shared_blks_hit = hits;
+	if (pgstat_should_count_relation(relation))
+		hits.relation = relation->pgstat_info->counts.blocks_hit;
+	return hits;
+}
+
+/*
+ * Takes back what was counted since of pages found in shared buffers.  What pg_stat_io shows of
+ * them stays.
+ */
+void
+la_join_forget_hits(Relation relation, LaJoinHits hits)
+{
+	PgStat_TableStatus *status = relation->pgstat_info;
+
+	pgBufferUsage.shared_blks_hit = hits.all;
 	if (status != NULL)
 	{
-		status->counts.blocks_fetched -= status->counts.blocks_hit - table_hits;
-		status->counts.blocks_hit = table_hits;
+		status->counts.blocks_fetched -= status->counts.blocks_hit - hits.relation;
+		status->counts.blocks_hit = hits.relation;
 	}
 }

@@ -9,8 +9,8 @@
  * the join itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
  * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
  *
- * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapIndexScanState and NestLoopState of
- * execnodes.h, NestLoop of plannodes.h, and BTScanInsertData of nbtree.h.
+ * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapAndState, BitmapIndexScanState, BitmapOrState, NestLoopState
+ * and SubqueryScanState of execnodes.h, NestLoop of plannodes.h, and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,6 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
-#include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -49,7 +48,11 @@ typedef struct Search
 	int			most;
 } Search;
 
-static bool search_node(PlanState *planstate, Search *search);
+static void search_node(PlanState *planstate, Search *search);
+static void search_children(Search *search, PlanState *planstate);
+static void search_bitmaps(Search *search, PlanState **bitmaps, int count);
+static void search_index(Search *search, IndexScanState *node);
+static void search_index_only(Search *search, IndexOnlyScanState *node);
 static void search_bitmap_index(Search *search, BitmapIndexScanState *node);
 static void search_append(Search *search, AppendState *append);
 static void search_scan(Search *search, PlanState *planstate, Relation index,
@@ -134,65 +137,104 @@ la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
 }
 
 /*
- * planstate_tree_walker callback.
+ * Looks at a node and those below it, but not at the plans of its expressions, which have tables
+ * and rows of their own.  What is noted of a node is for those below it.
  */
-static bool
+static void
 search_node(PlanState *planstate, Search *search)
 {
+	Search		above = *search;
+
+	if (planstate == NULL)
+		return;
 	switch (nodeTag(planstate))
 	{
 		case T_AppendState:
 			search_append(search, castNode(AppendState, planstate));
-			return false;
+			break;
 		case T_MergeAppendState:
-			return false;
-		case T_LimitState:
-			search->limited = true;
 			break;
-		case T_ResultState:
-			if (((Result *) planstate->plan)->resconstantqual != NULL)
-				return false;
+		case T_SubqueryScanState:
+			search_node(castNode(SubqueryScanState, planstate)->subplan, search);
 			break;
-		case T_BitmapHeapScanState:
-			search->table = ((ScanState *) planstate)->ss_currentRelation;
-			search->bitmap = la_registry_find(planstate);
+		case T_BitmapAndState:
+			search_bitmaps(search, castNode(BitmapAndState, planstate)->bitmapplans,
+						   castNode(BitmapAndState, planstate)->nplans);
 			break;
 		case T_BitmapOrState:
 			search->bitmap = NULL;
+			search_bitmaps(search, castNode(BitmapOrState, planstate)->bitmapplans,
+						   castNode(BitmapOrState, planstate)->nplans);
 			break;
 		case T_BitmapIndexScanState:
 			search_bitmap_index(search, castNode(BitmapIndexScanState, planstate));
 			break;
 		case T_IndexScanState:
-			{
-				IndexScanState *node = castNode(IndexScanState, planstate);
-				ScanKeys	scan = {
-					node->iss_ScanKeys, node->iss_NumScanKeys,
-					node->iss_RuntimeKeys, node->iss_NumRuntimeKeys,
-					&node->iss_RuntimeKeysReady
-				};
-
-				search_scan(search, planstate, node->iss_RelationDesc,
-							node->ss.ss_currentRelation, &scan);
-			}
+			search_index(search, castNode(IndexScanState, planstate));
 			break;
 		case T_IndexOnlyScanState:
-			{
-				IndexOnlyScanState *node = castNode(IndexOnlyScanState, planstate);
-				ScanKeys	scan = {
-					node->ioss_ScanKeys, node->ioss_NumScanKeys,
-					node->ioss_RuntimeKeys, node->ioss_NumRuntimeKeys,
-					&node->ioss_RuntimeKeysReady
-				};
-
-				search_scan(search, planstate, node->ioss_RelationDesc,
-							node->ss.ss_currentRelation, &scan);
-			}
+			search_index_only(search, castNode(IndexOnlyScanState, planstate));
 			break;
 		default:
+			search_children(search, planstate);
 			break;
 	}
-	return planstate_tree_walker(planstate, search_node, search);
+	search->table = above.table;
+	search->bitmap = above.bitmap;
+	search->limited = above.limited;
+}
+
+/*
+ * Of a node that has one or two children.
+ */
+static void
+search_children(Search *search, PlanState *planstate)
+{
+	if (IsA(planstate, ResultState) &&
+		((Result *) planstate->plan)->resconstantqual != NULL)
+		return;
+	if (IsA(planstate, LimitState))
+		search->limited = true;
+	if (IsA(planstate, BitmapHeapScanState))
+	{
+		search->table = ((ScanState *) planstate)->ss_currentRelation;
+		search->bitmap = la_registry_find(planstate);
+	}
+	search_node(outerPlanState(planstate), search);
+	search_node(innerPlanState(planstate), search);
+}
+
+static void
+search_bitmaps(Search *search, PlanState **bitmaps, int count)
+{
+	for (int i = 0; i < count; i++)
+		search_node(bitmaps[i], search);
+}
+
+static void
+search_index(Search *search, IndexScanState *node)
+{
+	ScanKeys	scan = {
+		node->iss_ScanKeys, node->iss_NumScanKeys,
+		node->iss_RuntimeKeys, node->iss_NumRuntimeKeys,
+		&node->iss_RuntimeKeysReady
+	};
+
+	search_scan(search, &node->ss.ps, node->iss_RelationDesc,
+				node->ss.ss_currentRelation, &scan);
+}
+
+static void
+search_index_only(Search *search, IndexOnlyScanState *node)
+{
+	ScanKeys	scan = {
+		node->ioss_ScanKeys, node->ioss_NumScanKeys,
+		node->ioss_RuntimeKeys, node->ioss_NumRuntimeKeys,
+		&node->ioss_RuntimeKeysReady
+	};
+
+	search_scan(search, &node->ss.ps, node->ioss_RelationDesc,
+				node->ss.ss_currentRelation, &scan);
 }
 
 static void

@@ -25,7 +25,9 @@
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "port/pg_bitutils.h"
+#include "utils/expandeddatum.h"
 #include "utils/memutils.h"
+#include "varatt.h"
 
 #include "join/la_join_ask.h"
 #include "join/la_join_judge.h"
@@ -49,8 +51,8 @@
 /* Memory of the rows of one ring, in bytes: arbitrary. */
 #define WINDOW_BYTES (1024 * 1024)
 
-/* What a window takes beside its rows, as a rule, in bytes. */
-#define FIXED_BYTES (48 * 1024)
+/* What a window takes beside its rows and their ring, as a rule, in bytes. */
+#define FIXED_BYTES (24 * 1024)
 
 struct LaJoinWindow
 {
@@ -65,6 +67,7 @@ struct LaJoinWindow
 	bool		handed;			/* has the oldest row been handed out? */
 	bool		at_end;			/* has the outer side no more rows? */
 	bool		draining;		/* shall no more be drawn? */
+	TupleTableSlot *large;		/* drawn, and too large for a copy, or NULL */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	LaJoinRing	ring;
@@ -75,6 +78,7 @@ static void look_ahead(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
 static bool has_room(LaJoinWindow *window);
 static void draw_row(LaJoinWindow *window);
+static bool fits(TupleTableSlot *slot);
 static void retire_row(LaJoinWindow *window);
 static void arm(LaJoinWindow *window);
 static void on_rescan(Datum arg);
@@ -123,6 +127,7 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
 	window->ring.mask = pg_nextpower2_32(window->most_rows) - 1;
 	window->ring.rows = palloc0_array(LaJoinRow, window->ring.mask + 1);
+	node->query->ring_bytes += (window->ring.mask + 1) * sizeof(LaJoinRow);
 	window->draining = true;
 	MemoryContextSwitchTo(old);
 	return window;
@@ -152,7 +157,7 @@ bool
 la_join_window_sleeps(const LaJoinWindow *window)
 {
 	return window->draining && window->ring.head == window->ring.tail &&
-		!window->at_end;
+		!window->at_end && window->large == NULL;
 }
 
 /*
@@ -170,9 +175,10 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 		look_ahead(window);
 	if (ring->head == ring->tail)
 	{
-		*slot = NULL;
+		*slot = window->large;
+		window->large = NULL;
 		la_join_ask_hand_out(&window->ask, NULL);
-		return window->at_end;
+		return *slot != NULL || window->at_end;
 	}
 	window->handed = true;
 	la_join_ask_hand_out(&window->ask, la_join_row(ring, ring->head));
@@ -206,7 +212,7 @@ look_ahead(LaJoinWindow *window)
 			window->draining = true;
 			la_join_ask_stop(ask);
 		}
-		if (window->at_end || window->draining ||
+		if (window->at_end || window->draining || window->large != NULL ||
 			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
 			!has_room(window))
 			return;
@@ -258,6 +264,11 @@ draw_row(LaJoinWindow *window)
 		window->at_end = true;
 		return;
 	}
+	if (!fits(slot))
+	{
+		window->large = slot;
+		return;
+	}
 	if (row->slot == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(window->context);
@@ -271,6 +282,31 @@ draw_row(LaJoinWindow *window)
 	ring->tail++;
 	if (ring->tail - ring->head > 1)
 		window->node->counters.drawn++;
+}
+
+/*
+ * Can a row be copied?  Of one that an expression has made, the values may be larger together than
+ * any piece of memory.
+ */
+static bool
+fits(TupleTableSlot *slot)
+{
+	TupleDesc	descriptor = slot->tts_tupleDescriptor;
+	Size		bytes = 0;
+
+	if (!TTS_IS_VIRTUAL(slot))
+		return true;
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		Datum		value = slot->tts_values[i];
+
+		if (slot->tts_isnull[i] || TupleDescAttr(descriptor, i)->attlen != -1)
+			continue;
+		bytes += VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)) ?
+			EOH_get_flat_size(DatumGetEOHP(value)) :
+			VARSIZE_ANY(DatumGetPointer(value));
+	}
+	return bytes < MaxAllocSize / 2;
 }
 
 /*
@@ -313,6 +349,7 @@ on_rescan(Datum arg)
 	window->armed = false;
 	window->handed = false;
 	window->at_end = false;
+	window->large = NULL;
 	for (uint32 position = ring->head; position != ring->tail; position++)
 		ExecClearTuple(la_join_row(ring, position)->slot);
 	ring->head = ring->tail = 0;

@@ -240,7 +240,7 @@ def test_a_join_that_wakes_in_vain_sleeps_longer(connection: Connection) -> None
     """The pages that are read belong to a function of the inner side."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS tiny AS SELECT 1 AS a; "
-        "CREATE OR REPLACE FUNCTION reads(int) RETURNS bool LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
+        "CREATE OR REPLACE FUNCTION reads(int) RETURNS bool LANGUAGE plpgsql STABLE AS $$ BEGIN "
         "PERFORM pg_lookahead_evict('tiny'); PERFORM a FROM tiny; RETURN true; END $$"
     )
     query = (

@@ -29,7 +29,7 @@ def test_memory_of_wide_rows(server: WatchedServer, connection: Connection) -> N
         "FROM outer_rows OFFSET 0) o JOIN inner_rows i ON i.k = o.ref"
     )
     connection.execute(
-        "CREATE OR REPLACE FUNCTION held() RETURNS bigint LANGUAGE sql VOLATILE AS $$ "
+        "CREATE OR REPLACE FUNCTION held() RETURNS bigint LANGUAGE sql STABLE AS $$ "
         f"{_HELD} $$; SET pg_lookahead.test_start_after = 0"
     )
     before = drawn(connection)

@@ -13,7 +13,7 @@ _THROWS = (
     "SELECT o.id, i.g FROM (SELECT * FROM outer_rows WHERE 1 / zero < 2 OFFSET 0) o "
     "JOIN inner_rows i ON i.k = o.ref"
 )
-_SAFE = f"SELECT o.id, i.g FROM {_JOIN} WHERE o.zero < 1000"
+_SAFE = f"SELECT o.id, i.g FROM {_JOIN}"
 _EARLY = "early stop"
 
 
@@ -58,10 +58,10 @@ def test_the_reason_is_shown(server: WatchedServer, connection: Connection) -> N
     [
         "SELECT * FROM ({}) j LIMIT 200",
         "SELECT count(*) FROM third t WHERE t.k = 3 AND EXISTS "
-        "(SELECT FROM ({}) j WHERE j.id > t.k)",
+        "(SELECT FROM ({}) j WHERE j.g > t.k - 99)",
         "SELECT count(*) FROM third t WHERE t.k = 3 AND (t.g < 0 OR EXISTS "
-        "(SELECT FROM ({}) j WHERE j.id > t.k))",
-        "SELECT EXISTS (SELECT FROM ({}) j WHERE j.id > 3)",
+        "(SELECT FROM ({}) j WHERE j.g > t.k - 99))",
+        "SELECT EXISTS (SELECT FROM ({}) j WHERE j.g > 3)",
         "SELECT * FROM (SELECT row_number() OVER () n, * FROM ({}) j) w WHERE n < 200",
         "WITH w AS MATERIALIZED ({}) SELECT * FROM (SELECT id FROM w LIMIT 200) l, third t "
         "WHERE t.k = l.id",

@@ -1,0 +1,406 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_expression.c
+ *	  what the expressions of a plan node could show, if they were evaluated early
+ *
+ * Functions of a plan that runs can be dropped by others, and core goes on with what it has
+ * prepared.  So nothing here throws when one is not found.
+ *
+ * Reads EState and SubPlanState of execnodes.h, and plannodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "access/transam.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type_d.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/plannodes.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "join/la_join_expression.h"
+
+/* Of one that was dropped, the worst. */
+typedef struct FunctionKind
+{
+	char		volatility;
+	bool		leakproof;
+} FunctionKind;
+
+/* An InitPlan that is looked for. */
+typedef struct SetAgain
+{
+	int			paramno;
+	bool		found;
+} SetAgain;
+
+static List *own_expressions(const Plan *plan);
+static bool are_own_operators(const Oid *operators, int count);
+static bool is_seen(Node *node, LaJoinSeen *seen);
+static bool is_set_again(const LaQuery *query, int paramno);
+static bool find_plan_of(PlanState *planstate, SetAgain *search);
+static bool is_volatile(Oid function, void *context);
+static bool has_volatile(Node *node, void *context);
+static bool is_volatile_function(Oid function, void *context);
+static bool may_throw(Node *node, void *context);
+static bool is_not_leakproof(Oid function, void *context);
+static FunctionKind function_kind(Oid function);
+
+/*
+ * What a plan node evaluates, if it is of a kind that joins are drawn ahead over.
+ */
+List *
+la_join_expressions(const Plan *plan)
+{
+	return list_make3(plan->targetlist, plan->qual, own_expressions(plan));
+}
+
+/*
+ * The same beside its target list and its filter.
+ */
+static List *
+own_expressions(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_IndexScan:
+			return list_make2(((IndexScan *) plan)->indexqual,
+							  ((IndexScan *) plan)->indexorderby);
+		case T_IndexOnlyScan:
+			return list_make3(((IndexOnlyScan *) plan)->indexqual,
+							  ((IndexOnlyScan *) plan)->recheckqual,
+							  ((IndexOnlyScan *) plan)->indexorderby);
+		case T_BitmapHeapScan:
+			return ((BitmapHeapScan *) plan)->bitmapqualorig;
+		case T_BitmapIndexScan:
+			return ((BitmapIndexScan *) plan)->indexqual;
+		case T_TidScan:
+			return ((TidScan *) plan)->tidquals;
+		case T_TidRangeScan:
+			return ((TidRangeScan *) plan)->tidrangequals;
+		case T_FunctionScan:
+			return ((FunctionScan *) plan)->functions;
+		case T_ValuesScan:
+			return ((ValuesScan *) plan)->values_lists;
+		case T_Result:
+			return (List *) ((Result *) plan)->resconstantqual;
+		case T_NestLoop:
+			return ((Join *) plan)->joinqual;
+		case T_MergeJoin:
+			return list_make2(((Join *) plan)->joinqual,
+							  ((MergeJoin *) plan)->mergeclauses);
+		case T_HashJoin:
+			return list_make2(((Join *) plan)->joinqual,
+							  ((HashJoin *) plan)->hashclauses);
+		case T_Hash:
+			return ((Hash *) plan)->hashkeys;
+		case T_Memoize:
+			return ((Memoize *) plan)->param_exprs;
+		case T_Limit:
+			return list_make2(((Limit *) plan)->limitOffset,
+							  ((Limit *) plan)->limitCount);
+		default:
+			return NIL;
+	}
+}
+
+/*
+ * Does a node sort, group or hash by functions of users?  Those of an array's parts, or a
+ * record's or range's, may be.
+ */
+bool
+la_join_compares_by_own(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+		case T_IncrementalSort:
+			return are_own_operators(((const Sort *) plan)->sortOperators,
+									 ((const Sort *) plan)->numCols);
+		case T_MergeAppend:
+			return are_own_operators(((const MergeAppend *) plan)->sortOperators,
+									 ((const MergeAppend *) plan)->numCols);
+		case T_GatherMerge:
+			return are_own_operators(((const GatherMerge *) plan)->sortOperators,
+									 ((const GatherMerge *) plan)->numCols);
+		case T_Agg:
+			return are_own_operators(((const Agg *) plan)->grpOperators,
+									 ((const Agg *) plan)->numCols);
+		case T_Group:
+			return are_own_operators(((const Group *) plan)->grpOperators,
+									 ((const Group *) plan)->numCols);
+		case T_Unique:
+			return are_own_operators(((const Unique *) plan)->uniqOperators,
+									 ((const Unique *) plan)->numCols);
+		case T_Memoize:
+			return are_own_operators(((const Memoize *) plan)->hashOperators,
+									 ((const Memoize *) plan)->numKeys);
+		case T_HashJoin:
+			foreach_oid(operator, ((const HashJoin *) plan)->hashoperators)
+			{
+				if (are_own_operators(&operator, 1))
+					return true;
+			}
+			return false;
+		case T_MergeJoin:
+			foreach_node(OpExpr, clause, ((const MergeJoin *) plan)->mergeclauses)
+			{
+				if (are_own_operators(&clause->opno, 1))
+					return true;
+			}
+			return false;
+		default:
+			return false;
+	}
+}
+
+static bool
+are_own_operators(const Oid *operators, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		Oid			left;
+		Oid			right;
+
+		if (operators[i] >= FirstNormalObjectId)
+			return true;
+		op_input_types(operators[i], &left, &right);
+		if (IsPolymorphicType(left) || left == RECORDOID)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Could somebody see that such expressions are evaluated early?  Notes in "seen" when one depends on
+ * what a volatile function may change.
+ */
+bool
+la_join_is_seen(List *expressions, LaJoinSeen *seen)
+{
+	return is_seen((Node *) expressions, seen);
+}
+
+/*
+ * Could they throw?
+ */
+bool
+la_join_may_throw(List *expressions)
+{
+	return may_throw((Node *) expressions, NULL);
+}
+
+/*
+ * expression_tree_walker callback: could somebody see that this is evaluated early?  Mirrors
+ * contain_volatile_functions() in clauses.c.  Nothing is known about the functions that an aggregate consists of,
+ * that a domain checks or that read and write a type of a user, nor what the plan does of an expression that
+ * nobody has wanted so far.
+ */
+static bool
+is_seen(Node *node, LaJoinSeen *seen)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_NextValueExpr:
+		case T_CoerceToDomain:
+		case T_JsonConstructorExpr:
+			return true;
+		case T_JsonExpr:
+			if (((JsonExpr *) node)->returning->typid >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_MinMaxExpr:
+			if (((MinMaxExpr *) node)->minmaxtype >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_Var:
+			/* What others, or the statement itself, do to the row. */
+			if (((Var *) node)->varattno < 0 &&
+				((Var *) node)->varattno != TableOidAttributeNumber &&
+				((Var *) node)->varattno != SelfItemPointerAttributeNumber)
+				seen->stable = true;
+			break;
+		case T_SQLValueFunction:
+			seen->stable = true;
+			break;
+		case T_Aggref:
+			if (((Aggref *) node)->aggfnoid >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_CoerceViaIO:
+			if (((CoerceViaIO *) node)->resulttype >= FirstNormalObjectId ||
+				exprType((Node *) ((CoerceViaIO *) node)->arg) >= FirstNormalObjectId)
+				return true;
+			break;
+		case T_Param:
+			if (((Param *) node)->paramkind == PARAM_EXEC &&
+				is_set_again(seen->query, ((Param *) node)->paramid))
+				return true;
+			break;
+		default:
+			break;
+	}
+	return check_functions_in_node(node, is_volatile, seen) ||
+		expression_tree_walker(node, is_seen, seen);
+}
+
+/*
+ * Has a parameter been left to be computed, or may it be again after a rescan?
+ */
+static bool
+is_set_again(const LaQuery *query, int paramno)
+{
+	SetAgain	search = {.paramno = paramno};
+	ListCell   *lc;
+
+	if (query->estate->es_param_exec_vals[paramno].execPlan != NULL)
+		return true;
+	if (find_plan_of(query->top, &search))
+		return search.found;
+	foreach(lc, query->estate->es_subplanstates)
+	{
+		if (lfirst(lc) != NULL && find_plan_of(lfirst(lc), &search))
+			return search.found;
+	}
+	return false;
+}
+
+/*
+ * planstate_tree_walker callback: looks for the InitPlan that sets a parameter.  One that depends on
+ * others is executed again when they change (relies on ExecReScanSetParamPlan() in nodeSubplan.c).
+ */
+static bool
+find_plan_of(PlanState *planstate, SetAgain *search)
+{
+	ListCell   *lc;
+
+	foreach(lc, planstate->initPlan)
+	{
+		const SubPlanState *node = lfirst_node(SubPlanState, lc);
+
+		if (list_member_int(node->subplan->setParam, search->paramno))
+		{
+			search->found = !bms_is_empty(node->planstate->plan->extParam);
+			return true;
+		}
+	}
+	return planstate_tree_walker(planstate, find_plan_of, search);
+}
+
+/*
+ * Does one call a volatile function?  Nothing is known about expressions of other kinds of
+ * nodes than la_join_expressions() knows.
+ */
+bool
+la_join_is_volatile(List *expressions)
+{
+	return has_volatile((Node *) expressions, NULL);
+}
+
+/*
+ * expression_tree_walker callback.
+ */
+static bool
+has_volatile(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, NextValueExpr) ||
+		check_functions_in_node(node, is_volatile_function, NULL) ||
+		expression_tree_walker(node, has_volatile, context);
+}
+
+/*
+ * check_functions_in_node callback.
+ */
+static bool
+is_volatile_function(Oid function, void *context)
+{
+	return function_kind(function).volatility == PROVOLATILE_VOLATILE;
+}
+
+/*
+ * check_functions_in_node callback.
+ */
+static bool
+is_volatile(Oid function, void *context)
+{
+	LaJoinSeen *seen = (LaJoinSeen *) context;
+	FunctionKind kind = function_kind(function);
+
+	if (kind.volatility == PROVOLATILE_STABLE)
+		seen->stable = true;
+	return kind.volatility == PROVOLATILE_VOLATILE;
+}
+
+/*
+ * expression_tree_walker callback: could this throw?
+ */
+static bool
+may_throw(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_TargetEntry:
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_RelabelType:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+			break;
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_ScalarArrayOpExpr:
+			if (check_functions_in_node(node, is_not_leakproof, NULL))
+				return true;
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, may_throw, context);
+}
+
+/*
+ * check_functions_in_node callback.
+ */
+static bool
+is_not_leakproof(Oid function, void *context)
+{
+	return !function_kind(function).leakproof;
+}
+
+/*
+ * What the catalogue says of a function.
+ */
+static FunctionKind
+function_kind(Oid function)
+{
+	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
+
+		kind.volatility = form->provolatile;
+		kind.leakproof = form->proleakproof;
+		ReleaseSysCache(tuple);
+	}
+	return kind;
+}

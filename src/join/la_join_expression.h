@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_expression.h
+ *	  what the expressions of a plan node could show, if they were evaluated early
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_JOIN_EXPRESSION_H
+#define LA_JOIN_EXPRESSION_H
+
+#include "nodes/plannodes.h"
+
+#include "attach/la_registry.h"
+
+/* What is looked at, and was found. */
+typedef struct LaJoinSeen
+{
+	const LaQuery *query;
+	bool		stable;			/* does one depend on what a volatile function
+								 * may change? */
+} LaJoinSeen;
+
+extern List *la_join_expressions(const Plan *plan);
+extern bool la_join_compares_by_own(const Plan *plan);
+extern bool la_join_is_seen(List *expressions, LaJoinSeen *seen);
+extern bool la_join_is_volatile(List *expressions);
+extern bool la_join_may_throw(List *expressions);
+
+#endif							/* LA_JOIN_EXPRESSION_H */

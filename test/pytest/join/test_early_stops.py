@@ -8,9 +8,13 @@ from server_log import WatchedServer
 from join.tables import OUTER_ROWS, cold_loops, drawn, loops, make_cold
 
 _JOIN = "outer_rows o JOIN inner_rows i ON i.k = o.ref"
-# The outer side throws at row 250.
+# The outer side throws at row 250: in its filter, or in what it returns.
 _THROWS = (
     "SELECT o.id, i.g FROM (SELECT * FROM outer_rows WHERE 1 / zero < 2 OFFSET 0) o "
+    "JOIN inner_rows i ON i.k = o.ref"
+)
+_RETURNS = (
+    "SELECT o.id, i.g, o.q FROM (SELECT *, 1 / zero AS q FROM outer_rows OFFSET 0) o "
     "JOIN inner_rows i ON i.k = o.ref"
 )
 _SAFE = f"SELECT o.id, i.g FROM {_JOIN}"
@@ -29,20 +33,21 @@ def _first_rows(connection: Connection, query: str, step: int) -> int:
 
 
 @pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize("query", [_THROWS, _RETURNS], ids=["filter", "target list"])
 def test_an_error_further_on_is_not_met(
-    server: WatchedServer, connection: Connection, forced: bool
+    server: WatchedServer, connection: Connection, query: str, forced: bool
 ) -> None:
     if forced:
         connection.execute("SET pg_lookahead.test_start_after = 0")
     make_cold(server, connection, "inner_rows")
-    assert _first_rows(connection, _THROWS, 5) >= 230
+    assert _first_rows(connection, query, 5) >= 230
     (count,) = connection.execute(
-        f"SELECT count(*) FROM (SELECT * FROM ({_THROWS}) j LIMIT 230) l"
+        f"SELECT count(*) FROM (SELECT * FROM ({query}) j LIMIT 230) l"
     ).fetchone() or (0,)
     assert count == 230
-    assert scalar(connection, f"SELECT EXISTS ({_THROWS})")
+    assert scalar(connection, f"SELECT EXISTS ({query})")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        connection.execute(_THROWS)
+        connection.execute(query)
 
 
 def test_the_reason_is_shown(server: WatchedServer, connection: Connection) -> None:

@@ -51,7 +51,7 @@ class Trial:
         for _ in range(count):
             asks = answers[-1] if answers else self.state.ask
             self.library.clock_advance(ctypes.c_int64(asked if asks else plain))
-            answers.append(bool(self.library.la_trial_page(ctypes.byref(self.state))))
+            answers.append(bool(self.library.la_trial_pages(ctypes.byref(self.state), 1)))
         return answers
 
 
@@ -59,7 +59,7 @@ class Trial:
 def library(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("trial")
     loaded = ctypes.CDLL(str(shared_library(_SOURCE, folder, installation, f"-I{_TOP / 'src'}")))
-    loaded.la_trial_page.restype = ctypes.c_bool
+    loaded.la_trial_pages.restype = ctypes.c_bool
     return loaded
 
 

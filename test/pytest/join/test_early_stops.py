@@ -33,7 +33,7 @@ def _first_rows(connection: Connection, query: str, step: int) -> int:
 
 
 @pytest.mark.parametrize("forced", [False, True])
-@pytest.mark.parametrize("query", [_THROWS, _RETURNS], ids=["filter", "target list"])
+@pytest.mark.parametrize("query", [_THROWS, _RETURNS], ids=["filter", "target"])
 def test_an_error_further_on_is_not_met(
     server: WatchedServer, connection: Connection, query: str, forced: bool
 ) -> None:

@@ -28,7 +28,7 @@ def result(tmp_path: Path, document: ResultDocument) -> Path:
 
 def _fake_pg_config(folder: Path, answer: str) -> Path:
     path = folder / "pg_config"
-    lines = "".join(f"echo '{line}'\n" for line in (answer, *[folder] * 4))
+    lines = "".join(f"echo '{line}'\n" for line in (answer, *[folder] * 5))
     path.write_text(f"#!/bin/sh\n{lines}")
     path.chmod(0o755)
     return path

@@ -162,10 +162,10 @@ void
 la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 {
 	run->query_desc = queryDesc;
-	run->partial_fetch = count > 0 && !IsParallelWorker();
+	run->bounded = count > 0;
 	run->outer = running;
-	if (run->partial_fetch)
-		la_registry_note_partial_fetch(queryDesc->estate);
+	if (run->bounded)
+		la_registry_note_bounded(queryDesc->estate);
 	running = run;
 }
 
@@ -201,7 +201,7 @@ la_attach_wake(PlanState *planstate)
 										   planstate->state->es_top_eflags,
 										   false);
 
-		query->partial_fetch = running->partial_fetch;
+		query->bounded = running->bounded;
 		node = la_registry_find(planstate);
 	}
 	if (node == NULL || node->reason != LA_REASON_NONE)

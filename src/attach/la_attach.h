@@ -20,7 +20,7 @@
 typedef struct LaRun
 {
 	QueryDesc  *query_desc;
-	bool		partial_fetch;	/* rows are asked for a few at a time */
+	bool		bounded;		/* is only a number of rows wanted? */
 	struct LaRun *outer;		/* whose function runs this one */
 } LaRun;
 

@@ -110,15 +110,15 @@ la_registry_find_query(EState *estate)
 }
 
 /*
- * The rows of this query are asked for a few at a time.
+ * Of this query a number of rows is wanted now.
  */
 void
-la_registry_note_partial_fetch(EState *estate)
+la_registry_note_bounded(EState *estate)
 {
 	LaQuery    *query = la_registry_find_query(estate);
 
 	if (query != NULL)
-		query->partial_fetch = true;
+		query->bounded = true;
 }
 
 /*

@@ -33,8 +33,9 @@ typedef struct LaQuery
 	bool		looked_at;		/* does the leader want to know its end? */
 	bool		listening;		/* do workers hand counters to us? */
 	bool		workers_uncounted;	/* did some not, although they ran? */
-	bool		partial_fetch;	/* rows are asked for a few at a time */
+	bool		bounded;		/* is only a number of rows wanted now? */
 	Size		ring_bytes;		/* of all scans and joins that look ahead */
+	struct LaJoinStatement *join_statement; /* or NULL: nobody has asked */
 	void		(*at_end) (struct LaQuery *query);
 	MemoryContextCallback on_reset;
 } LaQuery;
@@ -74,7 +75,7 @@ typedef struct LaNode
 extern LaQuery *la_registry_add_query(EState *estate,
 									  void (*at_end) (LaQuery *query));
 extern LaQuery *la_registry_find_query(EState *estate);
-extern void la_registry_note_partial_fetch(EState *estate);
+extern void la_registry_note_bounded(EState *estate);
 extern LaNode *la_registry_add(LaQuery *query, PlanState *planstate,
 							   LaFeature feature);
 extern LaNode *la_registry_find(PlanState *planstate);

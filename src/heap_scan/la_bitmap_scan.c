@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/parallel.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "executor/executor.h"
@@ -413,7 +414,8 @@ wake_bitmap_scan(LaBitmapScan *state)
 static inline bool
 may_change(const LaBitmapScan *state)
 {
-	return !state->window.parallel && !state->node->query->partial_fetch;
+	return !state->window.parallel &&
+		!(state->node->query->bounded && !IsParallelWorker());
 }
 
 /*

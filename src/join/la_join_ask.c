@@ -423,7 +423,10 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 	bool		is_new;
 
 	if (open->relation != relation)
+	{
 		ask_open_range(ask, open);
+		open->last_block = InvalidBlockNumber;
+	}
 	open->relation = relation;
 	la_join_trial_wanted(&ask->trial, open->last_block, block);
 	open->last_block = block;

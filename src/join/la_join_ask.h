@@ -27,6 +27,7 @@
 typedef struct LaJoinRow
 {
 	TupleTableSlot *slot;
+	Size		bytes;			/* of its copy */
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	bool		looked_up;		/* are table pages known that it wants? */
 	uint32		requests;		/* of table pages, for this row */

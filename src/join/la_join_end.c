@@ -6,62 +6,68 @@
  * It will where each node above it, up to the one whose rows are all wanted, reads all rows of its child when
  * all of its own are read; or above some node that reads everything for its first row.  What is not known to
  * do that counts as one that stops early: LIMIT, EXISTS and other plans of expressions, semi and anti
- * joins, merge joins, a hash join whose other side may be empty, window functions, a cursor that is fetched from a few rows at
- * a time, and in a worker all that its leader may do.  An error anywhere ends the statement, and so does not count.
+ * joins, merge joins, and a cursor that is fetched from a few rows at a time.  An error anywhere
+ * ends the statement, and so does not count.  In a parallel worker its own part of the plan decides, as it
+ * decides in core about what the worker does: it runs ahead of its leader.
  *
- * Reads AggState, AppendState, JoinState, MergeAppendState and SubqueryScanState of execnodes.h.
+ * A hash join leaves its outer side when its inner side turns out to be empty.  That is not
+ * known until the hash table is built, which may be after the first outer row.
+ *
+ * Reads AggState, AppendState, HashJoinState, JoinState, MergeAppendState and SubqueryScanState of
+ * execnodes.h, HashJoinTableData of hashjoin.h, and plannodes.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
+#include "executor/hashjoin.h"
 #include "nodes/execnodes.h"
 
 #include "join/la_join_end.h"
 
-static bool find(PlanState *planstate, bool read_to_end,
-				 const PlanState *wanted, bool *found_read_to_end);
-static bool find_in(PlanState **children, int count, bool read_to_end,
-					const PlanState *wanted, bool *found_read_to_end);
-static bool outer_is_read(const PlanState *planstate, bool read_to_end);
-static bool inner_is_read(const PlanState *planstate, bool read_to_end);
+static bool find(PlanState *planstate, LaJoinEnd end,
+				 const PlanState *wanted, LaJoinEnd *found_end);
+static bool find_in(PlanState **children, int count, LaJoinEnd end,
+					const PlanState *wanted, LaJoinEnd *found_end);
+static LaJoinEnd end_of_outer(const PlanState *planstate, LaJoinEnd end);
+static LaJoinEnd end_of_probe(const HashJoinState *join, LaJoinEnd end);
+static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
 
 /*
  * Will all rows of this node be read, if no error comes between?
  */
-bool
-la_join_is_read_to_end(const LaNode *node)
+LaJoinEnd
+la_join_end(const LaNode *node)
 {
 	const LaQuery *query = node->query;
-	bool		result;
+	LaJoinEnd	result;
 	ListCell   *lc;
 
-	if (find(query->top, !query->partial_fetch && !IsParallelWorker(),
+	if (find(query->top, query->bounded ? LA_JOIN_MAY_STOP : LA_JOIN_READ_TO_END,
 			 node->planstate, &result))
 		return result;
 	foreach(lc, query->estate->es_subplanstates)
 	{
 		if (lfirst(lc) != NULL &&
-			find(lfirst(lc), false, node->planstate, &result))
+			find(lfirst(lc), LA_JOIN_MAY_STOP, node->planstate, &result))
 			return result;
 	}
-	return false;
+	return LA_JOIN_MAY_STOP;
 }
 
 /*
- * Looks for a node below another one, which is or is not read to its end.  Returns
+ * Looks for a node below another one, of whose own end is known how it comes.  Returns
  * whether it is there.
  */
 static bool
-find(PlanState *planstate, bool read_to_end, const PlanState *wanted,
-	 bool *found_read_to_end)
+find(PlanState *planstate, LaJoinEnd end, const PlanState *wanted,
+	 LaJoinEnd *found_end)
 {
 	if (planstate == NULL)
 		return false;
 	if (planstate == wanted)
 	{
-		*found_read_to_end = read_to_end;
+		*found_end = end;
 		return true;
 	}
 	switch (nodeTag(planstate))
@@ -70,71 +76,66 @@ find(PlanState *planstate, bool read_to_end, const PlanState *wanted,
 			{
 				AppendState *node = castNode(AppendState, planstate);
 
-				return find_in(node->appendplans, node->as_nplans, read_to_end,
-							   wanted, found_read_to_end);
+				return find_in(node->appendplans, node->as_nplans, end,
+							   wanted, found_end);
 			}
 		case T_MergeAppendState:
 			{
 				MergeAppendState *node = castNode(MergeAppendState, planstate);
 
-				return find_in(node->mergeplans, node->ms_nplans, read_to_end,
-							   wanted, found_read_to_end);
+				return find_in(node->mergeplans, node->ms_nplans, end,
+							   wanted, found_end);
 			}
 		case T_SubqueryScanState:
 			return find(castNode(SubqueryScanState, planstate)->subplan,
-						read_to_end, wanted, found_read_to_end);
+						end, wanted, found_end);
 		default:
 			return find(outerPlanState(planstate),
-						outer_is_read(planstate, read_to_end),
-						wanted, found_read_to_end) ||
+						end_of_outer(planstate, end), wanted, found_end) ||
 				find(innerPlanState(planstate),
-					 inner_is_read(planstate, read_to_end),
-					 wanted, found_read_to_end);
+					 end_of_inner(planstate, end), wanted, found_end);
 	}
 }
 
 static bool
-find_in(PlanState **children, int count, bool read_to_end,
-		const PlanState *wanted, bool *found_read_to_end)
+find_in(PlanState **children, int count, LaJoinEnd end,
+		const PlanState *wanted, LaJoinEnd *found_end)
 {
 	for (int i = 0; i < count; i++)
 	{
-		if (find(children[i], read_to_end, wanted, found_read_to_end))
+		if (find(children[i], end, wanted, found_end))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Is the outer child of this node read to its end when the node itself is, or is not?  A hash
- * join does not begin with it, or end with its first row, when the other side is empty and no
- * row of this one comes out.
+ * How does the outer child of this node end?
  */
-static bool
-outer_is_read(const PlanState *planstate, bool read_to_end)
+static LaJoinEnd
+end_of_outer(const PlanState *planstate, LaJoinEnd end)
 {
 	switch (nodeTag(planstate))
 	{
 		case T_SortState:
 		case T_HashState:
-			return true;
+			return LA_JOIN_READ_TO_END;
 		case T_AggState:
 			{
 				AggStrategy strategy = ((const AggState *) planstate)->aggstrategy;
 
-				return read_to_end || strategy == AGG_PLAIN ||
-					strategy == AGG_HASHED;
+				return strategy == AGG_PLAIN || strategy == AGG_HASHED ?
+					LA_JOIN_READ_TO_END : end;
 			}
 		case T_HashJoinState:
-			{
-				JoinType	type = ((const JoinState *) planstate)->jointype;
-
-				return read_to_end &&
-					(type == JOIN_LEFT || type == JOIN_FULL || type == JOIN_ANTI);
-			}
+			return end_of_probe((const HashJoinState *) planstate, end);
+		case T_WindowAggState:
+			return ((const WindowAgg *) planstate->plan)->runCondition == NIL ?
+				end : LA_JOIN_MAY_STOP;
 		case T_NestLoopState:
 		case T_MaterialState:
 		case T_ResultState:
+		case T_ProjectSetState:
 		case T_ModifyTableState:
 		case T_LockRowsState:
 		case T_GroupState:
@@ -142,20 +143,39 @@ outer_is_read(const PlanState *planstate, bool read_to_end)
 		case T_IncrementalSortState:
 		case T_GatherState:
 		case T_GatherMergeState:
-			return read_to_end;
+			return end;
 		default:
-			return false;
+			return LA_JOIN_MAY_STOP;
 	}
 }
 
-static bool
-inner_is_read(const PlanState *planstate, bool read_to_end)
+/*
+ * The outer side of a hash join, which core leaves when the hash table is empty and no row
+ * comes out without a match (relies on ExecHashJoinImpl() in nodeHashjoin.c).  A table
+ * that depends on parameters may be empty after a rescan.
+ */
+static LaJoinEnd
+end_of_probe(const HashJoinState *join, LaJoinEnd end)
+{
+	JoinType	type = join->js.jointype;
+
+	if (end == LA_JOIN_MAY_STOP || type == JOIN_LEFT || type == JOIN_FULL ||
+		type == JOIN_ANTI)
+		return end;
+	if (!bms_is_empty(join->js.ps.plan->extParam))
+		return LA_JOIN_MAY_STOP;
+	if (join->hj_HashTable == NULL)
+		return LA_JOIN_NOT_KNOWN_YET;
+	return join->hj_HashTable->totalTuples > 0 ? end : LA_JOIN_MAY_STOP;
+}
+
+static LaJoinEnd
+end_of_inner(const PlanState *planstate, LaJoinEnd end)
 {
 	const JoinState *join = (const JoinState *) planstate;
+	bool		ends = IsA(planstate, HashJoinState) ||
+		(IsA(planstate, NestLoopState) && !join->single_match &&
+		 join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI);
 
-	if (IsA(planstate, HashJoinState))
-		return read_to_end;
-	return IsA(planstate, NestLoopState) && read_to_end &&
-		!join->single_match && join->jointype != JOIN_SEMI &&
-		join->jointype != JOIN_ANTI;
+	return ends ? end : LA_JOIN_MAY_STOP;
 }

@@ -10,6 +10,13 @@
 
 #include "attach/la_registry.h"
 
-extern bool la_join_is_read_to_end(const LaNode *node);
+typedef enum LaJoinEnd
+{
+	LA_JOIN_READ_TO_END,
+	LA_JOIN_NOT_KNOWN_YET,
+	LA_JOIN_MAY_STOP,
+} LaJoinEnd;
+
+extern LaJoinEnd la_join_end(const LaNode *node);
 
 #endif							/* LA_JOIN_END_H */

@@ -243,7 +243,8 @@ wake(NestLoopState *join, LaJoinWindow *window)
 		node->state = la_join_window_create(join, node);
 	if (node->state == NULL)
 	{
-		change_exec(join, asleep_exec, *core_loop_exec(&join->js.ps));
+		if (node->reason != LA_REASON_NONE)
+			change_exec(join, asleep_exec, *core_loop_exec(&join->js.ps));
 		return NULL;
 	}
 	if (!la_join_window_wake(node->state))

@@ -6,7 +6,7 @@
  * Functions of a plan that runs can be dropped by others, and core goes on with what it has
  * prepared.  So nothing here throws when one is not found.
  *
- * Reads EState and SubPlanState of execnodes.h, and plannodes.h.
+ * Reads EState of execnodes.h, and plannodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,24 +31,60 @@ typedef struct FunctionKind
 	bool		leakproof;
 } FunctionKind;
 
-/* An InitPlan that is looked for. */
-typedef struct SetAgain
-{
-	int			paramno;
-	bool		found;
-} SetAgain;
-
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
 static bool is_seen(Node *node, LaJoinSeen *seen);
-static bool is_set_again(const LaQuery *query, int paramno);
-static bool find_plan_of(PlanState *planstate, SetAgain *search);
+static bool is_computed(const LaJoinSeen *seen, int paramno);
 static bool is_volatile(Oid function, void *context);
-static bool has_volatile(Node *node, void *context);
+static bool has_effects(Node *node, void *context);
 static bool is_volatile_function(Oid function, void *context);
 static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
 static FunctionKind function_kind(Oid function);
+
+/*
+ * Is a node of a kind that does nothing but read, and whose expressions la_join_expressions()
+ * knows?
+ */
+bool
+la_join_is_known(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_BitmapIndexScan:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_TidScan:
+		case T_TidRangeScan:
+		case T_SubqueryScan:
+		case T_FunctionScan:
+		case T_ValuesScan:
+		case T_Append:
+		case T_MergeAppend:
+		case T_Result:
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+		case T_Hash:
+		case T_Material:
+		case T_Memoize:
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_Agg:
+		case T_Group:
+		case T_Unique:
+		case T_Limit:
+		case T_Gather:
+		case T_GatherMerge:
+			return true;
+		default:
+			return false;
+	}
+}
 
 /*
  * What a plan node evaluates, if it is of a kind that joins are drawn ahead over.
@@ -169,7 +205,7 @@ are_own_operators(const Oid *operators, int count)
 		if (operators[i] >= FirstNormalObjectId)
 			return true;
 		op_input_types(operators[i], &left, &right);
-		if (IsPolymorphicType(left) || left == RECORDOID)
+		if ((IsPolymorphicType(left) && left != ANYENUMOID) || left == RECORDOID)
 			return true;
 	}
 	return false;
@@ -240,8 +276,13 @@ is_seen(Node *node, LaJoinSeen *seen)
 			break;
 		case T_Param:
 			if (((Param *) node)->paramkind == PARAM_EXEC &&
-				is_set_again(seen->query, ((Param *) node)->paramid))
+				seen->estate != NULL &&
+				is_computed(seen, ((Param *) node)->paramid))
 				return true;
+			break;
+		case T_SubPlan:
+			seen->subplans = bms_add_member(seen->subplans,
+											((SubPlan *) node)->plan_id);
 			break;
 		default:
 			break;
@@ -254,66 +295,36 @@ is_seen(Node *node, LaJoinSeen *seen)
  * Has a parameter been left to be computed, or may it be again after a rescan?
  */
 static bool
-is_set_again(const LaQuery *query, int paramno)
+is_computed(const LaJoinSeen *seen, int paramno)
 {
-	SetAgain	search = {.paramno = paramno};
-	ListCell   *lc;
-
-	if (query->estate->es_param_exec_vals[paramno].execPlan != NULL)
-		return true;
-	if (find_plan_of(query->top, &search))
-		return search.found;
-	foreach(lc, query->estate->es_subplanstates)
-	{
-		if (lfirst(lc) != NULL && find_plan_of(lfirst(lc), &search))
-			return search.found;
-	}
-	return false;
+	return seen->estate->es_param_exec_vals[paramno].execPlan != NULL ||
+		bms_is_member(paramno, seen->set_again);
 }
 
 /*
- * planstate_tree_walker callback: looks for the InitPlan that sets a parameter.  One that depends on
- * others is executed again when they change (relies on ExecReScanSetParamPlan() in nodeSubplan.c).
- */
-static bool
-find_plan_of(PlanState *planstate, SetAgain *search)
-{
-	ListCell   *lc;
-
-	foreach(lc, planstate->initPlan)
-	{
-		const SubPlanState *node = lfirst_node(SubPlanState, lc);
-
-		if (list_member_int(node->subplan->setParam, search->paramno))
-		{
-			search->found = !bms_is_empty(node->planstate->plan->extParam);
-			return true;
-		}
-	}
-	return planstate_tree_walker(planstate, find_plan_of, search);
-}
-
-/*
- * Does one call a volatile function?  Nothing is known about expressions of other kinds of
- * nodes than la_join_expressions() knows.
+ * Does one do anything that an error behind it does not take back?  Nothing is known about what other kinds of
+ * nodes evaluate than la_join_expressions() knows, and about functions of users that an aggregate
+ * consists of or a domain checks.
  */
 bool
-la_join_is_volatile(List *expressions)
+la_join_has_effects(List *expressions)
 {
-	return has_volatile((Node *) expressions, NULL);
+	return has_effects((Node *) expressions, NULL);
 }
 
 /*
  * expression_tree_walker callback.
  */
 static bool
-has_volatile(Node *node, void *context)
+has_effects(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return IsA(node, NextValueExpr) ||
+	return IsA(node, NextValueExpr) || IsA(node, CoerceToDomain) ||
+		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
+		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId) ||
 		check_functions_in_node(node, is_volatile_function, NULL) ||
-		expression_tree_walker(node, has_volatile, context);
+		expression_tree_walker(node, has_effects, context);
 }
 
 /*

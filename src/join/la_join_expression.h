@@ -8,22 +8,24 @@
 #ifndef LA_JOIN_EXPRESSION_H
 #define LA_JOIN_EXPRESSION_H
 
+#include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
-
-#include "attach/la_registry.h"
 
 /* What is looked at, and was found. */
 typedef struct LaJoinSeen
 {
-	const LaQuery *query;
+	EState	   *estate;			/* NULL: parameters are not looked at */
+	const Bitmapset *set_again; /* those of them that may be computed again */
 	bool		stable;			/* does one depend on what a volatile function
 								 * may change? */
+	Bitmapset  *subplans;		/* plan_id of those that are called */
 } LaJoinSeen;
 
+extern bool la_join_is_known(const Plan *plan);
 extern List *la_join_expressions(const Plan *plan);
 extern bool la_join_compares_by_own(const Plan *plan);
 extern bool la_join_is_seen(List *expressions, LaJoinSeen *seen);
-extern bool la_join_is_volatile(List *expressions);
+extern bool la_join_has_effects(List *expressions);
 extern bool la_join_may_throw(List *expressions);
 
 #endif							/* LA_JOIN_EXPRESSION_H */

@@ -5,13 +5,14 @@
  *
  * What the outer side does for a row must not be seen to happen early.  So only kinds of nodes are
  * allowed whose expressions are all known here (la_join_expression.c), without volatile functions,
- * locks or changes.  Where one may throw, no other part of the statement may be volatile: what that has
+ * locks or changes.  Where one may throw, no other part of the statement may have effects that last: what it has
  * done for the rows before would not be done any more.
  *
  * And it must happen at all: where nobody says that the join will be read to its end (la_join_end.c), its
  * last rows may be left unread.  Then rows are drawn only where the next one costs next to nothing,
  * and where no expression can throw, which PostgreSQL says of leakproof functions; no more of them than
- * a Limit right above wants.  Under SERIALIZABLE none are, because rows that are read are locked.
+ * a Limit right above wants.  What a sort or an aggregate reads for its first row does not count.  Under
+ * SERIALIZABLE none are, because rows that are read are locked.
  *
  * A stable function may read what a volatile one changes between two rows, such as a setting.  So
  * with those on the outer side, nothing may be volatile in the whole statement, nor may its
@@ -21,8 +22,7 @@
  * have handed out.  The planner gives each loop its own (relies on replace_nestloop_param_var() in
  * paramassign.c), but that is looked at.
  *
- * Reads NestLoopState and SubqueryScanState of execnodes.h, and NestLoop of plannodes.h and others of
- * its nodes.
+ * Reads EState and NestLoopState of execnodes.h, and NestLoop of plannodes.h and others of its nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,75 +30,86 @@
 
 #include "access/xact.h"
 #include "catalog/pg_class_d.h"
+#include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/rel.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "attach/la_plan_children.h"
 #include "join/la_join_end.h"
 #include "join/la_join_expression.h"
 #include "join/la_join_judge.h"
+#include "join/la_join_statement.h"
 
 typedef struct Judgement
 {
 	const NestLoop *join;
+	EState	   *estate;
 	LaJoinSeen	seen;
-	bool		throws;			/* may an expression? */
+	bool		at_once;		/* is all below read for the first row? */
+	bool		throws;			/* may an expression, for another row? */
 	LaReason	reason;
 } Judgement;
 
-static LaReason judge_end(NestLoopState *join, const LaNode *node);
-static bool is_next_to_nothing(PlanState *planstate);
-static bool judge_node(PlanState *planstate, Judgement *judgement);
-static bool reads_sequence(PlanState *planstate);
-static bool is_allowed(const Plan *plan);
-static bool is_any_node(const LaQuery *query,
-						bool (*is) (PlanState *planstate, LaJoinSeen *seen));
-static bool is_node_volatile(PlanState *planstate, LaJoinSeen *seen);
-static bool calls_volatile(PlanState *planstate, LaJoinSeen *seen);
+static LaReason judge(NestLoopState *join, LaNode *node, LaJoinEnd end);
+static bool is_next_to_nothing(const Plan *plan);
+static bool is_one_range(List *indexqual);
+static void judge_side(Judgement *judgement, Plan *outer);
+static bool judge_node(Plan *plan, void *context);
+static bool reads_sequence(const Plan *plan, EState *estate);
+static bool reads_at_once(const Plan *plan);
 static bool shares_parameter(const NestLoop *join, const NestLoop *other);
 
 /*
- * Why not, or LA_REASON_NONE.
+ * May rows be drawn ahead?  If not, the reason is noted in the node, or none when that is not
+ * known yet.
  */
-LaReason
-la_join_judge(NestLoopState *join, const LaNode *node)
+bool
+la_join_judge(NestLoopState *join, LaNode *node)
 {
-	const LaQuery *query = node->query;
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead join judgement",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	LaJoinEnd	end = la_join_end(node);
+	LaReason	reason = judge(join, node, end);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+	if (end != LA_JOIN_NOT_KNOWN_YET)
+		node->reason = reason;
+	return reason == LA_REASON_NONE;
+}
+
+static LaReason
+judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
+{
 	Snapshot	snapshot = join->js.ps.state->es_snapshot;
-	LaReason	end = judge_end(join, node);
-	Judgement	judgement = {
-		.join = (const NestLoop *) join->js.ps.plan,
-		.seen = {.query = query},
-		.reason = LA_REASON_NONE
-	};
+	Plan	   *outer = outerPlan(join->js.ps.plan);
+	const LaJoinStatement *statement;
+	Judgement	judgement = {0};
 
 	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return LA_REASON_SNAPSHOT;
-	if (end != LA_REASON_NONE)
-		return end;
-	if (judge_node(outerPlanState(join), &judgement))
-		return judgement.reason;
-	if (judgement.throws && !la_join_is_read_to_end(node))
+	if (end == LA_JOIN_NOT_KNOWN_YET ||
+		(end == LA_JOIN_MAY_STOP &&
+		 (IsolationIsSerializable() || !is_next_to_nothing(outer))))
 		return LA_REASON_EARLY_STOP;
-	if (judgement.seen.stable &&
-		(query->partial_fetch || is_any_node(query, is_node_volatile)))
-		return LA_REASON_VOLATILE;
-	if (judgement.throws && is_any_node(query, calls_volatile))
-		return LA_REASON_VOLATILE;
-	return LA_REASON_NONE;
-}
 
-/*
- * Why nothing is drawn ahead if the join may be left before its end.
- */
-static LaReason
-judge_end(NestLoopState *join, const LaNode *node)
-{
-	if (la_join_is_read_to_end(node))
-		return LA_REASON_NONE;
-	if (IsolationIsSerializable() ||
-		!is_next_to_nothing(outerPlanState(join)))
+	statement = la_join_statement(node->query);
+	judgement.join = (const NestLoop *) join->js.ps.plan;
+	judgement.estate = join->js.ps.state;
+	judgement.seen.estate = judgement.estate;
+	judgement.seen.set_again = statement->set_again;
+	judge_side(&judgement, outer);
+	if (judgement.reason != LA_REASON_NONE)
+		return judgement.reason;
+	if (judgement.throws && end == LA_JOIN_MAY_STOP)
 		return LA_REASON_EARLY_STOP;
+	if ((judgement.seen.stable && (node->query->bounded || statement->is_volatile)) ||
+		(judgement.throws && statement->has_effects))
+		return LA_REASON_VOLATILE;
 	return LA_REASON_NONE;
 }
 
@@ -107,164 +118,153 @@ judge_end(NestLoopState *join, const LaNode *node)
  * were read for the first one.
  */
 static bool
-is_next_to_nothing(PlanState *planstate)
+is_next_to_nothing(const Plan *plan)
 {
-	const Plan *plan = planstate->plan;
-
 	switch (nodeTag(plan))
 	{
 		case T_SeqScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
 		case T_ValuesScan:
+		case T_FunctionScan:
 			return plan->qual == NIL;
+		case T_IndexScan:
+			return plan->qual == NIL &&
+				is_one_range(((const IndexScan *) plan)->indexqual);
+		case T_IndexOnlyScan:
+			return plan->qual == NIL &&
+				is_one_range(((const IndexOnlyScan *) plan)->indexqual);
 		case T_Sort:
 			return true;
+		case T_Agg:
+			return plan->qual == NIL && reads_at_once(plan);
 		case T_SubqueryScan:
 			return plan->qual == NIL &&
-				is_next_to_nothing(((SubqueryScanState *) planstate)->subplan);
+				is_next_to_nothing(((const SubqueryScan *) plan)->subplan);
 		case T_Material:
-			return is_next_to_nothing(outerPlanState(planstate));
+		case T_Limit:
+			return is_next_to_nothing(plan->lefttree);
 		default:
 			return false;
 	}
 }
 
 /*
- * planstate_tree_walker callback, which sees the plans of expressions, too.
+ * Are the entries of a btree that match next to each other?  They are where each column but
+ * the last one with a condition is compared by =.
  */
 static bool
-judge_node(PlanState *planstate, Judgement *judgement)
+is_one_range(List *indexqual)
 {
-	const Plan *plan = planstate->plan;
-	List	   *expressions;
+	Bitmapset  *columns = NULL;
+	Bitmapset  *equal = NULL;
+	ListCell   *lc;
+	int			column = -1;
+	int			next = 1;
 
-	if (!is_allowed(plan) ||
+	foreach(lc, indexqual)
+	{
+		const OpExpr *clause = lfirst(lc);
+		const Node *left;
+
+		if (!IsA(clause, OpExpr))
+			return false;
+		left = linitial(clause->args);
+		if (IsA(left, RelabelType))
+			left = (const Node *) ((const RelabelType *) left)->arg;
+		if (!IsA(left, Var))
+			return false;
+		column = ((const Var *) left)->varattno;
+		columns = bms_add_member(columns, column);
+		if (op_mergejoinable(clause->opno, exprType(left)))
+			equal = bms_add_member(equal, column);
+	}
+	for (column = -1; (column = bms_next_member(columns, column)) >= 0; next++)
+	{
+		if (column != next)
+			return false;
+		if (!bms_is_member(column, equal) && column != bms_prev_member(columns, -1))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Judges all nodes of the outer side, and those of the plans that its expressions call.
+ */
+static void
+judge_side(Judgement *judgement, Plan *outer)
+{
+	const List *subplans = judgement->estate->es_plannedstmt->subplans;
+	Bitmapset  *judged = NULL;
+
+	if (judge_node(outer, judgement))
+		return;
+	while (!bms_is_subset(judgement->seen.subplans, judged))
+	{
+		Bitmapset  *calls = bms_difference(judgement->seen.subplans, judged);
+		int			number = bms_next_member(calls, -1);
+		Plan	   *plan = list_nth(subplans, number - 1);
+
+		judged = bms_add_member(judged, number);
+		judgement->at_once = false;
+		if (judge_node(plan, judgement))
+			return;
+	}
+}
+
+/*
+ * la_plan_children callback.
+ */
+static bool
+judge_node(Plan *plan, void *context)
+{
+	Judgement  *judgement = (Judgement *) context;
+	List	   *expressions = la_join_expressions(plan);
+	bool		at_once = judgement->at_once;
+	bool		result;
+
+	if (!la_join_is_known(plan) ||
 		(IsA(plan, NestLoop) &&
 		 shares_parameter(judgement->join, (const NestLoop *) plan)))
 		judgement->reason = LA_REASON_OUTER_SIDE;
-	else
-	{
-		expressions = la_join_expressions(plan);
-		if (la_join_is_seen(expressions, &judgement->seen) ||
-			la_join_compares_by_own(plan))
-			judgement->reason = LA_REASON_VOLATILE;
-		judgement->throws |= la_join_may_throw(expressions);
-		judgement->seen.stable |= reads_sequence(planstate);
-		list_free(expressions);
-	}
-	return judgement->reason != LA_REASON_NONE ||
-		planstate_tree_walker(planstate, judge_node, judgement);
+	else if (la_join_is_seen(expressions, &judgement->seen) ||
+			 la_join_compares_by_own(plan))
+		judgement->reason = LA_REASON_VOLATILE;
+	if (IsA(plan, FunctionScan))
+		expressions = list_truncate(expressions, 2);	/* whose functions give
+														 * all rows at once */
+	judgement->throws |= !at_once && la_join_may_throw(expressions);
+	judgement->seen.stable |= reads_sequence(plan, judgement->estate);
+
+	judgement->at_once |= reads_at_once(plan);
+	result = judgement->reason != LA_REASON_NONE ||
+		la_plan_children(plan, judge_node, judgement);
+	judgement->at_once = at_once;
+	return result;
 }
 
 /*
  * The row of a sequence is another one as soon as somebody has taken a value of it.
  */
 static bool
-reads_sequence(PlanState *planstate)
+reads_sequence(const Plan *plan, EState *estate)
 {
-	Relation	relation;
-
-	if (!IsA(planstate, SeqScanState))
+	if (!IsA(plan, SeqScan) && !IsA(plan, TidScan) && !IsA(plan, TidRangeScan))
 		return false;
-	relation = ((ScanState *) planstate)->ss_currentRelation;
-	return relation->rd_rel->relkind == RELKIND_SEQUENCE;
+	return exec_rt_fetch(((const Scan *) plan)->scanrelid, estate)->relkind ==
+		RELKIND_SEQUENCE;
 }
 
 /*
- * Kinds of nodes whose expressions own_expressions() knows, and that do nothing but
- * read.
+ * Does a node read all rows of its child for its first one?
  */
 static bool
-is_allowed(const Plan *plan)
+reads_at_once(const Plan *plan)
 {
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapHeapScan:
-		case T_BitmapIndexScan:
-		case T_BitmapAnd:
-		case T_BitmapOr:
-		case T_TidScan:
-		case T_TidRangeScan:
-		case T_SubqueryScan:
-		case T_FunctionScan:
-		case T_ValuesScan:
-		case T_Append:
-		case T_MergeAppend:
-		case T_Result:
-		case T_NestLoop:
-		case T_MergeJoin:
-		case T_HashJoin:
-		case T_Hash:
-		case T_Material:
-		case T_Memoize:
-		case T_Sort:
-		case T_IncrementalSort:
-		case T_Agg:
-		case T_Group:
-		case T_Unique:
-		case T_Limit:
-		case T_Gather:
-		case T_GatherMerge:
-			return true;
-		default:
-			return false;
-	}
-}
+	const Agg  *aggregate = (const Agg *) plan;
 
-/*
- * Is a node of the statement so?
- */
-static bool
-is_any_node(const LaQuery *query,
-			bool (*is) (PlanState *planstate, LaJoinSeen *seen))
-{
-	LaJoinSeen	seen = {.query = query};
-	ListCell   *lc;
-
-	if (is(query->top, &seen))
-		return true;
-	foreach(lc, query->estate->es_subplanstates)
-	{
-		if (lfirst(lc) != NULL && is(lfirst(lc), &seen))
-			return true;
-	}
-	return false;
-}
-
-/*
- * planstate_tree_walker callback: could anything in it be volatile?
- */
-static bool
-is_node_volatile(PlanState *planstate, LaJoinSeen *seen)
-{
-	const Plan *plan = planstate->plan;
-	List	   *expressions = la_join_expressions(plan);
-	bool		result;
-
-	result = (!is_allowed(plan) && !IsA(plan, LockRows) &&
-			  !IsA(plan, CteScan)) ||
-		la_join_is_seen(expressions, seen);
-	list_free(expressions);
-	return result ||
-		planstate_tree_walker(planstate, is_node_volatile, seen);
-}
-
-/*
- * planstate_tree_walker callback: does it call a volatile function?
- */
-static bool
-calls_volatile(PlanState *planstate, LaJoinSeen *seen)
-{
-	List	   *expressions = la_join_expressions(planstate->plan);
-	bool		result = la_join_is_volatile(expressions);
-
-	list_free(expressions);
-	return result ||
-		planstate_tree_walker(planstate, calls_volatile, seen);
+	return IsA(plan, Sort) ||
+		(IsA(plan, Agg) && aggregate->chain == NIL &&
+		 (aggregate->aggstrategy == AGG_PLAIN || aggregate->aggstrategy == AGG_HASHED));
 }
 
 static bool

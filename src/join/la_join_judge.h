@@ -10,6 +10,6 @@
 
 #include "attach/la_registry.h"
 
-extern LaReason la_join_judge(NestLoopState *join, const LaNode *node);
+extern bool la_join_judge(NestLoopState *join, LaNode *node);
 
 #endif							/* LA_JOIN_JUDGE_H */

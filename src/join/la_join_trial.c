@@ -21,11 +21,13 @@
 /*
  * Pages after which it is looked at their order; how many of them have to be near; and how
  * far from the one before a near one is, before it or behind it: rows that have waited for a page of
- * the index want theirs later than others.  Arbitrary, but that of pages in random order hardly
+ * the index want theirs later than others.  Once they are in order, fewer suffice, or a trial would begin anew
+ * again and again.  Arbitrary, but that of pages in random order hardly
  * any is near, and that the kernel reads as much with its usual read-ahead.
  */
 #define PAGES_PER_LOOK 64
 #define NEAR_PAGES 56
+#define STILL_NEAR_PAGES 32
 #define NEAR_BLOCKS 32
 
 /* Reads between two looks of a join that sleeps: a look draws some 500 rows. */
@@ -68,7 +70,8 @@ has_order(const LaJoinTrial *trial)
 {
 	if (la_trial_test_pages() > 0)
 		return true;
-	return trial->near >= NEAR_PAGES && !la_wake_forced();
+	return trial->near >= (trial->in_order ? STILL_NEAR_PAGES : NEAR_PAGES) &&
+		!la_wake_forced();
 }
 
 /*

@@ -59,7 +59,7 @@ struct LaJoinWindow
 	LaNode	   *node;
 	NestLoopState *join;
 	MemoryContext context;		/* of the rows */
-	Size		counted_bytes;	/* of it, in the query's ring_bytes */
+	Size		row_bytes;		/* of those in the ring, in ring_bytes, too */
 	TupleDesc	descriptor;
 	const TupleTableSlotOps *ops;
 
@@ -74,18 +74,23 @@ struct LaJoinWindow
 	LaJoinAsk	ask;
 };
 
+static bool is_suitable(LaJoinWindow *window, NestLoopState *join,
+						LaNode *node);
 static void look_ahead(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
-static bool has_room(LaJoinWindow *window);
+static bool has_room(const LaJoinWindow *window);
 static void draw_row(LaJoinWindow *window);
 static bool fits(TupleTableSlot *slot);
+static Size bytes_of(TupleTableSlot *slot);
+static void count_bytes(LaJoinWindow *window, LaJoinRow *row, Size bytes);
+static void drop_row(LaJoinWindow *window, LaJoinRow *row);
 static void retire_row(LaJoinWindow *window);
 static void arm(LaJoinWindow *window);
 static void on_rescan(Datum arg);
 
 /*
- * Makes a window for a join that has had a page read, or says in the node
- * why not, and returns NULL.
+ * Makes a window for a join that has had a page read.  NULL if it must not look ahead, for a reason
+ * that is noted in the node, or if it cannot be told yet.
  */
 LaJoinWindow *
 la_join_window_create(NestLoopState *join, LaNode *node)
@@ -95,18 +100,8 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	LaJoinWindow *window = palloc0_object(LaJoinWindow);
 	bool		fixed;
 
-	if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
-		node->reason = LA_REASON_MEMORY;
-	else
-		node->reason = la_join_judge(join, node);
-	if (node->reason == LA_REASON_NONE &&
-		!la_join_ask_init(&window->ask, join, node))
-		node->reason = LA_REASON_INNER_SIDE;
-	if (node->reason != LA_REASON_NONE)
+	if (!is_suitable(window, join, node))
 	{
-		elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
-			 la_reason_text(node->reason));
-		la_stats_recount(node->feature, node->reason, node->query->is_slice);
 		pfree(window);
 		MemoryContextSwitchTo(old);
 		return NULL;
@@ -131,6 +126,31 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	window->draining = true;
 	MemoryContextSwitchTo(old);
 	return window;
+}
+
+/*
+ * Shall the join look ahead?  If it never shall, the reason is noted and counted.
+ */
+static bool
+is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
+{
+	bool		result = false;
+
+	if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
+		node->reason = LA_REASON_MEMORY;
+	else if (la_join_judge(join, node))
+	{
+		result = la_join_ask_init(&window->ask, join, node);
+		if (!result)
+			node->reason = LA_REASON_INNER_SIDE;
+	}
+	if (node->reason != LA_REASON_NONE)
+	{
+		elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
+			 la_reason_text(node->reason));
+		la_stats_recount(node->feature, node->reason, node->query->is_slice);
+	}
+	return result;
 }
 
 /*
@@ -233,18 +253,15 @@ row_limit(const LaJoinWindow *window)
 }
 
 /*
- * Is there memory for another row?  For one there always is.
+ * Is there memory for another row?  For one there always is.  What a row needs is free again when it
+ * is done with, though the allocator may keep it for the next ones.
  */
 static bool
-has_room(LaJoinWindow *window)
+has_room(const LaJoinWindow *window)
 {
-	LaQuery    *query = window->node->query;
-	Size		bytes = MemoryContextMemAllocated(window->context, false);
-
-	query->ring_bytes += bytes - window->counted_bytes;
-	window->counted_bytes = bytes;
 	return window->ring.head == window->ring.tail ||
-		(bytes < WINDOW_BYTES && query->ring_bytes <= LA_STATEMENT_BYTES);
+		(window->row_bytes < WINDOW_BYTES &&
+		 window->node->query->ring_bytes <= LA_STATEMENT_BYTES);
 }
 
 /*
@@ -278,6 +295,7 @@ draw_row(LaJoinWindow *window)
 	}
 	ExecCopySlot(row->slot, slot);
 	ExecMaterializeSlot(row->slot);
+	count_bytes(window, row, bytes_of(row->slot));
 	la_join_ask_for_row(&window->ask, ring, row);
 	ring->tail++;
 	if (ring->tail - ring->head > 1)
@@ -298,15 +316,52 @@ fits(TupleTableSlot *slot)
 		return true;
 	for (int i = 0; i < descriptor->natts; i++)
 	{
-		Datum		value = slot->tts_values[i];
+		int16		length = TupleDescAttr(descriptor, i)->attlen;
+		const void *value = DatumGetPointer(slot->tts_values[i]);
 
-		if (slot->tts_isnull[i] || TupleDescAttr(descriptor, i)->attlen != -1)
+		if (slot->tts_isnull[i] || length >= 0)
 			continue;
-		bytes += VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)) ?
-			EOH_get_flat_size(DatumGetEOHP(value)) :
-			VARSIZE_ANY(DatumGetPointer(value));
+		if (length == -2)
+			bytes += strlen(value);
+		else if (VARATT_IS_EXTERNAL_EXPANDED(value))
+			bytes += EOH_get_flat_size(DatumGetEOHP(slot->tts_values[i]));
+		else
+			bytes += VARSIZE_ANY(value);
 	}
 	return bytes < MaxAllocSize / 2;
+}
+
+/*
+ * Memory of a copy, in bytes.  Reads the kinds of slots of tuptable.h.
+ */
+static Size
+bytes_of(TupleTableSlot *slot)
+{
+	void	   *copy;
+
+	if (TTS_IS_VIRTUAL(slot))
+		copy = ((VirtualTupleTableSlot *) slot)->data;
+	else if (TTS_IS_MINIMALTUPLE(slot))
+		copy = ((MinimalTupleTableSlot *) slot)->mintuple;
+	else
+		copy = ((HeapTupleTableSlot *) slot)->tuple;
+	return copy != NULL ? GetMemoryChunkSpace(copy) : 0;
+}
+
+static void
+count_bytes(LaJoinWindow *window, LaJoinRow *row, Size bytes)
+{
+	row->bytes = bytes;
+	window->row_bytes += bytes;
+	window->node->query->ring_bytes += bytes;
+}
+
+static void
+drop_row(LaJoinWindow *window, LaJoinRow *row)
+{
+	ExecClearTuple(row->slot);
+	window->row_bytes -= row->bytes;
+	window->node->query->ring_bytes -= row->bytes;
 }
 
 /*
@@ -318,7 +373,7 @@ retire_row(LaJoinWindow *window)
 	LaJoinRow  *row = la_join_row(&window->ring, window->ring.head);
 
 	la_join_ask_retire(&window->ask, row);
-	ExecClearTuple(row->slot);
+	drop_row(window, row);
 	window->ring.head++;
 	window->handed = false;
 }
@@ -351,7 +406,7 @@ on_rescan(Datum arg)
 	window->at_end = false;
 	window->large = NULL;
 	for (uint32 position = ring->head; position != ring->tail; position++)
-		ExecClearTuple(la_join_row(ring, position)->slot);
+		drop_row(window, la_join_row(ring, position));
 	ring->head = ring->tail = 0;
 	la_join_ask_reset(&window->ask);
 	if (!la_wake_forced())

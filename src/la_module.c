@@ -33,6 +33,7 @@
 #include "index_scan/la_index_next.h"
 #include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
+#include "join/la_join_scan.h"
 #include "la_compat.h"
 #include "la_explain.h"
 #include "la_feature.h"
@@ -59,6 +60,7 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
 	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
 	[LA_FEATURE_NESTED_LOOP] = &la_nested_loop_methods,
+	[LA_FEATURE_SUBPLAN] = &la_subplan_methods,
 	[LA_FEATURE_LATE_START] = &la_late_start_methods,
 };
 

@@ -9,9 +9,9 @@ The index is cold as the table, or hot: read once after each cold start, by stoc
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lookahead.experiments.arms import NESTED_LOOP, arm_of
+from lookahead.experiments.arms import NESTED_LOOP, SEQ_SCAN, arm_of
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
     available_methods,
@@ -58,10 +58,14 @@ _BUILD_BYTES_PER_SECOND, _READ_SECONDS = 20e6, 4e-5
 
 @dataclass(frozen=True)
 class Shape:
-    """A join; with the index hot our loop must ask for so many `pages` of each outer row."""
+    """A join; with the index hot our loop must ask for so many `pages` of each outer row.
+
+    `plan` is the node that looks ahead.
+    """
 
     select: str
     pages: int = 0
+    plan: str = NESTED_LOOP
     temperatures: tuple[str, ...] = (_COLD,)
     rounds_factor: int = 1
 
@@ -87,6 +91,20 @@ SHAPES: dict[str, Shape] = {
     "anti": Shape(f"{_SEMI} NOT EXISTS (SELECT {_OF_TENS} AND length(i.pad) < 1)"),
     "memoize": Shape(_joined("i.k = o.few")),
     "lateral-limit": Shape(f"SELECT o.n, i.pad FROM {OUTER} o CROSS JOIN LATERAL {_ONE_OF_TENS} i"),
+    "subplan": Shape(
+        f"SELECT o.n, (SELECT i.pad FROM {INNER} i WHERE i.k = o.k) FROM {OUTER} o",
+        plan=SEQ_SCAN,
+        temperatures=(_COLD, _HOT, _CACHED),
+    ),
+    "subplan-exists": Shape(
+        f"{_SEMI} o.n < 0 OR EXISTS (SELECT {_OF_TENS} AND i.k >= o.n - {MAX_PAGES} "
+        "AND i.pad > '')",
+        plan=SEQ_SCAN,
+    ),
+    "subplan-last": Shape(
+        f"SELECT o.n, (SELECT pad {_OF_TENS} ORDER BY i.k DESC LIMIT 1) FROM {OUTER} o",
+        plan=SEQ_SCAN,
+    ),
     "limit-1": Shape(f"{_BY_KEY} LIMIT 1", rounds_factor=_LIMIT_ROUNDS_FACTOR),
     "limit-100": Shape(f"{_BY_KEY} LIMIT 100", rounds_factor=_LIMIT_ROUNDS_FACTOR),
 }
@@ -194,7 +212,8 @@ def trial_of(
     factors = (Factor("join", name), Factor("data", temperature), Factor("I/O method", method))
     scenario = Scenario((*factors, *also))
     ours = {"pg_lookahead.enable_join_prefetch": "on"}
-    arms = (arm_of(STOCK, NESTED_LOOP), arm_of(OURS, NESTED_LOOP, "on", ours))
+    stock, ahead = arm_of(STOCK, NESTED_LOOP), arm_of(OURS, NESTED_LOOP, "on", ours)
+    arms = (replace(stock, plan=shape.plan), replace(ahead, plan=shape.plan))
     return Trial(
         scenario=scenario,
         statement=shape.select,
@@ -226,10 +245,10 @@ def join_seconds(wanted: Joins) -> float:
 
 EXPERIMENT = Experiment(
     name="joins",
-    summary="Cold nested loops whose inner side is looked up in an index, row by row.",
+    summary="Cold nested loops and correlated subqueries that look up rows by an index.",
     description="By primary key, ten rows each, three tables, left, semi and anti joins, Memoize, "
-    "LATERAL with LIMIT, LIMIT; with the index cold and hot, and cached. Hash and merge joins are "
-    "off in both arms.",
+    "LATERAL with LIMIT, subqueries, LIMIT; with the index cold and hot, and cached. Hash and "
+    "merge joins are off in both arms.",
     asked=Joins,
     needed_bytes=join_space,
     estimated_seconds=join_seconds,

@@ -8,7 +8,7 @@
  * taken the node: such a function lies outside of the server's binary.  So
  * a function is believed when it lies in the mapping that also has
  * standard_ExecutorStart(); and since a kind of node has one function, or one for
- * each combination of qual and projection (core_seq_exec() in la_seq_scan.c), a
+ * each combination of qual and projection (la_core_exec_of_seq_scan()), a
  * node with us needs no place of its own to keep it.
  *
  *-------------------------------------------------------------------------
@@ -44,6 +44,19 @@ la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
 		return false;
 	*known = function;
 	return true;
+}
+
+/*
+ * Where core's function for a sequential scan is kept: there is one for each combination of
+ * qual and projection (relies on ExecInitSeqScan() in nodeSeqscan.c).
+ */
+ExecProcNodeMtd *
+la_core_exec_of_seq_scan(const PlanState *planstate)
+{
+	static ExecProcNodeMtd known[4];
+
+	return &known[(planstate->qual != NULL ? 1 : 0) +
+				  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
 }
 
 /*

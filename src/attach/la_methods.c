@@ -4,7 +4,8 @@
  *	  the table of features: where each comes into what core does
  *
  * Every node of every query that starts is looked up, so a kind of node has one
- * feature at most, which is found by the number of the kind.
+ * feature at most, which is found by the number of the kind, and another one for nodes whose
+ * expressions call plans.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +16,7 @@
 const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];
 
 uint8		la_methods_by_kind[LA_NODE_KINDS];
+uint8		la_methods_of_calling[LA_NODE_KINDS];
 
 /*
  * At load: takes the table, by LaFeature.
@@ -30,9 +32,12 @@ la_methods_init(const LaFeatureMethods *const *features)
 		la_feature_declare(feature, methods->info);
 		for (int i = 0; i < LA_FEATURE_NODES && methods->nodes[i] != T_Invalid; i++)
 		{
+			uint8	   *by_kind = methods->calling ?
+				la_methods_of_calling : la_methods_by_kind;
+
 			Assert(methods->nodes[i] < LA_NODE_KINDS);
-			Assert(la_methods_by_kind[methods->nodes[i]] == 0);
-			la_methods_by_kind[methods->nodes[i]] = feature + 1;
+			Assert(by_kind[methods->nodes[i]] == 0);
+			by_kind[methods->nodes[i]] = feature + 1;
 		}
 	}
 }

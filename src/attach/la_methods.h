@@ -81,13 +81,15 @@ typedef struct LaFeatureMethods
 	const LaFeatureInfo *info;
 
 	/*
-	 * Plan nodes.  No two features have the same kind, and there are
-	 * T_Invalid behind the last.  A query that starts has each node
-	 * classified; one that is not left to core is attached to, which gives it
-	 * another function. core_exec() tells where the room keeps core's
-	 * function for such a node, NULL until the first has been seen.
+	 * Plan nodes.  No two features have the same kind, but that one may be
+	 * for those whose expressions call plans; there are T_Invalid behind the
+	 * last.  A query that starts has each node classified; one that is not
+	 * left to core is attached to, which gives it another function.
+	 * core_exec() tells where the room keeps core's function for such a node,
+	 * NULL until the first has been seen.
 	 */
 	NodeTag		nodes[LA_FEATURE_NODES];
+	bool		calling;		/* those that call plans; goes before others */
 	LaVerdict	(*classify) (PlanState *planstate, const LaPlace *place);
 	ExecProcNodeMtd *(*core_exec) (const PlanState *planstate);
 	void		(*attach) (PlanState *planstate);
@@ -143,6 +145,7 @@ typedef struct LaFeatureMethods
 
 extern const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];
 extern uint8 la_methods_by_kind[LA_NODE_KINDS]; /* the feature and one, or 0 */
+extern uint8 la_methods_of_calling[LA_NODE_KINDS];	/* the same, of calling */
 
 extern void la_methods_init(const LaFeatureMethods *const *features);
 extern bool la_methods_any_node(void);
@@ -158,6 +161,12 @@ la_methods_feature(const PlanState *planstate, LaFeature *feature)
 
 	if (kind >= LA_NODE_KINDS || la_methods_by_kind[kind] == 0)
 		return false;
+	if (unlikely(planstate->subPlan != NIL) && la_methods_of_calling[kind] != 0)
+	{
+		*feature = la_methods_of_calling[kind] - 1;
+		if (la_methods[*feature]->concerns(planstate))
+			return true;
+	}
 	*feature = la_methods_by_kind[kind] - 1;
 	return la_methods[*feature]->concerns == NULL ||
 		la_methods[*feature]->concerns(planstate);

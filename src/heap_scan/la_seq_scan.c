@@ -29,6 +29,7 @@
 #include "utils/rel.h"
 
 #include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
 #include "heap_scan/la_seq_scan.h"
@@ -73,7 +74,6 @@ typedef struct LaSeqScan
 	uint64		ramp;			/* pages since it began to ask */
 } LaSeqScan;
 
-static ExecProcNodeMtd *core_seq_exec(const PlanState *planstate);
 static ExecProcNodeMtd *core_tid_range_exec(const PlanState *planstate);
 static void attach_seq(PlanState *planstate);
 static TupleTableSlot *seq_exec(PlanState *planstate);
@@ -99,7 +99,7 @@ const LaFeatureMethods la_seq_scan_methods = {
 	.info = &la_seq_scan_feature,
 	.nodes = {T_SeqScanState},
 	.classify = la_heap_scan_classify,
-	.core_exec = core_seq_exec,
+	.core_exec = la_core_exec_of_seq_scan,
 	.attach = attach_seq,
 };
 
@@ -110,19 +110,6 @@ const LaFeatureMethods la_tid_range_scan_methods = {
 	.core_exec = core_tid_range_exec,
 	.attach = attach_seq,
 };
-
-/*
- * ExecInitSeqScan() has a function for each combination of qual and projection
- * (relies on ExecInitSeqScan() in nodeSeqscan.c).
- */
-static ExecProcNodeMtd *
-core_seq_exec(const PlanState *planstate)
-{
-	static ExecProcNodeMtd known[4];
-
-	return &known[(planstate->qual != NULL ? 1 : 0) +
-				  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
-}
 
 static ExecProcNodeMtd *
 core_tid_range_exec(const PlanState *planstate)
@@ -146,7 +133,7 @@ static TupleTableSlot *
 seq_exec(PlanState *planstate)
 {
 	ExecProcNodeMtd core = IsA(planstate, TidRangeScanState) ?
-		*core_tid_range_exec(planstate) : *core_seq_exec(planstate);
+		*core_tid_range_exec(planstate) : *la_core_exec_of_seq_scan(planstate);
 	bool		first = planstate->ExecProcNodeReal == seq_exec;
 
 	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)

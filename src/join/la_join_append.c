@@ -12,8 +12,7 @@
  * known by its relation, because its place among the Append's children depends on which of them
  * were started (la_late_children.c).
  *
- * Reads AppendState and NestLoopState of execnodes.h, PartitionPruneState of execPartition.h, and
- * NestLoop of plannodes.h.
+ * Reads AppendState of execnodes.h, and PartitionPruneState of execPartition.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +35,7 @@
 
 struct LaJoinAppend
 {
-	NestLoopState *join;
+	const LaJoinOuter *outer;
 	LaQuery    *query;
 	AppendState *append;
 	LaJoinTarget **children;	/* by their number in pruning; NULL so far */
@@ -55,7 +54,7 @@ static void prepare_child(LaJoinAppend *append, int child, int relation);
  * plain values.  NULL if not.
  */
 LaJoinAppend *
-la_join_append_create(NestLoopState *join, AppendState *node)
+la_join_append_create(const LaJoinOuter *outer, AppendState *node)
 {
 	const Append *plan = (const Append *) node->ps.plan;
 	PartitionPruneInfo *info;
@@ -70,10 +69,10 @@ la_join_append_create(NestLoopState *join, AppendState *node)
 		return NULL;
 	while ((parameter = bms_next_member(node->as_prune_state->execparamids, parameter)) >= 0)
 	{
-		if (la_join_own_column(join, parameter) == 0)
+		if (la_join_outer_column(outer, parameter) == 0)
 			return NULL;
 	}
-	info = list_nth(join->js.ps.state->es_part_prune_infos, plan->part_prune_index);
+	info = list_nth(node->ps.state->es_part_prune_infos, plan->part_prune_index);
 	foreach(lc, info->prune_infos)
 		foreach(lc2, lfirst(lc))
 		foreach(lc3, ((PartitionedRelPruneInfo *) lfirst(lc2))->exec_pruning_steps)
@@ -83,8 +82,8 @@ la_join_append_create(NestLoopState *join, AppendState *node)
 	}
 
 	append = palloc0_object(LaJoinAppend);
-	append->join = join;
-	append->query = la_registry_find_query(join->js.ps.state);
+	append->outer = outer;
+	append->query = la_registry_find_query(node->ps.state);
 	append->append = node;
 	append->children = palloc0_array(LaJoinTarget *, list_length(plan->appendplans));
 	return append;
@@ -131,7 +130,7 @@ la_join_append_table(const LaJoinAppend *append)
 
 		if (!is_scan(planstate))
 			continue;
-		target = la_join_target_below(append->join, planstate);
+		target = la_join_target_below(append->outer, planstate);
 		if (target == NULL)
 			continue;
 		table = target->table;
@@ -190,14 +189,12 @@ la_join_append_child(LaJoinAppend *append, TupleTableSlot *outer)
 static bool
 set_values(LaJoinAppend *append, TupleTableSlot *outer)
 {
-	ParamExecData *values = append->join->js.ps.state->es_param_exec_vals;
-	ListCell   *lc;
+	ParamExecData *values = append->append->ps.state->es_param_exec_vals;
 
-	foreach(lc, ((NestLoop *) append->join->js.ps.plan)->nestParams)
+	for (int i = 0; i < append->outer->nparameters; i++)
 	{
-		NestLoopParam *parameter = (NestLoopParam *) lfirst(lc);
-		AttrNumber	column = parameter->paramval->varattno;
-		ParamExecData *value = &values[parameter->paramno];
+		AttrNumber	column = append->outer->columns[i];
+		ParamExecData *value = &values[append->outer->parameters[i]];
 
 		value->value = slot_getattr(outer, column, &value->isnull);
 		if (!value->isnull &&
@@ -229,7 +226,7 @@ prepare_child(LaJoinAppend *append, int child, int relation)
 		if (!is_scan(planstate) ||
 			((Scan *) planstate->plan)->scanrelid != relation)
 			continue;
-		target = la_join_target_below(append->join, planstate);
+		target = la_join_target_below(append->outer, planstate);
 		if (target != NULL)
 			append->query->ring_bytes += GetMemoryChunkSpace(target) +
 				GetMemoryChunkSpace(target->search);

@@ -23,7 +23,7 @@
  * twice as many when a row had more pages read than were asked for, and for one less after
  * TOO_MANY_ROWS rows that needed fewer.
  *
- * Reads NestLoopState of execnodes.h.
+ * Reads JoinState of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,6 +52,9 @@
 #define FEWEST_SKIPS 64
 #define MOST_IN_VAIN 16
 
+/* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
+#define SLEEP_AFTER 256
+
 /* Rows after which a page less is asked for: arbitrary. */
 #define TOO_MANY_ROWS 8
 
@@ -74,14 +77,13 @@ static bool recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 static void request(LaJoinAsk *ask, Relation relation, const LaRange *range);
 
 /*
- * Prepares to ask for the rows of a join.  False when its inner side has nothing that
- * could be asked for.  Allocates in the current memory context.
+ * Prepares to ask for outer rows.  False when nothing could be asked for.  Allocates in the current memory context.
  */
 bool
-la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node)
+la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 {
 	ask->targets = palloc_array(LaJoinTarget, LA_JOIN_TARGETS);
-	ask->ntargets = la_join_targets_find(join, ask->targets);
+	ask->ntargets = la_join_targets_find(outer, ask->targets);
 	if (ask->ntargets == 0)
 		return false;
 	ask->node = node;
@@ -89,8 +91,13 @@ la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node)
 										 "pg_lookahead join keys",
 										 ALLOCSET_SMALL_SIZES);
 	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
-	ask->one_match = join->js.single_match || join->js.jointype == JOIN_SEMI ||
-		join->js.jointype == JOIN_ANTI;
+	if (IsA(outer->node, NestLoopState))
+	{
+		const JoinState *join = (const JoinState *) outer->node;
+
+		ask->one_match = join->single_match || join->jointype == JOIN_SEMI ||
+			join->jointype == JOIN_ANTI;
+	}
 	for (int target = 0; target < ask->ntargets; target++)
 		ask->one_match |= ask->targets[target].limited;
 	ask->matches = 1;
@@ -171,6 +178,18 @@ void
 la_join_ask_grow(LaJoinAsk *ask)
 {
 	ask->request_limit = Min(ask->request_limit * 2, ask->most_requests);
+}
+
+/*
+ * Is nothing to be asked for any more, because nothing had to be for SLEEP_AFTER rows, or what was asked for was
+ * in memory, or comes as soon by itself, or because that was switched off?
+ */
+bool
+la_join_ask_is_over(LaJoinAsk *ask)
+{
+	return ask->useless || ask->idle_rows > SLEEP_AFTER ||
+		!la_join_trial_asks(&ask->trial) ||
+		!la_feature_enabled(ask->node->feature);
 }
 
 /*
@@ -381,6 +400,8 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 			recently_asked(ask, target->table, block))
 			continue;
 		row->requests++;
+		row->asked_of = target;
+		row->asked = block;
 		if (request_soon(ask, &ask->table_range, position, target->table, block))
 		{
 			row->ranges++;

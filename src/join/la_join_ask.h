@@ -31,6 +31,8 @@ typedef struct LaJoinRow
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	bool		looked_up;		/* are table pages known that it wants? */
 	uint32		requests;		/* of table pages, for this row */
+	const LaJoinTarget *asked_of;	/* the last of them */
+	BlockNumber asked;
 	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
 	BlockNumber waits[LA_JOIN_TARGETS];
@@ -101,12 +103,14 @@ la_join_row(const LaJoinRing *ring, uint32 position)
 	return &ring->rows[position & ring->mask];
 }
 
-extern bool la_join_ask_init(LaJoinAsk *ask, NestLoopState *join, LaNode *node);
+extern bool la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer,
+							 LaNode *node);
 extern bool la_join_ask_may_wake(LaJoinAsk *ask);
 extern void la_join_ask_start(LaJoinAsk *ask);
 extern void la_join_ask_stop(LaJoinAsk *ask);
 extern void la_join_ask_reset(LaJoinAsk *ask);
 extern void la_join_ask_grow(LaJoinAsk *ask);
+extern bool la_join_ask_is_over(LaJoinAsk *ask);
 extern bool la_join_ask_is_full(const LaJoinAsk *ask);
 extern void la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring,
 								LaJoinRow *row);

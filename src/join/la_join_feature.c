@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_feature.c
- *	  what nested loops are to the rest of the library: name, counters, setting
+ *	  what joins and plans of expressions are to the rest of the library: names, counters, setting
  *
  *-------------------------------------------------------------------------
  */
@@ -12,9 +12,9 @@
 
 static bool enable_join_prefetch = false;
 
-#define JOIN_COUNTERS \
-	(LA_COUNTERS(scans, advised) | LA_COUNTER(pauses) | LA_COUNTER(restarts) | \
-	 LA_COUNTER(drawn))
+#define SUBPLAN_COUNTERS \
+	(LA_COUNTERS(scans, advised) | LA_COUNTER(pauses) | LA_COUNTER(restarts))
+#define JOIN_COUNTERS (SUBPLAN_COUNTERS | LA_COUNTER(drawn))
 
 const LaFeatureInfo la_nested_loop_feature = {
 	.name = "nested_loop",
@@ -23,10 +23,17 @@ const LaFeatureInfo la_nested_loop_feature = {
 	.explained = JOIN_COUNTERS,
 };
 
+const LaFeatureInfo la_subplan_feature = {
+	.name = "subplan",
+	.enabled = &enable_join_prefetch,
+	.counters = SUBPLAN_COUNTERS,
+	.explained = SUBPLAN_COUNTERS,
+};
+
 const LaSetting la_join_settings[] = {
 	{
 		.name = "pg_lookahead.enable_join_prefetch",
-		.summary = "Enables prefetching of the inner side's pages for many outer rows at once by nested loops.",
+		.summary = "Enables prefetching for many outer rows at once by nested loops and correlated subqueries.",
 		.flag = &enable_join_prefetch,
 		.context = PGC_USERSET,
 		.flags = GUC_EXPLAIN,

@@ -12,6 +12,7 @@
 #include "la_guc.h"
 
 extern const LaFeatureInfo la_nested_loop_feature;
+extern const LaFeatureInfo la_subplan_feature;
 extern const LaSetting la_join_settings[];
 
 #endif							/* LA_JOIN_FEATURE_H */

@@ -13,7 +13,7 @@
  * counts that.  The read of a page that was waited for is, once, here.
  *
  * Reads BufferUsage of instrument.h, PgStat_TableStatus of pgstat.h, and
- * BTPageOpaqueData of nbtree.h.
+ * BTPageOpaqueData and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -87,12 +87,13 @@ look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
 {
 	Page		page = BufferGetPage(buffer);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
+	int			to_the_right = key->nextkey ? 0 : 1;
 	OffsetNumber offset;
 
 	if (P_ISDELETED(opaque))
 		return InvalidBlockNumber;
 	if (!P_RIGHTMOST(opaque) &&
-		(P_IGNORE(opaque) || _bt_compare(index, key, page, P_HIKEY) > 0))
+		(P_IGNORE(opaque) || _bt_compare(index, key, page, P_HIKEY) >= to_the_right))
 		return opaque->btpo_next;
 	if (P_IGNORE(opaque))
 		return InvalidBlockNumber;
@@ -109,16 +110,19 @@ look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
 }
 
 /*
- * Takes the table pages of the entries of a leaf that have the key.  They are all, if another
- * key follows.
+ * Takes the table pages of the entries of a leaf that have the key, from the one that was searched on; with
+ * nextkey, those before it, backward.  They are all, if another key follows.
  */
 static void
 take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
 			int most, LaPeek *peek)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	OffsetNumber least = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+	int			step = key->nextkey ? -1 : 1;
 
-	for (OffsetNumber offset = first; offset <= last; offset++)
+	for (OffsetNumber offset = key->nextkey ? first - 1 : first;
+		 offset >= least && offset <= last; offset += step)
 	{
 		ItemId		item = PageGetItemId(page, offset);
 		IndexTuple	entry = (IndexTuple) PageGetItem(page, item);
@@ -162,6 +166,7 @@ search_page(Relation index, BTScanInsert key, Page page)
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	OffsetNumber low = P_FIRSTDATAKEY(opaque);
 	OffsetNumber high = PageGetMaxOffsetNumber(page);
+	int			to_the_right = key->nextkey ? 0 : 1;
 
 	if (high < low)
 		return low;
@@ -170,7 +175,7 @@ search_page(Relation index, BTScanInsert key, Page page)
 	{
 		OffsetNumber middle = low + (high - low) / 2;
 
-		if (_bt_compare(index, key, page, middle) > 0)
+		if (_bt_compare(index, key, page, middle) >= to_the_right)
 			low = middle + 1;
 		else
 			high = middle;

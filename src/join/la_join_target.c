@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_target.c
- *	  an index of a join's inner side that is looked up by values of the outer row
+ *	  an index that is looked up by values of the outer row
  *
  * Targets are index scans, index-only scans and bitmap index scans of btrees, wherever they
- * are below the inner side (below Memoize, an aggregate, another join), but not below a
+ * are below the inner side of a loop, or below the root of a plan that an expression calls (below Memoize, an aggregate, another join), but not below a
  * Result that may want none for a row; below an Append that of the one partition that a row wants (la_join_append.c).  A key counts if it is a parameter that
- * the join itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
+ * the outer node itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
  * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
  *
- * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapAndState, BitmapIndexScanState, BitmapOrState, NestLoopState
- * and SubqueryScanState of execnodes.h, NestLoop of plannodes.h, and BTScanInsertData of nbtree.h.
+ * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapAndState, BitmapIndexScanState, BitmapOrState, SubPlanState
+ * and SubqueryScanState of execnodes.h, and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,7 +38,7 @@ typedef struct ScanKeys
 
 typedef struct Search
 {
-	NestLoopState *join;
+	const LaJoinOuter *outer;
 	Relation	table;			/* of the bitmap heap scan above */
 	LaNode	   *bitmap;			/* that scan, if it reads no pages but an
 								 * index's */
@@ -57,6 +57,7 @@ static void search_bitmap_index(Search *search, BitmapIndexScanState *node);
 static void search_append(Search *search, AppendState *append);
 static void search_scan(Search *search, PlanState *planstate, Relation index,
 						Relation table, const ScanKeys *scan);
+static bool is_backward(const Plan *plan);
 static bool is_suitable(Relation index, Relation table);
 static bool add_key(LaJoinTarget *target, const Search *search,
 					const ScanKeys *scan);
@@ -66,25 +67,38 @@ static bool find_value(LaJoinTarget *target, const Search *search,
 static bool set_comparison(LaJoinTarget *target, ScanKey key);
 
 /*
- * Finds the targets of a join that runs.  Returns how many there are.
+ * Finds the targets of a node that runs.  Returns how many there are.
  */
 int
-la_join_targets_find(NestLoopState *join, LaJoinTarget *targets)
+la_join_targets_find(const LaJoinOuter *outer, LaJoinTarget *targets)
 {
-	Search		search = {.join = join,.targets = targets,.most = LA_JOIN_TARGETS};
+	Search		search = {.outer = outer,.targets = targets,.most = LA_JOIN_TARGETS};
+	ListCell   *lc;
 
-	search_node(innerPlanState(join), &search);
+	if (IsA(outer->node, NestLoopState))
+		search_node(innerPlanState(outer->node), &search);
+	else
+	{
+		foreach(lc, outer->node->subPlan)
+		{
+			const SubPlanState *called = lfirst_node(SubPlanState, lc);
+
+			search.limited = called->subplan->subLinkType == EXISTS_SUBLINK;
+			if (la_join_calls_per_row(called))
+				search_node(called->planstate, &search);
+		}
+	}
 	return search.ntargets;
 }
 
 /*
- * The first target of a join below a node of its inner side, or NULL.
+ * The first target below a node of the inner side, or NULL.
  */
 LaJoinTarget *
-la_join_target_below(NestLoopState *join, PlanState *planstate)
+la_join_target_below(const LaJoinOuter *outer, PlanState *planstate)
 {
 	LaJoinTarget *target = palloc_object(LaJoinTarget);
-	Search		search = {.join = join,.targets = target,.most = 1};
+	Search		search = {.outer = outer,.targets = target,.most = 1};
 
 	search_node(planstate, &search);
 	if (search.ntargets == 1)
@@ -137,16 +151,20 @@ la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
 }
 
 /*
- * Looks at a node and those below it, but not at the plans of its expressions, which have tables
- * and rows of their own.  What is noted of a node is for those below it.
+ * Looks at a node and those below it.  Of the plans of its expressions at InitPlans, which are executed once for an
+ * outer row (min() and max() are, by an index), and not at those that are executed for rows of the node.
+ * What is noted of a node is for those below it.
  */
 static void
 search_node(PlanState *planstate, Search *search)
 {
 	Search		above = *search;
+	ListCell   *lc;
 
 	if (planstate == NULL)
 		return;
+	foreach(lc, planstate->initPlan)
+		search_node(lfirst_node(SubPlanState, lc)->planstate, search);
 	switch (nodeTag(planstate))
 	{
 		case T_AppendState:
@@ -262,7 +280,7 @@ search_append(Search *search, AppendState *append)
 	if (search->ntargets == search->most)
 		return;
 	memset(target, 0, sizeof(LaJoinTarget));
-	target->append = la_join_append_create(search->join, append);
+	target->append = la_join_append_create(search->outer, append);
 	if (target->append == NULL)
 		return;
 	target->table = la_join_append_table(target->append);
@@ -300,10 +318,23 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 		return;
 	}
 	target->search->keysz = target->nkeys;
+	target->search->nextkey = target->search->backward = is_backward(planstate->plan);
 	target->search->anynullkeys = false;
 	_bt_metaversion(index, &target->search->heapkeyspace,
 					&target->search->allequalimage);
 	search->ntargets++;
+}
+
+/*
+ * Are the last entries with the key read first?
+ */
+static bool
+is_backward(const Plan *plan)
+{
+	return (IsA(plan, IndexScan) &&
+			ScanDirectionIsBackward(((const IndexScan *) plan)->indexorderdir)) ||
+		(IsA(plan, IndexOnlyScan) &&
+		 ScanDirectionIsBackward(((const IndexOnlyScan *) plan)->indexorderdir));
 }
 
 /*
@@ -367,7 +398,7 @@ static bool
 find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 		   ScanKey key)
 {
-	const PlanState *join = &search->join->js.ps;
+	const PlanState *node = search->outer->node;
 	Expr	   *expression = NULL;
 	Param	   *parameter;
 
@@ -393,30 +424,12 @@ find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 	}
 	if (parameter->paramkind != PARAM_EXEC)
 		return false;
-	target->columns[target->nkeys] = la_join_own_column(search->join, parameter->paramid);
+	target->columns[target->nkeys] = la_join_outer_column(search->outer, parameter->paramid);
 	if (target->columns[target->nkeys] > 0)
 		return true;
 	target->parameters[target->nkeys] =
-		&join->state->es_param_exec_vals[parameter->paramid];
-	return bms_is_member(parameter->paramid, join->plan->extParam);
-}
-
-/*
- * The outer column that the join gives to the inner side as this parameter, or 0.
- */
-AttrNumber
-la_join_own_column(const NestLoopState *join, int paramno)
-{
-	ListCell   *lc;
-
-	foreach(lc, ((NestLoop *) join->js.ps.plan)->nestParams)
-	{
-		NestLoopParam *parameter = (NestLoopParam *) lfirst(lc);
-
-		if (parameter->paramno == paramno)
-			return parameter->paramval->varattno;
-	}
-	return 0;
+		&node->state->es_param_exec_vals[parameter->paramid];
+	return bms_is_member(parameter->paramid, node->plan->extParam);
 }
 
 /*

@@ -8,12 +8,12 @@
 #ifndef LA_JOIN_TARGET_H
 #define LA_JOIN_TARGET_H
 
-#include "access/attnum.h"
 #include "access/nbtree.h"
 #include "access/skey.h"
 #include "nodes/execnodes.h"
 
 #include "attach/la_registry.h"
+#include "join/la_join_outer.h"
 
 /* Most indexes of one join: arbitrary, few have more than one. */
 #define LA_JOIN_TARGETS 4
@@ -47,18 +47,17 @@ typedef struct LaJoinTarget
 	BTScanInsert search;
 } LaJoinTarget;
 
-extern int	la_join_targets_find(NestLoopState *join, LaJoinTarget *targets);
-extern LaJoinTarget *la_join_target_below(NestLoopState *join,
+extern int	la_join_targets_find(const LaJoinOuter *outer, LaJoinTarget *targets);
+extern LaJoinTarget *la_join_target_below(const LaJoinOuter *outer,
 										  PlanState *planstate);
 extern LaJoinTarget *la_join_target_of_row(LaJoinTarget *target,
 										   TupleTableSlot *outer);
-extern LaJoinAppend *la_join_append_create(NestLoopState *join,
+extern LaJoinAppend *la_join_append_create(const LaJoinOuter *outer,
 										   AppendState *append);
 extern Relation la_join_append_table(const LaJoinAppend *append);
 extern LaJoinTarget *la_join_append_child(LaJoinAppend *append,
 										  TupleTableSlot *outer);
 extern bool la_join_is_plain_type(Oid type);
-extern AttrNumber la_join_own_column(const NestLoopState *join, int paramno);
 extern bool la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer);
 
 #endif							/* LA_JOIN_TARGET_H */

@@ -8,9 +8,8 @@
  * have twice as many as before, up to four times the requests that may be in flight.  It has fewer
  * where a Limit wants fewer, and where the copies take too much memory.
  *
- * What is asked for them is in la_join_ask.c.  While nothing has to be, for SLEEP_AFTER rows,
- * or all that was asked for was in the kernel's cache, or the kernel reads ahead as well by itself
- * (la_join_trial.c), the ring is emptied and the join sleeps.
+ * What is asked for them is in la_join_ask.c.  When nothing has to be any more, the ring is emptied and the join
+ * sleeps.
  *
  * A rescan of the join drops the rows.  Nobody calls us for it, but core
  * always calls the callbacks of the node's expression context (relies on ExecReScan() in execAmi.c and
@@ -35,9 +34,6 @@
 #include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
-
-/* Rows drawn for which nothing had to be asked, after which the join sleeps: arbitrary. */
-#define SLEEP_AFTER 256
 
 /* Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary. */
 #define ROWS_AFTER_RESCAN 4
@@ -140,7 +136,7 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 		node->reason = LA_REASON_MEMORY;
 	else if (la_join_judge(join, node))
 	{
-		result = la_join_ask_init(&window->ask, join, node);
+		result = la_join_ask_init(&window->ask, la_join_outer_of_loop(join), node);
 		if (!result)
 			node->reason = LA_REASON_INNER_SIDE;
 	}
@@ -225,9 +221,7 @@ look_ahead(LaJoinWindow *window)
 	for (;;)
 	{
 		la_join_ask_waiting(ask, ring, window->at_end);
-		if (ask->useless || ask->idle_rows > SLEEP_AFTER ||
-			!la_join_trial_asks(&ask->trial) ||
-			!la_feature_enabled(LA_FEATURE_NESTED_LOOP))
+		if (la_join_ask_is_over(ask))
 		{
 			window->draining = true;
 			la_join_ask_stop(ask);

@@ -1,0 +1,203 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_join_scan.c
+ *	  execution of a scan whose expressions call plans for each row
+ *
+ * A sequential scan with correlated subqueries in its filter or its target list, which are executed for one row
+ * after another.  It does what core does, and sleeps until such a plan had to have a page read.  Awake, it
+ * asks for what the rows behind each want (la_join_page.c).
+ *
+ * Scans of EvalPlanQual have no hook and are never ours.
+ *
+ * Reads ProjectionInfo and ExprState of execnodes.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+
+#include "attach/la_asleep.h"
+#include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
+#include "join/la_join_feature.h"
+#include "join/la_join_outer.h"
+#include "join/la_join_page.h"
+#include "join/la_join_scan.h"
+#include "la_compat.h"
+#include "prefetch/la_request.h"
+
+static bool calls_per_row(const PlanState *planstate);
+static LaVerdict classify_scan(PlanState *planstate, const LaPlace *place);
+static void attach_scan(PlanState *planstate);
+static TupleTableSlot *asleep_exec(PlanState *planstate);
+static TupleTableSlot *awake_exec(PlanState *planstate);
+static TupleTableSlot *run_scan(ScanState *scan, LaJoinPage *page);
+static TupleTableSlot *next_row(ScanState *scan, LaJoinPage **page);
+static LaJoinPage *wake(ScanState *scan, LaJoinPage *page);
+static void change_exec(ScanState *scan, ExecProcNodeMtd from,
+						ExecProcNodeMtd to);
+
+const LaFeatureMethods la_subplan_methods = {
+	.info = &la_subplan_feature,
+	.nodes = {T_SeqScanState},
+	.calling = true,
+	.classify = classify_scan,
+	.core_exec = la_core_exec_of_seq_scan,
+	.attach = attach_scan,
+	.concerns = calls_per_row,
+};
+
+/*
+ * If not, or while the setting is off, the scan is one as any.
+ */
+static bool
+calls_per_row(const PlanState *planstate)
+{
+	ListCell   *lc;
+
+	if (!la_feature_enabled(LA_FEATURE_SUBPLAN))
+		return false;
+	foreach(lc, planstate->subPlan)
+	{
+		if (la_join_calls_per_row(lfirst_node(SubPlanState, lc)))
+			return true;
+	}
+	return false;
+}
+
+static LaVerdict
+classify_scan(PlanState *planstate, const LaPlace *place)
+{
+	LaVerdict	verdict = {LA_REASON_NONE, 0};
+
+	if (!la_request_possible())
+		verdict.reason = LA_REASON_DIRECT_IO;
+	return verdict;
+}
+
+static void
+attach_scan(PlanState *planstate)
+{
+	ExecSetExecProcNode(planstate, asleep_exec);
+}
+
+/*
+ * ExecProcNode of an attached scan that sleeps.
+ */
+static TupleTableSlot *
+asleep_exec(PlanState *planstate)
+{
+	return run_scan((ScanState *) planstate, NULL);
+}
+
+/*
+ * The same when it has woken.
+ */
+static TupleTableSlot *
+awake_exec(PlanState *planstate)
+{
+	LaNode	   *node = la_registry_find(planstate);
+
+	return run_scan((ScanState *) planstate, node->state);
+}
+
+/*
+ * The next row, or an empty slot or NULL.  Mirrors ExecScanExtended() in execScan.h, for a scan
+ * without EvalPlanQual.  The page is NULL while the scan sleeps.
+ */
+static TupleTableSlot *
+run_scan(ScanState *scan, LaJoinPage *page)
+{
+	ExprState  *qual = scan->ps.qual;
+	ProjectionInfo *projection = scan->ps.ps_ProjInfo;
+	ExprContext *econtext = scan->ps.ps_ExprContext;
+
+	for (;;)
+	{
+		TupleTableSlot *slot;
+		int64		reads;
+		bool		passes;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot = next_row(scan, &page);
+		if (TupIsNull(slot))
+			return projection != NULL ?
+				ExecClearTuple(projection->pi_state.resultslot) : slot;
+
+		econtext->ecxt_scantuple = slot;
+		reads = la_reads();
+		passes = qual == NULL || ExecQual(qual, econtext);
+		if (passes && projection != NULL)
+			slot = ExecProject(projection);
+		if (unlikely(la_asleep_missed(&scan->ps, reads)))
+			page = wake(scan, page);
+		if (passes)
+			return slot;
+		InstrCountFiltered1(scan, 1);
+	}
+}
+
+/*
+ * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.  The page becomes NULL when the
+ * scan goes to sleep.
+ */
+static TupleTableSlot *
+next_row(ScanState *scan, LaJoinPage **page)
+{
+	EState	   *estate = scan->ps.state;
+	TupleTableSlot *slot = scan->ss_ScanTupleSlot;
+
+	if (unlikely(scan->ss_currentScanDesc == NULL))
+		scan->ss_currentScanDesc = la_compat_beginscan(scan->ss_currentRelation,
+													   estate->es_snapshot);
+	if (!table_scan_getnextslot(scan->ss_currentScanDesc, estate->es_direction, slot))
+		return NULL;
+	if (*page != NULL && !la_join_page_row(*page))
+	{
+		change_exec(scan, awake_exec, asleep_exec);
+		*page = NULL;
+	}
+	return slot;
+}
+
+/*
+ * A page was read for a row.  Returns what asks for those of the next rows, NULL when nothing
+ * does.  Where another extension has come behind us, we must not change the node's function, and
+ * cannot wake.
+ */
+static LaJoinPage *
+wake(ScanState *scan, LaJoinPage *page)
+{
+	LaNode	   *node;
+
+	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
+		return page;
+	node = la_attach_wake(&scan->ps);
+	if (node == NULL)
+		return NULL;
+	if (node->state == NULL)
+		node->state = la_join_page_create(scan, node);
+	if (node->state == NULL)
+		change_exec(scan, asleep_exec, *la_core_exec_of_seq_scan(&scan->ps));
+	else if (la_join_page_wake(node->state))
+	{
+		change_exec(scan, asleep_exec, awake_exec);
+		return node->state;
+	}
+	return NULL;
+}
+
+/*
+ * Changes the node's function, if that is still the one that we gave it.
+ */
+static void
+change_exec(ScanState *scan, ExecProcNodeMtd from, ExecProcNodeMtd to)
+{
+	if (scan->ps.ExecProcNodeReal == from)
+		ExecSetExecProcNode(&scan->ps, to);
+}

@@ -49,6 +49,9 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
+/* Rows for which pages may have been read before that is worth much: arbitrary. */
+#define FEW_MISSES 3
+
 /*
  * A walk either registers the nodes of a query, or attaches to them at once.
  */
@@ -163,6 +166,7 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 {
 	run->query_desc = queryDesc;
 	run->bounded = count > 0;
+	run->misses = 0;
 	run->outer = running;
 	if (run->bounded)
 		la_registry_note_bounded(queryDesc->estate);
@@ -176,6 +180,17 @@ void
 la_attach_end_run(LaRun *run)
 {
 	running = run->outer;
+}
+
+/*
+ * A node had pages read for a row.  Is that one of the first such rows of what runs?  Of a feature that has to
+ * prepare much, they are not worth that where the kernel has the pages in its cache.
+ */
+bool
+la_attach_has_few_misses(void)
+{
+	return running != NULL && !la_wake_forced() &&
+		++running->misses <= FEW_MISSES;
 }
 
 /*
@@ -222,6 +237,7 @@ register_query(QueryDesc *queryDesc, int eflags, bool fresh)
 
 	context.query = la_registry_add_query(queryDesc->estate, end_query);
 	context.query->top = queryDesc->planstate;
+	context.query->receiver = queryDesc->dest->mydest;
 	walk(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{

@@ -10,6 +10,7 @@
 
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
+#include "tcop/dest.h"
 
 #include "la_counters.h"
 #include "la_feature.h"
@@ -34,6 +35,7 @@ typedef struct LaQuery
 	bool		listening;		/* do workers hand counters to us? */
 	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		bounded;		/* is only a number of rows wanted now? */
+	CommandDest receiver;		/* of its rows */
 	Size		ring_bytes;		/* of all scans and joins that look ahead */
 	struct LaJoinStatement *join_statement; /* or NULL: nobody has asked */
 	void		(*at_end) (struct LaQuery *query);
@@ -60,6 +62,9 @@ typedef struct LaNode
 
 	/* Of a scan: has a join above asked for all that its next rows are on? */
 	bool		asked_above;
+
+	/* Of a join: a hash join above, on whose table it depends, or NULL. */
+	PlanState  *awaited;
 
 	/* What the feature keeps once the node is awake, or NULL. */
 	void	   *state;

@@ -23,7 +23,7 @@
  * twice as many when a row had more pages read than were asked for, and for one less after
  * TOO_MANY_ROWS rows that needed fewer.
  *
- * Reads JoinState of execnodes.h.
+ * Reads JoinState of execnodes.h, and PgStat_TableStatus of pgstat.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,6 +32,7 @@
 #include "access/visibilitymap.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
+#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
@@ -58,6 +59,7 @@
 /* Rows after which a page less is asked for: arbitrary. */
 #define TOO_MANY_ROWS 8
 
+static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
 					 uint32 position);
 static void look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
@@ -268,7 +270,7 @@ la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 void
 la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 {
-	ask->reads = la_reads();
+	ask->reads = row != NULL && ask->one_match ? table_reads(ask, row) : 0;
 	for (int target = 0; target < ask->ntargets; target++)
 	{
 		if (ask->scans[target] != NULL)
@@ -287,6 +289,8 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 void
 la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 {
+	int64		reads;
+
 	ask->table_requests -= row->ranges;
 	for (int target = 0; target < ask->ntargets; target++)
 	{
@@ -295,14 +299,38 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 	}
 	if (!ask->one_match || !row->looked_up)
 		return;
-	if (la_reads() - ask->reads > row->requests)
+	reads = table_reads(ask, row) - ask->reads;
+	if (reads > row->requests)
 		ask->matches = Min(ask->matches * 2, LA_PEEK_BLOCKS);
-	else if (la_reads() - ask->reads < row->requests && ask->matches > 1 &&
+	else if (reads < row->requests && ask->matches > 1 &&
 			 ++ask->too_many >= TOO_MANY_ROWS)
 	{
 		ask->matches--;
 		ask->too_many = 0;
 	}
+}
+
+/*
+ * Pages that were read so far of the tables that a row is looked up in, as far as PostgreSQL
+ * counts them.
+ */
+static int64
+table_reads(const LaJoinAsk *ask, const LaJoinRow *row)
+{
+	int64		reads = 0;
+
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		Relation	table;
+
+		if (row->where[target] == NULL)
+			continue;
+		table = row->where[target]->table;
+		if (pgstat_should_count_relation(table))
+			reads += table->pgstat_info->counts.blocks_fetched -
+				table->pgstat_info->counts.blocks_hit;
+	}
+	return reads;
 }
 
 /*

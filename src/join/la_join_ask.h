@@ -90,7 +90,8 @@ typedef struct LaJoinAsk
 	bool		one_match;
 	uint32		matches;
 	uint32		too_many;		/* rows that needed less */
-	int64		reads;			/* when the oldest row was handed out */
+	int64		reads;			/* of its tables, when the oldest row was
+								 * handed out */
 
 	uint64		recent[LA_JOIN_RECENT];
 	uint32		recent_rows[LA_JOIN_RECENT];	/* for how many rows before */

@@ -25,10 +25,17 @@
 
 #include "join/la_join_end.h"
 
-static bool find(PlanState *planstate, LaJoinEnd end,
-				 const PlanState *wanted, LaJoinEnd *found_end);
+typedef struct Search
+{
+	const PlanState *wanted;
+	LaJoinEnd	end;			/* of that one */
+	PlanState  *awaited;		/* see LaNode */
+} Search;
+
+static bool find(PlanState *planstate, LaJoinEnd end, Search *search);
 static bool find_in(PlanState **children, int count, LaJoinEnd end,
-					const PlanState *wanted, LaJoinEnd *found_end);
+					Search *search);
+static bool find_below(PlanState *planstate, LaJoinEnd end, Search *search);
 static LaJoinEnd end_of_outer(const PlanState *planstate, LaJoinEnd end);
 static LaJoinEnd end_of_probe(const HashJoinState *join, LaJoinEnd end);
 static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
@@ -37,76 +44,87 @@ static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
  * Will all rows of this node be read, if no error comes between?
  */
 LaJoinEnd
-la_join_end(const LaNode *node)
+la_join_end(LaNode *node)
 {
 	const LaQuery *query = node->query;
-	LaJoinEnd	result;
+	Search		search = {.wanted = node->planstate,.end = LA_JOIN_MAY_STOP};
 	ListCell   *lc;
 
-	if (find(query->top, query->bounded ? LA_JOIN_MAY_STOP : LA_JOIN_READ_TO_END,
-			 node->planstate, &result))
-		return result;
-	foreach(lc, query->estate->es_subplanstates)
+	if (!find(query->top, query->bounded ? LA_JOIN_MAY_STOP : LA_JOIN_READ_TO_END,
+			  &search))
 	{
-		if (lfirst(lc) != NULL &&
-			find(lfirst(lc), LA_JOIN_MAY_STOP, node->planstate, &result))
-			return result;
+		foreach(lc, query->estate->es_subplanstates)
+		{
+			if (find(lfirst(lc), LA_JOIN_MAY_STOP, &search))
+				break;
+		}
 	}
-	return LA_JOIN_MAY_STOP;
+	node->awaited = search.awaited;
+	return search.end;
 }
 
 /*
- * Looks for a node below another one, of whose own end is known how it comes.  Returns
+ * Is it still not known?
+ */
+bool
+la_join_end_is_awaited(const LaNode *node)
+{
+	return node->awaited != NULL &&
+		castNode(HashJoinState, node->awaited)->hj_HashTable == NULL;
+}
+
+/*
+ * Looks for the node below another one, of whose own end is known how it comes.  Returns
  * whether it is there.
  */
 static bool
-find(PlanState *planstate, LaJoinEnd end, const PlanState *wanted,
-	 LaJoinEnd *found_end)
+find(PlanState *planstate, LaJoinEnd end, Search *search)
 {
 	if (planstate == NULL)
 		return false;
-	if (planstate == wanted)
+	if (planstate == search->wanted)
 	{
-		*found_end = end;
+		search->end = end;
 		return true;
 	}
 	switch (nodeTag(planstate))
 	{
 		case T_AppendState:
-			{
-				AppendState *node = castNode(AppendState, planstate);
-
-				return find_in(node->appendplans, node->as_nplans, end,
-							   wanted, found_end);
-			}
+			return find_in(((AppendState *) planstate)->appendplans,
+						   ((AppendState *) planstate)->as_nplans, end, search);
 		case T_MergeAppendState:
-			{
-				MergeAppendState *node = castNode(MergeAppendState, planstate);
-
-				return find_in(node->mergeplans, node->ms_nplans, end,
-							   wanted, found_end);
-			}
+			return find_in(((MergeAppendState *) planstate)->mergeplans,
+						   ((MergeAppendState *) planstate)->ms_nplans, end, search);
 		case T_SubqueryScanState:
-			return find(castNode(SubqueryScanState, planstate)->subplan,
-						end, wanted, found_end);
+			return find(((SubqueryScanState *) planstate)->subplan, end, search);
 		default:
-			return find(outerPlanState(planstate),
-						end_of_outer(planstate, end), wanted, found_end) ||
-				find(innerPlanState(planstate),
-					 end_of_inner(planstate, end), wanted, found_end);
+			return find_below(planstate, end, search);
 	}
 }
 
 static bool
-find_in(PlanState **children, int count, LaJoinEnd end,
-		const PlanState *wanted, LaJoinEnd *found_end)
+find_in(PlanState **children, int count, LaJoinEnd end, Search *search)
 {
 	for (int i = 0; i < count; i++)
 	{
-		if (find(children[i], end, wanted, found_end))
+		if (find(children[i], end, search))
 			return true;
 	}
 	return false;
+}
+
+static bool
+find_below(PlanState *planstate, LaJoinEnd end, Search *search)
+{
+	LaJoinEnd	outer = end_of_outer(planstate, end);
+
+	if (find(outerPlanState(planstate), outer, search))
+	{
+		if (outer == LA_JOIN_NOT_KNOWN_YET && end == LA_JOIN_READ_TO_END)
+			search->awaited = planstate;
+		return true;
+	}
+	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
 }
 
 /*

@@ -17,6 +17,7 @@ typedef enum LaJoinEnd
 	LA_JOIN_MAY_STOP,
 } LaJoinEnd;
 
-extern LaJoinEnd la_join_end(const LaNode *node);
+extern LaJoinEnd la_join_end(LaNode *node);
+extern bool la_join_end_is_awaited(const LaNode *node);
 
 #endif							/* LA_JOIN_END_H */

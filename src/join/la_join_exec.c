@@ -4,7 +4,7 @@
  *	  execution of a nested loop: what core does, with our way to the next outer
  *	  row
  *
- * The loop sleeps until its inner side had to have a page read.  Until then it costs
+ * The loop sleeps until its inner side had to have a few pages read.  Until then it costs
  * core's code and the look at whether that happened, at which reads of the outer side do
  * not count: loops below would wake each other.  Awake, it takes its outer rows from a window (la_join_window.c),
  * whose rows were drawn from the outer side ahead of their turn.  All the rest, the inner side's
@@ -24,6 +24,7 @@
 
 #include "attach/la_asleep.h"
 #include "attach/la_attach.h"
+#include "join/la_join_end.h"
 #include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
 #include "join/la_join_window.h"
@@ -233,10 +234,11 @@ wake(NestLoopState *join, LaJoinWindow *window)
 
 	if (window != NULL && !la_join_window_sleeps(window))
 		return window;
-	if (window == NULL && join->js.ps.ExecProcNodeReal != asleep_exec)
+	if (window == NULL && (join->js.ps.ExecProcNodeReal != asleep_exec ||
+						   la_attach_has_few_misses()))
 		return NULL;
 	node = la_attach_wake(&join->js.ps);
-	if (node == NULL)
+	if (node == NULL || la_join_end_is_awaited(node))
 		return window;
 
 	if (node->state == NULL)

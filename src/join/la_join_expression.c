@@ -36,8 +36,8 @@ static bool are_own_operators(const Oid *operators, int count);
 static bool is_seen(Node *node, LaJoinSeen *seen);
 static bool is_computed(const LaJoinSeen *seen, int paramno);
 static bool is_volatile(Oid function, void *context);
-static bool has_effects(Node *node, void *context);
-static bool is_volatile_function(Oid function, void *context);
+static bool calls_own(Node *node, void *context);
+static bool is_own(Oid function, void *context);
 static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
 static FunctionKind function_kind(Oid function);
@@ -302,38 +302,34 @@ is_computed(const LaJoinSeen *seen, int paramno)
 }
 
 /*
- * Does one do anything that an error behind it does not take back?  Nothing is known about what other kinds of
- * nodes evaluate than la_join_expressions() knows, and about functions of users that an aggregate
- * consists of or a domain checks.
+ * Does one call a function of a user, whatever its volatility?  It may say something, or do what a volatile one does.
  */
 bool
-la_join_has_effects(List *expressions)
+la_join_calls_own(List *expressions)
 {
-	return has_effects((Node *) expressions, NULL);
+	return calls_own((Node *) expressions, NULL);
 }
 
 /*
  * expression_tree_walker callback.
  */
 static bool
-has_effects(Node *node, void *context)
+calls_own(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return IsA(node, NextValueExpr) || IsA(node, CoerceToDomain) ||
-		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
-		(IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId) ||
-		check_functions_in_node(node, is_volatile_function, NULL) ||
-		expression_tree_walker(node, has_effects, context);
+	return (IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId) ||
+		check_functions_in_node(node, is_own, NULL) ||
+		expression_tree_walker(node, calls_own, context);
 }
 
 /*
  * check_functions_in_node callback.
  */
 static bool
-is_volatile_function(Oid function, void *context)
+is_own(Oid function, void *context)
 {
-	return function_kind(function).volatility == PROVOLATILE_VOLATILE;
+	return function >= FirstNormalObjectId;
 }
 
 /*

@@ -5,8 +5,8 @@
  *
  * What the outer side does for a row must not be seen to happen early.  So only kinds of nodes are
  * allowed whose expressions are all known here (la_join_expression.c), without volatile functions,
- * locks or changes.  Where one may throw, no other part of the statement may have effects that last: what it has
- * done for the rows before would not be done any more.
+ * locks or changes.  Where one may throw, no other part of the statement may have effects that last, nor
+ * who receives its rows keep them: what it has done for the rows before would not be done any more.
  *
  * And it must happen at all: where nobody says that the join will be read to its end (la_join_end.c), its
  * last rows may be left unread.  Then rows are drawn only where the next one costs next to nothing,
@@ -47,6 +47,8 @@ typedef struct Judgement
 	const NestLoop *join;
 	EState	   *estate;
 	LaJoinSeen	seen;
+	bool		on_line;		/* is this node, as all above, read for the
+								 * first row, and once? */
 	bool		at_once;		/* is all below read for the first row? */
 	bool		throws;			/* may an expression, for another row? */
 	LaReason	reason;
@@ -58,15 +60,16 @@ static bool is_one_range(List *indexqual);
 static void judge_side(Judgement *judgement, Plan *outer);
 static bool judge_node(Plan *plan, void *context);
 static bool reads_sequence(const Plan *plan, EState *estate);
+static bool has_one_child(const Plan *plan);
 static bool reads_at_once(const Plan *plan);
 static bool shares_parameter(const NestLoop *join, const NestLoop *other);
 
 /*
- * May rows be drawn ahead?  If not, the reason is noted in the node, or none when that is not
- * known yet.
+ * May rows be drawn ahead, and may the join be left before its end?  If not, the reason is noted in the node, or
+ * none when that is not known yet.
  */
 bool
-la_join_judge(NestLoopState *join, LaNode *node)
+la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop)
 {
 	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_lookahead join judgement",
@@ -77,6 +80,7 @@ la_join_judge(NestLoopState *join, LaNode *node)
 
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);
+	*may_stop = end == LA_JOIN_MAY_STOP;
 	if (end != LA_JOIN_NOT_KNOWN_YET)
 		node->reason = reason;
 	return reason == LA_REASON_NONE;
@@ -108,7 +112,8 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 	if (judgement.throws && end == LA_JOIN_MAY_STOP)
 		return LA_REASON_EARLY_STOP;
 	if ((judgement.seen.stable && (node->query->bounded || statement->is_volatile)) ||
-		(judgement.throws && statement->has_effects))
+		(judgement.throws &&
+		 (statement->has_effects || node->query->receiver == DestTuplestore)))
 		return LA_REASON_VOLATILE;
 	return LA_REASON_NONE;
 }
@@ -196,8 +201,10 @@ judge_side(Judgement *judgement, Plan *outer)
 	const List *subplans = judgement->estate->es_plannedstmt->subplans;
 	Bitmapset  *judged = NULL;
 
+	judgement->on_line = true;
 	if (judge_node(outer, judgement))
 		return;
+	judgement->on_line = false;
 	while (!bms_is_subset(judgement->seen.subplans, judged))
 	{
 		Bitmapset  *calls = bms_difference(judgement->seen.subplans, judged);
@@ -205,7 +212,6 @@ judge_side(Judgement *judgement, Plan *outer)
 		Plan	   *plan = list_nth(subplans, number - 1);
 
 		judged = bms_add_member(judged, number);
-		judgement->at_once = false;
 		if (judge_node(plan, judgement))
 			return;
 	}
@@ -219,6 +225,7 @@ judge_node(Plan *plan, void *context)
 {
 	Judgement  *judgement = (Judgement *) context;
 	List	   *expressions = la_join_expressions(plan);
+	bool		on_line = judgement->on_line;
 	bool		at_once = judgement->at_once;
 	bool		result;
 
@@ -229,15 +236,17 @@ judge_node(Plan *plan, void *context)
 	else if (la_join_is_seen(expressions, &judgement->seen) ||
 			 la_join_compares_by_own(plan))
 		judgement->reason = LA_REASON_VOLATILE;
-	if (IsA(plan, FunctionScan))
+	if (on_line && IsA(plan, FunctionScan))
 		expressions = list_truncate(expressions, 2);	/* whose functions give
 														 * all rows at once */
 	judgement->throws |= !at_once && la_join_may_throw(expressions);
 	judgement->seen.stable |= reads_sequence(plan, judgement->estate);
 
-	judgement->at_once |= reads_at_once(plan);
+	judgement->on_line = on_line && has_one_child(plan);
+	judgement->at_once |= on_line && reads_at_once(plan);
 	result = judgement->reason != LA_REASON_NONE ||
 		la_plan_children(plan, judge_node, judgement);
+	judgement->on_line = on_line;
 	judgement->at_once = at_once;
 	return result;
 }
@@ -252,6 +261,16 @@ reads_sequence(const Plan *plan, EState *estate)
 		return false;
 	return exec_rt_fetch(((const Scan *) plan)->scanrelid, estate)->relkind ==
 		RELKIND_SEQUENCE;
+}
+
+/*
+ * Others read a child again for each row of another one, or come to it late.
+ */
+static bool
+has_one_child(const Plan *plan)
+{
+	return IsA(plan, SubqueryScan) ||
+		(plan->lefttree != NULL && plan->righttree == NULL);
 }
 
 /*

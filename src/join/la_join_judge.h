@@ -10,6 +10,6 @@
 
 #include "attach/la_registry.h"
 
-extern bool la_join_judge(NestLoopState *join, LaNode *node);
+extern bool la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop);
 
 #endif							/* LA_JOIN_JUDGE_H */

@@ -4,7 +4,7 @@
  *	  execution of a scan whose expressions call plans for each row
  *
  * A sequential scan with correlated subqueries in its filter or its target list, which are executed for one row
- * after another.  It does what core does, and sleeps until such a plan had to have a page read.  Awake, it
+ * after another.  It does what core does, and sleeps until such plans had to have a few pages read.  Awake, it
  * asks for what the rows behind each want (la_join_page.c).
  *
  * Scans of EvalPlanQual have no hook and are never ours.
@@ -175,7 +175,8 @@ wake(ScanState *scan, LaJoinPage *page)
 {
 	LaNode	   *node;
 
-	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
+	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec ||
+		la_attach_has_few_misses())
 		return page;
 	node = la_attach_wake(&scan->ps);
 	if (node == NULL)

@@ -13,7 +13,6 @@
 #include "postgres.h"
 
 #include "nodes/execnodes.h"
-#include "utils/rel.h"
 
 #include "attach/la_plan_children.h"
 #include "join/la_join_expression.h"
@@ -21,9 +20,7 @@
 
 static bool look_at(Plan *plan, void *context);
 static void note_init_plans(const Plan *plan, LaJoinStatement *statement);
-static bool has_effects(const Plan *plan, List *expressions,
-						const EState *estate);
-static bool inserts_only(const ModifyTable *plan, const EState *estate);
+static bool has_effects(const Plan *plan, List *expressions);
 
 /*
  * What is known about the statement of a query.
@@ -64,7 +61,7 @@ look_at(Plan *plan, void *context)
 	statement->is_volatile |=
 		(!la_join_is_known(plan) && !IsA(plan, LockRows) && !IsA(plan, CteScan)) ||
 		la_join_is_seen(expressions, &seen);
-	statement->has_effects |= has_effects(plan, expressions, statement->estate);
+	statement->has_effects |= has_effects(plan, expressions);
 	return la_plan_children(plan, look_at, context);
 }
 
@@ -92,40 +89,15 @@ note_init_plans(const Plan *plan, LaJoinStatement *statement)
 }
 
 /*
- * Does the node do anything for a row that an error in a later one does not take back?
+ * May the node do anything for a row that an error in a later one does not take back?
  */
 static bool
-has_effects(const Plan *plan, List *expressions, const EState *estate)
+has_effects(const Plan *plan, List *expressions)
 {
-	switch (nodeTag(plan))
-	{
-		case T_ModifyTable:
-			return !inserts_only((const ModifyTable *) plan, estate);
-		case T_TableFuncScan:
-		case T_SampleScan:
-		case T_ForeignScan:
-		case T_CustomScan:
-			return true;
-		default:
-			return la_join_has_effects(expressions);
-	}
-}
+	LaJoinSeen	seen = {0};
 
-/*
- * Does it put rows into a plain table, and nobody else comes to see them?
- */
-static bool
-inserts_only(const ModifyTable *plan, const EState *estate)
-{
-	Relation	relation;
-
-	if (plan->operation != CMD_INSERT || plan->onConflictAction != ONCONFLICT_NONE ||
-		plan->withCheckOptionLists != NIL || plan->returningLists != NIL)
-		return false;
-	relation = estate->es_relations[linitial_int(plan->resultRelations) - 1];
-	return relation != NULL && relation->rd_rel->relkind == RELKIND_RELATION &&
-		relation->trigdesc == NULL &&
-		(relation->rd_att->constr == NULL ||
-		 (relation->rd_att->constr->num_check == 0 &&
-		  !relation->rd_att->constr->has_generated_stored));
+	return IsA(plan, ModifyTable) || IsA(plan, TableFuncScan) ||
+		IsA(plan, SampleScan) || IsA(plan, ForeignScan) || IsA(plan, CustomScan) ||
+		la_join_is_seen(expressions, &seen) ||
+		la_join_compares_by_own(plan) || la_join_calls_own(expressions);
 }

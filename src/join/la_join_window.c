@@ -35,7 +35,10 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary. */
+/*
+ * Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary.  Where a join
+ * may be left early, it has the first row only: EXISTS wants no other.
+ */
 #define ROWS_AFTER_RESCAN 4
 
 /*
@@ -63,6 +66,7 @@ struct LaJoinWindow
 	bool		handed;			/* has the oldest row been handed out? */
 	bool		at_end;			/* has the outer side no more rows? */
 	bool		draining;		/* shall no more be drawn? */
+	bool		may_stop;		/* may its last rows be left unread? */
 	TupleTableSlot *large;		/* drawn, and too large for a copy, or NULL */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
@@ -134,7 +138,7 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 
 	if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
 		node->reason = LA_REASON_MEMORY;
-	else if (la_join_judge(join, node))
+	else if (la_join_judge(join, node, &window->may_stop))
 	{
 		result = la_join_ask_init(&window->ask, la_join_outer_of_loop(join), node);
 		if (!result)
@@ -212,7 +216,7 @@ look_ahead(LaJoinWindow *window)
 	LaJoinAsk  *ask = &window->ask;
 	uint32		limit;
 
-	window->row_limit = Min(window->row_limit * 2, window->most_rows);
+	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
 	limit = row_limit(window);
 	if (limit <= 1 && ring->head == ring->tail)
 		return;
@@ -297,8 +301,8 @@ draw_row(LaJoinWindow *window)
 }
 
 /*
- * Can a row be copied?  Of one that an expression has made, the values may be larger together than
- * any piece of memory.
+ * Shall a row be copied?  Of one that an expression has made, the values may be larger together than
+ * any piece of memory; and one that fills the ring alone is handed on as it is.
  */
 static bool
 fits(TupleTableSlot *slot)
@@ -322,7 +326,7 @@ fits(TupleTableSlot *slot)
 		else
 			bytes += VARSIZE_ANY(value);
 	}
-	return bytes < MaxAllocSize / 2;
+	return bytes < WINDOW_BYTES;
 }
 
 /*
@@ -403,6 +407,8 @@ on_rescan(Datum arg)
 		drop_row(window, la_join_row(ring, position));
 	ring->head = ring->tail = 0;
 	la_join_ask_reset(&window->ask);
-	if (!la_wake_forced())
+	if (window->may_stop)
+		window->row_limit = 0;
+	else if (!la_wake_forced())
 		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
 }

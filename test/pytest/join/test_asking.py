@@ -43,8 +43,8 @@ def test_one_row_each(server: WatchedServer, connection: Connection) -> None:
     wanted = _inner_rows(connection)
     (loop,) = cold_loops(server, connection, _ONE)
     index_pages = scalar(connection, "SELECT pg_relation_size('inner_rows_k') / 8192")
-    # The page that wakes the join has been read.
-    assert wanted - 1 <= loop["Advised Blocks"] <= wanted + index_pages
+    # The pages that wake the join have been read.
+    assert wanted - 4 <= loop["Advised Blocks"] <= wanted + index_pages
     assert loop["Scans"] == 1
     assert loop["Drawn Rows"] >= OUTER_ROWS - 5
 
@@ -57,7 +57,7 @@ def test_rows_that_want_one_page(server: WatchedServer, connection: Connection) 
     )
     (loop,) = cold_loops(server, connection, query)
     index_pages = scalar(connection, "SELECT pg_relation_size('inner_rows_k') / 8192")
-    assert OUTER_ROWS / 10 - 2 <= loop["Advised Blocks"] <= OUTER_ROWS / 10 + index_pages
+    assert OUTER_ROWS / 10 - 5 <= loop["Advised Blocks"] <= OUTER_ROWS / 10 + index_pages
 
 
 def test_a_value_from_above_the_join(connection: Connection) -> None:
@@ -160,6 +160,22 @@ def test_a_semi_join_asks_for_more_where_it_reads_more(
     assert loop["Advised Blocks"] > 150
 
 
+def test_few_rows_are_not_worth_it(server: WatchedServer, connection: Connection) -> None:
+    make_cold(server, connection, "inner_rows")
+    (loop,) = loops(explain(connection, f"{_ONE} WHERE o.id BETWEEN 5 AND 7"))
+    assert (loop["Scans"], loop["Drawn Rows"]) == (0, 0)
+
+
+def test_reads_of_other_tables(server: WatchedServer, connection: Connection) -> None:
+    """They tell a semi join nothing about how many pages a row wants."""
+    query = (
+        "SELECT o.id FROM outer_rows o WHERE o.id < 50 AND EXISTS (SELECT FROM many m "
+        "WHERE m.k = o.id AND (SELECT length(t.pad) FROM third t WHERE t.k = m.g) > 0)"
+    )
+    (loop,) = cold_loops(server, connection, query, "many", "third")
+    assert loop["Advised Blocks"] <= 60
+
+
 def test_a_semi_join_learns_from_rows_that_it_looked_up(
     server: WatchedServer, connection: Connection
 ) -> None:
@@ -243,14 +259,12 @@ def test_a_join_sleeps_and_wakes_again(server: WatchedServer, connection: Connec
 def test_a_join_that_wakes_in_vain_sleeps_longer(connection: Connection) -> None:
     """The pages that are read belong to a function of the inner side."""
     connection.execute(
-        "CREATE TABLE IF NOT EXISTS tiny AS SELECT 1 AS a; "
+        "CREATE TABLE IF NOT EXISTS tiny AS SELECT 1 AS a; CREATE TABLE IF NOT EXISTS thrice AS "
+        "SELECT i % 300 AS k FROM generate_series(0, 2999) i; "
         "CREATE OR REPLACE FUNCTION reads(int) RETURNS bool LANGUAGE plpgsql STABLE AS $$ BEGIN "
         "PERFORM pg_lookahead_evict('tiny'); PERFORM a FROM tiny; RETURN true; END $$"
     )
-    query = (
-        "SELECT o.k, t.g FROM (SELECT i % 300 AS k FROM generate_series(0, 2999) i OFFSET 0) o "
-        "JOIN third t ON t.k = o.k WHERE reads(t.k)"
-    )
+    query = "SELECT o.k, t.g FROM thrice o JOIN third t ON t.k = o.k WHERE reads(t.k)"
     connection.execute(query)
     (loop,) = loops(explain(connection, query))
     assert (loop["Scans"], loop["Advised Blocks"]) == (1, 0)
@@ -267,7 +281,7 @@ def test_pages_in_shared_buffers_are_not_asked_for(
         f"SELECT count(DISTINCT ref) FROM outer_rows WHERE ref BETWEEN {hot} AND {PAGES - 1}",
     )
     (loop,) = loops(explain(connection, _ONE))
-    assert max(wanted - 2, 0) <= loop["Advised Blocks"] <= wanted
+    assert max(wanted - 5, 0) <= loop["Advised Blocks"] <= wanted
 
 
 def test_what_is_counted_of_the_index(server: WatchedServer, connection: Connection) -> None:

@@ -26,7 +26,7 @@ def test_memory_of_wide_rows(server: WatchedServer, connection: Connection) -> N
     """Of rows of 100 kB there are 1 MB, and one."""
     query = (
         "SELECT o.id, length(o.w), i.g, held() FROM (SELECT id, ref, repeat(name, 12000) w "
-        "FROM outer_rows OFFSET 0) o JOIN inner_rows i ON i.k = o.ref"
+        "FROM outer_rows ORDER BY id OFFSET 0) o JOIN inner_rows i ON i.k = o.ref"
     )
     connection.execute(
         "CREATE OR REPLACE FUNCTION held() RETURNS bigint LANGUAGE sql STABLE AS $$ "

@@ -2,7 +2,7 @@
 
 import psycopg
 import pytest
-from extension.probes import PINNED, Connection, explain, need_extension, scalar
+from extension.probes import PINNED, Connection, explain, need_extension, nodes, scalar
 from server_log import WatchedServer
 
 from join.tables import OUTER_ROWS, cold_loops, drawn, loops, make_cold
@@ -109,6 +109,20 @@ def test_a_limit_bounds_the_rows(server: WatchedServer, connection: Connection) 
     )
     # Some rows of the outer side have none of the inner side.
     assert outer["Actual Rows"] <= 110
+
+
+def test_exists_draws_no_other_row(server: WatchedServer, connection: Connection) -> None:
+    """Each execution ends with its first row, and the next one reads no more."""
+    query = (
+        "SELECT count(*) FROM third t WHERE t.k < 100 AND EXISTS "
+        "(SELECT FROM many m JOIN inner_rows i ON i.k = m.g WHERE m.k = t.k % 50 AND m.k >= 0 "
+        "AND i.g + t.k >= 0)"
+    )
+    connection.execute("SET enable_seqscan = off")
+    make_cold(server, connection, "inner_rows", "many")
+    plan = explain(connection, query)
+    outer = [node for node in nodes(plan) if node.get("Relation Name") == "many"]
+    assert [node["Actual Rows"] for node in outer if node["Actual Loops"] > 10] == [1]
 
 
 def test_a_cursor_holds_no_pin(server: WatchedServer, connection: Connection) -> None:

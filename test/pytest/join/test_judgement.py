@@ -3,6 +3,7 @@
 from time import monotonic
 from typing import Any
 
+import psycopg
 import pytest
 from extension.probes import Connection, explain, nodes
 from server_log import WatchedServer
@@ -77,7 +78,15 @@ CREATE OR REPLACE FUNCTION note_step(s int, x int) RETURNS int LANGUAGE plpgsql 
     $$ BEGIN RAISE NOTICE '%', x; RETURN x; END $$;
 CREATE OR REPLACE AGGREGATE last_noted (int) (SFUNC = note_step, STYPE = int);
 DROP DOMAIN IF EXISTS noted;
-CREATE DOMAIN noted AS int CHECK (note_step(0, value) IS NOT NULL)
+CREATE DOMAIN noted AS int CHECK (note_step(0, value) IS NOT NULL);
+CREATE OR REPLACE FUNCTION said(x int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+    $$ BEGIN RAISE NOTICE '%', x; RETURN x; END $$;
+CREATE OR REPLACE FUNCTION alike(x int, y int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS
+    $$ BEGIN RETURN x = y; END $$;
+DROP OPERATOR IF EXISTS ==== (int, int) CASCADE;
+CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = int, FUNCTION = alike, HASHES);
+CREATE OPERATOR CLASS said FOR TYPE int USING hash AS
+    OPERATOR 1 ==== (int, int), FUNCTION 1 said(int)
 """
 _THROWS = f"(SELECT o.id, i.g FROM outer_rows o {_INNER} WHERE 1 / o.zero < 2 OFFSET 0)"
 _EFFECTS = {
@@ -85,6 +94,9 @@ _EFFECTS = {
     "returning": f"INSERT INTO taken SELECT * FROM {_THROWS} j RETURNING id",
     "aggregate": f"SELECT last_noted(id) FROM {_THROWS} j",
     "domain": f"SELECT id::noted FROM {_THROWS} j",
+    "domain of JSON": f"SELECT JSON_VALUE(id::text::jsonb, '$' RETURNING noted) FROM {_THROWS} j",
+    "function of a user": f"SELECT said(id) FROM {_THROWS} j",
+    "hash function of a user": f"SELECT j.id FROM {_THROWS} j JOIN third t ON t.k ==== j.id",
 }
 
 
@@ -98,11 +110,47 @@ def test_effects_before_an_error(server: WatchedServer, connection: Connection, 
     assert loop["Reason"] == _VOLATILE
 
 
-def test_rows_put_into_a_plain_table(server: WatchedServer, connection: Connection) -> None:
-    connection.execute(_MAKE_EFFECTS)
-    query = _EFFECTS["trigger"].replace("watched", "taken").replace("o.zero <", "(o.zero + 999) <")
-    (loop,) = cold_loops(server, connection, query)
-    assert _drawn(loop) > OUTER_ROWS / 2
+def test_rows_kept_behind_an_error(server: WatchedServer, connection: Connection) -> None:
+    """What RETURN QUERY has put into its result is not taken back by an exception handler."""
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    connection.execute(
+        "CREATE OR REPLACE FUNCTION kept_rows() RETURNS SETOF int LANGUAGE plpgsql AS $$ BEGIN "
+        "RETURN QUERY SELECT i.k FROM (SELECT ref, 1 / zero AS z FROM outer_rows OFFSET 0) o "
+        "JOIN inner_rows i ON i.k = o.ref WHERE o.z + i.k > -100; "
+        "EXCEPTION WHEN division_by_zero THEN RETURN; END $$"
+    )
+    query = "SELECT * FROM kept_rows()"
+    expected = stock_rows(connection, query)
+    make_cold(server, connection, "inner_rows")
+    assert len(expected) > 200
+    assert connection.execute(query).fetchall() == expected
+
+
+_READ_LATE = {
+    "a function for each row": "(SELECT o.ref, g FROM outer_rows o, "
+    "LATERAL generate_series(1, 1 + abs(1 / o.zero) * 0) g OFFSET 0)",
+    "a sort for each row": "(SELECT b.ref FROM outer_rows b, LATERAL (SELECT t.k FROM third t "
+    "WHERE t.k < 2 ORDER BY t.k + 1 / b.zero OFFSET 0) x OFFSET 0)",
+    "a sort behind other rows": "(SELECT ref FROM outer_rows WHERE id < 100 UNION ALL "
+    "(SELECT ref FROM outer_rows ORDER BY 1 / zero, id OFFSET 0))",
+    "distinct rows behind others": "(SELECT ref, 1 AS q FROM outer_rows WHERE id < 100 UNION ALL "
+    "SELECT DISTINCT ref, 1 / zero FROM outer_rows)",
+}
+
+
+@pytest.mark.parametrize("name", list(_READ_LATE))
+def test_what_is_not_read_for_the_first_row(connection: Connection, name: str) -> None:
+    """It may throw for a later one, and then the effects of the rows before are there."""
+    connection.execute("CREATE SEQUENCE IF NOT EXISTS effects")
+    query = f"SELECT nextval('effects') FROM {_READ_LATE[name]} o {_INNER}"
+    seen = []
+    for enabled in ("off", "on"):
+        connection.execute(f"SET pg_lookahead.enabled = {enabled}; SELECT setval('effects', 1)")
+        connection.execute("SET pg_lookahead.test_start_after = 0")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(query)
+        seen.append(connection.execute("SELECT last_value FROM effects").fetchone())
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize(

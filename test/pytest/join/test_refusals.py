@@ -84,6 +84,7 @@ def test_reason(server: WatchedServer, connection: Connection, name: str) -> Non
     connection.execute(
         "DROP DOMAIN IF EXISTS checked; CREATE DOMAIN checked AS int CHECK (value > random() - 9)"
     )
+    connection.execute("SET pg_lookahead.test_start_after = 0")
     with_clause = ""
     if "changed" in source:
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS target (ref int)")

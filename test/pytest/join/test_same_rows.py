@@ -79,6 +79,8 @@ _NOT_AHEAD = {
     "keys of an array",
     "nothing",
 }
+# A join that misses pages for so few does not look ahead.
+_FEW_ROWS = {"values", "added column"}
 _PLANS = {
     "": "SELECT 1",
     " by bitmaps": "SET enable_bitmapscan = on; SET enable_indexscan = off",
@@ -91,7 +93,8 @@ _PLANS = {
 def test_cold(server: WatchedServer, connection: Connection, plan: str) -> None:
     connection.execute(_PLANS[plan])
     for name, query in _QUERIES.items():
-        _compare_cold(server, connection, name, query, must_draw=plan == "")
+        must_draw = plan == "" and name not in _FEW_ROWS
+        _compare_cold(server, connection, name, query, must_draw=must_draw)
 
 
 def _compare_cold(

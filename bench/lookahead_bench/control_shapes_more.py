@@ -184,6 +184,34 @@ _INSERTS = (
     *(_selected(rows) for rows in (1, 10, 40, 60, 100)),
     *(_selected(rows, "s", _LOGS) for rows in (10, 40)),
 )
+# With a policy, where a partition is created for a row that has none; here each has one.
+_INTERVALS = (
+    "CREATE EXTENSION IF NOT EXISTS pg_lookahead",
+    "CREATE TABLE control_intervals (id int, k int, pad text) PARTITION BY RANGE (id)",
+    "SELECT pg_lookahead_create_range_partitions('control_intervals', 0, 2000, 100)",
+    "SELECT pg_lookahead_set_interval('control_intervals', 2000)",
+)
+
+
+def _into_intervals(kind: str, rows: str) -> Shape:
+    """An INSERT into partitions of a policy; `kind` is the end of the shape's name."""
+    return Shape(
+        f"insert-intervals-{kind}",
+        (f"INSERT INTO control_intervals {rows}",),
+        500,
+        (*ROW, *_INTERVALS),
+        ("ModifyTable",),
+        {"pg_lookahead.enable_interval_creation": "on"},
+        reset="TRUNCATE control_intervals",
+    )
+
+
+_INTO_INTERVALS = (
+    # At random, and into one partition, as at a moving edge.
+    _into_intervals("1", "VALUES (:key, 1, 'a text of thirty-seven characters....')"),
+    _into_intervals("edge-1", "VALUES (:key % 2000, 1, 'a text of thirty-seven characters....')"),
+    _into_intervals("20", "SELECT :key % 1000 + i, i, 'a text' FROM generate_series(1, 20) AS i"),
+)
 _COPY = in_function("copy-nothing", "BEGIN COPY control_row FROM '/dev/null'; RETURN wanted; END")
 _FUNCTIONS = (
     replace(_COPY, settings=_COPY.settings | _BATCHES),
@@ -205,4 +233,12 @@ _FUNCTIONS = (
         "RETURN total; END",
     ),
 )
-MORE_CACHED_SHAPES = (*_INSERTS, *JUDGED_SHAPES, *_SCANS, *_SUBPLANS, *_JOINS_AHEAD, *_FUNCTIONS)
+MORE_CACHED_SHAPES = (
+    *_INSERTS,
+    *_INTO_INTERVALS,
+    *JUDGED_SHAPES,
+    *_SCANS,
+    *_SUBPLANS,
+    *_JOINS_AHEAD,
+    *_FUNCTIONS,
+)

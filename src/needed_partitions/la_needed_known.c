@@ -8,14 +8,19 @@
  * (la_intervals.c), and so does each new partition.  A policy that was taken away may be remembered; then
  * the worker finds none.
  *
+ * Reads PartitionKeyData of partcache.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "utils/hsearch.h"
 #include "utils/inval.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "la_compat.h"
 #include "intervals/la_interval_policy.h"
 #include "intervals/la_interval_table.h"
 #include "needed_partitions/la_needed_known.h"
@@ -33,27 +38,30 @@ typedef struct LaKnownTable
 static HTAB *tables = NULL;
 static uint64 changes = 0;
 
+/* The one that was asked for last, or NULL: mostly it is asked for again. */
+static LaKnownTable *last = NULL;
+
+static LaKnownTable *find(Oid table);
 static void listen(void);
 static void forget(Datum argument, Oid table);
-static bool look(Oid table);
+static bool look(Relation relation);
+static bool is_suitable(Relation table);
 
 /*
- * Whether a table has a policy.  With an active snapshot.
+ * Whether a partitioned table has a policy.  With an active snapshot.
  */
 bool
-la_needed_known(Oid table)
+la_needed_known(Relation relation)
 {
-	LaKnownTable *known;
+	Oid			table = RelationGetRelid(relation);
+	LaKnownTable *known = find(table);
 	uint64		before;
 	bool		has_policy;
 
-	if (tables == NULL)
-		listen();
-	known = hash_search(tables, &table, HASH_FIND, NULL);
 	if (likely(known != NULL))
 		return known->has_policy;
 	before = changes;
-	has_policy = look(table);
+	has_policy = look(relation);
 	/* What has changed meanwhile may have been overlooked. */
 	if (changes == before)
 	{
@@ -63,6 +71,17 @@ la_needed_known(Oid table)
 		known->has_policy = has_policy;
 	}
 	return has_policy;
+}
+
+static LaKnownTable *
+find(Oid table)
+{
+	if (likely(last != NULL && last->table == table))
+		return last;
+	if (tables == NULL)
+		listen();
+	last = hash_search(tables, &table, HASH_FIND, NULL);
+	return last;
 }
 
 static void
@@ -87,6 +106,7 @@ forget(Datum argument, Oid table)
 	LaKnownTable *known;
 
 	changes++;
+	last = NULL;
 	if (OidIsValid(table))
 	{
 		(void) hash_search(tables, &table, HASH_REMOVE, NULL);
@@ -101,14 +121,31 @@ forget(Datum argument, Oid table)
  * With a snapshot of now: that of the statement may be older than what core has told already.
  */
 static bool
-look(Oid table)
+look(Relation relation)
 {
 	bool		has_policy;
 
-	if (!la_interval_table_exists())
+	if (!is_suitable(relation) || !la_interval_table_exists())
 		return false;
 	PushActiveSnapshot(GetLatestSnapshot());
-	has_policy = la_interval_policy_exists(table);
+	has_policy = la_interval_policy_exists(RelationGetRelid(relation));
 	PopActiveSnapshot();
 	return has_policy;
+}
+
+/*
+ * Whether the table is of a kind that can have a policy (la_interval_grid_open()), and is not a
+ * partition: its rows would have to fit into that first.
+ */
+static bool
+is_suitable(Relation table)
+{
+#ifdef LA_PARTITIONS_PORTED
+	PartitionKey key = RelationGetPartitionKey(table);
+
+	return !table->rd_rel->relispartition &&
+		key->strategy == PARTITION_STRATEGY_RANGE && key->partnatts == 1;
+#else
+	return false;
+#endif
 }

@@ -8,6 +8,8 @@
 #ifndef LA_NEEDED_KNOWN_H
 #define LA_NEEDED_KNOWN_H
 
-extern bool la_needed_known(Oid table);
+#include "utils/relcache.h"
+
+extern bool la_needed_known(Relation relation);
 
 #endif							/* LA_NEEDED_KNOWN_H */

@@ -53,7 +53,7 @@ la_needed_projection_watch(LaNeeded *needed)
 	{
 		case CMD_INSERT:
 			watch_insert(needed);
-			break;
+			return;
 		case CMD_UPDATE:
 			watch_update(needed);
 			break;
@@ -89,10 +89,8 @@ watch_insert(LaNeeded *needed)
 		return;
 	target->ri_newTupleSlot = table_slot_create(needed->table,
 												&node->ps.state->es_tupleTable);
-	needed->copied.type = T_ExprContext;
-	needed->copied.ecxt_per_tuple_memory = GetPerTupleMemoryContext(node->ps.state);
 	copy->type = T_ProjectionInfo;
-	copy->pi_exprContext = &needed->copied;
+	copy->pi_exprContext = GetPerTupleExprContext(node->ps.state);
 	copy->pi_state.type = T_ExprState;
 	copy->pi_state.parent = &node->ps;
 	copy->pi_state.resultslot = target->ri_newTupleSlot;

@@ -9,8 +9,10 @@
  * The routings and the directories of before stay, because rows that were inserted by them may have
  * triggers to come, and pruning may know them.  They are ended with the statement.
  *
- * Mirrors get_partition_for_tuple() in execPartition.c.  Reads ModifyTableState of execnodes.h, PartitionKeyData
- * of partcache.h and PartitionBoundInfoData of partbounds.h.
+ * Mirrors get_partition_for_tuple() in execPartition.c and partition_range_datum_bsearch() in partbounds.c, and writes what that remembers in PartitionDescData of
+ * partdesc.h.  Reads ModifyTableState of execnodes.h, PartitionKeyData of partcache.h and
+ * PartitionBoundInfoData of partbounds.h.  Relies on btint4cmp() and btint8cmp() in nbtcompare.c, date_cmp() in date.c
+ * and timestamp_cmp_internal() in timestamp.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,12 +22,14 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
+#include "common/int.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/partcache.h"
@@ -36,15 +40,20 @@
 #include "needed_partitions/la_needed_request.h"
 #include "needed_partitions/la_needed_statement.h"
 
+/* Core's PARTITION_CACHED_FIND_THRESHOLD: a partition found so often is looked at first. */
+#define CACHED_FIND 16
+
 /* Of all statements that are executed just now: few, and hardly ever more than one. */
 static LaNeeded *all = NULL;
 
+static PartitionDesc partitions_of_routing(EState *estate, Relation table);
+static int	width_of_integer(PartitionKey key);
 static void forget(void *needed);
 static void end(Datum needed);
 static ExprContext *context_of(LaNeeded *needed);
 static bool is_there(const LaNeeded *needed);
-static bool is_in_last(PartitionKey key, PartitionDesc partitions,
-					   Datum *value);
+static int	search(const LaNeeded *needed);
+static inline int compare_bound(const LaNeeded *needed, int offset);
 static const char *cannot_ask(const LaNeeded *needed);
 static const char *ask(LaNeeded *needed);
 static char *text_of_key(const LaNeeded *needed);
@@ -56,22 +65,61 @@ LaNeeded *
 la_needed_begin(ModifyTableState *node)
 {
 	EState	   *estate = node->ps.state;
+	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
+	PartitionKey key = RelationGetPartitionKey(table);
 	LaNeeded   *needed = palloc0_object(LaNeeded);
 
 	needed->node = node;
-	needed->table = node->rootResultRelInfo->ri_RelationDesc;
-	needed->column = RelationGetPartitionKey(needed->table)->partattrs[0];
+	needed->table = table;
+	needed->column = key->partattrs[0];
+	needed->width = width_of_integer(key);
 	if (needed->column == 0)
-		needed->key = ExecPrepareExpr(la_needed_key(needed->table), estate);
+		needed->key = ExecPrepareExpr(la_needed_key(table), estate);
 	if (node->mt_partition_tuple_routing != NULL)
-		needed->partitions = PartitionDirectoryLookup(estate->es_partition_directory,
-													  needed->table);
+		needed->partitions = partitions_of_routing(estate, table);
 	needed->next = all;
 	all = needed;
 	needed->forget.func = forget;
 	needed->forget.arg = needed;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, &needed->forget);
 	return needed;
+}
+
+/*
+ * The partitions that core's routing knows.  In a query that prunes none nothing but the routing has asked the
+ * relcache for them: what is there now was there then, since all that changes it leaves nothing there.
+ * Relies on RelationGetPartitionDesc() in partdesc.c and RelationRebuildRelation() in relcache.c.
+ */
+static PartitionDesc
+partitions_of_routing(EState *estate, Relation table)
+{
+	if (likely(estate->es_part_prune_infos == NIL && table->rd_partdesc != NULL &&
+			   !table->rd_partdesc->detached_exist))
+	{
+		Assert(table->rd_partdesc == PartitionDirectoryLookup(estate->es_partition_directory, table));
+		return table->rd_partdesc;
+	}
+	return PartitionDirectoryLookup(estate->es_partition_directory, table);
+}
+
+/*
+ * How many bytes the integers have that the key is compared as, or 0.
+ */
+static int
+width_of_integer(PartitionKey key)
+{
+	switch (key->partsupfunc[0].fn_oid)
+	{
+		case F_BTINT4CMP:
+		case F_DATE_CMP:
+			return sizeof(int32);
+		case F_BTINT8CMP:
+		case F_TIMESTAMP_CMP:
+		case F_TIMESTAMPTZ_CMP:
+			return sizeof(int64);
+		default:
+			return 0;
+	}
 }
 
 /*
@@ -166,43 +214,72 @@ context_of(LaNeeded *needed)
 static bool
 is_there(const LaNeeded *needed)
 {
-	PartitionKey key = RelationGetPartitionKey(needed->table);
-	PartitionBoundInfo bounds = needed->partitions->boundinfo;
-	Datum		value = needed->value;
-	bool		is_equal;
-	int			offset;
+	PartitionDesc partitions = needed->partitions;
+	PartitionBoundInfo bounds = partitions->boundinfo;
+	int			offset = partitions->last_found_datum_index;
 
-	if (needed->partitions->nparts == 0)
+	if (partitions->nparts == 0)
 		return false;
 	if (partition_bound_has_default(bounds))
 		return true;
 	if (needed->is_null)
 		return false;
-	if (is_in_last(key, needed->partitions, &value))
+	if (offset >= 0 && offset + 1 < bounds->ndatums && bounds->indexes[offset + 1] >= 0 &&
+		compare_bound(needed, offset) <= 0 && compare_bound(needed, offset + 1) > 0)
 		return true;
-	offset = partition_range_datum_bsearch(key->partsupfunc, key->partcollation,
-										   bounds, 1, &value, &is_equal);
-	return bounds->indexes[offset + 1] >= 0;
+	offset = search(needed);
+	if (bounds->indexes[offset + 1] < 0)
+		return false;
+
+	/*
+	 * Core looks there first when it routes the row, and need not search
+	 * again.
+	 */
+	partitions->last_found_datum_index = offset;
+	partitions->last_found_part_index = bounds->indexes[offset + 1];
+	partitions->last_found_count = CACHED_FIND;
+	return true;
 }
 
 /*
- * Whether a row with this key belongs into the partition that core found last.
+ * The last bound that is no greater than the key of the row, or -1.
  */
-static bool
-is_in_last(PartitionKey key, PartitionDesc partitions, Datum *value)
+static int
+search(const LaNeeded *needed)
 {
-	PartitionBoundInfo bounds = partitions->boundinfo;
-	int			offset = partitions->last_found_datum_index;
+	int			low = -1;
+	int			high = needed->partitions->boundinfo->ndatums - 1;
 
-	if (offset < 0 || offset + 1 >= bounds->ndatums ||
-		bounds->indexes[offset + 1] < 0)
-		return false;
-	return partition_rbound_datum_cmp(key->partsupfunc, key->partcollation,
-									  bounds->datums[offset], bounds->kind[offset],
-									  value, 1) <= 0 &&
-		partition_rbound_datum_cmp(key->partsupfunc, key->partcollation,
-								   bounds->datums[offset + 1],
-								   bounds->kind[offset + 1], value, 1) > 0;
+	while (low < high)
+	{
+		int			middle = (low + high + 1) / 2;
+
+		if (compare_bound(needed, middle) <= 0)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/*
+ * A bound against the key of the row.
+ */
+static inline int
+compare_bound(const LaNeeded *needed, int offset)
+{
+	PartitionBoundInfo bounds = needed->partitions->boundinfo;
+	Datum	   *bound = bounds->datums[offset];
+	PartitionKey key;
+	Datum		value = needed->value;
+
+	if (needed->width != 0 && bounds->kind[offset][0] == PARTITION_RANGE_DATUM_VALUE)
+		return needed->width == sizeof(int32)
+			? pg_cmp_s32(DatumGetInt32(bound[0]), DatumGetInt32(value))
+			: pg_cmp_s64(DatumGetInt64(bound[0]), DatumGetInt64(value));
+	key = RelationGetPartitionKey(needed->table);
+	return partition_rbound_datum_cmp(key->partsupfunc, key->partcollation, bound,
+									  bounds->kind[offset], &value, 1);
 }
 
 /*

@@ -28,11 +28,12 @@ typedef struct LaNeeded
 	Relation	table;
 	PartitionDesc partitions;	/* as the statement knows them */
 	AttrNumber	column;			/* that is the key, or 0 */
+	int			width;			/* bytes of the integers that the key is
+								 * compared as, or 0 */
 	ExprContext *context;		/* of keys that are evaluated; NULL at first */
 	ExprState  *key;			/* of a row of the table, where it is no
 								 * column */
 	ProjectionInfo copy;		/* of an INSERT */
-	ExprContext copied;
 	int			count;
 	LaWatched  *watched;		/* of others, in the order of addresses */
 	int			created;		/* partitions, by this statement */

@@ -3,7 +3,7 @@
  * la_needed_watch.c
  *	  statements whose rows get partitions
  *
- * Reads ModifyTableState and ResultRelInfo of execnodes.h and PartitionKeyData of partcache.h.
+ * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,10 +11,8 @@
 
 #include "executor/executor.h"
 #include "utils/memutils.h"
-#include "utils/partcache.h"
 #include "utils/rel.h"
 
-#include "la_compat.h"
 #include "la_guc.h"
 #include "needed_partitions/la_needed_known.h"
 #include "needed_partitions/la_needed_projection.h"
@@ -47,12 +45,13 @@ la_needed_start(QueryDesc *query, int eflags)
 LaNeeded *
 la_needed_watch(ModifyTableState *node)
 {
+	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
 	MemoryContext caller;
 	LaNeeded   *needed;
 
 	if (!la_enable_interval_creation || !la_enabled || la_disable ||
-		!is_suitable(node) ||
-		!la_needed_known(RelationGetRelid(node->rootResultRelInfo->ri_RelationDesc)))
+		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
+		!la_needed_known(table) || !is_suitable(node))
 		return NULL;
 	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	needed = la_needed_begin(node);
@@ -65,28 +64,18 @@ la_needed_watch(ModifyTableState *node)
 }
 
 /*
- * Whether the table is of a kind that can have a policy (la_interval_grid_open()), and is not a
- * partition: its rows would have to fit into that first.
+ * Whether rows of this node can be routed anew: where rows move, partitions that a new routing has in
+ * common with the node would begin twice.
  */
 static bool
 is_suitable(const ModifyTableState *node)
 {
-#ifdef LA_PARTITIONS_PORTED
-	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
-	PartitionKey key;
-
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		table->rd_rel->relispartition || node->operation == CMD_DELETE)
-		return false;
-	/* Those that a new routing has in common with the node would begin twice. */
-	for (int i = 0; node->operation != CMD_INSERT && i < node->mt_nrels; i++)
+	if (node->operation == CMD_INSERT)
+		return true;
+	for (int i = 0; i < node->mt_nrels; i++)
 	{
 		if (node->resultRelInfo[i].ri_FdwRoutine != NULL)
 			return false;
 	}
-	key = RelationGetPartitionKey(table);
-	return key->strategy == PARTITION_STRATEGY_RANGE && key->partnatts == 1;
-#else
-	return false;
-#endif
+	return node->operation != CMD_DELETE;
 }

@@ -53,6 +53,39 @@ def test_gaps_stay(table: Connection) -> None:
     assert bounds(table) == [("0", "10"), ("90", "100")]
 
 
+_TEN, _HOUR = "{} * 10", "'2001-01-01'::{} + {{}} * interval '1 h'"
+# Of each type a step, the lower bound of a range by its number, and what is less than all steps.
+_KEYS = {
+    "smallint": ("10", _TEN, "1"),
+    "int": ("10", _TEN, "1"),
+    "bigint": ("3::bigint << 31", "{} * (3::bigint << 31)", "1"),
+    "numeric": ("10", _TEN, "0.01"),
+    "date": ("'1 day'", "'2001-01-01'::date + {}", "1"),
+    "timestamp": ("'1 h'", _HOUR.format("timestamp"), "interval '1 us'"),
+    "timestamptz": ("'1 h'", _HOUR.format("timestamptz"), "interval '1 us'"),
+}
+
+
+@pytest.mark.parametrize("key", _KEYS)
+def test_keys_at_bounds(session: Connection, key: str) -> None:
+    """The first and last keys of ranges that are there and of others, in turns."""
+    step, bound, least = _KEYS[key]
+    make(session, key)
+    for there in (0, 3):
+        made = f"pg_lookahead_create_range_partitions('s.p', {bound.format(there)}, {step}, 1)"
+        session.execute(f"SELECT {made}".encode())
+    set_policy(session, f"{step}, {bound.format(0)}")
+    session.execute(ON)
+    first = [f"({bound.format(number)})" for number in (0, 3, 1, 4)]
+    final = [f"({bound.format(number)} - {least})" for number in (1, 4, 0, 3)]
+    inserts = [f"({one})" for pair in zip(first, final, strict=True) for one in pair]
+    for one in inserts:
+        session.execute(f"INSERT INTO s.p VALUES {one}".encode())
+    session.execute(f"INSERT INTO s.p VALUES {', '.join(reversed(inserts))}".encode())
+    found = scalar(session, "SELECT count(DISTINCT tableoid) FROM s.p")
+    assert (found, len(bounds(session))) == (6, 6)
+
+
 def test_every_row_of_a_large_insert(table: Connection) -> None:
     """Batches are under way when a partition is missing."""
     table.execute("SET pg_lookahead.enable_bulk_insert = on; CREATE INDEX ON s.p (t)")

@@ -14,6 +14,7 @@ from lookahead_bench import (
     join_latency,
     joins,
     latency,
+    needed_partitions,
     partitions,
     range_query,
     select_partitions,
@@ -54,6 +55,7 @@ run = make_run_group(
         partitions.EXPERIMENT,
         create_partitions.EXPERIMENT,
         select_partitions.EXPERIMENT,
+        needed_partitions.EXPERIMENT,
     )
 )
 bench.add_command(run)

@@ -21,6 +21,7 @@ from lookahead_bench import (
     join_latency,
     joins,
     latency,
+    needed_partitions,
     partitions,
     range_query,
     select_partitions,
@@ -99,6 +100,16 @@ CREATIONS = create_partitions.Creations(
 SELECTIONS = select_partitions.Selections(
     leaves=(20,), shape=tuple(select_partitions.SHAPES), repetitions=1
 )
+NEEDS = needed_partitions.Needs(
+    parts=needed_partitions.PARTS,
+    leaves=(16,),
+    rows=2,
+    sessions=3,
+    intervals=1,
+    clients=(2,),
+    seconds=1,
+    repetitions=1,
+)
 TPCH = tpch.TpchQueries(repetitions=1, scale=0.01, query=("Q2", "Q22"))
 DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (controls.EXPERIMENT, CONTROLS),
@@ -110,6 +121,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (partitions.EXPERIMENT, PARTITIONS),
     (create_partitions.EXPERIMENT, CREATIONS),
     (select_partitions.EXPERIMENT, SELECTIONS),
+    (needed_partitions.EXPERIMENT, NEEDS),
     (extend.EXPERIMENT, EXTEND),
     (cached_scan.EXPERIMENT, CACHED),
     (range_query.EXPERIMENT, QUERY),

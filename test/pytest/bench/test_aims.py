@@ -195,6 +195,25 @@ def test_created_partitions(number: str, table: str, way: str, aim: float | None
     assert _aim("create-partitions", "not loaded", **factors) == aim
 
 
+@pytest.mark.parametrize(
+    ("rows", "question", "figure", "aim"),
+    [
+        ("first of an interval", "CREATE TABLE first", "p50", 0.5),
+        ("first of an interval", "CREATE TABLE first", "p95", None),
+        ("first of an interval", "row of a partition", "p50", None),
+        ("at the edge, 16 sessions", "not loaded, premade", "mean", 0.98),
+        ("at the edge, 16 sessions", "not loaded, premade", "slowest", None),
+        ("at the edge, 16 sessions", "not loaded", "mean", None),
+        ("clients: 16", "not loaded", "mean", 0.98),
+    ],
+)
+def test_needed_partitions(rows: str, question: str, figure: str, aim: float | None) -> None:
+    """Of a first row 20 ms, where the statement that it stands beside takes 10."""
+    factors = {"partitions": "1,000", "rows": rows, "figure": figure}
+    comparison = _comparison(question, factors, 10.0)
+    assert AIMS["needed-partitions"](comparison, Measurements()) == aim
+
+
 def test_aims_for_partitions_are_for_what_is_measured() -> None:
     cases = partitions.cases_for(partitions.EXPERIMENT.sizes["quick"], Path())
     found = [

@@ -18,6 +18,7 @@ from lookahead_bench import (
     create_partitions,
     extend,
     joins,
+    needed_partitions,
     partitions,
     range_query,
     select_partitions,
@@ -155,7 +156,7 @@ def test_parts_without_read_ahead_record_none() -> None:
         one.EXPERIMENT
         for one in (
             *(cached_scan, concurrent_scans, create_partitions, extend, joins, partitions),
-            *(range_query, select_partitions, seq_scan),
+            *(needed_partitions, range_query, select_partitions, seq_scan),
         )
     ],
     ids=lambda one: one.name,

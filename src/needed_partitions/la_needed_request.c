@@ -70,14 +70,20 @@ static void throw(const LaNeededRequest *request);
 
 /*
  * Others who need a partition of the table wait until la_needed_request_end(), or the end of the transaction.
+ * False for who was one of them, once: it may have got a partition.  All of them go on at once, since each has to
+ * read the bounds of all partitions again.
  */
-void
-la_needed_request_begin(Oid table)
+bool
+la_needed_request_begin(Oid table, bool has_waited)
 {
 	LOCKTAG		tag;
 
 	table_tag(&tag, table);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	if (LockAcquire(&tag, ExclusiveLock, false, !has_waited) != LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	LockRelease(&tag, ShareLock, false);
+	return false;
 }
 
 void

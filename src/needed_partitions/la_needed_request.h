@@ -52,7 +52,7 @@ typedef struct LaNeededAnswer
 	const char *refusal;		/* why there is no partition, or NULL */
 } LaNeededAnswer;
 
-extern void la_needed_request_begin(Oid table);
+extern bool la_needed_request_begin(Oid table, bool has_waited);
 extern LaNeededAnswer la_needed_request(Oid table, const char *value,
 										int created);
 extern void la_needed_request_end(Oid table);

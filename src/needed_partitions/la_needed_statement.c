@@ -328,13 +328,17 @@ la_needed_provide(LaNeeded *needed)
 	Oid			table = RelationGetRelid(needed->table);
 	const char *why;
 
-	la_needed_look_again(needed);
-	if (is_there(needed))
-		return;
-	why = cannot_ask(needed);
+	for (bool has_waited = false;; has_waited = true)
+	{
+		la_needed_look_again(needed);
+		if (is_there(needed))
+			return;
+		why = cannot_ask(needed);
+		if (why != NULL || la_needed_request_begin(table, has_waited))
+			break;
+	}
 	if (why == NULL)
 	{
-		la_needed_request_begin(table);
 		la_needed_look_again(needed);
 		if (!is_there(needed))
 			why = ask(needed);

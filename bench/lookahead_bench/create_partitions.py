@@ -59,7 +59,7 @@ class Creations:
         Choice(tuple(_CHOICES)), "What the table has before its partitions are created."
     ).sized(tuple(_CHOICES))
     way: tuple[str, ...] = Option(
-        Choice(("direct", "planted")), "How partitions are created, see docs/partitions.md."
+        Choice(("direct", "attached")), "How partitions are created, see docs/partitions.md."
     ).sized(("direct",))
 
 

@@ -39,7 +39,6 @@
 #include "partitions/la_partition_functions.h"
 #include "partitions/la_partition_locks.h"
 #include "partitions/la_partition_plan.h"
-#include "partitions/la_partition_planted.h"
 #include "partitions/la_partition_way.h"
 
 /* A batch that is being created. */
@@ -134,7 +133,7 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	parent = open_parent(request->parent);
 	check_key(parent, request->series->is_list);
 	if (result->way != LA_PARTITION_NATIVE &&
-		la_partition_calls_functions(parent, request))
+		la_partition_calls_functions(parent))
 	{
 		LockRelationOid(request->parent, AccessExclusiveLock);
 		result->way = LA_PARTITION_NATIVE;
@@ -342,11 +341,9 @@ create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
 		case LA_PARTITION_ATTACHED:
 			la_partition_attached_create(batch->attached, planned);
 			break;
-		case LA_PARTITION_PLANTED:
-			la_partition_planted_create(batch->request, planned);
-			break;
 		default:
-			la_partition_native_create(batch->request, planned);
+			la_partition_statement_execute(batch->request, planned->name,
+										   planned->number);
 			break;
 	}
 }

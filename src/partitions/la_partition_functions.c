@@ -38,7 +38,6 @@
 #include "partitions/la_partition_functions.h"
 
 static bool is_servers_type(Oid type);
-static bool has_expression(const LaPartitionRequest *request);
 static bool catalog_calls(int cache, Oid key, AttrNumber column);
 static bool expression_calls(Node *node, void *context);
 static bool may_be_called(Oid function, void *node);
@@ -49,14 +48,13 @@ static bool is_sql(Oid function);
  * Do they?  The parent is locked.
  */
 bool
-la_partition_calls_functions(Relation parent, const LaPartitionRequest *request)
+la_partition_calls_functions(Relation parent)
 {
 	PartitionKey key = RelationGetPartitionKey(parent);
 	bool		found;
 
 	found = !is_servers_type(key->parttypid[0]) ||
 		is_users(key->partsupfunc[0].fn_oid) ||
-		has_expression(request) ||
 		catalog_calls(PARTRELID, RelationGetRelid(parent),
 					  Anum_pg_partitioned_table_partexprs);
 	if (!found)
@@ -99,27 +97,6 @@ is_servers_type(Oid type)
 	if (OidIsValid(element))
 		return is_servers_type(element);
 	return type < FirstNormalObjectId || get_typtype(type) == TYPTYPE_ENUM;
-}
-
-/*
- * Are the partitions to be partitioned by an expression?
- */
-static bool
-has_expression(const LaPartitionRequest *request)
-{
-	CreateStmt *statement;
-
-	if (request->subpartitions == NULL)
-		return false;
-	statement = la_partition_statement_parse(request,
-											 la_partition_statement_text(request,
-																		 get_rel_name(request->parent), 0));
-	foreach_node(PartitionElem, element, statement->partspec->partParams)
-	{
-		if (element->expr != NULL)
-			return true;
-	}
-	return false;
 }
 
 /*

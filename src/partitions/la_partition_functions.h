@@ -10,10 +10,7 @@
 
 #include "utils/relcache.h"
 
-#include "partitions/la_partition_statement.h"
-
-extern bool la_partition_calls_functions(Relation parent,
-										 const LaPartitionRequest *request);
+extern bool la_partition_calls_functions(Relation parent);
 extern bool la_partition_checks_call_functions(Relation parent);
 
 #endif							/* LA_PARTITION_FUNCTIONS_H */

@@ -16,8 +16,11 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "lib/stringinfo.h"
 #include "parser/parser.h"
+#include "tcop/dest.h"
+#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
@@ -136,4 +139,25 @@ blame_internal_query(void *text)
 	}
 	else
 		errcontext("SQL statement \"%s\"", (const char *) text);
+}
+
+/*
+ * Executes the statement, as a user would.
+ */
+void
+la_partition_statement_execute(const LaPartitionRequest *request,
+							   const char *name, int i)
+{
+	char	   *text = la_partition_statement_text(request, name, i);
+	PlannedStmt *statement = makeNode(PlannedStmt);
+	ErrorContextCallback callback;
+
+	statement->commandType = CMD_UTILITY;
+	statement->utilityStmt = (Node *) la_partition_statement_parse(request, text);
+	statement->stmt_len = strlen(text);
+	la_partition_statement_begin_blame(&callback, text);
+	ProcessUtility(statement, text, false, PROCESS_UTILITY_QUERY, NULL, NULL,
+				   None_Receiver, NULL);
+	error_context_stack = callback.previous;
+	CommandCounterIncrement();
 }

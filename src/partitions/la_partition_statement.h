@@ -18,7 +18,6 @@ typedef enum LaPartitionWay
 	LA_PARTITION_AUTO,			/* the fastest that is possible */
 	LA_PARTITION_DIRECT,
 	LA_PARTITION_ATTACHED,
-	LA_PARTITION_PLANTED,
 	LA_PARTITION_NATIVE
 } LaPartitionWay;
 
@@ -38,6 +37,8 @@ extern char *la_partition_statement_text(const LaPartitionRequest *request,
 										 const char *name, int i);
 extern CreateStmt *la_partition_statement_parse(const LaPartitionRequest *request,
 												char *text);
+extern void la_partition_statement_execute(const LaPartitionRequest *request,
+										   const char *name, int i);
 extern void la_partition_statement_begin_blame(ErrorContextCallback *callback,
 											   char *text);
 

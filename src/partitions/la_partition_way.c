@@ -9,11 +9,8 @@
  *
  * Attached: as a table of its own, which core's ALTER TABLE ... ATTACH PARTITION
  * makes a partition.  Where nothing but row triggers and foreign keys is to be
- * cloned, and only if asked for: it is slower than the next one, and leaves
+ * cloned, and only if asked for: it is no faster than the next one, and leaves
  * others alone.
- *
- * Planted: by core's statement, one each, which finds a parent without
- * partitions.
  *
  * Native: by core's statement, one each, as a user would.  It is the way out
  * of every doubt, such as a function of an event trigger, which could look at
@@ -45,7 +42,6 @@ static const char *const way_names[] = {
 	[LA_PARTITION_AUTO] = "auto",
 	[LA_PARTITION_DIRECT] = "direct",
 	[LA_PARTITION_ATTACHED] = "attached",
-	[LA_PARTITION_PLANTED] = "planted",
 	[LA_PARTITION_NATIVE] = "native",
 };
 
@@ -58,7 +54,7 @@ static bool can_attach(const LaPartitionRequest *request,
 static bool calls_functions(const LaPartitionRequest *request);
 
 /*
- * The way, and why it is not the fastest one, or NULL.  Refuses a way that was
+ * The way, and why it is not the direct one, or NULL.  Refuses a way that was
  * asked for and is not possible.
  */
 LaPartitionWay
@@ -67,10 +63,8 @@ la_partition_way(const LaPartitionRequest *request, const char **reason)
 	LaPartitionWay fastest = fastest_way(request, reason);
 
 	if (request->way == LA_PARTITION_AUTO)
-		return fastest;
-	if (request->way < fastest &&
-		!(request->way == LA_PARTITION_ATTACHED &&
-		  fastest == LA_PARTITION_PLANTED && can_attach(request, reason)))
+		return fastest == LA_PARTITION_DIRECT ? fastest : LA_PARTITION_NATIVE;
+	if (request->way < fastest)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("partitions of this table cannot be created in the way \"%s\"",
@@ -92,8 +86,6 @@ la_partition_way_beside_writers(const LaPartitionRequest *request,
 {
 	LaPartitionWay way = fastest_way(request, reason);
 
-	if (way == LA_PARTITION_PLANTED && can_attach(request, reason))
-		way = LA_PARTITION_ATTACHED;
 	if (way <= LA_PARTITION_ATTACHED && calls_functions(request))
 	{
 		*reason = "functions of users";
@@ -119,7 +111,7 @@ la_partition_way_by_name(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unknown way to create partitions: \"%s\"", name),
-			 errhint("Ways are \"auto\", \"direct\", \"attached\", \"planted\" and \"native\".")));
+			 errhint("Ways are \"auto\", \"direct\", \"attached\" and \"native\".")));
 }
 
 /*
@@ -144,13 +136,18 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 		return LA_PARTITION_NATIVE;
 	}
 	if (request->subpartitions != NULL)
+	{
 		*reason = "subpartitions";
-	else if (clones_triggers(request->parent))
+		return LA_PARTITION_NATIVE;
+	}
+	if (clones_triggers(request->parent))
 		*reason = "row triggers";
 	else if (la_partition_references_of(request->parent) != NIL ||
 			 la_partition_way_is_referenced(request->parent))
 		*reason = "foreign keys";
-	return *reason == NULL ? LA_PARTITION_DIRECT : LA_PARTITION_PLANTED;
+	else
+		return LA_PARTITION_DIRECT;
+	return can_attach(request, reason) ? LA_PARTITION_ATTACHED : LA_PARTITION_NATIVE;
 }
 
 /*
@@ -164,8 +161,7 @@ can_attach(const LaPartitionRequest *request, const char **reason)
 	Relation	parent;
 	bool		is_safe;
 
-	if (request->subpartitions != NULL ||
-		la_partition_references_itself(request->parent))
+	if (la_partition_references_itself(request->parent))
 		return false;
 	parent = table_open(request->parent, AccessShareLock);
 	is_safe = !la_partition_checks_call_functions(parent);
@@ -183,7 +179,7 @@ static bool
 calls_functions(const LaPartitionRequest *request)
 {
 	Relation	parent = table_open(request->parent, AccessShareLock);
-	bool		found = la_partition_calls_functions(parent, request);
+	bool		found = la_partition_calls_functions(parent);
 
 	table_close(parent, AccessShareLock);
 	return found;

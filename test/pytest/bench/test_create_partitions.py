@@ -34,12 +34,12 @@ def test_a_trial_for_each_table_and_way() -> None:
     trials = list(trials_of(cast(PrivateServer, None), _WANTED))
     assert [trial.scenario.label for trial in trials] == [
         "7, no index, direct",
-        "7, no index, planted",
+        "7, no index, attached",
         "7, key and index, direct",
-        "7, key and index, planted",
+        "7, key and index, attached",
     ]
     assert "PRIMARY KEY" in trials[2].statement
-    assert trials[1].statements["ours"].endswith("7, way => 'planted')")
+    assert trials[1].statements["ours"].endswith("7, way => 'attached')")
 
 
 def test_another_way_is_no_sample() -> None:

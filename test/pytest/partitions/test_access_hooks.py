@@ -27,7 +27,7 @@ def _make_parent(session: Connection) -> None:
     session.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); CREATE INDEX ON s.p (t)")
 
 
-@pytest.mark.parametrize("way", ["direct", "planted"])
+@pytest.mark.parametrize("way", ["direct"])
 def test_the_same_objects_are_told(
     server: WatchedServer, session: Connection, watch: Path, way: str
 ) -> None:

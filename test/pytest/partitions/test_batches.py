@@ -36,7 +36,7 @@ def _notices(session: Connection) -> list[str]:
     return heard
 
 
-@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "native"])
 def test_batches(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("CREATE TABLE s.mine PARTITION OF s.p FOR VALUES FROM (30) TO (40)")
@@ -116,7 +116,7 @@ def test_the_table_is_dropped_between_batches(server: WatchedServer, session: Co
 
 
 @pytest.mark.expects_in_log("was terminated by signal")
-@pytest.mark.parametrize("way", ["direct", "planted"])
+@pytest.mark.parametrize("way", ["direct", "attached"])
 def test_killed_between_two_commits(server_factory: ServerFactory, stage: Stage, way: str) -> None:
     """Whole batches survive, and the next call completes them."""
     with server_factory(stage=stage, settings={**QUIET, "fsync": "on"}) as server:
@@ -151,7 +151,7 @@ def narrow(server_factory: ServerFactory, stage: Stage) -> Iterator[Connection]:
         yield session
 
 
-@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "native"])
 def test_room_in_the_lock_table(narrow: Connection, way: str) -> None:
     make(narrow, "int")
     narrow.execute("ALTER TABLE s.p ADD PRIMARY KEY (k); SET client_min_messages = warning")

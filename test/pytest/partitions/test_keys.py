@@ -116,7 +116,7 @@ _KEYS = {
 }
 
 
-@pytest.mark.parametrize("way", ["direct", "planted"])
+@pytest.mark.parametrize("way", ["direct", "attached"])
 @pytest.mark.parametrize("name", _KEYS)
 def test_steps_in_each_type(session: Connection, name: str, way: str) -> None:
     column, key, steps, bounds, names = _KEYS[name]

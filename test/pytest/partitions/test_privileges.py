@@ -11,7 +11,7 @@ from server_log import WatchedServer
 
 from partitions.asking import RANGES, make, run
 
-_WAYS = ("direct", "planted", "native")
+_WAYS = ("direct", "attached", "native")
 
 
 @pytest.fixture

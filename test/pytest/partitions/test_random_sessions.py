@@ -12,7 +12,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
 _SESSIONS, _STEPS = 5, 60
-_WAYS = ("auto", "direct", "attached", "planted", "native")
+_WAYS = ("auto", "direct", "attached", "native")
 # Which a session may meet beside others: rows in the way, a bound or a name that another has taken,
 # a table that is gone.
 _USUAL = {"23514", "42P17", "42P07", "42P01"}

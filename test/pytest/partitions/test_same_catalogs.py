@@ -58,7 +58,7 @@ def _compare(
     _make(session, parent)
     _native(session, suffix)
     expected = _look(server, session, dump)
-    ways = ["native", "planted"]
+    ways = ["native"]
     if "PARTITION BY" not in suffix:
         ways += ["attached"] * can_be_attached(parent) + ["direct"] * is_direct(parent)
     for way in ways:

@@ -23,7 +23,7 @@ def _later(pool: ThreadPoolExecutor, connection: Connection, query: str) -> Futu
     return pool.submit(run, connection, query)
 
 
-@pytest.mark.parametrize("way", ["direct", "attached", "planted", "native"])
+@pytest.mark.parametrize("way", ["direct", "attached", "native"])
 def test_two_sessions_create_the_same(server: WatchedServer, session: Connection, way: str) -> None:
     make(session, "int")
     with server.connect() as other, server.connect() as watcher, ThreadPoolExecutor() as pool:
@@ -40,7 +40,7 @@ def test_many_sessions_create_the_same(server: WatchedServer, session: Connectio
     session.execute("ALTER TABLE s.p ADD PRIMARY KEY (k)")
 
     def create(number: int) -> int:
-        way = ("direct", "attached", "planted", "native")[number % 4]
+        way = ("direct", "attached", "native")[number % 3]
         with server.connect() as other:
             other.execute("SET client_min_messages = warning")
             return int(run(other, f"{RANGES} {number}, 1, 20, way => '{way}')")[0])
@@ -49,32 +49,6 @@ def test_many_sessions_create_the_same(server: WatchedServer, session: Connectio
         created = list(pool.map(create, range(12)))
     assert sum(created) == 31
     assert len(children(session)) == 31
-
-
-def test_an_event_trigger_that_is_created_meanwhile(
-    server: WatchedServer, session: Connection
-) -> None:
-    """The function waits for the default partition when it has chosen its way."""
-    make(session, "int")
-    session.execute(
-        "CREATE TABLE s.rest PARTITION OF s.p DEFAULT;"
-        "CREATE TRIGGER r AFTER INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION around.noticed();"
-        "CREATE FUNCTION s.put() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "INSERT INTO s.p VALUES (12); END $$"
-    )
-    with server.connect() as holder, server.connect() as other, ThreadPoolExecutor() as pool:
-        with holder.transaction():
-            holder.execute("SELECT FROM s.rest")
-            asked = _later(pool, other, f"{RANGES} 0, 10, 3)")
-            _wait_for_lock(session, other)
-            session.execute(
-                "CREATE EVENT TRIGGER meanwhile ON ddl_command_end EXECUTE FUNCTION s.put()"
-            )
-        with pytest.raises(
-            psycopg.errors.ObjectNotInPrerequisiteState, match="event trigger was created"
-        ):
-            asked.result()
-    assert [name for name, _ in children(session)] == ["rest"]
 
 
 def test_readers_and_writers_go_on_beside_the_direct_way(
@@ -106,7 +80,7 @@ def test_locks_of_the_parent(server: WatchedServer, session: Connection) -> None
         for way, mode in (
             ("direct", "ShareUpdateExclusiveLock"),
             ("attached", "ShareUpdateExclusiveLock"),
-            ("planted", "AccessExclusiveLock"),
+            ("native", "AccessExclusiveLock"),
         ):
             with session.transaction():
                 run(session, f"{RANGES} 0, 10, 4, way => '{way}')")

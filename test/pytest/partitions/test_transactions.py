@@ -8,7 +8,7 @@ from extension.probes import Connection, scalar
 
 from partitions.asking import RANGES, children, make, run
 
-_WAYS = ("direct", "attached", "planted", "native")
+_WAYS = ("direct", "attached", "native")
 
 
 def _block(session: Connection, number: int) -> None:
@@ -118,7 +118,7 @@ def test_older_snapshots(session: Connection, level: str) -> None:
     assert scalar(session, "SELECT count(*) FROM s.p") == 2
 
 
-@pytest.mark.parametrize("way", ["direct", "attached", "planted"])
+@pytest.mark.parametrize("way", ["direct", "attached"])
 def test_cancelled(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("SET statement_timeout = '150ms'")
@@ -129,7 +129,7 @@ def test_cancelled(session: Connection, way: str) -> None:
     assert run(session, f"{RANGES} 0, 10, 3)")[:2] == (3, 0)
 
 
-@pytest.mark.parametrize("way", ["direct", "attached", "planted"])
+@pytest.mark.parametrize("way", ["direct", "attached"])
 def test_caches_thrown_away_at_every_moment(session: Connection, way: str) -> None:
     make(session, "int")
     session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")

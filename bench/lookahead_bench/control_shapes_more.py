@@ -143,7 +143,15 @@ def _join_ahead(rows: int) -> Shape:
     )
 
 
-_JOINS_AHEAD = (_join_ahead(1), _join_ahead(10), _join_ahead(200))
+_SUBPLAN_AHEAD = Shape(
+    "subplan-ahead",
+    ("SELECT (SELECT r.pad FROM control_row r WHERE r.id = s.id) FROM control_small s",),
+    _OFTEN,
+    (*ROW, *SMALL),
+    ("Seq Scan", "Index Scan"),
+    _LOOPS_AHEAD,
+)
+_JOINS_AHEAD = (_join_ahead(1), _join_ahead(10), _join_ahead(200), _SUBPLAN_AHEAD)
 _BATCHES = {"pg_lookahead.enable_bulk_insert": "on"}
 
 

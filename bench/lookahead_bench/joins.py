@@ -38,7 +38,7 @@ from lookahead.experiments.scan_table import (
     table_bytes,
 )
 from lookahead.experiments.trials import Trial, Trials
-from lookahead.measurements import Factor, Question, Scenario, Table
+from lookahead.measurements import Arm, Factor, Question, Scenario, Table
 from lookahead.server import Session
 
 OUTER, INNER = "lookahead_outer", "lookahead_inner"
@@ -212,19 +212,29 @@ def trial_of(
     factors = (Factor("join", name), Factor("data", temperature), Factor("I/O method", method))
     scenario = Scenario((*factors, *also))
     ours = {"pg_lookahead.enable_join_prefetch": "on"}
-    stock, ahead = arm_of(STOCK, NESTED_LOOP), arm_of(OURS, NESTED_LOOP, "on", ours)
-    arms = (replace(stock, plan=shape.plan), replace(ahead, plan=shape.plan))
+    arms = (
+        _arm(shape, arm_of(STOCK, NESTED_LOOP)),
+        _arm(shape, arm_of(OURS, NESTED_LOOP, "on", ours)),
+    )
+    stock, ahead = (arm.name for arm in arms)
     return Trial(
         scenario=scenario,
         statement=shape.select,
         arms=arms,
-        questions=(Question(scenario, STOCK, (STOCK,), (OURS,)),),
+        questions=(Question(scenario, stock, (stock,), (ahead,)),),
         server={"io_method": method},
         prefetched=shape.pages * rows if temperature == _HOT else 0,
         cold=temperature != _CACHED,
-        compared=(STOCK, OURS),
+        compared=(stock, ahead),
         executions=_CACHED_EXECUTIONS if temperature == _CACHED else 1,
     )
+
+
+def _arm(shape: Shape, arm: Arm) -> Arm:
+    """With the settings of loops, also for the plan that looks ahead in a shape without one."""
+    if shape.plan == NESTED_LOOP:
+        return arm
+    return replace(arm, name=f"{arm.name} {shape.plan.lower()}", plan=shape.plan)
 
 
 def join_space(wanted: Joins) -> int:

@@ -69,6 +69,13 @@ typedef struct WalkContext
 /* The query that runs, of those that ExecutorRun() is executing. */
 static LaRun *running = NULL;
 
+/*
+ * The query of which a number of rows was fetched last, and what LaRun.misses was then: PL/pgSQL fetches
+ * those of a loop one by one.
+ */
+static EState *fetched = NULL;
+static uint32 fetched_misses = 0;
+
 /* In a parallel worker, the query that is a slice of its leader's plan. */
 static EState *slice = NULL;
 
@@ -104,6 +111,8 @@ la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
 
 	if (unlikely(in_slice))
 		slice = queryDesc->estate;
+	if (fetched == queryDesc->estate)
+		fetched = NULL;
 	if (queryDesc->planstate == NULL || !la_methods_any_node())
 		return;
 
@@ -166,7 +175,7 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 {
 	run->query_desc = queryDesc;
 	run->bounded = count > 0;
-	run->misses = 0;
+	run->misses = run->bounded && fetched == queryDesc->estate ? fetched_misses : 0;
 	run->outer = running;
 	if (run->bounded)
 		la_registry_note_bounded(queryDesc->estate);
@@ -179,6 +188,11 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 void
 la_attach_end_run(LaRun *run)
 {
+	if (run->bounded)
+	{
+		fetched = run->query_desc->estate;
+		fetched_misses = run->misses;
+	}
 	running = run->outer;
 }
 

@@ -167,6 +167,7 @@ la_join_window_wake(LaJoinWindow *window)
 	window->draining = false;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
 	la_join_ask_start(&window->ask);
+	arm(window);
 	return true;
 }
 
@@ -219,7 +220,10 @@ look_ahead(LaJoinWindow *window)
 	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
 	limit = row_limit(window);
 	if (limit <= 1 && ring->head == ring->tail)
+	{
+		arm(window);
 		return;
+	}
 	la_join_ask_grow(ask);
 
 	for (;;)
@@ -377,7 +381,7 @@ retire_row(LaJoinWindow *window)
 }
 
 /*
- * The first row since the last rescan is drawn: has the next one told to us.
+ * The first row since the last rescan is wanted: has the next one told to us.
  */
 static void
 arm(LaJoinWindow *window)

@@ -34,19 +34,21 @@ def _drawn(loop: dict[str, Any]) -> int:
 )
 def test_who_reads_to_the_end(server: WatchedServer, connection: Connection, query: str) -> None:
     connection.execute("SET enable_hashjoin = on; SET enable_nestloop = off")
+    connection.execute("SET pg_lookahead.test_start_after = 0")
     (loop,) = cold_loops(server, connection, query)
     assert _drawn(loop) > OUTER_ROWS / 2
     assert connection.execute(query).fetchall() == stock_rows(connection, query)
 
 
 def test_an_empty_hash_table_ends_the_join(connection: Connection) -> None:
-    """The first row is read before the table is built, and the error of another one is not met."""
+    """Rows up to a match are read before the table is built, and no error of another is met."""
     connection.execute(
         "SET enable_hashjoin = on; SET enable_nestloop = off; SET pg_lookahead.test_start_after = 0"
     )
     throws = (
-        f"(SELECT o.id, o.ref, i.g FROM outer_rows o {_LOOKED_UP} "
-        "WHERE 1 / (o.id - 2) < 9 OFFSET 0)"
+        "(SELECT o.id, o.ref, i.g FROM outer_rows o, LATERAL (SELECT * FROM inner_rows i "
+        "WHERE i.k = o.ref AND pad > CASE WHEN o.id < 3 THEN 'z' ELSE '' END OFFSET 0) i "
+        "WHERE 1 / (o.id - 5) < 9 OFFSET 0)"
     )
     query = f"SELECT j.* FROM {throws} j JOIN third t ON t.k = j.id AND t.g < 0"
     assert connection.execute(query).fetchall() == []

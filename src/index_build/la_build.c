@@ -226,7 +226,8 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 	report_loading(result);
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
 						 la_page_writer_begin(index, step_blocks, batch_blocks));
-	if (la_sort_is_in_order(sort))
+	/* in ICU it costs little to look twice */
+	if (la_sort_is_in_order(sort) && la_key_chosen_column(key) < 0)
 		la_load_trust_order(load);
 	la_sort_finish(sort, la_load_output(load));
 	return la_load_end(load) ? LA_REASON_NONE : LA_REASON_COLLATION;

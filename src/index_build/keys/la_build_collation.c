@@ -10,9 +10,13 @@
  * Those of ICU say nearly always what its comparison says; some collations, where they
  * do not, are left to core (see la_collation_is_shifted()), and in others the load
  * compares each text with the next all the same.  To make one takes long, and most of
- * it is never looked at: only the beginning is made, as much as tells texts apart (see
- * la_build_choice.c), by the function that makes core's abbreviated keys.  Its documentation does not promise that this is the beginning of what
- * ICU makes in one piece; that is checked in the same way (see la_build_load.c).
+ * it is never looked at: as a rule only the beginning is made, as much as tells
+ * texts apart (see la_build_choice.c), by the function that makes core's abbreviated
+ * keys.  Its documentation does not promise that this is the beginning of what ICU makes in
+ * one piece; that is checked in the same way (see la_build_load.c).  Only where the same
+ * short texts come again and again the whole sort keys are made, since equal ones then spare
+ * all comparisons.  Where texts that ICU takes for equal are distinguished by their
+ * bytes, these follow after a zero byte, which the sort key does not contain.
  *
  * Those of the C library, made by strxfrm(), say less: their order is not
  * always that of strcoll(), which defines the order of an index (relies on
@@ -26,11 +30,14 @@
  * cut off at the first byte 1, or at any length, still sorts before what it is a
  * prefix of, so other libraries may do it otherwise.
  *
+ * Reads pg_locale_struct of pg_locale.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
+#include "common/hashfn.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/memutils.h"
@@ -46,14 +53,36 @@
  * Most bytes kept of a sort key that is only a guess, and most bytes of the text of
  * which it is made: nearly every letter has a weight of at least a byte.  Arbitrary.
  */
-#define MAX_GUESS 256
+#define MAX_GUESS LA_MOST_WEIGHTS
 #define MAX_GUESSED_TEXT 1024
+
+/*
+ * Longest text of which the whole sort key is made, if any are, and bytes of it
+ * that are made of others: the first word of a key needs no more.
+ */
+#define MAX_WHOLE_TEXT 32
+#define CUT_LENGTH 8
+
+/*
+ * A whole sort key, with what is added to it.  As many of them are kept, each in the
+ * place of others; where they are made most texts come again.  Arbitrary: 64 kB in all.
+ */
+#define KNOWN_KEYS 512
+#define MAX_KNOWN_KEY 94
+
+struct LaKnownKey
+{
+	uint8		text_length;
+	uint8		length;			/* 0: none */
+	char text[	MAX_WHOLE_TEXT];
+	char		bytes[MAX_KNOWN_KEY];
+};
 
 /* Room for sort keys that is kept from row to row; arbitrary. */
 #define KEPT_ROOM (64 * 1024)
 
 /* Room to begin with, for any beginning of a sort key. */
-#define MIN_ROOM MAX_GUESS
+#define MIN_ROOM LA_MOST_WEIGHTS
 
 #ifdef LA_TEST
 bool		la_test_fail_sort_keys = false;
@@ -63,8 +92,13 @@ bool		la_test_fail_sort_keys = false;
 static Oid	distrusted_collation = InvalidOid;
 
 static int	first_weight(pg_locale_t locale, const char *string);
+static LaKnownKey *known_key(LaSortKey *key, const char *data, int length);
+static void make_exact(LaSortKey *key, const char *data, int length);
+static void make_whole(LaSortKey *key, const char *data, int length);
 static void make_guess(LaSortKey *key, const char *data, int length,
 					   bool is_clipped);
+static void transform_beginning(LaSortKey *key, const char *data, int length,
+								int limit);
 static void transform(LaSortKey *key, const char *data, int length);
 static int	first_level(const char *bytes, int size);
 
@@ -111,8 +145,26 @@ la_sort_key_init(LaSortKey *key, Oid collation)
 	key->context = CurrentMemoryContext;
 	key->collation = collation;
 	key->locale = pg_newlocale_from_collation(collation);
-	key->has_prefixes = pg_strxfrm_prefix_enabled(key->locale);
-	key->limit = key->has_prefixes ? LA_USUAL_WEIGHTS : MAX_GUESS;
+	key->limit = pg_strxfrm_prefix_enabled(key->locale) ? LA_USUAL_WEIGHTS : MAX_GUESS;
+}
+
+/*
+ * True if it can be chosen how much of the sort keys is made.
+ */
+bool
+la_sort_key_has_choice(const LaSortKey *key)
+{
+	return pg_strxfrm_prefix_enabled(key->locale);
+}
+
+/*
+ * True if sort keys tell the whole order, so that equal ones mean equal texts.
+ * If not, they tell which texts are likely to come first.
+ */
+bool
+la_sort_key_is_exact(const LaSortKey *key)
+{
+	return key->limit == LA_WHOLE_KEYS;
 }
 
 /*
@@ -121,12 +173,16 @@ la_sort_key_init(LaSortKey *key, Oid collation)
 void
 la_sort_key_make(LaSortKey *key, Datum value)
 {
-	text	   *packed = la_text_start(value,
+	bool		is_exact = la_sort_key_is_exact(key);
+	text	   *packed = la_text_start(value, is_exact ? -1 :
 									   MAX_GUESSED_TEXT + MAX_MULTIBYTE_CHAR_LEN);
 	const char *data = VARDATA_ANY(packed);
 	int			length = VARSIZE_ANY_EXHDR(packed);
 
-	if (length > MAX_GUESSED_TEXT)
+	key->is_cut = false;
+	if (is_exact)
+		make_exact(key, data, length);
+	else if (length > MAX_GUESSED_TEXT)
 		make_guess(key, data, pg_mbcliplen(data, length, MAX_GUESSED_TEXT), true);
 	else
 		make_guess(key, data, length, false);
@@ -134,34 +190,109 @@ la_sort_key_make(LaSortKey *key, Datum value)
 		pfree(packed);
 
 #ifdef LA_TEST
-	if (la_test_fail_sort_keys && key->length > 0 && length % 2 == 1)
+	if (la_test_fail_sort_keys && !is_exact && key->length > 0 && length % 2 == 1)
 		key->bytes[0] ^= 0xFF;
 #endif
 }
 
 /*
- * Makes the beginning of the sort key.  Of a text that goes on, and with the C library,
- * no more than the first weights are known.
+ * Where the sort key of a text is kept, if it is.
+ */
+static LaKnownKey *
+known_key(LaSortKey *key, const char *data, int length)
+{
+	if (key->known == NULL)
+		key->known = MemoryContextAllocZero(key->context,
+											KNOWN_KEYS * sizeof(LaKnownKey));
+	return &key->known[hash_bytes((const unsigned char *) data, length) % KNOWN_KEYS];
+}
+
+/*
+ * Makes the whole sort key, or of a long text its beginning.
+ */
+static void
+make_exact(LaSortKey *key, const char *data, int length)
+{
+	LaKnownKey *known;
+
+	if (length > MAX_WHOLE_TEXT)
+	{
+		transform_beginning(key, data, length, CUT_LENGTH);
+		key->is_cut = key->length == CUT_LENGTH;
+		if (!key->is_cut)
+			make_whole(key, data, length);
+		return;
+	}
+	known = known_key(key, data, length);
+	if (known->length > 0 && known->text_length == length &&
+		memcmp(known->text, data, length) == 0)
+	{
+		key->length = known->length;
+		memcpy(key->bytes, known->bytes, known->length);
+		return;
+	}
+	make_whole(key, data, length);
+	if (key->length > MAX_KNOWN_KEY)
+		return;
+	known->length = key->length;
+	known->text_length = length;
+	memcpy(known->text, data, length);
+	memcpy(known->bytes, key->bytes, key->length);
+}
+
+/*
+ * Makes the whole sort key, with what distinguishes texts that ICU takes for equal.
+ */
+static void
+make_whole(LaSortKey *key, const char *data, int length)
+{
+	transform(key, data, length);
+	if (key->locale->deterministic)
+	{
+		key->bytes[key->length++] = 0;
+		memcpy(key->bytes + key->length, data, length);
+		key->length += length;
+	}
+}
+
+/*
+ * Makes as much of the sort key as has been chosen.  Of a text that goes on, no more
+ * than the first weights are known.
  */
 static void
 make_guess(LaSortKey *key, const char *data, int length, bool is_clipped)
 {
-	if (key->has_prefixes)
-	{
-		if (key->bytes == NULL)
-			key->bytes = MemoryContextAlloc(key->context, MAX_GUESS);
-		key->length = key->limit == 0 ? 0 :
-			pg_strnxfrm_prefix(key->bytes, key->limit, data, length, key->locale);
-	}
-	else
+	bool		is_libc = !la_sort_key_has_choice(key);
+
+	if (is_libc)
 		transform(key, data, length);
+	else
+		transform_beginning(key, data, length, key->limit);
 	key->length = Min(key->length, key->limit);
-	if (!key->has_prefixes || is_clipped)
+	if (is_libc || is_clipped)
 		key->length = first_level(key->bytes, key->length);
 }
 
 /*
- * Makes the sort key.
+ * Makes the beginning of a sort key.
+ */
+static void
+transform_beginning(LaSortKey *key, const char *data, int length, int limit)
+{
+	key->length = 0;
+	if (limit == 0)
+		return;
+	if (key->bytes == NULL)
+	{
+		key->room = MIN_ROOM;
+		key->bytes = MemoryContextAllocHuge(key->context, key->room);
+	}
+	key->length = pg_strnxfrm_prefix(key->bytes, limit, data, length,
+									 key->locale);
+}
+
+/*
+ * Makes the sort key, with room for the text behind it.
  */
 static void
 transform(LaSortKey *key, const char *data, int length)
@@ -182,14 +313,14 @@ transform(LaSortKey *key, const char *data, int length)
 			key->bytes = MemoryContextAllocHuge(key->context, key->room);
 		}
 		size = pg_strnxfrm(key->bytes, key->room, data, length, key->locale);
-		if (size < key->room)
+		if (size < key->room && size + 1 + length <= key->room)
 		{
 			key->length = size;
 			return;
 		}
 		pfree(key->bytes);
 		key->bytes = NULL;
-		key->room = 2 * (size + 1);
+		key->room = 2 * (size + 1 + length);
 	}
 }
 

@@ -10,14 +10,14 @@
  * part is decided here.
  *
  * Only columns whose comparison function we know take part, and only up to
- * the first other column, or up to the first text of which a sort key is made: only
- * its beginning is.  Rows whose strings are equal so far are then compared by core's
+ * the first other column, or up to the first text of whose sort key only the beginning
+ * is made.  Rows whose strings are equal so far are then compared by core's
  * comparators.  Where the first column is not one we know, core's abbreviated
  * key (see utils/sortsupport.h) serves as the first word if there is one; it is
  * made for being compared as a number.
  *
- * Such a string is only a guess: other values may have it, and the order may be wrong
- * (see LaBuildKey.is_guess).
+ * Of a text whose sort key is not whole the string is only a guess: other values may
+ * have it, and the order may be wrong (see LaBuildKey.is_guess).
  *
  * Reads SortSupportData of sortsupport.h and pg_locale_struct of pg_locale.h.
  *
@@ -285,6 +285,52 @@ choose_encoded(LaBuildKey *key)
 	while (key->nencoded < key->nkeyatts && !key->is_guess &&
 		   key->columns[key->nencoded].kind != LA_COLUMN_OTHER)
 	{
-		key->is_guess = key->columns[key->nencoded++].kind == LA_COLUMN_COLLATED;
+		const LaKeyColumn *column = &key->columns[key->nencoded++];
+
+		key->is_guess = column->kind == LA_COLUMN_COLLATED &&
+			!la_sort_key_is_exact(&column->sort_key);
 	}
+}
+
+/*
+ * The column of whose texts it can be chosen how much of the sort keys is made; -1 if
+ * there is none.
+ */
+int
+la_key_chosen_column(const LaBuildKey *key)
+{
+	int			last = key->nencoded - 1;
+
+	return key->is_guess &&
+		la_sort_key_has_choice(&key->columns[last].sort_key) ? last : -1;
+}
+
+/*
+ * Has so many bytes of that column's sort keys made, or whole sort keys of this and all
+ * other columns.  Not once a row's key has been made.
+ */
+void
+la_key_choose_weights(LaBuildKey *key, int limit)
+{
+	int			first = la_key_chosen_column(key);
+	int			end = limit == LA_WHOLE_KEYS ? key->nkeyatts : first + 1;
+
+	for (int i = first; i < end; i++)
+	{
+		LaKeyColumn *column = &key->columns[i];
+
+		if (column->kind == LA_COLUMN_COLLATED &&
+			la_sort_key_has_choice(&column->sort_key))
+			column->sort_key.limit = limit;
+	}
+	choose_encoded(key);
+}
+
+/*
+ * True if nothing is made of the keys of rows.
+ */
+bool
+la_key_is_empty(const LaBuildKey *key)
+{
+	return la_key_chosen_column(key) == 0 && key->columns[0].sort_key.limit == 0;
 }

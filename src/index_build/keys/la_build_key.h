@@ -91,7 +91,7 @@ typedef struct LaBuildKey
 	uint8		flat_columns[LA_MAX_FLAT_WORDS];
 
 	/*
-	 * The last of these columns has sort keys, which are not exact: once
+	 * The last of these columns has sort keys that are not exact: once
 	 * sorted, the rows are to be compared by core's comparators, each with
 	 * the next, and if one is out of order core has to build the index.
 	 */
@@ -105,5 +105,8 @@ typedef struct LaBuildKey
 extern bool la_key_init(LaBuildKey *key, Relation index);
 extern bool la_key_is_complete(const LaBuildKey *key);
 extern Oid	la_key_guessed_collation(const LaBuildKey *key);
+extern int	la_key_chosen_column(const LaBuildKey *key);
+extern void la_key_choose_weights(LaBuildKey *key, int limit);
+extern bool la_key_is_empty(const LaBuildKey *key);
 
 #endif							/* LA_BUILD_KEY_H */

@@ -389,7 +389,8 @@ la_key_make(LaBuildKey *key, const Datum *values, const bool *isnull,
 }
 
 /*
- * Stores the string of a row whose sort keys have been made, if it is not too long.
+ * Stores the string of a row whose sort keys have been made, if all of it is known
+ * and it is not too long.
  */
 static void
 store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
@@ -397,6 +398,13 @@ store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
 {
 	Datum		flat[INDEX_MAX_KEYS];
 	int			length = 0;
+
+	for (int i = 0; i < key->nencoded; i++)
+	{
+		if (!isnull[i] && key->columns[i].kind == LA_COLUMN_COLLATED &&
+			key->columns[i].sort_key.is_cut)
+			return;
+	}
 
 	/* texts are decompressed once, and no more of them than could be kept */
 	for (int i = 0; i < key->nencoded; i++)

@@ -12,11 +12,13 @@
 #include "index_build/keys/la_build_key.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/sort/la_build_bucket.h"
+#include "index_build/sort/la_build_core_sort.h"
 
 typedef struct LaCollection
 {
 	Relation	heap;
 	LaBuildKey *key;
+	MemoryContext context;
 	int64		bytes;			/* memory for everything */
 	int64		sort_bytes;		/* of it, for sorting one bucket */
 	LaChunkPool pool;			/* has the rest */
@@ -24,10 +26,17 @@ typedef struct LaCollection
 
 	LaSpool		spool;			/* until there are buckets */
 	LaSpool		nulls;			/* first column is NULL */
+	LaSpool		run;			/* in order, without keys, apart from others:
+								 * see la_build_in_order.c */
 	LaBuckets  *buckets;		/* once memory was full */
+	LaCoreSort *core;			/* or core's sort, which then has all but the
+								 * run */
 	LaSample	sample;			/* of the words */
 
 	bool		without_keys;	/* words are 0 and strings empty, of all */
+	bool		merged;			/* with the entries of other processes */
+	int64		next_look;		/* chunks in use when the prospect is looked
+								 * at; 0 once it is known */
 	LaKeyBytes *kept;			/* where strings are kept: room for one */
 
 	int64		count;
@@ -42,6 +51,7 @@ extern void la_collection_begin(LaCollection *entries, Relation heap,
 								LaPoolShare *share);
 extern void la_collection_limit_memory(LaCollection *entries,
 									   double fraction_done);
+extern void la_collection_hand_to_core(LaCollection *entries);
 
 /*
  * An entry comes, of the row at a place.

@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * la_build_core_sort.c
- *	  sorts the entries of a spool by core's tuplesort, and hands them over
+ *	  sorts index entries by core's tuplesort
  *
- * For entries that words do not divide (see la_build_drain.c).  The tuplesort makes
- * index tuples of its own from the values, and gives them back in the index's order.
+ * For entries that words do not divide: see la_build_prospect.c for those that are
+ * known early, la_build_drain.c for the others and la_build_in_order.c for those of
+ * which no keys are made.  The tuplesort makes index tuples of
+ * its own from the values, and gives them back in the index's order.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +15,35 @@
 #include "utils/tuplesort.h"
 
 #include "index_build/keys/la_build_string.h"
-#include "index_build/sort/la_build_put.h"
+#include "index_build/sort/la_build_core_sort.h"
+
+struct LaCoreSort
+{
+	LaBuildKey *key;
+	Tuplesortstate *state;
+	IndexTuple	next;			/* to be handed over; NULL at the end */
+	IndexTuple	with_string;	/* room for any with an empty string, where
+								 * strings are kept */
+};
+
+/*
+ * Begins to sort entries of the index, using at most `bytes` of memory.
+ * Uniqueness is checked when they are loaded, so not by the tuplesort.
+ */
+LaCoreSort *
+la_core_sort_begin(Relation heap, LaBuildKey *key, int64 bytes)
+{
+	LaCoreSort *core = palloc0(sizeof(LaCoreSort));
+
+	core->key = key;
+	if (key->kind == LA_RECORD_BYTES)
+		core->with_string = palloc0(INDEX_SIZE_MASK + 1 + la_bytes_size(0));
+	core->state = tuplesort_begin_index_btree(heap, key->index,
+											  false, false,
+											  Max(bytes / 1024, 64), NULL,
+											  TUPLESORT_NONE);
+	return core;
+}
 
 /*
  * Core's tuplesort keeps nothing of a place but a TID (relies on
@@ -37,6 +67,20 @@ place_of_sorted_tid(const ItemPointerData *tid)
 }
 
 /*
+ * Adds the entry of a row.
+ */
+void
+la_core_sort_add(LaCoreSort *core, uint64 place, const Datum *values,
+				 const bool *isnull)
+{
+	ItemPointerData tid;
+
+	place_to_sorted_tid(place, &tid);
+	tuplesort_putindextuplevalues(core->state, core->key->index, &tid,
+								  values, isnull);
+}
+
+/*
  * The values of a record, of whose key the first column is NULL or not.
  */
 static void
@@ -54,10 +98,11 @@ record_values(const LaBuildKey *key, const LaRecord *record, bool is_null,
 }
 
 /*
- * Hands all records of a spool to the tuplesort, and empties it.
+ * Adds all records of a spool, all of one part of the output (see la_build_output.h),
+ * and empties it.
  */
-static void
-add_spool(Tuplesortstate *state, LaSpool *spool, const LaDrain *drain)
+void
+la_core_sort_add_spool(LaCoreSort *core, LaSpool *spool, bool are_null)
 {
 	LaSpoolReader reader;
 	LaRecord   *record;
@@ -67,71 +112,95 @@ add_spool(Tuplesortstate *state, LaSpool *spool, const LaDrain *drain)
 	{
 		Datum		values[INDEX_MAX_KEYS];
 		bool		isnull[INDEX_MAX_KEYS];
-		ItemPointerData tid;
 
-		record_values(drain->key, record, drain->are_null, values, isnull);
-		place_to_sorted_tid(record->place, &tid);
-		tuplesort_putindextuplevalues(state, drain->key->index, &tid, values,
-									  isnull);
+		record_values(core->key, record, are_null, values, isnull);
+		la_core_sort_add(core, record->place, values, isnull);
 	}
 }
 
 /*
  * Hands over an index tuple of the tuplesort, in the form that spools of this index
- * have: `room` is for any with an empty string, which the tuplesort has not kept.
+ * have.  The word is that of all entries, or is to be made again.
  */
 static void
-put(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
-	IndexTuple room)
+put_next(LaCoreSort *core, LaOutput *output, uint64 place, bool make_word,
+		 uint64 word)
 {
-	LaBuildKey *key = drain->entries->key;
-	LaOutput   *output = drain->output;
-	LaRecord	record = {word, place_of_sorted_tid(&tuple->t_tid)};
+	LaBuildKey *key = core->key;
+	IndexTuple	tuple = core->next;
+	LaRecord	record = {word, place};
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
+	if (key->kind == LA_RECORD_WORD)
+	{
+		index_deform_tuple(tuple, key->tupdesc, values, isnull);
+		record.word = isnull[0] ? 0 :
+			la_key_word_of_value(&key->columns[0], values[0]);
+		output->add_words(output, &record, 1);
+		return;
+	}
 	if (make_word)
 	{
 		index_deform_tuple(tuple, key->tupdesc, values, isnull);
 		record.word = la_key_first_word(key, values, isnull);
 	}
-	if (key->kind == LA_RECORD_WORD)
-	{
-		output->add_words(output, &record, 1);
-		return;
-	}
-	la_place_get_tid(record.place, &tuple->t_tid);
 	if (key->kind == LA_RECORD_BYTES)
 	{
-		memcpy(room, tuple, IndexTupleSize(tuple));
-		tuple = room;
+		/* the tuplesort has not kept strings */
+		memcpy(core->with_string, tuple, IndexTupleSize(tuple));
+		tuple = core->with_string;
 		memset(la_tuple_bytes(tuple), 0, la_bytes_size(0));
 	}
-	output->add_tuple(output, tuple, record.word, record.place);
+	output->add_tuple(output, tuple, record.word, place);
 }
 
 /*
- * Sorts a spool and hands its records over.  Uniqueness is checked when they are
- * loaded, so not by the tuplesort.
+ * Sorts the entries; nothing may be added any more.
  */
 void
-la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
+la_core_sort_perform(LaCoreSort *core)
 {
-	LaCollection *entries = drain->entries;
-	bool		is_later = range->word > 0;
-	bool		make_words = range->low < range->high && !is_later;
-	uint64		word = is_later ? range->first_word : spool->first_word;
-	IndexTuple	room = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(0));
-	IndexTuple	tuple;
-	Tuplesortstate *state =
-		tuplesort_begin_index_btree(entries->heap, drain->key->index, false, false,
-									Max(entries->sort_bytes / 1024, 64), NULL,
-									TUPLESORT_NONE);
+	tuplesort_performsort(core->state);
+	core->next = tuplesort_getindextuple(core->state, true);
+}
 
-	add_spool(state, spool, drain);
-	tuplesort_performsort(state);
-	while ((tuple = tuplesort_getindextuple(state, true)) != NULL)
-		put(drain, tuple, make_words, word, room);
-	tuplesort_end(state);
-	pfree(room);
+static bool
+is_of_part(const LaBuildKey *key, IndexTuple tuple, bool are_null)
+{
+	bool		isnull;
+
+	(void) index_getattr(tuple, 1, key->tupdesc, &isnull);
+	return isnull == are_null;
+}
+
+/*
+ * Hands the entries of a part of the output over.  Each has the given word, or if words
+ * are to be made its own.
+ */
+void
+la_core_sort_put_part(LaCoreSort *core, LaOutput *output, bool are_null,
+					  bool make_words, uint64 word)
+{
+	while (core->next != NULL && is_of_part(core->key, core->next, are_null))
+	{
+		uint64		place = place_of_sorted_tid(&core->next->t_tid);
+
+		la_place_get_tid(place, &core->next->t_tid);
+		put_next(core, output, place, make_words, word);
+		core->next = tuplesort_getindextuple(core->state, true);
+	}
+}
+
+/*
+ * Frees the sort, of which all entries have been handed over.
+ */
+void
+la_core_sort_end(LaCoreSort *core)
+{
+	Assert(core->next == NULL);
+	tuplesort_end(core->state);
+	if (core->with_string != NULL)
+		pfree(core->with_string);
+	pfree(core);
 }

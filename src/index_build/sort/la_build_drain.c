@@ -5,9 +5,10 @@
  *
  * Spool and buckets of la_build_collection.c are emptied one after the other.  An entry
  * is written and read once whatever the size, but for looks that tell whether to move
- * it (la_build_look.c).  Only what the sample did not foretell, a bucket too large for
- * memory, is distributed again, by the same words if these differ, else by the next
- * words in which they do.
+ * it (la_build_look.c).  Buckets are not merged; only a run of rows that came in order
+ * is merged with the rest (la_build_run.c).  Only what the sample did not foretell, a bucket too large for memory, is distributed
+ * again, by the same words if these differ, else by the next words in which
+ * they do.
  *
  * A bucket that memory holds is sorted there (la_build_put.c).
  *
@@ -21,30 +22,26 @@
  */
 #include "postgres.h"
 
+#include "index_build/sort/la_build_core_sort.h"
 #include "index_build/sort/la_build_drain.h"
 #include "index_build/sort/la_build_look.h"
 #include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
+#include "index_build/sort/la_build_run.h"
 
 /*
  * How often an entry is distributed after the first time, each of which may be
  * to files.  Bounds the work, and how deep drain_range() nests.  Arbitrary: with the least
- * memory a bucket is divided by sixteen, with 16 MB by a hundred.
+ * memory a bucket is divided by two only, with 16 MB by a hundred.
  */
-#define MAX_PASSES 4
+#define MAX_PASSES 12
 
 /*
  * What a pass counts that is for the next word, of entries whose words were equal: each of
- * these divides entries as little as the one before may have done.  Two are made.
+ * these divides entries as little as the one before may have done.  Two are made, as
+ * la_build_prospect.c has it.
  */
 #define WORD_PASSES (MAX_PASSES / 2)
-
-/*
- * Fewest buckets that a next word divides entries into for that to be faster than core's
- * sort.  Arbitrary: columns of two values each give two, texts that agree but for their
- * ends three.
- */
-#define FEWEST_BUCKETS 4
 
 /*
  * The largest share of a pass that one bucket may get for the sample to be of use
@@ -76,14 +73,22 @@ la_drain(LaCollection *entries, LaOutput *output)
 	bool		nulls_first = entries->key->columns[0].nulls_first;
 	LaDrain		drain = {entries, entries->key, output};
 
-	make_room_for_sorting(entries);
+	if (entries->run.nrecords > 0)
+		drain.output = la_run_begin(output, entries->key, &entries->run);
+	if (entries->core != NULL)
+		la_core_sort_perform(entries->core);
+	else
+		make_room_for_sorting(entries);
+
 	for (int pass = 0; pass < 2; pass++)
 	{
 		drain.are_null = (pass == 0) == nulls_first;
-		output->begin_part(output, drain.are_null);
+		drain.output->begin_part(drain.output, drain.are_null);
 		drain_part(&drain);
-		output->end_part(output);
+		drain.output->end_part(drain.output);
 	}
+	if (entries->core != NULL)
+		la_core_sort_end(entries->core);
 }
 
 /*
@@ -96,7 +101,7 @@ make_room_for_sorting(LaCollection *entries)
 	LaChunkPool *pool = &entries->pool;
 
 	if (entries->buckets == NULL && entries->spool.file == NULL &&
-		entries->nulls.file == NULL)
+		entries->nulls.file == NULL && entries->run.file == NULL)
 	{
 		pool->limit = Max(pool->limit, pool->nused + entries->reserve);
 		give_rest_to_sorting(entries);
@@ -106,6 +111,7 @@ make_room_for_sorting(LaCollection *entries)
 		la_buckets_to_files(entries->buckets);
 	la_spool_to_file(&entries->spool);
 	la_spool_to_file(&entries->nulls);
+	la_spool_to_file(&entries->run);
 	la_pool_reset(pool, entries->bytes / 2);
 	entries->sort_bytes = entries->bytes / 2;
 }
@@ -134,7 +140,10 @@ drain_part(LaDrain *drain)
 	LaCollection *entries = drain->entries;
 	LaWordRange range = {.sample = &entries->sample};
 
-	if (entries->without_keys)
+	if (entries->core != NULL)
+		la_core_sort_put_part(entries->core, drain->output, drain->are_null,
+							  entries->merged, 0);
+	else if (entries->without_keys)
 		la_put_as_it_is(drain, drain->are_null ? &entries->nulls : &entries->spool,
 						&range);
 	else if (drain->are_null)
@@ -305,7 +314,7 @@ drain_range(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	else if (spool->ordered && la_look_in_order(spool, key))
 		la_put_as_it_is(drain, spool, range);
 	else if (range->npasses >= MAX_PASSES)
-		la_put_sorted_by_core(drain, spool, range);
+		la_put_sorted_by_core(drain, spool, range, equal_words);
 	else if (!equal_words && range->sample == NULL)
 		drain_by_own_sample(drain, spool, *range, NULL);
 	else if (!equal_words)
@@ -314,7 +323,7 @@ drain_range(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 			 !la_look_has_cut(spool, key))
 		drain_next_word(drain, spool, *range);
 	else
-		la_put_sorted_by_core(drain, spool, range);
+		la_put_sorted_by_core(drain, spool, range, true);
 }
 
 /*
@@ -334,12 +343,6 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 	int64		nrecords = spool->nrecords;
 	LaWordRange once_more = *range;
 
-	if (key != NULL && buckets->count < FEWEST_BUCKETS)
-	{
-		la_buckets_free(buckets);
-		la_put_sorted_by_core(drain, spool, range);
-		return;
-	}
 	la_buckets_distribute(buckets, spool, key, range->word);
 	if (pool->nused > pool->limit / 2)
 		la_buckets_to_files(buckets);
@@ -390,7 +393,7 @@ drain_next_word(LaDrain *drain, LaSpool *spool, LaWordRange range)
 	}
 	if (word == 0)
 	{
-		la_put_sorted_by_core(drain, spool, &range);
+		la_put_sorted_by_core(drain, spool, &range, true);
 		return;
 	}
 	if (range.word == 0)

@@ -3,8 +3,8 @@
  * la_build_put.c
  *	  sorts the entries of one spool and hands them over
  *
- * As they are, or sorted in memory, as la_build_drain.c wants it; la_build_core_sort.c
- * has them sorted by core.  In memory a stable radix sort looks at the words; entries whose
+ * As they are, sorted in memory, or sorted by core (la_build_core_sort.c), as
+ * la_build_drain.c wants it.  In memory a stable radix sort looks at the words; entries whose
  * words are equal are sorted by the next word of their keys, and in the end
  * by core's comparators if the key has columns that have no words.  Equal
  * keys stay in the order in which they came, which is that of their heap
@@ -17,6 +17,7 @@
 
 #include "utils/memutils.h"
 
+#include "index_build/sort/la_build_core_sort.h"
 #include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
 
@@ -123,4 +124,24 @@ put_entries(LaDrain *drain, const LaEntry *sorted, int64 count,
 		output->add_tuple(output, la_record_tuple(record),
 						  first_word_of(range, record), record->place);
 	}
+}
+
+/*
+ * Sorts a spool by core's tuplesort and hands its records over.
+ */
+void
+la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
+					  bool equal_words)
+{
+	LaCollection *entries = drain->entries;
+	LaCoreSort *core = la_core_sort_begin(entries->heap, entries->key,
+										  entries->sort_bytes);
+	bool		is_later = range->word > 0;
+	uint64		word = is_later ? range->first_word : spool->first_word;
+
+	la_core_sort_add_spool(core, spool, drain->are_null);
+	la_core_sort_perform(core);
+	la_core_sort_put_part(core, drain->output, drain->are_null,
+						  !equal_words && !is_later, word);
+	la_core_sort_end(core);
 }

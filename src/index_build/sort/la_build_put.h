@@ -37,6 +37,6 @@ extern void la_put_as_it_is(LaDrain *drain, LaSpool *spool,
 extern void la_put_sorted(LaDrain *drain, LaSpool *spool,
 						  const LaWordRange *range);
 extern void la_put_sorted_by_core(LaDrain *drain, LaSpool *spool,
-								  const LaWordRange *range);
+								  const LaWordRange *range, bool equal_words);
 
 #endif							/* LA_BUILD_PUT_H */

@@ -37,6 +37,8 @@ struct LaSort
 	IndexTuple	formed;			/* room for a tuple that is compared first */
 };
 
+static void add_to_core(LaSort *sort, uint64 place, const Datum *values,
+						const bool *isnull);
 static void add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 					  const Datum *values, const bool *isnull);
 static void add_sized_tuple(LaSort *sort, uint64 place,
@@ -115,7 +117,9 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 		return;
 	la_collection_count(entries, place);
 
-	if (!entries->key->is_word)
+	if (entries->core != NULL && !sort->order.run_is_open)
+		add_to_core(sort, place, values, isnull);
+	else if (!entries->key->is_word)
 		add_tuple(sort, place, tid, values, isnull);
 	else if (isnull[0])
 		la_spool_add(&entries->nulls, 0, place, sizeof(LaRecord));
@@ -171,10 +175,18 @@ la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
 	}
 	for (int i = 0; i < count; i++)
 	{
-		uint64		word = la_key_fixed_word(&key->columns[0], values[i]);
-		LaRecord   *record = add_live(entries, word, places[i],
-									  sizeof(LaRecord) + key->fixed_size);
+		LaRecord   *record;
 
+		if (entries->core != NULL)
+		{
+			const bool	isnull = false;
+
+			la_collection_count(entries, places[i]);
+			la_core_sort_add(entries->core, places[i], &values[i], &isnull);
+			continue;
+		}
+		record = add_live(entries, la_key_fixed_word(&key->columns[0], values[i]),
+						  places[i], sizeof(LaRecord) + key->fixed_size);
 		la_key_form_tuple(key, &values[i], key->fixed_size,
 						  la_record_tuple(record));
 		la_place_get_tid(places[i], &la_record_tuple(record)->t_tid);
@@ -198,6 +210,48 @@ form_tuple(LaSort *sort, Datum *values, const bool *isnull)
 		return NULL;
 	index_deform_tuple(tuple, tupdesc, values, stored_isnull);
 	return tuple;
+}
+
+/*
+ * Whether an index tuple is not too long for a btree, as far as a short look tells.
+ */
+static bool
+is_short(const LaBuildKey *key, const Datum *values, const bool *isnull)
+{
+	Size		size = sizeof(IndexTupleData) + sizeof(IndexAttributeBitMapData);
+
+	for (int i = 0; i < key->natts; i++)
+	{
+		int			length = TupleDescCompactAttr(key->tupdesc, i)->attlen;
+
+		if (isnull[i])
+			continue;
+		if (length < 0 &&
+			(length != -1 || VARATT_IS_EXTERNAL(DatumGetPointer(values[i]))))
+			return false;
+		size += MAXIMUM_ALIGNOF +
+			(length > 0 ? length : VARSIZE_ANY(DatumGetPointer(values[i])));
+	}
+	return MAXALIGN(size) <= BTMaxItemSize;
+}
+
+/*
+ * Adds an entry to core's sort, unless its index tuple is too long.
+ */
+static void
+add_to_core(LaSort *sort, uint64 place, const Datum *values, const bool *isnull)
+{
+	Datum		stored[INDEX_MAX_KEYS];
+
+	if (!is_short(sort->entries.key, values, isnull))
+	{
+		memcpy(stored, values, sort->entries.key->natts * sizeof(Datum));
+		values = stored;
+		sort->refused = form_tuple(sort, stored, isnull) == NULL;
+	}
+	if (!sort->refused)
+		la_core_sort_add(sort->entries.core, place, values, isnull);
+	MemoryContextReset(sort->tuple_context);
 }
 
 /*
@@ -242,7 +296,7 @@ add_sized_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 	LaCollection *entries = &sort->entries;
 	IndexTuple	tuple;
 
-	if (entries->without_keys)
+	if (la_in_order_is_tried(&sort->order))
 	{
 		if (formed == NULL)
 		{
@@ -252,6 +306,11 @@ add_sized_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		formed->t_tid = *tid;
 		if (la_in_order_add(&sort->order, formed, place, isnull[0]))
 			return;
+	}
+	if (entries->core != NULL)
+	{
+		la_core_sort_add(entries->core, place, values, isnull);
+		return;
 	}
 
 	tuple = la_collection_add(entries, values, isnull, place, size);
@@ -272,7 +331,11 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 	LaCollection *entries = &sort->entries;
 
 	entries->fraction_done = Max(entries->fraction_done, fraction_done);
-	la_collection_limit_memory(entries, fraction_done);
+	if (entries->without_keys && !sort->order.holds &&
+		la_pool_is_full(&entries->pool, entries->reserve))
+		la_in_order_end(&sort->order);
+	else
+		la_collection_limit_memory(entries, fraction_done);
 }
 
 /*

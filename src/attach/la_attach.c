@@ -80,6 +80,7 @@ static uint32 fetched_misses = 0;
 static EState *slice = NULL;
 
 static bool is_looked_at(const QueryDesc *queryDesc);
+static bool keeps_rows(const EState *estate);
 static LaQuery *register_query(QueryDesc *queryDesc, int eflags, bool fresh);
 static void end_query(LaQuery *query);
 static void attach_registered(LaQuery *query, bool in_slice);
@@ -188,7 +189,7 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 void
 la_attach_end_run(LaRun *run)
 {
-	if (run->bounded)
+	if (run->bounded && run->misses > 0)
 	{
 		fetched = run->query_desc->estate;
 		fetched_misses = run->misses;
@@ -213,12 +214,11 @@ la_attach_has_few_misses(void)
  * off, or no ExecutorRun() of its query is to be seen.
  */
 LaNode *
-la_attach_wake(PlanState *planstate)
+la_attach_wake(PlanState *planstate, LaFeature feature)
 {
 	LaNode	   *node;
-	LaFeature	feature;
 
-	if (!la_methods_feature(planstate, &feature) || !la_feature_enabled(feature))
+	if (!la_feature_enabled(feature))
 		return NULL;
 
 	node = la_registry_find(planstate);
@@ -233,9 +233,22 @@ la_attach_wake(PlanState *planstate)
 		query->bounded = running->bounded;
 		node = la_registry_find(planstate);
 	}
-	if (node == NULL || node->reason != LA_REASON_NONE)
+	if (node == NULL || node->feature != feature ||
+		node->reason != LA_REASON_NONE)
 		return NULL;
+	node->query->keeps_rows = keeps_rows(planstate->state);
 	return node;
+}
+
+/*
+ * May who receives the rows of a query keep them behind an error?
+ */
+static bool
+keeps_rows(const EState *estate)
+{
+	return running == NULL || running->query_desc->estate != estate ||
+		running->query_desc->dest == NULL ||
+		running->query_desc->dest->mydest == DestTuplestore;
 }
 
 /*
@@ -251,7 +264,6 @@ register_query(QueryDesc *queryDesc, int eflags, bool fresh)
 
 	context.query = la_registry_add_query(queryDesc->estate, end_query);
 	context.query->top = queryDesc->planstate;
-	context.query->receiver = queryDesc->dest->mydest;
 	walk(queryDesc->planstate, &context);
 	foreach(lc, queryDesc->estate->es_subplanstates)
 	{

@@ -31,6 +31,6 @@ extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
 								uint64 count);
 extern void la_attach_end_run(LaRun *run);
 extern bool la_attach_has_few_misses(void);
-extern LaNode *la_attach_wake(PlanState *planstate);
+extern LaNode *la_attach_wake(PlanState *planstate, LaFeature feature);
 
 #endif							/* LA_ATTACH_H */

@@ -10,7 +10,6 @@
 
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
-#include "tcop/dest.h"
 
 #include "la_counters.h"
 #include "la_feature.h"
@@ -35,7 +34,7 @@ typedef struct LaQuery
 	bool		listening;		/* do workers hand counters to us? */
 	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		bounded;		/* is only a number of rows wanted now? */
-	CommandDest receiver;		/* of its rows */
+	bool		keeps_rows;		/* may who receives them, behind an error? */
 	Size		ring_bytes;		/* of all scans and joins that look ahead */
 	struct LaJoinStatement *join_statement; /* or NULL: nobody has asked */
 	void		(*at_end) (struct LaQuery *query);

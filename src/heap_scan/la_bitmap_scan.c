@@ -247,7 +247,7 @@ make_bitmap_scan(BitmapHeapScanState *node)
 
 	if (la_heap_scan_is_small(scan, LA_SMALL_TABLE))
 		return NULL;
-	registered = la_attach_wake(&node->ss.ps);
+	registered = la_attach_wake(&node->ss.ps, LA_FEATURE_BITMAP_SCAN);
 	if (registered == NULL || !la_heap_scan_layout_as_expected(registered, scan))
 		return NULL;
 

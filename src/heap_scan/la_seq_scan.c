@@ -176,7 +176,8 @@ begin_seq_scan(ScanState *node)
 			registered->mode = LA_MODE_SMALL_TABLE;
 		return;
 	}
-	registered = la_attach_wake(&node->ps);
+	registered = la_attach_wake(&node->ps, IsA(node, TidRangeScanState) ?
+								LA_FEATURE_TID_RANGE_SCAN : LA_FEATURE_SEQ_SCAN);
 	if (registered != NULL && registered->state == NULL &&
 		la_heap_scan_layout_as_expected(registered, scan))
 		swap_stream(make_seq_scan(registered), scan);

@@ -115,7 +115,7 @@ la_index_fetch_wrap(IndexScanDesc scan, PlanState *planstate)
 LaIndexFetch *
 la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
 {
-	LaNode	   *node = la_attach_wake(planstate);
+	LaNode	   *node = la_attach_wake(planstate, LA_FEATURE_INDEX_SCAN);
 	LaIndexFetch *fetch = la_index_fetch_of(scan);
 	LaResidency *residency;
 

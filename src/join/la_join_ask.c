@@ -326,6 +326,9 @@ table_reads(const LaJoinAsk *ask, const LaJoinRow *row)
 		if (row->where[target] == NULL)
 			continue;
 		table = row->where[target]->table;
+		if (target > 0 && row->where[target - 1] != NULL &&
+			row->where[target - 1]->table == table)
+			continue;
 		if (pgstat_should_count_relation(table))
 			reads += table->pgstat_info->counts.blocks_fetched -
 				table->pgstat_info->counts.blocks_hit;
@@ -428,8 +431,6 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 			recently_asked(ask, target->table, block))
 			continue;
 		row->requests++;
-		row->asked_of = target;
-		row->asked = block;
 		if (request_soon(ask, &ask->table_range, position, target->table, block))
 		{
 			row->ranges++;

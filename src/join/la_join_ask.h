@@ -31,8 +31,6 @@ typedef struct LaJoinRow
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	bool		looked_up;		/* are table pages known that it wants? */
 	uint32		requests;		/* of table pages, for this row */
-	const LaJoinTarget *asked_of;	/* the last of them */
-	BlockNumber asked;
 	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
 	BlockNumber waits[LA_JOIN_TARGETS];

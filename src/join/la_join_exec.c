@@ -237,7 +237,7 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	if (window == NULL && (join->js.ps.ExecProcNodeReal != asleep_exec ||
 						   la_attach_has_few_misses()))
 		return NULL;
-	node = la_attach_wake(&join->js.ps);
+	node = la_attach_wake(&join->js.ps, LA_FEATURE_NESTED_LOOP);
 	if (node == NULL || la_join_end_is_awaited(node))
 		return window;
 

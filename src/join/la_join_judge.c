@@ -113,7 +113,7 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 		return LA_REASON_EARLY_STOP;
 	if ((judgement.seen.stable && (node->query->bounded || statement->is_volatile)) ||
 		(judgement.throws &&
-		 (statement->has_effects || node->query->receiver == DestTuplestore)))
+		 (statement->has_effects || node->query->keeps_rows)))
 		return LA_REASON_VOLATILE;
 	return LA_REASON_NONE;
 }

@@ -8,10 +8,12 @@
  * another look at visibility, and nothing is evaluated early: no filter, no function, no error.  What is
  * asked for them is in la_join_ask.c, as for joins.
  *
- * Not every row comes to its subplan: a filter may drop it, a CASE pass it over.  So when a row
- * is done with, it is looked whether somebody has read what was asked for it.
+ * Not every row comes to its subplan: a filter may drop it, a CASE pass it over.  Which rows do is told by whether
+ * shared buffers were looked at while they were evaluated.
  *
- * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
+ * Rows have memory from the wake of a scan to its end: those of partitions come one after another.
+ *
+ * Reads BufferUsage of instrument.h, HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,6 +22,7 @@
 #include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "executor/instrument.h"
 #include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -27,16 +30,12 @@
 
 #include "join/la_join_ask.h"
 #include "join/la_join_page.h"
-#include "prefetch/la_shared_buffer.h"
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows after which it is counted for how many the pages were read, and how many it has to be: arbitrary. */
+/* Rows after which it is counted how many came to their subplans, and how many it has to be: arbitrary. */
 #define ROWS_PER_LOOK 32
 #define USED_ROWS 16
-
-/* What is kept beside the ring, as a rule, in bytes: copies of a page's rows are most of it. */
-#define FIXED_BYTES (3 * BLCKSZ)
 
 struct LaJoinPage
 {
@@ -47,16 +46,20 @@ struct LaJoinPage
 	BlockNumber block;			/* which they are on */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
-	uint32		asked_rows;		/* done with since the last look */
-	uint32		used_rows;		/* those whose page was read */
+	int64		buffers;		/* looked at before the last row was evaluated */
+	uint32		seen_rows;		/* evaluated since the last look */
+	uint32		used_rows;		/* those that came to their subplans */
+	Size		bytes;			/* of the rows and the ring, in ring_bytes */
 	LaJoinRing	ring;			/* positions are those in rs_vistuples */
 	LaJoinAsk	ask;
 };
 
 static bool is_suitable(LaJoinPage *page, ScanState *scan);
+static Size most_bytes(const LaJoinPage *page);
+static int64 looked_at(void);
+static bool ask_ahead(LaJoinPage *page);
 static bool is_on_row(const LaJoinPage *page);
 static void go_to_row(LaJoinPage *page, uint32 position);
-static void retire_row(LaJoinPage *page);
 static bool is_in_vain(LaJoinPage *page);
 static void copy_row(LaJoinPage *page);
 static void drop_rows(LaJoinPage *page, uint32 position);
@@ -87,9 +90,6 @@ la_join_page_create(ScanState *scan, LaNode *node)
 	page->descriptor = CreateTupleDescCopy(RelationGetDescr(scan->ss_currentRelation));
 	page->most_rows = Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage);
 	page->ring.mask = pg_nextpower2_32(page->most_rows) - 1;
-	page->ring.rows = palloc0_array(LaJoinRow, page->ring.mask + 1);
-	node->query->ring_bytes += FIXED_BYTES +
-		(page->ring.mask + 1) * sizeof(LaJoinRow);
 	page->block = InvalidBlockNumber;
 	MemoryContextSwitchTo(old);
 	return page;
@@ -105,11 +105,21 @@ is_suitable(LaJoinPage *page, ScanState *scan)
 		node->reason = LA_REASON_TABLE_AM;
 	else if ((descriptor->rs_flags & SO_ALLOW_PAGEMODE) == 0)
 		node->reason = LA_REASON_SNAPSHOT;
-	else if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
-		node->reason = LA_REASON_MEMORY;
 	else if (!la_join_ask_init(&page->ask, la_join_outer_of_scan(scan), node))
 		node->reason = LA_REASON_INNER_SIDE;
 	return node->reason == LA_REASON_NONE;
+}
+
+/*
+ * Memory of the ring, of slots for all of its rows, and of a page's rows in them, in bytes.
+ */
+static Size
+most_bytes(const LaJoinPage *page)
+{
+	Size		columns = page->descriptor->natts * (sizeof(Datum) + sizeof(bool));
+
+	return (page->ring.mask + 1) *
+		(sizeof(LaJoinRow) + sizeof(HeapTupleTableSlot) + columns) + 2 * BLCKSZ;
 }
 
 /*
@@ -118,18 +128,39 @@ is_suitable(LaJoinPage *page, ScanState *scan)
 bool
 la_join_page_wake(LaJoinPage *page)
 {
-	if (!la_join_ask_may_wake(&page->ask))
+	LaQuery    *query = page->node->query;
+	Size		bytes = most_bytes(page);
+
+	if (query->ring_bytes + bytes > LA_STATEMENT_BYTES ||
+		!la_join_ask_may_wake(&page->ask))
 		return false;
 	if (page->block != InvalidBlockNumber)
 		page->node->counters.restarts++;
 	else
 		page->node->counters.scans++;
+	page->ring.rows = MemoryContextAllocZero(page->context,
+											 (page->ring.mask + 1) * sizeof(LaJoinRow));
+	page->bytes = bytes;
+	query->ring_bytes += bytes;
 	page->row_limit = la_wake_forced() ? page->most_rows : 1;
-	page->asked_rows = page->used_rows = 0;
+	page->seen_rows = page->used_rows = 0;
 	la_join_ask_start(&page->ask);
-	drop_rows(page, 0);
 	page->block = InvalidBlockNumber;
 	return true;
+}
+
+/*
+ * Nothing is asked for any more until the scan wakes again.
+ */
+void
+la_join_page_end(LaJoinPage *page)
+{
+	la_join_ask_hand_out(&page->ask, NULL);
+	drop_rows(page, 0);
+	MemoryContextReset(page->context);
+	page->ring.rows = NULL;
+	page->node->query->ring_bytes -= page->bytes;
+	page->bytes = 0;
 }
 
 /*
@@ -140,24 +171,51 @@ bool
 la_join_page_row(LaJoinPage *page)
 {
 	LaJoinRing *ring = &page->ring;
-	HeapScanDesc heap = page->heap;
+	bool		goes_on = true;
+
+	if (is_on_row(page))
+	{
+		go_to_row(page, page->heap->rs_cindex);
+		goes_on = ask_ahead(page);
+	}
+	else
+		drop_rows(page, 0);
+	la_join_ask_hand_out(&page->ask,
+						 ring->head != ring->tail && ring->head == page->heap->rs_cindex ?
+						 la_join_row(ring, ring->head) : NULL);
+	page->buffers = looked_at();
+	return goes_on;
+}
+
+/*
+ * Shared buffers that this process has looked at so far.
+ */
+static int64
+looked_at(void)
+{
+	return pgBufferUsage.shared_blks_hit + pgBufferUsage.shared_blks_read;
+}
+
+/*
+ * Copies rows and asks for their pages, as far as that is allowed.  False when it is in vain, or
+ * all was in memory.
+ */
+static bool
+ask_ahead(LaJoinPage *page)
+{
+	LaJoinRing *ring = &page->ring;
 	uint32		limit;
 	bool		at_end;
 
-	if (!is_on_row(page))
-		return true;
-	go_to_row(page, heap->rs_cindex);
 	page->row_limit = Min(page->row_limit * 2, page->most_rows);
 	limit = Min(la_registry_rows_wanted(page->node), page->row_limit);
 	la_join_ask_grow(&page->ask);
 	do
 	{
-		at_end = ring->tail >= heap->rs_ntuples;
+		at_end = ring->tail >= page->heap->rs_ntuples;
 		la_join_ask_waiting(&page->ask, ring, at_end);
 		if (la_join_ask_is_over(&page->ask) || is_in_vain(page))
 		{
-			drop_rows(page, 0);
-			la_join_ask_hand_out(&page->ask, NULL);
 			la_join_ask_stop(&page->ask);
 			return false;
 		}
@@ -194,42 +252,26 @@ go_to_row(LaJoinPage *page, uint32 position)
 
 	if (page->heap->rs_cblock != page->block || position < ring->head)
 	{
-		while (page->block != InvalidBlockNumber && ring->head != ring->tail)
-			retire_row(page);
 		drop_rows(page, position + 1);
 		page->block = page->heap->rs_cblock;
+		return;
 	}
+	page->seen_rows++;
+	if (looked_at() != page->buffers)
+		page->used_rows++;
 	while (ring->head != ring->tail && ring->head < position)
-		retire_row(page);
+	{
+		LaJoinRow  *row = la_join_row(ring, ring->head++);
+
+		la_join_ask_retire(&page->ask, row);
+		ExecClearTuple(row->slot);
+	}
 	if (ring->head == ring->tail)
-	{
 		ring->head = ring->tail = position + 1;
-		la_join_ask_hand_out(&page->ask, NULL);
-	}
-	else
-		la_join_ask_hand_out(&page->ask, la_join_row(ring, ring->head));
 }
 
 /*
- * The oldest row is done with.
- */
-static void
-retire_row(LaJoinPage *page)
-{
-	LaJoinRow  *row = la_join_row(&page->ring, page->ring.head++);
-
-	if (row->requests > 0)
-	{
-		page->asked_rows++;
-		if (BufferIsValid(la_shared_buffer_find(row->asked_of->table, row->asked)))
-			page->used_rows++;
-	}
-	la_join_ask_retire(&page->ask, row);
-	ExecClearTuple(row->slot);
-}
-
-/*
- * Were pages asked for that nobody has read?  Then the scan wakes the less often the more often that
+ * Do most rows not come to their subplans?  Then the scan wakes the less often the more often that
  * was so.
  */
 static bool
@@ -237,10 +279,10 @@ is_in_vain(LaJoinPage *page)
 {
 	bool		result;
 
-	if (page->asked_rows < ROWS_PER_LOOK)
+	if (page->seen_rows < ROWS_PER_LOOK)
 		return false;
 	result = page->used_rows < USED_ROWS;
-	page->asked_rows = page->used_rows = 0;
+	page->seen_rows = page->used_rows = 0;
 	if (result)
 		page->ask.asked = false;
 	return result;

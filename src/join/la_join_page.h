@@ -15,5 +15,6 @@ typedef struct LaJoinPage LaJoinPage;
 extern LaJoinPage *la_join_page_create(ScanState *scan, LaNode *node);
 extern bool la_join_page_wake(LaJoinPage *page);
 extern bool la_join_page_row(LaJoinPage *page);
+extern void la_join_page_end(LaJoinPage *page);
 
 #endif							/* LA_JOIN_PAGE_H */

@@ -156,9 +156,10 @@ next_row(ScanState *scan, LaJoinPage **page)
 		scan->ss_currentScanDesc = la_compat_beginscan(scan->ss_currentRelation,
 													   estate->es_snapshot);
 	if (!table_scan_getnextslot(scan->ss_currentScanDesc, estate->es_direction, slot))
-		return NULL;
-	if (*page != NULL && !la_join_page_row(*page))
+		slot = NULL;
+	if (*page != NULL && (slot == NULL || !la_join_page_row(*page)))
 	{
+		la_join_page_end(*page);
 		change_exec(scan, awake_exec, asleep_exec);
 		*page = NULL;
 	}
@@ -178,7 +179,7 @@ wake(ScanState *scan, LaJoinPage *page)
 	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec ||
 		la_attach_has_few_misses())
 		return page;
-	node = la_attach_wake(&scan->ps);
+	node = la_attach_wake(&scan->ps, LA_FEATURE_SUBPLAN);
 	if (node == NULL)
 		return NULL;
 	if (node->state == NULL)

@@ -86,14 +86,17 @@ la_needed_begin(ModifyTableState *node)
 }
 
 /*
- * The partitions that core's routing knows.  In a query that prunes none nothing but the routing has asked the
- * relcache for them: what is there now was there then, since all that changes it leaves nothing there.
+ * The partitions that core's routing knows.  In a query that prunes none, and has no other node that
+ * changes rows, nothing but the routing has asked the relcache for them: what is there now was there then, since
+ * all that changes it leaves nothing there.
  * Relies on RelationGetPartitionDesc() in partdesc.c and RelationRebuildRelation() in relcache.c.
  */
 static PartitionDesc
 partitions_of_routing(EState *estate, Relation table)
 {
-	if (likely(estate->es_part_prune_infos == NIL && table->rd_partdesc != NULL &&
+	if (likely(estate->es_part_prune_infos == NIL &&
+			   estate->es_auxmodifytables == NIL &&
+			   table->rd_partdesc != NULL &&
 			   !table->rd_partdesc->detached_exist))
 	{
 		Assert(table->rd_partdesc == PartitionDirectoryLookup(estate->es_partition_directory, table));

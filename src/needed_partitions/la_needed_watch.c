@@ -51,7 +51,7 @@ la_needed_watch(ModifyTableState *node)
 
 	if (!la_enable_interval_creation || !la_enabled || la_disable ||
 		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		!la_needed_known(table) || !is_suitable(node))
+		node->operation == CMD_DELETE || !la_needed_known(table) || !is_suitable(node))
 		return NULL;
 	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	needed = la_needed_begin(node);
@@ -77,5 +77,5 @@ is_suitable(const ModifyTableState *node)
 		if (node->resultRelInfo[i].ri_FdwRoutine != NULL)
 			return false;
 	}
-	return node->operation != CMD_DELETE;
+	return true;
 }

@@ -203,7 +203,7 @@ wake(LaInsert *insert)
 {
 	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
 	const Plan *source = insert->source->plan;
-	LaNode	   *node = la_attach_wake(&insert->node->ps);
+	LaNode	   *node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
 	bool		runs_user_code;
 
 	if (node == NULL)

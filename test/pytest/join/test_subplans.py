@@ -177,6 +177,67 @@ def test_it_ends_when_it_is_switched_off(server: WatchedServer, connection: Conn
     assert scalar(connection, _ADVISED) < PAGES / 2
 
 
+def test_it_is_switched_off_before_it_wakes(server: WatchedServer, connection: Connection) -> None:
+    make_cold(server, connection, *_COLD)
+    before = scalar(connection, "SELECT sum(advised_blocks) FROM pg_stat_lookahead")
+    with connection.transaction():
+        connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {_ONE}")
+        connection.execute("SET LOCAL pg_lookahead.enable_join_prefetch = off")
+        connection.execute("FETCH ALL FROM c")
+    assert scalar(connection, "SELECT sum(advised_blocks) FROM pg_stat_lookahead") == before
+
+
+def test_rows_that_do_not_come_to_an_index_only_scan(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """Pages of the index are all that is asked for."""
+    connection.execute(
+        "CREATE TABLE all_visible AS SELECT i AS k, repeat('x', 40) AS pad "
+        "FROM generate_series(0, 40000) i; CREATE INDEX all_visible_k ON all_visible (k, pad); "
+        "CREATE TABLE thousands AS SELECT i AS id, i * 379 % 40000 AS ref "
+        "FROM generate_series(0, 3000) i; SET enable_indexonlyscan = on"
+    )
+    connection.execute("VACUUM ANALYZE all_visible, thousands")
+    query = (
+        "SELECT o.id FROM thousands o WHERE o.id % 20 = 0 AND "
+        "(SELECT count(*) FROM all_visible a WHERE a.k = o.ref) > 0"
+    )
+    seen = []
+    for enabled in ("off", "on"):
+        connection.execute(f"SET pg_lookahead.enabled = {enabled}")
+        make_cold(server, connection, "all_visible")
+        scalar(connection, "SELECT buffers_skipped FROM pg_lookahead_evict('all_visible_k')")
+        seen.append(explain(connection, query)["Shared Read Blocks"])
+    connection.execute("DROP TABLE all_visible, thousands")
+    assert seen[1] <= seen[0] + 64
+
+
+def test_partitions_share_memory(server: WatchedServer, connection: Connection) -> None:
+    """Each gives back what it had before the next one begins."""
+    count = 120
+    connection.execute("CREATE TABLE sliced (id int, ref int) PARTITION BY LIST (id)")
+    connection.execute(
+        f"DO $$ BEGIN FOR i IN 1..{count} LOOP EXECUTE format('CREATE TABLE sliced_%s PARTITION "
+        "OF sliced FOR VALUES IN (%s)', i, i); END LOOP; END $$"
+    )
+    connection.execute(
+        f"INSERT INTO sliced SELECT i, (i * 5 + n) % {PAGES} FROM generate_series(1, {count}) i, "
+        "generate_series(1, 5) n; ANALYZE sliced; SET pg_lookahead.test_start_after = 0"
+    )
+    query = "SELECT o.id, (SELECT i.pad FROM inner_rows i WHERE i.k = o.ref) FROM sliced o"
+    expected = stock_rows(connection, query)
+    make_cold(server, connection, *_COLD)
+    scans = [
+        node["Lookahead"]
+        for node in nodes(explain(connection, query))
+        if node["Node Type"] == "Seq Scan" and "Lookahead" in node
+    ]
+    assert len(scans) == count
+    assert all(scan["Status"] == "prefetch" and scan["Scans"] == 1 for scan in scans)
+    assert connection.execute(query).fetchall() == expected
+    connection.execute("DROP TABLE sliced")
+
+
 def test_scans_that_are_no_concern(connection: Connection) -> None:
     """A hashed plan, one without columns of the row, and all while the setting is off."""
     hashed = f"SELECT o.id IN (SELECT k FROM third) {_FROM}"

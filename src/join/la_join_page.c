@@ -149,6 +149,12 @@ la_join_page_wake(LaJoinPage *page)
 	return true;
 }
 
+bool
+la_join_page_is_awake(const LaJoinPage *page)
+{
+	return page->ring.rows != NULL;
+}
+
 /*
  * Nothing is asked for any more until the scan wakes again.
  */

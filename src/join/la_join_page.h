@@ -14,6 +14,7 @@ typedef struct LaJoinPage LaJoinPage;
 
 extern LaJoinPage *la_join_page_create(ScanState *scan, LaNode *node);
 extern bool la_join_page_wake(LaJoinPage *page);
+extern bool la_join_page_is_awake(const LaJoinPage *page);
 extern bool la_join_page_row(LaJoinPage *page);
 extern void la_join_page_end(LaJoinPage *page);
 

@@ -95,14 +95,16 @@ asleep_exec(PlanState *planstate)
 }
 
 /*
- * The same when it has woken.
+ * The same when it has woken.  An extension that has come behind us goes on calling it when the scan sleeps
+ * again.
  */
 static TupleTableSlot *
 awake_exec(PlanState *planstate)
 {
-	LaNode	   *node = la_registry_find(planstate);
+	LaJoinPage *page = la_registry_find(planstate)->state;
 
-	return run_scan((ScanState *) planstate, node->state);
+	return run_scan((ScanState *) planstate,
+					la_join_page_is_awake(page) ? page : NULL);
 }
 
 /*

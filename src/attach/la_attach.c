@@ -241,6 +241,17 @@ la_attach_wake(PlanState *planstate, LaFeature feature)
 }
 
 /*
+ * Changes a node's function, if that is still the one that we gave it.
+ */
+void
+la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
+					  ExecProcNodeMtd to)
+{
+	if (planstate->ExecProcNodeReal == from)
+		ExecSetExecProcNode(planstate, to);
+}
+
+/*
  * May who receives the rows of a query keep them behind an error?
  */
 static bool

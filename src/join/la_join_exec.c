@@ -40,8 +40,6 @@ static TupleTableSlot *run_loop(NestLoopState *join, LaJoinWindow *window);
 static TupleTableSlot *next_outer(NestLoopState *join, LaJoinWindow *window);
 static void begin_inner(NestLoopState *join, TupleTableSlot *outer);
 static LaJoinWindow *wake(NestLoopState *join, LaJoinWindow *window);
-static void change_exec(NestLoopState *join, ExecProcNodeMtd from,
-						ExecProcNodeMtd to);
 
 const LaFeatureMethods la_nested_loop_methods = {
 	.info = &la_nested_loop_feature,
@@ -190,7 +188,7 @@ next_outer(NestLoopState *join, LaJoinWindow *window)
 	if (la_join_window_next(window, &slot))
 		return slot;
 	if (la_join_window_sleeps(window))
-		change_exec(join, awake_exec, asleep_exec);
+		la_attach_change_exec(&join->js.ps, awake_exec, asleep_exec);
 	return ExecProcNode(outerPlanState(join));
 }
 
@@ -246,21 +244,11 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	if (node->state == NULL)
 	{
 		if (node->reason != LA_REASON_NONE)
-			change_exec(join, asleep_exec, *core_loop_exec(&join->js.ps));
+			la_attach_change_exec(&join->js.ps, asleep_exec, *core_loop_exec(&join->js.ps));
 		return NULL;
 	}
 	if (!la_join_window_wake(node->state))
 		return window;
-	change_exec(join, asleep_exec, awake_exec);
+	la_attach_change_exec(&join->js.ps, asleep_exec, awake_exec);
 	return node->state;
-}
-
-/*
- * Changes the node's function, if that is still the one that we gave it.
- */
-static void
-change_exec(NestLoopState *join, ExecProcNodeMtd from, ExecProcNodeMtd to)
-{
-	if (join->js.ps.ExecProcNodeReal == from)
-		ExecSetExecProcNode(&join->js.ps, to);
 }

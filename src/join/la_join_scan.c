@@ -38,8 +38,6 @@ static TupleTableSlot *awake_exec(PlanState *planstate);
 static TupleTableSlot *run_scan(ScanState *scan, LaJoinPage *page);
 static TupleTableSlot *next_row(ScanState *scan, LaJoinPage **page);
 static LaJoinPage *wake(ScanState *scan, LaJoinPage *page);
-static void change_exec(ScanState *scan, ExecProcNodeMtd from,
-						ExecProcNodeMtd to);
 
 const LaFeatureMethods la_subplan_methods = {
 	.info = &la_subplan_feature,
@@ -162,7 +160,7 @@ next_row(ScanState *scan, LaJoinPage **page)
 	if (*page != NULL && (slot == NULL || !la_join_page_row(*page)))
 	{
 		la_join_page_end(*page);
-		change_exec(scan, awake_exec, asleep_exec);
+		la_attach_change_exec(&scan->ps, awake_exec, asleep_exec);
 		*page = NULL;
 	}
 	return slot;
@@ -187,21 +185,11 @@ wake(ScanState *scan, LaJoinPage *page)
 	if (node->state == NULL)
 		node->state = la_join_page_create(scan, node);
 	if (node->state == NULL)
-		change_exec(scan, asleep_exec, *la_core_exec_of_seq_scan(&scan->ps));
+		la_attach_change_exec(&scan->ps, asleep_exec, *la_core_exec_of_seq_scan(&scan->ps));
 	else if (la_join_page_wake(node->state))
 	{
-		change_exec(scan, asleep_exec, awake_exec);
+		la_attach_change_exec(&scan->ps, asleep_exec, awake_exec);
 		return node->state;
 	}
 	return NULL;
-}
-
-/*
- * Changes the node's function, if that is still the one that we gave it.
- */
-static void
-change_exec(ScanState *scan, ExecProcNodeMtd from, ExecProcNodeMtd to)
-{
-	if (scan->ps.ExecProcNodeReal == from)
-		ExecSetExecProcNode(&scan->ps, to);
 }

@@ -56,12 +56,12 @@ look_at(Plan *plan, void *context)
 	LaJoinStatement *statement = (LaJoinStatement *) context;
 	List	   *expressions = la_join_expressions(plan);
 	LaJoinSeen	seen = {0};
+	bool		is_seen = la_join_is_seen(expressions, &seen);
 
 	note_init_plans(plan, statement);
-	statement->is_volatile |=
-		(!la_join_is_known(plan) && !IsA(plan, LockRows) && !IsA(plan, CteScan)) ||
-		la_join_is_seen(expressions, &seen);
-	statement->has_effects |= has_effects(plan, expressions);
+	statement->is_volatile |= is_seen ||
+		(!la_join_is_known(plan) && !IsA(plan, LockRows) && !IsA(plan, CteScan));
+	statement->has_effects |= is_seen || has_effects(plan, expressions);
 	return la_plan_children(plan, look_at, context);
 }
 
@@ -89,15 +89,13 @@ note_init_plans(const Plan *plan, LaJoinStatement *statement)
 }
 
 /*
- * May the node do anything for a row that an error in a later one does not take back?
+ * May the node do anything for a row that an error in a later one does not take back, beside what is seen to
+ * happen early?
  */
 static bool
 has_effects(const Plan *plan, List *expressions)
 {
-	LaJoinSeen	seen = {0};
-
 	return IsA(plan, ModifyTable) || IsA(plan, TableFuncScan) ||
 		IsA(plan, SampleScan) || IsA(plan, ForeignScan) || IsA(plan, CustomScan) ||
-		la_join_is_seen(expressions, &seen) ||
 		la_join_compares_by_own(plan) || la_join_calls_own(expressions);
 }

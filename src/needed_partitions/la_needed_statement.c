@@ -368,6 +368,10 @@ cannot_ask(const LaNeeded *needed)
 
 /*
  * Asks for a partition.  Why there is none, or NULL.
+ *
+ * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The one that tells of a
+ * new partition is lost then: what was read before it stays (RelationBuildPartitionDesc() in partdesc.c).  So where the
+ * worker has found the partition, and we do not, core is made to read again.
  */
 static const char *
 ask(LaNeeded *needed)
@@ -379,7 +383,11 @@ ask(LaNeeded *needed)
 	if (answer.is_created)
 		needed->created++;
 	la_needed_look_again(needed);
-	return answer.refusal;
+	if (answer.refusal != NULL || is_there(needed))
+		return answer.refusal;
+	RelationCacheInvalidateEntry(RelationGetRelid(needed->table));
+	la_needed_look_again(needed);
+	return is_there(needed) ? NULL : "it was dropped again";
 }
 
 static char *

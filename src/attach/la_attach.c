@@ -61,8 +61,9 @@ typedef struct WalkContext
 	bool		fresh;			/* has nobody of us been here before? */
 	bool		in_slice;		/* a worker's part of its leader's plan? */
 	bool		gathers;		/* is a node below a Gather attached? */
-	List	   *subplans;		/* roots of plans that expressions call */
-	List	   *entered;		/* those of them that the walk has come to */
+	Bitmapset  *subplans;		/* plan_node_id of roots of plans that
+								 * expressions call */
+	Bitmapset  *entered;		/* those of them that the walk has come to */
 	LaPlace		place;			/* of the current node */
 } WalkContext;
 
@@ -326,10 +327,9 @@ static void
 walk(PlanState *planstate, WalkContext *context)
 {
 	walker(planstate, context);
-	list_free(context->subplans);
-	list_free(context->entered);
-	context->subplans = NIL;
-	context->entered = NIL;
+	bms_free(context->subplans);
+	bms_free(context->entered);
+	context->subplans = context->entered = NULL;
 }
 
 /*
@@ -343,7 +343,7 @@ walker(PlanState *planstate, WalkContext *context)
 	LaFeature	feature;
 	bool		result;
 
-	if (unlikely(context->subplans != NIL) && was_entered(planstate, context))
+	if (unlikely(context->subplans != NULL) && was_entered(planstate, context))
 		return false;
 	if (unlikely(planstate->subPlan != NIL))
 		note_subplans(planstate, context);
@@ -388,9 +388,12 @@ note_subplans(PlanState *planstate, WalkContext *context)
 	ListCell   *lc;
 
 	foreach(lc, planstate->subPlan)
-		context->subplans =
-		list_append_unique_ptr(context->subplans,
-							   lfirst_node(SubPlanState, lc)->planstate);
+	{
+		const SubPlanState *called = lfirst_node(SubPlanState, lc);
+
+		context->subplans = bms_add_member(context->subplans,
+										   called->planstate->plan->plan_node_id);
+	}
 }
 
 /*
@@ -399,11 +402,13 @@ note_subplans(PlanState *planstate, WalkContext *context)
 static bool
 was_entered(PlanState *planstate, WalkContext *context)
 {
-	if (!list_member_ptr(context->subplans, planstate))
+	int			id = planstate->plan->plan_node_id;
+
+	if (!bms_is_member(id, context->subplans))
 		return false;
-	if (list_member_ptr(context->entered, planstate))
+	if (bms_is_member(id, context->entered))
 		return true;
-	context->entered = lappend(context->entered, planstate);
+	context->entered = bms_add_member(context->entered, id);
 	return false;
 }
 

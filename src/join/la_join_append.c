@@ -59,6 +59,8 @@ la_join_append_create(const LaJoinOuter *outer, AppendState *node)
 	const Append *plan = (const Append *) node->ps.plan;
 	PartitionPruneInfo *info;
 	LaJoinAppend *append;
+	LaQuery    *query;
+	Size		bytes;
 	int			parameter = -1;
 	ListCell   *lc;
 	ListCell   *lc2;
@@ -81,11 +83,16 @@ la_join_append_create(const LaJoinOuter *outer, AppendState *node)
 			return NULL;
 	}
 
+	query = la_registry_find_query(node->ps.state);
+	bytes = list_length(plan->appendplans) * sizeof(LaJoinTarget *);
+	if (query->ring_bytes + bytes > PARTITION_BYTES)
+		return NULL;
+	query->ring_bytes += bytes;
 	append = palloc0_object(LaJoinAppend);
 	append->outer = outer;
-	append->query = la_registry_find_query(node->ps.state);
+	append->query = query;
 	append->append = node;
-	append->children = palloc0_array(LaJoinTarget *, list_length(plan->appendplans));
+	append->children = palloc0(bytes);
 	return append;
 }
 
@@ -220,7 +227,8 @@ prepare_child(LaJoinAppend *append, int child, int relation)
 	old = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	for (int i = 0; i < node->as_nplans; i++)
 	{
-		PlanState  *planstate = node->appendplans[i];
+		/* Where all were started, it is the first one. */
+		PlanState  *planstate = node->appendplans[(child + i) % node->as_nplans];
 		LaJoinTarget *target;
 
 		if (!is_scan(planstate) ||

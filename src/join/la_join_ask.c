@@ -40,6 +40,7 @@
 #include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
+#include "prefetch/la_residency.h"
 #include "prefetch/la_shared_buffer.h"
 #include "prefetch/la_wake.h"
 
@@ -59,6 +60,16 @@
 /* Rows after which a page less is asked for: arbitrary. */
 #define TOO_MANY_ROWS 8
 
+/* Pages remembered as asked for: a power of two. */
+#define RECENT_PAGES 512
+
+typedef struct LaJoinRecent
+{
+	uint64		page;
+	uint32		rows;			/* for how many rows before */
+} LaJoinRecent;
+
+static LaResidency *residency_of(Relation table);
 static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
 					 uint32 position);
@@ -89,9 +100,6 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 	if (ask->ntargets == 0)
 		return false;
 	ask->node = node;
-	ask->scratch = AllocSetContextCreate(CurrentMemoryContext,
-										 "pg_lookahead join keys",
-										 ALLOCSET_SMALL_SIZES);
 	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
 	if (IsA(outer->node, NestLoopState))
 	{
@@ -103,8 +111,18 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 	for (int target = 0; target < ask->ntargets; target++)
 		ask->one_match |= ask->targets[target].limited;
 	ask->matches = 1;
-	la_residency_init(&ask->residency, ask->targets[0].table);
 	return true;
+}
+
+/*
+ * Rows will be drawn: takes memory from this context until that goes.
+ */
+void
+la_join_ask_open(LaJoinAsk *ask, MemoryContext context)
+{
+	ask->scratch = AllocSetContextCreate(context, "pg_lookahead join keys",
+										 ALLOCSET_SMALL_SIZES);
+	ask->recent = MemoryContextAllocZero(context, RECENT_PAGES * sizeof(LaJoinRecent));
 }
 
 /*
@@ -115,6 +133,8 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 bool
 la_join_ask_may_wake(LaJoinAsk *ask)
 {
+	LaResidency *residency;
+
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
 	if (ask->skips > 0 && !la_wake_forced())
@@ -122,7 +142,25 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 		ask->skips--;
 		return false;
 	}
-	return !ask->useless || la_residency_read(&ask->residency);
+	residency = residency_of(ask->targets[0].table);
+	return !residency->resident || la_residency_read(residency);
+}
+
+/*
+ * What all joins of the session have learnt about pages that are in memory: many are executed for a few
+ * rows at a time, from which one alone would learn nothing.  What is known of one tablespace is not of others.
+ */
+static LaResidency *
+residency_of(Relation table)
+{
+	static LaResidency residency;
+	static Oid	tablespace;
+
+	if (residency.relation == NULL || tablespace != table->rd_locator.spcOid)
+		la_residency_init(&residency, table);
+	tablespace = table->rd_locator.spcOid;
+	residency.relation = table;
+	return &residency;
 }
 
 /*
@@ -133,12 +171,11 @@ la_join_ask_start(LaJoinAsk *ask)
 {
 	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 
-	la_residency_init(&ask->residency, ask->targets[0].table);
+	la_residency_look(residency_of(ask->targets[0].table));
 	la_range_planner_start(&ask->table_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
-	ask->useless = false;
 	ask->asked = false;
 	ask->idle_rows = 0;
 	ask->request_limit = la_wake_forced() ? ask->most_requests : 1;
@@ -189,7 +226,8 @@ la_join_ask_grow(LaJoinAsk *ask)
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
-	return ask->useless || ask->idle_rows > SLEEP_AFTER ||
+	return residency_of(ask->targets[0].table)->resident ||
+		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
 		!la_feature_enabled(ask->node->feature);
 }
@@ -449,16 +487,13 @@ static bool
 recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 {
 	uint64		page = (uint64) RelationGetRelid(relation) << 32 | block;
-	uint32		place = murmurhash64(page) % LA_JOIN_RECENT;
-	bool		known = ask->recent[place] == page &&
-		ask->rows - ask->recent_rows[place] <= 2 * ask->most_requests;
+	LaJoinRecent *recent = &ask->recent[murmurhash64(page) % RECENT_PAGES];
 
-	if (!known)
-	{
-		ask->recent[place] = page;
-		ask->recent_rows[place] = ask->rows;
-	}
-	return known;
+	if (recent->page == page && ask->rows - recent->rows <= 2 * ask->most_requests)
+		return true;
+	recent->page = page;
+	recent->rows = ask->rows;
+	return false;
 }
 
 /*
@@ -513,6 +548,5 @@ request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
 	ask->asked = true;
 	ask->idle_rows = 0;
-	la_request_make(relation, range, &ask->residency, &ask->node->counters);
-	ask->useless |= ask->residency.resident;
+	la_request_make(relation, range, residency_of(relation), &ask->node->counters);
 }

@@ -15,10 +15,6 @@
 #include "join/la_join_target.h"
 #include "join/la_join_trial.h"
 #include "prefetch/la_range_planner.h"
-#include "prefetch/la_residency.h"
-
-/* Pages remembered as asked for: a power of two. */
-#define LA_JOIN_RECENT 512
 
 /*
  * An outer row in the ring.  For each target, the index page that it waits for, or
@@ -58,6 +54,9 @@ typedef struct LaJoinRange
 	uint32		row;			/* position of the first one that wants them */
 } LaJoinRange;
 
+/* What a look-ahead takes while it has rows, beside those, as a rule, in bytes. */
+#define LA_JOIN_ASK_BYTES (16 * 1024)
+
 typedef struct LaJoinAsk
 {
 	LaNode	   *node;
@@ -65,7 +64,6 @@ typedef struct LaJoinAsk
 	LaJoinTarget *targets;
 	LaNode	   *scans[LA_JOIN_TARGETS]; /* that were told of a row, or NULL */
 	MemoryContext scratch;		/* of comparison functions */
-	LaResidency residency;
 
 	uint32		most_requests;
 	uint32		request_limit;	/* for the moment, of table pages and of index
@@ -78,7 +76,6 @@ typedef struct LaJoinAsk
 	LaJoinRange index_range;
 	LaJoinRange table_range;
 	LaJoinTrial trial;
-	bool		useless;		/* what was asked for was in memory */
 	bool		asked;			/* for anything, since it woke */
 	uint32		in_vain;		/* times it woke and did not, one after the
 								 * other */
@@ -91,8 +88,7 @@ typedef struct LaJoinAsk
 	int64		reads;			/* of its tables, when the oldest row was
 								 * handed out */
 
-	uint64		recent[LA_JOIN_RECENT];
-	uint32		recent_rows[LA_JOIN_RECENT];	/* for how many rows before */
+	struct LaJoinRecent *recent;	/* pages that were asked for */
 	uint32		rows;			/* drawn in all */
 } LaJoinAsk;
 
@@ -104,6 +100,7 @@ la_join_row(const LaJoinRing *ring, uint32 position)
 
 extern bool la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer,
 							 LaNode *node);
+extern void la_join_ask_open(LaJoinAsk *ask, MemoryContext context);
 extern bool la_join_ask_may_wake(LaJoinAsk *ask);
 extern void la_join_ask_start(LaJoinAsk *ask);
 extern void la_join_ask_stop(LaJoinAsk *ask);

@@ -34,7 +34,7 @@ typedef struct FunctionKind
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
 static bool is_seen(Node *node, LaJoinSeen *seen);
-static bool is_computed(const LaJoinSeen *seen, int paramno);
+static bool sorts_by_own(List *clauses);
 static bool is_volatile(Oid function, void *context);
 static bool calls_own(Node *node, void *context);
 static bool is_own(Oid function, void *context);
@@ -164,6 +164,11 @@ la_join_compares_by_own(const Plan *plan)
 			return are_own_operators(((const GatherMerge *) plan)->sortOperators,
 									 ((const GatherMerge *) plan)->numCols);
 		case T_Agg:
+			foreach_node(Agg, chained, ((const Agg *) plan)->chain)
+			{
+				if (la_join_compares_by_own(&chained->plan))
+					return true;
+			}
 			return are_own_operators(((const Agg *) plan)->grpOperators,
 									 ((const Agg *) plan)->numCols);
 		case T_Group:
@@ -266,7 +271,9 @@ is_seen(Node *node, LaJoinSeen *seen)
 			seen->stable = true;
 			break;
 		case T_Aggref:
-			if (((Aggref *) node)->aggfnoid >= FirstNormalObjectId)
+			if (((Aggref *) node)->aggfnoid >= FirstNormalObjectId ||
+				sorts_by_own(((Aggref *) node)->aggorder) ||
+				sorts_by_own(((Aggref *) node)->aggdistinct))
 				return true;
 			break;
 		case T_CoerceViaIO:
@@ -275,10 +282,9 @@ is_seen(Node *node, LaJoinSeen *seen)
 				return true;
 			break;
 		case T_Param:
-			if (((Param *) node)->paramkind == PARAM_EXEC &&
-				seen->estate != NULL &&
-				is_computed(seen, ((Param *) node)->paramid))
-				return true;
+			if (((Param *) node)->paramkind == PARAM_EXEC)
+				seen->parameters = bms_add_member(seen->parameters,
+												  ((Param *) node)->paramid);
 			break;
 		case T_SubPlan:
 			seen->subplans = bms_add_member(seen->subplans,
@@ -292,13 +298,17 @@ is_seen(Node *node, LaJoinSeen *seen)
 }
 
 /*
- * Has a parameter been left to be computed, or may it be again after a rescan?
+ * Are an aggregate's values sorted, or compared for DISTINCT, by functions of users?
  */
 static bool
-is_computed(const LaJoinSeen *seen, int paramno)
+sorts_by_own(List *clauses)
 {
-	return seen->estate->es_param_exec_vals[paramno].execPlan != NULL ||
-		bms_is_member(paramno, seen->set_again);
+	foreach_node(SortGroupClause, clause, clauses)
+	{
+		if (are_own_operators(&clause->eqop, 1))
+			return true;
+	}
+	return false;
 }
 
 /*

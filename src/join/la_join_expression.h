@@ -14,11 +14,10 @@
 /* What is looked at, and was found. */
 typedef struct LaJoinSeen
 {
-	EState	   *estate;			/* NULL: parameters are not looked at */
-	const Bitmapset *set_again; /* those of them that may be computed again */
 	bool		stable;			/* does one depend on what a volatile function
 								 * may change? */
 	Bitmapset  *subplans;		/* plan_id of those that are called */
+	Bitmapset  *parameters;		/* paramid of those that the plan itself sets */
 } LaJoinSeen;
 
 extern bool la_join_is_known(const Plan *plan);

@@ -55,6 +55,7 @@ typedef struct Judgement
 } Judgement;
 
 static LaReason judge(NestLoopState *join, LaNode *node, LaJoinEnd end);
+static bool is_computed(LaQuery *query, const Bitmapset *parameters);
 static bool is_next_to_nothing(const Plan *plan);
 static bool is_one_range(List *indexqual);
 static void judge_side(Judgement *judgement, Plan *outer);
@@ -91,7 +92,7 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 {
 	Snapshot	snapshot = join->js.ps.state->es_snapshot;
 	Plan	   *outer = outerPlan(join->js.ps.plan);
-	const LaJoinStatement *statement;
+	LaQuery    *query = node->query;
 	Judgement	judgement = {0};
 
 	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
@@ -101,21 +102,38 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 		 (IsolationIsSerializable() || !is_next_to_nothing(outer))))
 		return LA_REASON_EARLY_STOP;
 
-	statement = la_join_statement(node->query);
 	judgement.join = (const NestLoop *) join->js.ps.plan;
 	judgement.estate = join->js.ps.state;
-	judgement.seen.estate = judgement.estate;
-	judgement.seen.set_again = statement->set_again;
 	judge_side(&judgement, outer);
 	if (judgement.reason != LA_REASON_NONE)
 		return judgement.reason;
 	if (judgement.throws && end == LA_JOIN_MAY_STOP)
 		return LA_REASON_EARLY_STOP;
-	if ((judgement.seen.stable && (node->query->bounded || statement->is_volatile)) ||
+	if (is_computed(query, judgement.seen.parameters) ||
+		(judgement.seen.stable &&
+		 (query->bounded || la_join_statement(query)->is_volatile)) ||
 		(judgement.throws &&
-		 (statement->has_effects || node->query->keeps_rows)))
+		 (query->keeps_rows || la_join_statement(query)->has_effects)))
 		return LA_REASON_VOLATILE;
 	return LA_REASON_NONE;
+}
+
+/*
+ * Has one of these parameters been left to be computed, or may it be again after a rescan?
+ */
+static bool
+is_computed(LaQuery *query, const Bitmapset *parameters)
+{
+	int			parameter = -1;
+
+	while ((parameter = bms_next_member(parameters, parameter)) >= 0)
+	{
+		if (query->estate->es_param_exec_vals[parameter].execPlan != NULL)
+			return true;
+	}
+	return !bms_is_empty(parameters) &&
+		query->estate->es_plannedstmt->subplans != NIL &&
+		bms_overlap(parameters, la_join_statement(query)->set_again);
 }
 
 /*

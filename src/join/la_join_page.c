@@ -41,7 +41,7 @@ struct LaJoinPage
 {
 	LaNode	   *node;
 	HeapScanDesc heap;
-	MemoryContext context;		/* of the rows */
+	MemoryContext context;		/* of the rows, while the scan is awake */
 	TupleDesc	descriptor;
 	BlockNumber block;			/* which they are on */
 	uint32		most_rows;
@@ -84,9 +84,6 @@ la_join_page_create(ScanState *scan, LaNode *node)
 		MemoryContextSwitchTo(old);
 		return NULL;
 	}
-	page->context = AllocSetContextCreate(query_context,
-										  "pg_lookahead rows of a page",
-										  ALLOCSET_DEFAULT_SIZES);
 	page->descriptor = CreateTupleDescCopy(RelationGetDescr(scan->ss_currentRelation));
 	page->most_rows = Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage);
 	page->ring.mask = pg_nextpower2_32(page->most_rows) - 1;
@@ -111,14 +108,14 @@ is_suitable(LaJoinPage *page, ScanState *scan)
 }
 
 /*
- * Memory of the ring, of slots for all of its rows, and of a page's rows in them, in bytes.
+ * Memory of the ring, of slots for all of its rows, of a page's rows in them, and of what belongs to it, in bytes.
  */
 static Size
 most_bytes(const LaJoinPage *page)
 {
 	Size		columns = page->descriptor->natts * (sizeof(Datum) + sizeof(bool));
 
-	return (page->ring.mask + 1) *
+	return LA_JOIN_ASK_BYTES + (page->ring.mask + 1) *
 		(sizeof(LaJoinRow) + sizeof(HeapTupleTableSlot) + columns) + 2 * BLCKSZ;
 }
 
@@ -138,12 +135,16 @@ la_join_page_wake(LaJoinPage *page)
 		page->node->counters.restarts++;
 	else
 		page->node->counters.scans++;
+	page->context = AllocSetContextCreate(query->estate->es_query_cxt,
+										  "pg_lookahead rows of a page",
+										  ALLOCSET_DEFAULT_SIZES);
 	page->ring.rows = MemoryContextAllocZero(page->context,
 											 (page->ring.mask + 1) * sizeof(LaJoinRow));
 	page->bytes = bytes;
 	query->ring_bytes += bytes;
 	page->row_limit = la_wake_forced() ? page->most_rows : 1;
 	page->seen_rows = page->used_rows = 0;
+	la_join_ask_open(&page->ask, page->context);
 	la_join_ask_start(&page->ask);
 	page->block = InvalidBlockNumber;
 	return true;
@@ -163,7 +164,7 @@ la_join_page_end(LaJoinPage *page)
 {
 	la_join_ask_hand_out(&page->ask, NULL);
 	drop_rows(page, 0);
-	MemoryContextReset(page->context);
+	MemoryContextDelete(page->context);
 	page->ring.rows = NULL;
 	page->node->query->ring_bytes -= page->bytes;
 	page->bytes = 0;

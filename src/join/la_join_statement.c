@@ -3,7 +3,7 @@
  * la_join_statement.c
  *	  what the whole statement says about rows drawn ahead
  *
- * It is found out once, when the first join of the statement wakes, from all of its plans: of a parallel
+ * It is found out once, when a join that wakes needs to know it, from all plans of the statement: of a parallel
  * worker those of its part.
  *
  * Reads EState of execnodes.h, and plannodes.h.
@@ -60,7 +60,7 @@ look_at(Plan *plan, void *context)
 
 	note_init_plans(plan, statement);
 	statement->is_volatile |= is_seen ||
-		(!la_join_is_known(plan) && !IsA(plan, LockRows) && !IsA(plan, CteScan));
+		(!la_join_is_known(plan) && !IsA(plan, CteScan));
 	statement->has_effects |= is_seen || has_effects(plan, expressions);
 	return la_plan_children(plan, look_at, context);
 }

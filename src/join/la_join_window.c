@@ -50,14 +50,11 @@
 /* Memory of the rows of one ring, in bytes: arbitrary. */
 #define WINDOW_BYTES (1024 * 1024)
 
-/* What a window takes beside its rows and their ring, as a rule, in bytes. */
-#define FIXED_BYTES (24 * 1024)
-
 struct LaJoinWindow
 {
 	LaNode	   *node;
 	NestLoopState *join;
-	MemoryContext context;		/* of the rows */
+	MemoryContext context;		/* of the rows, or NULL */
 	Size		row_bytes;		/* of those in the ring, in ring_bytes, too */
 	TupleDesc	descriptor;
 	const TupleTableSlotOps *ops;
@@ -76,6 +73,9 @@ struct LaJoinWindow
 
 static bool is_suitable(LaJoinWindow *window, NestLoopState *join,
 						LaNode *node);
+static Size open_bytes(const LaJoinWindow *window);
+static void open_ring(LaJoinWindow *window);
+static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
 static bool has_room(const LaJoinWindow *window);
@@ -106,13 +106,8 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 		MemoryContextSwitchTo(old);
 		return NULL;
 	}
-	node->query->ring_bytes += FIXED_BYTES;
-
 	window->node = node;
 	window->join = join;
-	window->context = AllocSetContextCreate(query_context,
-											"pg_lookahead outer rows",
-											ALLOCSET_DEFAULT_SIZES);
 	window->descriptor = CreateTupleDescCopy(ExecGetResultType(outerPlanState(join)));
 	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
 	if (!fixed)
@@ -121,8 +116,6 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	if (IsParallelWorker() || node->below_gather)
 		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
 	window->ring.mask = pg_nextpower2_32(window->most_rows) - 1;
-	window->ring.rows = palloc0_array(LaJoinRow, window->ring.mask + 1);
-	node->query->ring_bytes += (window->ring.mask + 1) * sizeof(LaJoinRow);
 	window->draining = true;
 	MemoryContextSwitchTo(old);
 	return window;
@@ -136,7 +129,7 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 {
 	bool		result = false;
 
-	if (node->query->ring_bytes + FIXED_BYTES > LA_STATEMENT_BYTES)
+	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
 		node->reason = LA_REASON_MEMORY;
 	else if (la_join_judge(join, node, &window->may_stop))
 	{
@@ -154,6 +147,42 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 }
 
 /*
+ * Memory of the ring and what belongs to it, without rows, in bytes.
+ */
+static Size
+open_bytes(const LaJoinWindow *window)
+{
+	return LA_JOIN_ASK_BYTES + (window->ring.mask + 1) * sizeof(LaJoinRow);
+}
+
+static void
+open_ring(LaJoinWindow *window)
+{
+	if (window->context != NULL)
+		return;
+	window->context = AllocSetContextCreate(window->join->js.ps.state->es_query_cxt,
+											"pg_lookahead outer rows",
+											ALLOCSET_DEFAULT_SIZES);
+	window->ring.rows = MemoryContextAllocZero(window->context,
+											   (window->ring.mask + 1) * sizeof(LaJoinRow));
+	la_join_ask_open(&window->ask, window->context);
+	window->node->query->ring_bytes += open_bytes(window);
+}
+
+/*
+ * The join has come to its end: what others need for their rows they have.  One that begins anew will again.
+ */
+static void
+close_ring(LaJoinWindow *window)
+{
+	if (window->context == NULL || window->node->counters.scans > 1)
+		return;
+	MemoryContextDelete(window->context);
+	window->context = NULL;
+	window->node->query->ring_bytes -= open_bytes(window);
+}
+
+/*
  * A page was read for the inner side while the join slept.  Returns whether it
  * is awake now.
  */
@@ -166,6 +195,7 @@ la_join_window_wake(LaJoinWindow *window)
 		window->node->counters.restarts++;
 	window->draining = false;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
+	open_ring(window);
 	la_join_ask_start(&window->ask);
 	arm(window);
 	return true;
@@ -199,6 +229,8 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 		*slot = window->large;
 		window->large = NULL;
 		la_join_ask_hand_out(&window->ask, NULL);
+		if (window->at_end)
+			close_ring(window);
 		return *slot != NULL || window->at_end;
 	}
 	window->handed = true;
@@ -273,10 +305,12 @@ static void
 draw_row(LaJoinWindow *window)
 {
 	LaJoinRing *ring = &window->ring;
-	LaJoinRow  *row = la_join_row(ring, ring->tail);
+	LaJoinRow  *row;
 	TupleTableSlot *slot;
 
 	arm(window);
+	open_ring(window);
+	row = la_join_row(ring, ring->tail);
 	slot = ExecProcNode(outerPlanState(window->join));
 	if (TupIsNull(slot))
 	{

@@ -46,15 +46,29 @@ def test_memory_of_narrow_rows(server: WatchedServer, connection: Connection) ->
         assert 0 < _row_bytes(connection) < 128 * 1024
 
 
-def test_joins_of_one_statement(connection: Connection) -> None:
-    """A hundred joins that are awake at once share 4 MB, and the rest of them sleeps."""
+def test_joins_above_each_other(connection: Connection) -> None:
+    """A hundred and fifty joins that are awake at once share 4 MB, and the rest of them sleeps."""
+    connection.execute(
+        "SET pg_lookahead.test_start_after = 0; SET enable_seqscan = off; "
+        "SET join_collapse_limit = 1; SET geqo = off"
+    )
+    joined = " ".join(f"JOIN inner_rows i{n} ON i{n}.k = o.ref" for n in range(150))
+    reasons = [
+        loop.get("Reason")
+        for loop in loops(explain(connection, f"SELECT count(*) FROM outer_rows o {joined}"))
+    ]
+    assert set(reasons) == {None, "memory"}
+    assert 60 < reasons.count(None) < 140
+
+
+def test_joins_behind_each_other(connection: Connection) -> None:
+    """One that has come to its end leaves its memory to others."""
     connection.execute("SET pg_lookahead.test_start_after = 0; SET enable_seqscan = off")
     one = f"(SELECT o.id, i.g FROM {_JOIN})"
     reasons = [
-        loop.get("Reason") for loop in loops(explain(connection, " UNION ALL ".join([one] * 100)))
+        loop.get("Reason") for loop in loops(explain(connection, " UNION ALL ".join([one] * 150)))
     ]
-    assert set(reasons) == {None, "memory"}
-    assert 10 < reasons.count(None) < 90
+    assert set(reasons) == {None}
 
 
 def test_rows_into_a_partition_without_an_index(

@@ -47,6 +47,20 @@ _QUERIES = {
         "(SELECT CASE WHEN id < 290 THEN ref ELSE (SELECT max(g) FROM many) END AS ref "
         f"FROM outer_rows OFFSET 0) o {_INNER}",
     ),
+    "distinct arrays": (
+        "volatile function",
+        "(SELECT ref, count(DISTINCT ARRAY[id]) FROM outer_rows GROUP BY ref OFFSET 0) o "
+        f"{_INNER}",
+    ),
+    "sets of groups of arrays": (
+        "volatile function",
+        "(SELECT max(ref) AS ref FROM outer_rows GROUP BY GROUPING SETS (id, ARRAY[id]) OFFSET 0) "
+        f"o {_INNER}",
+    ),
+    "who locked a row": (
+        "volatile function",
+        f"(SELECT ref, xmax FROM outer_rows OFFSET 0) o {_INNER} FOR UPDATE OF i",
+    ),
     "locked rows": ("outer side", f"(SELECT ref FROM outer_rows FOR UPDATE) o {_INNER}"),
     "rows of a set": (
         "outer side",

@@ -391,7 +391,7 @@ wake_seq_scan(LaSeqScan *state)
 	if (!state->wake.woken)
 		state->node->counters.scans++;
 	la_wake_up(&state->wake);
-	la_trial_start(&state->trial, CLEARLY_FASTER);
+	la_trial_start(&state->trial, CLEARLY_FASTER, 1);
 	state->node->mode = state->on_trial ? LA_MODE_TRIAL : LA_MODE_ADVICE;
 }
 

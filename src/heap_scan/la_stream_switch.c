@@ -84,7 +84,7 @@ la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 {
 	if (la_density_add(&streams->density, block) &&
 		streams->density.level == LA_DENSITY_DENSE)
-		la_trial_start(&streams->trial, ADVICE_FASTER);
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
 
 /*
@@ -95,7 +95,7 @@ void
 la_stream_switch_woken(LaStreamSwitch *streams)
 {
 	if (streams->density.level == LA_DENSITY_DENSE)
-		la_trial_start(&streams->trial, ADVICE_FASTER);
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
 
 /*

@@ -513,7 +513,7 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 		open->last_block = InvalidBlockNumber;
 	}
 	open->relation = relation;
-	la_join_trial_wanted(&ask->trial, open->last_block, block);
+	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
 	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
 		request(ask, relation, &finished);

@@ -1,13 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * la_join_trial.c
- *	  whether a join in table order gains by asking
+ *	  whether a join gains by asking where that is doubtful
  *
  * Where the outer rows come in the order of the inner table, the kernel reads its pages
  * ahead by itself, once it has seen a few.  If the device is quick, that is all there is to
  * gain, and to look rows up ahead of their turn costs more than it saves.  If each read takes long, the
- * kernel's window is too short, and asking gains several times.  So there the join tries
- * (la_trial.c): not to ask is to sleep.  While it sleeps because that was as fast, it
+ * kernel's window is too short, and asking gains several times.
+ *
+ * Where most rows find their pages in memory, to look all of them up ahead costs about as much as the
+ * few reads that it saves on a quick device, and much less than those on a slow one.
+ *
+ * So there the join tries (la_trial.c): not to ask is to sleep.  While it sleeps because that was as fast, it
  * wakes now and then for a few pages: only a join that is awake sees in which order they come.
  *
  *-------------------------------------------------------------------------
@@ -30,39 +34,64 @@
 #define STILL_NEAR_PAGES 32
 #define NEAR_BLOCKS 32
 
+/*
+ * Rows for each page that has to be read above which it is tried: a row is looked up ahead in about a
+ * microsecond, and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
+ * trial's usual pages: the kernel reads none of them ahead.  Arbitrary.
+ */
+#define SPARSE_ROWS 32
+#define STILL_SPARSE_ROWS 16
+#define SPARSE_DIVISOR 16
+
 /* Reads between two looks of a join that sleeps: a look draws some 500 rows. */
 #define READS_PER_LOOK 8192
 
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
 
+static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows);
 static bool has_order(const LaJoinTrial *trial);
 
 /*
  * A page of the table or of the index will have to be read, and the one before it, of the same
- * relation, was "last": notes whether they come in order.
+ * relation, was "last"; so many rows were drawn until then.  Notes whether there is a doubt.
  */
 void
-la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block)
+la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
+					 uint32 rows)
 {
 	int64		step = (int64) block - last;
+	LaJoinDoubt before = trial->doubt;
 
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0)
 		return;
 
-	if (!has_order(trial))
-		trial->in_order = false;
-	else if (!trial->in_order)
-	{
-		trial->in_order = true;
-		la_trial_start(&trial->trial, ASKING_FASTER);
-	}
+	trial->doubt = doubt(trial, rows - trial->rows);
+	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
+		la_trial_start(&trial->trial, ASKING_FASTER,
+					   trial->doubt == LA_JOIN_SPARSE ? SPARSE_DIVISOR : 1);
+	trial->rows = rows;
 	trial->looking = false;
 	trial->reads = la_reads();
 	trial->wanted = 0;
 	trial->near = 0;
+}
+
+/*
+ * Since the last look so many rows were drawn.
+ */
+static LaJoinDoubt
+doubt(const LaJoinTrial *trial, uint32 rows)
+{
+	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
+		STILL_SPARSE_ROWS : SPARSE_ROWS;
+
+	if (has_order(trial))
+		return LA_JOIN_IN_ORDER;
+	return rows > sparse_rows * trial->wanted && !la_wake_forced() ?
+		LA_JOIN_SPARSE : LA_JOIN_NO_DOUBT;
 }
 
 static bool
@@ -70,7 +99,8 @@ has_order(const LaJoinTrial *trial)
 {
 	if (la_trial_test_pages() > 0)
 		return true;
-	return trial->near >= (trial->in_order ? STILL_NEAR_PAGES : NEAR_PAGES) &&
+	return trial->near >= (trial->doubt == LA_JOIN_IN_ORDER ?
+						   STILL_NEAR_PAGES : NEAR_PAGES) &&
 		!la_wake_forced();
 }
 
@@ -82,7 +112,7 @@ la_join_trial_asks(LaJoinTrial *trial)
 {
 	int64		pages = la_reads() - trial->reads;
 
-	if (!trial->in_order || trial->looking)
+	if (trial->doubt == LA_JOIN_NO_DOUBT || trial->looking)
 		return true;
 	trial->reads += pages;
 	if (la_trial_test_pages() > 0)

@@ -32,9 +32,10 @@ static const uint32 phase_pages[] = {
 };
 
 static inline uint32
-pages_of(LaTrialPhase phase)
+pages_of(LaTrialPhase phase, uint32 divisor)
 {
-	return la_trial_test_pages() > 0 ? la_trial_test_pages() : phase_pages[phase];
+	return la_trial_test_pages() > 0 ? la_trial_test_pages() :
+		phase_pages[phase] / divisor;
 }
 
 /*
@@ -43,18 +44,20 @@ pages_of(LaTrialPhase phase)
 uint32
 la_trial_pages_before_asking(void)
 {
-	return pages_of(LA_TRIAL_SETTLE) + pages_of(LA_TRIAL_PLAIN);
+	return pages_of(LA_TRIAL_SETTLE, 1) + pages_of(LA_TRIAL_PLAIN, 1);
 }
 
 /*
  * Begins with the first phase: the scan meets pages that have to be read.  It
- * shall ask where that makes it more than `factor` times as fast.
+ * shall ask where that makes it more than `factor` times as fast.  Where the kernel reads nothing
+ * ahead, and a page takes long, a part of the usual numbers of pages tells as much.
  */
 void
-la_trial_start(LaTrial *trial, double factor)
+la_trial_start(LaTrial *trial, double factor, uint32 divisor)
 {
 	memset(trial, 0, sizeof(LaTrial));
 	trial->factor = factor;
+	trial->divisor = divisor;
 }
 
 /*
@@ -68,7 +71,7 @@ la_trial_pages(LaTrial *trial, uint32 pages)
 	instr_time	elapsed;
 
 	trial->pages += pages;
-	if (trial->pages < pages_of(trial->phase))
+	if (trial->pages < pages_of(trial->phase, trial->divisor))
 		return trial->ask;
 
 	INSTR_TIME_SET_CURRENT(now);

@@ -29,10 +29,11 @@ typedef struct LaTrial
 	instr_time	began;			/* this phase */
 	instr_time	plain;			/* time that the plain phase took */
 	double		factor;			/* how many times as fast asking has to be */
+	uint32		divisor;		/* of the usual numbers of pages */
 } LaTrial;
 
 extern uint32 la_trial_pages_before_asking(void);
-extern void la_trial_start(LaTrial *trial, double factor);
+extern void la_trial_start(LaTrial *trial, double factor, uint32 divisor);
 extern bool la_trial_pages(LaTrial *trial, uint32 pages);
 
 #endif							/* LA_TRIAL_H */

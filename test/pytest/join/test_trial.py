@@ -11,6 +11,8 @@ from join.tables import cold_loops, stock_rows
 # More than a whole trial reads: 3,072 pages asleep, as many awake.
 _PAGES = 8_000
 _ASLEEP = 3_072
+# Where pages are wanted by many rows each, 192 are read asleep.
+_FEW_PAGES, _ROWS_EACH, _FEW_ASLEEP = 2_000, 40, 192
 _MAKE = f"""
 CREATE TABLE large (k int, pad text);
 ALTER TABLE large ALTER pad SET STORAGE PLAIN;
@@ -22,7 +24,9 @@ CREATE TABLE both_ways AS (SELECT k FROM in_order WHERE k < 4000 ORDER BY k);
 INSERT INTO both_ways SELECT k FROM at_random WHERE k >= 4000;
 CREATE TABLE nearly AS SELECT (CASE WHEN k % 500 >= 300 AND k % 6 = 0
     THEN k * 4999::bigint % {_PAGES} ELSE k END)::int AS k FROM in_order;
-ANALYZE large, in_order, at_random, both_ways, nearly
+CREATE TABLE seldom AS SELECT k * 4999 % {_PAGES} AS k
+    FROM generate_series(0, {_FEW_PAGES - 1}) k, generate_series(1, {_ROWS_EACH});
+ANALYZE large, in_order, at_random, both_ways, nearly, seldom
 """
 _JOIN = "SELECT count(l.pad) FROM {} o JOIN large l ON l.k = o.k"
 
@@ -34,7 +38,7 @@ def _tables(server: WatchedServer) -> Iterator[None]:
             session.execute(statement)
     yield
     with server.connect() as session:
-        session.execute("DROP TABLE large, in_order, at_random, both_ways, nearly")
+        session.execute("DROP TABLE large, in_order, at_random, both_ways, nearly, seldom")
 
 
 def test_pages_in_order_are_read_asleep_for_a_while(
@@ -61,6 +65,13 @@ def test_an_order_with_gaps_goes_on(server: WatchedServer, connection: Connectio
     """After 3,072 pages asleep as many are asked for: the trial comes to its end."""
     (loop,) = cold_loops(server, connection, _JOIN.format("nearly"), "large")
     assert loop["Drawn Rows"] > _ASLEEP
+
+
+def test_pages_that_few_rows_want_are_read_asleep_for_a_while(
+    server: WatchedServer, connection: Connection
+) -> None:
+    (loop,) = cold_loops(server, connection, _JOIN.format("seldom"), "large")
+    assert 2_000 < loop["Drawn Rows"] < _ROWS_EACH * (_FEW_PAGES - 0.9 * _FEW_ASLEEP)
 
 
 @pytest.mark.parametrize("pages", [1, 2, 7, 50])

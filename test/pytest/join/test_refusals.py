@@ -49,8 +49,8 @@ _QUERIES = {
     ),
     "distinct arrays": (
         "volatile function",
-        "(SELECT ref, count(DISTINCT ARRAY[id]) FROM outer_rows GROUP BY ref OFFSET 0) o "
-        f"{_INNER}",
+        "(SELECT ref, count(DISTINCT id), count(DISTINCT ARRAY[id]) FROM outer_rows GROUP BY ref "
+        f"OFFSET 0) o {_INNER}",
     ),
     "sets of groups of arrays": (
         "volatile function",

@@ -24,8 +24,8 @@ CREATE TABLE both_ways AS (SELECT k FROM in_order WHERE k < 4000 ORDER BY k);
 INSERT INTO both_ways SELECT k FROM at_random WHERE k >= 4000;
 CREATE TABLE nearly AS SELECT (CASE WHEN k % 500 >= 300 AND k % 6 = 0
     THEN k * 4999::bigint % {_PAGES} ELSE k END)::int AS k FROM in_order;
-CREATE TABLE seldom AS SELECT k * 4999 % {_PAGES} AS k
-    FROM generate_series(0, {_FEW_PAGES - 1}) k, generate_series(1, {_ROWS_EACH});
+CREATE TABLE seldom AS SELECT i / {_ROWS_EACH} * 4999 % {_PAGES} AS k
+    FROM generate_series(0, {_FEW_PAGES * _ROWS_EACH - 1}) i;
 ANALYZE large, in_order, at_random, both_ways, nearly, seldom
 """
 _JOIN = "SELECT count(l.pad) FROM {} o JOIN large l ON l.k = o.k"

@@ -20,8 +20,8 @@
  * for those of a table: rows wait for the former half their way.  The budgets count ranges.
  *
  * A join that wants one match per row, as a semi join or one over a LIMIT, asks for one page, for
- * twice as many when a row had more pages read than were asked for, and for one less after
- * TOO_MANY_ROWS rows that needed fewer.
+ * twice as many when a row had more pages read than were asked for, and for as many as any needed after
+ * FEWER_ROWS rows that needed fewer.
  *
  * Reads JoinState of execnodes.h, and PgStat_TableStatus of pgstat.h.
  *
@@ -57,8 +57,11 @@
 /* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
 #define SLEEP_AFTER 256
 
-/* Rows after which a page less is asked for: arbitrary. */
-#define TOO_MANY_ROWS 8
+/* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
+#define FEWER_ROWS 8
+
+/* Tablespaces of which it is known whether their pages are in memory: arbitrary, few have more. */
+#define TABLESPACES 4
 
 /* Pages remembered as asked for: a power of two. */
 #define RECENT_PAGES 512
@@ -69,7 +72,8 @@ typedef struct LaJoinRecent
 	uint32		rows;			/* for how many rows before */
 } LaJoinRecent;
 
-static LaResidency *residency_of(Relation table);
+static LaResidency *residency_of(const LaJoinAsk *ask);
+static void learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads);
 static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
 					 uint32 position);
@@ -142,25 +146,38 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 		ask->skips--;
 		return false;
 	}
-	residency = residency_of(ask->targets[0].table);
+	residency = residency_of(ask);
 	return !residency->resident || la_residency_read(residency);
 }
 
 /*
  * What all joins of the session have learnt about pages that are in memory: many are executed for a few
- * rows at a time, from which one alone would learn nothing.  What is known of one tablespace is not of others.
+ * rows at a time, from which one alone would learn nothing.  What is known of one tablespace is not of others;
+ * of a join, that of its first table counts.
  */
 static LaResidency *
-residency_of(Relation table)
+residency_of(const LaJoinAsk *ask)
 {
-	static LaResidency residency;
-	static Oid	tablespace;
+	static struct
+	{
+		Oid			tablespace;
+		LaResidency watch;
+	}			known[TABLESPACES] = {0};
+	static int	oldest = 0;
+	Relation	table = ask->targets[0].table;
+	Oid			tablespace = table->rd_locator.spcOid;
+	int			i = 0;
 
-	if (residency.relation == NULL || tablespace != table->rd_locator.spcOid)
-		la_residency_init(&residency, table);
-	tablespace = table->rd_locator.spcOid;
-	residency.relation = table;
-	return &residency;
+	while (i < TABLESPACES && known[i].watch.relation != NULL &&
+		   known[i].tablespace != tablespace)
+		i++;
+	if (i == TABLESPACES)
+		i = oldest++ % TABLESPACES;
+	if (known[i].watch.relation == NULL || known[i].tablespace != tablespace)
+		la_residency_init(&known[i].watch, table);
+	known[i].tablespace = tablespace;
+	known[i].watch.relation = table;
+	return &known[i].watch;
 }
 
 /*
@@ -171,7 +188,7 @@ la_join_ask_start(LaJoinAsk *ask)
 {
 	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 
-	la_residency_look(residency_of(ask->targets[0].table));
+	la_residency_look(residency_of(ask));
 	la_range_planner_start(&ask->table_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
@@ -226,7 +243,7 @@ la_join_ask_grow(LaJoinAsk *ask)
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
-	return residency_of(ask->targets[0].table)->resident ||
+	return residency_of(ask)->resident ||
 		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
 		!la_feature_enabled(ask->node->feature);
@@ -253,6 +270,7 @@ void
 la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 {
 	row->looked_up = false;
+	row->matches = ask->matches;
 	row->requests = 0;
 	row->ranges = 0;
 	row->nwaits = 0;
@@ -327,25 +345,31 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 void
 la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 {
-	int64		reads;
-
 	ask->table_requests -= row->ranges;
 	for (int target = 0; target < ask->ntargets; target++)
 	{
 		if (row->counted[target])
 			ask->index_requests--;
 	}
-	if (!ask->one_match || !row->looked_up)
-		return;
-	reads = table_reads(ask, row) - ask->reads;
+	if (ask->one_match && row->looked_up && row->matches == ask->matches)
+		learn(ask, row, table_reads(ask, row) - ask->reads);
+}
+
+/*
+ * So many pages were read for a row that was looked up with the number of pages that is valid still: rows in the
+ * ring that have another one tell nothing.
+ */
+static void
+learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
+{
+	ask->most_reads = Max(ask->most_reads, reads);
 	if (reads > row->requests)
 		ask->matches = Min(ask->matches * 2, LA_PEEK_BLOCKS);
-	else if (reads < row->requests && ask->matches > 1 &&
-			 ++ask->too_many >= TOO_MANY_ROWS)
-	{
-		ask->matches--;
-		ask->too_many = 0;
-	}
+	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
+		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
+	else
+		return;
+	ask->most_reads = ask->fewer_rows = 0;
 }
 
 /*
@@ -548,5 +572,5 @@ request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
 	ask->asked = true;
 	ask->idle_rows = 0;
-	la_request_make(relation, range, residency_of(relation), &ask->node->counters);
+	la_request_make(relation, range, residency_of(ask), &ask->node->counters);
 }

@@ -26,6 +26,7 @@ typedef struct LaJoinRow
 	Size		bytes;			/* of its copy */
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	bool		looked_up;		/* are table pages known that it wants? */
+	uint32		matches;		/* pages that could be asked for */
 	uint32		requests;		/* of table pages, for this row */
 	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
@@ -84,7 +85,8 @@ typedef struct LaJoinAsk
 	/* Of a join that looks for one match: pages to ask for of each row. */
 	bool		one_match;
 	uint32		matches;
-	uint32		too_many;		/* rows that needed less */
+	uint32		most_reads;		/* of a row, since that was changed */
+	uint32		fewer_rows;		/* that needed less, since then */
 	int64		reads;			/* of its tables, when the oldest row was
 								 * handed out */
 

@@ -305,7 +305,8 @@ sorts_by_own(List *clauses)
 {
 	foreach_node(SortGroupClause, clause, clauses)
 	{
-		if (are_own_operators(&clause->eqop, 1))
+		if (are_own_operators(&clause->eqop, 1) ||
+			(OidIsValid(clause->sortop) && are_own_operators(&clause->sortop, 1)))
 			return true;
 	}
 	return false;

@@ -173,6 +173,8 @@ class Runner:
             return verdict
         if before.counters != off.counters:
             return Verdict(None, "counters not settled")
+        if "Limit" in off.plan and "Nested Loop" in off.plan:
+            return verdict  # such a join may have read more outer rows (docs/limitations.md)
         to_the_end = case.kind == "plain" and "Limit" not in off.plan
         columns = slice(0, 4) if to_the_end else slice(2, 4)
         if [row[columns] for row in off.counters] != [row[columns] for row in on.counters]:

@@ -160,6 +160,19 @@ def test_a_semi_join_asks_for_more_where_it_reads_more(
     assert loop["Advised Blocks"] > 150
 
 
+def test_a_semi_join_whose_rows_read_one_page_more_now_and_then(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """Rows that were asked for before it knew better do not make it ask for more and more."""
+    query = (
+        "SELECT o.id FROM outer_rows o WHERE o.id < 50 AND EXISTS (SELECT FROM many m "
+        "WHERE m.k = o.id AND m.g / 50 >= 1 + (o.id % 10 = 0)::int AND pad > '')"
+    )
+    (loop,) = cold_loops(server, connection, query, "many")
+    index_pages = scalar(connection, "SELECT pg_relation_size('many_k') / 8192")
+    assert 90 <= loop["Advised Blocks"] <= 2.4 * 50 + index_pages
+
+
 def test_few_rows_are_not_worth_it(server: WatchedServer, connection: Connection) -> None:
     make_cold(server, connection, "inner_rows")
     (loop,) = loops(explain(connection, f"{_ONE} WHERE o.id BETWEEN 5 AND 7"))

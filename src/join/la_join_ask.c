@@ -269,7 +269,6 @@ la_join_ask_is_full(const LaJoinAsk *ask)
 void
 la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 {
-	row->looked_up = false;
 	row->matches = ask->matches;
 	row->requests = 0;
 	row->ranges = 0;
@@ -351,7 +350,7 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 		if (row->counted[target])
 			ask->index_requests--;
 	}
-	if (ask->one_match && row->looked_up && row->matches == ask->matches)
+	if (ask->one_match && row->matches == ask->matches)
 		learn(ask, row, table_reads(ask, row) - ask->reads);
 }
 
@@ -434,8 +433,6 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	row->complete[target] = peek.complete;
 	if (peek.missing != InvalidBlockNumber)
 		begin_wait(ask, ring, position, target, peek.missing);
-	else
-		row->looked_up = true;
 	ask_for_table(ask, ring, position, where, &peek);
 }
 

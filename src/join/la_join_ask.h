@@ -25,7 +25,6 @@ typedef struct LaJoinRow
 	TupleTableSlot *slot;
 	Size		bytes;			/* of its copy */
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
-	bool		looked_up;		/* are table pages known that it wants? */
 	uint32		matches;		/* pages that could be asked for */
 	uint32		requests;		/* of table pages, for this row */
 	uint32		ranges;			/* that these have begun */

@@ -8,8 +8,11 @@
 #ifndef LA_INSERT_FEATURE_H
 #define LA_INSERT_FEATURE_H
 
+#include "attach/la_methods.h"
 #include "la_feature.h"
 #include "la_guc.h"
+
+extern const LaFeatureMethods la_bulk_insert_methods;
 
 /* Upper bound of pg_lookahead.bulk_extend_size, in blocks: 64 MB. */
 #define LA_BULK_EXTEND_SIZE_MAX ((64 * 1024 * 1024) / BLCKSZ)

@@ -38,6 +38,7 @@
 #include "utils/guc.h"
 #include "utils/portal.h"
 
+#include "la_counters.h"
 #include "la_feature.h"
 #include "late_start/la_late_children.h"
 #include "late_start/la_late_judge.h"
@@ -72,6 +73,9 @@ typedef struct StandInState
 /* How many queries whose start we watch are starting now, one in another. */
 static int	starting = 0;
 
+static void *begin(QueryDesc *queryDesc, int eflags);
+static void end(void *begun);
+static void settle_query(QueryDesc *queryDesc, int eflags);
 static bool is_for_core(const QueryDesc *queryDesc, int eflags);
 static bool is_cursor(void);
 static bool is_explained(void);
@@ -99,11 +103,25 @@ static const CustomExecMethods exec_methods = {
 	.ReScanCustomScan = do_nothing,
 };
 
+static const LaFeatureInfo feature = {
+	.name = "late_start",
+	.enabled = &la_enable_late_start,
+	.counters = LA_COUNTER(scans),
+};
+
+const LaFeatureMethods la_late_start_methods = {
+	.info = &feature,
+	.begin_start = begin,
+	.end_start = end,
+	.started = settle_query,
+	.begin_utility = la_late_begin_utility,
+};
+
 /*
  * A query will start whose plan is pruned at run time.  NULL when it is left to core.
  */
-void *
-la_late_begin(QueryDesc *queryDesc, int eflags)
+static void *
+begin(QueryDesc *queryDesc, int eflags)
 {
 	static const LaLateFinding nothing = {0};
 	const LaLateFinding *finding = &nothing;
@@ -129,8 +147,8 @@ la_late_begin(QueryDesc *queryDesc, int eflags)
 /*
  * It has started, or failed: the plan is as it was.  Must not throw.
  */
-void
-la_late_end(void *begun)
+static void
+end(void *begun)
 {
 	const LateStart *start = (const LateStart *) begun;
 
@@ -142,8 +160,8 @@ la_late_end(void *begun)
 /*
  * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
  */
-void
-la_late_settle(QueryDesc *queryDesc, int eflags)
+static void
+settle_query(QueryDesc *queryDesc, int eflags)
 {
 	EState	   *estate = queryDesc->estate;
 	bool		late = !is_for_core(queryDesc, eflags) &&

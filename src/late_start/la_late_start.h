@@ -10,8 +10,8 @@
 
 #include "executor/execdesc.h"
 
-extern void *la_late_begin(QueryDesc *queryDesc, int eflags);
-extern void la_late_end(void *begun);
-extern void la_late_settle(QueryDesc *queryDesc, int eflags);
+#include "attach/la_methods.h"
+
+extern const LaFeatureMethods la_late_start_methods;
 
 #endif							/* LA_LATE_START_H */

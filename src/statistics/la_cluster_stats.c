@@ -112,22 +112,13 @@ register_kind(void)
 }
 
 /*
- * Does this server count for the whole cluster?
- */
-bool
-la_cluster_stats_active(void)
-{
-	return kind != PGSTAT_KIND_INVALID;
-}
-
-/*
  * Where to add counts of this process, or NULL when the cluster does not
  * count.  The caller is going to add something.
  */
 LaTotals *
 la_cluster_stats_pending(void)
 {
-	if (!la_cluster_stats_active())
+	if (kind == PGSTAT_KIND_INVALID)
 		return NULL;
 	have_pending = true;
 	pgstat_report_fixed = true;
@@ -143,7 +134,7 @@ la_cluster_stats_fetch(TimestampTz *reset)
 {
 	const LaClusterStats *snapshot;
 
-	if (!la_cluster_stats_active())
+	if (kind == PGSTAT_KIND_INVALID)
 		return NULL;
 	pgstat_snapshot_fixed(kind);
 	snapshot = pgstat_get_custom_snapshot_data(kind);
@@ -157,7 +148,7 @@ la_cluster_stats_fetch(TimestampTz *reset)
 bool
 la_cluster_stats_reset(void)
 {
-	if (!la_cluster_stats_active())
+	if (kind == PGSTAT_KIND_INVALID)
 		return false;
 	pgstat_reset_of_kind(kind);
 	return true;
@@ -191,7 +182,14 @@ flush_pending(bool nowait)
 	else if (!LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE))
 		return true;
 
-	la_totals_add(&shared->stats.totals, &pending);
+	for (int f = 0; f < LA_FEATURE_COUNT; f++)
+	{
+		LaFeatureTotals *sum = &shared->stats.totals.features[f];
+
+		for (int i = 0; i < LA_REASON_COUNT; i++)
+			sum->nodes[i] += pending.features[f].nodes[i];
+		la_counters_add(&sum->counters, &pending.features[f].counters);
+	}
 	LWLockRelease(&shared->lock);
 
 	memset(&pending, 0, sizeof(pending));
@@ -225,4 +223,17 @@ take_snapshot(void)
 	memcpy(pgstat_get_custom_snapshot_data(kind), &shared->stats,
 		   sizeof(shared->stats));
 	LWLockRelease(&shared->lock);
+}
+
+/*
+ * Ours and those left to core.
+ */
+uint64
+la_totals_nodes(const LaFeatureTotals *totals)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < LA_REASON_COUNT; i++)
+		sum += totals->nodes[i];
+	return sum;
 }

@@ -37,7 +37,6 @@ static LaCounters worker_totals[LA_FEATURE_COUNT];
 
 static void move_node(LaFeatureTotals *totals, LaReason reason);
 #ifdef LA_TEST
-static void register_counter_file(void);
 static void write_counter_file(int code, Datum arg);
 static void append_counters(StringInfo line, LaFeature feature);
 #endif
@@ -53,8 +52,14 @@ la_stats_count(LaFeature feature, LaReason reason, bool in_slice)
 	LaTotals   *pending;
 
 #ifdef LA_TEST
-	register_counter_file();
+	static bool registered = false;
+
+	/* Not in _PG_init, which may run in the postmaster. */
+	if (!registered)
+		before_shmem_exit(write_counter_file, (Datum) 0);
+	registered = true;
 #endif
+
 	if (in_slice)
 		return;
 
@@ -152,23 +157,6 @@ la_stats_reset(void)
 }
 
 #ifdef LA_TEST
-/*
- * Arranges, once in a backend, that its counters are written at exit.  Not
- * done in _PG_init: under shared_preload_libraries that runs in the
- * postmaster.
- */
-static void
-register_counter_file(void)
-{
-	static bool registered = false;
-
-	if (!registered)
-	{
-		registered = true;
-		before_shmem_exit(write_counter_file, (Datum) 0);
-	}
-}
-
 /*
  * before_shmem_exit callback: appends one line to
  * pg_lookahead.test_counter_file, with index_scan.scans=1 and the like.  A

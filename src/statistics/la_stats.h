@@ -10,7 +10,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "statistics/la_totals.h"
+#include "statistics/la_cluster_stats.h"
 
 extern void la_stats_count(LaFeature feature, LaReason reason, bool in_slice);
 extern void la_stats_recount(LaFeature feature, LaReason reason,

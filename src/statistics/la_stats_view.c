@@ -48,22 +48,6 @@ fallbacks_json(const uint64 *nodes)
 }
 
 /*
- * Fills in the columns of counters: null where a feature has no such counter.
- */
-static void
-put_counters(const LaFeatureInfo *info, const LaCounters *counters,
-			 Datum *values, bool *nulls)
-{
-	for (int i = 0; i < LA_COUNTER_COUNT; i++)
-	{
-		if (la_counter_table[i].column == NULL)
-			continue;
-		*values++ = Int64GetDatum((int64) la_counter_value(counters, i));
-		*nulls++ = !la_counter_in(info->counters, i);
-	}
-}
-
-/*
  * SQL function pg_lookahead_stats(): one row for each feature, for the
  * cluster or for this session.
  */
@@ -89,8 +73,14 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 		values[0] = CStringGetTextDatum(info->name);
 		values[1] = CStringGetTextDatum(of_cluster ? "cluster" : "backend");
 		values[2] = Int64GetDatum((int64) la_totals_nodes(feature));
-		put_counters(info, &feature->counters, &values[COLUMNS_BEFORE],
-					 &nulls[COLUMNS_BEFORE]);
+		/* Null where a feature has no such counter. */
+		for (int i = 0, column = COLUMNS_BEFORE; i < LA_COUNTER_COUNT; i++)
+		{
+			if (la_counter_table[i].column == NULL)
+				continue;
+			values[column] = Int64GetDatum((int64) la_counter_value(&feature->counters, i));
+			nulls[column++] = !la_counter_in(info->counters, i);
+		}
 		values[last] = CStringGetTextDatum(fallbacks_json(feature->nodes));
 		values[last + 1] = TimestampTzGetDatum(since);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -100,11 +100,9 @@ static LaWorkerTable *table = NULL;
 static void map_table(void *arg);
 static void init_table(LA_SEGMENT_INIT_PARAMETERS);
 static void fail_if_tested(void);
-static int32 *bucket_of(const LaWorkerKey *key);
 static int32 *find_link(const LaWorkerKey *key);
 static LaWorkerCell *find_or_make_cell(const LaWorkerKey *key);
 static void free_cell(int32 *link);
-static void free_cells_of_leader(void);
 
 /*
  * Maps the table, makes it if need be.  False when that is impossible.
@@ -219,7 +217,9 @@ la_worker_table_listen(bool listening)
 	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	slot->listening = listening;
 	slot->full = false;
-	free_cells_of_leader();
+	/* Those of the process that had its number before, too. */
+	while (slot->newest != NO_CELL)
+		free_cell(find_link(&table->cells[slot->newest].key));
 	LWLockRelease(&table->lock);
 }
 
@@ -308,21 +308,14 @@ la_worker_table_first_report(uint64 report)
  * The functions below are called with the lock held exclusively.
  */
 
-static int32 *
-bucket_of(const LaWorkerKey *key)
-{
-	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
-
-	return &table->buckets[hash % CELLS];
-}
-
 /*
  * Where it is written which cell has this key: NO_CELL when there is none.
  */
 static int32 *
 find_link(const LaWorkerKey *key)
 {
-	int32	   *link = bucket_of(key);
+	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
+	int32	   *link = &table->buckets[hash % CELLS];
 
 	while (*link != NO_CELL &&
 		   memcmp(&table->cells[*link].key, key, sizeof(*key)) != 0)
@@ -379,16 +372,4 @@ free_cell(int32 *link)
 		table->cells[cell->older].newer = cell->newer;
 	cell->next = table->first_free;
 	table->first_free = index;
-}
-
-/*
- * Frees all cells of this process, or of the one that had its number before.
- */
-static void
-free_cells_of_leader(void)
-{
-	LaLeaderSlot *slot = &table->leaders[MyProcNumber];
-
-	while (slot->newest != NO_CELL)
-		free_cell(find_link(&table->cells[slot->newest].key));
 }

@@ -52,20 +52,15 @@
 
 static void add_index(LaInsertIndexes *indexes, Relation index,
 					  IndexInfo *info, bool at_once);
-static bool can_collect(Relation index, const IndexInfo *info);
 static bool has_entry(const LaInsertIndex *index, EState *estate,
 					  ExprContext *context);
 static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
 					TupleTableSlot *row);
-static void insert_large(LaInsertIndexes *indexes, LaInsertIndex *index,
-						 TupleTableSlot *row, Datum *values, bool *is_null);
 static Size entry_bytes(Relation index, const Datum *values,
 						const bool *is_null);
 static void begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index);
 static Size most_bytes(const LaInsertIndexes *indexes,
 					   const LaInsertIndex *index);
-static bool can_fail_late(const LaInsertIndexes *indexes,
-						  const IndexInfo *info);
 static void forget_collected(LaInsertIndex *index);
 static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
 
@@ -113,7 +108,14 @@ add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info,
 	ResultRelInfo *others = &indexes->at_once;
 	LaInsertIndex *collected;
 
-	if (at_once || !can_collect(index, info))
+	/*
+	 * Only a btree that is core's, without constraints that are checked
+	 * later.
+	 */
+	if (at_once || index->rd_rel->relam != BTREE_AM_OID ||
+		index->rd_indam->aminsert != btinsert || !info->ii_ReadyForInserts ||
+		info->ii_ExclusionOps != NULL ||
+		(index->rd_index->indisunique && !index->rd_index->indimmediate))
 	{
 		others->ri_IndexRelationDescs[others->ri_NumIndices] = index;
 		others->ri_IndexRelationInfo[others->ri_NumIndices++] = info;
@@ -139,7 +141,10 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 	{
 		LaInsertIndex *index = &indexes->collected[i];
 
-		index->rebuild = can_fail_late(indexes, index->info) &&
+		/* Errors of what is evaluated for an index come at the end then. */
+		index->rebuild = (!indexes->tells_lines ||
+						  (index->info->ii_Expressions == NIL &&
+						   index->info->ii_Predicate == NIL)) &&
 			la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
 								  index->relation);
 		if (!index->rebuild)
@@ -151,16 +156,6 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 	}
 }
 
-/*
- * May an error of what is evaluated for an index come at the end?
- */
-static bool
-can_fail_late(const LaInsertIndexes *indexes, const IndexInfo *info)
-{
-	return !indexes->tells_lines ||
-		(info->ii_Expressions == NIL && info->ii_Predicate == NIL);
-}
-
 static void
 forget_collected(LaInsertIndex *index)
 {
@@ -168,20 +163,6 @@ forget_collected(LaInsertIndex *index)
 		tuplesort_end(index->sort);
 	index->sort = NULL;
 	index->bytes = 0;
-}
-
-/*
- * May entries wait?  Only a btree that is core's, without constraints that are checked
- * later.
- */
-static bool
-can_collect(Relation index, const IndexInfo *info)
-{
-	return index->rd_rel->relam == BTREE_AM_OID &&
-		index->rd_indam->aminsert == btinsert &&
-		info->ii_ReadyForInserts &&
-		info->ii_ExclusionOps == NULL &&
-		(!index->rd_index->indisunique || index->rd_index->indimmediate);
 }
 
 /*
@@ -228,7 +209,11 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 	bytes = entry_bytes(index->relation, values, is_null);
 	if (bytes > BTMaxItemSize)
 	{
-		insert_large(indexes, index, row, values, is_null);
+		/* One that may be too large is refused when its row comes. */
+		index_insert(index->relation, values, is_null, &row->tts_tid,
+					 indexes->at_once.ri_RelationDesc,
+					 index->relation->rd_index->indisunique ?
+					 UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, index->info);
 		return;
 	}
 	if (index->sort != NULL && index->bytes + bytes > index->most_bytes)
@@ -238,20 +223,6 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 	tuplesort_putindextuplevalues(index->sort, index->relation, &row->tts_tid,
 								  values, is_null);
 	index->bytes += bytes;
-}
-
-/*
- * An entry that may be too large for a btree is not collected: so it is refused when its
- * row comes.
- */
-static void
-insert_large(LaInsertIndexes *indexes, LaInsertIndex *index,
-			 TupleTableSlot *row, Datum *values, bool *is_null)
-{
-	index_insert(index->relation, values, is_null, &row->tts_tid,
-				 indexes->at_once.ri_RelationDesc,
-				 index->relation->rd_index->indisunique ?
-				 UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, index->info);
 }
 
 /*

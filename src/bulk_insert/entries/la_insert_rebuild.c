@@ -28,7 +28,6 @@
 
 static bool is_of_this_subtransaction(Relation relation);
 static void build(Relation table, Relation index);
-static void build_uncounted(Relation table, Relation index);
 static void report_as_insert(Relation table, Relation index,
 							 MemoryContext context);
 static char *duplicate_key(const char *detail);
@@ -86,11 +85,17 @@ la_insert_rebuild(Relation table, Relation index)
 
 /*
  * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
- * as they are: an insert does not change them.
+ * as they are: an insert does not change them.  It is no sequential scan of its table, either, so
+ * what the build has counted as one, or several, is taken back.  Reads PgStat_TableStatus of
+ * pgstat.h.
  */
 static void
 build(Relation table, Relation index)
 {
+	bool		counts = pgstat_should_count_relation(table);
+	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
+	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
+
 	CheckTableNotInUse(index, "INSERT");
 	RelationTruncate(index, 0);
 	if (index->rd_amcache != NULL)
@@ -98,20 +103,6 @@ build(Relation table, Relation index)
 		pfree(index->rd_amcache);
 		index->rd_amcache = NULL;
 	}
-	build_uncounted(table, index);
-}
-
-/*
- * An insert is no sequential scan of its table, so what the build has counted as one, or
- * several, is taken back.  Reads PgStat_TableStatus of pgstat.h.
- */
-static void
-build_uncounted(Relation table, Relation index)
-{
-	bool		counts = pgstat_should_count_relation(table);
-	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
-	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
-
 	la_build(table, index, BuildIndexInfo(index));
 	if (counts)
 	{

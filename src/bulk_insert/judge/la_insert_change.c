@@ -9,7 +9,7 @@
  * inval.c.  Findings that are kept (la_insert_finding.c) hold until the next change.
  *
  * A judgement that is in a kept plan cannot be found out again.  It need not when core
- * makes the plan anew (la_insert_depend.c).  Casts and operator classes that belong to a
+ * makes the plan anew (la_insert_reason.c).  Casts and operator classes that belong to a
  * type can be made later, without a change of the type.  That is rare, and core does not
  * make plans anew for it, nor parse their statements again, which could change what they
  * do: it begins another era, and a judgement on types of users holds for one.
@@ -45,7 +45,6 @@ static uint64 table_messages = 0;
 static uint64 watched[64];
 
 static void listen_once(void);
-static void listen_to_tables_once(void);
 static inline uint64 *word_of(Oid table);
 static inline uint64 bit_of(Oid table);
 static void begin_era(Datum argument, int cache, uint32 hash);
@@ -80,7 +79,12 @@ la_insert_era(void)
 void
 la_insert_watch(Oid table)
 {
-	listen_to_tables_once();
+	static bool listening = false;
+
+	/* There is room for few who listen. */
+	if (unlikely(!listening))
+		CacheRegisterRelcacheCallback(count_tree_change, (Datum) 0);
+	listening = true;
 	*word_of(table) |= bit_of(table);
 }
 
@@ -101,20 +105,6 @@ uint64
 la_insert_table_messages(void)
 {
 	return table_messages;
-}
-
-/*
- * There is room for few who listen, so it is not taken in sessions that do not need it.
- */
-static void
-listen_to_tables_once(void)
-{
-	static bool listening = false;
-
-	if (likely(listening))
-		return;
-	CacheRegisterRelcacheCallback(count_tree_change, (Datum) 0);
-	listening = true;
 }
 
 static inline uint64 *

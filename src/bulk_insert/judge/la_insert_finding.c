@@ -61,7 +61,6 @@ static findingtable_hash *findings = NULL;
 static uint64 known_changes = 0;
 
 static void forget_all(void);
-static void make_table(void);
 
 /*
  * What is known about a type, or about an expression, which is given as it is stored.
@@ -104,8 +103,13 @@ la_insert_remember(const LaInsertFinding *finding)
 	if (findings != NULL &&
 		MemoryContextMemAllocated(context, false) > MOST_BYTES)
 		forget_all();
+	if (context == NULL)
+		context = AllocSetContextCreate(CacheMemoryContext,
+										"pg_lookahead findings",
+										ALLOCSET_DEFAULT_SIZES);
 	if (findings == NULL)
-		make_table();
+		findings = findingtable_create(context, FIRST_SIZE, NULL);
+
 
 	caller = MemoryContextSwitchTo(context);
 	copy.functions = list_copy(finding->functions);
@@ -123,19 +127,6 @@ la_insert_remember(const LaInsertFinding *finding)
 		pfree(entry->finding.stored);	/* it was another one */
 	}
 	entry->finding = copy;
-}
-
-/*
- * The context may have been made in vain before.
- */
-static void
-make_table(void)
-{
-	if (context == NULL)
-		context = AllocSetContextCreate(CacheMemoryContext,
-										"pg_lookahead findings",
-										ALLOCSET_DEFAULT_SIZES);
-	findings = findingtable_create(context, FIRST_SIZE, NULL);
 }
 
 static void

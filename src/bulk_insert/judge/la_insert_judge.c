@@ -34,7 +34,6 @@ static bool has_volatile_constraint(const ResultRelInfo *target,
 static bool has_volatile_column(Relation table, LaInsertSearch *search);
 static bool has_volatile_index(const ResultRelInfo *target,
 							   LaInsertSearch *search);
-static bool search_support_functions(Relation index, LaInsertSearch *search);
 static bool has_volatile_condition(const ResultRelInfo *target,
 								   LaInsertSearch *search);
 
@@ -162,25 +161,19 @@ has_volatile_index(const ResultRelInfo *target, LaInsertSearch *search)
 	for (int i = 0; i < target->ri_NumIndices; i++)
 	{
 		const IndexInfo *info = target->ri_IndexRelationInfo[i];
+		Relation	index = target->ri_IndexRelationDescs[i];
+		int			functions = IndexRelationGetNumberOfKeyAttributes(index) *
+			index->rd_indam->amsupport;
+
 
 		if (la_insert_search((Node *) info->ii_Expressions, search) ||
-			la_insert_search((Node *) info->ii_Predicate, search) ||
-			search_support_functions(target->ri_IndexRelationDescs[i], search))
+			la_insert_search((Node *) info->ii_Predicate, search))
 			return true;
-	}
-	return false;
-}
-
-static bool
-search_support_functions(Relation index, LaInsertSearch *search)
-{
-	int			count = IndexRelationGetNumberOfKeyAttributes(index) *
-		index->rd_indam->amsupport;
-
-	for (int i = 0; i < count; i++)
-	{
-		if (la_insert_search_function(search, index->rd_support[i]))
-			return true;
+		for (int j = 0; j < functions; j++)
+		{
+			if (la_insert_search_function(search, index->rd_support[j]))
+				return true;
+		}
 	}
 	return false;
 }

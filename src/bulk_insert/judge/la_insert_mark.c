@@ -28,7 +28,6 @@
  */
 #define MARK "pg_lookahead insert " LA_BUILD_ID
 
-static bool is_mark(const List *list);
 
 /*
  * Marks a plan that inserts into one table, and returns no rows, with what was found
@@ -62,15 +61,13 @@ la_insert_mark(PlannedStmt *plan, const LaJudgement *judgement)
 bool
 la_insert_is_marked(const ModifyTable *plan)
 {
-	return list_length(plan->fdwPrivLists) == 1 &&
-		is_mark(linitial(plan->fdwPrivLists));
-}
+	const List *mark;
 
-static bool
-is_mark(const List *list)
-{
-	return list_length(list) == 5 && IsA(linitial(list), String) &&
-		strcmp(strVal(linitial(list)), MARK) == 0;
+	if (list_length(plan->fdwPrivLists) != 1)
+		return false;
+	mark = linitial(plan->fdwPrivLists);
+	return list_length(mark) == 5 && IsA(linitial(mark), String) &&
+		strcmp(strVal(linitial(mark)), MARK) == 0;
 }
 
 /*

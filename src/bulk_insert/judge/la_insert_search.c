@@ -24,8 +24,6 @@ static bool search_subject(LaInsertSearch *search,
 						   LaInsertLook look);
 static bool find_out(LaInsertSearch *search, const LaInsertSubject *subject,
 					 const char *stored, LaInsertLook look);
-static void look_at(LaInsertFinding *finding, LaInsertLook look);
-static bool look_at_stored(LaInsertSearch *search, const char *stored);
 static bool add(LaInsertSearch *search, const LaInsertFinding *finding);
 
 /*
@@ -113,36 +111,19 @@ find_out(LaInsertSearch *search, const LaInsertSubject *subject,
 		 const char *stored, LaInsertLook look)
 {
 	LaInsertFinding finding = {.subject = *subject};
+	LaInsertSearch inner = {.late = subject->late};
 	uint64		changes = la_insert_changes();
 
 	if (stored != NULL)
 		finding.stored = pstrdup(stored);	/* looking at catalogs can free it */
-	look_at(&finding, look);
+	finding.sees_rows = look != NULL ? look(&inner, subject->object) :
+		la_insert_walk(stringToNode(finding.stored), &inner);
+	finding.functions = inner.functions;
+	finding.types = inner.types;
+	finding.tables = inner.tables;
 	if (changes == la_insert_changes())
 		la_insert_remember(&finding);
 	return add(search, &finding);
-}
-
-static void
-look_at(LaInsertFinding *finding, LaInsertLook look)
-{
-	LaInsertSearch search = {.late = finding->subject.late};
-
-	finding->sees_rows = look != NULL ?
-		look(&search, finding->subject.object) :
-		look_at_stored(&search, finding->stored);
-	finding->functions = search.functions;
-	finding->types = search.types;
-	finding->tables = search.tables;
-}
-
-/*
- * An expression by itself.
- */
-static bool
-look_at_stored(LaInsertSearch *search, const char *stored)
-{
-	return la_insert_walk(stringToNode(stored), search);
 }
 
 static bool

@@ -84,12 +84,10 @@ static uint64 known_changes = 0;
 
 static bool search_keys(LaInsertSearch *search, Oid root);
 static bool search_key(Oid table, LaInsertSearch *search);
-static bool search_key_class(Oid class, bool hashes, LaInsertSearch *search);
 static LaTree tree_of(Oid root);
 static LaTree find_out(Oid root);
 static void walk_root(LaWalk *walk, Relation table);
 static void walk_below(LaWalk *walk, Oid table);
-static bool is_partitioned(LaWalk *walk, Oid table);
 static List *all_of(Oid catalog, AttrNumber column);
 static bool is_among(const List *sorted, Oid table);
 static void remember(const LaTree *tree);
@@ -147,6 +145,9 @@ search_key(Oid table, LaInsertSearch *search)
 	Form_pg_partitioned_table form;
 	LaInsertSubject key = {.kind = LA_INSERT_PARTITION_KEY,.object = table};
 	oidvector  *classes;
+	Oid			family;
+	Oid			type;
+
 	Datum		expressions;
 	bool		is_null;
 	bool		found = false;
@@ -163,24 +164,13 @@ search_key(Oid table, LaInsertSearch *search)
 		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
 											   Anum_pg_partitioned_table_partclass));
 	for (int i = 0; i < form->partnatts && !found; i++)
-		found = search_key_class(classes->values[i],
-								 form->partstrat == PARTITION_STRATEGY_HASH,
-								 search);
+		found = !get_opclass_opfamily_and_input_type(classes->values[i], &family, &type) ||
+			la_insert_search_function(search,
+									  get_opfamily_proc(family, type, type,
+														form->partstrat == PARTITION_STRATEGY_HASH ?
+														HASHEXTENDED_PROC : BTORDER_PROC));
 	ReleaseSysCache(tuple);
 	return found;
-}
-
-static bool
-search_key_class(Oid class, bool hashes, LaInsertSearch *search)
-{
-	Oid			family;
-	Oid			type;
-
-	return !get_opclass_opfamily_and_input_type(class, &family, &type) ||
-		la_insert_search_function(search,
-								  get_opfamily_proc(family, type, type,
-													hashes ? HASHEXTENDED_PROC :
-													BTORDER_PROC));
 }
 
 /*
@@ -256,24 +246,20 @@ walk_below(LaWalk *walk, Oid table)
 	walk->tree.tables = lappend_oid(walk->tree.tables, table);
 	partitions = find_inheritance_children_extended(table, false, NoLock, NULL,
 													NULL);
+	if (partitions != NIL && !walk->knows_partitioned)
+	{
+		walk->partitioned = all_of(PartitionedRelationId,
+								   Anum_pg_partitioned_table_partrelid);
+		walk->knows_partitioned = true;
+	}
 	foreach(lc, partitions)
 	{
-		if (is_partitioned(walk, lfirst_oid(lc)))
+		if (is_among(walk->partitioned, lfirst_oid(lc)))
 			walk_below(walk, lfirst_oid(lc));
 		else if (is_among(walk->foreign, lfirst_oid(lc)))
 			walk->tree.has_foreign = true;
 	}
 	list_free(partitions);
-}
-
-static bool
-is_partitioned(LaWalk *walk, Oid table)
-{
-	if (!walk->knows_partitioned)
-		walk->partitioned = all_of(PartitionedRelationId,
-								   Anum_pg_partitioned_table_partrelid);
-	walk->knows_partitioned = true;
-	return is_among(walk->partitioned, table);
 }
 
 /*

@@ -27,7 +27,6 @@
 #include "bulk_insert/judge/la_insert_type.h"
 #include "bulk_insert/judge/la_insert_volatile.h"
 
-static bool walker(Node *node, void *context);
 static bool search_other(Node *node, LaInsertSearch *search);
 static bool is_unknown_column(const Var *column);
 static bool search_node(Node *node, LaInsertSearch *search);
@@ -36,29 +35,19 @@ static bool gives_unknown(Oid object, Oid type);
 static bool is_users_call(const Node *node);
 static bool leaves_out_arguments(const FuncExpr *call);
 static bool search_operator(Oid operator, LaInsertSearch *search);
-static bool search_sort(const SortGroupClause *sort, LaInsertSearch *search);
-static bool search_window(const WindowClause *window, LaInsertSearch *search);
 static bool search_types(List *list, LaInsertSearch *search);
 static bool sees_rows(Oid function, void *context);
 static bool converts_seeing_rows(Oid function, void *context);
 
 /*
  * Does evaluating this call a volatile function that could look at tables, but for what is
- * called because of a type?  Types that come up are noted.  Of a query, an expression, or
- * a list of expressions.
+ * called because of a type?  Types that come up are noted, in a LaInsertSearch.  Of a query, an expression, or
+ * a list of expressions: query_tree_walker and expression_tree_walker callback.
+ *
+ * Constants come first: a list of VALUES has thousands.  Of what follows, some queries have hundreds, in as many columns.
  */
 bool
-la_insert_walk(Node *expression, LaInsertSearch *search)
-{
-	return walker(expression, search);
-}
-
-/*
- * query_tree_walker and expression_tree_walker callback.  Constants come first: a list of
- * VALUES has thousands.  Of what follows, some queries have hundreds, in as many columns.
- */
-static bool
-walker(Node *node, void *context)
+la_insert_walk(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
@@ -76,13 +65,13 @@ walker(Node *node, void *context)
 			return ((Param *) node)->paramkind == PARAM_EXTERN &&
 				la_insert_type_says_nothing(((Param *) node)->paramtype);
 		case T_TargetEntry:
-			return walker((Node *) ((TargetEntry *) node)->expr, context);
+			return la_insert_walk((Node *) ((TargetEntry *) node)->expr, context);
 		case T_CoerceToDomain:
 			la_insert_note_type(context, ((CoerceToDomain *) node)->resulttype);
 			check_stack_depth();
-			return walker((Node *) ((CoerceToDomain *) node)->arg, context);
+			return la_insert_walk((Node *) ((CoerceToDomain *) node)->arg, context);
 		case T_Query:
-			return query_tree_walker((Query *) node, walker, context,
+			return query_tree_walker((Query *) node, la_insert_walk, context,
 									 QTW_EXAMINE_SORTGROUP);
 		default:
 			return search_other(node, context);
@@ -99,7 +88,7 @@ search_other(Node *node, LaInsertSearch *search)
 								   converts_seeing_rows : sees_rows,
 								   search) ||
 		search_node(node, search) ||
-		expression_tree_walker(node, walker, search);
+		expression_tree_walker(node, la_insert_walk, search);
 }
 
 /*
@@ -127,11 +116,16 @@ search_node(Node *node, LaInsertSearch *search)
 	switch (nodeTag(node))
 	{
 		case T_SortGroupClause:
-			return search_sort((SortGroupClause *) node, search);
+			/* ORDER BY, GROUP BY, DISTINCT and the like */
+			return (OidIsValid(((SortGroupClause *) node)->eqop) &&
+					la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->eqop))) ||
+				(OidIsValid(((SortGroupClause *) node)->sortop) &&
+				 la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->sortop)));
 		case T_WindowClause:
-			return search_window((WindowClause *) node, search);
+			return la_insert_search_function(search, ((WindowClause *) node)->startInRangeFunc) ||
+				la_insert_search_function(search, ((WindowClause *) node)->endInRangeFunc);
 		case T_SetOperationStmt:
-			return walker((Node *) ((SetOperationStmt *) node)->groupClauses, search);
+			return la_insert_walk((Node *) ((SetOperationStmt *) node)->groupClauses, search);
 		case T_RangeTblFunction:
 			return is_users_call(((RangeTblFunction *) node)->funcexpr) ||
 				search_types(((RangeTblFunction *) node)->funccoltypes, search);
@@ -257,25 +251,6 @@ search_operator(Oid operator, LaInsertSearch *search)
 			return true;
 	}
 	return false;
-}
-
-/*
- * Operators of ORDER BY, GROUP BY, DISTINCT and the like.
- */
-static bool
-search_sort(const SortGroupClause *sort, LaInsertSearch *search)
-{
-	return (OidIsValid(sort->eqop) &&
-			la_insert_search_function(search, get_opcode(sort->eqop))) ||
-		(OidIsValid(sort->sortop) &&
-		 la_insert_search_function(search, get_opcode(sort->sortop)));
-}
-
-static bool
-search_window(const WindowClause *window, LaInsertSearch *search)
-{
-	return la_insert_search_function(search, window->startInRangeFunc) ||
-		la_insert_search_function(search, window->endInRangeFunc);
 }
 
 static bool

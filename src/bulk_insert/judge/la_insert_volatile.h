@@ -12,6 +12,6 @@
 
 #include "bulk_insert/judge/la_insert_function.h"
 
-extern bool la_insert_walk(Node *expression, LaInsertSearch *search);
+extern bool la_insert_walk(Node *node, void *search);
 
 #endif							/* LA_INSERT_VOLATILE_H */

@@ -3,17 +3,35 @@
  * la_insert_batch.c
  *	  rows that wait for their insertion
  *
- * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
+  * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
  * are inserted.
  *
+ * For pages that core fills, core toasts.  For a page of ours it is done before the row is
+ * put on its image.  Mirrors heap_prepare_insert() in heapam.c.
+ *
+ * Logical decoding keeps toasted values in memory until the row comes that they belong to: in
+ * its queue, and again when it replays the transaction, whatever logical_decoding_work_mem
+ * says.  A page may take hundreds of rows, and so gigabytes of values, until it is full.
+ * Rows of tables that are decoded are therefore toasted by core, each just before it is inserted.
+ * Relies on ReorderBufferToastAppendChunk() in reorderbuffer.c.
+ *
+
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "access/heaptoast.h"
 #include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/freespace.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 #include "bulk_insert/page/la_insert_batch.h"
+#include "bulk_insert/page/la_insert_wal.h"
 
 /* As many rows as many a statement has: arbitrary. */
 #define FEW_ROWS 8
@@ -43,25 +61,6 @@ la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
 	batch->table = table;
 	batch->spare = RelationGetTargetPageFreeSpace(table,
 												  HEAP_DEFAULT_FILLFACTOR);
-}
-
-/*
- * Adds a row, which has the table's row type.
- */
-LaInsertRoom
-la_insert_batch_add(LaInsertBatch *batch, TupleTableSlot *slot)
-{
-	return la_insert_image_add(&batch->image, batch->spare, slot);
-}
-
-/*
- * Adds a row that is a tuple of so many bytes, and needs no toasting.
- */
-LaInsertRoom
-la_insert_batch_add_tuple(LaInsertBatch *batch, const HeapTupleHeaderData *tuple,
-						  Size length)
-{
-	return la_insert_image_add_tuple(&batch->image, batch->spare, tuple, length);
 }
 
 /*
@@ -164,4 +163,89 @@ la_insert_batch_reset(LaInsertBatch *batch, Page page)
 		 batch->slots[i] != NULL; i++)
 		ExecClearTuple(batch->slots[i]);
 	la_insert_image_clear(&batch->image, page);
+}
+
+/*
+ * May rows of a table be toasted that are not inserted at once?
+ */
+bool
+la_insert_may_toast(Relation table)
+{
+	return !RelationIsLogicallyLogged(table);
+}
+
+/*
+ * Toasts a row of a table and adds it to a batch for it, which is flushed before if there
+ * is no room; options are those of heap_insert().
+ */
+void
+la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
+				   LaInsertFlush flush, void *arg)
+{
+	HeapTuple	tuple = la_insert_toast(batch, batch->table, row, options);
+
+	if (la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data, tuple->t_len) ==
+		LA_INSERT_FULL)
+	{
+		flush(arg);
+		la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data, tuple->t_len);
+	}
+	batch->image.toasted |= HeapTupleHasExternal(tuple);
+	MemoryContextReset(batch->row_context);
+}
+
+/*
+ * Toasts a row of a table.  Returns a tuple in the batch's memory of one row.
+ */
+HeapTuple
+la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
+				int options)
+{
+	MemoryContext caller;
+	HeapTuple	tuple;
+
+	if (batch->row_context == NULL)
+		batch->row_context = AllocSetContextCreate(batch->context,
+												   "pg_lookahead insert: row",
+												   ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(batch->row_context);
+	tuple = heap_toast_insert_or_update(table, ExecCopySlotHeapTuple(row), NULL,
+										options);
+	MemoryContextSwitchTo(caller);
+	if (MAXALIGN(tuple->t_len) > MaxHeapTupleSize)
+		/* mirrors the error of RelationGetBufferForTuple() in hio.c */
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big: size %zu, maximum size %zu",
+						(Size) MAXALIGN(tuple->t_len), MaxHeapTupleSize)));
+	return tuple;
+}
+
+/*
+ * Writes the rows to an empty page, which is exclusively locked, and releases it.
+ */
+void
+la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
+{
+	Relation	table = batch->table;
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	Size		room = PageGetHeapFreeSpace(batch->image.page);
+
+	la_insert_batch_place(batch, block, cid, false);
+	START_CRIT_SECTION();
+	memcpy(page, batch->image.page, BLCKSZ);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(table))
+		PageSetLSN(page, la_insert_log_buffer(table, buffer));
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	CheckForSerializableConflictIn(table, NULL, InvalidBlockNumber);
+	RecordPageWithFreeSpace(table, block, room);
+
+	/* A page that core has begun stays the one that it goes on with. */
+	if (room >= la_insert_batch_mean(batch))
+		RelationSetTargetBlock(table, block);
+	pgstat_count_heap_insert(table, batch->image.rows);
 }

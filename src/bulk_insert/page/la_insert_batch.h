@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_BATCH_H
 #define LA_INSERT_BATCH_H
 
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 
 #include "bulk_insert/page/la_insert_image.h"
@@ -34,16 +35,25 @@ typedef struct LaInsertBatch
 extern LaInsertBatch *la_insert_batch_begin(Relation table,
 											const uint64 *line);
 extern void la_insert_batch_retarget(LaInsertBatch *batch, Relation table);
-extern LaInsertRoom la_insert_batch_add(LaInsertBatch *batch,
-										TupleTableSlot *slot);
-extern LaInsertRoom la_insert_batch_add_tuple(LaInsertBatch *batch,
-											  const HeapTupleHeaderData *tuple,
-											  Size length);
 extern void la_insert_batch_read(LaInsertBatch *batch);
 extern TupleTableSlot **la_insert_batch_slots(LaInsertBatch *batch);
 extern Size la_insert_batch_mean(const LaInsertBatch *batch);
 extern void la_insert_batch_place(LaInsertBatch *batch, BlockNumber block,
 								  CommandId cid, bool frozen);
 extern void la_insert_batch_reset(LaInsertBatch *batch, Page page);
+
+/*
+ * Makes room in a batch, which has some rows.
+ */
+typedef void (*LaInsertFlush) (void *arg);
+
+extern bool la_insert_may_toast(Relation table);
+extern void la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row,
+							   int options, LaInsertFlush flush, void *arg);
+extern HeapTuple la_insert_toast(LaInsertBatch *batch, Relation table,
+								 TupleTableSlot *row, int options);
+
+extern void la_insert_page_write(LaInsertBatch *batch, Buffer buffer,
+								 CommandId cid);
 
 #endif							/* LA_INSERT_BATCH_H */

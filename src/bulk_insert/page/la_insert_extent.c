@@ -51,7 +51,6 @@ static Size room_on(LaInsertExtent *extent, BlockNumber block);
 static uint32 step(const LaInsertExtent *extent);
 static bool reserve(LaInsertExtent *extent, uint32 blocks);
 static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
-static bool is_interruption(int code);
 static void extend(void *arg);
 static uint32 extend_piece(LaInsertExtent *extent, uint32 blocks);
 
@@ -179,35 +178,27 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 
 /*
  * False when there is no new page.  What a failed extension holds is released with the resource
- * owner of the try.
+ * owner of the try.  Errors that say that somebody wants this statement to end, or that it
+ * cannot get the lock, are thrown on.  Others say that so many pages are too many, by various
+ * codes: relies on errcode_for_file_access() in elog.c, which has one for a full disk, but none
+ * for a quota.
  */
 static bool
 try_to_extend(LaInsertExtent *extent, uint32 blocks)
 {
 	Extension	extension = {extent, blocks};
 	ErrorData  *error = la_try(extend, &extension);
+	int			category;
 
 	if (error == NULL)
 		return true;
-	if (is_interruption(error->sqlerrcode))
+	category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+	if (category == ERRCODE_OPERATOR_INTERVENTION ||
+		category == ERRCODE_TRANSACTION_ROLLBACK ||
+		category == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE)
 		ReThrowError(error);
 	FreeErrorData(error);
 	return extent->next < extent->end;
-}
-
-/*
- * Does an error say that somebody wants this statement to end, or that it cannot get the
- * lock?  Others say that so many pages are too many, by various codes: relies on
- * errcode_for_file_access() in elog.c, which has one for a full disk, but none for a quota.
- */
-static bool
-is_interruption(int code)
-{
-	int			category = ERRCODE_TO_CATEGORY(code);
-
-	return category == ERRCODE_OPERATOR_INTERVENTION ||
-		category == ERRCODE_TRANSACTION_ROLLBACK ||
-		category == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
 /*

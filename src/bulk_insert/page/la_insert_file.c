@@ -24,12 +24,11 @@
 #include "storage/predicate.h"
 
 #include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/page/la_insert_file.h"
 #include "bulk_insert/page/la_insert_wal.h"
-#include "bulk_insert/page/la_insert_wide.h"
 #include "bulk_write/la_page_writer.h"
 
-static int	pages_kept(void);
 static void put(void *arg);
 static XLogRecPtr log_page(void *arg, BlockNumber block, Page page);
 
@@ -60,19 +59,9 @@ la_insert_file_begin(LaInsertBatch *batch, CommandId cid, int options,
 	file->options = options;
 	file->counters = counters;
 	file->pages = la_page_writer_append(batch->table, la_bulk_extend_size,
-										pages_kept(), log_page, file);
+										Min(la_bulk_extend_size, work_mem / (BLCKSZ / 1024)), log_page, file);
 	MemoryContextSwitchTo(caller);
 	return file;
-}
-
-/*
- * How many pages are kept before they are written: pg_lookahead.bulk_extend_size, but
- * no more than work_mem.
- */
-static int
-pages_kept(void)
-{
-	return Min(la_bulk_extend_size, work_mem / (BLCKSZ / 1024));
 }
 
 /*
@@ -83,12 +72,12 @@ bool
 la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 {
 	LaInsertBatch *batch = file->batch;
-	LaInsertRoom room = la_insert_batch_add(batch, row);
+	LaInsertRoom room = la_insert_image_add(&batch->image, batch->spare, row);
 
 	if (room == LA_INSERT_FULL)
 	{
 		put(file);
-		room = la_insert_batch_add(batch, row);
+		room = la_insert_image_add(&batch->image, batch->spare, row);
 	}
 	if (room != LA_INSERT_WIDE)
 		return true;

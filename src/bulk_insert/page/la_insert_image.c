@@ -25,7 +25,6 @@
 static bool has_room(const LaInsertImage *image, Size spare, Size length);
 static HeapTupleHeader place(LaInsertImage *image, Size length);
 static inline void fetch_ahead(const LaInsertImage *image, Size length);
-static void take_back(LaInsertImage *image, Size length);
 
 /*
  * An image of no rows on this page of memory.  It keeps their lines of the input, in the
@@ -77,7 +76,11 @@ la_insert_image_add(LaInsertImage *image, Size spare, TupleTableSlot *slot)
 		return LA_INSERT_FULL;
 	if (!la_insert_row_form(&row, place(image, row.length)))
 	{
-		take_back(image, row.length);
+		PageHeader	page = (PageHeader) image->page;
+
+		page->pd_upper += MAXALIGN(row.length);
+		page->pd_lower -= sizeof(ItemIdData);
+		image->rows--;
 		return LA_INSERT_WIDE;
 	}
 	return LA_INSERT_ADDED;
@@ -143,19 +146,6 @@ fetch_ahead(const LaInsertImage *image, Size length)
 		 at += PG_CACHE_LINE_SIZE / 2)
 		__builtin_prefetch(row - at, 1);
 #endif
-}
-
-/*
- * Removes the row of so many bytes that was placed last.
- */
-static void
-take_back(LaInsertImage *image, Size length)
-{
-	PageHeader	page = (PageHeader) image->page;
-
-	page->pd_upper += MAXALIGN(length);
-	page->pd_lower -= sizeof(ItemIdData);
-	image->rows--;
 }
 
 /*

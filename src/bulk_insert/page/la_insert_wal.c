@@ -7,7 +7,7 @@
  * logical decoding, standbys and backups know such a record.
  *
  * It tells logical decoding that no toasted values wait for rows of another record (relies on
- * DecodeMultiInsert() in decode.c): of a table that is decoded none do (la_insert_wide.c).
+ * DecodeMultiInsert() in decode.c): of a table that is decoded none do (la_insert_batch.c).
  *
  *-------------------------------------------------------------------------
  */

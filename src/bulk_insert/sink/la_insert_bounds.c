@@ -78,7 +78,6 @@ static KeyKind key_kind(const PartitionKey key);
 static bool compares_bytes(const PartitionKey key);
 static void read_range(LaInsertBounds *bounds, PartitionBoundInfo info);
 static void read_list(LaInsertBounds *bounds, PartitionBoundInfo info);
-static void gather_numbers(LaInsertBounds *bounds);
 static int	compare_bounds(const void *a, const void *b);
 static inline bool read_value(KeyKind kind, Datum datum, KeyValue *value);
 static bool read_text(Datum datum, KeyValue *value);
@@ -118,7 +117,12 @@ la_insert_bounds_read(Relation table, PartitionDesc partitions, EState *estate)
 	else
 		read_range(bounds, info);
 	if (bounds->kind != KEY_UUID && bounds->kind != KEY_TEXT)
-		gather_numbers(bounds);
+	{
+		/* Numbers lie close together. */
+		bounds->numbers = palloc_array(int64, bounds->count);
+		for (int i = 0; i < bounds->count; i++)
+			bounds->numbers[i] = bounds->bounds[i].value.number;
+	}
 	return bounds;
 }
 
@@ -203,17 +207,6 @@ read_list(LaInsertBounds *bounds, PartitionBoundInfo info)
 		bound->partition = info->indexes[i];
 	}
 	qsort(bounds->bounds, bounds->count, sizeof(Bound), compare_bounds);
-}
-
-/*
- * Numbers lie close together.
- */
-static void
-gather_numbers(LaInsertBounds *bounds)
-{
-	bounds->numbers = palloc_array(int64, bounds->count);
-	for (int i = 0; i < bounds->count; i++)
-		bounds->numbers[i] = bounds->bounds[i].value.number;
 }
 
 static int

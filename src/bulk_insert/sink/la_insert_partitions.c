@@ -22,7 +22,7 @@
 #include "access/heaptoast.h"
 #include "utils/memutils.h"
 
-#include "bulk_insert/page/la_insert_wide.h"
+#include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/sink/la_insert_partitions.h"
 
 /*
@@ -37,13 +37,10 @@
  */
 #define PAGES_AHEAD 1024
 
-static void put_first(LaInsertRoute *route, LaInsertTarget *target);
 static void add_wide(LaInsertRoute *route, LaInsertTarget *target,
 					 TupleTableSlot *row);
 static bool wants_toasted(LaInsertRoute *route, LaInsertTarget *target);
 static bool has_image(LaInsertRoute *route, LaInsertTarget *target);
-static void add_toasted(LaInsertRoute *route, LaInsertTarget *target,
-						TupleTableSlot *row);
 static void expect(const LaInsertRoute *route, LaInsertTarget *target,
 				   uint32 pages);
 static LaInsertRoom let_wait(LaInsertRoute *route, LaInsertTarget *target,
@@ -99,7 +96,14 @@ let_wait(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
 	while ((room = add(route, target, row, toasted)) == LA_INSERT_FULL)
 		make_room(route, target);
 	if (room == LA_INSERT_ADDED && target->place >= route->waiting)
-		put_first(route, target);
+	{
+		LaInsertTarget *other = route->targets[route->waiting];
+
+		route->targets[target->place] = other;
+		other->place = target->place;
+		route->targets[route->waiting] = target;
+		target->place = route->waiting++;
+	}
 	return room;
 }
 
@@ -115,29 +119,20 @@ add(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
 }
 
 /*
- * A partition has rows that wait.
- */
-static void
-put_first(LaInsertRoute *route, LaInsertTarget *target)
-{
-	LaInsertTarget *other = route->targets[route->waiting];
-
-	route->targets[target->place] = other;
-	other->place = target->place;
-	route->targets[route->waiting] = target;
-	target->place = route->waiting++;
-}
-
-/*
  * A row whose values must be toasted, or that is too long.  It can wait on an image;
  * otherwise core inserts it, after those before it.
  */
 static void
 add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 {
+	LaInsertBatch *batch = target->common->batch;
+
 	if (wants_toasted(route, target) && has_image(route, target))
 	{
-		add_toasted(route, target, row);
+		Relation	table = target->relation->ri_RelationDesc;
+
+		let_wait(route, target, row, la_insert_toast(batch, table, row, 0));
+		MemoryContextReset(batch->row_context);
 		return;
 	}
 	flush_all_of(route, target);
@@ -177,19 +172,6 @@ has_image(LaInsertRoute *route, LaInsertTarget *target)
 		make_room(route, target);
 	}
 	return false;
-}
-
-/*
- * Toasts a row, which waits on an image then.
- */
-static void
-add_toasted(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
-{
-	LaInsertBatch *batch = target->common->batch;
-
-	let_wait(route, target, row,
-			 la_insert_toast(batch, target->relation->ri_RelationDesc, row, 0));
-	MemoryContextReset(batch->row_context);
 }
 
 /*

@@ -160,7 +160,7 @@ la_insert_pool_move_first(LaInsertPool *pool, LaInsertQueue *queue,
 
 	if (pool->line != NULL)
 		batch->image.line = line_of(waiting);
-	if (la_insert_batch_add_tuple(batch, &waiting->row, waiting->length) ==
+	if (la_insert_image_add_tuple(&batch->image, batch->spare, &waiting->row, waiting->length) ==
 		LA_INSERT_FULL)
 		return LA_INSERT_FULL;
 	waiting->queue = NULL;

@@ -38,8 +38,6 @@
 static LaInsertTarget refused;
 
 static void read_bounds(LaInsertRoute *route);
-static bool is_deep(PartitionDesc partitions);
-static bool lacks_partition(LaInsertRoute *route, TupleTableSlot *row);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
 static PartitionDesc descriptor_of(const LaInsertRoute *route);
@@ -89,26 +87,16 @@ read_bounds(LaInsertRoute *route)
 	PartitionDesc partitions = descriptor_of(route);
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 
+	bool		is_deep = false;
+
 	route->wants_bounds = false;
-	if (!is_deep(partitions))
+	for (int i = 0; i < partitions->nparts; i++)
+		is_deep |= !partitions->is_leaf[i];
+	if (!is_deep)
 		route->bounds = la_insert_bounds_read(table, partitions, estate);
 	if (route->bounds != NULL)
 		route->by_bound = palloc0_array(LaInsertTarget *, partitions->nparts);
 	MemoryContextSwitchTo(caller);
-}
-
-/*
- * Are there partitions of partitions?
- */
-static bool
-is_deep(PartitionDesc partitions)
-{
-	for (int i = 0; i < partitions->nparts; i++)
-	{
-		if (!partitions->is_leaf[i])
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -128,8 +116,17 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 		number = la_insert_bounds_find(route->bounds, *row, estate);
 	if (number >= 0)
 		target = route->by_bound[number];
-	if (target == NULL && unlikely(lacks_partition(route, *row)))
+
+	/*
+	 * One is to be created, and core finds it by another routing from then
+	 * on.
+	 */
+	if (target == NULL && unlikely(route->needed != NULL) &&
+		la_needed_lacks(route->needed, NULL, *row))
+	{
+		route->reason = LA_REASON_NEW_PARTITION;
 		return NULL;
+	}
 	if (target == NULL)
 		target = find_by_core(route, *row, number);
 	if (target == NULL)
@@ -139,19 +136,6 @@ la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)
 		*row = execute_attr_map_slot(target->map->attrMap, *row,
 									 target->relation->ri_PartitionTupleSlot);
 	return target;
-}
-
-/*
- * Is a partition to be created for this row of an INSERT?  Then core goes on, and finds partitions by
- * another routing from then on.
- */
-static bool
-lacks_partition(LaInsertRoute *route, TupleTableSlot *row)
-{
-	if (route->needed == NULL || !la_needed_lacks(route->needed, NULL, row))
-		return false;
-	route->reason = LA_REASON_NEW_PARTITION;
-	return true;
 }
 
 /*

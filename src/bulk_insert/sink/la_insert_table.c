@@ -3,6 +3,11 @@
  * la_insert_table.c
  *	  the table of a statement that inserts rows, partitioned or not
  *
+ * Rows of partitions: la_insert_partitions.c.  Where all go into one table, a batch is inserted
+ * by heap_multi_insert() until an insert has filled a few MB: being of one page at most, it puts
+ * the rows where they would be if inserted one by one.  After that it becomes a new page: of a
+ * file of this transaction's own, or of an extent.
+ *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
@@ -10,11 +15,14 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/heaptoast.h"
 #include "access/tableam.h"
+#include "storage/bufmgr.h"
 
+#include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/page/la_insert_row.h"
 #include "bulk_insert/sink/la_insert_partitions.h"
-#include "bulk_insert/sink/la_insert_plain.h"
 #include "bulk_insert/sink/la_insert_table.h"
 
 /* As many as core lets wait, its MAX_BUFFERED_TUPLES. */
@@ -24,6 +32,13 @@ static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
 static bool wants_flush(const LaInsertTable *table);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
 static void flush(LaInsertTable *table);
+static void add_to_file(LaInsertTarget *target, TupleTableSlot *row);
+static void look_at_threshold(LaInsertTarget *target);
+static void collect_entries(LaInsertTarget *target, bool from_nothing);
+static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
+static void flush_for_wide(void *arg);
+static void collect_plain(LaInsertTarget *target, double bytes);
+static void add_plain(LaInsertTarget *target, TupleTableSlot *row);
 
 /*
  * Rows will be inserted into the table of this node.
@@ -38,19 +53,6 @@ la_insert_table_begin(LaInsertTable *table, ModifyTableState *node)
 		table->route = la_insert_route_begin(node, &table->common);
 	else
 		la_insert_target_begin(&table->target, &table->common, table->root);
-}
-
-/*
- * Rows come from lines of an input.  Errors are about the line that is named there, which
- * they quote if that is said; so when a row is in the table, its line is named.  Rows may wait
- * from the first one on.
- */
-void
-la_insert_table_tell_lines(LaInsertTable *table, uint64 *line,
-						   bool *quotes_line)
-{
-	table->common.line = line;
-	table->common.quotes_line = quotes_line;
 }
 
 /*
@@ -112,7 +114,7 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 	if (table->route != NULL)
 		la_insert_partitions_collect(table->route);
 	else
-		la_insert_plain_collect(&table->target, bytes);
+		collect_plain(&table->target, bytes);
 }
 
 /*
@@ -154,7 +156,7 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	if (table->route != NULL)
 		la_insert_partitions_add(table->route, target, row);
 	else
-		la_insert_plain_add(target, row);
+		add_plain(target, row);
 	table->rows++;
 	if (wants_flush(table))
 		flush(table);
@@ -206,19 +208,156 @@ la_insert_table_end(LaInsertTable *table)
 }
 
 /*
- * Why a row was left to core.
+ * A table that has no more pages when rows begin to be collected had few rows, or none,
+ * before the statement.
  */
-LaReason
-la_insert_table_reason(const LaInsertTable *table)
+#define HARDLY_ANY_PAGES 4
+
+/*
+ * From now on rows may be collected; about so many bytes of them are expected.
+ */
+static void
+collect_plain(LaInsertTarget *target, double bytes)
 {
-	return table->route->reason;
+	la_insert_target_collect(target);
+	if (bytes >= la_insert_threshold() && target->relation->ri_NumIndices > 0 &&
+		RelationGetNumberOfBlocks(target->relation->ri_RelationDesc) <=
+		HARDLY_ANY_PAGES)
+		collect_entries(target, true);
+	look_at_threshold(target);
 }
 
 /*
- * The partition of a row that was left to core.
+ * Adds a row to those that are collected, which are inserted when it is on another
+ * page than they.
  */
-ResultRelInfo *
-la_insert_table_refused(const LaInsertTable *table)
+static void
+add_plain(LaInsertTarget *target, TupleTableSlot *row)
 {
-	return table->route->refused;
+	LaInsertBatch *batch = target->common->batch;
+	LaInsertRoom room;
+
+	if (target->file != NULL)
+	{
+		add_to_file(target, row);
+		return;
+	}
+	room = la_insert_image_add(&batch->image, batch->spare, row);
+	if (room == LA_INSERT_FULL)
+	{
+		la_insert_target_flush_page(target);
+		look_at_threshold(target);
+		if (target->file != NULL)
+		{
+			add_to_file(target, row);
+			return;
+		}
+		room = la_insert_image_add(&batch->image, batch->spare, row);
+	}
+	if (room == LA_INSERT_WIDE)
+		add_wide(target, row);
+}
+
+/*
+ * A row that is not for the file goes to shared buffers, as do those that follow.
+ */
+static void
+add_to_file(LaInsertTarget *target, TupleTableSlot *row)
+{
+	if (la_insert_file_add(target->file, row))
+		return;
+	la_insert_file_end(target->file);
+	target->file = NULL;
+	target->left_file = true;
+	add_wide(target, row);
+}
+
+/*
+ * To be called whenever rows have been inserted.  Past the threshold index entries are
+ * collected, and indexes of a table half of which is of this statement by now are built at the
+ * end.
+ *
+ * From then on pages are appended to a file of this transaction's own, rather than taken from an
+ * extent.  Rows that have to be found by their index entries, or by triggers, must be in shared
+ * buffers, and nobody else may insert into the table meanwhile: a stable function may call a
+ * volatile one.
+ */
+static void
+look_at_threshold(LaInsertTarget *target)
+{
+	LaInsertCommon *common = target->common;
+	Relation	table = target->relation->ri_RelationDesc;
+
+	Assert(common->batch->image.rows == 0 && target->file == NULL);
+	if (!la_insert_common_past_threshold(common) ||
+		la_insert_target_fills_extension(target))
+		return;
+	if (!target->expects_many_rows)
+	{
+		target->expects_many_rows = true;
+		if (target->indexes == NULL)
+			collect_entries(target,
+							RelationGetNumberOfBlocks(table) * (uint64) BLCKSZ <=
+							2 * common->bytes);
+		if (target->indexes != NULL && !common->runs_user_code)
+			la_insert_indexes_expect_many(target->indexes);
+	}
+	if (target->left_file || common->runs_user_code ||
+		la_insert_target_has_followers(target) ||
+		!la_insert_file_is_ours(common->batch->table))
+		return;
+	la_insert_target_end_bulk(target);
+	target->file = la_insert_file_begin(common->batch,
+										common->estate->es_output_cid, 0,
+										common->counters);
+}
+
+/*
+ * From now on index entries are collected, too; from_nothing as for
+ * la_insert_indexes_begin().
+ */
+static void
+collect_entries(LaInsertTarget *target, bool from_nothing)
+{
+	LaInsertCommon *common = target->common;
+	MemoryContext caller;
+
+	if (target->relation->ri_NumIndices == 0)
+		return;
+	caller = MemoryContextSwitchTo(common->batch->context);
+	target->indexes = la_insert_indexes_begin(target->relation, common->estate,
+											  from_nothing, common->line != NULL,
+											  common->counters);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * A row whose values must be toasted, or that is too long.  Core does that, or says
+ * so, when it inserts the row; for a page of ours it is done before.
+ */
+static void
+add_wide(LaInsertTarget *target, TupleTableSlot *row)
+{
+	LaInsertBatch *batch = target->common->batch;
+
+	if (la_insert_may_toast(batch->table) &&
+		la_insert_target_wants_page(target, TOAST_TUPLE_TARGET))
+	{
+		la_insert_add_wide(batch, row, 0, flush_for_wide, target);
+		return;
+	}
+	if (batch->image.rows > 0)
+		la_insert_target_flush_rest(target);
+	la_insert_target_insert(target, row);
+	target->common->bytes += TOAST_TUPLE_TARGET;
+	look_at_threshold(target);
+}
+
+/*
+ * LaInsertFlush.
+ */
+static void
+flush_for_wide(void *arg)
+{
+	la_insert_target_flush_page(arg);
 }

@@ -28,9 +28,5 @@ extern void la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 extern bool la_insert_table_add(LaInsertTable *table, TupleTableSlot *row);
 extern void la_insert_table_interrupt(LaInsertTable *table);
 extern void la_insert_table_end(LaInsertTable *table);
-extern void la_insert_table_tell_lines(LaInsertTable *table, uint64 *line,
-									   bool *quotes_line);
-extern ResultRelInfo *la_insert_table_refused(const LaInsertTable *table);
-extern LaReason la_insert_table_reason(const LaInsertTable *table);
 
 #endif							/* LA_INSERT_TABLE_H */

@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 
 #include "bulk_insert/la_insert_feature.h"
-#include "bulk_insert/page/la_insert_page.h"
+#include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/sink/la_insert_target.h"
 
 static void flush(LaInsertTarget *target, Buffer buffer);

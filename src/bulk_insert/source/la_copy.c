@@ -31,8 +31,6 @@
 #include "utils/rel.h"
 
 #include "bulk_insert/source/la_copy.h"
-#include "bulk_insert/source/la_copy_reason.h"
-#include "bulk_insert/source/la_copy_rows.h"
 #include "la_self_check.h"
 #include "statistics/la_stats.h"
 

@@ -8,8 +8,18 @@
 #ifndef LA_COPY_H
 #define LA_COPY_H
 
+#include "commands/copy.h"
+
 #include "attach/la_methods.h"
 
 extern bool la_copy_run(const LaUtility *utility, QueryCompletion *qc);
+
+extern bool la_copy_concerns(const LaUtility *utility);
+extern LaReason la_copy_unsuitable(const LaUtility *utility, Relation table);
+extern LaReason la_copy_judge(CopyFromState state, bool *runs_user_code);
+
+extern uint64 la_copy_rows(CopyFromState state, bool runs_user_code);
+
+extern void la_copy_read_plain_lines(CopyFromState state);
 
 #endif							/* LA_COPY_H */

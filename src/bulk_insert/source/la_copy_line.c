@@ -25,7 +25,7 @@
 #include "port/simd.h"
 #include "utils/rel.h"
 
-#include "bulk_insert/source/la_copy_line.h"
+#include "bulk_insert/source/la_copy.h"
 
 #ifndef USE_NO_SIMD
 

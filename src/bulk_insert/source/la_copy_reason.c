@@ -32,7 +32,7 @@
 #include "bulk_insert/judge/la_insert_tree.h"
 #include "bulk_insert/judge/la_insert_type.h"
 #include "bulk_insert/la_insert_feature.h"
-#include "bulk_insert/source/la_copy_reason.h"
+#include "bulk_insert/source/la_copy.h"
 
 static bool may_read(const CopyStmt *statement);
 static bool has_option(const CopyStmt *statement, const char *name);

@@ -16,21 +16,22 @@
 
 #include <sys/stat.h>
 
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "commands/copyfrom_internal.h"
 #include "commands/progress.h"
 #include "commands/trigger.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
+#include "executor/nodeModifyTable.h"
+#include "foreign/fdwapi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "bulk_insert/sink/la_insert_table.h"
-#include "bulk_insert/source/la_copy_line.h"
-#include "bulk_insert/source/la_copy_rows.h"
-#include "bulk_insert/source/la_copy_single.h"
+#include "bulk_insert/source/la_copy.h"
 #include "needed_partitions/la_needed_watch.h"
 #include "statistics/la_stats.h"
 
@@ -62,11 +63,16 @@ static bool insert_single(LaCopy *copy);
 static void quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target));
 static double input_bytes(CopyFromState state);
 static bool next_row(LaCopy *copy);
-static bool read_row(LaCopy *copy);
 static bool is_skipped(CopyFromState state);
 static bool is_wanted(LaCopy *copy);
 static void report_skipped(CopyFromState state);
 static void end(LaCopy *copy);
+static TupleTableSlot *as_core_has_it(EState *estate, ResultRelInfo *partition,
+									  bool triggered, TupleTableSlot *row);
+static void check(EState *estate, ResultRelInfo *partition, bool triggered,
+				  TupleTableSlot *row);
+static bool insert(EState *estate, ResultRelInfo *partition,
+				   TupleTableSlot *row);
 
 /*
  * Inserts what comes of the input, and returns the number of rows.
@@ -172,8 +178,8 @@ collect(LaCopy *copy, bool runs_user_code)
 	MemoryContextSwitchTo(copy->collected);
 
 	la_insert_table_begin(target, copy->node);
-	la_insert_table_tell_lines(target, &copy->state->cur_lineno,
-							   &copy->state->line_buf_valid);
+	target->common.line = &copy->state->cur_lineno;
+	target->common.quotes_line = &copy->state->line_buf_valid;
 	la_insert_table_collect(target, &copy->counters, runs_user_code,
 							input_bytes(copy->state));
 	MemoryContextSwitchTo(caller);
@@ -192,16 +198,27 @@ provide(LaCopy *copy, bool runs_user_code)
 }
 
 /*
- * The row is for a partition whose rows must not wait, and must find those before.  False
- * when it has not been inserted.
+ * The row is for a partition whose rows must not wait, and must find those before: it is
+ * foreign, or has triggers that are called for a row before it is in the table, and the
+ * like.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a partition one by one.
+ * False when a trigger, or the foreign data wrapper, has decided that it is not inserted.
  */
 static bool
 insert_single(LaCopy *copy)
 {
+	EState	   *estate = copy->estate;
+	ResultRelInfo *partition = copy->target.route->refused;
+	bool		triggered = partition->ri_TrigDesc != NULL &&
+		partition->ri_TrigDesc->trig_insert_before_row;
+	TupleTableSlot *row;
+
 	quote_no_line(copy, la_insert_table_interrupt);
-	return la_copy_insert_single(copy->estate,
-								 la_insert_table_refused(&copy->target),
-								 copy->row);
+	row = as_core_has_it(estate, partition, triggered, copy->row);
+	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
+	if (triggered && !ExecBRInsertTriggers(estate, partition, row))
+		return false;
+	check(estate, partition, triggered, row);
+	return insert(estate, partition, row);
 }
 
 /*
@@ -237,35 +254,31 @@ input_bytes(CopyFromState state)
 static bool
 next_row(LaCopy *copy)
 {
+	TupleTableSlot *row = copy->row;
+
 	for (;;)
 	{
+		MemoryContext caller;
+		bool		found;
+
 		CHECK_FOR_INTERRUPTS();
 		ResetPerTupleExprContext(copy->estate);
 		ResetExprContext(copy->context);
-		if (!read_row(copy))
+
+		/*
+		 * The row stays where it is longer than what is evaluated for those
+		 * before.
+		 */
+		caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
+		ExecClearTuple(row);
+		found = NextCopyFrom(copy->state, copy->context, row->tts_values,
+							 row->tts_isnull);
+		MemoryContextSwitchTo(caller);
+		if (!found)
 			return false;
 		if (!is_skipped(copy->state) && is_wanted(copy))
 			return true;
 	}
-}
-
-/*
- * The row stays where it is until the next is read: longer than what is evaluated when
- * rows before it are inserted.
- */
-static bool
-read_row(LaCopy *copy)
-{
-	TupleTableSlot *row = copy->row;
-	MemoryContext caller;
-	bool		found;
-
-	caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
-	ExecClearTuple(row);
-	found = NextCopyFrom(copy->state, copy->context, row->tts_values,
-						 row->tts_isnull);
-	MemoryContextSwitchTo(caller);
-	return found;
 }
 
 /*
@@ -333,4 +346,70 @@ end(LaCopy *copy)
 	ExecCloseResultRelations(estate);
 	ExecCloseRangeTableRelations(estate);
 	FreeExecutorState(estate);
+}
+
+/*
+ * The row as one of the partition.  Where core has rows wait, it has them as tuples of the
+ * partition, whose system columns a trigger can ask for.  Where it inserts them one by one,
+ * this depends on the partition's columns.
+ */
+static TupleTableSlot *
+as_core_has_it(EState *estate, ResultRelInfo *partition, bool triggered,
+			   TupleTableSlot *row)
+{
+	TupleConversionMap *map = ExecGetRootToChildMap(partition, estate);
+
+	if (map != NULL)
+		return execute_attr_map_slot(map->attrMap, row,
+									 partition->ri_PartitionTupleSlot);
+	if (triggered || partition->ri_FdwRoutine != NULL)
+		return row;
+	if (partition->ri_PartitionTupleSlot == NULL)
+		partition->ri_PartitionTupleSlot =
+			table_slot_create(partition->ri_RelationDesc, &estate->es_tupleTable);
+	return ExecCopySlot(partition->ri_PartitionTupleSlot, row);
+}
+
+/*
+ * Gives a row its generated columns, and checks it.  A trigger may have made it one of another
+ * partition.
+ */
+static void
+check(EState *estate, ResultRelInfo *partition, bool triggered,
+	  TupleTableSlot *row)
+{
+	const TupleConstr *constraints = partition->ri_RelationDesc->rd_att->constr;
+
+	if (constraints != NULL && constraints->has_generated_stored)
+		ExecComputeStoredGenerated(partition, estate, row, CMD_INSERT);
+	if (constraints != NULL && partition->ri_FdwRoutine == NULL)
+		ExecConstraints(partition, row, estate);
+	if (triggered)
+		ExecPartitionCheck(partition, row, estate, true);
+}
+
+static bool
+insert(EState *estate, ResultRelInfo *partition, TupleTableSlot *row)
+{
+	Relation	table = partition->ri_RelationDesc;
+	List	   *rechecks = NIL;
+
+	if (partition->ri_FdwRoutine != NULL)
+	{
+		row = partition->ri_FdwRoutine->ExecForeignInsert(estate, partition,
+														  row, NULL);
+		if (row == NULL)
+			return false;
+		row->tts_tableOid = RelationGetRelid(table);
+	}
+	else
+	{
+		table_tuple_insert(table, row, estate->es_output_cid, 0, NULL);
+		if (partition->ri_NumIndices > 0)
+			rechecks = ExecInsertIndexTuples(partition, row, estate, false,
+											 false, NULL, NIL, false);
+	}
+	ExecARInsertTriggers(estate, partition, row, rechecks, NULL);
+	list_free(rechecks);
+	return true;
 }

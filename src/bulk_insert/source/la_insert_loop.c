@@ -28,8 +28,6 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/sink/la_insert_table.h"
 #include "bulk_insert/source/la_copy.h"
-#include "bulk_insert/source/la_copy_reason.h"
-#include "bulk_insert/source/la_insert_loop.h"
 #include "bulk_insert/source/la_insert_reason.h"
 #include "bulk_insert/source/la_insert_receiver.h"
 #include "statistics/la_stats.h"
@@ -165,7 +163,7 @@ insert_batches(LaInsert *insert, TupleTableSlot *row)
 	{
 		if (!la_insert_table_add(table, row))
 		{
-			leave(node, la_insert_table_reason(table));
+			leave(node, table->route->reason);
 			break;
 		}
 		count_row(insert);

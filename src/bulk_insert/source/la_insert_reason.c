@@ -16,13 +16,15 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/syscache.h"
 
-#include "bulk_insert/judge/la_insert_depend.h"
 #include "bulk_insert/judge/la_insert_judge.h"
 #include "bulk_insert/judge/la_insert_mark.h"
 #include "bulk_insert/judge/la_insert_relation.h"
@@ -33,6 +35,8 @@
 static bool inserts_rows(const Query *query);
 static bool inserts_few_values(const Query *query);
 static LaReason unsuitable_target(const Query *query);
+static void depend_on_all(PlannedStmt *plan, const LaJudgement *judgement);
+static void depend_on(PlannedStmt *plan, int cache, Oid object);
 static bool fits(const List *rows, Relation table);
 static bool fits_column(const Expr *value, Form_pg_attribute column);
 
@@ -119,7 +123,34 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 		la_insert_note_plan(plan, LA_REASON_USER_FUNCTION);
 	else
 		la_insert_note_plan(plan, judgement->reason);
-	la_insert_depend(plan, judgement);
+	depend_on_all(plan, judgement);
+}
+
+/*
+ * Has a plan made anew when something changes that was looked at.  Core makes a kept plan anew when
+ * a function changes that the plan calls.  Our judgement also rests on what it does not name: types,
+ * and the functions that belong to them.  Relies on PlanCacheObjectCallback() in plancache.c.
+ */
+static void
+depend_on_all(PlannedStmt *plan, const LaJudgement *judgement)
+{
+	ListCell   *lc;
+
+	foreach(lc, judgement->functions)
+		depend_on(plan, PROCOID, lfirst_oid(lc));
+	foreach(lc, judgement->types)
+		depend_on(plan, TYPEOID, lfirst_oid(lc));
+	plan->relationOids = list_concat(plan->relationOids, judgement->tables);
+}
+
+static void
+depend_on(PlannedStmt *plan, int cache, Oid object)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = cache;
+	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(object));
+	plan->invalItems = lappend(plan->invalItems, item);
 }
 
 /*

@@ -13,20 +13,67 @@
  * executed at once after it was made; that of a prepared statement, made at another time,
  * is not judged.
  *
+ * Core's receivers have structures that are private to its files; they are repeated here, and
+ * what is read is checked against what is known otherwise before it is used.  Relies on
+ * CreateIntoRelDestReceiver() in createas.c and CreateTransientRelDestReceiver() in
+ * matview.c.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_class.h"
 #include "nodes/execnodes.h"
+#include "nodes/primnodes.h"
 #include "utils/rel.h"
+#include "utils/relcache.h"
 
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_file.h"
-#include "bulk_insert/source/la_core_receiver.h"
 #include "bulk_insert/source/la_insert_receiver.h"
 #include "la_self_check.h"
 #include "statistics/la_stats.h"
+
+/*
+ * Core's DR_intorel.
+ */
+typedef struct IntoReceiver
+{
+	DestReceiver pub;
+	IntoClause *into;
+	Relation	rel;
+	ObjectAddress reladdr;
+	CommandId	output_cid;
+	int			ti_options;
+	BulkInsertState bistate;
+} IntoReceiver;
+
+/*
+ * Core's DR_transientrel.
+ */
+typedef struct TransientReceiver
+{
+	DestReceiver pub;
+	Oid			transientoid;
+	Relation	transientrel;
+	CommandId	output_cid;
+	int			ti_options;
+	BulkInsertState bistate;
+} TransientReceiver;
+
+/*
+ * What such a receiver does with rows.
+ */
+typedef struct CoreReceiver
+{
+	Relation	table;
+	CommandId	cid;
+	int			options;		/* of heap_insert() */
+} CoreReceiver;
 
 /*
  * Our receiver.
@@ -36,11 +83,13 @@ typedef struct Receiver
 	DestReceiver pub;			/* first, so that one is the other */
 	DestReceiver *core;
 	QueryDesc  *query;
-	LaCoreReceiver target;
+	CoreReceiver target;
 	LaInsertFile *file;			/* once rows go there, or NULL */
 	LaInsertReport report;
 } Receiver;
 
+static bool read_core(const DestReceiver *receiver, CoreReceiver *result);
+static bool as_expected(const CoreReceiver *found, Oid table, int options);
 static void startup(DestReceiver *self, int operation, TupleDesc row_type);
 static LaReason unsuitable(Receiver *receiver);
 static bool pass_on(TupleTableSlot *row, DestReceiver *self);
@@ -157,6 +206,55 @@ la_insert_end_filling(QueryDesc *query)
 }
 
 /*
+ * Reads one that has been started, and is to receive rows.  False when it does not
+ * look as expected.
+ */
+static bool
+read_core(const DestReceiver *receiver, CoreReceiver *result)
+{
+	if (receiver->mydest == DestIntoRel)
+	{
+		const IntoReceiver *into = (const IntoReceiver *) receiver;
+
+		if (into->reladdr.classId != RelationRelationId)
+			return false;
+		result->table = into->rel;
+		result->cid = into->output_cid;
+		result->options = into->ti_options;
+		return as_expected(result, into->reladdr.objectId,
+						   TABLE_INSERT_SKIP_FSM);
+	}
+	else
+	{
+		const TransientReceiver *transient = (const TransientReceiver *) receiver;
+
+		result->table = transient->transientrel;
+		result->cid = transient->output_cid;
+		result->options = transient->ti_options;
+		return as_expected(result, transient->transientoid,
+						   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_FROZEN);
+	}
+}
+
+/*
+ * Does the relation cache agree that this is the table, and is the rest as core
+ * sets it?
+ */
+static bool
+as_expected(const CoreReceiver *found, Oid table, int options)
+{
+	Relation	known = RelationIdGetRelation(table);
+	bool		same;
+
+	if (known == NULL)
+		return false;
+	same = known == found->table;
+	RelationClose(known);
+	return same && found->options == options &&
+		found->cid == GetCurrentCommandId(false);
+}
+
+/*
  * rStartup: the table is made.
  */
 static void
@@ -181,7 +279,7 @@ unsuitable(Receiver *receiver)
 
 	if (self_check.failed)
 		return LA_REASON_SELF_CHECK;
-	expected = la_core_receiver_read(receiver->core, &receiver->target);
+	expected = read_core(receiver->core, &receiver->target);
 	if (!la_self_check(&self_check, expected, &reason))
 		return reason;
 	if (receiver->target.table->rd_tableam != GetHeapamTableAmRoutine())
@@ -216,7 +314,7 @@ static bool
 receive(TupleTableSlot *row, DestReceiver *self)
 {
 	Receiver   *receiver = (Receiver *) self;
-	const LaCoreReceiver *target = &receiver->target;
+	const CoreReceiver *target = &receiver->target;
 
 	if (unlikely(receiver->file == NULL && past_threshold(target->table)))
 	{

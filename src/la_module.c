@@ -22,7 +22,7 @@
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
 #include "bulk_insert/la_insert_feature.h"
-#include "device/la_device_settings.h"
+#include "device/la_machine_profile.h"
 #include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_seq_scan.h"
@@ -40,8 +40,6 @@
 #include "late_start/la_late_settings.h"
 #include "late_start/la_late_start.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
-#include "maintenance_worker/la_maintenance_settings.h"
-#include "needed_partitions/la_needed_settings.h"
 #include "needed_partitions/la_needed_watch.h"
 #include "prefetch/la_prefetch_settings.h"
 

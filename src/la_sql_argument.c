@@ -125,3 +125,13 @@ la_sql_argument_interval(const char *text, const char *argument)
 												 ObjectIdGetDatum(InvalidOid),
 												 Int32GetDatum(-1)));
 }
+
+/*
+ * A number from its text.
+ */
+Datum
+la_sql_argument_numeric(const char *text)
+{
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(text),
+							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}

@@ -17,6 +17,7 @@ extern char *la_sql_argument_any(FunctionCallInfo fcinfo, int argument,
 extern int	la_sql_argument_begin_output(void);
 extern void la_sql_argument_set(const char *setting, const char *value);
 extern char *la_sql_argument_text_of(Datum value, Oid type);
+extern Datum la_sql_argument_numeric(const char *text);
 extern Interval *la_sql_argument_interval(const char *text, const char *argument);
 
 #endif							/* LA_SQL_ARGUMENT_H */

@@ -10,6 +10,11 @@
 
 #include "device/la_device_id.h"
 #include "device/la_profile_parse.h"
+#include "la_guc.h"
+
+extern const LaSetting la_device_settings[];
+
+extern char *la_device_profile;
 
 extern bool la_machine_profile_refresh(void);
 extern const LaProfileSection *la_machine_profile_find(const LaDeviceId *id,

@@ -24,7 +24,6 @@
 #include "utils/syscache.h"
 
 #include "device/la_device_id.h"
-#include "device/la_device_settings.h"
 #include "device/la_machine_profile.h"
 #include "device/la_profile.h"
 
@@ -34,7 +33,6 @@ static HTAB *tablespaces = NULL;
 static void forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue);
 static void make_table(void);
 static void resolve(LaTablespaceProfile *entry);
-static const char *folder_of(Oid tablespace, char *path, size_t size);
 
 /*
  * The profile of the device below a tablespace, or NULL when there is none.
@@ -122,8 +120,18 @@ resolve(LaTablespaceProfile *entry)
 	entry->resolved = true;
 	entry->usable = false;
 	entry->device[0] = '\0';
-	if (!la_device_id_of_folder(folder_of(entry->tablespace, path, sizeof(path)),
-								&id))
+
+	/*
+	 * Relative to the data directory.  Mirrors GetDatabasePath() in
+	 * relpath.c.
+	 */
+	if (entry->tablespace == GLOBALTABLESPACE_OID)
+		strcpy(path, "global");
+	else if (entry->tablespace == DEFAULTTABLESPACE_OID)
+		strcpy(path, "base");
+	else
+		snprintf(path, sizeof(path), "%s/%u", PG_TBLSPC_DIR, entry->tablespace);
+	if (!la_device_id_of_folder(path, &id))
 	{
 		strlcpy(entry->reason, "the device of the tablespace has no identity",
 				sizeof(entry->reason));
@@ -139,20 +147,4 @@ resolve(LaTablespaceProfile *entry)
 		entry->section = *section;
 		entry->usable = true;
 	}
-}
-
-/*
- * Where the files of a tablespace are, relative to the data directory, which
- * is the working directory of the server.  Mirrors GetDatabasePath() in
- * relpath.c.
- */
-static const char *
-folder_of(Oid tablespace, char *path, size_t size)
-{
-	if (tablespace == GLOBALTABLESPACE_OID)
-		return "global";
-	if (tablespace == DEFAULTTABLESPACE_OID)
-		return "base";
-	snprintf(path, size, "%s/%u", PG_TBLSPC_DIR, tablespace);
-	return path;
 }

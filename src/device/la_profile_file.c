@@ -26,7 +26,6 @@
 
 #include "device/la_profile_file.h"
 
-static bool is_in_data_directory(const char *resolved);
 static bool read_checked(int file, LaProfile *profile, char *reason);
 static bool check_status(const struct stat *status, char *reason);
 static ssize_t read_whole(int file, char *text, size_t size);
@@ -39,6 +38,8 @@ bool
 la_profile_file_read(const char *path, LaProfile *profile, char *reason)
 {
 	char		resolved[PATH_MAX];
+	char		directory[PATH_MAX];
+
 	int			file;
 	bool		done;
 
@@ -48,7 +49,8 @@ la_profile_file_read(const char *path, LaProfile *profile, char *reason)
 				 "the file cannot be found: %s", strerror(errno));
 		return false;
 	}
-	if (is_in_data_directory(resolved))
+	if (realpath(DataDir, directory) == NULL ||
+		path_is_prefix_of_path(directory, resolved))
 	{
 		strlcpy(reason, "the file is in the data directory",
 				LA_PROFILE_REASON_SIZE);
@@ -65,15 +67,6 @@ la_profile_file_read(const char *path, LaProfile *profile, char *reason)
 	done = read_checked(file, profile, reason);
 	close(file);
 	return done;
-}
-
-static bool
-is_in_data_directory(const char *resolved)
-{
-	char		directory[PATH_MAX];
-
-	return realpath(DataDir, directory) == NULL ||
-		path_is_prefix_of_path(directory, resolved);
 }
 
 static bool

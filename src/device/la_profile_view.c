@@ -20,7 +20,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "device/la_device_settings.h"
+#include "device/la_machine_profile.h"
 #include "device/la_profile.h"
 #include "la_sql_function.h"
 
@@ -28,8 +28,6 @@
 
 PG_FUNCTION_INFO_V1(pg_lookahead_device_profile);
 
-static void fill_values(const LaProfileSection *section, Datum *values,
-						bool *nulls);
 
 /*
  * SQL function pg_lookahead_device_profile(tablespace oid).  Null when there
@@ -39,6 +37,7 @@ Datum
 pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 {
 	const LaTablespaceProfile *found;
+	const LaDeviceProfile *profile;
 	Oid			tablespace;
 	TupleDesc	descriptor = la_sql_function_row(fcinfo, PROFILE_COLUMNS);
 	Datum		values[PROFILE_COLUMNS] = {0};
@@ -52,6 +51,7 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 
 	memset(nulls, true, sizeof(nulls));
 	found = la_profile_find(tablespace);
+	profile = &found->section.values;
 	if (found->device[0] != '\0')
 	{
 		values[0] = CStringGetTextDatum(found->device);
@@ -64,7 +64,20 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 		nulls[1] = false;
 	}
 	if (found->usable)
-		fill_values(&found->section, values, nulls);
+	{
+		/* What the file does not say is null. */
+		memset(nulls + 2, false, 7 * sizeof(bool));
+		values[2] = CStringGetTextDatum(found->section.measured_at);
+		values[3] = Float8GetDatum(profile->random_read_us);
+		nulls[3] = profile->random_read_us == 0;
+		values[4] = Float8GetDatum(profile->iops);
+		values[5] = Int32GetDatum(profile->depth);
+		values[6] = Int32GetDatum(profile->request_blocks);
+		nulls[6] = profile->request_blocks == 0;
+		values[7] = Int32GetDatum(profile->gap_limit);
+		nulls[7] = profile->gap_limit < 0;
+		values[8] = Float8GetDatum(profile->bandwidth_mb);
+	}
 	else
 	{
 		values[9] = CStringGetTextDatum(found->reason);
@@ -72,26 +85,4 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values,
 													  nulls)));
-}
-
-/*
- * Columns 2 to 8: when it was measured, and LaDeviceProfile.  What the file
- * does not say is null.
- */
-static void
-fill_values(const LaProfileSection *section, Datum *values, bool *nulls)
-{
-	const LaDeviceProfile *profile = &section->values;
-
-	memset(nulls + 2, false, 7 * sizeof(bool));
-	values[2] = CStringGetTextDatum(section->measured_at);
-	values[3] = Float8GetDatum(profile->random_read_us);
-	nulls[3] = profile->random_read_us == 0;
-	values[4] = Float8GetDatum(profile->iops);
-	values[5] = Int32GetDatum(profile->depth);
-	values[6] = Int32GetDatum(profile->request_blocks);
-	nulls[6] = profile->request_blocks == 0;
-	values[7] = Int32GetDatum(profile->gap_limit);
-	nulls[7] = profile->gap_limit < 0;
-	values[8] = Float8GetDatum(profile->bandwidth_mb);
 }

@@ -28,7 +28,6 @@
 
 static const Interval no_time = {0};
 
-static void check_now(const LaIntervalGrid *grid);
 static void check_storage(List *options);
 static void check_tablespace(const char *name);
 
@@ -51,23 +50,17 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("the step of partitions is too small for the type of the key")));
 	}
-	check_now(grid);
-}
+	/* Steps of times may be so long that the range of this moment has no end. */
+	if (la_interval_grid_is_time(grid->key_type))
+	{
+		LaIntervalBound now =
+			la_interval_grid_bound(grid,
+								   la_partition_series_at_moment(grid->key_type,
+																 GetCurrentTimestamp()));
 
-/*
- * Refuses steps of times so long that the range of this moment has no end.
- */
-static void
-check_now(const LaIntervalGrid *grid)
-{
-	LaIntervalBound now;
+		(void) la_interval_grid_find(grid, &now);
+	}
 
-	if (!la_interval_grid_is_time(grid->key_type))
-		return;
-	now = la_interval_grid_bound(grid,
-								 la_partition_series_at_moment(grid->key_type,
-															   GetCurrentTimestamp()));
-	(void) la_interval_grid_find(grid, &now);
 }
 
 /*

@@ -41,9 +41,6 @@ static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 					const LaIntervalBound *value,
 					const LaIntervalBound *other);
 static LaPartitionWay need_way(const LaIntervalPolicy *policy);
-static void lock_parent(const LaIntervalPolicy *policy);
-static void create_range(const LaIntervalPolicy *policy,
-						 const LaIntervalRange *range);
 static void create(const LaIntervalPolicy *policy,
 				   const LaPartitionSeries *series, int limit,
 				   LaPartitionResult *result);
@@ -132,20 +129,28 @@ LaIntervalOutcome
 la_interval_create_for(Oid parent, char *value)
 {
 	LaIntervalPolicy *policy = la_interval_policy_need(parent);
+	LaPartitionRequest request = {.parent = parent};
 	LaIntervalOwner before;
 	LaIntervalRange range;
+	LaPartitionResult result = {0};
 	bool		is_missing;
 
 	la_interval_owner_begin(&before, parent, policy->time_zone);
 	is_missing = find_range(policy, value, &range);
 	if (is_missing)
 	{
-		lock_parent(policy);
+		request.way = need_way(policy);
+		LockRelationOid(parent, la_partition_create_lock(&request));
 		PushActiveSnapshot(GetLatestSnapshot());
 		policy = la_interval_policy_lock(parent);
 		is_missing = policy != NULL && find_range(policy, value, &range);
 		if (is_missing)
-			create_range(policy, &range);
+		{
+			(void) need_way(policy);
+			create(policy, la_partition_series_between(range.series, range.lower.text,
+													   range.upper.text),
+				   1, &result);
+		}
 		PopActiveSnapshot();
 	}
 	la_interval_owner_end(&before);
@@ -285,25 +290,6 @@ need_way(const LaIntervalPolicy *policy)
 				 errdetail("The reason is: %s.", reason),
 				 errhint("Have partitions created ahead of time.")));
 	return way;
-}
-
-static void
-lock_parent(const LaIntervalPolicy *policy)
-{
-	LaPartitionRequest request = {.parent = policy->parent,.way = need_way(policy)};
-
-	LockRelationOid(policy->parent, la_partition_create_lock(&request));
-}
-
-static void
-create_range(const LaIntervalPolicy *policy, const LaIntervalRange *range)
-{
-	LaPartitionResult result = {0};
-
-	(void) need_way(policy);
-	create(policy, la_partition_series_between(range->series, range->lower.text,
-											   range->upper.text),
-		   1, &result);
 }
 
 /*

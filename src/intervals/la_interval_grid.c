@@ -33,6 +33,7 @@
 
 #include "intervals/la_interval_grid.h"
 #include "la_sql_argument.h"
+#include "partitions/la_partition_create.h"
 
 static void check_parent(Relation parent);
 static int	find_segment(const LaIntervalGrid *grid,
@@ -47,9 +48,7 @@ la_interval_grid_open(Oid parent)
 	Relation	relation = try_table_open(parent, AccessShareLock);
 
 	if (relation == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", parent)));
+		la_partition_refuse_missing(parent);
 	check_parent(relation);
 	return relation;
 }

@@ -28,7 +28,6 @@
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
-#include "intervals/la_interval_try.h"
 
 static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
 static void do_all(LaIntervalRun *run);

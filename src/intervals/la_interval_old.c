@@ -32,7 +32,6 @@ static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 static Interval *read_length(const LaIntervalPolicy *policy);
 static Numeric read_distance(const LaIntervalPolicy *policy);
 static void refuse_retention(void);
-static Datum to_numeric(char *text);
 static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 				   const LaIntervalPartition *partition);
 static void add(LaIntervalOldList *list, const LaIntervalGrid *grid,
@@ -143,7 +142,7 @@ find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 	limit->exists = true;
 	limit->source = source->relation;
 	limit->number = DirectFunctionCall2(numeric_sub,
-										to_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
+										la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
 										NumericGetDatum(read_distance(policy)));
 }
 
@@ -169,7 +168,7 @@ read_length(const LaIntervalPolicy *policy)
 static Numeric
 read_distance(const LaIntervalPolicy *policy)
 {
-	Numeric		distance = DatumGetNumeric(to_numeric(policy->retention));
+	Numeric		distance = DatumGetNumeric(la_sql_argument_numeric(policy->retention));
 
 	if (numeric_is_nan(distance) || numeric_is_inf(distance) ||
 		!DatumGetBool(DirectFunctionCall2(numeric_gt, NumericGetDatum(distance),
@@ -187,13 +186,6 @@ refuse_retention(void)
 					"retention")));
 }
 
-static Datum
-to_numeric(char *text)
-{
-	return DirectFunctionCall3(numeric_in, CStringGetDatum(text),
-							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
-}
-
 static bool
 is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 	   const LaIntervalPartition *partition)
@@ -204,7 +196,7 @@ is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
 		return la_interval_grid_compare(grid, &partition->upper,
 										&limit->time) <= 0;
 	return DatumGetBool(DirectFunctionCall2(numeric_le,
-											to_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
+											la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
 											limit->number));
 }
 

@@ -12,7 +12,8 @@
  * Reads config_generic of guc_tables.h.
  *
  * An error that ends a transaction or a subtransaction brings back what was
- * before, too.
+ * before, too.  A cancel is known by who has thrown it: a function of a table's owner can
+ * throw any SQLSTATE, and must not stop the maintenance of other tables by that.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,6 +32,7 @@
 
 #include "intervals/la_interval_owner.h"
 #include "la_sql_argument.h"
+#include "partitions/la_partition_create.h"
 
 /*
  * Where tables are created, and how: as the server or the database says, whoever calls.  If that is no
@@ -41,7 +43,6 @@ static const char *const places[][2] = {
 	{"default_table_access_method", DEFAULT_TABLE_ACCESS_METHOD},
 };
 
-static const char *value_of_server(const char *setting, const char *otherwise);
 static Oid	owner_of(Oid relation);
 
 /*
@@ -60,26 +61,22 @@ la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 	before->guc_level = la_sql_argument_begin_output();
 	for (int i = 0; i < lengthof(places); i++)
 	{
-		if (set_config_option(places[i][0], value_of_server(places[i][0], places[i][1]),
+		const char *setting = places[i][0];
+		const char *otherwise = places[i][1];
+		bool		is_servers = find_option(setting, false, false, ERROR)->reset_source <=
+			PGC_S_DATABASE;
+
+		/*
+		 * The value that sessions begin with, unless a role or a client says
+		 * it.
+		 */
+		if (set_config_option(setting, is_servers ? GetConfigOptionResetString(setting) : otherwise,
 							  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
 							  DEBUG1, false) <= 0)
-			la_sql_argument_set(places[i][0], places[i][1]);
+			la_sql_argument_set(setting, otherwise);
 	}
 	if (time_zone != NULL)
 		la_sql_argument_set("TimeZone", time_zone);
-}
-
-/*
- * The value of a setting that sessions begin with, unless it comes from a role or a client:
- * then that of a server that says nothing.
- */
-static const char *
-value_of_server(const char *setting, const char *otherwise)
-{
-	struct config_generic *found = find_option(setting, false, false, ERROR);
-
-	return found->reset_source <= PGC_S_DATABASE
-		? GetConfigOptionResetString(setting) : otherwise;
 }
 
 /*
@@ -105,9 +102,7 @@ la_interval_owner_name(Oid relation)
 	char	   *name = get_rel_name(relation);
 
 	if (schema == NULL || name == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relation)));
+		la_partition_refuse_missing(relation);
 	return quote_qualified_identifier(schema, name);
 }
 
@@ -125,10 +120,34 @@ owner_of(Oid relation)
 	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", relation)));
+		la_partition_refuse_missing(relation);
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;
+}
+
+/*
+ * As la_try(), but a cancel is thrown.
+ */
+ErrorData *
+la_interval_try(LaTriedWork work, void *arg)
+{
+	ErrorData  *error = la_try(work, arg);
+
+	if (error != NULL && la_interval_interrupted(error, ERRCODE_QUERY_CANCELED))
+		ReThrowError(error);
+	return error;
+}
+
+/*
+ * Whether the session was interrupted: cancelled, by a user or by its statement_timeout, or at the end of its
+ * lock_timeout.  Relies on ProcessInterrupts() in postgres.c, which takes the flag of the interrupt back
+ * before it throws, so that the flag does not tell.
+ */
+bool
+la_interval_interrupted(const ErrorData *error, int sqlstate)
+{
+	return error->sqlerrcode == sqlstate &&
+		error->funcname != NULL &&
+		strcmp(error->funcname, "ProcessInterrupts") == 0;
 }

@@ -8,6 +8,8 @@
 #ifndef LA_INTERVAL_OWNER_H
 #define LA_INTERVAL_OWNER_H
 
+#include "la_try.h"
+
 /* What was before. */
 typedef struct LaIntervalOwner
 {
@@ -21,5 +23,8 @@ extern void la_interval_owner_begin(LaIntervalOwner *before, Oid relation,
 extern void la_interval_owner_execute(const char *command);
 extern const char *la_interval_owner_name(Oid relation);
 extern void la_interval_owner_end(const LaIntervalOwner *before);
+
+extern ErrorData *la_interval_try(LaTriedWork work, void *arg);
+extern bool la_interval_interrupted(const ErrorData *error, int sqlstate);
 
 #endif							/* LA_INTERVAL_OWNER_H */

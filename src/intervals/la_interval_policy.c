@@ -45,7 +45,6 @@ static uint64 execute(Oid parent, const char *statement,
 					  LaIntervalRow receiver, void *arg);
 static void forget(Oid parent);
 static void receive(HeapTuple row, TupleDesc columns, void *arg);
-static Datum get(HeapTuple row, TupleDesc columns, int number, bool *is_null);
 static char *get_text(HeapTuple row, TupleDesc columns, int number);
 static int	get_texts(HeapTuple row, TupleDesc columns, int number,
 					  char ***texts);
@@ -94,11 +93,8 @@ read_policy(Oid parent, const char *query)
 static uint64
 execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
 {
-	LaIntervalParameters parameters = {0};
+	LaIntervalParameters parameters = la_interval_table_of(parent);
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
 	return la_interval_table_execute(statement, &parameters, receiver, arg);
 }
 
@@ -125,16 +121,13 @@ la_interval_policy_need(Oid parent)
 void
 la_interval_policy_write(const LaIntervalPolicy *policy)
 {
-	LaIntervalParameters parameters = {0};
+	LaIntervalParameters parameters = la_interval_table_of(policy->parent);
 
 	(void) la_interval_policy_remove_stale(policy->parent);
 	forget(policy->parent);
 	la_interval_state_begin(policy->parent);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(policy->parent), false);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(get_rel_type_id(policy->parent)),
-						  false);
+
+
 	la_interval_table_add_text(&parameters, policy->step);
 	la_interval_table_add_text(&parameters, policy->origin);
 	la_interval_table_add(&parameters, TEXTARRAYOID,
@@ -236,16 +229,16 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	steps = get_texts(row, columns, i++, &policy->change_steps);
 	policy->changes = Min(starts, steps);
 	policy->time_zone = get_text(row, columns, i++);
-	policy->premake = DatumGetInt32(get(row, columns, i++, &is_null));
+	policy->premake = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
 	policy->retention = get_text(row, columns, i++);
 	policy->drops = strcmp(get_text(row, columns, i++), "drop") == 0;
 	policy->names = get_text(row, columns, i++);
-	value = get(row, columns, i++, &is_null);
+	value = heap_getattr(row, i++, columns, &is_null);
 	policy->tablespace = is_null ? NULL : pstrdup(NameStr(*DatumGetName(value)));
 	policy->storage = get_text(row, columns, i++);
-	policy->max_partitions = DatumGetInt32(get(row, columns, i++, &is_null));
-	policy->max_distance = DatumGetInt32(get(row, columns, i++, &is_null));
-	value = get(row, columns, i++, &is_null);
+	policy->max_partitions = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
+	policy->max_distance = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
+	value = heap_getattr(row, i++, columns, &is_null);
 	if (!is_null)
 	{
 		policy->analyze_every = palloc_object(Interval);
@@ -255,17 +248,11 @@ receive(HeapTuple row, TupleDesc columns, void *arg)
 	found->policy = policy;
 }
 
-static Datum
-get(HeapTuple row, TupleDesc columns, int number, bool *is_null)
-{
-	return heap_getattr(row, number, columns, is_null);
-}
-
 static char *
 get_text(HeapTuple row, TupleDesc columns, int number)
 {
 	bool		is_null;
-	Datum		value = get(row, columns, number, &is_null);
+	Datum		value = heap_getattr(row, number, columns, &is_null);
 
 	return is_null ? NULL : TextDatumGetCString(value);
 }
@@ -274,7 +261,7 @@ static int
 get_texts(HeapTuple row, TupleDesc columns, int number, char ***texts)
 {
 	bool		is_null;
-	Datum		value = get(row, columns, number, &is_null);
+	Datum		value = heap_getattr(row, number, columns, &is_null);
 	Datum	   *elements;
 	int			count;
 

@@ -95,7 +95,7 @@ la_interval_retire_obstacle(Oid parent, Oid partition)
 {
 	if (OidIsValid(get_default_partition_oid(parent)))
 		return "default partition";
-	if (la_partition_way_is_referenced(partition))
+	if (la_partition_references_to(partition) != NIL)
 		return "foreign keys";
 	if (la_partition_fires_event_trigger(CMDTAG_ALTER_TABLE))
 		return "event trigger";

@@ -30,7 +30,6 @@
 
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
-#include "intervals/la_interval_try.h"
 #include "la_sql_argument.h"
 
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
@@ -45,7 +44,6 @@ static void warn(void *arg);
 static int	limit_waits(void);
 static void take_step(void *arg);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
-static void compare_version(LaIntervalRun *run, const char *version);
 static bool try(LaIntervalRun *run, LaTriedWork work);
 static void await_users(void *arg);
 static void commit(LaIntervalRun *run);
@@ -227,7 +225,11 @@ take_step(void *arg)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (policy != NULL)
 	{
-		compare_version(run, policy->version);
+		/* What was listed holds for one version of the policy. */
+		if (run->version == NULL)
+			run->version = MemoryContextStrdup(run->context, policy->version);
+		else if (strcmp(run->version, policy->version) != 0)
+			run->is_superseded = true;
 		if (policy->time_zone != NULL)
 			la_sql_argument_set("TimeZone", policy->time_zone);
 	}
@@ -253,18 +255,6 @@ read_policy(LaIntervalRun *run)
 	if (policy == NULL)
 		run->is_superseded = true;
 	return policy;
-}
-
-/*
- * What was listed holds for one version of the policy.
- */
-static void
-compare_version(LaIntervalRun *run, const char *version)
-{
-	if (run->version == NULL)
-		run->version = MemoryContextStrdup(run->context, version);
-	else if (strcmp(run->version, version) != 0)
-		run->is_superseded = true;
 }
 
 /*

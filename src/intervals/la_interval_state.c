@@ -28,12 +28,9 @@ static void add_time(LaIntervalParameters *parameters, TimestampTz time);
 LaIntervalState *
 la_interval_state_read(Oid parent)
 {
-	LaIntervalParameters parameters = {0};
+	LaIntervalParameters parameters = la_interval_table_of(parent);
 	LaIntervalState *state = palloc0_object(LaIntervalState);
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
 	la_interval_table_execute("SELECT last_run, next_run, last_analyze, attempts, detaching, mark FROM {state} "
 							  "WHERE parent = $1 AND row_type = $2",
 							  &parameters, receive, state);
@@ -46,11 +43,8 @@ la_interval_state_read(Oid parent)
 void
 la_interval_state_begin(Oid parent)
 {
-	LaIntervalParameters parameters = {0};
+	LaIntervalParameters parameters = la_interval_table_of(parent);
 
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_add(&parameters, OIDOID,
-						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
 							  "ON CONFLICT (parent) DO NOTHING",
 							  &parameters, NULL, NULL);

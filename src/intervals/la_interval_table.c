@@ -64,6 +64,20 @@ la_interval_table_add(LaIntervalParameters *parameters, Oid type, Datum value,
 }
 
 /*
+ * The first parameters of most queries: a table and its row type.
+ */
+LaIntervalParameters
+la_interval_table_of(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_add(&parameters, OIDOID,
+						  ObjectIdGetDatum(get_rel_type_id(parent)), false);
+	return parameters;
+}
+
+/*
  * A text, or NULL.
  */
 void

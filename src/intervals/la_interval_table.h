@@ -32,6 +32,7 @@ typedef void (*LaIntervalRow) (HeapTuple row, TupleDesc columns, void *arg);
 
 extern bool la_interval_table_exists(void);
 extern Oid	la_interval_table_of_policies(void);
+extern LaIntervalParameters la_interval_table_of(Oid parent);
 extern void la_interval_table_add(LaIntervalParameters *parameters, Oid type,
 								  Datum value, bool is_null);
 extern void la_interval_table_add_text(LaIntervalParameters *parameters,

@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * la_interval_view.c
- *	  what the view of interval policies tells of a table's partitions
+ *	  what the view of interval policies tells of a table's partitions, and which of them the
+ *	  next maintenance would take out
+ *
+ * Takes nothing out, and waits for nobody but those who have locked the table itself.
  *
  * Anybody may look at the view, as at the catalogs from which it is made.  What is in
  * the key of a table is called as its owner, whoever looks.
@@ -12,20 +15,26 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_inherits.h"
 #include "funcapi.h"
+#include "nodes/pg_list.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
+#include "intervals/la_interval_old.h"
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_try.h"
+#include "intervals/la_interval_retire.h"
 #include "la_sql_function.h"
 
+/* Of both functions. */
 #define COLUMNS 7
 
 PG_FUNCTION_INFO_V1(pg_lookahead_interval_status);
+PG_FUNCTION_INFO_V1(pg_lookahead_retirement);
 
 /* A row to be filled in. */
 typedef struct LaIntervalStatus
@@ -38,10 +47,10 @@ typedef struct LaIntervalStatus
 static void fill(void *arg);
 static void fill_outlook(LaIntervalStatus *status,
 						 const LaIntervalOutlook *outlook);
-static Datum oldest(const LaIntervalOutlook *outlook, bool *is_null);
-static Datum newest(const LaIntervalOutlook *outlook, bool *is_null);
-static Datum text_of_bound(const LaIntervalOutlook *outlook, bool exists,
-						   const LaIntervalBound *bound, bool *is_null);
+static void put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
+					const LaIntervalOld *old, const char *why);
+static Datum size_of(Oid partition, bool *is_null);
+static Datum text_of(const char *text, bool *is_null);
 
 /*
  * SQL function pg_lookahead_interval_status(parent).  All columns are null
@@ -90,18 +99,24 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 {
 	Datum	   *values = status->values;
 	bool	   *nulls = status->nulls;
-	Oid			other = outlook->partitions->default_partition;
+	const LaIntervalPartitions *all = outlook->partitions;
+	const LaIntervalPartition *first = &all->partitions[0];
+	const LaIntervalPartition *last = &all->partitions[Max(all->count, 1) - 1];
+	Oid			key_type = outlook->grid->key_type;
+	Oid			other = all->default_partition;
 	int			i = 0;
 
 	memset(nulls, false, sizeof(status->nulls));
-	values[i++] = Int32GetDatum(outlook->partitions->count);
-	values[i] = oldest(outlook, &nulls[i]);
+	values[i++] = Int32GetDatum(all->count);
+	values[i] = text_of(all->count == 0 || !first->has_lower ? NULL :
+						la_interval_grid_complete(key_type, &first->lower).text,
+						&nulls[i]);
 	i++;
-	values[i] = newest(outlook, &nulls[i]);
+	values[i] = text_of(all->count == 0 || !last->has_upper ? NULL :
+						la_interval_grid_complete(key_type, &last->upper).text,
+						&nulls[i]);
 	i++;
-	nulls[i] = outlook->wanted == NULL;
-	if (outlook->wanted != NULL)
-		values[i] = CStringGetTextDatum(outlook->wanted);
+	values[i] = text_of(outlook->wanted, &nulls[i]);
 	i++;
 	values[i++] = Int32GetDatum(outlook->ahead);
 	nulls[i] = nulls[i + 1] = !OidIsValid(other);
@@ -112,32 +127,85 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 	}
 }
 
-static Datum
-oldest(const LaIntervalOutlook *outlook, bool *is_null)
+/*
+ * SQL function pg_lookahead_retirement(parent).  The size is null where somebody has
+ * locked the partition.
+ */
+Datum
+pg_lookahead_retirement(PG_FUNCTION_ARGS)
 {
-	const LaIntervalPartitions *all = outlook->partitions;
+	LaIntervalPolicy *policy = la_interval_policy_need(PG_GETARG_OID(0));
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	LaIntervalOwner before;
+	LaIntervalOldList *list;
+	char	   *why;
 
-	return text_of_bound(outlook, all->count > 0 && all->partitions[0].has_lower,
-						 &all->partitions[0].lower, is_null);
+	InitMaterializedSRF(fcinfo, 0);
+	la_sql_function_check_row(fcinfo, result->setDesc, COLUMNS);
+	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
+	list = la_interval_old_list(policy, GetCurrentTimestamp());
+	why = OidIsValid(list->source) ?
+		psprintf("ends by %s, which is %s below the last partition with a row, \"%s\"",
+				 list->limit, policy->retention, get_rel_name(list->source)) :
+		psprintf("ends by %s, which is %s ago", list->limit, policy->retention);
+
+	for (int i = 0; i < list->count; i++)
+		put_row(result, policy, &list->partitions[i], why);
+	la_interval_owner_end(&before);
+	return (Datum) 0;
+}
+
+static void
+put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
+		const LaIntervalOld *old, const char *why)
+{
+	Datum		values[COLUMNS];
+	bool		nulls[COLUMNS] = {0};
+	int			i = 0;
+
+	values[i++] = ObjectIdGetDatum(old->relation);
+	values[i] = text_of(old->lower, &nulls[i]);
+	i++;
+	values[i] = text_of(old->upper, &nulls[i]);
+	i++;
+	values[i] = size_of(old->relation, &nulls[i]);
+	i++;
+	values[i++] = CStringGetTextDatum(policy->drops ? "drop" : "detach");
+	values[i] = text_of(la_interval_retire_obstacle(policy->parent, old->relation),
+						&nulls[i]);
+	i++;
+	values[i++] = CStringGetTextDatum(why);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 static Datum
-newest(const LaIntervalOutlook *outlook, bool *is_null)
+size_of(Oid partition, bool *is_null)
 {
-	const LaIntervalPartitions *all = outlook->partitions;
-	int			last = Max(all->count, 1) - 1;
+	int64		size = 0;
 
-	return text_of_bound(outlook, all->count > 0 && all->partitions[last].has_upper,
-						 &all->partitions[last].upper, is_null);
+	foreach_oid(leaf, find_all_inheritors(partition, NoLock, NULL))
+	{
+		Datum		part;
+
+		if (!ConditionalLockRelationOid(leaf, AccessShareLock))
+		{
+			*is_null = true;
+			return (Datum) 0;
+		}
+		if (get_rel_name(leaf) != NULL)
+		{
+			part = DirectFunctionCall1(pg_total_relation_size, ObjectIdGetDatum(leaf));
+			size += DatumGetInt64(part);
+		}
+		UnlockRelationOid(leaf, AccessShareLock);
+	}
+	return Int64GetDatum(size);
 }
 
 static Datum
-text_of_bound(const LaIntervalOutlook *outlook, bool exists,
-			  const LaIntervalBound *bound, bool *is_null)
+text_of(const char *text, bool *is_null)
 {
-	*is_null = !exists;
-	if (!exists)
-		return (Datum) 0;
-	return CStringGetTextDatum(la_interval_grid_complete(outlook->grid->key_type,
-														 bound).text);
+	*is_null = text == NULL;
+
+	return *is_null ? (Datum) 0 : CStringGetTextDatum(text);
 }

@@ -38,7 +38,6 @@
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_table.h"
-#include "intervals/la_interval_try.h"
 #include "la_sql_argument.h"
 #include "partitions/la_partition_create.h"
 
@@ -504,9 +503,7 @@ check_may_maintain(Oid parent)
 	AclResult	result;
 
 	if (get_rel_name(parent) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", parent)));
+		la_partition_refuse_missing(parent);
 	result = pg_class_aclcheck(parent, GetUserId(), ACL_MAINTAIN);
 	if (result != ACLCHECK_OK)
 		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(parent)),

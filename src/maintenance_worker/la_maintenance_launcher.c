@@ -15,6 +15,10 @@
  * The first round comes an interval after the launcher: a server that crashes because of what a worker does has some
  * time in between.
  *
+ * Core registers static background workers only while it loads shared_preload_libraries.  So the setting decides at
+ * the start of the server whether there is a launcher, and a reload only how often that looks; a reload that would
+ * need one says so in the log.
+ *
  * While it is at work the launcher has an advisory lock, which the view of policies shows.  Mirrors
  * AutoVacLauncherMain() and get_database_list() in autovacuum.c.
  *
@@ -46,7 +50,43 @@
 #include "la_background.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "maintenance_worker/la_maintenance_report.h"
-#include "maintenance_worker/la_maintenance_settings.h"
+
+/* Seconds, 0 for never. */
+static int	interval = 0;
+
+/* Whether this server has started a launcher. */
+static bool has_launcher = false;
+
+static void tell_restart(int value, void *extra);
+
+const LaSetting la_maintenance_settings[] = {
+	{
+		.name = "pg_lookahead.maintenance_interval",
+		.summary = "Sets the time between two looks for interval policies whose maintenance is due.",
+		.detail = "0 leaves maintenance to those who call it.",
+		.number = &interval,
+		.least = 0,
+		.most = SECS_PER_DAY,
+		.context = PGC_SIGHUP,
+		.flags = GUC_UNIT_S,
+		.assign = tell_restart,
+	},
+	{0}
+};
+
+/*
+ * GucIntAssignHook: in the postmaster, when the configuration is reloaded.
+ */
+static void
+tell_restart(int value, void *extra)
+{
+	if (value > 0 && IsPostmasterEnvironment && !IsUnderPostmaster &&
+		!process_shared_preload_libraries_in_progress &&
+		!has_launcher)
+		ereport(LOG,
+				(errmsg("pg_lookahead.maintenance_interval was 0 when the server started, so there is no launcher"),
+				 errhint("Restart the server.")));
+}
 
 /* Seconds after which core starts a launcher that died.  As core's logical replication launcher. */
 #define RESTART_SECONDS 5
@@ -94,16 +134,13 @@ static void show_sign(void);
 static void begin_transaction(void);
 static void settle_ended(void);
 static void settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report);
-static bool is_round_due(void);
 static void begin_round(void);
 static void list_databases(void);
-static LaMaintainedDatabase *add_database(Oid oid);
 static LaMaintainedDatabase *find_database(Oid oid);
 static bool is_running(Oid database);
 static void start_pending(void);
 static LaMaintainedDatabase *find_pending(void);
 static bool start(LaMaintainedDatabase *database, int i);
-static void tell_full(void);
 static int	find_free_slot(void);
 static void leave_locked_databases(void);
 static bool can_connect(Oid database);
@@ -118,13 +155,13 @@ la_maintenance_launcher_register(void)
 	BackgroundWorker worker;
 
 	if (!process_shared_preload_libraries_in_progress ||
-		la_maintenance_interval == 0 || IsBinaryUpgrade)
+		interval == 0 || IsBinaryUpgrade)
 		return;
 	worker = la_background_worker("pg_lookahead maintenance launcher",
 								  "la_maintenance_launcher_main");
 	worker.bgw_restart_time = RESTART_SECONDS;
 	RegisterBackgroundWorker(&worker);
-	la_maintenance_has_launcher = true;
+	has_launcher = true;
 }
 
 /*
@@ -136,10 +173,15 @@ la_maintenance_launcher_main(Datum arg)
 	begin();
 	for (;;)
 	{
+		TimestampTz now;
+
 		take_interrupts();
 		show_sign();
 		settle_ended();
-		if (is_round_due())
+		now = GetCurrentTimestamp();
+		/* Also where somebody has set the clock back. */
+		if (interval > 0 &&
+			(now >= next_round || next_round > TimestampTzPlusSeconds(now, interval)))
 			begin_round();
 		start_pending();
 		leave_locked_databases();
@@ -158,7 +200,7 @@ begin(void)
 	MemoryContextSwitchTo(TopMemoryContext);
 	reports = la_maintenance_reports();
 	before_shmem_exit(end_workers, (Datum) 0);
-	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), la_maintenance_interval);
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
 }
 
 /*
@@ -206,7 +248,7 @@ show_sign(void)
 	static bool is_shown = false;
 	LOCKTAG		tag;
 
-	if (is_shown == (la_maintenance_interval > 0))
+	if (is_shown == (interval > 0))
 		return;
 	is_shown = !is_shown;
 	SET_LOCKTAG_ADVISORY(tag, InvalidOid, 0, 0, LA_INTERVAL_LOCK_KIND);
@@ -266,23 +308,10 @@ settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report)
 	database->pause = (1 << database->failures) - 1;
 }
 
-/*
- * Also where somebody has set the clock back.
- */
-static bool
-is_round_due(void)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	return la_maintenance_interval > 0 &&
-		(now >= next_round ||
-		 next_round > TimestampTzPlusSeconds(now, la_maintenance_interval));
-}
-
 static void
 begin_round(void)
 {
-	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), la_maintenance_interval);
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
 	told_full = is_full;
 	is_full = false;
 	list_databases();
@@ -325,24 +354,20 @@ list_databases(void)
 			database_is_invalid_form(form))
 			continue;
 		if (database == NULL)
-			database = add_database(form->oid);
+		{
+			MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+
+			database = palloc0_object(LaMaintainedDatabase);
+			database->oid = form->oid;
+			databases = lappend(databases, database);
+			MemoryContextSwitchTo(before);
+		}
+
 		database->is_there = true;
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	CommitTransactionCommand();
-}
-
-static LaMaintainedDatabase *
-add_database(Oid oid)
-{
-	MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
-	LaMaintainedDatabase *database = palloc0_object(LaMaintainedDatabase);
-
-	database->oid = oid;
-	databases = lappend(databases, database);
-	MemoryContextSwitchTo(before);
-	return database;
 }
 
 static LaMaintainedDatabase *
@@ -376,7 +401,7 @@ start_pending(void)
 {
 	LaMaintainedDatabase *database;
 
-	while (la_maintenance_interval > 0 && (database = find_pending()) != NULL)
+	while (interval > 0 && (database = find_pending()) != NULL)
 	{
 		int			i = find_free_slot();
 
@@ -420,27 +445,19 @@ start(LaMaintainedDatabase *database, int i)
 	if (!RegisterDynamicBackgroundWorker(&worker, &slots[i].handle))
 	{
 		slots[i].handle = NULL;
-		tell_full();
+		/* Once, until there was one for everybody in a round. */
+		if (!told_full)
+			ereport(LOG,
+					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+					 errmsg("no background worker is free to maintain interval partitions"),
+					 errhint("Consider increasing the configuration parameter \"%s\".",
+							 "max_worker_processes")));
+		is_full = told_full = true;
 		return false;
 	}
 	slots[i].database = database->oid;
 	slots[i].is_ended = false;
 	return true;
-}
-
-/*
- * Once, until there was one for everybody in a round.
- */
-static void
-tell_full(void)
-{
-	if (!told_full)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("no background worker is free to maintain interval partitions"),
-				 errhint("Consider increasing the configuration parameter \"%s\".",
-						 "max_worker_processes")));
-	is_full = told_full = true;
 }
 
 static int
@@ -499,7 +516,7 @@ wait(void)
 
 	if (wait_event == 0)
 		wait_event = WaitEventExtensionNew("PgLookaheadMaintenanceMain");
-	if (la_maintenance_interval > 0)
+	if (interval > 0)
 		timeout = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_round);
 	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
 	{
@@ -507,7 +524,7 @@ wait(void)
 			timeout = timeout < 0 ? LOOK_MS : Min(timeout, LOOK_MS);
 	}
 	/* Whose worker it is that ends next, nobody tells. */
-	if (la_maintenance_interval > 0 && find_pending() != NULL)
+	if (interval > 0 && find_pending() != NULL)
 		timeout = Min(timeout, RETRY_MS);
 	if (timeout >= 0)
 		events |= WL_TIMEOUT;

@@ -37,4 +37,6 @@ typedef struct LaMaintenanceReport
 
 extern LaMaintenanceReport *la_maintenance_reports(void);
 
+extern PGDLLEXPORT void la_maintenance_worker_main(Datum arg);
+
 #endif							/* LA_MAINTENANCE_REPORT_H */

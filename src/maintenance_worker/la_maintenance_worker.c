@@ -29,7 +29,6 @@
 #include "intervals/la_interval_table.h"
 #include "la_background.h"
 #include "maintenance_worker/la_maintenance_report.h"
-#include "maintenance_worker/la_maintenance_worker.h"
 
 /*
  * How long a step may take.  A function of a table's owner that never ends, by mistake, keeps all other tables of the

@@ -42,7 +42,6 @@ static uint64 changes = 0;
 static LaKnownTable *last = NULL;
 
 static LaKnownTable *find(Oid table);
-static void listen(void);
 static void forget(Datum argument, Oid table);
 static bool look(Relation relation);
 static bool is_suitable(Relation table);
@@ -76,24 +75,22 @@ la_needed_known(Relation relation)
 static LaKnownTable *
 find(Oid table)
 {
-	if (likely(last != NULL && last->table == table))
-		return last;
-	if (tables == NULL)
-		listen();
-	last = hash_search(tables, &table, HASH_FIND, NULL);
-	return last;
-}
-
-static void
-listen(void)
-{
 	HASHCTL		control = {
 		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
 	};
 
-	tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
-						 &control, HASH_ELEM | HASH_BLOBS);
-	CacheRegisterRelcacheCallback(forget, (Datum) 0);
+
+	if (likely(last != NULL && last->table == table))
+		return last;
+	if (tables == NULL)
+	{
+		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
+							 &control, HASH_ELEM | HASH_BLOBS);
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	}
+
+	last = hash_search(tables, &table, HASH_FIND, NULL);
+	return last;
 }
 
 /*

@@ -58,4 +58,6 @@ extern LaNeededAnswer la_needed_request(Oid table, const char *value,
 extern void la_needed_request_end(Oid table);
 extern void la_needed_worker_tag(LOCKTAG *tag, dsm_handle request);
 
+extern PGDLLEXPORT void la_needed_worker_main(Datum arg);
+
 #endif							/* LA_NEEDED_REQUEST_H */

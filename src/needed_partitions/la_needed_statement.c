@@ -25,23 +25,31 @@
 #include "common/int.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/ruleutils.h"
 
 #include "la_sql_argument.h"
-#include "needed_partitions/la_needed_error.h"
 #include "needed_partitions/la_needed_request.h"
 #include "needed_partitions/la_needed_statement.h"
 
 /* Core's PARTITION_CACHED_FIND_THRESHOLD: a partition found so often is looked at first. */
 #define CACHED_FIND 16
+
+/* Characters of a key in an error, as core shows at most. */
+#define MOST_SHOWN 64
 
 /* Of all statements that are executed just now: few, and hardly ever more than one. */
 static LaNeeded *all = NULL;
@@ -56,7 +64,10 @@ static int	search(const LaNeeded *needed);
 static inline int compare_bound(const LaNeeded *needed, int offset);
 static const char *cannot_ask(const LaNeeded *needed);
 static const char *ask(LaNeeded *needed);
-static char *text_of_key(const LaNeeded *needed);
+static const char *describe_key(Relation table, Datum key, bool is_null);
+static bool may_see_key(Relation table);
+pg_noreturn static void refuse(Relation table, Datum key, bool is_null,
+							   const char *why);
 
 /*
  * Rows of this node's table are looked at from now on.  In the statement's memory.
@@ -348,7 +359,7 @@ la_needed_provide(LaNeeded *needed)
 		la_needed_request_end(table);
 	}
 	if (why != NULL)
-		la_needed_refuse(needed->table, needed->value, needed->is_null, why);
+		refuse(needed->table, needed->value, needed->is_null, why);
 }
 
 /*
@@ -376,9 +387,14 @@ cannot_ask(const LaNeeded *needed)
 static const char *
 ask(LaNeeded *needed)
 {
-	LaNeededAnswer answer =
-		la_needed_request(RelationGetRelid(needed->table), text_of_key(needed),
-						  needed->created);
+	int			level = la_sql_argument_begin_output();
+	char	   *key = la_sql_argument_text_of(needed->value,
+											  RelationGetPartitionKey(needed->table)->parttypid[0]);
+	LaNeededAnswer answer;
+
+	AtEOXact_GUC(true, level);
+	answer = la_needed_request(RelationGetRelid(needed->table), key, needed->created);
+
 
 	if (answer.is_created)
 		needed->created++;
@@ -390,13 +406,64 @@ ask(LaNeeded *needed)
 	return is_there(needed) ? NULL : "it was dropped again";
 }
 
-static char *
-text_of_key(const LaNeeded *needed)
+/*
+ * The error of a row that has no partition, and gets none: core's, with a hint.  Mirrors
+ * ExecFindPartition() and ExecBuildSlotPartitionKeyDescription() in execPartition.c, for a key of
+ * one column or expression.
+ */
+static void
+refuse(Relation table, Datum key, bool is_null, const char *why)
 {
-	int			level = la_sql_argument_begin_output();
-	char	   *text = la_sql_argument_text_of(needed->value,
-											   RelationGetPartitionKey(needed->table)->parttypid[0]);
+	const char *description = describe_key(table, key, is_null);
 
-	AtEOXact_GUC(true, level);
-	return text;
+	ereport(ERROR,
+			(errcode(ERRCODE_CHECK_VIOLATION),
+			 errmsg("no partition of relation \"%s\" found for row",
+					RelationGetRelationName(table)),
+			 description == NULL ? 0
+			 : errdetail("Partition key of the failing row contains %s.", description),
+			 errhint("None was created for it: %s.", why),
+			 errtable(table)));
+}
+
+/*
+ * The key and its value, or NULL where the user must not see that.
+ */
+static const char *
+describe_key(Relation table, Datum key, bool is_null)
+{
+	Oid			type = get_partition_col_typid(RelationGetPartitionKey(table), 0);
+	char	   *value = "null";
+	const char *dots = "";
+	Oid			output;
+	bool		is_varlena;
+
+	if (!may_see_key(table))
+		return NULL;
+	if (!is_null)
+	{
+		getTypeOutputInfo(type, &output, &is_varlena);
+		value = OidOutputFunctionCall(output, key);
+	}
+	if (strlen(value) > MOST_SHOWN)
+	{
+		value[pg_mbcliplen(value, strlen(value), MOST_SHOWN)] = '\0';
+		dots = "...";
+	}
+	return psprintf("(%s) = (%s%s)",
+					pg_get_partkeydef_columns(RelationGetRelid(table), true),
+					value, dots);
+}
+
+static bool
+may_see_key(Relation table)
+{
+	Oid			relid = RelationGetRelid(table);
+	AttrNumber	column = get_partition_col_attnum(RelationGetPartitionKey(table), 0);
+
+	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		(column != InvalidAttrNumber &&
+		 pg_attribute_aclcheck(relid, column, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }

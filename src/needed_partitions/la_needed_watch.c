@@ -3,6 +3,9 @@
  * la_needed_watch.c
  *	  statements whose rows get partitions
  *
+ * A setting and no column of the policy says whether: if a slip in a row may make a partition is a
+ * question of who writes, a bulk load or an application, not of the table.
+ *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
@@ -16,8 +19,20 @@
 #include "la_guc.h"
 #include "needed_partitions/la_needed_known.h"
 #include "needed_partitions/la_needed_projection.h"
-#include "needed_partitions/la_needed_settings.h"
 #include "needed_partitions/la_needed_watch.h"
+
+static bool enable_interval_creation = false;
+
+const LaSetting la_needed_settings[] = {
+	{
+		.name = "pg_lookahead.enable_interval_creation",
+		.summary = "Enables creating a partition that a row needs, where the table has an interval policy.",
+		.flag = &enable_interval_creation,
+		.context = PGC_USERSET,
+		.flags = GUC_EXPLAIN,
+	},
+	{0}
+};
 
 static bool is_suitable(const ModifyTableState *node);
 
@@ -27,7 +42,7 @@ static bool is_suitable(const ModifyTableState *node);
 void
 la_needed_start(QueryDesc *query, int eflags)
 {
-	if (!la_enable_interval_creation || (eflags & EXEC_FLAG_EXPLAIN_ONLY))
+	if (!enable_interval_creation || (eflags & EXEC_FLAG_EXPLAIN_ONLY))
 		return;
 	if (IsA(query->planstate, ModifyTableState))
 		(void) la_needed_watch((ModifyTableState *) query->planstate);
@@ -49,7 +64,7 @@ la_needed_watch(ModifyTableState *node)
 	MemoryContext caller;
 	LaNeeded   *needed;
 
-	if (!la_enable_interval_creation || !la_enabled || la_disable ||
+	if (!enable_interval_creation || !la_enabled || la_disable ||
 		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
 		node->operation == CMD_DELETE || !la_needed_known(table) || !is_suitable(node))
 		return NULL;

@@ -10,7 +10,11 @@
 
 #include "executor/execdesc.h"
 
+#include "la_guc.h"
 #include "needed_partitions/la_needed_statement.h"
+
+extern const LaSetting la_needed_settings[];
+
 
 extern void la_needed_start(QueryDesc *query, int eflags);
 extern LaNeeded *la_needed_watch(ModifyTableState *node);

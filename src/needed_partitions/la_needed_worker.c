@@ -26,7 +26,6 @@
 #include "intervals/la_interval_owner.h"
 #include "la_background.h"
 #include "needed_partitions/la_needed_request.h"
-#include "needed_partitions/la_needed_worker.h"
 #include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
@@ -129,7 +128,7 @@ check(const LaNeededRequest *request)
 	const LaIntervalPolicy *policy = la_interval_policy_need(request->table);
 
 	if (la_partition_references_of(request->table) != NIL ||
-		la_partition_way_is_referenced(request->table))
+		la_partition_references_to(request->table) != NIL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("foreign keys of \"%s\" or to it would have other tables locked",

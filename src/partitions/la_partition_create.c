@@ -10,6 +10,12 @@
  * and the parent's at once in the strength that is needed: two sessions that
  * create the same partitions wait for each other, and the second finds them.
  *
+ * A transaction keeps its locks on whatever it created: the table, its TOAST
+ * table, their indexes, and types and constraints that others were made to
+ * depend on.  When the shared lock table is full, statements of all sessions
+ * fail.  How many locks a partition takes depends on the parent in ways that
+ * only core knows, so it is counted with the first one.
+ *
  * Reads PartitionKeyData of partcache.h.
  *
  *-------------------------------------------------------------------------
@@ -17,6 +23,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/twophase.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
@@ -24,6 +31,7 @@
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/inval.h"
@@ -37,9 +45,15 @@
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
 #include "partitions/la_partition_functions.h"
-#include "partitions/la_partition_locks.h"
 #include "partitions/la_partition_plan.h"
 #include "partitions/la_partition_way.h"
+
+/* The shared lock table, counted at one moment. */
+typedef struct LaLockCount
+{
+	int64		own;			/* this process's locks in it */
+	int64		free;			/* entries that nobody has */
+} LaLockCount;
 
 /* A batch that is being created. */
 typedef struct LaPartitionBatch
@@ -53,7 +67,6 @@ typedef struct LaPartitionBatch
 	Oid			default_partition;	/* or InvalidOid */
 } LaPartitionBatch;
 
-static void refuse_missing(Oid parent);
 static void lock_parent(const LaPartitionRequest *request,
 						LaPartitionResult *result);
 static LOCKMODE lock_of_way(const LaPartitionRequest *request,
@@ -63,11 +76,10 @@ static void check_key(Relation parent, bool by_list);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
 static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
-static void note_change(Oid parent);
 static void create_one(const LaPartitionBatch *batch,
 					   const LaPlannedPartition *planned);
 static void check_room(LaPartitionBatch *batch, int64 own, bool may_commit);
-static void end_batch(const LaPartitionBatch *batch);
+static LaLockCount count_locks(void);
 
 /*
  * Refuses what CREATE TABLE refuses before it looks at anything, and whoever
@@ -80,7 +92,7 @@ la_partition_check_command(Oid parent)
 	PreventCommandIfParallelMode("CREATE TABLE");
 	PreventCommandDuringRecovery("CREATE TABLE");
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(parent)))
-		refuse_missing(parent);
+		la_partition_refuse_missing(parent);
 	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER,
 					   get_relkind_objtype(get_rel_relkind(parent)),
@@ -157,19 +169,25 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	if (batch.plan->count > 0)
 	{
 		create_all(&batch, may_commit);
-		end_batch(&batch);
+		/* Makes known what has changed of other tables. */
+		if (batch.way == LA_PARTITION_DIRECT)
+			la_partition_direct_end(batch.direct);
+		if (OidIsValid(batch.default_partition))
+			CacheInvalidateRelcacheByRelid(batch.default_partition);
+		CommandCounterIncrement();
+
 	}
 	result->next = batch.plan->next;
 	result->created += batch.plan->count;
 	result->present += batch.plan->next - first - batch.plan->count;
 }
 
-static void
-refuse_missing(Oid parent)
+void
+la_partition_refuse_missing(Oid relation)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_TABLE),
-			 errmsg("relation with OID %u does not exist", parent)));
+			 errmsg("relation with OID %u does not exist", relation)));
 }
 
 /*
@@ -212,7 +230,7 @@ open_parent(Oid parent)
 	Relation	relation = try_table_open(parent, NoLock);
 
 	if (relation == NULL)
-		refuse_missing(parent);
+		la_partition_refuse_missing(parent);
 	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -298,13 +316,21 @@ lock_default(LaPartitionBatch *batch, Relation parent)
 static void
 create_all(LaPartitionBatch *batch, bool may_commit)
 {
-	int64		own = la_partition_locks_count().own;
+	int64		own = count_locks().own;
 	MemoryContext temporary = AllocSetContextCreate(CurrentMemoryContext,
 													"pg_lookahead new partition",
 													ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(temporary);
 
-	note_change(batch->request->parent);
+	/*
+	 * Whatever is cached of the parent from here on is thrown away by an
+	 * error: an invalidation of its relcache entry that a finished command
+	 * has noted is executed then.  Relies on AtEOXact_Inval() and
+	 * AtEOSubXact_Inval() in inval.c.
+	 */
+	CacheInvalidateRelcacheByRelid(batch->request->parent);
+	CommandCounterIncrement();
+
 	for (int i = 0; i < batch->plan->count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -315,19 +341,6 @@ create_all(LaPartitionBatch *batch, bool may_commit)
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(temporary);
-}
-
-/*
- * Whatever is cached of the parent from here on is thrown away by an error: an
- * invalidation of its relcache entry that a finished command has noted is
- * executed then.  Relies on AtEOXact_Inval() and AtEOSubXact_Inval() in
- * inval.c.
- */
-static void
-note_change(Oid parent)
-{
-	CacheInvalidateRelcacheByRelid(parent);
-	CommandCounterIncrement();
 }
 
 static void
@@ -355,7 +368,7 @@ create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
 static void
 check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
 {
-	LaLockCount now = la_partition_locks_count();
+	LaLockCount now = count_locks();
 	int64		each = Max(now.own - own, 1);
 	LaPartitionPlan *plan = batch->plan;
 	int64		room = Max(now.free, 0) / each;
@@ -377,14 +390,30 @@ check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
 }
 
 /*
- * Makes known what has changed of other tables by the new partitions.
+ * Counts the locks of all processes, which holds them up for a moment: for
+ * once or twice per call.  A lock that several processes hold counts several
+ * times, so that rather too little is said to be free; and a reserve beyond
+ * what the settings say is left to the others.  Relies on
+ * LockManagerShmemSize() in lock.c.
  */
-static void
-end_batch(const LaPartitionBatch *batch)
+static LaLockCount
+count_locks(void)
 {
-	if (batch->way == LA_PARTITION_DIRECT)
-		la_partition_direct_end(batch->direct);
-	if (OidIsValid(batch->default_partition))
-		CacheInvalidateRelcacheByRelid(batch->default_partition);
-	CommandCounterIncrement();
+	LockData   *locks = GetLockStatusData();
+	LaLockCount count = {0};
+
+	count.free = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts);
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const LockInstanceData *lock = &locks->locks[i];
+
+		if (lock->fastpath)
+			continue;
+		count.free--;
+		if (lock->pid == MyProcPid && lock->holdMask != 0)
+			count.own++;
+	}
+	pfree(locks->locks);
+	pfree(locks);
+	return count;
 }

@@ -22,6 +22,7 @@ typedef struct LaPartitionResult
 	const char *reason;			/* why not a faster one, or NULL */
 } LaPartitionResult;
 
+pg_noreturn extern void la_partition_refuse_missing(Oid relation);
 extern void la_partition_check_command(Oid parent);
 extern Oid	la_partition_key_type(Oid parent, bool by_list);
 extern LOCKMODE la_partition_create_lock(const LaPartitionRequest *request);

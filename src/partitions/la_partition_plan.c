@@ -57,7 +57,6 @@ static int	find_range(PartitionKey key, PartitionBoundInfo bounds,
 					   const PartitionBoundSpec *bound);
 static const Const *value_of(List *datums);
 static int	compare_values(PartitionKey key, const Const *a, const Const *b);
-static void check_name(Relation parent, const char *name);
 static void check_names_differ(const LaPartitionPlan *plan);
 static int	by_name(const void *a, const void *b);
 static void check_values_differ(const LaPartitionPlan *plan, Relation parent);
@@ -100,7 +99,14 @@ la_partition_plan(const LaPartitionRequest *request, Relation parent,
 		if (is_present(parent, bound, values))
 			continue;
 		check_new_partition_bound(name, parent, bound, make_parsestate(NULL));
-		check_name(parent, name);
+		if (OidIsValid(get_relname_relid(name, RelationGetNamespace(parent))))
+			ereport(ERROR,
+					(errcode(ERRCODE_DUPLICATE_TABLE),
+					 errmsg("relation \"%s\" already exists", name),
+					 errdetail("It is no partition of \"%s\" with the bounds that it should have.",
+							   RelationGetRelationName(parent)),
+					 errhint("Give another pattern of names.")));
+
 		MemoryContextSwitchTo(outer);
 		planned->number = plan->next;
 		planned->name = pstrdup(name);
@@ -265,18 +271,6 @@ compare_values(PartitionKey key, const Const *a, const Const *b)
 	return DatumGetInt32(FunctionCall2Coll(&key->partsupfunc[0],
 										   key->partcollation[0],
 										   a->constvalue, b->constvalue));
-}
-
-static void
-check_name(Relation parent, const char *name)
-{
-	if (OidIsValid(get_relname_relid(name, RelationGetNamespace(parent))))
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_TABLE),
-				 errmsg("relation \"%s\" already exists", name),
-				 errdetail("It is no partition of \"%s\" with the bounds that it should have.",
-						   RelationGetRelationName(parent)),
-				 errhint("Give another pattern of names.")));
 }
 
 static void

@@ -13,6 +13,8 @@
  * timestamp with time zone a day is one of the session's time zone, as
  * wherever an interval is added to it.
  *
+ * Keys of uuid ascend by the times in uuids of version 7.
+ *
  * The last bound is computed first, because whatever is out of range is so
  * there, and before anything is created.
  *
@@ -29,16 +31,15 @@
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
+#include "utils/fmgrprotos.h"
 #include "utils/json.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
+#include "utils/uuid.h"
 
 #include "la_sql_argument.h"
 #include "partitions/la_partition_series.h"
-#include "partitions/la_partition_uuid.h"
 
-static void begin_integers(LaPartitionSeries *series, const char *start,
-						   const char *step);
 static char *integer_bound(const LaPartitionSeries *series, int64 i);
 static bool find_integer(const LaPartitionSeries *series, int64 i,
 						 int64 *bound);
@@ -53,7 +54,6 @@ static void begin_times(LaPartitionSeries *series, const char *start,
 						const char *step);
 static Timestamp read_time(Oid type, const char *text);
 static bool has_zone(Oid key_type);
-static void check_step(Oid type, const Interval *step);
 static LaTimePrecision precision_of(const LaPartitionSeries *series);
 static Timestamp time_at(const LaPartitionSeries *series, int64 i);
 static int32 multiply(int32 part, int64 i);
@@ -67,6 +67,8 @@ static char *list_bound(const LaPartitionSeries *series, int64 i);
 static char *list_label(const LaPartitionSeries *series, char *value);
 static void refuse_step(void);
 static void refuse_bound(Oid key_type);
+static TimestampTz uuid_time(const char *text);
+static char *uuid_text(TimestampTz time);
 
 static const LaSeriesMethods integers = {integer_bound, number_label, integer_find};
 static const LaSeriesMethods numerics = {numeric_bound, number_label, numeric_find};
@@ -89,7 +91,11 @@ la_partition_series_ranges(Oid key_type, const char *start, const char *step,
 		case INT2OID:
 		case INT4OID:
 		case INT8OID:
-			begin_integers(series, start, step);
+			series->methods = &integers;
+			series->integer_start = pg_strtoint64(start);
+			series->integer_step = pg_strtoint64(step);
+			if (series->integer_step <= 0)
+				refuse_step();
 			break;
 		case NUMERICOID:
 			begin_numerics(series, start, step);
@@ -177,16 +183,6 @@ la_partition_series_values(char **values, int count, Oid type)
 	return series;
 }
 
-static void
-begin_integers(LaPartitionSeries *series, const char *start, const char *step)
-{
-	series->methods = &integers;
-	series->integer_start = pg_strtoint64(start);
-	series->integer_step = pg_strtoint64(step);
-	if (series->integer_step <= 0)
-		refuse_step();
-}
-
 static char *
 integer_bound(const LaPartitionSeries *series, int64 i)
 {
@@ -228,14 +224,8 @@ begin_numerics(LaPartitionSeries *series, const char *start, const char *step)
 	Datum		zero = NumericGetDatum(int64_to_numeric(0));
 
 	series->methods = &numerics;
-	series->numeric_start = DirectFunctionCall3(numeric_in,
-												CStringGetDatum(start),
-												ObjectIdGetDatum(InvalidOid),
-												Int32GetDatum(-1));
-	series->numeric_step = DirectFunctionCall3(numeric_in,
-											   CStringGetDatum(step),
-											   ObjectIdGetDatum(InvalidOid),
-											   Int32GetDatum(-1));
+	series->numeric_start = la_sql_argument_numeric(start);
+	series->numeric_step = la_sql_argument_numeric(step);
 	if (!DatumGetBool(DirectFunctionCall2(numeric_gt, series->numeric_step,
 										  zero)) ||
 		numeric_is_nan(DatumGetNumeric(series->numeric_step)) ||
@@ -273,9 +263,7 @@ numeric_bound(const LaPartitionSeries *series, int64 i)
 static int64
 numeric_find(const LaPartitionSeries *series, char *value)
 {
-	Datum		number = DirectFunctionCall3(numeric_in, CStringGetDatum(value),
-											 ObjectIdGetDatum(InvalidOid),
-											 Int32GetDatum(-1));
+	Datum		number = la_sql_argument_numeric(value);
 	Datum		distance = DirectFunctionCall2(numeric_sub, number,
 											   series->numeric_start);
 	Datum		quotient = DirectFunctionCall2(numeric_div, distance,
@@ -311,6 +299,8 @@ number_label(const LaPartitionSeries *series, char *number)
 static void
 begin_times(LaPartitionSeries *series, const char *start, const char *step)
 {
+	const Interval *length;
+
 	series->methods = &times;
 	series->time_start = read_time(series->key_type == UUIDOID
 								   ? TIMESTAMPTZOID : series->key_type, start);
@@ -319,7 +309,18 @@ begin_times(LaPartitionSeries *series, const char *start, const char *step)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the start of partitions must be finite")));
 	series->time_step = *la_sql_argument_interval(step, "step");
-	check_step(series->key_type, &series->time_step);
+
+	/* Whether bounds in such steps ascend is seen by core, bound by bound. */
+	length = &series->time_step;
+	if (INTERVAL_NOT_FINITE(length) ||
+		length->month < 0 || length->day < 0 || length->time < 0 ||
+		(length->month == 0 && length->day == 0 && length->time == 0))
+		refuse_step();
+	if (series->key_type == DATEOID && length->time != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the step of partitions by date must be of whole days")));
+
 	series->in_utc = series->time_step.time != 0 && has_zone(series->key_type);
 	series->precision = precision_of(series);
 }
@@ -333,7 +334,7 @@ read_time(Oid type, const char *text)
 	Datum		value = CStringGetDatum(text);
 
 	if (type == UUIDOID)
-		return la_partition_uuid_time(text);
+		return uuid_time(text);
 	if (type == DATEOID)
 		return DatumGetTimestamp(DirectFunctionCall1(date_timestamp,
 													 DirectFunctionCall1(date_in, value)));
@@ -348,23 +349,6 @@ static bool
 has_zone(Oid key_type)
 {
 	return key_type == TIMESTAMPTZOID || key_type == UUIDOID;
-}
-
-/*
- * Whether bounds in such steps ascend is seen by core, bound by bound; here
- * are those steps that have no sense at all.
- */
-static void
-check_step(Oid type, const Interval *step)
-{
-	if (INTERVAL_NOT_FINITE(step) ||
-		step->month < 0 || step->day < 0 || step->time < 0 ||
-		(step->month == 0 && step->day == 0 && step->time == 0))
-		refuse_step();
-	if (type == DATEOID && step->time != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the step of partitions by date must be of whole days")));
 }
 
 /*
@@ -433,7 +417,7 @@ time_text(Oid key_type, Timestamp time)
 	Datum		value = TimestampGetDatum(time);
 
 	if (key_type == UUIDOID)
-		return la_partition_uuid_text(time);
+		return uuid_text(time);
 	if (key_type == DATEOID)
 		value = DirectFunctionCall1(timestamp_date, value);
 	return JsonEncodeDateTime(NULL, value, key_type, NULL);
@@ -470,7 +454,7 @@ time_find(const LaPartitionSeries *series, char *value)
 char *
 la_partition_series_uuid_time(char *uuid)
 {
-	return time_text(TIMESTAMPTZOID, la_partition_uuid_time(uuid));
+	return time_text(TIMESTAMPTZOID, uuid_time(uuid));
 }
 
 /*
@@ -571,4 +555,42 @@ refuse_bound(Oid key_type)
 			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 			 errmsg("a partition bound is out of range for type %s",
 					format_type_be(key_type))));
+}
+
+/*
+ * The time in a uuid of any version: RFC 9562 has the milliseconds since 1970 in the first 48
+ * bits of version 7.
+ */
+static TimestampTz
+uuid_time(const char *text)
+{
+	pg_uuid_t  *uuid = DatumGetUUIDP(DirectFunctionCall1(uuid_in,
+														 CStringGetDatum(text)));
+	int64		milliseconds = 0;
+
+	for (int i = 0; i < 6; i++)
+		milliseconds = milliseconds << 8 | uuid->data[i];
+	return milliseconds * 1000 -
+		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+}
+
+/*
+ * The least uuid of the millisecond, whatever its version.
+ */
+static char *
+uuid_text(TimestampTz time)
+{
+	int64		since_1970 = time +
+		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+	uint64		milliseconds;
+
+	if (since_1970 < 0 || since_1970 / 1000 >= INT64CONST(1) << 48)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("a partition bound is out of range for uuid"),
+				 errdetail("A uuid of version 7 begins with the milliseconds since 1970.")));
+	milliseconds = since_1970 / 1000;
+	return psprintf("%08x-%04x-0000-0000-000000000000",
+					(uint32) (milliseconds >> 16),
+					(uint32) (milliseconds & 0xFFFF));
 }

@@ -49,8 +49,6 @@ static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 								  const char **reason);
 static bool fires_event_trigger(EventTriggerEvent event, CommandTag tag);
 static bool clones_triggers(Oid table);
-static bool can_attach(const LaPartitionRequest *request,
-					   const char **reason);
 static bool calls_functions(const LaPartitionRequest *request);
 
 /*
@@ -120,6 +118,9 @@ la_partition_way_by_name(const char *name)
 static LaPartitionWay
 fastest_way(const LaPartitionRequest *request, const char **reason)
 {
+	Relation	parent;
+	bool		calls_functions;
+
 	*reason = NULL;
 #ifndef LA_PARTITIONS_PORTED
 	*reason = "server version";
@@ -143,32 +144,22 @@ fastest_way(const LaPartitionRequest *request, const char **reason)
 	if (clones_triggers(request->parent))
 		*reason = "row triggers";
 	else if (la_partition_references_of(request->parent) != NIL ||
-			 la_partition_way_is_referenced(request->parent))
+			 la_partition_references_to(request->parent) != NIL)
 		*reason = "foreign keys";
 	else
 		return LA_PARTITION_DIRECT;
-	return can_attach(request, reason) ? LA_PARTITION_ATTACHED : LA_PARTITION_NATIVE;
-}
 
-/*
- * Whether a table can be attached as a partition where the direct way is not
- * possible; if not, why may be another reason than that.  A table that references
- * itself would get a ShareRowExclusiveLock from ATTACH PARTITION.
- */
-static bool
-can_attach(const LaPartitionRequest *request, const char **reason)
-{
-	Relation	parent;
-	bool		is_safe;
-
-	if (la_partition_references_itself(request->parent))
-		return false;
+	/*
+	 * A table that references itself would get a ShareRowExclusiveLock from
+	 * ATTACH PARTITION.
+	 */
 	parent = table_open(request->parent, AccessShareLock);
-	is_safe = !la_partition_checks_call_functions(parent);
+	calls_functions = la_partition_checks_call_functions(parent);
 	table_close(parent, AccessShareLock);
-	if (!is_safe)
+	if (calls_functions)
 		*reason = "functions of users";
-	return is_safe;
+	return calls_functions || la_partition_references_itself(request->parent) ?
+		LA_PARTITION_NATIVE : LA_PARTITION_ATTACHED;
 }
 
 /*
@@ -246,13 +237,4 @@ clones_triggers(Oid table)
 	systable_endscan(scan);
 	table_close(triggers, AccessShareLock);
 	return found;
-}
-
-/*
- * Whether a foreign key references the table.
- */
-bool
-la_partition_way_is_referenced(Oid table)
-{
-	return la_partition_references_to(table) != NIL;
 }

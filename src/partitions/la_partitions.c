@@ -51,14 +51,10 @@ static Datum create_in_batches(FunctionCallInfo fcinfo, bool by_list);
 static void create_batch(MemoryContext context,
 						 const LaPartitionRequest *request, int size,
 						 LaPartitionResult *result);
-static void commit_batch(const LaPartitionRequest *request,
-						 const LaPartitionResult *result);
 static Datum form_result(FunctionCallInfo fcinfo,
 						 const LaPartitionResult *result);
 static LaPartitionRequest *read_request(FunctionCallInfo fcinfo, bool by_list,
 										int options);
-static const LaPartitionSeries *read_ranges(FunctionCallInfo fcinfo,
-											Oid parent);
 static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 											Oid parent);
 static bool wants_cast(Oid type, Oid key_type);
@@ -145,6 +141,7 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 	int			argument = by_list ? 3 : 4;
 	LaPartitionResult result = {0};
 	const LaPartitionRequest *request;
+	const char *parent;
 	MemoryContext batch;
 	int			size;
 
@@ -162,7 +159,13 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 	create_batch(batch, request, size, &result);
 	while (result.next < request->series->count)
 	{
-		commit_batch(request, &result);
+		/* Tells how far it has come when that is certain. */
+		parent = get_rel_name(request->parent);
+		SPI_commit();
+		EnsurePortalSnapshotExists();
+		ereport(NOTICE,
+				(errmsg("partitions of \"%s\": %d of %d are there",
+						parent, result.next, request->series->count)));
 		create_batch(batch, request, size, &result);
 	}
 	SPI_finish();
@@ -183,21 +186,6 @@ create_batch(MemoryContext context, const LaPartitionRequest *request,
 	la_partition_create(request, size, true, result);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(context);
-}
-
-/*
- * Tells how far it has come when that is certain.
- */
-static void
-commit_batch(const LaPartitionRequest *request, const LaPartitionResult *result)
-{
-	const char *parent = get_rel_name(request->parent);
-
-	SPI_commit();
-	EnsurePortalSnapshotExists();
-	ereport(NOTICE,
-			(errmsg("partitions of \"%s\": %d of %d are there",
-					parent, result->next, request->series->count)));
 }
 
 static Datum
@@ -242,23 +230,18 @@ read_request(FunctionCallInfo fcinfo, bool by_list, int options)
 	way = la_sql_argument_text(fcinfo, options + 4);
 	request->way = way == NULL ? LA_PARTITION_AUTO
 		: la_partition_way_by_name(way);
-	request->series = by_list ? read_values(fcinfo, request->parent)
-		: read_ranges(fcinfo, request->parent);
+	if (by_list)
+		request->series = read_values(fcinfo, request->parent);
+	else
+	{
+		Oid			type = la_partition_key_type(request->parent, false);
+
+		request->series =
+			la_partition_series_ranges(type, la_sql_argument_any(fcinfo, 1, "start"),
+									   la_sql_argument_any(fcinfo, 2, "step"),
+									   read_number(fcinfo, 3, "count", MOST_PARTITIONS));
+	}
 	return request;
-}
-
-/*
- * Arguments 1 to 3: start, step, count.
- */
-static const LaPartitionSeries *
-read_ranges(FunctionCallInfo fcinfo, Oid parent)
-{
-	Oid			type = la_partition_key_type(parent, false);
-
-	return la_partition_series_ranges(type, la_sql_argument_any(fcinfo, 1, "start"),
-									  la_sql_argument_any(fcinfo, 2, "step"),
-									  read_number(fcinfo, 3, "count",
-												  MOST_PARTITIONS));
 }
 
 /*

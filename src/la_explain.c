@@ -38,20 +38,13 @@ static void lookahead_option(ExplainState *es, DefElem *opt,
 							 ParseState *pstate);
 static LaReason off_reason(LaFeature feature);
 static bool is_wanted(ExplainState *es);
-static const char *node_status(const LaNode *node, const ExplainState *es);
-static LaCounters summed_counters(const LaNode *node);
 static bool misses_workers(const LaNode *node);
-static void explain_text(const LaNode *node, ExplainState *es);
-static void explain_properties(const LaNode *node, ExplainState *es);
 static void show_node(const LaNode *node, ExplainState *es);
-static void print_counter(const LaCounters *counters, int position,
-						  ExplainState *es);
-static void add_counter(const LaCounters *counters, int position,
-						ExplainState *es);
-static void show_mode(const LaNode *node, ExplainState *es);
+static void show_counter(const LaCounters *counters, int position,
+						 ExplainState *es);
 static double mean_of(const LaCounters *counters, int position);
-static bool knows_wait(const LaNode *node);
 static double waited_ms(const LaNode *node);
+static void explain(const LaNode *node, ExplainState *es);
 
 /*
  * Registers the option.
@@ -103,10 +96,7 @@ la_explain_node(PlanState *planstate, ExplainState *es)
 	else
 		la_worker_counters_collect(node->query);
 
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_text(node, es);
-	else
-		explain_properties(node, es);
+	explain(node, es);
 }
 
 /*
@@ -152,33 +142,7 @@ la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
 		insert.counters = report->counters;
 	}
 
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_text(&insert, es);
-	else
-		explain_properties(&insert, es);
-}
-
-/*
- * "stock", "prefetch" or, when nothing ran, "eligible".
- */
-static const char *
-node_status(const LaNode *node, const ExplainState *es)
-{
-	if (node->reason != LA_REASON_NONE)
-		return "stock";
-	return es->analyze ? "prefetch" : "eligible";
-}
-
-/*
- * The counters of all processes that executed the node.
- */
-static LaCounters
-summed_counters(const LaNode *node)
-{
-	LaCounters	sum = node->counters;
-
-	la_counters_add(&sum, &node->worker_counters);
-	return sum;
+	explain(&insert, es);
 }
 
 /*
@@ -190,29 +154,32 @@ misses_workers(const LaNode *node)
 	return node->below_gather && node->query->workers_uncounted;
 }
 
+/*
+ * "stock", "prefetch" or, when nothing ran, "eligible".
+ */
 static void
-explain_text(const LaNode *node, ExplainState *es)
+explain(const LaNode *node, ExplainState *es)
 {
-	ExplainIndentText(es);
-	if (node->reason != LA_REASON_NONE)
-		appendStringInfo(es->str, "Lookahead: stock (%s)\n",
-						 la_reason_text(node->reason));
-	else if (!es->analyze)
-		appendStringInfoString(es->str, "Lookahead: eligible\n");
-	else
+	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		appendStringInfoString(es->str, "Lookahead:");
-		show_node(node, es);
-		appendStringInfo(es->str, "%s\n",
-						 misses_workers(node) ? " workers=uncounted" : "");
+		ExplainIndentText(es);
+		if (node->reason != LA_REASON_NONE)
+			appendStringInfo(es->str, "Lookahead: stock (%s)\n",
+							 la_reason_text(node->reason));
+		else if (!es->analyze)
+			appendStringInfoString(es->str, "Lookahead: eligible\n");
+		else
+		{
+			appendStringInfoString(es->str, "Lookahead:");
+			show_node(node, es);
+			appendStringInfo(es->str, "%s\n",
+							 misses_workers(node) ? " workers=uncounted" : "");
+		}
+		return;
 	}
-}
-
-static void
-explain_properties(const LaNode *node, ExplainState *es)
-{
 	ExplainOpenGroup("Lookahead", "Lookahead", true, es);
-	ExplainPropertyText("Status", node_status(node, es), es);
+	ExplainPropertyText("Status", node->reason != LA_REASON_NONE ? "stock" :
+						es->analyze ? "prefetch" : "eligible", es);
 	if (node->reason != LA_REASON_NONE)
 		ExplainPropertyText("Reason", la_reason_text(node->reason), es);
 	else if (es->analyze)
@@ -231,21 +198,27 @@ static void
 show_node(const LaNode *node, ExplainState *es)
 {
 	const LaFeatureInfo *info = la_feature_info(node->feature);
-	LaCounters	sum = summed_counters(node);
+	const char *mode = la_mode_text(node->mode);
+	LaCounters	sum = node->counters;
 	bool		is_text = es->format == EXPLAIN_FORMAT_TEXT;
 
+	la_counters_add(&sum, &node->worker_counters);
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
-		if (!la_counter_in(info->explained, i))
-			continue;
-		if (is_text)
-			print_counter(&sum, i, es);
-		else
-			add_counter(&sum, i, es);
+		if (la_counter_in(info->explained, i))
+			show_counter(&sum, i, es);
 	}
-	if (info->has_mode)
-		show_mode(node, es);
-	if (!knows_wait(node))
+	if (info->has_mode && is_text)
+		appendStringInfo(es->str, " mode=%s", mode);
+	else if (info->has_mode)
+		ExplainPropertyText("Mode", mode, es);
+
+	/*
+	 * Counting reads that took long would need a clock, and core's is on at
+	 * the user's wish only.
+	 */
+	if (!track_io_timing || node->planstate == NULL ||
+		la_compat_buffer_usage(node->planstate) == NULL)
 		return;
 	if (is_text)
 		appendStringInfo(es->str, " waited=%.3fms", waited_ms(node));
@@ -254,42 +227,23 @@ show_node(const LaNode *node, ExplainState *es)
 }
 
 static void
-print_counter(const LaCounters *counters, int position, ExplainState *es)
+show_counter(const LaCounters *counters, int position, ExplainState *es)
 {
 	const LaCounter *counter = &la_counter_table[position];
 	uint64		value = la_counter_value(counters, position);
 
-	if (counter->kind == LA_COUNTER_MEAN)
+	if (es->format != EXPLAIN_FORMAT_TEXT && counter->kind == LA_COUNTER_MEAN)
+		ExplainPropertyFloat(counter->label, NULL, mean_of(counters, position),
+							 1, es);
+	else if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger(counter->label, NULL, value, es);
+	else if (counter->kind == LA_COUNTER_MEAN)
 		appendStringInfo(es->str, " %s=%.1f", counter->name,
 						 mean_of(counters, position));
 	else if (counter->kind == LA_COUNTER_MAXIMUM)
 		appendStringInfo(es->str, "/" UINT64_FORMAT, value);
 	else
 		appendStringInfo(es->str, " %s=" UINT64_FORMAT, counter->name, value);
-}
-
-static void
-add_counter(const LaCounters *counters, int position, ExplainState *es)
-{
-	const LaCounter *counter = &la_counter_table[position];
-
-	if (counter->kind == LA_COUNTER_MEAN)
-		ExplainPropertyFloat(counter->label, NULL, mean_of(counters, position),
-							 1, es);
-	else
-		ExplainPropertyUInteger(counter->label, NULL,
-								la_counter_value(counters, position), es);
-}
-
-static void
-show_mode(const LaNode *node, ExplainState *es)
-{
-	const char *mode = la_mode_text(node->mode);
-
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfo(es->str, " mode=%s", mode);
-	else
-		ExplainPropertyText("Mode", mode, es);
 }
 
 static double
@@ -301,17 +255,6 @@ mean_of(const LaCounters *counters, int position)
 	if (divisor == 0)
 		return 0.0;
 	return (double) la_counter_value(counters, position) / (double) divisor;
-}
-
-/*
- * Is it known how long the node's reads took?  Counting those that took long
- * would need a clock, and core's is on at the user's wish only.
- */
-static bool
-knows_wait(const LaNode *node)
-{
-	return track_io_timing && node->planstate != NULL &&
-		la_compat_buffer_usage(node->planstate) != NULL;
 }
 
 /*

@@ -30,7 +30,6 @@
 
 #include "attach/la_asleep.h"
 #include "attach/la_attach.h"
-#include "heap_scan/la_bitmap_scan.h"
 #include "heap_scan/la_bitmap_window.h"
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
@@ -68,7 +67,6 @@ static BlockNumber next_block_of_bitmap(ReadStream *stream,
 										void *callback_private_data,
 										void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
-static void wake_bitmap_scan(LaBitmapScan *state);
 static inline bool may_change(const LaBitmapScan *state);
 static bool must_change(LaBitmapScan *state);
 
@@ -390,21 +388,18 @@ must_look_ahead(LaBitmapScan *state)
 		!la_wake_is_wanted(&state->wake))
 		return false;
 	if (!state->wake.awake)
-		wake_bitmap_scan(state);
+	{
+		/*
+		 * The first page of this bitmap had to be read, or the first after
+		 * many.
+		 */
+		if (!state->wake.woken)
+			state->node->counters.scans++;
+		la_wake_up(&state->wake);
+		la_stream_switch_woken(&state->streams);
+		state->node->mode = LA_MODE_ADVICE;
+	}
 	return true;
-}
-
-/*
- * A page had to be read, the first one of this bitmap or after many that had not.
- */
-static void
-wake_bitmap_scan(LaBitmapScan *state)
-{
-	if (!state->wake.woken)
-		state->node->counters.scans++;
-	la_wake_up(&state->wake);
-	la_stream_switch_woken(&state->streams);
-	state->node->mode = LA_MODE_ADVICE;
 }
 
 /*

@@ -42,8 +42,6 @@
 #define PARALLEL_WINDOW_MAX 512
 #define PARALLEL_WINDOW_SHARE 8
 
-static uint64 size_now(const LaBitmapWindow *window);
-static void free_blocks(LaBitmapWindow *window);
 static bool take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result);
 
 /*
@@ -78,7 +76,10 @@ la_bitmap_window_look_ahead(LaBitmapWindow *window)
 	if (window->blocks == NULL)
 		window->blocks = MemoryContextAlloc(advice->context,
 											WINDOW_SIZE * sizeof(TBMIterateResult));
-	size = size_now(window);
+	size = !window->parallel ? WINDOW_SIZE :
+		Min(Max(window->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
+			PARALLEL_WINDOW_MAX);
+
 	if (window->parallel && window->taken - window->given >= size / 2)
 		return;
 
@@ -111,32 +112,12 @@ la_bitmap_window_next(LaBitmapWindow *window, TBMIterateResult *result)
 	}
 	if (take_from_bitmap(window, result))
 		return true;
-	free_blocks(window);
-	return false;
-}
-
-/*
- * How many blocks the window may hold at present.
- */
-static uint64
-size_now(const LaBitmapWindow *window)
-{
-	if (!window->parallel)
-		return WINDOW_SIZE;
-	return Min(Max(window->taken / PARALLEL_WINDOW_SHARE, PARALLEL_WINDOW_MIN),
-			   PARALLEL_WINDOW_MAX);
-}
-
-/*
- * The bitmap is at its end.  Where a statement scans many partitions, one after
- * the other, their windows do not add up.
- */
-static void
-free_blocks(LaBitmapWindow *window)
-{
+	/* Where a statement scans many partitions, their windows do not add up. */
 	if (window->blocks != NULL)
 		pfree(window->blocks);
 	window->blocks = NULL;
+
+	return false;
 }
 
 /*

@@ -8,6 +8,7 @@
 #ifndef LA_HEAP_FEATURE_H
 #define LA_HEAP_FEATURE_H
 
+#include "attach/la_methods.h"
 #include "la_feature.h"
 #include "la_guc.h"
 
@@ -20,5 +21,10 @@ extern const LaFeatureInfo la_tid_range_scan_feature;
 extern const LaSetting la_heap_settings[];
 
 extern int	la_bulk_read_size;
+
+extern const LaFeatureMethods la_bitmap_scan_methods;
+
+extern const LaFeatureMethods la_seq_scan_methods;
+extern const LaFeatureMethods la_tid_range_scan_methods;
 
 #endif							/* LA_HEAP_FEATURE_H */

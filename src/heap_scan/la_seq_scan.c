@@ -32,11 +32,10 @@
 #include "attach/la_core_exec.h"
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
-#include "heap_scan/la_seq_scan.h"
-#include "prefetch/la_trial.h"
 #include "la_compat.h"
 #include "prefetch/la_request.h"
 #include "prefetch/la_residency.h"
+#include "prefetch/la_trial.h"
 #include "prefetch/la_wake.h"
 
 /*
@@ -78,9 +77,7 @@ static ExecProcNodeMtd *core_tid_range_exec(const PlanState *planstate);
 static void attach_seq(PlanState *planstate);
 static TupleTableSlot *seq_exec(PlanState *planstate);
 static void begin_seq_scan(ScanState *node);
-static BlockNumber least_pages(void);
-static LaSeqScan *make_seq_scan(LaNode *node);
-static void swap_stream(LaSeqScan *state, TableScanDesc scan);
+static void swap_stream(LaNode *node, TableScanDesc scan);
 static BlockNumber next_serial(ReadStream *stream, void *callback_private_data,
 							   void *per_buffer_data);
 static BlockNumber next_parallel(ReadStream *stream,
@@ -91,7 +88,6 @@ static BlockNumber advance_block(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
 static void ask_ahead(LaSeqScan *state);
 static bool must_ask(LaSeqScan *state);
-static void wake_seq_scan(LaSeqScan *state);
 static bool trial_wants_asking(LaSeqScan *state);
 static void ask_for_next(LaSeqScan *state);
 
@@ -158,6 +154,7 @@ begin_seq_scan(ScanState *node)
 	Relation	table = node->ss_currentRelation;
 	Snapshot	snapshot = node->ps.state->es_snapshot;
 	ItemPointerData nowhere;
+	BlockNumber least;
 	LaNode	   *registered;
 
 	if (scan == NULL && IsA(node, TidRangeScanState))
@@ -169,7 +166,9 @@ begin_seq_scan(ScanState *node)
 		scan = la_compat_beginscan(table, snapshot);
 	node->ss_currentScanDesc = scan;
 
-	if (la_heap_scan_is_small(scan, least_pages()))
+	/* A trial takes some pages before it asks. */
+	least = la_bulk_read_size < 0 ? la_trial_pages_before_asking() : LA_SMALL_TABLE;
+	if (la_heap_scan_is_small(scan, least))
 	{
 		registered = la_registry_find(&node->ps);
 		if (registered != NULL)
@@ -180,41 +179,23 @@ begin_seq_scan(ScanState *node)
 								LA_FEATURE_TID_RANGE_SCAN : LA_FEATURE_SEQ_SCAN);
 	if (registered != NULL && registered->state == NULL &&
 		la_heap_scan_layout_as_expected(registered, scan))
-		swap_stream(make_seq_scan(registered), scan);
+		swap_stream(registered, scan);
 }
 
 /*
- * Most pages that a table can have without a scan of it ever asking.
+ * Makes what is kept for a node.  Mirrors the arguments of heap_beginscan() in heapam.c.
  */
-static BlockNumber
-least_pages(void)
+static void
+swap_stream(LaNode *node, TableScanDesc scan)
 {
-	return la_bulk_read_size < 0 ? la_trial_pages_before_asking() : LA_SMALL_TABLE;
-}
+	HeapScanDesc heap = (HeapScanDesc) scan;
+	LaSeqScan  *state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
+											   sizeof(LaSeqScan));
 
-/*
- * Makes what is kept for a node.
- */
-static LaSeqScan *
-make_seq_scan(LaNode *node)
-{
-	LaSeqScan  *state;
-
-	state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
-								   sizeof(LaSeqScan));
 	state->node = node;
 	node->state = state;
 	node->mode = LA_MODE_CACHED;
-	return state;
-}
 
-/*
- * Mirrors the arguments of heap_beginscan() in heapam.c.
- */
-static void
-swap_stream(LaSeqScan *state, TableScanDesc scan)
-{
-	HeapScanDesc heap = (HeapScanDesc) scan;
 
 	state->heap = heap;
 	la_residency_init(&state->residency, scan->rs_rd);
@@ -378,21 +359,14 @@ must_ask(LaSeqScan *state)
 		!la_wake_is_wanted(&state->wake))
 		return false;
 	if (!state->wake.awake)
-		wake_seq_scan(state);
+	{
+		if (!state->wake.woken)
+			state->node->counters.scans++;
+		la_wake_up(&state->wake);
+		la_trial_start(&state->trial, CLEARLY_FASTER, 1);
+		state->node->mode = state->on_trial ? LA_MODE_TRIAL : LA_MODE_ADVICE;
+	}
 	return true;
-}
-
-/*
- * A page had to be read, after many that had not.
- */
-static void
-wake_seq_scan(LaSeqScan *state)
-{
-	if (!state->wake.woken)
-		state->node->counters.scans++;
-	la_wake_up(&state->wake);
-	la_trial_start(&state->trial, CLEARLY_FASTER, 1);
-	state->node->mode = state->on_trial ? LA_MODE_TRIAL : LA_MODE_ADVICE;
 }
 
 /*

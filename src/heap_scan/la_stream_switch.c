@@ -24,9 +24,10 @@
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
 #include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
 
 #include "heap_scan/la_stream_switch.h"
-#include "prefetch/la_read_stream.h"
 
 /*
  * How many times as fast our way has to be in a dense part: more than what two
@@ -38,6 +39,8 @@
 #define CORE_READS 16
 
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
+static void set_limits(int concurrency, int maintenance);
+static int	kind_of_stream(Relation relation, int max_ios);
 
 /*
  * Prepares the first of our streams, which is not in use yet.  It reads nothing ahead
@@ -136,22 +139,60 @@ la_stream_switch_change(LaStreamSwitch *streams)
 }
 
 /*
- * Mirrors the arguments of heap_beginscan() in heapam.c, but for the limit.
- * The stream that is not in use keeps nothing pinned.
+ * Begins a stream with at most max_ios reads in flight (0: each is made by the process
+ * itself, when its page is needed), which keeps nothing pinned while it is not in use.
+ * Mirrors the arguments of heap_beginscan() in heapam.c.
+ *
+ * A stream takes its limits from settings when it is created, and keeps them.
+ * Options of the tablespace win over the settings, one for ordinary streams and
+ * one for those of maintenance; the two kinds differ in nothing else (relies on
+ * read_stream_begin_impl() in read_stream.c).
  */
 static ReadStream *
 begin_stream(LaStreamSwitch *streams, int max_ios)
 {
 	HeapScanDesc heap = streams->heap;
-	MemoryContext old_context;
+	Relation	table = heap->rs_base.rs_rd;
+	int			saved_concurrency = effective_io_concurrency;
+	int			saved_maintenance = maintenance_io_concurrency;
+	MemoryContext old_context = MemoryContextSwitchTo(streams->context);
 	ReadStream *stream;
 
-	old_context = MemoryContextSwitchTo(streams->context);
-	stream = la_read_stream_begin(READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
-								  heap->rs_strategy, heap->rs_base.rs_rd,
-								  streams->callback, streams->callback_data,
-								  sizeof(TBMIterateResult),
-								  max_ios);
+	PG_TRY();
+	{
+		set_limits(max_ios, max_ios);
+		stream = read_stream_begin_relation(kind_of_stream(table, max_ios) | READ_STREAM_USE_BATCHING,
+											heap->rs_strategy, table, MAIN_FORKNUM,
+											streams->callback, streams->callback_data,
+											sizeof(TBMIterateResult));
+	}
+	PG_FINALLY();
+	{
+		set_limits(saved_concurrency, saved_maintenance);
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(old_context);
 	return stream;
+}
+
+static void
+set_limits(int concurrency, int maintenance)
+{
+	effective_io_concurrency = concurrency;
+	maintenance_io_concurrency = maintenance;
+}
+
+/*
+ * The kind of stream that obeys our limit, with both settings saying so already.
+ * When the tablespace has options of both kinds there is no way round them.
+ */
+static int
+kind_of_stream(Relation relation, int max_ios)
+{
+	Oid			tablespace = relation->rd_locator.spcOid;
+
+	if (get_tablespace_io_concurrency(tablespace) == max_ios ||
+		get_tablespace_maintenance_io_concurrency(tablespace) != max_ios)
+		return READ_STREAM_DEFAULT;
+	return READ_STREAM_MAINTENANCE;
 }

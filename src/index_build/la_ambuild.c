@@ -42,7 +42,6 @@
 
 #include "index_build/la_build.h"
 #include "index_build/la_build_feature.h"
-#include "index_build/la_ambuild.h"
 #include "la_compat.h"
 #include "la_feature.h"
 

@@ -8,6 +8,7 @@
 #ifndef LA_BUILD_FEATURE_H
 #define LA_BUILD_FEATURE_H
 
+#include "attach/la_methods.h"
 #include "la_feature.h"
 #include "la_guc.h"
 
@@ -15,5 +16,7 @@ extern const LaFeatureInfo la_index_build_feature;
 extern const LaSetting la_build_settings[];
 
 extern int	la_index_build_extend_size;
+
+extern const LaFeatureMethods la_index_build_methods;
 
 #endif							/* LA_BUILD_FEATURE_H */

@@ -8,6 +8,7 @@
 #ifndef LA_INDEX_FEATURE_H
 #define LA_INDEX_FEATURE_H
 
+#include "attach/la_methods.h"
 #include "la_feature.h"
 #include "la_guc.h"
 
@@ -27,5 +28,7 @@ extern int	la_test_depth;
 extern int	la_test_ring_size;
 extern int	la_test_stop_seed;
 #endif
+
+extern const LaFeatureMethods la_index_scan_methods;
 
 #endif							/* LA_INDEX_FEATURE_H */

@@ -43,7 +43,6 @@
 #include "index_scan/la_index_fetch.h"
 #include "index_scan/la_index_peek.h"
 #include "index_scan/la_index_reason.h"
-#include "index_scan/la_index_trust.h"
 #include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
 
@@ -59,7 +58,6 @@ static bool (*heap_fetch_tuple) (IndexFetchTableData *scan, ItemPointer tid,
 								 Snapshot snapshot, TupleTableSlot *slot,
 								 bool *call_again, bool *all_dead);
 
-static void init_shadow(void);
 static void shadow_fetch_reset(IndexFetchTableData *base);
 static void shadow_fetch_end(IndexFetchTableData *base);
 static bool shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
@@ -96,7 +94,19 @@ la_index_fetch_wrap(IndexScanDesc scan, PlanState *planstate)
 	LaIndexFetch *fetch;
 
 	if (shadow_relation.rd_tableam == NULL)
-		init_shadow();
+	{
+		/*
+		 * The heap AM's routine with our functions where this struct is
+		 * handled.
+		 */
+		shadow_routine = *GetHeapamTableAmRoutine();
+		shadow_routine.index_fetch_reset = shadow_fetch_reset;
+		shadow_routine.index_fetch_end = shadow_fetch_end;
+		shadow_routine.index_fetch_tuple = shadow_fetch_tuple;
+		heap_fetch_tuple = GetHeapamTableAmRoutine()->index_fetch_tuple;
+		shadow_relation.rd_tableam = &shadow_routine;
+	}
+
 
 	fetch = MemoryContextAllocZero(planstate->state->es_query_cxt,
 								   sizeof(LaIndexFetch));
@@ -330,21 +340,6 @@ may_look_ahead(LaIndexFetch *fetch)
 		return false;
 	return la_index_trust_check(fetch->scan, fetch->inner,
 								fetch->entries_taken > 0, &fetch->node->reason);
-}
-
-/*
- * The shadow relation: the heap AM's routine with our functions where
- * IndexFetchTableData is handled.
- */
-static void
-init_shadow(void)
-{
-	shadow_routine = *GetHeapamTableAmRoutine();
-	shadow_routine.index_fetch_reset = shadow_fetch_reset;
-	shadow_routine.index_fetch_end = shadow_fetch_end;
-	shadow_routine.index_fetch_tuple = shadow_fetch_tuple;
-	heap_fetch_tuple = GetHeapamTableAmRoutine()->index_fetch_tuple;
-	shadow_relation.rd_tableam = &shadow_routine;
 }
 
 /*

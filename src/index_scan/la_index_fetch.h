@@ -13,10 +13,9 @@
 #include "executor/tuptable.h"
 
 #include "attach/la_registry.h"
-#include "index_scan/la_index_findings.h"
+#include "index_scan/la_ring_state.h"
 
 struct LaIndexPeek;
-struct LaTidRing;
 
 /*
  * State of one index scan that is awake, or of an index-only scan;
@@ -39,7 +38,7 @@ typedef struct LaIndexFetch
 
 	bool		looking_ahead;	/* does the ring deliver, not core? */
 	bool		looked_ahead;	/* since the scan (re)started */
-	struct LaTidRing *ring;		/* NULL until it is wanted */
+	LaTidRing  *ring;			/* NULL until it is wanted */
 } LaIndexFetch;
 
 extern LaIndexFetch *la_index_fetch_of(IndexScanDesc scan);

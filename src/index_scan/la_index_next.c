@@ -23,7 +23,6 @@
 #include "attach/la_asleep.h"
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_index_fetch.h"
-#include "index_scan/la_index_next.h"
 #include "index_scan/la_index_reason.h"
 #include "la_compat.h"
 #include "prefetch/la_wake.h"

@@ -8,7 +8,12 @@
  * MVCC snapshot only: it cannot see whatever row took the place (see
  * src/backend/access/nbtree/README, "Making concurrent TID recycling safe").
  *
- * Reads IndexScanState and IndexOnlyScanState of execnodes.h.
+ * Whether private structures are as expected is looked at before each start of
+ * look-ahead, and once they were not, never relied on again in this session
+ * (la_self_check.c).  la_index_peek.c looks at each leaf itself, and remembers nothing.
+ *
+ * Reads IndexScanState and IndexOnlyScanState of execnodes.h, and IndexScanDescData and
+ * IndexFetchTableData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +22,7 @@
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/nbtree.h"
+#include "access/relscan.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
@@ -24,15 +30,17 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "index_scan/la_btree_leaf.h"
 #include "index_scan/la_index_reason.h"
-#include "index_scan/la_index_trust.h"
+#include "la_self_check.h"
 #include "prefetch/la_request.h"
+
+static LaSelfCheck self_check = {.subject = "index scans"};
 
 static LaReason index_scan_reason(PlanState *planstate, const LaPlace *place);
 static bool may_peek(PlanState *planstate, LaReason reason);
 static Oid	index_am(PlanState *planstate);
 static Oid	am_of_closed(Oid indexid);
-static bool is_known_am(Oid access_method);
 
 /*
  * A scan that must not have its index entries taken away ahead of time may have
@@ -92,7 +100,13 @@ index_scan_reason(PlanState *planstate, const LaPlace *place)
 
 	index = node->iss_RelationDesc;
 	access_method = index_am(planstate);
-	if (!is_known_am(access_method) ||
+
+	/*
+	 * Others may expect that a row is fetched before the next entry is asked
+	 * for.
+	 */
+	if ((access_method != BTREE_AM_OID && access_method != HASH_AM_OID &&
+		 access_method != GIST_AM_OID && access_method != SPGIST_AM_OID) ||
 		(access_method == BTREE_AM_OID &&
 		 index != NULL && index->rd_indam->amgettuple != btgettuple))
 		return LA_REASON_INDEX_AM;
@@ -159,14 +173,27 @@ am_of_closed(Oid indexid)
 }
 
 /*
- * Is this an access method of core with ordered or plain scans?  Others may
- * expect that a row is fetched before the next entry is asked for.
+ * May index scans of this session look ahead?
  */
-static bool
-is_known_am(Oid access_method)
+bool
+la_index_trusted(void)
 {
-	return access_method == BTREE_AM_OID ||
-		access_method == HASH_AM_OID ||
-		access_method == GIST_AM_OID ||
-		access_method == SPGIST_AM_OID;
+	return !self_check.failed;
+}
+
+/*
+ * A scan is about to look ahead: are its structures as expected?  If not, that
+ * becomes its reason.  Compares what they hold with what core just returned;
+ * has_entry says that core has returned an entry since the scan (re)started: before
+ * there is nothing to compare but the sizes.
+ */
+bool
+la_index_trust_check(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
+					 bool has_entry, LaReason *reason)
+{
+	bool		expected = heap_fetch->rel == scan->heapRelation &&
+		(scan->indexRelation->rd_rel->relam != BTREE_AM_OID ||
+		 la_btree_leaf_as_expected(scan, has_entry));
+
+	return la_self_check(&self_check, expected, reason);
 }

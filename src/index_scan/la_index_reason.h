@@ -8,7 +8,11 @@
 #ifndef LA_INDEX_REASON_H
 #define LA_INDEX_REASON_H
 
+#include "access/genam.h"
+#include "access/relscan.h"
+
 #include "attach/la_methods.h"
+#include "la_reason.h"
 
 /* Ways to execute an index scan: LaNode.way. */
 enum
@@ -18,5 +22,10 @@ enum
 };
 
 extern LaVerdict la_index_classify(PlanState *planstate, const LaPlace *place);
+
+extern bool la_index_trusted(void);
+extern bool la_index_trust_check(IndexScanDesc scan,
+								 IndexFetchTableData *heap_fetch,
+								 bool has_entry, LaReason *reason);
 
 #endif							/* LA_INDEX_REASON_H */

@@ -29,7 +29,6 @@
 static bool fill_from_leaf(LaTidRing *ring);
 static bool fill_from_am(LaTidRing *ring);
 static bool ask_am(LaTidRing *ring);
-static uint32 adjacent_room(const LaTidRing *ring);
 
 /*
  * Takes at least one entry from the index AM.  Returns false if there is none,
@@ -54,12 +53,15 @@ fill_from_leaf(LaTidRing *ring)
 {
 	IndexScanDesc scan = ring->scan;
 	LaTidEntry *entry = la_ring_entry(ring, ring->filled);
+	uint32		slot = ring->filled & (ring->capacity - 1);
+	uint32		room = ring->capacity - (uint32) (ring->filled - ring->consumed);
 	uint32		taken;
 	bool		leaves_page;
 	bool		found;
 
+	/* As many as can be written at once. */
 	taken = la_leaf_queue_take(&ring->leaves, scan, ring->direction, entry,
-							   adjacent_room(ring));
+							   Min(Min(room, ring->capacity - slot), FILL_AT_ONCE));
 	if (taken > 0)
 	{
 		ring->filled += taken;
@@ -120,16 +122,4 @@ ask_am(LaTidRing *ring)
 	scan->kill_prior_tuple = false;
 	ring->exhausted = !found;
 	return found;
-}
-
-/*
- * How many entries can be written at once from where the ring is filled.
- */
-static uint32
-adjacent_room(const LaTidRing *ring)
-{
-	uint32		slot = ring->filled & (ring->capacity - 1);
-	uint32		room = ring->capacity - (uint32) (ring->filled - ring->consumed);
-
-	return Min(Min(room, ring->capacity - slot), FILL_AT_ONCE);
 }

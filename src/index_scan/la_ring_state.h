@@ -16,9 +16,22 @@
 #include "common/pg_prng.h"
 
 #include "attach/la_registry.h"
-#include "index_scan/la_index_findings.h"
 #include "index_scan/la_leaf_queue.h"
-#include "index_scan/la_tid_entry.h"
+#include "prefetch/la_residency.h"
+#include "prefetch/la_wake.h"
+
+/*
+ * What an index scan finds out while it is awake, whoever delivers its rows: core's functions
+ * or a ring.
+ */
+typedef struct LaIndexFindings
+{
+	LaWake		wake;			/* looks at entries */
+	LaResidency residency;		/* do pages come from a device? */
+	uint32		reads_to_pass;	/* pages to be read before that counts */
+	bool		lock_step;		/* dead entries of an AM that must be asked
+								 * for one entry at a time: no ring */
+} LaIndexFindings;
 
 /*
  * consumed <= filled: counts of entries since the scan started to look ahead, and

@@ -32,7 +32,6 @@
 #include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
 
-static bool is_ready(LaTidRing *ring);
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
 static bool fetch_heap(LaTidRing *ring, TupleTableSlot *slot, bool *is_dead);
 static void fill_to_test_depth(LaTidRing *ring);
@@ -104,7 +103,7 @@ la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
 	for (;;)
 	{
 		fill_to_test_depth(ring);
-		if (!is_ready(ring))
+		if (ring->consumed == ring->filled && !la_ring_fill(ring))
 		{
 			if (!la_tid_ring_drained(ring))
 				ring->heap->index_fetch_reset(ring->heap_fetch);
@@ -160,15 +159,6 @@ la_tid_ring_free(LaTidRing *ring)
 	la_leaf_queue_free(&ring->leaves);
 	la_ring_memory_release(ring);
 	pfree(ring);
-}
-
-/*
- * Is there an entry to consume?
- */
-static bool
-is_ready(LaTidRing *ring)
-{
-	return ring->consumed < ring->filled || la_ring_fill(ring);
 }
 
 /*

@@ -14,20 +14,18 @@
 #include "executor/tuptable.h"
 
 #include "attach/la_registry.h"
-#include "index_scan/la_index_findings.h"
+#include "index_scan/la_ring_state.h"
 
-struct LaTidRing;
-
-extern struct LaTidRing *la_tid_ring_create(IndexScanDesc scan,
-											IndexFetchTableData *heap_fetch,
-											LaNode *node,
-											LaIndexFindings *findings);
-extern void la_tid_ring_start(struct LaTidRing *ring, ScanDirection direction);
-extern bool la_tid_ring_next(struct LaTidRing *ring, ScanDirection direction,
+extern LaTidRing *la_tid_ring_create(IndexScanDesc scan,
+									 IndexFetchTableData *heap_fetch,
+									 LaNode *node,
+									 LaIndexFindings *findings);
+extern void la_tid_ring_start(LaTidRing *ring, ScanDirection direction);
+extern bool la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
 							 TupleTableSlot *slot);
-extern bool la_tid_ring_drained(const struct LaTidRing *ring);
-extern void la_tid_ring_hand_back(struct LaTidRing *ring);
-extern void la_tid_ring_reset(struct LaTidRing *ring);
-extern void la_tid_ring_free(struct LaTidRing *ring);
+extern bool la_tid_ring_drained(const LaTidRing *ring);
+extern void la_tid_ring_hand_back(LaTidRing *ring);
+extern void la_tid_ring_reset(LaTidRing *ring);
+extern void la_tid_ring_free(LaTidRing *ring);
 
 #endif							/* LA_TID_RING_H */

@@ -32,7 +32,7 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_grid.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 
 static void check_parent(Relation parent);

@@ -24,7 +24,7 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_old.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 
 static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
 					   const LaIntervalGrid *grid,

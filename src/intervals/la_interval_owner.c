@@ -31,7 +31,7 @@
 #include "utils/syscache.h"
 
 #include "intervals/la_interval_owner.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 
 /*

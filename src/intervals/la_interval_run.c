@@ -30,7 +30,7 @@
 
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 
 /* How long a lock is waited for where the session does not say.  Arbitrary. */
 #define LOCK_TIMEOUT "2s"

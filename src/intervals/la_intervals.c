@@ -38,7 +38,7 @@
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_retire.h"
 #include "intervals/la_interval_table.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 
 PG_FUNCTION_INFO_V1(pg_lookahead_set_interval);

@@ -41,7 +41,7 @@
 #include "utils/rls.h"
 #include "utils/ruleutils.h"
 
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "needed_partitions/la_needed_request.h"
 #include "needed_partitions/la_needed_statement.h"
 

@@ -37,7 +37,7 @@
 #include "utils/rel.h"
 
 #include "la_compat.h"
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_attached.h"
 #include "partitions/la_partition_table.h"
 

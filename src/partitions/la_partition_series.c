@@ -37,7 +37,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#include "la_sql_argument.h"
+#include "la_sql_function.h"
 #include "partitions/la_partition_series.h"
 
 static char *integer_bound(const LaPartitionSeries *series, int64 i);

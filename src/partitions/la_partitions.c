@@ -26,7 +26,6 @@
 #include "utils/json.h"
 #include "utils/lsyscache.h"
 
-#include "la_sql_argument.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_references.h"

@@ -8,7 +8,8 @@
  * (CopyFromErrorCallback()): with the line's text for what is found out when it is read, with
  * its number alone when the row goes into the table.
  *
- * Reads CopyFromStateData of copyfrom_internal.h and ModifyTableState of execnodes.h.
+ * Reads CopyFromStateData of copyfrom_internal.h, and ModifyTableState and ResultRelInfo of
+ * execnodes.h.
  *
  *-------------------------------------------------------------------------
  */

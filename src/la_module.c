@@ -33,7 +33,6 @@
 #include "la_explain.h"
 #include "la_feature.h"
 #include "la_guc.h"
-#include "late_start/la_late_settings.h"
 #include "late_start/la_late_start.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "needed_partitions/la_needed_watch.h"

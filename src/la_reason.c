@@ -4,7 +4,7 @@
  *	  why something is left to core, and what is done where it is not: the
  *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
  *
- * It is decided in la_index_reason.c, la_heap_reason.c, la_build_reason.c,
+ * It is decided in la_index_reason.c, la_heap_reason.c, la_build.c,
  * la_insert_reason.c and la_join_judge.c, and for all plan nodes in la_attach.c.
  *
  *-------------------------------------------------------------------------

@@ -20,4 +20,7 @@ extern bool la_machine_profile_refresh(void);
 extern const LaProfileSection *la_machine_profile_find(const LaDeviceId *id,
 													   const char **reason);
 
+/* Room for the reason why a profile is not taken. */
+#define LA_PROFILE_REASON_SIZE 160
+
 #endif							/* LA_MACHINE_PROFILE_H */

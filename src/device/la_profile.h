@@ -8,7 +8,7 @@
 #ifndef LA_PROFILE_H
 #define LA_PROFILE_H
 
-#include "device/la_profile_file.h"
+#include "device/la_machine_profile.h"
 #include "device/la_profile_parse.h"
 
 /*

@@ -5,7 +5,7 @@
  *
  * The scan sleeps until a page had to be read: bitmap_next() makes the calls
  * of BitmapHeapNext(), and the stream in the scan descriptor is core's.  Then
- * that stream is taken the place of by ours (la_take_over.c), whose callback gives
+ * that stream is taken the place of by ours (la_stream_switch.c), whose callback gives
  * it the same blocks in the same order (la_bitmap_window.c).  So rows, exact and
  * lossy counts, rechecks, pruning and predicate locks are core's.
  *
@@ -34,7 +34,6 @@
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
 #include "heap_scan/la_stream_switch.h"
-#include "heap_scan/la_take_over.h"
 #include "la_compat.h"
 #include "prefetch/la_advice.h"
 #include "prefetch/la_distance.h"

@@ -196,7 +196,6 @@ swap_stream(LaNode *node, TableScanDesc scan)
 	node->state = state;
 	node->mode = LA_MODE_CACHED;
 
-
 	state->heap = heap;
 	la_residency_init(&state->residency, scan->rs_rd);
 	read_stream_end(heap->rs_read_stream);

@@ -14,6 +14,16 @@
  * To change from one to the other, the callback ends the stream in use.  When its
  * pages are used up, the other stream is put in its place.
  *
+ * Ours takes the place of core's, with which the scan begins, in the middle of a bitmap.
+ * What core's stream has taken from the bitmap's iterator must be used before ours
+ * begins.  So the scan is given the iterator of an empty bitmap in the
+ * meantime: core's stream delivers what it has, and comes to an end.
+ *
+ * It is looked now and then how many blocks follow directly on the one before.
+ * Each level is left at a lower share than it is reached at, so that a part
+ * between two levels does not go to and fro.  With io_method = sync no part counts
+ * as solid.
+ *
  * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
  *
  *-------------------------------------------------------------------------
@@ -22,12 +32,16 @@
 
 #include "access/heapam.h"
 #include "access/relscan.h"
+#include "miscadmin.h"
 #include "nodes/tidbitmap.h"
+#include "storage/aio.h"
 #include "storage/bufmgr.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
 #include "heap_scan/la_stream_switch.h"
+#include "prefetch/la_trial.h"
 
 /*
  * How many times as fast our way has to be in a dense part: more than what two
@@ -41,6 +55,9 @@
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
 static void set_limits(int concurrency, int maintenance);
 static int	kind_of_stream(Relation relation, int max_ios);
+static void start_density(LaDensity *density);
+static bool add_density(LaDensity *density, BlockNumber block);
+static LaDensityLevel level_of(double share, LaDensityLevel before);
 
 /*
  * Prepares the first of our streams, which is not in use yet.  It reads nothing ahead
@@ -76,7 +93,7 @@ void
 la_stream_switch_start(LaStreamSwitch *streams)
 {
 	streams->changing = false;
-	la_density_start(&streams->density);
+	start_density(&streams->density);
 }
 
 /*
@@ -85,7 +102,7 @@ la_stream_switch_start(LaStreamSwitch *streams)
 void
 la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 {
-	if (la_density_add(&streams->density, block) &&
+	if (add_density(&streams->density, block) &&
 		streams->density.level == LA_DENSITY_DENSE)
 		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
@@ -195,4 +212,105 @@ kind_of_stream(Relation relation, int max_ios)
 		get_tablespace_maintenance_io_concurrency(tablespace) != max_ios)
 		return READ_STREAM_DEFAULT;
 	return READ_STREAM_MAINTENANCE;
+}
+
+/*
+ * Has core's stream come to its end.
+ */
+void
+la_take_over_begin(LaTakeOver *take_over, TableScanDesc scan,
+				   MemoryContext context)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+
+	take_over->nothing = tbm_create(work_mem * (Size) 1024, NULL);
+	take_over->iterator = scan->st.rs_tbmiterator;
+	scan->st.rs_tbmiterator = tbm_begin_iterate(take_over->nothing, NULL,
+												InvalidDsaPointer);
+	MemoryContextSwitchTo(old_context);
+}
+
+/*
+ * Core's stream has been used up, or a rescan has dropped it: the iterator comes
+ * back unless it was of a bitmap that is gone.
+ */
+void
+la_take_over_finish(LaTakeOver *take_over, TableScanDesc scan,
+					bool same_bitmap)
+{
+	TBMIterator *iterator = &scan->st.rs_tbmiterator;
+
+	if (same_bitmap)
+	{
+		tbm_end_iterate(iterator);
+		*iterator = take_over->iterator;
+	}
+	else if (!tbm_exhausted(&take_over->iterator))
+		tbm_end_iterate(&take_over->iterator);
+	memset(&take_over->iterator, 0, sizeof(take_over->iterator));
+	tbm_free(take_over->nothing);
+	take_over->nothing = NULL;
+}
+
+/*
+ * Blocks after which it is looked how dense they lie, and of these the shares that
+ * follow directly on the one before: from which on a part is dense, and below
+ * which it no longer is; and the same for a part that is solid.  There the mean
+ * run is as long as core's largest read by default, 16 blocks.
+ */
+#define BLOCKS_PER_LOOK 512
+#define DENSE_FROM 0.7
+#define DENSE_UNTIL 0.6
+#define SOLID_FROM (15.0 / 16.0)
+#define SOLID_UNTIL 0.9
+
+/*
+ * A bitmap begins; as long as nothing is known, it counts as sparse.
+ */
+static void
+start_density(LaDensity *density)
+{
+	density->counted = 0;
+	density->adjacent = 0;
+	density->last_block = InvalidBlockNumber;
+	density->level = LA_DENSITY_SPARSE;
+}
+
+/*
+ * The next block of the bitmap.  Returns true when the level is another one now.
+ */
+static bool
+add_density(LaDensity *density, BlockNumber block)
+{
+	uint32		test_pages = la_trial_test_pages();
+	LaDensityLevel before = density->level;
+	double		share;
+
+	if (block == density->last_block + 1)
+		density->adjacent++;
+	density->last_block = block;
+	if (++density->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
+		return false;
+
+	share = test_pages > 0 ? DENSE_FROM :
+		(double) density->adjacent / density->counted;
+	density->counted = 0;
+	density->adjacent = 0;
+	density->level = level_of(share, before);
+	return density->level != before;
+}
+
+/*
+ * With io_method = sync no part is solid: core would leave it to the read-ahead of
+ * the kernel.
+ */
+static LaDensityLevel
+level_of(double share, LaDensityLevel before)
+{
+	if (io_method != IOMETHOD_SYNC &&
+		share >= (before == LA_DENSITY_SOLID ? SOLID_UNTIL : SOLID_FROM))
+		return LA_DENSITY_SOLID;
+	if (share < (before == LA_DENSITY_SPARSE ? DENSE_FROM : DENSE_UNTIL))
+		return LA_DENSITY_SPARSE;
+	return LA_DENSITY_DENSE;
 }

@@ -57,7 +57,6 @@ static void take_over_indexes(Oid relation);
 static bool begin_command(Node *statement);
 static bool may_build_index(Node *statement);
 static void raise_workers(bool raise);
-static void correct_saved_workers(void);
 
 const LaFeatureMethods la_index_build_methods = {
 	.info = &la_index_build_feature,
@@ -151,23 +150,19 @@ raise_workers(bool raise)
 		/* unless set_config() has changed it meanwhile */
 		if (max_parallel_maintenance_workers == 1)
 			max_parallel_maintenance_workers = 0;
-		correct_saved_workers();
-		workers_raised = false;
-	}
-}
 
-/*
- * A set_config() meanwhile has saved our value, for the case that its
- * transaction is rolled back: what it should have saved is the user's.
- */
-static void
-correct_saved_workers(void)
-{
-	for (GucStack *saved = workers_setting()->stack;
-		 saved != NULL && saved != saved_before_raise; saved = saved->prev)
-	{
-		if (saved->prior.val.intval == 1)
-			saved->prior.val.intval = 0;
+		/*
+		 * A set_config() meanwhile has saved our value, for the case that its
+		 * transaction is rolled back: what it should have saved is the
+		 * user's.
+		 */
+		for (GucStack *saved = workers_setting()->stack;
+			 saved != NULL && saved != saved_before_raise; saved = saved->prev)
+		{
+			if (saved->prior.val.intval == 1)
+				saved->prior.val.intval = 0;
+		}
+		workers_raised = false;
 	}
 }
 

@@ -107,7 +107,6 @@ la_index_fetch_wrap(IndexScanDesc scan, PlanState *planstate)
 		shadow_relation.rd_tableam = &shadow_routine;
 	}
 
-
 	fetch = MemoryContextAllocZero(planstate->state->es_query_cxt,
 								   sizeof(LaIndexFetch));
 	fetch->base.rel = &shadow_relation;

@@ -23,7 +23,6 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_check.h"
-#include "partitions/la_partition_name.h"
 #include "partitions/la_partition_statement.h"
 
 static const Interval no_time = {0};

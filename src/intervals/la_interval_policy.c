@@ -127,7 +127,6 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 	forget(policy->parent);
 	la_interval_state_begin(policy->parent);
 
-
 	la_interval_table_add_text(&parameters, policy->step);
 	la_interval_table_add_text(&parameters, policy->origin);
 	la_interval_table_add(&parameters, TEXTARRAYOID,

@@ -28,6 +28,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "access/parallel.h"
 #include "access/xlog.h"
 #include "executor/executor.h"
@@ -42,8 +44,54 @@
 #include "la_feature.h"
 #include "late_start/la_late_children.h"
 #include "late_start/la_late_judge.h"
-#include "late_start/la_late_settings.h"
 #include "late_start/la_late_start.h"
+
+/*
+ * With fewer children than this all are started: there is little to gain.  Arbitrary.
+ */
+#define LEAST_CHILDREN 16
+
+static bool enable_late_start = false;
+
+#ifdef LA_TEST
+static int	test_late_children = -1;
+#endif
+
+const LaSetting la_late_settings[] = {
+	{
+		.name = "pg_lookahead.enable_late_start",
+		.summary = "Enables starting scans of partitions only once pruning at run time has left them.",
+		.flag = &enable_late_start,
+		.context = PGC_USERSET,
+		.flags = GUC_EXPLAIN,
+	},
+#ifdef LA_TEST
+	{
+		.name = "pg_lookahead.test_late_children",
+		.summary = "Sets the number of children from which on they start late.",
+		.detail = "-1 uses the default.",
+		.number = &test_late_children,
+		.least = -1,
+		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+#endif
+	{0}
+};
+
+/*
+ * How many children a node has at least, for them to start late.
+ */
+static int
+least_children(void)
+{
+#ifdef LA_TEST
+	if (test_late_children >= 0)
+		return Max(test_late_children, 2);
+#endif
+	return LEAST_CHILDREN;
+}
 
 /* Flags of queries that never run, or whose nodes have to go back. */
 #define OTHER_FLAGS (EXEC_FLAG_EXPLAIN_ONLY | EXEC_FLAG_EXPLAIN_GENERIC | \
@@ -89,6 +137,7 @@ static Node *create_state(CustomScan *scan);
 static void begin_state(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *execute_state(CustomScanState *node);
 static void do_nothing(CustomScanState *node);
+static int	least_children(void);
 
 static const CustomScanMethods scan_methods = {
 	.CustomName = "late start",
@@ -105,7 +154,7 @@ static const CustomExecMethods exec_methods = {
 
 static const LaFeatureInfo feature = {
 	.name = "late_start",
-	.enabled = &la_enable_late_start,
+	.enabled = &enable_late_start,
 	.counters = LA_COUNTER(scans),
 };
 
@@ -226,7 +275,7 @@ prepare(const LaLateFinding *finding)
 	{
 		List	  **place = la_late_children_of((Plan *) lfirst(lc));
 
-		if (list_length(*place) < la_late_least_children() ||
+		if (list_length(*place) < least_children() ||
 			stand_in((Plan *) lsecond(*place)) != NULL)
 			continue;
 		start->exchanged[start->count].place = place;

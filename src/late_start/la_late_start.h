@@ -11,7 +11,11 @@
 #include "executor/execdesc.h"
 
 #include "attach/la_methods.h"
+#include "la_guc.h"
 
 extern const LaFeatureMethods la_late_start_methods;
+
+extern const LaSetting la_late_settings[];
+
 
 #endif							/* LA_LATE_START_H */

@@ -12,7 +12,6 @@
 
 extern const LaSetting la_maintenance_settings[];
 
-
 extern void la_maintenance_launcher_register(void);
 extern PGDLLEXPORT void la_maintenance_launcher_main(Datum arg);
 

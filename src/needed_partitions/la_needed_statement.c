@@ -395,7 +395,6 @@ ask(LaNeeded *needed)
 	AtEOXact_GUC(true, level);
 	answer = la_needed_request(RelationGetRelid(needed->table), key, needed->created);
 
-
 	if (answer.is_created)
 		needed->created++;
 	la_needed_look_again(needed);

@@ -6,20 +6,47 @@
  * A setting and no column of the policy says whether: if a slip in a row may make a partition is a
  * question of who writes, a bulk load or an application, not of the table.
  *
- * Reads ModifyTableState and ResultRelInfo of execnodes.h.
+ * A statement must not look into the table of policies each time it begins.  So a session remembers
+ * the answer until core tells that the table has changed: setting a policy tells that, too
+ * (la_intervals.c), and so does each new partition.  A policy that was taken away may be remembered; then
+ * the worker finds none.
+ *
+ * Reads ModifyTableState and ResultRelInfo of execnodes.h, and PartitionKeyData of partcache.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
+#include "intervals/la_interval_policy.h"
+#include "intervals/la_interval_table.h"
+#include "la_compat.h"
 #include "la_guc.h"
-#include "needed_partitions/la_needed_known.h"
 #include "needed_partitions/la_needed_projection.h"
 #include "needed_partitions/la_needed_watch.h"
+
+/* Tables that are remembered at first, and at most: arbitrary. */
+#define FIRST_TABLES 16
+#define MOST_TABLES 4096
+
+typedef struct LaKnownTable
+{
+	Oid			table;
+	bool		has_policy;
+} LaKnownTable;
+
+static HTAB *tables = NULL;
+static uint64 changes = 0;
+
+/* The one that was asked for last, or NULL: mostly it is asked for again. */
+static LaKnownTable *last = NULL;
 
 static bool enable_interval_creation = false;
 
@@ -35,6 +62,11 @@ const LaSetting la_needed_settings[] = {
 };
 
 static bool is_suitable(const ModifyTableState *node);
+static bool has_policy(Relation relation);
+static LaKnownTable *find(Oid table);
+static void forget(Datum argument, Oid table);
+static bool look(Relation relation);
+static bool can_have_policy(Relation table);
 
 /*
  * A query starts that changes rows, and has its plan nodes.
@@ -66,7 +98,7 @@ la_needed_watch(ModifyTableState *node)
 
 	if (!enable_interval_creation || !la_enabled || la_disable ||
 		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		node->operation == CMD_DELETE || !la_needed_known(table) || !is_suitable(node))
+		node->operation == CMD_DELETE || !has_policy(table) || !is_suitable(node))
 		return NULL;
 	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	needed = la_needed_begin(node);
@@ -93,4 +125,104 @@ is_suitable(const ModifyTableState *node)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * Whether a partitioned table has a policy.  With an active snapshot.
+ */
+static bool
+has_policy(Relation relation)
+{
+	Oid			table = RelationGetRelid(relation);
+	LaKnownTable *known = find(table);
+	uint64		before;
+	bool		has_policy;
+
+	if (likely(known != NULL))
+		return known->has_policy;
+	before = changes;
+	has_policy = look(relation);
+	/* What has changed meanwhile may have been overlooked. */
+	if (changes == before)
+	{
+		if (hash_get_num_entries(tables) >= MOST_TABLES)
+			forget((Datum) 0, InvalidOid);
+		known = hash_search(tables, &table, HASH_ENTER, NULL);
+		known->has_policy = has_policy;
+	}
+	return has_policy;
+}
+
+static LaKnownTable *
+find(Oid table)
+{
+	HASHCTL		control = {
+		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
+	};
+
+	if (likely(last != NULL && last->table == table))
+		return last;
+	if (tables == NULL)
+	{
+		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
+							 &control, HASH_ELEM | HASH_BLOBS);
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	}
+
+	last = hash_search(tables, &table, HASH_FIND, NULL);
+	return last;
+}
+
+/*
+ * RelcacheCallbackFunction: a table has changed, or any may have.
+ */
+static void
+forget(Datum argument, Oid table)
+{
+	HASH_SEQ_STATUS scan;
+	LaKnownTable *known;
+
+	changes++;
+	last = NULL;
+	if (OidIsValid(table))
+	{
+		(void) hash_search(tables, &table, HASH_REMOVE, NULL);
+		return;
+	}
+	hash_seq_init(&scan, tables);
+	while ((known = hash_seq_search(&scan)) != NULL)
+		(void) hash_search(tables, &known->table, HASH_REMOVE, NULL);
+}
+
+/*
+ * With a snapshot of now: that of the statement may be older than what core has told already.
+ */
+static bool
+look(Relation relation)
+{
+	bool		has_policy;
+
+	if (!can_have_policy(relation) || !la_interval_table_exists())
+		return false;
+	PushActiveSnapshot(GetLatestSnapshot());
+	has_policy = la_interval_policy_exists(RelationGetRelid(relation));
+	PopActiveSnapshot();
+	return has_policy;
+}
+
+/*
+ * Whether the table is of a kind that can have a policy (la_interval_grid_open()), and is not a
+ * partition: its rows would have to fit into that first.
+ */
+static bool
+can_have_policy(Relation table)
+{
+#ifdef LA_PARTITIONS_PORTED
+	PartitionKey key = RelationGetPartitionKey(table);
+
+	return !table->rd_rel->relispartition &&
+		key->strategy == PARTITION_STRATEGY_RANGE && key->partnatts == 1;
+#else
+	return false;
+#endif
 }

@@ -15,7 +15,6 @@
 
 extern const LaSetting la_needed_settings[];
 
-
 extern void la_needed_start(QueryDesc *query, int eflags);
 extern LaNeeded *la_needed_watch(ModifyTableState *node);
 

@@ -35,8 +35,8 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
-#include "partitions/la_partition_name.h"
 #include "partitions/la_partition_plan.h"
+#include "partitions/la_partition_statement.h"
 
 /* Planned partitions are sorted by value with the parent's key at hand. */
 typedef struct LaSortedBy

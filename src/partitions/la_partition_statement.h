@@ -42,4 +42,7 @@ extern void la_partition_statement_execute(const LaPartitionRequest *request,
 extern void la_partition_statement_begin_blame(ErrorContextCallback *callback,
 											   char *text);
 
+extern char *la_partition_name(const char *pattern, const char *parent,
+							   const LaPartitionSeries *series, int i);
+
 #endif							/* LA_PARTITION_STATEMENT_H */

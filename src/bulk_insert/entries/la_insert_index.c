@@ -8,8 +8,7 @@
  * entries for btrees are sorted before they are inserted, by core's own functions:
  * as many as fit into work_mem at a time, or, when the table had hardly any rows, into
  * shared buffers, with temporary files.  In that case an index whose file is of our own making
- * is not told of rows any more once there are many, and built at the end
- * (la_insert_rebuild.c).
+ * is not told of rows any more once there are many, and built at the end.
  *
  * A row whose entry is missing is not yet visible to anybody, as the statement has
  * not ended.  Uniqueness is checked as each entry is inserted, with core's waits and
@@ -20,6 +19,11 @@
  * What happens to a row mirrors ExecInsertIndexTuples() in execIndexing.c and
  * btinsert() in nbtree.c.  Reads ResultRelInfo of execnodes.h.
  *
+ * When the files of a table and of its index are of this subtransaction's own making,
+ * nobody else can see them, and should it fail they are gone.  So the index's can be
+ * emptied and built by one scan of the table, as core does when such a
+ * table is truncated.  The condition mirrors ExecuteTruncateGuts() in tablecmds.c.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -27,16 +31,21 @@
 #include "access/detoast.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
+#include "catalog/storage.h"
+#include "commands/tablecmds.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "bulk_insert/entries/la_insert_index.h"
-#include "bulk_insert/entries/la_insert_rebuild.h"
+#include "index_build/la_build.h"
+#include "la_feature.h"
 
 /* Least memory of a sort, in kB: the least that work_mem can be. */
 #define LEAST_MEMORY 64
@@ -63,6 +72,13 @@ static Size most_bytes(const LaInsertIndexes *indexes,
 					   const LaInsertIndex *index);
 static void forget_collected(LaInsertIndex *index);
 static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
+static bool can_rebuild(Relation table, Relation index);
+static void rebuild(Relation table, Relation index);
+static bool is_of_this_subtransaction(Relation relation);
+static void build(Relation table, Relation index);
+static void report_as_insert(Relation table, Relation index,
+							 MemoryContext context);
+static char *duplicate_key(const char *detail);
 
 /*
  * Collects entries of rows of a table, whose indexes are open, from now on.  NULL
@@ -145,8 +161,8 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 		index->rebuild = (!indexes->tells_lines ||
 						  (index->info->ii_Expressions == NIL &&
 						   index->info->ii_Predicate == NIL)) &&
-			la_insert_can_rebuild(indexes->at_once.ri_RelationDesc,
-								  index->relation);
+			can_rebuild(indexes->at_once.ri_RelationDesc,
+						index->relation);
 		if (!index->rebuild)
 			indexes->wants_rows = true;
 		else if (index->sort != NULL && index->relation->rd_index->indisunique)
@@ -301,8 +317,8 @@ la_insert_indexes_end(LaInsertIndexes *indexes)
 		if (index->sort != NULL)
 			insert_collected(indexes, index);
 		if (index->rebuild)
-			la_insert_rebuild(indexes->at_once.ri_RelationDesc,
-							  index->relation);
+			rebuild(indexes->at_once.ri_RelationDesc,
+					index->relation);
 	}
 }
 
@@ -323,4 +339,132 @@ insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index)
 	}
 	index->inserted += index->bytes;
 	forget_collected(index);
+}
+
+/*
+ * May an index be built anew at the end of an insert?  Not one that somebody else in
+ * this process has open, to scan it; the caller knows that nobody will open it.  Not where
+ * temporary files are limited, either, which an insert of core's does not need.
+ */
+static bool
+can_rebuild(Relation table, Relation index)
+{
+	return index->rd_refcnt == 1 && temp_file_limit < 0 &&
+		is_of_this_subtransaction(table) && is_of_this_subtransaction(index) &&
+		la_feature_enabled(LA_FEATURE_INDEX_BUILD);
+}
+
+/*
+ * Reads RelationData of rel.h.
+ */
+static bool
+is_of_this_subtransaction(Relation relation)
+{
+	SubTransactionId current = GetCurrentSubTransactionId();
+
+	return relation->rd_createSubid == current ||
+		relation->rd_newRelfilelocatorSubid == current;
+}
+
+/*
+ * Builds an index anew.  Uses up to maintenance_work_mem.
+ */
+static void
+rebuild(Relation table, Relation index)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead insert: index",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	PG_TRY();
+	{
+		build(table, index);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
+			report_as_insert(table, index, caller);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+/*
+ * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
+ * as they are: an insert does not change them.  It is no sequential scan of its table, either, so
+ * what the build has counted as one, or several, is taken back.  Reads PgStat_TableStatus of
+ * pgstat.h.
+ */
+static void
+build(Relation table, Relation index)
+{
+	bool		counts = pgstat_should_count_relation(table);
+	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
+	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
+
+	CheckTableNotInUse(index, "INSERT");
+	RelationTruncate(index, 0);
+	if (index->rd_amcache != NULL)
+	{
+		pfree(index->rd_amcache);
+		index->rd_amcache = NULL;
+	}
+	la_build(table, index, BuildIndexInfo(index));
+	if (counts)
+	{
+		table->pgstat_info->counts.numscans = scans;
+		table->pgstat_info->counts.tuples_returned = rows;
+	}
+}
+
+/*
+ * In an error handler: turns the error of an index build that has found a key twice into
+ * that of an insert, but not one that a function of the index has raised.  Mirrors the
+ * error of _bt_check_unique() in nbtinsert.c.
+ */
+static void
+report_as_insert(Relation table, Relation index, MemoryContext context)
+{
+	const char *name = RelationGetRelationName(index);
+	ErrorData  *error;
+	char	   *key;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	if (!index->rd_index->indisunique || error->constraint_name == NULL ||
+		strcmp(error->constraint_name, name) != 0)
+		return;
+	FlushErrorState();
+	key = duplicate_key(error->detail);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"", name),
+			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(table, name)));
+}
+
+/*
+ * The key in the detail of such an error, which may be translated; NULL when it is not
+ * told.
+ */
+static char *
+duplicate_key(const char *detail)
+{
+	const char *pattern = _("Key %s is duplicated.");
+	const char *key = strstr(pattern, "%s");
+	size_t		before;
+	size_t		after;
+
+	if (detail == NULL || key == NULL)
+		return NULL;
+	before = key - pattern;
+	after = strlen(key + 2);
+	if (strlen(detail) < before + after ||
+		strncmp(detail, pattern, before) != 0 ||
+		strcmp(detail + strlen(detail) - after, key + 2) != 0)
+		return NULL;
+	return pnstrdup(detail + before, strlen(detail) - before - after);
 }

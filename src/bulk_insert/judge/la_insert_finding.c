@@ -110,7 +110,6 @@ la_insert_remember(const LaInsertFinding *finding)
 	if (findings == NULL)
 		findings = findingtable_create(context, FIRST_SIZE, NULL);
 
-
 	caller = MemoryContextSwitchTo(context);
 	copy.functions = list_copy(finding->functions);
 	copy.types = list_copy(finding->types);

@@ -165,7 +165,6 @@ has_volatile_index(const ResultRelInfo *target, LaInsertSearch *search)
 		int			functions = IndexRelationGetNumberOfKeyAttributes(index) *
 			index->rd_indam->amsupport;
 
-
 		if (la_insert_search((Node *) info->ii_Expressions, search) ||
 			la_insert_search((Node *) info->ii_Predicate, search))
 			return true;

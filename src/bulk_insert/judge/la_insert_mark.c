@@ -28,7 +28,6 @@
  */
 #define MARK "pg_lookahead insert " LA_BUILD_ID
 
-
 /*
  * Marks a plan that inserts into one table, and returns no rows, with what was found
  * out about its query.

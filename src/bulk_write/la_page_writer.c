@@ -99,8 +99,6 @@ static Page writer_get(LaPageSink *sink);
 static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
 static void writer_end(LaPageSink *sink);
 static void write_all(PageWriter *writer);
-static void double_room(PageWriter *writer);
-static void release_page(PageWriter *writer, Page page);
 static void write_step(PageWriter *writer);
 static void extend_file(PageWriter *writer, BlockNumber end);
 static void log_and_write(PageWriter *writer, int count);
@@ -193,7 +191,15 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 	PendingPage *pending;
 
 	if (writer->npending == writer->room)
-		double_room(writer);
+	{
+		/* a small index never needs it */
+		writer->room = Min(2 * writer->room, writer->batch_blocks);
+		writer->pending = repalloc(writer->pending,
+								   writer->room * sizeof(PendingPage));
+		writer->free_pages = repalloc(writer->free_pages,
+									  writer->room * sizeof(Page));
+	}
+
 	pending = &writer->pending[writer->npending++];
 	pending->block = block;
 	pending->page = page;
@@ -203,19 +209,6 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 		write_all(writer);
 	else
 		write_step(writer);
-}
-
-/*
- * Makes room for more pages of a batch: a small index never needs it.
- */
-static void
-double_room(PageWriter *writer)
-{
-	writer->room = Min(2 * writer->room, writer->batch_blocks);
-	writer->pending = repalloc(writer->pending,
-							   writer->room * sizeof(PendingPage));
-	writer->free_pages = repalloc(writer->free_pages,
-								  writer->room * sizeof(Page));
 }
 
 /*
@@ -230,18 +223,6 @@ writer_end(LaPageSink *sink)
 	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
 	INJECTION_POINT("pg-lookahead-pages-durable", NULL);
-}
-
-/*
- * Keeps a page for writer_get(), or frees it.
- */
-static void
-release_page(PageWriter *writer, Page page)
-{
-	if (writer->nfree < writer->room)
-		writer->free_pages[writer->nfree++] = page;
-	else
-		pfree(page);
 }
 
 static int
@@ -277,7 +258,13 @@ write_step(PageWriter *writer)
 	INJECTION_POINT("pg-lookahead-step-written", NULL);
 
 	for (int i = 0; i < count; i++)
-		release_page(writer, pending[i].page);
+	{
+		if (writer->nfree < writer->room)
+			writer->free_pages[writer->nfree++] = pending[i].page;
+		else
+			pfree(pending[i].page);
+	}
+
 	writer->npending -= count;
 	memmove(pending, pending + count, writer->npending * sizeof(PendingPage));
 }

@@ -123,7 +123,6 @@ static const char *take_value(LaParser *parser, const LaProfileKey *key,
 static const char *take_text(LaProfileSection *section,
 							 const LaProfileKey *key, LaSpan value);
 static bool is_machine(LaSpan value);
-static bool is_identity(LaSpan value);
 static bool is_time(LaSpan value);
 static int	two_digits(const char *text);
 static bool parse_number(LaSpan text, bool integer, double *number);
@@ -349,7 +348,10 @@ take_text(LaProfileSection *section, const LaProfileKey *key, LaSpan value)
 
 	if (key->kind == KEY_MACHINE && !is_machine(value))
 		return "the value is not the name of a machine";
-	if (key->kind == KEY_IDENTITY && !is_identity(value))
+	if (key->kind == KEY_IDENTITY &&
+		(value.length == 0 || value.length > LA_PROFILE_IDENTITY_LENGTH ||
+		 memchr(value.start, ' ', value.length) != NULL ||
+		 memchr(value.start, '\t', value.length) != NULL))
 		return "the value is not the identity of a device";
 	if (key->kind == KEY_TIME && !is_time(value))
 		return "the value is not a time such as 2026-01-31T23:59:59Z";
@@ -382,14 +384,6 @@ is_machine(LaSpan value)
 			return false;
 	}
 	return true;
-}
-
-static bool
-is_identity(LaSpan value)
-{
-	return value.length > 0 && value.length <= LA_PROFILE_IDENTITY_LENGTH &&
-		memchr(value.start, ' ', value.length) == NULL &&
-		memchr(value.start, '\t', value.length) == NULL;
 }
 
 /*

@@ -55,7 +55,6 @@
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
 static void set_limits(int concurrency, int maintenance);
 static int	kind_of_stream(Relation relation, int max_ios);
-static void start_density(LaDensity *density);
 static bool add_density(LaDensity *density, BlockNumber block);
 static LaDensityLevel level_of(double share, LaDensityLevel before);
 
@@ -93,7 +92,11 @@ void
 la_stream_switch_start(LaStreamSwitch *streams)
 {
 	streams->changing = false;
-	start_density(&streams->density);
+	/* As long as nothing is known, a bitmap counts as sparse. */
+	streams->density = (LaDensity)
+	{
+		.last_block = InvalidBlockNumber,.level = LA_DENSITY_SPARSE
+	};
 }
 
 /*
@@ -263,18 +266,6 @@ la_take_over_finish(LaTakeOver *take_over, TableScanDesc scan,
 #define DENSE_UNTIL 0.6
 #define SOLID_FROM (15.0 / 16.0)
 #define SOLID_UNTIL 0.9
-
-/*
- * A bitmap begins; as long as nothing is known, it counts as sparse.
- */
-static void
-start_density(LaDensity *density)
-{
-	density->counted = 0;
-	density->adjacent = 0;
-	density->last_block = InvalidBlockNumber;
-	density->level = LA_DENSITY_SPARSE;
-}
 
 /*
  * The next block of the bitmap.  Returns true when the level is another one now.

@@ -168,7 +168,8 @@ advise_entries(LaTidRing *ring, BlockNumber current)
  * in shared buffers.  The buffer is not pinned and may have another page by
  * now.  So nothing depends on the line pointer but the address that is given
  * to the processor, which is kept within the page.  Reads PageHeaderData of
- * bufpage.h.  (Inlined: see la_advice.c.)
+ * bufpage.h.  (Inlined, because gcc takes a function that only prefetches for one without
+ * effect, and drops its calls.)
  */
 static pg_attribute_always_inline void
 prefetch_row(LaTidRing *ring, uint64 position)

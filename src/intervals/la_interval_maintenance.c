@@ -30,7 +30,6 @@
 #include "intervals/la_interval_run.h"
 
 static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
-static void do_all(LaIntervalRun *run);
 static void create_all(LaIntervalRun *run);
 static void list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy);
@@ -96,7 +95,13 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 	{
 		if (la_interval_run_begin(run))
 		{
-			do_all(run);
+			create_all(run);
+			if (!run->is_locked_out)
+				retire_all(run);
+			if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
+				la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+			if (!la_interval_run_step(run, plan_next, NoLock))
+				la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 			la_interval_run_end(run);
 		}
 	}
@@ -110,18 +115,6 @@ maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
 	/* An error that is thrown on names a file and a function in it. */
 	MemoryContextSwitchTo(MemoryContextGetParent(run->context));
 	MemoryContextDelete(run->context);
-}
-
-static void
-do_all(LaIntervalRun *run)
-{
-	create_all(run);
-	if (!run->is_locked_out)
-		retire_all(run);
-	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
-		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
-	if (!la_interval_run_step(run, plan_next, NoLock))
-		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
 }
 
 /*

@@ -128,7 +128,6 @@ static bool is_for_core(const QueryDesc *queryDesc, int eflags);
 static bool is_cursor(void);
 static bool is_explained(void);
 static LateStart *prepare(const LaLateFinding *finding);
-static List *make_instead(List *children);
 static CustomScan *stand_in(Plan *plan);
 static bool settle(PlanState *planstate, void *context);
 static void settle_children(PlanState *parent, PlanState **children, int count,
@@ -275,28 +274,21 @@ prepare(const LaLateFinding *finding)
 	{
 		List	  **place = la_late_children_of((Plan *) lfirst(lc));
 
+		CustomScan *scan;
+
 		if (list_length(*place) < least_children() ||
 			stand_in((Plan *) lsecond(*place)) != NULL)
 			continue;
+		scan = makeNode(CustomScan);
+		scan->methods = &scan_methods;
+		scan->custom_private = list_make1(*place);
+
 		start->exchanged[start->count].place = place;
 		start->exchanged[start->count].children = *place;
-		start->exchanged[start->count].instead = make_instead(*place);
+		start->exchanged[start->count].instead = list_make2(linitial(*place), scan);
 		start->count++;
 	}
 	return start;
-}
-
-/*
- * The first child, and a stand-in that knows all of them.
- */
-static List *
-make_instead(List *children)
-{
-	CustomScan *scan = makeNode(CustomScan);
-
-	scan->methods = &scan_methods;
-	scan->custom_private = list_make1(children);
-	return list_make2(linitial(children), scan);
 }
 
 /*

@@ -66,7 +66,6 @@ static void await_lock(LaNeededRequest *request,
 static bool wait_for_news(TimestampTz begin, int most);
 static bool is_transient(int sqlstate);
 static const char *refusal(const LaNeededRequest *request);
-static void throw(const LaNeededRequest *request);
 
 /*
  * Others who need a partition of the table wait until la_needed_request_end(), or the end of the transaction.
@@ -150,7 +149,13 @@ la_needed_request(Oid table, const char *value, int created)
 	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
 	LockRelease(&tag, ExclusiveLock, false);
 	if (request->sqlstate != 0 && is_transient(request->sqlstate))
-		throw(request);
+		ereport(ERROR,
+				(errcode(request->sqlstate),
+				 errmsg("could not create a partition of \"%s\" that a row needs: %s",
+						get_rel_name(request->table), request->message),
+				 *request->detail == '\0' ? 0
+				 : errdetail_internal("%s", request->detail),
+				 errhint("Repeat the transaction, or have partitions created ahead of time.")));
 	if (request->sqlstate != 0)
 		answer.refusal = refusal(request);
 	answer.is_created = request->is_created;
@@ -298,16 +303,4 @@ refusal(const LaNeededRequest *request)
 					*detail == '\0' ? "" : ". ", detail,
 					*hint == '\0' ? "" : *detail == '\0' ? ". " : " ",
 					(int) Max((int) strlen(hint) - 1, 0), hint);
-}
-
-static void
-throw(const LaNeededRequest *request)
-{
-	ereport(ERROR,
-			(errcode(request->sqlstate),
-			 errmsg("could not create a partition of \"%s\" that a row needs: %s",
-					get_rel_name(request->table), request->message),
-			 *request->detail == '\0' ? 0
-			 : errdetail_internal("%s", request->detail),
-			 errhint("Repeat the transaction, or have partitions created ahead of time.")));
 }

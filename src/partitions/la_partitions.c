@@ -56,7 +56,6 @@ static LaPartitionRequest *read_request(FunctionCallInfo fcinfo, bool by_list,
 										int options);
 static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 											Oid parent);
-static bool wants_cast(Oid type, Oid key_type);
 static char **split_array(FunctionCallInfo fcinfo, int argument,
 						  Oid *element_type, int *count);
 static int	read_number(FunctionCallInfo fcinfo, int argument,
@@ -262,19 +261,14 @@ read_values(FunctionCallInfo fcinfo, Oid parent)
 		count = read_number(fcinfo, 2, "modulus", MOST_PARTITIONS);
 	else
 		values = split_array(fcinfo, 1, &type, &count);
-	return la_partition_series_values(values, count,
-									  wants_cast(type, key_type) ? type : InvalidOid);
-}
 
-/*
- * Are values of this type cast to the key's, as they would be in a statement?  Texts are
- * read as if they stood there in quotes.
- */
-static bool
-wants_cast(Oid type, Oid key_type)
-{
-	return OidIsValid(type) && type != key_type && type != TEXTOID &&
-		type != VARCHAROID && type != BPCHAROID;
+	/*
+	 * Others are cast as in a statement; texts are read as if they stood
+	 * there in quotes.
+	 */
+	if (type == key_type || type == TEXTOID || type == VARCHAROID || type == BPCHAROID)
+		type = InvalidOid;
+	return la_partition_series_values(values, count, type);
 }
 
 /*

@@ -62,7 +62,6 @@ static bool recently_asked(LaAdvice *advice, BlockNumber block);
 static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);
 static void note_pass(LaAdvice *advice, BlockNumber block);
 static bool was_before(LaAdvice *advice, BlockNumber block);
-static pg_attribute_always_inline void prefetch_memory(Buffer buffer);
 static bool in_sequence(LaAdvice *advice, BlockNumber block);
 static void ask_range(LaAdvice *advice, const LaRange *range, uint64 position);
 static void push_in_flight(LaAdvice *advice, uint64 position);
@@ -321,7 +320,9 @@ was_before(LaAdvice *advice, BlockNumber block)
 }
 
 /*
- * The shared buffer that has a page, which will be looked at soon.
+ * The shared buffer that has a page, which will be looked at soon: a page that is there is
+ * seldom in the processor's caches.  The buffer is not pinned and may be given to another page
+ * meanwhile: nothing is read from it here.
  */
 static Buffer
 find_in_shared_buffers(LaAdvice *advice, BlockNumber block)
@@ -329,24 +330,14 @@ find_in_shared_buffers(LaAdvice *advice, BlockNumber block)
 	Buffer		buffer = la_shared_buffer_find(advice->relation, block);
 
 	if (BufferIsValid(buffer))
-		prefetch_memory(buffer);
+	{
+		char	   *page = BufferGetBlock(buffer);
+
+		__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+		__builtin_prefetch(page);
+		__builtin_prefetch(page + PG_CACHE_LINE_SIZE / 2);
+	}
 	return buffer;
-}
-
-/*
- * A page that is in shared buffers is seldom in the processor's caches.  The
- * buffer is not pinned and may be given to another page meanwhile: nothing is
- * read from it here.  (Inlined, because gcc takes a function that only
- * prefetches for one without effect, and drops its calls.)
- */
-static pg_attribute_always_inline void
-prefetch_memory(Buffer buffer)
-{
-	char	   *page = BufferGetBlock(buffer);
-
-	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-	__builtin_prefetch(page);
-	__builtin_prefetch(page + PG_CACHE_LINE_SIZE / 2);
 }
 
 /*

@@ -17,7 +17,6 @@
 static inline HeapTuple tuple_of(const TupleTableSlot *slot);
 static inline MinimalTuple minimal_of(const TupleTableSlot *slot);
 static bool measure_values(LaInsertRow *row);
-static void form_minimal(const LaInsertRow *row, HeapTupleHeader place);
 static bool form_values(const LaInsertRow *row, HeapTupleHeader place);
 
 /*
@@ -114,21 +113,15 @@ la_insert_row_form(const LaInsertRow *row, HeapTupleHeader place)
 	if (row->tuple != NULL)
 		memcpy(place, row->tuple->t_data, row->length);
 	else if (row->minimal != NULL)
-		form_minimal(row, place);
+	{
+		/* mirrors heap_tuple_from_minimal_tuple() in heaptuple.c */
+		memcpy((char *) place + MINIMAL_TUPLE_OFFSET, row->minimal,
+			   row->minimal->t_len);
+		memset(place, 0, offsetof(HeapTupleHeaderData, t_infomask2));
+	}
 	else
 		return form_values(row, place);
 	return true;
-}
-
-/*
- * Mirrors heap_tuple_from_minimal_tuple() in heaptuple.c.
- */
-static void
-form_minimal(const LaInsertRow *row, HeapTupleHeader place)
-{
-	memcpy((char *) place + MINIMAL_TUPLE_OFFSET, row->minimal,
-		   row->minimal->t_len);
-	memset(place, 0, offsetof(HeapTupleHeaderData, t_infomask2));
 }
 
 /*

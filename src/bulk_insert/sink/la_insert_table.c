@@ -25,6 +25,12 @@
 #include "bulk_insert/sink/la_insert_partitions.h"
 #include "bulk_insert/sink/la_insert_table.h"
 
+/*
+ * A table that has no more pages when rows begin to be collected had few rows, or none,
+ * before the statement.
+ */
+#define HARDLY_ANY_PAGES 4
+
 /* As many as core lets wait, its MAX_BUFFERED_TUPLES. */
 #define WAITING_LINES 1000
 
@@ -37,7 +43,6 @@ static void look_at_threshold(LaInsertTarget *target);
 static void collect_entries(LaInsertTarget *target, bool from_nothing);
 static void add_wide(LaInsertTarget *target, TupleTableSlot *row);
 static void flush_for_wide(void *arg);
-static void collect_plain(LaInsertTarget *target, double bytes);
 static void add_plain(LaInsertTarget *target, TupleTableSlot *row);
 
 /*
@@ -107,14 +112,21 @@ la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 						bool runs_user_code, double bytes)
 {
 	Relation	relation = table->root->ri_RelationDesc;
+	LaInsertTarget *target = &table->target;
 
 	la_insert_common_collect(&table->common, relation, counters,
 							 runs_user_code);
 	table->flushed = table->rows;
 	if (table->route != NULL)
+	{
 		la_insert_partitions_collect(table->route);
-	else
-		collect_plain(&table->target, bytes);
+		return;
+	}
+	la_insert_target_collect(target);
+	if (bytes >= la_insert_threshold() && target->relation->ri_NumIndices > 0 &&
+		RelationGetNumberOfBlocks(relation) <= HARDLY_ANY_PAGES)
+		collect_entries(target, true);
+	look_at_threshold(target);
 }
 
 /*
@@ -205,26 +217,6 @@ la_insert_table_end(LaInsertTable *table)
 		la_insert_target_end(&table->target);
 	}
 	la_insert_common_end(&table->common);
-}
-
-/*
- * A table that has no more pages when rows begin to be collected had few rows, or none,
- * before the statement.
- */
-#define HARDLY_ANY_PAGES 4
-
-/*
- * From now on rows may be collected; about so many bytes of them are expected.
- */
-static void
-collect_plain(LaInsertTarget *target, double bytes)
-{
-	la_insert_target_collect(target);
-	if (bytes >= la_insert_threshold() && target->relation->ri_NumIndices > 0 &&
-		RelationGetNumberOfBlocks(target->relation->ri_RelationDesc) <=
-		HARDLY_ANY_PAGES)
-		collect_entries(target, true);
-	look_at_threshold(target);
 }
 
 /*

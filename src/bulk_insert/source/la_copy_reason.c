@@ -34,9 +34,7 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/source/la_copy.h"
 
-static bool may_read(const CopyStmt *statement);
 static bool has_option(const CopyStmt *statement, const char *name);
-static void note_columns(CopyFromState state, LaInsertSearch *search);
 static List *evaluated(CopyFromState state);
 static bool has_volatile_check(Relation table, bool *runs_user_code);
 
@@ -51,20 +49,11 @@ la_copy_concerns(const LaUtility *utility)
 	const CopyStmt *statement = (CopyStmt *) utility->statement->utilityStmt;
 
 	return statement->is_from && la_feature_enabled(LA_FEATURE_BULK_INSERT) &&
-		!XactReadOnly && !IsInParallelMode() && may_read(statement);
-}
-
-/*
- * May the user read the file, or start the program?
- */
-static bool
-may_read(const CopyStmt *statement)
-{
-	if (statement->filename == NULL)
-		return true;
-	return has_privs_of_role(GetUserId(), statement->is_program ?
-							 ROLE_PG_EXECUTE_SERVER_PROGRAM :
-							 ROLE_PG_READ_SERVER_FILES);
+		!XactReadOnly && !IsInParallelMode() &&
+		(statement->filename == NULL ||
+		 has_privs_of_role(GetUserId(), statement->is_program ?
+						   ROLE_PG_EXECUTE_SERVER_PROGRAM :
+						   ROLE_PG_READ_SERVER_FILES));
 }
 
 /*
@@ -125,10 +114,16 @@ has_option(const CopyStmt *statement, const char *name)
 LaReason
 la_copy_judge(CopyFromState state, bool *runs_user_code)
 {
+	TupleDesc	descriptor = RelationGetDescr(state->rel);
 	LaInsertSearch search = {0};
+	ListCell   *lc;
 	bool		by_table;
 
-	note_columns(state, &search);
+	/* Input functions of columns that are read are called. */
+	foreach(lc, state->attnumlist)
+		la_insert_note_type(&search,
+							TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid);
+
 	if ((state->need_transcoding &&
 		 la_insert_search_function(&search, state->conversion_proc)) ||
 		la_insert_search((Node *) evaluated(state), &search) ||
@@ -137,20 +132,6 @@ la_copy_judge(CopyFromState state, bool *runs_user_code)
 	*runs_user_code = by_table || search.functions != NIL ||
 		search.types != NIL;
 	return LA_REASON_NONE;
-}
-
-/*
- * Notes the types of columns that are read: their input functions are called.
- */
-static void
-note_columns(CopyFromState state, LaInsertSearch *search)
-{
-	TupleDesc	descriptor = RelationGetDescr(state->rel);
-	ListCell   *lc;
-
-	foreach(lc, state->attnumlist)
-		la_insert_note_type(search,
-							TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid);
 }
 
 /*

@@ -32,7 +32,6 @@
 #include "bulk_insert/source/la_insert_reason.h"
 #include "bulk_insert/source/la_insert_receiver.h"
 
-static bool inserts_rows(const Query *query);
 static bool inserts_few_values(const Query *query);
 static LaReason unsuitable_target(const Query *query);
 static void depend_on_all(PlannedStmt *plan, const LaJudgement *judgement);
@@ -54,25 +53,18 @@ la_insert_judge_query(Query *query)
 		list_length(query->rtable) > 1;
 	bool		fills = query->commandType == CMD_SELECT &&
 		la_insert_fills_table();
+	char		relkind;
 
 	if (likely(!inserts && !fills) ||
 		!la_feature_enabled(LA_FEATURE_BULK_INSERT) ||
-		(inserts && !inserts_rows(query)))
+		(inserts && inserts_few_values(query)))
+		return judgement;
+	relkind = inserts ? rt_fetch(query->resultRelation, query->rtable)->relkind :
+		RELKIND_RELATION;
+	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE)
 		return judgement;
 	judgement.reason = inserts ? unsuitable_target(query) : LA_REASON_NONE;
 	return judgement.reason == LA_REASON_NONE ? la_insert_judge(query) : judgement;
-}
-
-/*
- * Does a query that inserts do it with a table, and with as many rows as are collected?
- */
-static bool
-inserts_rows(const Query *query)
-{
-	char		relkind = rt_fetch(query->resultRelation, query->rtable)->relkind;
-
-	return (relkind == RELKIND_RELATION ||
-			relkind == RELKIND_PARTITIONED_TABLE) && !inserts_few_values(query);
 }
 
 static bool

@@ -94,7 +94,6 @@ static void startup(DestReceiver *self, int operation, TupleDesc row_type);
 static LaReason unsuitable(Receiver *receiver);
 static bool pass_on(TupleTableSlot *row, DestReceiver *self);
 static bool receive(TupleTableSlot *row, DestReceiver *self);
-static bool past_threshold(Relation table);
 static void shutdown(DestReceiver *self);
 static void destroy(DestReceiver *self);
 
@@ -315,8 +314,12 @@ receive(TupleTableSlot *row, DestReceiver *self)
 {
 	Receiver   *receiver = (Receiver *) self;
 	const CoreReceiver *target = &receiver->target;
+	BlockNumber filling = RelationGetTargetBlock(target->table);
 
-	if (unlikely(receiver->file == NULL && past_threshold(target->table)))
+
+	/* Core remembers which page is being filled. */
+	if (unlikely(receiver->file == NULL && BlockNumberIsValid(filling) &&
+				 filling >= la_insert_threshold() / BLCKSZ))
 	{
 		MemoryContext caller;
 
@@ -335,18 +338,6 @@ receive(TupleTableSlot *row, DestReceiver *self)
 	receiver->file = NULL;
 	receiver->pub.receiveSlot = pass_on;
 	return pass_on(row, self);
-}
-
-/*
- * Has core filled a few MB of the table?  It remembers which page is being filled.
- */
-static bool
-past_threshold(Relation table)
-{
-	BlockNumber filling = RelationGetTargetBlock(table);
-
-	return BlockNumberIsValid(filling) &&
-		filling >= la_insert_threshold() / BLCKSZ;
 }
 
 /*

@@ -78,7 +78,6 @@ static void load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word,
 static void load_end_part(LaOutput *output);
 static bool is_next(const LaLoad *load, IndexTuple tuple);
 static int	most_tids(const LaLoad *load, Size base_size);
-static void begin_group(LaLoad *load, Size size, const ItemPointerData *tid);
 static void finish_group(LaLoad *load);
 static void finish_word_group(LaLoad *load);
 static void add_word_item(LaLoad *load);
@@ -223,7 +222,10 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 		la_tree_begin_leaves(&load->tree);
 	load->word = word;
 	la_copy(load->base, tuple, size);
-	begin_group(load, size, &tuple->t_tid);
+	load->base_size = size;
+	load->tids[0] = tuple->t_tid;
+	load->ntids = 1;
+	load->max_tids = most_tids(load, size);
 }
 
 /*
@@ -251,18 +253,6 @@ most_tids(const LaLoad *load, Size base_size)
 	if (!load->deduplicate || base_size >= LARGEST_POSTING)
 		return 1;
 	return Max((LARGEST_POSTING - base_size) / sizeof(ItemPointerData), 1);
-}
-
-/*
- * Starts a group with load->base.
- */
-static void
-begin_group(LaLoad *load, Size size, const ItemPointerData *tid)
-{
-	load->base_size = size;
-	load->tids[0] = *tid;
-	load->ntids = 1;
-	load->max_tids = most_tids(load, size);
 }
 
 /*

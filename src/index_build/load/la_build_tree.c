@@ -34,7 +34,6 @@ static LaLevel *make_level(LaTree *tree, uint32 level);
 static Page new_page(LaTree *tree, uint32 level);
 static void link_to_parent(LaTree *tree, LaLevel *level, BlockNumber block);
 static void slide_left(Page page);
-static void write_metapage(LaTree *tree, BlockNumber root, uint32 level);
 
 /*
  * Starts to fill an index, which is empty, with pages that go to `pages`.
@@ -265,6 +264,8 @@ la_tree_end(LaTree *tree)
 {
 	BlockNumber root = P_NONE;
 	uint32		root_level = 0;
+	Page		metapage;
+
 
 	for (LaLevel *level = tree->leaf; level != NULL; level = level->parent)
 	{
@@ -282,7 +283,10 @@ la_tree_end(LaTree *tree)
 		tree->pages->put(tree->pages, block, level->page);
 	}
 
-	write_metapage(tree, root, root_level);
+	metapage = tree->pages->get(tree->pages);
+	_bt_initmetapage(metapage, root, root_level, tree->inskey->allequalimage);
+	tree->pages->put(tree->pages, BTREE_METAPAGE, metapage);
+
 }
 
 /*
@@ -297,13 +301,4 @@ slide_left(Page page)
 	for (OffsetNumber i = P_FIRSTKEY; i <= last; i++)
 		*PageGetItemId(page, OffsetNumberPrev(i)) = *PageGetItemId(page, i);
 	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
-}
-
-static void
-write_metapage(LaTree *tree, BlockNumber root, uint32 level)
-{
-	Page		page = tree->pages->get(tree->pages);
-
-	_bt_initmetapage(page, root, level, tree->inskey->allequalimage);
-	tree->pages->put(tree->pages, BTREE_METAPAGE, page);
 }

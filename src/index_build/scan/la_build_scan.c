@@ -387,23 +387,6 @@ collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 }
 
 /*
- * Has a row a value at the fixed offset of the only column?
- */
-static inline bool
-has_fixed_value(const BuildScan *scan, HeapTupleHeader row)
-{
-	return scan->fixed_offset >= 0 && (row->t_infomask & HEAP_HASNULL) == 0 &&
-		HeapTupleHeaderGetNatts(row) >= scan->info->ii_IndexAttrNumbers[0];
-}
-
-static inline Datum
-fixed_value(const BuildScan *scan, HeapTupleHeader row)
-{
-	return fetchatt(&scan->fixed_column,
-					(char *) row + row->t_hoff + scan->fixed_offset);
-}
-
-/*
  * Adds the collected rows of a page, which is pinned and not locked: values at
  * the fixed offset together, other rows one by one, in their order.
  */
@@ -424,9 +407,11 @@ index_rows(BuildScan *scan, Buffer buffer)
 		OffsetNumber root = HeapTupleHeaderIsHeapOnly(row) ?
 			scan->roots[offset - 1] : offset;
 
-		if (has_fixed_value(scan, row))
+		if (scan->fixed_offset >= 0 && (row->t_infomask & HEAP_HASNULL) == 0 &&
+			HeapTupleHeaderGetNatts(row) >= scan->info->ii_IndexAttrNumbers[0])
 		{
-			values[nvalues] = fixed_value(scan, row);
+			values[nvalues] = fetchatt(&scan->fixed_column,
+									   (char *) row + row->t_hoff + scan->fixed_offset);
 			places[nvalues++] = la_place_of(block, root, true);
 			continue;
 		}

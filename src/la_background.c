@@ -11,9 +11,7 @@
 
 #include <dlfcn.h>
 
-#include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/interrupt.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"

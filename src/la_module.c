@@ -16,7 +16,6 @@
 
 #include "access/parallel.h"
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "utils/guc.h"
 
 #include "attach/la_hooks.h"

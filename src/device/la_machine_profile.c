@@ -30,7 +30,6 @@
 #include <unistd.h>
 
 #include "access/xact.h"
-#include "common/file_perm.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port.h"

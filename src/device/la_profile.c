@@ -31,7 +31,6 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "device/la_device_id.h"
 #include "device/la_machine_profile.h"

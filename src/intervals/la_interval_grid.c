@@ -56,25 +56,13 @@ la_interval_grid_open(Oid parent)
 static void
 check_parent(Relation parent)
 {
-	PartitionKey key;
-
 	if (parent->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				 errmsg("\"%s\" is not partitioned",
 						RelationGetRelationName(parent))));
-	key = RelationGetPartitionKey(parent);
-	if (key->strategy != PARTITION_STRATEGY_RANGE)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("table \"%s\" is not partitioned by range",
-						RelationGetRelationName(parent))));
-	if (key->partnatts != 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"%s\" is partitioned by more than one column or expression",
-						RelationGetRelationName(parent))));
-	if (key->partsupfunc[0].fn_oid >= FirstNormalObjectId)
+	la_partition_check_key(parent, false);
+	if (RelationGetPartitionKey(parent)->partsupfunc[0].fn_oid >= FirstNormalObjectId)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the partition key of \"%s\" has an operator class that is not the type's",

@@ -8,7 +8,6 @@
 #ifndef LA_LATE_START_H
 #define LA_LATE_START_H
 
-#include "executor/execdesc.h"
 
 #include "attach/la_methods.h"
 #include "la_guc.h"

@@ -18,7 +18,6 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "tcop/utility.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"

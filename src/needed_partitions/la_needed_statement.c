@@ -18,7 +18,6 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/partition.h"

@@ -158,21 +158,4 @@ alter_table(AlterTableStmt *statement, AlterTableUtilityContext *context)
 	PG_END_TRY();
 }
 
-#else							/* LA_PARTITIONS_PORTED */
-
-/*
- * Never called: la_partition_way() says why.
- */
-LaPartitionAttached *
-la_partition_attached_begin(const LaPartitionRequest *request, Relation parent)
-{
-	elog(ERROR, "partitions are not attached by this server version");
-}
-
-void
-la_partition_attached_create(const LaPartitionAttached *attached,
-							 const LaPlannedPartition *planned)
-{
-}
-
 #endif							/* LA_PARTITIONS_PORTED */

@@ -32,7 +32,6 @@
 #include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -41,6 +40,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+#include "la_compat.h"
 #include "partitions/la_partition_attached.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
@@ -72,7 +72,6 @@ static void lock_parent(const LaPartitionRequest *request,
 static LOCKMODE lock_of_way(const LaPartitionRequest *request,
 							LaPartitionResult *result);
 static Relation open_parent(Oid parent);
-static void check_key(Relation parent, bool by_list);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
 static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
@@ -110,7 +109,7 @@ la_partition_key_type(Oid parent, bool by_list)
 
 	LockRelationOid(parent, AccessShareLock);
 	relation = open_parent(parent);
-	check_key(relation, by_list);
+	la_partition_check_key(relation, by_list);
 	type = getBaseType(RelationGetPartitionKey(relation)->parttypid[0]);
 	table_close(relation, AccessShareLock);
 	return type;
@@ -143,7 +142,7 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	la_partition_check_command(request->parent);
 	lock_parent(request, result);
 	parent = open_parent(request->parent);
-	check_key(parent, request->series->is_list);
+	la_partition_check_key(parent, request->series->is_list);
 	if (result->way != LA_PARTITION_NATIVE &&
 		la_partition_calls_functions(parent))
 	{
@@ -170,8 +169,11 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	{
 		create_all(&batch, may_commit);
 		/* Makes known what has changed of other tables. */
+#ifdef LA_PARTITIONS_PORTED
 		if (batch.way == LA_PARTITION_DIRECT)
 			la_partition_direct_end(batch.direct);
+#endif
+
 		if (OidIsValid(batch.default_partition))
 			CacheInvalidateRelcacheByRelid(batch.default_partition);
 		CommandCounterIncrement();
@@ -246,8 +248,11 @@ open_parent(Oid parent)
 	return relation;
 }
 
-static void
-check_key(Relation parent, bool by_list)
+/*
+ * Refuses a key of another kind, or of several columns.
+ */
+void
+la_partition_check_key(Relation parent, bool by_list)
 {
 	PartitionKey key = RelationGetPartitionKey(parent);
 
@@ -279,12 +284,15 @@ begin_batch(LaPartitionBatch *batch, Relation parent)
 							batch->plan->count, RelationGetRelationName(parent)),
 					 errdetail("The reason is: %s.", batch->reason)));
 			return;
+#ifdef LA_PARTITIONS_PORTED
 		case LA_PARTITION_DIRECT:
 			batch->direct = la_partition_direct_begin(batch->request, parent);
 			break;
 		case LA_PARTITION_ATTACHED:
 			batch->attached = la_partition_attached_begin(batch->request, parent);
 			return;
+#endif
+
 		default:
 			break;
 	}
@@ -348,12 +356,15 @@ create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
 {
 	switch (batch->way)
 	{
+#ifdef LA_PARTITIONS_PORTED
 		case LA_PARTITION_DIRECT:
 			la_partition_direct_create(batch->direct, planned);
 			break;
 		case LA_PARTITION_ATTACHED:
 			la_partition_attached_create(batch->attached, planned);
 			break;
+#endif
+
 		default:
 			la_partition_statement_execute(batch->request, planned->name,
 										   planned->number);

@@ -164,26 +164,4 @@ clone_indexes(const LaPartitionDirect *direct, Relation partition)
 	table_close(parent, NoLock);
 }
 
-#else							/* LA_PARTITIONS_PORTED */
-
-/*
- * Never called: la_partition_way() says why.
- */
-LaPartitionDirect *
-la_partition_direct_begin(const LaPartitionRequest *request, Relation parent)
-{
-	elog(ERROR, "partitions are not created directly by this server version");
-}
-
-void
-la_partition_direct_create(const LaPartitionDirect *direct,
-						   const LaPlannedPartition *planned)
-{
-}
-
-void
-la_partition_direct_end(const LaPartitionDirect *direct)
-{
-}
-
 #endif							/* LA_PARTITIONS_PORTED */

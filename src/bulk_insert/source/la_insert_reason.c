@@ -22,7 +22,6 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
-#include "utils/reltrigger.h"
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_judge.h"

@@ -36,7 +36,6 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "executor/instrument.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"

@@ -38,7 +38,6 @@ static void lookahead_option(ExplainState *es, DefElem *opt,
 							 ParseState *pstate);
 static LaReason off_reason(LaFeature feature);
 static bool is_wanted(ExplainState *es);
-static bool misses_workers(const LaNode *node);
 static void show_node(const LaNode *node, ExplainState *es);
 static void show_counter(const LaCounters *counters, int position,
 						 ExplainState *es);

@@ -94,11 +94,9 @@ typedef struct PageWriter
 	Page	   *free_pages;
 } PageWriter;
 
-static bool appends(const PageWriter *writer);
 static Page writer_get(LaPageSink *sink);
 static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
 static void writer_end(LaPageSink *sink);
-static void write_all(PageWriter *writer);
 static void write_step(PageWriter *writer);
 static void extend_file(PageWriter *writer, BlockNumber end);
 static void log_and_write(PageWriter *writer, int count);

@@ -56,10 +56,8 @@ static bool bitmap_recheck(BitmapHeapScanState *node, TupleTableSlot *slot);
 static void set_up(BitmapHeapScanState *node);
 static TupleTableSlot *parallel_exec(BitmapHeapScanState *node);
 static LaBitmapScan *find_state(BitmapHeapScanState *node);
-static LaBitmapScan *make_bitmap_scan(BitmapHeapScanState *node);
 static void begin_bitmap_scan(BitmapHeapScanState *node);
 static void take_over(BitmapHeapScanState *node, int64 reads);
-static void end_take_over(LaBitmapScan *state, bool same_bitmap);
 static void change_stream(LaBitmapScan *state);
 static void begin_bitmap(LaBitmapScan *state, int64 reads);
 static BlockNumber next_block_of_bitmap(ReadStream *stream,

@@ -36,8 +36,6 @@
 #include "partitions/la_partition_create.h"
 
 static void check_parent(Relation parent);
-static int	find_segment(const LaIntervalGrid *grid,
-						 const LaIntervalBound *value);
 
 /*
  * Opens a table that can have a policy, with an AccessShareLock.

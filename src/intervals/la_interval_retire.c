@@ -51,7 +51,6 @@
 #include "partitions/la_partition_way.h"
 
 static void check_schema(Oid relation);
-static LOCKMODE lock_of_references(bool drops);
 static void check_references(Oid partition, bool drops);
 static void execute_behind_all(const char *command);
 static void refuse_another(bool is_another);

@@ -136,7 +136,6 @@ static Node *create_state(CustomScan *scan);
 static void begin_state(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *execute_state(CustomScanState *node);
 static void do_nothing(CustomScanState *node);
-static int	least_children(void);
 
 static const CustomScanMethods scan_methods = {
 	.CustomName = "late start",

@@ -27,7 +27,6 @@
 
 #include "needed_partitions/la_needed_projection.h"
 
-static Expr *key_of_relation(const LaNeeded *needed, Relation relation);
 static void watch_insert(LaNeeded *needed);
 static bool is_row(const List *columns, Relation table);
 static Datum copy_row(ExprState *projection, ExprContext *context,

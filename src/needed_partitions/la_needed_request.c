@@ -55,7 +55,6 @@ enum
 };
 
 static void table_tag(LOCKTAG *tag, Oid table);
-static void lock_asking(LOCKTAG *tag, Oid table);
 static void end_worker(int code, Datum worker);
 static LaNeededRequest *fill(dsm_segment *segment, Oid table,
 							 const char *value, int created);

@@ -56,7 +56,6 @@ static LaNeeded *all = NULL;
 static PartitionDesc partitions_of_routing(EState *estate, Relation table);
 static int	width_of_integer(PartitionKey key);
 static void forget(void *needed);
-static void end(Datum needed);
 static ExprContext *context_of(LaNeeded *needed);
 static bool is_there(const LaNeeded *needed);
 static int	search(const LaNeeded *needed);

@@ -46,7 +46,6 @@ static bool find_integer(const LaPartitionSeries *series, int64 i,
 static int64 integer_find(const LaPartitionSeries *series, char *value);
 static void begin_numerics(LaPartitionSeries *series, const char *start,
 						   const char *step);
-static Numeric numeric_at(const LaPartitionSeries *series, int64 i);
 static char *numeric_bound(const LaPartitionSeries *series, int64 i);
 static int64 numeric_find(const LaPartitionSeries *series, char *value);
 static char *number_label(const LaPartitionSeries *series, char *number);
@@ -55,7 +54,6 @@ static void begin_times(LaPartitionSeries *series, const char *start,
 static Timestamp read_time(Oid type, const char *text);
 static bool has_zone(Oid key_type);
 static LaTimePrecision precision_of(const LaPartitionSeries *series);
-static Timestamp time_at(const LaPartitionSeries *series, int64 i);
 static int32 multiply(int32 part, int64 i);
 static char *time_text(Oid key_type, Timestamp time);
 static char *time_bound(const LaPartitionSeries *series, int64 i);

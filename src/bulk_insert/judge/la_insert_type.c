@@ -41,7 +41,6 @@
 #include "bulk_insert/judge/la_insert_function.h"
 #include "bulk_insert/judge/la_insert_type.h"
 
-static bool search_part(LaInsertSearch *search, Oid type);
 static bool search_kind(LaInsertSearch *search, Form_pg_type form);
 static bool search_comparison(LaInsertSearch *search, Oid type);
 static bool search_operator_class(LaInsertSearch *search, Oid family, Oid type,

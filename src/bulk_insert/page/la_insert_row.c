@@ -14,8 +14,6 @@
 
 #include "bulk_insert/page/la_insert_row.h"
 
-static inline HeapTuple tuple_of(const TupleTableSlot *slot);
-static inline MinimalTuple minimal_of(const TupleTableSlot *slot);
 static bool measure_values(LaInsertRow *row);
 static bool form_values(const LaInsertRow *row, HeapTupleHeader place);
 

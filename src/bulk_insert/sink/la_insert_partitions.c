@@ -53,7 +53,6 @@ static void go_on_with_images(LaInsertRoute *route);
 static void go_on_with_pool(LaInsertRoute *route);
 static bool flush_highest(LaInsertRoute *route);
 static void flush_images(LaInsertRoute *route, LaInsertTarget *target, int count);
-static void flush_stack(LaInsertRoute *route, LaInsertTarget *target);
 static void make_room_in_pool(LaInsertRoute *route);
 static void put_waiting_first(LaInsertRoute *route);
 static int	compare_waiting(const void *a, const void *b);

@@ -35,7 +35,6 @@ typedef struct Waiting
 
 #define WAITING_HEADER offsetof(Waiting, row)
 
-static Waiting *waiting_at(const LaInsertPool *pool, LaInsertPlace place);
 static Size waiting_size(const LaInsertPool *pool, Size length);
 static uint64 *line_of(Waiting *waiting);
 static void append(LaInsertPool *pool, Waiting *waiting);

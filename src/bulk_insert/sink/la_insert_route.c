@@ -37,7 +37,6 @@
 /* Stands for what belongs to a partition whose rows are left to core. */
 static LaInsertTarget refused;
 
-static void read_bounds(LaInsertRoute *route);
 static LaInsertTarget *find_by_core(LaInsertRoute *route, TupleTableSlot *row,
 									int number);
 static PartitionDesc descriptor_of(const LaInsertRoute *route);

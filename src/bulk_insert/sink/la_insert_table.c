@@ -35,7 +35,6 @@
 #define WAITING_LINES 1000
 
 static LaInsertTarget *find(LaInsertTable *table, TupleTableSlot **row);
-static bool wants_flush(const LaInsertTable *table);
 static TupleTableSlot *as_core_has_it(LaInsertTable *table, TupleTableSlot *row);
 static void flush(LaInsertTable *table);
 static void add_to_file(LaInsertTarget *target, TupleTableSlot *row);

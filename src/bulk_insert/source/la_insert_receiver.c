@@ -88,7 +88,6 @@ typedef struct Receiver
 	LaInsertReport report;
 } Receiver;
 
-static bool read_core(const DestReceiver *receiver, CoreReceiver *result);
 static bool as_expected(const CoreReceiver *found, Oid table, int options);
 static void startup(DestReceiver *self, int operation, TupleDesc row_type);
 static LaReason unsuitable(Receiver *receiver);

@@ -41,9 +41,6 @@ static void merge_add_words(LaOutput *output, const LaRecord *records,
 static void merge_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word,
 							uint64 place);
 static void merge_end_part(LaOutput *output);
-static bool tuple_precedes(const LaMerge *merge, const LaRecord *a,
-						   uint64 word, uint64 place, IndexTuple tuple);
-static void begin_streams(LaMerge *merge);
 static void find_least(LaMerge *merge);
 static void put_buffer(LaMerge *merge);
 

@@ -119,11 +119,8 @@ static void estimate_space(ParallelContext *context, Snapshot snapshot,
 						   const ParallelShared *plan);
 static void fill_space(LaParallel *parallel, Snapshot snapshot,
 					   const ParallelShared *plan);
-static void *make_room(ParallelContext *context, uint64 key, Size size);
 static void make_queues(LaParallel *parallel);
 static Size queues_size(const ParallelShared *plan);
-static shm_mq *queue_of_worker(const ParallelShared *shared, char *queues,
-							   int worker);
 static void work(ParallelShared *shared, shm_toc *toc,
 				 shm_mq_handle *queue);
 static void scan_and_send(Relation heap, Relation index,

@@ -118,8 +118,6 @@ typedef struct BuildScan
 
 static void prepare_columns(BuildScan *scan);
 static void scan_pages(BuildScan *scan);
-static BlockNumber take_block(ReadStream *stream, void *callback_private_data,
-							  void *per_buffer_data);
 static bool collect_rows(BuildScan *scan, Buffer buffer);
 static bool collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 						bool all_visible);

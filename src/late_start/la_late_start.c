@@ -51,6 +51,31 @@
  */
 #define LEAST_CHILDREN 16
 
+/* Flags of queries that never run, or whose nodes have to go back. */
+#define OTHER_FLAGS (EXEC_FLAG_EXPLAIN_ONLY | EXEC_FLAG_EXPLAIN_GENERIC | \
+					 EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK | \
+					 EXEC_FLAG_WITH_NO_DATA)
+
+/*
+ * What is exchanged in a plan while the query starts.
+ */
+typedef struct LateStart
+{
+	int			count;
+	struct
+	{
+		List	  **place;		/* of the list of children in the plan */
+		List	   *children;	/* that belongs there */
+		List	   *instead;	/* the first of them, and a stand-in */
+	}			exchanged[FLEXIBLE_ARRAY_MEMBER];
+} LateStart;
+
+typedef struct StandInState
+{
+	CustomScanState css;
+	int			eflags;			/* with which children are started here */
+} StandInState;
+
 static bool enable_late_start = false;
 
 #ifdef LA_TEST
@@ -79,44 +104,6 @@ const LaSetting la_late_settings[] = {
 #endif
 	{0}
 };
-
-/*
- * How many children a node has at least, for them to start late.
- */
-static int
-least_children(void)
-{
-#ifdef LA_TEST
-	if (test_late_children >= 0)
-		return Max(test_late_children, 2);
-#endif
-	return LEAST_CHILDREN;
-}
-
-/* Flags of queries that never run, or whose nodes have to go back. */
-#define OTHER_FLAGS (EXEC_FLAG_EXPLAIN_ONLY | EXEC_FLAG_EXPLAIN_GENERIC | \
-					 EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK | \
-					 EXEC_FLAG_WITH_NO_DATA)
-
-/*
- * What is exchanged in a plan while the query starts.
- */
-typedef struct LateStart
-{
-	int			count;
-	struct
-	{
-		List	  **place;		/* of the list of children in the plan */
-		List	   *children;	/* that belongs there */
-		List	   *instead;	/* the first of them, and a stand-in */
-	}			exchanged[FLEXIBLE_ARRAY_MEMBER];
-} LateStart;
-
-typedef struct StandInState
-{
-	CustomScanState css;
-	int			eflags;			/* with which children are started here */
-} StandInState;
 
 /* How many queries whose start we watch are starting now, one in another. */
 static int	starting = 0;
@@ -163,6 +150,19 @@ const LaFeatureMethods la_late_start_methods = {
 	.started = settle_query,
 	.begin_utility = la_late_begin_utility,
 };
+
+/*
+ * How many children a node has at least, for them to start late.
+ */
+static int
+least_children(void)
+{
+#ifdef LA_TEST
+	if (test_late_children >= 0)
+		return Max(test_late_children, 2);
+#endif
+	return LEAST_CHILDREN;
+}
 
 /*
  * A query will start whose plan is pruned at run time.  NULL when it is left to core.

@@ -50,43 +50,6 @@
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "maintenance_worker/la_maintenance_report.h"
 
-/* Seconds, 0 for never. */
-static int	interval = 0;
-
-/* Whether this server has started a launcher. */
-static bool has_launcher = false;
-
-static void tell_restart(int value, void *extra);
-
-const LaSetting la_maintenance_settings[] = {
-	{
-		.name = "pg_lookahead.maintenance_interval",
-		.summary = "Sets the time between two looks for interval policies whose maintenance is due.",
-		.detail = "0 leaves maintenance to those who call it.",
-		.number = &interval,
-		.least = 0,
-		.most = SECS_PER_DAY,
-		.context = PGC_SIGHUP,
-		.flags = GUC_UNIT_S,
-		.assign = tell_restart,
-	},
-	{0}
-};
-
-/*
- * GucIntAssignHook: in the postmaster, when the configuration is reloaded.
- */
-static void
-tell_restart(int value, void *extra)
-{
-	if (value > 0 && IsPostmasterEnvironment && !IsUnderPostmaster &&
-		!process_shared_preload_libraries_in_progress &&
-		!has_launcher)
-		ereport(LOG,
-				(errmsg("pg_lookahead.maintenance_interval was 0 when the server started, so there is no launcher"),
-				 errhint("Restart the server.")));
-}
-
 /* Seconds after which core starts a launcher that died.  As core's logical replication launcher. */
 #define RESTART_SECONDS 5
 
@@ -119,6 +82,12 @@ typedef struct LaMaintenanceSlot
 	bool		is_ended;		/* by us */
 } LaMaintenanceSlot;
 
+/* Seconds, 0 for never. */
+static int	interval = 0;
+
+/* Whether this server has started a launcher. */
+static bool has_launcher = false;
+
 static List *databases = NIL;
 static LaMaintenanceSlot slots[LA_MAINTENANCE_WORKERS];
 static LaMaintenanceReport *reports;
@@ -126,6 +95,7 @@ static TimestampTz next_round;
 static bool is_full = false;	/* no worker was free in this round */
 static bool told_full = false;	/* and that was told */
 
+static void tell_restart(int value, void *extra);
 static void begin(void);
 static void end_workers(int code, Datum arg);
 static void take_interrupts(void);
@@ -144,6 +114,35 @@ static int	find_free_slot(void);
 static void leave_locked_databases(void);
 static bool can_connect(Oid database);
 static void wait(void);
+
+const LaSetting la_maintenance_settings[] = {
+	{
+		.name = "pg_lookahead.maintenance_interval",
+		.summary = "Sets the time between two looks for interval policies whose maintenance is due.",
+		.detail = "0 leaves maintenance to those who call it.",
+		.number = &interval,
+		.least = 0,
+		.most = SECS_PER_DAY,
+		.context = PGC_SIGHUP,
+		.flags = GUC_UNIT_S,
+		.assign = tell_restart,
+	},
+	{0}
+};
+
+/*
+ * GucIntAssignHook: in the postmaster, when the configuration is reloaded.
+ */
+static void
+tell_restart(int value, void *extra)
+{
+	if (value > 0 && IsPostmasterEnvironment && !IsUnderPostmaster &&
+		!process_shared_preload_libraries_in_progress &&
+		!has_launcher)
+		ereport(LOG,
+				(errmsg("pg_lookahead.maintenance_interval was 0 when the server started, so there is no launcher"),
+				 errhint("Restart the server.")));
+}
 
 /*
  * Has the launcher started with the server, if maintenance is on.

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from time import monotonic
 
-from lookahead.device.counters import IoSampler
+from lookahead.device.counters import IoMeter
 from lookahead.errors import UsageError
 from lookahead.experiments.arms import arm_of, client_environment, connect_arm
 from lookahead.experiments.bulk_insert_cases import (
@@ -137,10 +137,11 @@ class _Extend:
         # The first scan of new rows writes hint bits, which is not what is to be measured.
         self._scan_ms(scan)
         cold = self._trials.cool({})
-        with IoSampler(self._run.device.name if self._run.device else None) as sampler:
+        with IoMeter(self._run.device.name if self._run.device else None) as meter:
             time_ms = self._scan_ms(scan)
-        use = sampler.timeline().overall()
-        return Sample(scenario, number, 0, arm.name, time_ms, (time_ms,), cold=cold, use=use)
+        return Sample(
+            scenario, number, 0, arm.name, time_ms, (time_ms,), cold=cold, use=meter.rates
+        )
 
     def _scan_ms(self, scan: str) -> float:
         """What stock takes, without the loading of catalogs."""

@@ -168,10 +168,7 @@ def _find(row: SummaryRow, answers: Sequence[Comparison]) -> Comparison:
 
 
 def measure(name: str, command: Sequence[str], options: Sequence[str]) -> None:
-    """Run the command of a figure, and keep its result without the course of each sample.
-
-    What `options` say of this machine is not kept either.
-    """
+    """Run the command of a figure, and keep its result; not what `options` say of this machine."""
     module, *arguments = command
     with TemporaryDirectory(prefix="lookahead-figure-") as folder:
         subprocess.run(
@@ -181,10 +178,7 @@ def measure(name: str, command: Sequence[str], options: Sequence[str]) -> None:
         )
         (found,) = Path(folder).glob("*.json")
         document = read_result(found)
-    samples = tuple(replace(one, timeline=None) for one in document.measurements.samples)
-    measurements = replace(document.measurements, samples=samples)
-    kept = replace(document, command=tuple(command), measurements=measurements)
-    write_atomically(result_path(TOP, name), encode(kept))
+    write_atomically(result_path(TOP, name), encode(replace(document, command=tuple(command))))
 
 
 @click.command()

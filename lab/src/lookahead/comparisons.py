@@ -41,12 +41,6 @@ def samples_of(samples: Iterable[Sample], scenario: Scenario, arm: str) -> list[
     return [sample for sample in samples if sample.scenario == scenario and sample.arm == arm]
 
 
-def median_sample(samples: Sequence[Sample]) -> Sample:
-    """The sample whose time is nearest to the median; ValueError when there is none."""
-    centre = median(sample.time_ms for sample in samples)
-    return min(samples, key=lambda sample: abs(sample.time_ms - centre))
-
-
 def compare(data: Measurements, seed: int) -> tuple[Comparison, ...]:
     """One comparison for each question to which at least one whole pair was measured.
 
@@ -205,83 +199,6 @@ def _is_logged_insert(sample: Sample) -> bool:
     rows = sample.counts.get("inserted_rows")
     wal_bytes = sample.counts.get("wal_bytes", 0)
     return rows is not None and wal_bytes > rows * _LEAST_WAL_BYTES_PER_ROW
-
-
-# What the parallel builds of PostgreSQL 11 gained when they were committed, with its source. On
-# which machine and with how many workers is not said.
-PUBLISHED_WORKER_GAIN = "often 2 to 3 (PostgreSQL's commit 9da0cc35 of 2018, hardware not said)"
-
-
-@dataclass(frozen=True)
-class WorkerGain:
-    """A scenario with parallel workers: by arm, median time without any / median time with them."""
-
-    scenario: Scenario
-    gains: dict[str, float]
-
-
-def worker_gains(data: Measurements) -> tuple[WorkerGain, ...]:
-    """What workers gain in each arm, where the same build was also measured without them."""
-    found = []
-    builds = [one for one in data.samples if one.scenario.value("key") is not None]
-    arms = arms_of(builds)
-    for scenario in scenarios_of(builds):
-        alone = scenario.with_value("workers", "0")
-        pairs = {
-            arm: (samples_of(builds, alone, arm), samples_of(builds, scenario, arm)) for arm in arms
-        }
-        if alone != scenario and all(all(pair) for pair in pairs.values()):
-            gains = {arm: _median_ms(pair[0]) / _median_ms(pair[1]) for arm, pair in pairs.items()}
-            found.append(WorkerGain(scenario, gains))
-    return tuple(found)
-
-
-def _median_ms(samples: Sequence[Sample]) -> float:
-    return median(sample.time_ms for sample in samples)
-
-
-# What pg_stat_progress_create_index calls the phases after the build of CREATE INDEX CONCURRENTLY.
-_VALIDATION = "index validation: "
-_WAITING = "waiting for "
-
-
-@dataclass(frozen=True)
-class ValidatedBuild:
-    """A scenario of CREATE INDEX CONCURRENTLY: median ms by arm, of the build and after it."""
-
-    scenario: Scenario
-    build_ms: dict[str, float]
-    validation_ms: dict[str, float]
-
-
-def validated_builds(data: Measurements) -> tuple[ValidatedBuild, ...]:
-    """Where the time went in each scenario that has a validation, from the watched phases.
-
-    A scenario is left out where the phases that polling saw are longer than the statement.
-    """
-    found = []
-    builds = [one for one in data.samples if one.phases_ms]
-    arms = arms_of(builds)
-    for scenario in scenarios_of(one for one in builds if _phases_ms(one, _VALIDATION)):
-        chosen = {arm: samples_of(builds, scenario, arm) for arm in arms}
-        if len(arms) > 1 and all(chosen.values()):
-            build = {arm: median(map(_building_ms, chosen[arm])) for arm in arms}
-            if min(build.values()) < 0:
-                continue
-            validation = {
-                arm: median(_phases_ms(one, _VALIDATION) for one in chosen[arm]) for arm in arms
-            }
-            found.append(ValidatedBuild(scenario, build, validation))
-    return tuple(found)
-
-
-def _phases_ms(sample: Sample, prefix: str) -> float:
-    return sum(time for name, time in sample.phases_ms.items() if name.startswith(prefix))
-
-
-def _building_ms(sample: Sample) -> float:
-    """Phases are seen by polling: the build is what is left of the statement's time."""
-    return sample.time_ms - _phases_ms(sample, _VALIDATION) - _phases_ms(sample, _WAITING)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ that files without it can be read.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lookahead.device.counters import Rates, Timeline
+from lookahead.device.counters import Rates
 from lookahead.stats import RatioEstimate
 
 Library = Literal["not loaded", "off", "on"]
@@ -155,12 +155,11 @@ class Sample:
     `time_ms` is what arms are compared by: of one of the `executions`, and of several sessions the
     mean; `session_ms` has one for each session. `evidence` is None of a statement without a plan,
     `cold` of one that found its data cached. `backend_cpu_ms` is summed over the sessions, None
-    where other processes had a part. `use` and `timeline` are of the whole machine, None where
-    nobody looked. All of these are of the execution whose time is `time_ms`.
+    where other processes had a part. `use` is of the whole machine, None where nobody looked. All
+    of these are of the execution whose time is `time_ms`.
 
     `counts` is what the experiment counted beside it, by a name that says what is counted, with its
-    unit. `phases_ms` are the parts of the time that were seen by polling. `sha256` is of what was
-    made, None where none was taken.
+    unit. `sha256` is of what was made, None where none was taken.
     """
 
     scenario: Scenario
@@ -174,14 +173,12 @@ class Sample:
     backend_cpu_ms: float | None = None
     cold: ColdRecord | None = None
     use: Rates | None = None
-    timeline: Timeline | None = None
     counts: dict[str, float] = field(default_factory=dict)
-    phases_ms: dict[str, float] = field(default_factory=dict)
     sha256: str | None = None
 
     def __post_init__(self) -> None:
         _check_time(self.time_ms)
-        if any(time_ms < 0 for time_ms in (*self.session_ms, *self.phases_ms.values())):
+        if any(time_ms < 0 for time_ms in self.session_ms):
             raise ValueError("it has a negative time")
         if (
             "peak_memory_bytes" in self.counts

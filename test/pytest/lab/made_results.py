@@ -1,6 +1,6 @@
 """Samples with known numbers, and a machine they were never measured on."""
 
-from lookahead.device.counters import CpuCounters, DiskCounters, Reading, Timeline, to_timeline
+from lookahead.device.counters import CpuCounters, DiskCounters, Rates, rates
 from lookahead.experiments.index_build import OURS, STOCK
 from lookahead.experiments.index_build import trial_of as build_trial
 from lookahead.experiments.index_build_keys import KEYS, Conditions
@@ -55,16 +55,12 @@ _CONTROL_ARMS: tuple[Library, ...] = ("not loaded", "off", "on")
 _TIMES = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
 
 
-def make_timeline(reads: int, total_ms: float) -> Timeline:
-    """Three readings: `reads` requests of 8 kB each, half of them in the first half."""
-    readings = []
-    for share in (0.0, 0.5, 1.0):
-        done = round(reads * share)
-        spent = round(total_ms * share)
-        disk = DiskCounters(done, 0, done * 16, spent, 0, 0, 1, spent, spent * 2)
-        cpu = CpuCounters(round(10 * share), round(20 * share), 100, round(30 * share), 0)
-        readings.append(Reading(total_ms * share / 1000, disk, cpu))
-    return to_timeline("sda1", readings)
+def make_use(reads: int, total_ms: float) -> Rates:
+    """`reads` requests of 8 kB each, two of them in the device at a time."""
+    spent = round(total_ms)
+    disk = (DiskCounters(0, 0, 0, 0, 0), DiskCounters(reads, reads * 16, spent, spent, spent * 2))
+    cpu = (CpuCounters(0, 0, 100, 0, 0), CpuCounters(10, 20, 100, 30, 0))
+    return rates(disk, cpu, total_ms / 1000)
 
 
 def make_lookahead(pages: int, *, ours: bool) -> LookaheadEvidence:
@@ -104,7 +100,6 @@ def make_scan_trial(pages: int, method: str) -> Trial:
 def make_scan_sample(trial: Trial, number: int, arm: str, time_ms: float) -> Sample:
     """A sample in which the arm's own code ran."""
     pages = trial.rows or 0
-    timeline = make_timeline(pages, time_ms)
     ours = arm == "ours"
     return Sample(
         scenario=trial.scenario,
@@ -119,8 +114,7 @@ def make_scan_sample(trial: Trial, number: int, arm: str, time_ms: float) -> Sam
         ),
         backend_cpu_ms=time_ms / 10,
         cold=COLD,
-        use=timeline.overall(),
-        timeline=timeline,
+        use=make_use(pages, time_ms),
         counts=dict(trial.rounds[0].counts),
     )
 
@@ -186,6 +180,7 @@ def make_build_sample(conditions: Conditions, number: int, arm: str, time_ms: fl
         "index_bytes": 64_000_000,
         "allowed_memory_bytes": conditions.memory_kb * 1024,
         "workers_seen": conditions.workers,
+        "scanning_table_ms": time_ms / 2,
     }
     return Sample(
         scenario=conditions.scenario,
@@ -195,7 +190,6 @@ def make_build_sample(conditions: Conditions, number: int, arm: str, time_ms: fl
         time_ms=time_ms,
         session_ms=(time_ms,),
         counts=counts | ({"peak_memory_bytes": 33_000_000} if first else {}),
-        phases_ms={"scanning table": time_ms / 2, "another": time_ms / 4},
         sha256="ab" * 32 if first else None,
     )
 

@@ -1,6 +1,6 @@
 """Samples of trials with known numbers."""
 
-from lab.made_results import COLD, make_timeline
+from lab.made_results import COLD, make_use
 from lookahead.measurements import (
     Arm,
     Digest,
@@ -58,7 +58,7 @@ def make_trial_sample(scenario: Scenario, number: int, arm: str, time_ms: float)
         evidence=NodeEvidence("Bitmap Heap Scan", 1000, 0, 400, 600, 0, 0.1, 5, 1000, evidence),
         backend_cpu_ms=None if number else time_ms / 4,
         cold=COLD,
-        use=make_timeline(1000, time_ms).overall(),
+        use=make_use(1000, time_ms),
     )
 
 

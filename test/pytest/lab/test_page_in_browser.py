@@ -11,7 +11,6 @@ import pytest
 
 from lab import browser as chromium
 from lab.browser import Browser, Page
-from lab.made_results import make_timeline
 from lab.made_trials import FAST, OURS, STOCK, make_trials
 from lookahead.comparisons import compare
 from lookahead.device.probe.probe_data import ProbeDocument
@@ -78,9 +77,7 @@ def made(document: ResultDocument) -> ResultDocument:
     samples = tuple(
         replace(
             one,
-            timeline=make_timeline(1000, one.time_ms),
-            counts={"index_bytes": 1e9},
-            phases_ms={"scanning table": one.time_ms, "loading tuples in tree": 10.0},
+            counts={"index_bytes": 1e9, "scanning_table_ms": one.time_ms, "loading_ms": 10.0},
         )
         for one in data.samples
     )

@@ -11,16 +11,14 @@ from itertools import pairwise
 
 import pytest
 
-from lab.made_results import make_timeline
+from lab.made_results import make_use
 from lab.made_trials import FAST, OURS, STOCK, make_trial_scenario, make_trials
-from lookahead.comparisons import compare, median_sample, panels_of, scenarios_of
+from lookahead.comparisons import compare, panels_of, scenarios_of
 from lookahead.decoding import decode
-from lookahead.device.counters import Timeline
 from lookahead.measurements import Measurements
 from lookahead.report.page import render_page
 from lookahead.report.result_plots import sample_plot
 from lookahead.report.svg import NARROW, WIDE, Canvas, Scale, label_step, nice_ceiling, time_text
-from lookahead.report.time_plots import phase_plot, slices_of
 from lookahead.results import ResultDocument
 
 _VOID = {"meta"}
@@ -56,13 +54,10 @@ def _without_data(page: str) -> str:
 
 @pytest.fixture
 def made(document: ResultDocument) -> ResultDocument:
-    """Trials of which each sample has a timeline."""
+    """Trials of one statement."""
     data = make_trials()
-    samples = tuple(
-        replace(one, timeline=make_timeline(1000, one.time_ms), use=None) for one in data.samples
-    )
-    statements = {one.scenario.label: "SELECT '<1>'" for one in samples}
-    return _measured(document, replace(data, samples=samples, statements=statements))
+    statements = {one.scenario.label: "SELECT '<1>'" for one in data.samples}
+    return _measured(document, replace(data, statements=statements))
 
 
 def _measured(document: ResultDocument, data: Measurements) -> ResultDocument:
@@ -124,10 +119,6 @@ def test_golden_parts(page: str) -> None:
         'class="number verdict faster">faster</td>',
         'class="number verdict no-difference">no difference</td>',
         "<title>bitmap, default, round 1: 400 ms</title>",
-        "ours, 210 ms</text>",
-        "read requests / s</text>",
-        "mean queue depth</text>",
-        "processors, %</text>",
         '<td data-head="setting">shared_buffers</td>',
         "in an order that changes from round to round",
         "prefers-color-scheme: dark",
@@ -143,7 +134,7 @@ def test_golden_parts(page: str) -> None:
 def test_every_raw_sample_is_a_dot_in_both_widths(page: str, made: ResultDocument) -> None:
     assert page.count(", round ") == 2 * len(made.measurements.samples)
     kinds = [("narrow" in svg.partition(">")[0]) for svg in _svgs(page)]
-    assert kinds.count(True) == kinds.count(False) == 3  # ratios, samples, one timeline
+    assert kinds.count(True) == kinds.count(False) == 2  # ratios, samples
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -170,21 +161,6 @@ def test_scenarios_without_order_have_a_row_each(made: ResultDocument) -> None:
     svg = str(sample_plot(data, panel, WIDE))
     assert svg.count('class="median') == 6  # an arm of a scenario each
     assert re.findall(r'class="label">(\w+)<', svg) == ["uuid", "text"]
-
-
-def test_phases_stand_one_after_the_other(made: ResultDocument) -> None:
-    sample = replace(
-        made.measurements.samples[0],
-        time_ms=100.0,
-        phases_ms={"scanning": 20.0, "sorting": 30.0, "longer than all": 70.0},
-    )
-    svg = ElementTree.fromstring(str(phase_plot([sample], WIDE)))
-    bars = [(float(one.get("x", "")), float(one.get("width", ""))) for one in svg.iter("rect")]
-    # Lengths are rounded to a tenth of a pixel; the last one ends with the whole time.
-    for (start, width), (following, _) in pairwise(bars):
-        assert start + width == pytest.approx(following, abs=0.11)
-    assert [width / bars[0][1] for _, width in bars] == pytest.approx([1.0, 1.5, 2.5], abs=0.01)
-    assert {"scanning", "sorting", "longer than all"} <= {one.text for one in svg.iter("text")}
 
 
 def test_a_statement_stands_once_with_its_scenarios(made: ResultDocument) -> None:
@@ -247,37 +223,11 @@ def test_several_results(made: ResultDocument) -> None:
 
 
 def test_without_a_device_the_page_has_no_requests(made: ResultDocument) -> None:
-    samples = tuple(
-        replace(one, timeline=replace(one.timeline, device=None, disk={}))
-        for one in made.measurements.samples
-        if one.timeline
-    )
+    samples = tuple(replace(one, use=make_use(0, one.time_ms)) for one in made.measurements.samples)
     blind = _measured(made, replace(made.measurements, samples=samples))
     text = render_page([("blind.json", blind)])
     assert 'data-head="requests"' not in text
     assert 'data-head="user %"' in text
-
-
-def test_slices_cover_the_whole_time_once() -> None:
-    for count in (2, 3, 7, 500):
-        timeline = Timeline(
-            device=None,
-            at_ms=tuple(25.0 * number for number in range(count)),
-            disk={},
-            cpu={
-                name: tuple(range(count)) for name in ("user", "system", "idle", "iowait", "steal")
-            },
-        )
-        slices = slices_of(timeline)
-        assert slices[0].start_ms == 0
-        assert slices[-1].end_ms == timeline.at_ms[-1]
-        assert all(one.end_ms == other.start_ms for one, other in pairwise(slices))
-        assert len(slices) <= 60
-
-
-def test_median_sample_is_a_real_one(made: ResultDocument) -> None:
-    ours = [one for one in made.measurements.samples if one.arm == OURS]
-    assert median_sample(ours).time_ms in (210.0, 215.0)
 
 
 def test_scales() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.made_results import MACHINE, make_build_sample, make_builds, make_conditions
+from lab.made_results import MACHINE
 from lab.made_trials import FAST, OURS, STOCK, make_trial_sample, make_trial_scenario, make_trials
 from lookahead.comparisons import compare
 from lookahead.measurements import (
@@ -240,46 +240,24 @@ def test_evidence_of_each_arm(made: ResultDocument) -> None:
     )
 
 
-def test_counts_phases_and_checks(made: ResultDocument) -> None:
+def test_counts_and_checks(made: ResultDocument) -> None:
     samples = tuple(
         replace(
             one,
-            counts={"wal_bytes": 2e6, "built_by_us": 1.0, "first_key": 7.0},
-            phases_ms={"scanning table": 150.0},
+            counts={"wal_bytes": 2e6, "built_by_us": 1.0, "first_key": 7.0, "scanning_ms": 150.0},
         )
         for one in made.measurements.samples
     )
     check = Check(make_trial_scenario("10 %"), {"plan": "Limit, Index Scan", "blocks read": "0"})
     tables = _tables(_with(made, samples=samples, checks=(check,)))
     counted = tables["What was counted"]
-    assert [column.name for column in counted.columns] == ["scenario", "arm", "WAL", "built by us"]
-    assert counted.rows[0] == ("pages 10 %", STOCK, "2 MB", "1")
-    assert tables["Where the time went"].rows[0] == ("pages 10 %", STOCK, "150 ms")
+    assert [column.name for column in counted.columns] == [
+        *("scenario", "arm", "WAL", "built by us", "scanning"),
+    ]
+    assert counted.rows[0] == ("pages 10 %", STOCK, "2 MB", "1", "150 ms")
     assert tables["Verified before it was measured"].rows == (
         ("pages 10 %", "Limit, Index Scan", "0"),
     )
-
-
-def test_builds_have_a_table_of_their_validation(made: ResultDocument) -> None:
-    phases = {"waiting for writers before build": 20.0, "index validation: scanning table": 60.0}
-    pair = tuple(
-        replace(make_build_sample(make_conditions(0), 0, arm, time), phases_ms=phases)
-        for arm, time in (("stock", 480.0), ("ours", 180.0))
-    )
-    table = _tables(_measured(made, replace(make_builds(), samples=pair)))[
-        "Concurrent builds, and what follows them"
-    ]
-    assert [column.name for column in table.columns] == [
-        *("scenario", "build, stock", "build, ours", "validation, stock", "validation, ours"),
-    ]
-    assert table.rows == (("bigint-random", "400 ms", "100 ms", "60.0 ms", "60.0 ms"),)
-
-
-def test_builds_have_a_table_of_what_workers_gain(made: ResultDocument) -> None:
-    helped = make_build_sample(make_conditions(2), 0, "ours", 42.5)
-    table = _tables(_measured(made, make_builds(helped)))["What parallel workers gain"]
-    assert table.rows == (("bigint-random", "1.42", "2.50"),)
-    assert "often 2 to 3 (PostgreSQL's commit" in table.caption
 
 
 def test_virtual_disks_are_not_called_rotating(made: ResultDocument) -> None:

@@ -55,7 +55,7 @@ def test_index_scan(tmp_path: Path, disk: Path) -> None:
         ours = sample.arm == "ours"
         assert sample.evidence is not None
         assert sample.cold is not None
-        assert sample.timeline is not None
+        assert sample.use is not None
         assert sample.evidence.node_type == plans[sample.arm]
         assert sample.evidence.rows == sample.counts["distinct_pages"] == 300
         assert (sample.evidence.lookahead.status == "prefetch") is ours
@@ -63,7 +63,7 @@ def test_index_scan(tmp_path: Path, disk: Path) -> None:
         assert sample.evidence.shared_read_blocks >= 300
         assert sample.cold.is_cold
         # Without a visible block device there is nothing to count.
-        assert not sample.timeline.disk or sample.timeline.overall().read_bytes >= 270 * 8192
+        assert not sample.use.reads or sample.use.read_bytes >= 270 * 8192
     # The arms of a round have the same keys, and each round its own.
     keys = [sample.counts["first_key"] for sample in data.samples]
     assert (len(set(keys[:3])), len(set(keys[3:])), len(set(keys))) == (1, 1, 2)

@@ -1,53 +1,38 @@
-"""The kernel's counters of a block device and of the processors: their rates, and a sampler.
+"""The kernel's counters of a block device and of the processors, and their rates.
 
 Meaning of the fields: the kernel's Documentation/admin-guide/iostats.rst (field numbers below are
 its own) and Documentation/filesystems/proc.rst (/proc/stat). A sector is always 512 bytes there,
 whatever the device's own. Counters are cumulative since boot; times are in milliseconds; processor
 times are in ticks of 1/USER_HZ s. All of them count the whole machine, not our server alone.
-
-The sampler is a thread that reads them at fixed intervals while a query runs. Only raw counters are
-kept, relative to the first reading; rates are worked out by whoever shows them. It costs well under
-1 % of one processor at the default interval, in all arms alike.
 """
 
-import threading
 import time
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
-from io import FileIO
-from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
 
 SECTOR_BYTES = 512
 # Of /proc/diskstats, as `DiskCounters` has them: after the three columns that name the device.
-_FIELD_NUMBERS = (1, 2, 3, 4, 5, 7, 9, 10, 11)
-# Arbitrary; processor ticks come every 10 ms, so finer slices would only show their grid.
-DEFAULT_INTERVAL_S = 0.025
+_FIELD_NUMBERS = (1, 3, 4, 10, 11)
 
 
 @dataclass(frozen=True)
 class DiskCounters:
     """One line of /proc/diskstats.
 
-    `reads` (field 1) requests completed, after merging; `reads_merged` (2) requests that were
-    added to another; `read_sectors` (3); `read_ms` (4) summed over requests from queueing to
-    completion; `writes` (5) and `written_sectors` (7) likewise; `in_progress` (9) requests in the
-    device now, a gauge; `busy_ms` (10) time with any request in progress; `weighted_ms` (11) the
-    same weighted with the number of requests.
+    `reads` (field 1) requests completed, after merging; `read_sectors` (3); `read_ms` (4) summed
+    over requests from queueing to completion; `busy_ms` (10) time with any request in progress;
+    `weighted_ms` (11) the same weighted with the number of requests.
     """
 
     reads: int
-    reads_merged: int
     read_sectors: int
     read_ms: int
-    writes: int
-    written_sectors: int
-    in_progress: int
     busy_ms: int
     weighted_ms: int
+
+
+_NO_DISK = DiskCounters(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -152,147 +137,34 @@ def rates(
     )
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """Counters over time, one list per counter, all of the same length.
+class IoMeter:
+    """Context manager: reads the counters at entry and at exit; then `rates` is what came between.
 
-    `at_ms` is the time since the first reading. `disk` and `cpu` are keyed by the field names of
-    `DiskCounters` and `CpuCounters`; all but the gauge `in_progress` start at 0. `disk` is empty
-    where no block device is known.
+    Of no device there are no requests. Raises ValueError when the kernel does not list the device.
     """
 
-    device: str | None
-    at_ms: tuple[float, ...]
-    disk: dict[str, tuple[int, ...]]
-    cpu: dict[str, tuple[int, ...]]
+    rates: Rates
 
-    def __post_init__(self) -> None:
-        if not self.at_ms:
-            raise ValueError("it has no times")
-        if any(later < earlier for earlier, later in pairwise(self.at_ms)):
-            raise ValueError("its times run backwards")
-        disk, cpu = _names(DiskCounters), _names(CpuCounters)
-        if self.cpu.keys() != cpu or (self.disk and self.disk.keys() != disk):
-            raise ValueError("it has not all counters")
-        if {len(values) for values in (*self.disk.values(), *self.cpu.values())} != {
-            len(self.at_ms)
-        }:
-            raise ValueError("its lists are not of one length")
-
-    def rates_between(self, first: int, last: int) -> Rates:
-        """The rates between two readings, by their positions; of no device all are zero."""
-        disk = self.disk or dict.fromkeys(_names(DiskCounters), (0,) * len(self.at_ms))
-        before, after = (
-            (
-                DiskCounters(**{name: values[index] for name, values in disk.items()}),
-                CpuCounters(**{name: values[index] for name, values in self.cpu.items()}),
-            )
-            for index in (first, last)
-        )
-        seconds = (self.at_ms[last] - self.at_ms[first]) / 1000
-        return rates((before[0], after[0]), (before[1], after[1]), seconds)
-
-    def overall(self) -> Rates:
-        """The rates over the whole time."""
-        return self.rates_between(0, len(self.at_ms) - 1)
-
-
-def _names(counters: "type[DataclassInstance]") -> set[str]:
-    return {field.name for field in fields(counters)}
-
-
-_GAUGES = ("in_progress",)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """All counters at one time; `at_s` is on the monotonic clock."""
-
-    at_s: float
-    disk: DiskCounters | None
-    cpu: CpuCounters
-
-
-class IoSampler:
-    """Context manager: samples from entry to exit; `timeline` is complete after the exit.
-
-    The first and the last reading are taken by the caller's thread, right at the two ends. The
-    files of counters stay open, which halves the cost of a reading.
-    """
-
-    def __init__(self, device: str | None, interval_s: float = DEFAULT_INTERVAL_S) -> None:
+    def __init__(self, device: str | None) -> None:
         self._device = device
-        self._interval_s = interval_s
-        self._diskstats, self._stat = FileIO("/proc/diskstats"), FileIO("/proc/stat")
-        self._readings: list[Reading] = []
-        self._stop = threading.Event()
-        self._failure: ValueError | None = None
-        self._thread = threading.Thread(target=self._sample, name="io-sampler", daemon=True)
 
-    def __enter__(self) -> "IoSampler":
-        with ExitStack() as cleanup:
-            for file in (self._diskstats, self._stat):
-                cleanup.enter_context(file)
-            self._read()
-            self._thread.start()
-            cleanup.pop_all()
+    def __enter__(self) -> Self:
+        self._before = self._read()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        with self._diskstats, self._stat:
-            if kind is None:
-                if self._failure is not None:
-                    raise self._failure
-                self._read()
+        if kind is None:
+            before, after = self._before, self._read()
+            self.rates = rates((before[1], after[1]), (before[2], after[2]), after[0] - before[0])
 
-    def timeline(self) -> Timeline:
-        """What was sampled."""
-        return to_timeline(self._device, self._readings)
-
-    def _sample(self) -> None:
-        try:
-            while not self._stop.wait(self._interval_s):
-                self._read()
-        except ValueError as failure:  # raised again in the caller's thread
-            self._failure = failure
-
-    def _read(self) -> None:
-        """The counters at this moment; ValueError when the device has gone from the list."""
-        at_s = time.monotonic()
-        disk = None
+    def _read(self) -> tuple[float, DiskCounters, CpuCounters]:
+        at_s, disk = time.monotonic(), _NO_DISK
         if self._device is not None:
-            disk = parse_diskstats(_content(self._diskstats), self._device)
-            if disk is None:
+            found = parse_diskstats(Path("/proc/diskstats").read_text(), self._device)
+            if found is None:
                 raise ValueError(f"/proc/diskstats does not list {self._device}")
-        self._readings.append(Reading(at_s, disk, parse_cpu(_content(self._stat))))
-
-
-def _content(file: FileIO) -> str:
-    file.seek(0)
-    return file.readall().decode("ascii")
-
-
-def to_timeline(device: str | None, readings: list[Reading]) -> Timeline:
-    """Turn readings into columns of counters relative to the first."""
-    first = readings[0]
-    disk: dict[str, tuple[int, ...]] = {}
-    if first.disk is not None:
-        rows = [asdict(reading.disk) for reading in readings if reading.disk is not None]
-        disk = {name: _relative(name, [row[name] for row in rows]) for name in rows[0]}
-    ticks = [asdict(reading.cpu) for reading in readings]
-    return Timeline(
-        device=device,
-        at_ms=tuple(round((reading.at_s - first.at_s) * 1000, 3) for reading in readings),
-        disk=disk,
-        cpu={name: _relative(name, [row[name] for row in ticks]) for name in ticks[0]},
-    )
-
-
-def _relative(name: str, values: list[int]) -> tuple[int, ...]:
-    base = 0 if name in _GAUGES else values[0]
-    return tuple(value - base for value in values)
+            disk = found
+        return at_s, disk, parse_cpu(Path("/proc/stat").read_text())
 
 
 def _percent(ticks: int, total: int) -> float | None:

@@ -148,7 +148,6 @@ class _Build:
 
     time_ms: float
     counts: dict[str, float]
-    phases_ms: dict[str, float]
 
 
 class _IndexBuild:
@@ -226,7 +225,6 @@ class _IndexBuild:
                 session_ms=(chosen.time_ms,),
                 executions=len(builds),
                 counts=chosen.counts,
-                phases_ms=chosen.phases_ms,
                 sha256=self._pages_sha256(builder, key.index) if number == 0 else None,
             )
             builder.execute(key.drop)
@@ -278,7 +276,7 @@ def _builds(
         counts = _counts(builder, conditions, watch, position)
         built = builds_so_far(builder) - before
         check_builder(builder, key, arm, built)
-        yield _Build(time_ms, {"built_by_us": built, **counts}, watch.phases_ms)
+        yield _Build(time_ms, {"built_by_us": built, **counts})
 
 
 def _configure(connection: Session, conditions: Conditions) -> None:
@@ -309,7 +307,7 @@ def _counts(
     }
     if watch.peak_memory_bytes is not None:
         counts["peak_memory_bytes"] = watch.peak_memory_bytes
-    return counts
+    return counts | watch.phases
 
 
 def describe(conditions: Conditions) -> str:

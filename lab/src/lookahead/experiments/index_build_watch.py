@@ -82,9 +82,12 @@ class BuildWatch:
         return len(self._workers)
 
     @property
-    def phases_ms(self) -> dict[str, float]:
-        """Times in phases of pg_stat_progress_create_index, in the order in which they came."""
-        return {name: round(time_ms, 1) for name, time_ms in self._phases.items()}
+    def phases(self) -> dict[str, float]:
+        """Times in phases of pg_stat_progress_create_index, such as "scanning_table_ms"."""
+        return {
+            f"{re.sub('[^a-z]+', '_', name)}_ms": round(time_ms, 1)
+            for name, time_ms in self._phases.items()
+        }
 
     def _watch(self) -> None:
         last = time.monotonic()

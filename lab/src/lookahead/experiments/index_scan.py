@@ -183,7 +183,6 @@ def trial_of(
         # Of few rows, or pages that follow each other in the table, the library chooses itself how
         # many it asks for.
         prefetched=pages if pattern.kind == "pages" else 0,
-        keeps_timeline=True,
     )
 
 

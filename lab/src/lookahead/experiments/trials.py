@@ -24,7 +24,7 @@ from statistics import fmean
 from threading import Barrier, Thread
 from typing import Any, TypeVar
 
-from lookahead.device.counters import IoSampler, Timeline
+from lookahead.device.counters import IoMeter, Rates
 from lookahead.errors import LabError
 from lookahead.experiments.arms import BITMAP_SCAN, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import fetch_row
@@ -107,7 +107,6 @@ class Trial:
     sessions: tuple[str, ...] = ()
     rounds: tuple[Statement, ...] = ()
     prefetched: int = 0
-    keeps_timeline: bool = False
     compared: tuple[str, ...] = ()
     execute: Execute = explain_trial
     executions: int = 1
@@ -259,7 +258,7 @@ class Trials:
                 for connection, statement in zip(connections, statements, strict=True)
             ]
             measured = [self._watch(calls) for _ in range(trial.executions)]
-        done, timeline = min(measured, key=lambda one: _mean_ms(one[0]))
+        done, use = min(measured, key=lambda one: _mean_ms(one[0]))
         evidence = done[0].evidence
         if evidence is not None:
             check_counts(trial, arm, evidence)
@@ -275,19 +274,18 @@ class Trials:
             evidence=evidence,
             backend_cpu_ms=sum(spent) if len(spent) == len(done) else None,
             cold=cold,
-            use=timeline.overall(),
-            timeline=timeline if trial.keeps_timeline else None,
+            use=use,
             counts=dict(trial.rounds[number].counts) if trial.rounds else {},
         )
         self.add_samples([sample])
 
     def _watch(
         self, calls: Sequence[Callable[[], "_Execution"]]
-    ) -> tuple[list["_Execution"], Timeline]:
+    ) -> tuple[list["_Execution"], Rates]:
         """Let all sessions execute their statements once; what the machine did meanwhile."""
-        with IoSampler(self._device) as sampler:
+        with IoMeter(self._device) as meter:
             done = run_together(calls)
-        return done, sampler.timeline()
+        return done, meter.rates
 
     def _record(self, **changes: Any) -> None:
         self._run.record(measurements=replace(self.data, **changes))

@@ -77,13 +77,7 @@ _SCAN: Cells[_Samples] = (
 
 
 def _of_use(value: Callable[[Rates], float | None], decimals: int = 0) -> _Cell:
-    def found(sample: Sample) -> float | None:
-        use = sample.use
-        if use is None and sample.timeline is not None:
-            use = sample.timeline.overall()
-        return None if use is None else value(use)
-
-    return _median(found, _number(decimals))
+    return _median(lambda one: value(one.use) if one.use else None, _number(decimals))
 
 
 _DEVICE: Cells[_Samples] = (
@@ -116,7 +110,7 @@ def _sample_tables(samples: _Samples) -> tuple[Table, ...]:
         ),
         _sample_table(
             "What the device and the processors did",
-            [one for one in samples if one.use or one.timeline],
+            [one for one in samples if one.use],
             _DEVICE,
             "Medians over samples; counters of the whole machine, processors in percent of all; "
             "backend CPU is that of the sessions, where no other process had a part",
@@ -126,12 +120,6 @@ def _sample_tables(samples: _Samples) -> tuple[Table, ...]:
             [one for one in samples if one.counts and counts],
             [_of_counts(name) for name in counts],
             "Medians over samples",
-        ),
-        _sample_table(
-            "Where the time went",
-            [one for one in samples if one.phases_ms],
-            [_of_phases(name) for name in _names(one.phases_ms for one in samples)],
-            "Medians over the samples in which a phase was seen by polling",
         ),
     )
 
@@ -145,13 +133,10 @@ def _states(samples: _Samples) -> str:
 
 
 def _of_counts(name: str) -> tuple[str, _Cell]:
-    text = size_text if name.endswith("_bytes") else _number(0)
-    shown = name.removesuffix("_bytes").replace("_", " ").replace("wal", "WAL")
-    return shown, _median(lambda one: one.counts.get(name), text)
-
-
-def _of_phases(name: str) -> tuple[str, _Cell]:
-    return name, _median(lambda one: one.phases_ms.get(name), milliseconds)
+    what, _, unit = name.rpartition("_")
+    texts = {"bytes": size_text, "ms": milliseconds}
+    shown = (what if unit in texts else name).replace("_", " ").replace("wal", "WAL")
+    return shown, _median(lambda one: one.counts.get(name), texts.get(unit, _number(0)))
 
 
 def _sample_table(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from lookahead.comparisons import Panel, median_sample, panels_of, proofs, samples_of, scenarios_of
+from lookahead.comparisons import panels_of, proofs, scenarios_of
 from lookahead.formats import printable
-from lookahead.measurements import Comparison, Measurements
+from lookahead.measurements import Measurements
 from lookahead.report.bars import BarPair, bar_plot
 from lookahead.report.evidence_tables import (
     evidence_tables,
@@ -31,12 +31,10 @@ from lookahead.report.result_tables import (
 from lookahead.report.sentences import (
     labelling,
     panel_title,
-    scenario_label,
     sentences,
     title_of,
 )
 from lookahead.report.svg import in_both_widths
-from lookahead.report.time_plots import Track, phase_plot, timeline_plot
 from lookahead.results import Content, ResultDocument, write_atomically
 
 if TYPE_CHECKING:
@@ -142,7 +140,6 @@ def _section(document: ResultDocument) -> dict[str, object]:
     data = document.measurements
     groups = comparison_groups(data)
     panels = panels_of(scenarios_of(data.samples))
-    has_phases = any(one.phases_ms for one in data.samples)
     return {
         "title": title_of(document.experiment),
         "headline": sentences(document),
@@ -156,8 +153,6 @@ def _section(document: ResultDocument) -> dict[str, object]:
             for one in panels
         ],
         "results": figure_tables(data),
-        "timelines": list(_timelines(data, panels)),
-        "phases": in_both_widths(partial(phase_plot, data.samples)) if has_phases else None,
         "proofs": proofs(data),
         "evidence": evidence_tables(document),
     }
@@ -181,29 +176,3 @@ def _ratio_plot(group: ComparisonGroup) -> Markup:
     its, ours, _ = group.reading
     caption = f"{its} / {ours} (right of 1 is faster)"
     return in_both_widths(partial(ratio_plot, rows, caption))
-
-
-def _timelines(data: Measurements, panels: Sequence[Panel]) -> Iterator[tuple[str, Markup]]:
-    """For each panel the comparison whose executions took longest, as there is most to see."""
-    for panel in panels:
-        chosen = [
-            (answer, tracks)
-            for answer in data.comparisons
-            if answer.question.scenario in panel.scenarios
-            and len(tracks := tuple(_tracks(data, answer))) == 2
-        ]
-        if chosen:
-            answer, tracks = max(chosen, key=lambda found: found[0].baseline_median_ms)
-            title = scenario_label(answer.question.scenario, ())
-            yield title, in_both_widths(partial(timeline_plot, tracks, title))
-
-
-def _tracks(data: Measurements, answer: Comparison) -> Iterator[Track]:
-    """Of both arms the execution nearest to the median."""
-    scenario = answer.question.scenario
-    for arm, kind in ((answer.baseline, "arm-0"), (answer.challenger, "ours")):
-        samples = samples_of(data.samples, scenario, arm)
-        if samples:
-            found = median_sample(samples)
-            if found.timeline is not None:
-                yield Track(arm, found.time_ms, found.timeline, kind)

@@ -6,13 +6,10 @@ from functools import partial
 from statistics import median
 
 from lookahead.comparisons import (
-    PUBLISHED_WORKER_GAIN,
     Panel,
     compare_wal,
     panels_of,
     scenarios_of,
-    validated_builds,
-    worker_gains,
 )
 from lookahead.formats import (
     NOTHING,
@@ -30,7 +27,7 @@ from lookahead.report.sentences import (
     scenario_label,
     varying_names,
 )
-from lookahead.report.tables import Cells, Table, columns_of, table_of
+from lookahead.report.tables import Cells, Table, table_of
 from lookahead.results import ResultDocument
 from lookahead.stats import VERDICT_PAIRS
 
@@ -52,8 +49,6 @@ def figure_tables(data: Measurements) -> list[Table]:
     tables = (
         *_median_tables(data),
         _lookup_table(data.lookups),
-        _validation_table(data),
-        _worker_table(data),
         wal_table(data),
     )
     return [table for table in tables if table.rows]
@@ -118,38 +113,6 @@ def _lookup_table(samples: Sequence[LookupSample]) -> Table:
         ],
         _sentences("Medians over rounds", _all(common_text(scenarios))),
     )
-
-
-def _validation_table(data: Measurements) -> Table:
-    """What of `CREATE INDEX CONCURRENTLY` is the build, and what PostgreSQL does after it."""
-    found = validated_builds(data)
-    label = labelling(one.scenario for one in found)
-    arms = list(dict.fromkeys(arm for one in found for arm in one.build_ms))
-    rows = tuple(
-        (
-            label(one.scenario),
-            *(
-                milliseconds(times[arm])
-                for times in (one.build_ms, one.validation_ms)
-                for arm in arms
-            ),
-        )
-        for one in found
-    )
-    numbers = [f"{part}, {arm}" for part in ("build", "validation") for arm in arms]
-    title = "Concurrent builds, and what follows them"
-    caption = "Median times by phases, as seen by polling"
-    return Table(title, columns_of(("scenario",), numbers), rows, caption)
-
-
-def _worker_table(data: Measurements) -> Table:
-    """What parallel workers gain in each arm, and the published figure below it."""
-    found = worker_gains(data)
-    label = labelling(one.scenario for one in found)
-    arms = list(dict.fromkeys(arm for one in found for arm in one.gains))
-    rows = tuple((label(one.scenario), *(f"{one.gains[arm]:.2f}" for arm in arms)) for one in found)
-    caption = f"Median time without workers / with them. Published: {PUBLISHED_WORKER_GAIN}"
-    return Table("What parallel workers gain", columns_of(("scenario",), arms), rows, caption)
 
 
 def wal_table(data: Measurements) -> Table:

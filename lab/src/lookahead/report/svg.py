@@ -137,11 +137,6 @@ class Canvas:
         if points:
             self._add("path", kind, d=_path(points))
 
-    def area(self, upper: Sequence[Point], lower: Sequence[Point], kind: str) -> None:
-        """The area between two lines of the same x positions."""
-        if upper:
-            self._add("path", kind, d=f"{_path([*upper, *reversed(lower)])}Z")
-
     def text(self, place: Point, text: str, kind: str = "", anchor: Anchor = "start") -> None:
         """A label; its baseline is at `place`."""
         self._add("text", kind, text, x=place[0], y=place[1], **{"text-anchor": anchor})

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from time import monotonic
 
 from lookahead.account import acting_as_owner
@@ -32,10 +32,10 @@ from lookahead.measurements import (
     Arm,
     Factor,
     Library,
-    LookupSample,
     NodeEvidence,
     Question,
     Reference,
+    Sample,
     Scenario,
     Table,
 )
@@ -263,39 +263,49 @@ def timed(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvi
 _LOG_PREFIX = "lookups"
 
 
+LOOKUP_ARMS = (arm_of("stock", ""), arm_of(OURS, "", "on"))
+_LOOKUP = f"SELECT id, pad FROM {WIDE} WHERE id = :key"
+
+
+def lookup_trial(trial: Trial, sessions: int) -> Trial:
+    """Lookups of single rows under the conditions of a scan."""
+    asked = Factor("lookups", f"{sessions} sessions")
+    scenario = Scenario((*trial.scenario.factors, asked))
+    stock, ours = (arm.name for arm in LOOKUP_ARMS)
+    return Trial(
+        scenario=scenario,
+        statement=_LOOKUP,
+        arms=LOOKUP_ARMS,
+        questions=(Question(scenario, stock, (stock,), (ours,)),),
+        server={},
+        surroundings=trial.surroundings,
+    )
+
+
 def measure_lookups(
     server: PrivateServer,
-    scenario: Scenario,
-    library: Library,
+    trial: Trial,
+    arm: Arm,
     round_number: int,
     *,
     rows: int,
     sessions: int,
     seconds: int,
-) -> LookupSample:
+) -> Sample:
     """Look rows up for `seconds` on a server that was made cold; LabError when pgbench fails."""
-    script = server.write_file(
-        "lookup.sql", f"\\set key random(1, {rows})\nSELECT id, pad FROM {WIDE} WHERE id = :key;\n"
-    )
+    script = server.write_file("lookup.sql", f"\\set key random(1, {rows})\n{trial.statement};\n")
     times = _pgbench_ms(
         server,
-        library,
+        arm.library,
         *("-n", "-M", "prepared", "-c", str(sessions), "-j", "1", "-T", str(seconds)),
         *(f"--random-seed={round_number + 1}", "-f", script),
     )
     if not times:
         raise LabError("pgbench looked nothing up", "Give it more --seconds.")
-    return LookupSample(
-        scenario=scenario,
-        round=round_number,
-        sequence=0,
-        arm="ours" if library == "on" else "stock",
-        sessions=sessions,
-        lookups=len(times),
-        lookups_per_s=len(times) / seconds,
-        p50_ms=quantile(times, 0.5),
-        p99_ms=quantile(times, 0.99),
-    )
+    counts = {"lookups_per_s": len(times) / seconds}
+    counts |= {"p50_ms": quantile(times, 0.5), "p99_ms": quantile(times, 0.99)}
+    mean_ms = fmean(times)
+    return Sample(trial.scenario, round_number, 0, arm.name, mean_ms, (mean_ms,), counts=counts)
 
 
 def _pgbench_ms(server: PrivateServer, library: Library, *arguments: str | Path) -> list[float]:

@@ -39,7 +39,7 @@ from lookahead.experiments.experiment import (
 )
 from lookahead.experiments.runner import Run, RunRequest
 from lookahead.experiments.trials import Trial, Trials, alternate
-from lookahead.measurements import Library, Table
+from lookahead.measurements import Table
 from lookahead.terminal import Terminal
 from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
 from lookahead_bench.loop_disk import LoopDisk, disk_bytes
@@ -48,6 +48,7 @@ from lookahead_bench.seq_parts import (
     BULK_SIZE,
     COPY_TABLE,
     CORE_SIZE,
+    LOOKUP_ARMS,
     NO_LIMITS,
     OURS,
     STOCK,
@@ -56,6 +57,7 @@ from lookahead_bench.seq_parts import (
     build_wide_table,
     bulk_trial,
     knee_of,
+    lookup_trial,
     measure_lookups,
     scan_limits,
     scan_or_copy,
@@ -66,7 +68,6 @@ from lookahead_bench.seq_parts import (
 SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")
 _ON_READ_AHEAD: tuple[SeqPart, ...] = ("scan", "lookups")
-_LIBRARIES: tuple[Library, ...] = ("off", "on")
 _ACCOUNT_BYTES = 135  # a row of pgbench_accounts, with its page's rest
 _ROWS_PER_SCALE = 100_000
 # The tables, the WAL of loading and freezing them.
@@ -230,22 +231,24 @@ class _SeqScan:
 
     def _measure_lookups(self, trials: Sequence[Trial], table: Table) -> None:
         wanted = self._wanted
-        with self._run.terminal.progress(len(trials) * len(_LIBRARIES) * wanted.repetitions) as bar:
-            for trial in trials:
+        samples = len(trials) * len(LOOKUP_ARMS) * wanted.repetitions
+        with self._run.terminal.progress(samples) as bar:
+            for trial in (lookup_trial(one, wanted.sessions) for one in trials):
+                self._trials.begin(trial)
                 with trial.surroundings():
-                    for number, library in alternate(_LIBRARIES, wanted.repetitions):
-                        bar.describe(f"{trial.scenario.label}: lookups, {library}")
+                    for number, arm in alternate(trial.arms, wanted.repetitions):
+                        bar.describe(f"{trial.scenario.label}: {arm.name}")
                         self._trials.cool(trial.server)
                         sample = measure_lookups(
                             self._server,
-                            trial.scenario,
-                            library,
+                            trial,
+                            arm,
                             number,
                             rows=table.rows,
                             sessions=wanted.sessions,
                             seconds=wanted.seconds,
                         )
-                        self._trials.add_lookups(sample)
+                        self._trials.add_samples([sample])
                         bar.advance()
 
     def _median_ms(self, trial: Trial, arm: str) -> float:
@@ -316,7 +319,7 @@ def _estimated_seconds(wanted: SeqScans) -> float:
     wide_bytes, read_aheads = wanted.table_size * 1024, parts & set(_ON_READ_AHEAD)
     accounts_bytes = wanted.scale * _ROWS_PER_SCALE * _ACCOUNT_BYTES
     scans = _ARMS_OF_SCAN * rounds * places if "scan" in parts else 0
-    lookups = len(_LIBRARIES) * rounds * places if "lookups" in parts else 0
+    lookups = len(LOOKUP_ARMS) * rounds * places if "lookups" in parts else 0
     bulk = (2 + len(wanted.bulk_sizes)) * rounds if "bulk-read" in parts else 0
     vacuums = len(wanted.combine_limits) * len(wanted.depths) * rounds if "vacuum" in parts else 0
     return (

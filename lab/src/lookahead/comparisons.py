@@ -14,7 +14,6 @@ from statistics import median
 from lookahead.measurements import (
     Comparison,
     Factor,
-    LookupSample,
     Measurements,
     Question,
     Sample,
@@ -26,7 +25,7 @@ _Times = Mapping[tuple[Scenario, str], dict[int, float]]
 """Times in ms by scenario and arm, then by round."""
 
 
-def scenarios_of(samples: Iterable[Sample | LookupSample]) -> list[Scenario]:
+def scenarios_of(samples: Iterable[Sample]) -> list[Scenario]:
     """The scenarios in the order they were measured."""
     return list(dict.fromkeys(sample.scenario for sample in samples))
 

@@ -188,21 +188,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class LookupSample:
-    """Random lookups of single rows by several sessions at once: their times, and how many."""
-
-    scenario: Scenario
-    round: int
-    sequence: int
-    arm: str
-    sessions: int
-    lookups: int
-    lookups_per_s: float
-    p50_ms: float
-    p99_ms: float
-
-
-@dataclass(frozen=True)
 class Reference:
     """A figure to see the measured ones beside: published elsewhere, computed, or of the device."""
 
@@ -282,5 +267,4 @@ class Measurements:
     checks: tuple[Check, ...] = ()
     digests: tuple[Digest, ...] = ()
     samples: tuple[Sample, ...] = ()
-    lookups: tuple[LookupSample, ...] = ()
     comparisons: tuple[Comparison, ...] = ()

@@ -13,7 +13,6 @@ from lookahead.comparisons import compare
 from lookahead.measurements import (
     Check,
     Factor,
-    LookupSample,
     Measurements,
     Question,
     Scenario,
@@ -199,16 +198,6 @@ def test_scenarios_of_many_words_have_a_table_for_each_panel(made: ResultDocumen
     for other in others:
         table = tables[f"Comparisons of median times: I/O method {other}"]
         assert [row[0] for row in table.rows] == ["pages 10 %"]
-
-
-def test_lookups(made: ResultDocument) -> None:
-    scenario = make_trial_scenario("1 %")
-    lookups = tuple(
-        LookupSample(scenario, number, number, OURS, 8, 1000, 1000.0 + number, 0.05, 1.5)
-        for number in range(3)
-    )
-    table = _tables(_with(made, lookups=lookups))["Random lookups of single rows"]
-    assert table.rows == (("pages 1 %", OURS, "8", "1,001", "50.0 us", "1.50 ms"),)
 
 
 def test_nothing_measured_has_no_tables_of_results(made: ResultDocument) -> None:

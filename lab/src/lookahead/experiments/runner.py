@@ -301,7 +301,7 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
     Comparisons take seconds: those of an incomplete one are left to its readers.
     """
     document = run.document if run else None
-    if run is None or document is None or not _samples(document):
+    if run is None or document is None or not document.measurements.samples:
         file.discard()
         return
     if ending == "complete":
@@ -311,12 +311,8 @@ def _finish(run: Run | None, file: ResultFile, terminal: Terminal, ending: str) 
         document = replace(document, measurements=data, status="complete", finished_at=now_text())
     else:
         terminal.step(
-            f"kept {_samples(document)} samples, marked incomplete: {file.path} "
+            f"kept {len(document.measurements.samples)} samples, marked incomplete: {file.path} "
             "(`lookahead report` shows them)"
         )
     run.document = replace(document, ending=ending)
     run.record()
-
-
-def _samples(document: ResultDocument) -> int:
-    return len(document.measurements.samples) + len(document.measurements.lookups)

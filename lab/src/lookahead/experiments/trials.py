@@ -35,7 +35,6 @@ from lookahead.measurements import (
     Check,
     ColdRecord,
     Digest,
-    LookupSample,
     Measurements,
     NodeEvidence,
     Question,
@@ -235,11 +234,6 @@ class Trials:
                 "This is a bug, report it.",
             )
         self._record(samples=kept)
-
-    def add_lookups(self, sample: LookupSample) -> None:
-        """Keep a sample of lookups, numbered."""
-        numbered = replace(sample, sequence=len(self.data.lookups))
-        self._record(lookups=(*self.data.lookups, numbered))
 
     def _sample(self, trial: Trial, arm: Arm, number: int) -> None:
         cold = self.cool(trial.server) if trial.cold else None

@@ -160,7 +160,7 @@ def _section(document: ResultDocument) -> dict[str, object]:
 
 def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
     """Each text once, behind the scenarios in which it was executed; "" for all of them."""
-    scenarios = scenarios_of((*data.samples, *data.lookups))
+    scenarios = scenarios_of(data.samples)
     label = labelling(scenarios)
     found: dict[str, list[str]] = {}
     for scenario in scenarios:

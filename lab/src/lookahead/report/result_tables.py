@@ -1,4 +1,4 @@
-"""The tables of what was found out: medians, lookups, comparisons."""
+"""The tables of what was found out: medians, comparisons, WAL."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,9 @@ from lookahead.formats import (
     NOTHING,
     interval_text,
     milliseconds,
-    rate_text,
     size_text,
 )
-from lookahead.measurements import Comparison, LookupSample, Measurements, Scenario
+from lookahead.measurements import Comparison, Measurements, Scenario
 from lookahead.report.sentences import (
     common_text,
     labelling,
@@ -48,7 +47,6 @@ def figure_tables(data: Measurements) -> list[Table]:
     """What was found out beside the comparisons."""
     tables = (
         *_median_tables(data),
-        _lookup_table(data.lookups),
         wal_table(data),
     )
     return [table for table in tables if table.rows]
@@ -91,27 +89,6 @@ def _median_table(data: Measurements, panel: Panel, title: str) -> Table:
         [("arm", lambda row: row[0])],
         [(one.factors[0].value, partial(median_time, one)) for one in panel.scenarios],
         "; ".join(dict.fromkeys(one.source for one in known)),
-    )
-
-
-def _lookup_table(samples: Sequence[LookupSample]) -> Table:
-    """What random lookups of single rows took, by scenario and arm."""
-    scenarios = scenarios_of(samples)
-    label = labelling(scenarios)
-    groups: dict[Scenario, dict[str, list[LookupSample]]] = {}
-    for one in samples:
-        groups.setdefault(one.scenario, {}).setdefault(one.arm, []).append(one)
-    return table_of(
-        "Random lookups of single rows",
-        (some for arms in groups.values() for some in arms.values()),
-        [("scenario", lambda some: label(some[0].scenario)), ("arm", lambda some: some[0].arm)],
-        [
-            ("sessions", lambda some: str(some[0].sessions)),
-            ("lookups/s", lambda some: rate_text(median(one.lookups_per_s for one in some))),
-            ("p50", lambda some: milliseconds(median(one.p50_ms for one in some))),
-            ("p99", lambda some: milliseconds(median(one.p99_ms for one in some))),
-        ],
-        _sentences("Medians over rounds", _all(common_text(scenarios))),
     )
 
 

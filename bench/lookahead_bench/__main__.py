@@ -3,6 +3,7 @@
 import click
 
 from lookahead.cli import main
+from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
 from lookahead_bench import (
@@ -24,19 +25,23 @@ from lookahead_bench import (
 )
 from lookahead_bench.aims_command import aims
 from lookahead_bench.figures import figures
+from lookahead_bench.read_ahead import read_ahead, restore_abandoned
 
 PROGRAM = "lookahead_bench"
 
 
 # A pinned width, as that of `lookahead`.
 @click.group(context_settings={"terminal_width": 80, **HELP_OPTIONS})
-def bench() -> None:
+@pass_command_context
+def bench(context: CommandContext) -> None:
     """Measure pg_lookahead as its developers do.
 
     Beside aims, where it must not cost anything, on devices made for it.
 
     Exit status as that of `lookahead`.
     """
+    for done in restore_abandoned():
+        context.terminal.step(done)
 
 
 run = make_run_group(
@@ -61,6 +66,7 @@ run = make_run_group(
 bench.add_command(run)
 bench.add_command(aims)
 bench.add_command(figures)
+bench.add_command(read_ahead)
 
 if __name__ == "__main__":
     main(bench, PROGRAM)

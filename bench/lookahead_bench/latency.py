@@ -57,7 +57,6 @@ class LatencyScans(IndexScans):
     pages: tuple[int, ...] = PAGES.sized((1_000, 5_000), demo=(1_000,), full=(1_000, 10_000))
     limit: tuple[int, ...] = LIMIT.sized((100,), demo=(), full=(1, 100))
     share: tuple[int, ...] = sized(())
-    read_ahead: tuple[int, ...] = sized(())
     latency: int = LATENCY.sized(1000)
 
 

@@ -35,7 +35,9 @@ def disk_bytes(needed_bytes: int) -> int:
     return int(1.03 * (needed_bytes + SERVER_BYTES)) + 200_000_000
 
 
-class _LoopJanitor(JanitorProcess):
+class BenchJanitor(JanitorProcess):
+    """A janitor of the bench."""
+
     program = loop_janitor.__file__
 
 
@@ -69,7 +71,7 @@ class LoopDisk:
                 "Name another place with --directory.",
             ) from None
         self._folder.chmod(0o755)  # the server's account passes through
-        self._janitor = _LoopJanitor("loop-disk", self._folder)
+        self._janitor = BenchJanitor("loop-disk", self._folder)
         try:
             self._make_file(self._folder / SERVED_FILE)
             self._attach_loop()

@@ -1,16 +1,21 @@
-"""Takes a loop disk apart after the bench, however that ends: see the lab's janitor.
+"""Cleans up after the bench, however that ends: see the lab's janitor.
+
+A loop disk is taken apart. A read-ahead is put back; a value that is not the one its maker had set
+is somebody else's, and stays.
 
 A server on the disk has a janitor of its own, which may still be ending it: unmounting is tried
 again until then. The file is also run as a program, by a bare interpreter: it may import the
 standard library only.
 
     loop_janitor.py loop-disk FOLDER
+    loop_janitor.py read-ahead SETTING CHANGED ORIGINAL JOURNAL
 """
 
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 # The names within a loop disk's folder.
@@ -65,11 +70,25 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def main(folder: str) -> int:
+def put_back(setting: str, changed_kb: str, original_kb: str, journal: str) -> bool:
+    """Set the original size where the changed one is in effect; then the journal is void."""
+    try:
+        if int(Path(setting).read_text()) == int(changed_kb):
+            Path(setting).write_text(f"{original_kb}\n")
+        Path(journal).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+_TASKS: dict[str, Callable[..., bool]] = {"loop-disk": take_apart, "read-ahead": put_back}
+
+
+def main(task: str, *arguments: str) -> int:
     """Wait for the end of standard input, then clean up."""
     sys.stdin.buffer.read()
-    return 0 if take_apart(folder) else 1
+    return 0 if _TASKS[task](*arguments) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[2:]))
+    sys.exit(main(*sys.argv[1:]))

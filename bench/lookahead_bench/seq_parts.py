@@ -20,7 +20,6 @@ from lookahead.experiments.conditions import (
     BLOCK_BYTES,
     fetch_row,
     fill_table,
-    read_ahead_factor,
     relation_path,
     segments_of,
 )
@@ -41,6 +40,7 @@ from lookahead.measurements import (
 )
 from lookahead.server import PrivateServer, Session
 from lookahead.stats import quantile
+from lookahead_bench.read_ahead import read_ahead_factor
 
 WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
 _PAD_BYTES, _ROWS_PER_PAGE = 600, 12

@@ -20,12 +20,10 @@ from typing import Literal
 from lookahead.comparisons import samples_of
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
-    ReadAheads,
     table_facts,
     touch_device,
 )
 from lookahead.experiments.experiment import (
-    READ_AHEAD,
     REPETITIONS,
     Choice,
     Count,
@@ -43,6 +41,7 @@ from lookahead.measurements import Table
 from lookahead.terminal import Terminal
 from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
 from lookahead_bench.loop_disk import LoopDisk, disk_bytes
+from lookahead_bench.read_ahead import READ_AHEAD, ReadAheads
 from lookahead_bench.seq_parts import (
     ACCOUNTS,
     BULK_SIZE,

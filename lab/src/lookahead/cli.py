@@ -20,7 +20,6 @@ from lookahead.commands.partitions import partitions
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report
 from lookahead.commands.run import run
-from lookahead.device.read_ahead import restore_abandoned
 from lookahead.errors import ExitStatus, LabError, UsageError
 from lookahead.guarded_connection import shown_arguments
 from lookahead.terminal import Terminal, checked_stdout
@@ -76,8 +75,6 @@ def _execute(
     context = CommandContext(terminal, command)
     try:
         with _terminated_like_interrupted():
-            for done in restore_abandoned():
-                terminal.step(done)
             group.main(list(arguments), program, standalone_mode=False, obj=context)
     except click.exceptions.NoArgsIsHelpError as request:
         terminal.result(request.format_message())

@@ -1,18 +1,13 @@
-"""Cleans up after the lab, however it ends: servers, the read-ahead of disks.
+"""Cleans up after the lab, however it ends.
 
-One janitor process accompanies each private server and changed read-ahead. It waits for
-the end of a pipe that only its maker holds open; the kernel closes the pipe however the maker ends,
-kill -9 included. In the orderly case the maker closes it.
-
-- Of a server it ends what still runs in its folder, and removes the folder. In the orderly case the
-  maker has stopped the server before.
-- A read-ahead it puts back. A value that is not the one its maker had set is somebody else's, and
-  stays.
+One janitor process accompanies each private server. It waits for the end of a pipe that only its
+maker holds open; the kernel closes the pipe however the maker ends, kill -9 included. In the
+orderly case the maker stops the server and closes the pipe. Then the janitor ends what still runs
+in the server's folder, and removes the folder.
 
 The file is also run as a program, by a bare interpreter: it may import the standard library only.
 
-    janitor.py server keep|remove BINDIR FOLDER [SOCKET_FOLDER]
-    janitor.py read-ahead SETTING CHANGED ORIGINAL JOURNAL
+    janitor.py keep|remove BINDIR FOLDER [SOCKET_FOLDER]
 
 Shared memory is not its business: a server that shuts down removes its segments, and one that
 starts on the same data directory removes those of its predecessor. After a kill without another
@@ -27,7 +22,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,29 +162,18 @@ def _maps(process: int) -> list[str]:
     return [line for line in lines if len(line.split(maxsplit=5)) == 6]
 
 
-def put_back(setting: str, changed_kb: str, original_kb: str, journal: str) -> bool:
-    """Set the original size where the changed one is in effect; then the journal is void."""
-    try:
-        if int(Path(setting).read_text()) == int(changed_kb):
-            Path(setting).write_text(f"{original_kb}\n")
-        Path(journal).unlink(missing_ok=True)
-    except OSError:
-        return False
-    return True
-
-
 class JanitorProcess:
     """A janitor at its work: waiting for the end of a pipe that only we hold open.
 
-    `task` and `arguments` are those of the program. Raises OSError when it cannot be started.
+    `arguments` are those of the program. Raises OSError when it cannot be started.
     """
 
     program = __file__
 
-    def __init__(self, task: str, *arguments: object) -> None:
+    def __init__(self, *arguments: object) -> None:
         # Our end of the pipe is closed in every program that we start, at its exec.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", self.program, task, *map(str, arguments)],
+            [sys.executable, "-I", "-S", self.program, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -221,16 +204,10 @@ def end_server(task: str, bindir: str, path: str, *extra_folders: str) -> bool:
     return ended and (keep or not folder.exists())
 
 
-_TASKS: dict[str, Callable[..., bool]] = {
-    "server": end_server,
-    "read-ahead": put_back,
-}
-
-
 def main(task: str, *arguments: str) -> int:
     """Wait for the end of standard input, then clean up."""
     sys.stdin.buffer.read()
-    return 0 if _TASKS[task](*arguments) else 1
+    return 0 if end_server(task, *arguments) else 1
 
 
 if __name__ == "__main__":

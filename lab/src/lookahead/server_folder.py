@@ -121,7 +121,7 @@ class ServerFolder:
     def _start_janitor(self, bindir: Path, *, keep: bool) -> JanitorProcess:
         extra = [] if self._socket_parent == self.path else [self._socket_parent]
         task = "keep" if keep else "remove"
-        return JanitorProcess("server", task, bindir, self.path, *extra)
+        return JanitorProcess(task, bindir, self.path, *extra)
 
     def _find_socket_parent(self) -> Path:
         inside = self.path / "socket"

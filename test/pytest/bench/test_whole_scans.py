@@ -9,10 +9,10 @@ from lab.whole_runs import measured
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.comparisons import arms_of, scenarios_of
 from lookahead.device.block_device import find_block_device
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError
 from lookahead_bench import joins
 from lookahead_bench.loop_disk import LoopDisk
+from lookahead_bench.read_ahead import ReadAhead
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.usefixtures("small")]
 

@@ -18,7 +18,6 @@ SCAN = index_scan.IndexScans(
     limit=(),
     share=(),
     io_method=("worker",),
-    read_ahead=(),
     repetitions=2,
 )
 BUILD = index_build.IndexBuilds(
@@ -44,7 +43,6 @@ BITMAP = bitmap_scan.BitmapScans(
     plan=bitmap_scan.PLANS,
     setting=(0, 64),
     io_method=("worker",),
-    read_ahead=(),
     repetitions=1,
 )
 

@@ -75,7 +75,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
-            ["run", "index-scan", "--read-ahead", "-1kB"],
+            ["run", "bulk-insert", "--table-size", "-1kB"],
             "'-1kB' is not a size such as 4MB or 512kB",
             "--help` lists",
         ),
@@ -105,7 +105,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             "--help` lists",
         ),
         (
-            ["run", "bitmap-scan", "--read-ahead", "128"],
+            ["run", "index-build", "--memory", "128"],
             "'128' is not a size such as 4MB or 512kB",
             "--help` lists",
         ),

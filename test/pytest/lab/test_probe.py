@@ -25,7 +25,6 @@ from lookahead.device.probe import fio, probe
 from lookahead.device.probe.place import TestFile
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import format_profiles, parse_profiles
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
 from lookahead.guarded_connection import shown_dsn
@@ -120,29 +119,6 @@ def test_the_rate_is_a_mean(disk: Path) -> None:
     assert took >= first_mb / 400 - 0.1
 
 
-@needs_fio
-@pytest.mark.long
-def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a made folder of the kernel's: the disk keeps its own."""
-    setting = disk / "sys" / "made" / "queue" / "read_ahead_kb"
-    setting.parent.mkdir(parents=True)
-    setting.write_text("256\n")
-    made = ReadAhead("made", disk / "journal", sys_block=disk / "sys")
-    monkeypatch.setattr(ReadAhead, "of", lambda device: made)
-    monkeypatch.setattr(
-        "lookahead.device.probe.probe.find_block_device", lambda folder: BlockDevice("made", "made")
-    )
-    outcome = _probe(disk, "--read-ahead", "4MB,128kB")
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    document = _document(disk)
-    tried = [s.read_ahead_kb for s in document.samples if s.kind == "buffered" and s.round == 0]
-    assert tried == [4096, 128]
-    assert document.summary is not None
-    assert [point.x for point in document.summary.curves[3].points] == [128, 4096]
-    assert setting.read_text() == "256\n"
-    assert not (disk / "journal").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
@@ -155,7 +131,6 @@ def test_read_aheads_are_tried_and_put_back(disk: Path, monkeypatch: pytest.Monk
         (("/" + "x" * 300,), ExitStatus.ENVIRONMENT, "cannot look at"),
         (("/", "--size", "1"), ExitStatus.USAGE, "'1' is not a size such as 4MB"),
         (("/", "--size", "1MB"), ExitStatus.USAGE, "'1MB' is not in the range 64MB to 1TB"),
-        (("/", "--read-ahead", "128"), ExitStatus.USAGE, "'128' is not a size"),
         (("/", "--time", "0"), ExitStatus.USAGE, "0 is not in the range"),
         (("/", "--rate", "-1"), ExitStatus.USAGE, "-1 is not in the range"),
         (("/", "--size", "1TB", "--force"), ExitStatus.ENVIRONMENT, "a tenth of it at most"),

@@ -9,9 +9,7 @@ from lab import small_run
 from lab.outcome import Outcome, run_command
 from lab.whole_runs import measured
 from lookahead.comparisons import arms_of, scenarios_of
-from lookahead.device.block_device import find_block_device
 from lookahead.device.profile import format_profiles
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import ExitStatus
 from lookahead.experiments import bitmap_scan
 
@@ -80,20 +78,4 @@ def test_a_file_that_is_no_device_profile(tmp_path: Path, disk: Path) -> None:
         assert outcome.status is ExitStatus.ENVIRONMENT
         assert f'"{profile}" is no device profile: ' in outcome.stderr
     assert list((tmp_path / "results").iterdir()) == []
-    assert list(disk.iterdir()) == []
-
-
-def test_read_ahead_is_not_changed_beside_another_server(
-    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = find_block_device(disk)
-    if device is None or not ReadAhead.of(device).is_permitted():
-        pytest.skip("the read-ahead of the disk may not be changed here")
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
-    before = ReadAhead.of(device).read_kb()
-    outcome = _run("bitmap-scan", disk, tmp_path, "--read-ahead", f"{before + 64}kB")
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert f"changing the read-ahead of {device.disk} disturbs another" in outcome.stderr
-    assert ReadAhead.of(device).read_kb() == before
-    assert list(tmp_path.iterdir()) == []
     assert list(disk.iterdir()) == []

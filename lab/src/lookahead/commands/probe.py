@@ -1,8 +1,6 @@
 """`lookahead probe`: measure the device below a folder or tablespace, and write its profile."""
 
 import os
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from lookahead.device.probe.probe import DEFAULT_SIZE_BYTES, ProbeRequest, run_p
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.device.profile import merge_into, read_profiles
 from lookahead.errors import LabError, UsageError
-from lookahead.experiments.experiment import READ_AHEAD, Count, MemorySize, Option, memory_text
+from lookahead.experiments.experiment import Count, MemorySize, Option, memory_text
 from lookahead.report.probe_page import probe_tables
 
 _MIN_TIME_S, _DEFAULT_TIME_S, _MAX_TIME_S = 2, 120, 3600
@@ -31,7 +29,6 @@ _SIZE = Option(
     "Size of the test file.",
     default=f"{memory_text(DEFAULT_SIZE_BYTES // 1024)}, at most a tenth of the free space",
 )
-_READ_AHEAD = replace(READ_AHEAD, is_list=True)
 # Leaves a device that serves several GB/s idle for most of the time, and one that serves less than
 # this unlimited, which cannot be helped: it is the figure that is looked for.
 _DEFAULT_RATE_MB = 500
@@ -76,23 +73,13 @@ _MAX_RATE_MB = 1_000_000
     metavar="MB/S",
     help="Mean over the probe, which rests in between; 0: no limit.",
 )
-@click.option(
-    "--read-ahead",
-    "read_aheads_kb",
-    type=OptionValue(_READ_AHEAD),
-    multiple=True,
-    metavar=f"{_READ_AHEAD.kind.metavar},...",
-    help="Change the system's read-ahead of the disk to these for buffered reads, and put it back "
-    "(root only). Default: as it is.",
-)
 @output_option("Folder for the result file.")
 @seed_option("Seed of the places, the order and the intervals.")
 @click.option(
     "--force",
     "forced",
     is_flag=True,
-    help="Also on a standby, a busy device or a busy server; --read-ahead also while a PostgreSQL "
-    "runs.",
+    help="Also on a standby, a busy device or a busy server.",
 )
 @pass_command_context
 def probe(context: CommandContext, /, **options: Any) -> None:
@@ -118,7 +105,6 @@ def probe(context: CommandContext, /, **options: Any) -> None:
         size_bytes=size_kb * 1024 if size_kb is not None else None,
         time_s=float(options["time_s"]),
         rate_mb_per_s=float(options["rate_mb"]),
-        read_aheads_kb=tuple(dict.fromkeys(chain.from_iterable(options["read_aheads_kb"]))),
         output=options["output"],
         seed=options["seed"],
         forced=options["forced"],

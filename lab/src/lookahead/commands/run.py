@@ -76,7 +76,7 @@ _MACHINE_OPTIONS = (
         "--force",
         "forced",
         is_flag=True,
-        help="Drop caches or change read-ahead although another PostgreSQL runs on this machine.",
+        help="Drop caches although another PostgreSQL runs on this machine.",
     ),
 )
 

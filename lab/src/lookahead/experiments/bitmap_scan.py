@@ -8,21 +8,15 @@ scan and of ours are received and compared, and the pages hit are counted from t
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Literal
 
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, SEQ_SCAN, arm_of, concurrency_arm
-from lookahead.experiments.conditions import (
-    ReadAheads,
-    available_methods,
-    read_ahead_factor,
-)
+from lookahead.experiments.conditions import available_methods, read_ahead_factor
 from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     PAGES_SHARE,
-    READ_AHEAD,
     REPETITIONS,
     TABLE_PAGES,
     Choice,
@@ -64,7 +58,7 @@ class Conditions:
     selection: Selection
     work_mem: str
     io_method: str
-    read_ahead_kb: int | None
+    read_ahead: Factor
 
 
 def percent(share: float) -> str:
@@ -81,7 +75,7 @@ def scenario_of(conditions: Conditions) -> Scenario:
             Factor("layout", selection.layout),
             Factor("work_mem", conditions.work_mem),
             Factor("I/O method", conditions.io_method),
-            read_ahead_factor(conditions.read_ahead_kb),
+            conditions.read_ahead,
         )
     )
 
@@ -138,6 +132,7 @@ def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int) -> Trial
             # The condition that the partial index in random order needs.
             RANDOM_INDEX_ARM: f"{select_value(selection.value, 'c2')} AND c2 < {FILLER}"
         },
+        compared=(DEFAULT_ARM, OURS),
     )
 
 
@@ -148,10 +143,10 @@ _ALL_SETTINGS = (0, 1, 16, 64, 256)
 
 @dataclass(frozen=True)
 class BitmapScans:
-    """What is wanted: shares of 0..1, memory and read-ahead in kB.
+    """What is wanted: shares of 0..1, memory in kB.
 
-    Everything is measured in the first layout and at the first read-ahead; the others under the
-    first I/O method and with the last memory only.
+    Everything is measured in the first layout; the others under the first I/O method and with the
+    last memory only.
     """
 
     repetitions: int = REPETITIONS.sized(6)
@@ -178,7 +173,6 @@ class BitmapScans:
         "effective_io_concurrency beside the default. Our arm is measured at 0 and 1 of them too.",
         may_be_none=True,
     ).sized(_ALL_SETTINGS, demo=())
-    read_ahead: tuple[int, ...] = READ_AHEAD.sized(())
 
 
 def _settle(wanted: BitmapScans, explicit: frozenset[str]) -> BitmapScans:
@@ -199,51 +193,39 @@ def _measure(run: Run, wanted: BitmapScans) -> None:
     """Build the table, then take all samples."""
     trials = Trials(run)
     wanted = replace(wanted, io_method=available_methods(run, wanted.io_method))
-    read_aheads = ReadAheads(run, wanted.read_ahead)
     selections = selections_for(wanted.pages_share, wanted.layout)
     pages = prepare_page_table(
         run, trials, wanted.table_pages, selections, {"io_method": wanted.io_method[0]}
     )
     chosen = [
-        _trial(item, wanted, len(pages[item.selection.value]), read_aheads)
-        for item in _conditions(wanted, selections, read_aheads.sizes_kb)
+        trial_of(
+            item,
+            arms_for(wanted.plan, wanted.setting, item.work_mem),
+            len(pages[item.selection.value]),
+        )
+        for item in _conditions(wanted, selections, read_ahead_factor(run))
     ]
     trials.measure_all(chosen, wanted.repetitions)
 
 
 def _conditions(
-    wanted: BitmapScans, selections: Sequence[Selection], read_aheads_kb: Sequence[int | None]
+    wanted: BitmapScans, selections: Sequence[Selection], read_ahead: Factor
 ) -> Iterator[Conditions]:
     first_method, first_layout = wanted.io_method[0], wanted.layout[0]
     last_memory = memory_text(wanted.work_mem[-1])
-    own, *others = read_aheads_kb
     main = [one for one in selections if one.layout == first_layout]
-    for method in wanted.io_method:
-        for memory, selection in product(wanted.work_mem, main):
-            yield Conditions(selection, memory_text(memory), method, own)
+    for method, memory, selection in product(wanted.io_method, wanted.work_mem, main):
+        yield Conditions(selection, memory_text(memory), method, read_ahead)
     for selection in selections:
         if selection.layout != first_layout:
-            yield Conditions(selection, last_memory, first_method, own)
-    for read_ahead_kb, selection in product(others, main):
-        yield Conditions(selection, last_memory, first_method, read_ahead_kb)
-
-
-def _trial(
-    conditions: Conditions, wanted: BitmapScans, pages: int, read_aheads: ReadAheads
-) -> Trial:
-    arms = arms_for(wanted.plan, wanted.setting, conditions.work_mem)
-    return replace(
-        trial_of(conditions, arms, pages),
-        compared=(DEFAULT_ARM, OURS),
-        surroundings=partial(read_aheads.with_size, conditions.read_ahead_kb),
-    )
+            yield Conditions(selection, last_memory, first_method, read_ahead)
 
 
 def _estimated_seconds(wanted: BitmapScans) -> float:
     selections = selections_for(wanted.pages_share, wanted.layout)
     samples = sum(
         len(arms_for(wanted.plan, wanted.setting, item.work_mem))
-        for item in _conditions(wanted, selections, wanted.read_ahead or (None,))
+        for item in _conditions(wanted, selections, Factor("read-ahead", ""))
     )
     scans = cold_scan_seconds(wanted.table_pages, samples * wanted.repetitions)
     return build_seconds(wanted.table_pages) + scans
@@ -253,8 +235,8 @@ EXPERIMENT = Experiment(
     name="bitmap-scan",
     summary="Cold bitmap heap scans of a share of a table's pages, at several settings.",
     description="Against stock's bitmap scans, sequential scan "
-    "and index scans of the same rows. Of --layout and --read-ahead the first value is measured "
-    "with everything, the others under the first --io-method and with the last --work-mem only.",
+    "and index scans of the same rows. Of --layout the first value is measured with everything, "
+    "the others under the first --io-method and with the last --work-mem only.",
     asked=BitmapScans,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,

@@ -1,14 +1,13 @@
-"""What experiments measure under and on: settings, I/O methods, read-aheads, facts of tables."""
+"""What experiments measure under and on: settings, I/O methods, facts of tables."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lookahead.account import acting_as_owner
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.runner import Run
 from lookahead.measurements import Factor, Table
@@ -138,8 +137,9 @@ def touch_device(connection: Session, data_directory: Path, relations: Sequence[
                         pass
 
 
-def read_ahead_factor(size_kb: int | None) -> Factor:
-    """The read-ahead of the disk as a factor; None is unknown."""
+def read_ahead_factor(run: Run) -> Factor:
+    """The read-ahead of the disk."""
+    size_kb = run.document.machine.device.read_ahead_kb
     return Factor("read-ahead", "unknown" if size_kb is None else f"{size_kb} kB")
 
 
@@ -158,48 +158,3 @@ def available_methods(run: Run, methods: tuple[str, ...]) -> tuple[str, ...]:
         )
     run.find("note", f"io_method io_uring is left out: {obstacle}")
     return tuple(method for method in methods if method != "io_uring")
-
-
-class ReadAheads:
-    """The sizes in kB to measure under: those asked for, else the machine's own.
-
-    None stands for a disk that is not visible. With `own_disk` the disk is one that we have made,
-    which no other server can be on. Raises LabError when a size that was asked for cannot be set.
-    """
-
-    def __init__(self, run: Run, asked: tuple[int, ...], *, own_disk: bool = False) -> None:
-        self._run = run
-        self._own_disk = own_disk
-        self._read_ahead = ReadAhead.of(run.device) if run.device else None
-        self.sizes_kb = self._wanted(asked)
-
-    def with_size(self, size_kb: int | None) -> AbstractContextManager[None]:
-        """A context with this read-ahead; does nothing where there is none to set."""
-        if self._read_ahead is None or size_kb is None:
-            return nullcontext()
-        self._check_undisturbed((size_kb,))
-        return self._read_ahead.changed_to(size_kb)
-
-    def _wanted(self, asked: tuple[int, ...]) -> tuple[int | None, ...]:
-        if self._read_ahead is None:
-            if asked:
-                raise UnavailableError(
-                    "the read-ahead cannot be set: no block device is visible",
-                    "Leave --read-ahead out or name a folder on a local disk with --directory.",
-                )
-            return (None,)
-        restored = self._read_ahead.restore_interrupted()
-        if restored is not None:
-            self._run.find("note", f"read-ahead of an interrupted run put back to {restored} kB")
-        for size_kb in asked:
-            self._read_ahead.check_permitted(size_kb)
-        objection = self._check_undisturbed(asked)
-        if objection:
-            self._run.find("warning", objection, "Its reads are changed, and it disturbs figures.")
-        return asked or (self._read_ahead.read_kb(),)
-
-    def _check_undisturbed(self, sizes_kb: tuple[int, ...]) -> str | None:
-        """LabError when setting one of the sizes disturbs; what was said against it if forced."""
-        if self._own_disk or self._read_ahead is None:
-            return None
-        return self._read_ahead.check_undisturbed(sizes_kb, forced=self._run.forced)

@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin, get_type_hints
 
-from lookahead.device.read_ahead import MAX_READ_AHEAD_KB
 from lookahead.errors import UsageError
 from lookahead.experiments.conditions import SCAN_SETTINGS
 from lookahead.experiments.runner import SIZES, Run, RunRequest, Size, open_run
@@ -226,12 +225,6 @@ REPETITIONS = Option(Count(1, _MAX_REPETITIONS), "Samples of each arm per scenar
 IO_METHOD = Option(Choice(IO_METHODS), "I/O methods to measure under.")
 TABLE_PAGES = Option(Count(1, MAX_PAGES), "Pages of 8 kB that the table has.")
 PAGES_SHARE = Option(Percent(), "Shares of the table's pages that a scan hits.")
-READ_AHEAD = Option(
-    MemorySize(0, MAX_READ_AHEAD_KB),
-    "Change the system's read-ahead of the disk to these during the run, and put it back (root "
-    "only).",
-    default="as it is",
-)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -1,6 +1,6 @@
 """The experiment "index-scan": one btree index scan, cold, with and without look-ahead.
 
-For each I/O method, OS read-ahead and pattern (distinct pages in random order, LIMIT in random
+For each I/O method and pattern (distinct pages in random order, LIMIT in random
 order, a share of the pages in heap order), stock's index scan and ours. In random order each round
 has its own keys, and all arms of a round the same ones; ranges have a third arm, stock's bitmap
 scan and sort of the same rows. That both index scans return the same rows in the same order is
@@ -10,7 +10,6 @@ proved apart, over the rows a client receives.
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -18,7 +17,6 @@ from lookahead.errors import UsageError
 from lookahead.experiments.arms import BITMAP_SCAN, INDEX_SCAN, arm_of
 from lookahead.experiments.conditions import (
     COLD_RESTART_SECONDS,
-    ReadAheads,
     available_methods,
     read_ahead_factor,
     table_session,
@@ -27,7 +25,6 @@ from lookahead.experiments.experiment import (
     IO_METHOD,
     IO_METHODS,
     MAX_PAGES,
-    READ_AHEAD,
     REPETITIONS,
     TABLE_PAGES,
     Count,
@@ -71,7 +68,7 @@ LIMIT = Option(Count(1, MAX_PAGES, "ROWS"), "LIMIT of a scan in random order.", 
 @dataclass(frozen=True)
 class IndexScans:
     """What is wanted: numbers of pages and rows of a LIMIT in random order, shares of the table's
-    pages in percent in heap order; read-aheads in kB."""
+    pages in percent in heap order."""
 
     # Even numbers of rounds balance the order of the arms.
     repetitions: int = REPETITIONS.sized(6, full=8)
@@ -85,7 +82,6 @@ class IndexScans:
         "Shares of the table's pages that a scan in heap order touches.",
         may_be_none=True,
     ).sized((10, 25, 50, 75), demo=())
-    read_ahead: tuple[int, ...] = READ_AHEAD.sized(())
 
     def patterns(self) -> tuple[Pattern, ...]:
         """What the statements read, in the order in which it is measured."""
@@ -123,45 +119,29 @@ def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> Non
     """Build the table, then take all samples; `added` are factors beside the experiment's own."""
     pages, seed = wanted.table_pages, run.document.parameters.seed
     methods = available_methods(run, wanted.io_method)
-    read_aheads, trials = ReadAheads(run, wanted.read_ahead), Trials(run)
+    trials = Trials(run)
     run.terminal.step(f"making a table of {pages:,} pages ({table_bytes(pages) / 1e9:.1f} GB)")
     with table_session(run, {"io_method": methods[0]}, (TABLE, INDEX)) as connection:
         connection.execute("SET work_mem = '256MB'")
         trials.add_table(build_table(connection, pages, seed))
         settled = replace(wanted, io_method=methods)
-        chosen = list(_choose_trials(connection, settled, read_aheads, added, seed))
+        factors = (read_ahead_factor(run), *added)
+        chosen = list(_choose_trials(connection, settled, factors, seed))
     trials.measure_all(chosen, wanted.repetitions)
 
 
 def _choose_trials(
-    connection: Session,
-    wanted: IndexScans,
-    read_aheads: ReadAheads,
-    added: tuple[Factor, ...],
-    seed: int,
+    connection: Session, wanted: IndexScans, added: tuple[Factor, ...], seed: int
 ) -> Iterator[Trial]:
-    """All patterns under each read-ahead and I/O method; their keys are chosen now."""
+    """All patterns under each I/O method; their keys are chosen now."""
     generator = random.Random(seed)
-    first, *_ = read_aheads.sizes_kb
-    for read_ahead_kb, method, pattern in product(
-        read_aheads.sizes_kb, wanted.io_method, wanted.patterns()
-    ):
+    for method, pattern in product(wanted.io_method, wanted.patterns()):
         rounds = pattern.rounds(wanted.repetitions)
         statements = choose_statements(
             connection, pattern, rounds, wanted.table_pages, generator, seed
         )
-        factors = (
-            Factor("scan", pattern.label),
-            Factor("I/O method", method),
-            read_ahead_factor(read_ahead_kb),
-            *added,
-        )
-        yield replace(
-            trial_of(pattern, Scenario(factors), statements, method),
-            # The read-ahead of the system makes no difference to rows.
-            compared=(STOCK, OURS) if read_ahead_kb == first else (),
-            surroundings=partial(read_aheads.with_size, read_ahead_kb),
-        )
+        factors = (Factor("scan", pattern.label), Factor("I/O method", method), *added)
+        yield trial_of(pattern, Scenario(factors), statements, method)
 
 
 def trial_of(
@@ -183,6 +163,7 @@ def trial_of(
         # Of few rows, or pages that follow each other in the table, the library chooses itself how
         # many it asks for.
         prefetched=pages if pattern.kind == "pages" else 0,
+        compared=(STOCK, OURS),
     )
 
 
@@ -206,8 +187,7 @@ def scan_seconds(wanted: IndexScans) -> float:
             pages = pattern.number * wanted.table_pages // 100
         samples += taken
         read_seconds += taken * pages * _READ_SECONDS_PER_PAGE
-    times = len(wanted.io_method) * (len(wanted.read_ahead) or 1)
-    scans = times * (samples * COLD_RESTART_SECONDS + read_seconds)
+    scans = len(wanted.io_method) * (samples * COLD_RESTART_SECONDS + read_seconds)
     return table_bytes(wanted.table_pages) / _BUILD_BYTES_PER_SECOND + scans
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import lookahead
-from lookahead.device.block_device import device_of, find_block_device, machine_name
+from lookahead.device.block_device import device_of, machine_name
 from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import STREAM_DEPTH, depth_knee, summarize
 from lookahead.device.probe.fio import (
@@ -32,7 +32,6 @@ from lookahead.device.probe.probe_data import (
     ProbeSummary,
 )
 from lookahead.device.profile import BLOCK_BYTES, DEPTHS, DepthRate, DeviceProfile
-from lookahead.device.read_ahead import ReadAhead
 from lookahead.errors import LabError, UnavailableError
 from lookahead.machine import collect_machine_facts, collect_source_facts
 from lookahead.results import Finding, ResultFile, now_text
@@ -66,14 +65,12 @@ def slice_for(time_s: float) -> float:
 class Campaign:
     """One probe. `samples` are those of `complete_rounds` and, last, of a round cut short.
 
-    `read_ahead` is None where it may not or need not be changed. `report` is told what is under
-    way.
+    `read_ahead_kb` is the system's, None where it is not known. `report` is told what is under way.
     """
 
     file: TestFile
     parameters: ProbeParameters
-    read_ahead: ReadAhead | None
-    current_read_ahead_kb: int | None
+    read_ahead_kb: int | None
     report: Callable[[str], None]
     samples: list[ProbeSample] = field(default_factory=list)
     complete_rounds: int = 0
@@ -118,11 +115,10 @@ class Campaign:
         ]
         gaps = [pattern for gap in GAPS for pattern in gap_reads(self.gap_depth, gap)]
         self._measure(number, _shuffled([*depths, *sizes, *gaps], generator))
-        self._measure_buffered(number)
+        self._measure(number, [buffered_reads()])
+        self.file.evict()
 
-    def _measure(
-        self, number: int, patterns: Sequence[Pattern], read_ahead_kb: int | None = None
-    ) -> None:
+    def _measure(self, number: int, patterns: Sequence[Pattern]) -> None:
         for first in range(0, len(patterns), _JOBS_AT_ONCE):
             batch = patterns[first : first + _JOBS_AT_ONCE]
             seed = self.parameters.seed + len(self.samples)
@@ -134,22 +130,12 @@ class Campaign:
                         round=number,
                         sequence=len(self.samples),
                         engine=fio.PROGRAM,
-                        read_ahead_kb=read_ahead_kb,
+                        read_ahead_kb=self.read_ahead_kb if pattern.kind == "buffered" else None,
                         **vars(pattern),
                         **vars(reading),
                     )
                 )
             self._rest()
-
-    def _measure_buffered(self, number: int) -> None:
-        if self.read_ahead is None:
-            self._measure(number, [buffered_reads()], self.current_read_ahead_kb)
-            self.file.evict()
-            return
-        for size_kb in self.parameters.read_aheads_kb:
-            with self.read_ahead.changed_to(size_kb):
-                self._measure(number, [buffered_reads()], size_kb)
-                self.file.evict()
 
     def _rest(self) -> None:
         """Slices run at full speed; the mean over the probe stays below the rate."""
@@ -171,7 +157,6 @@ class ProbeRequest:
     size_bytes: int | None
     time_s: float
     rate_mb_per_s: float
-    read_aheads_kb: tuple[int, ...]
     output: Path
     seed: int
     forced: bool
@@ -192,11 +177,10 @@ def run_probe(
     objections = _objections(request)
     wanted = request.size_bytes or DEFAULT_SIZE_BYTES
     size = choose_size(folder, wanted, named=request.size_bytes is not None)
-    read_ahead, disturbed = _read_ahead(folder, request)
     fio.check_available()
     started = datetime.now(UTC)
     file = ResultFile.claim(request.output, "probe", started)
-    findings = _first_findings(objections, disturbed)
+    findings = _first_findings(objections)
     document = _first_document(request, size, started, findings)
     campaign: Campaign | None = None
     try:
@@ -205,8 +189,7 @@ def run_probe(
             campaign = Campaign(
                 file=test_file,
                 parameters=document.parameters,
-                read_ahead=read_ahead,
-                current_read_ahead_kb=document.machine.device.read_ahead_kb,
+                read_ahead_kb=document.machine.device.read_ahead_kb,
                 report=report,
             )
             report(f"measuring with fio for {request.time_s:.0f} s, or one round")
@@ -231,32 +214,10 @@ def _objections(request: ProbeRequest) -> tuple[str, ...]:
     return objections
 
 
-def _read_ahead(folder: Path, request: ProbeRequest) -> tuple[ReadAhead | None, str | None]:
-    """The setting, when it is to be changed, and what was said against that where it is forced.
-
-    LabError when it may not be changed.
-    """
-    sizes_kb = request.read_aheads_kb
-    if not sizes_kb:
-        return None, None
-    device = find_block_device(folder)
-    if device is None:
-        raise UnavailableError(
-            f'"{folder}" lies on no block device whose read-ahead could be changed',
-            "Leave --read-ahead out.",
-        )
-    read_ahead = ReadAhead.of(device)
-    for size_kb in sizes_kb:
-        read_ahead.check_permitted(size_kb)
-    return read_ahead, read_ahead.check_undisturbed(sizes_kb, forced=request.forced)
-
-
-def _first_findings(objections: Sequence[str], disturbed: str | None) -> tuple[Finding, ...]:
+def _first_findings(objections: Sequence[str]) -> tuple[Finding, ...]:
     """What was forced."""
-    found = [(disturbed, "Its reads are changed meanwhile.")] if disturbed else []
-    if objections:
-        found.append((f"forced although {'; '.join(objections)}", "The figures may be too low."))
-    return tuple(Finding("warning", *one) for one in found)
+    text = f"forced although {'; '.join(objections)}"
+    return (Finding("warning", text, "The figures may be too low."),) if objections else ()
 
 
 def _first_document(
@@ -279,7 +240,6 @@ def _first_document(
             rate_mb_per_s=request.rate_mb_per_s,
             slice_s=slice_for(request.time_s),
             seed=request.seed,
-            read_aheads_kb=request.read_aheads_kb,
         ),
         findings=findings,
         samples=(),

@@ -32,7 +32,6 @@ class ProbeParameters:
     rate_mb_per_s: float
     slice_s: float
     seed: int
-    read_aheads_kb: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
-from lab.outcome import run_command
-from lookahead.device import read_ahead as module
-from lookahead.device.read_ahead import ReadAhead, state_folder
+from bench.small_bench import run_bench
+from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.errors import ExitStatus, LabError
-from lookahead.results import ResultDocument, encode
+from lookahead_bench import read_ahead as module
+from lookahead_bench.read_ahead import ReadAhead, state_folder
 
 _BOOT = "11111111-aaaa"
 _STAT = "{pid} (a (strange) name) S 1 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {started} 1 1\n"
@@ -69,14 +69,6 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
-
-
-@pytest.fixture
-def result(tmp_path: Path, document: ResultDocument) -> Path:
-    """A result file, for a command that does nothing but report."""
-    path = tmp_path / "result.json"
-    path.write_text(encode(document))
-    return path
 
 
 def test_changed_within_the_block_only(machine: Machine) -> None:
@@ -160,7 +152,7 @@ def test_not_permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
         machine.read_ahead.changed_to(128).__enter__()
     assert (caught.value.status, caught.value.hint) == (
         ExitStatus.ENVIRONMENT,
-        "Run as root, or leave --read-ahead out.",
+        "Run as root, or leave it as it is.",
     )
     assert machine.state == (8192, False)
 
@@ -206,7 +198,7 @@ def test_the_state_of_root_is_in_nobodys_home(monkeypatch: pytest.MonkeyPatch) -
 _KILLED_RUN = """
 import sys
 from pathlib import Path
-from lookahead.device.read_ahead import ReadAhead
+from lookahead_bench.read_ahead import ReadAhead
 
 root = Path(sys.argv[1])
 with ReadAhead("sda", root / "state/read-ahead-sda.json", sys_block=root / "sys").changed_to(128):
@@ -253,7 +245,7 @@ def test_a_journal_waits_for_who_may_restore(
 
 
 def test_every_command_puts_back_what_was_left(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, result: Path
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.leave_journal(pid=999_999_999, started=7)
     machine.value.write_text("128\n")
@@ -261,7 +253,51 @@ def test_every_command_puts_back_what_was_left(
     monkeypatch.setattr(module, "state_folder", lambda: machine.journal.parent)
     monkeypatch.setattr(module, "_SYS_BLOCK", machine.root / "sys")
     monkeypatch.setattr(module, "_PROC", machine.root / "proc")
-    outcome = run_command("report", result)
+    outcome = run_bench("run", "--list")
     assert outcome.status is ExitStatus.SUCCESS
     assert "read-ahead of sda put back after a killed run: 8192 kB" in outcome.stderr
+    assert machine.state == (8192, False)
+
+
+@pytest.fixture
+def changeable(disk: Path) -> ReadAhead:
+    """The read-ahead of a disk, where it may be changed."""
+    device = find_block_device(disk)
+    if device is None or not ReadAhead.of(device).is_permitted():
+        pytest.skip("the read-ahead of the disk may not be changed here")
+    return ReadAhead.of(device)
+
+
+def test_not_changed_beside_another_server(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, changeable: ReadAhead
+) -> None:
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
+    before = changeable.read_kb()
+    outcome = run_bench(
+        *("read-ahead", "--directory", disk, f"{before + 64}kB", "lookahead", "report", "--schema")
+    )
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "disturbs another" in outcome.stderr
+    assert changeable.read_kb() == before
+
+
+def test_a_command_is_executed_meanwhile(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a made folder of the kernel's: the disk keeps its own."""
+    monkeypatch.setattr(ReadAhead, "of", lambda device: machine.read_ahead)
+    monkeypatch.setattr(module, "find_block_device", lambda folder: BlockDevice("sda", "sda"))
+    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [])
+    seen = []
+
+    def execute(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        seen.append((command[1:], machine.state))
+        return subprocess.CompletedProcess(command, len(seen) - 1)
+
+    monkeypatch.setattr(module.subprocess, "run", execute)
+    options = ("--directory", machine.root, "128kB", "lookahead", "run", "--list", "--demo")
+    assert run_bench("read-ahead", *options).status is ExitStatus.SUCCESS
+    assert seen == [(["-m", "lookahead", "run", "--list", "--demo"], (128, True))]
+    assert machine.state == (8192, False)
+    outcome = run_bench("read-ahead", *options)
+    assert outcome.status is ExitStatus.FAILURE
+    assert "lookahead ended with status 1" in outcome.stderr
     assert machine.state == (8192, False)

@@ -1,24 +1,34 @@
 """Setting the operating system's read-ahead of a disk for an experiment, and putting it back.
 
 The setting belongs to the machine, not to us. It is put back when the experiment ends, fails or is
-interrupted, and when it is killed: by a janitor process (janitor.py), at once. Should
-that be killed too, there is a journal, written before the setting is touched: the next command
-finds it, sees that its writer is gone, and restores. The kernel forgets the setting at a reboot,
-so a journal of an earlier boot is void; so is one whose value somebody has changed again since.
+interrupted, and when it is killed: by a janitor process (loop_janitor.py), at once. Should that be
+killed too, there is a journal, written before the setting is touched: the next command finds it,
+sees that its writer is gone, and restores. The kernel forgets the setting at a reboot, so a journal
+of an earlier boot is void; so is one whose value somebody has changed again since.
 """
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lookahead.device.block_device import BlockDevice
+import click
+
+from lookahead.cold import choose_place
+from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import kind_option, path_option
+from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.errors import LabError, UnavailableError
-from lookahead.janitor import JanitorProcess
+from lookahead.experiments.experiment import MemorySize, Option
+from lookahead.experiments.runner import Run
 from lookahead.machine import check_undisturbed
+from lookahead.measurements import Factor
 from lookahead.safe_files import opened_folder, read_file, replace_file
+from lookahead_bench.loop_disk import BenchJanitor
 
 # The kernel stores pages in an unsigned long; more than 1 GB is a slip of the finger.
 MAX_READ_AHEAD_KB = 1024 * 1024
@@ -78,7 +88,7 @@ class ReadAhead:
         if size_kb != current_kb and not self.is_permitted():
             raise UnavailableError(
                 f"the read-ahead of {self._disk} is {current_kb} kB and may not be changed",
-                "Run as root, or leave --read-ahead out.",
+                "Run as root, or leave it as it is.",
             )
 
     def check_undisturbed(self, sizes_kb: Sequence[int], *, forced: bool) -> str | None:
@@ -139,10 +149,10 @@ class ReadAhead:
         self._remove_journal()
         return restored
 
-    def _start_janitor(self, original_kb: int, changed_kb: int) -> JanitorProcess:
+    def _start_janitor(self, original_kb: int, changed_kb: int) -> BenchJanitor:
         arguments = (self._file, changed_kb, original_kb, self._journal)
         try:
-            return JanitorProcess("read-ahead", *arguments)
+            return BenchJanitor("read-ahead", *arguments)
         except OSError as error:
             self._remove_journal()
             raise self._cannot_set(changed_kb, error.strerror) from None
@@ -235,3 +245,98 @@ def state_folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
     return home / "lookahead"
+
+
+READ_AHEAD = Option(
+    MemorySize(0, MAX_READ_AHEAD_KB),
+    "Change the system's read-ahead of the disk to these during the run, and put it back (root "
+    "only).",
+    default="as it is",
+)
+
+
+def read_ahead_factor(size_kb: int | None) -> Factor:
+    """The read-ahead of the disk as a factor; None is unknown."""
+    return Factor("read-ahead", "unknown" if size_kb is None else f"{size_kb} kB")
+
+
+class ReadAheads:
+    """The sizes in kB to measure under: those asked for, else the machine's own.
+
+    None stands for a disk that is not visible. With `own_disk` the disk is one that we have made,
+    which no other server can be on. Raises LabError when a size that was asked for cannot be set.
+    """
+
+    def __init__(self, run: Run, asked: tuple[int, ...], *, own_disk: bool = False) -> None:
+        self._run = run
+        self._own_disk = own_disk
+        self._read_ahead = ReadAhead.of(run.device) if run.device else None
+        self.sizes_kb = self._wanted(asked)
+
+    def with_size(self, size_kb: int | None) -> AbstractContextManager[None]:
+        """A context with this read-ahead; does nothing where there is none to set."""
+        if self._read_ahead is None or size_kb is None:
+            return nullcontext()
+        self._check_undisturbed((size_kb,))
+        return self._read_ahead.changed_to(size_kb)
+
+    def _wanted(self, asked: tuple[int, ...]) -> tuple[int | None, ...]:
+        if self._read_ahead is None:
+            if asked:
+                raise UnavailableError(
+                    "the read-ahead cannot be set: no block device is visible",
+                    "Leave --read-ahead out or name a folder on a local disk with --directory.",
+                )
+            return (None,)
+        restored = self._read_ahead.restore_interrupted()
+        if restored is not None:
+            self._run.find("note", f"read-ahead of an interrupted run put back to {restored} kB")
+        for size_kb in asked:
+            self._read_ahead.check_permitted(size_kb)
+        objection = self._check_undisturbed(asked)
+        if objection:
+            self._run.find("warning", objection, "Its reads are changed, and it disturbs figures.")
+        return asked or (self._read_ahead.read_kb(),)
+
+    def _check_undisturbed(self, sizes_kb: tuple[int, ...]) -> str | None:
+        """LabError when setting one of the sizes disturbs; what was said against it if forced."""
+        if self._own_disk or self._read_ahead is None:
+            return None
+        return self._read_ahead.check_undisturbed(sizes_kb, forced=self._run.forced)
+
+
+@click.command(
+    "read-ahead",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@path_option("--directory", "DIR", "A folder on the disk. Default: where `lookahead run` has its.")
+@click.option("--force", "forced", is_flag=True, help="Although another PostgreSQL runs here.")
+@click.argument("size_kb", metavar="SIZE", type=kind_option(MemorySize(0, MAX_READ_AHEAD_KB)))
+@click.argument("command", metavar="lookahead ...", nargs=-1, required=True)
+@pass_command_context
+def read_ahead(
+    context: CommandContext,
+    directory: Path | None,
+    forced: bool,
+    size_kb: int,
+    command: tuple[str, ...],
+) -> None:
+    """Execute a command of lookahead while the read-ahead of a disk is SIZE, and put it back.
+
+    Such as `lookahead_bench read-ahead 128kB lookahead run bitmap-scan`. Needs root.
+    """
+    device = find_block_device(directory or choose_place())
+    if device is None:
+        raise UnavailableError(
+            "the read-ahead cannot be set: no block device is visible",
+            "Name a folder on a local disk with --directory.",
+        )
+    setting = ReadAhead.of(device)
+    setting.check_permitted(size_kb)
+    objection = setting.check_undisturbed((size_kb,), forced=forced)
+    if objection:
+        context.terminal.finding("warning", objection, "Its reads are changed.")
+    with setting.changed_to(size_kb):
+        done = subprocess.run([sys.executable, "-m", *command], check=False)
+    if done.returncode:
+        raise LabError(f"{command[0]} ended with status {done.returncode}")

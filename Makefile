@@ -110,13 +110,11 @@ core-parts: setup  ## list what is taken from PostgreSQL's private parts; READ="
 format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
-# Caches of the machine are dropped only when that is asked for.
-bench: setup   ## the full experiments (table of 2 GB and more; takes long): DROP_CACHES=1 as root
+bench: setup   ## the full experiments (table of 2 GB and more; takes long)
 	@cd $(TOP) && export PYTHONPATH=bench && for module in lookahead lookahead_bench; do \
-	  $(PYTHON) -m $$module run --list | while read -r experiment data _; do \
+	  $(PYTHON) -m $$module run --list | while read -r experiment _; do \
 	    case $$experiment in controls|latency|join-latency|throttled|tpch) continue;; esac; \
-	    [ "$$data" = cold ] && options='$(if $(DROP_CACHES),--drop-caches)' || options=; \
-	    $(PYTHON) -m $$module run $$experiment --full $$options $(SERVER_OPTION) </dev/null || exit; done || exit; done
+	    $(PYTHON) -m $$module run $$experiment --full $(SERVER_OPTION) </dev/null || exit; done || exit; done
 
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))

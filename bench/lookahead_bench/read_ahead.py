@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,12 +23,12 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import kind_option, path_option
 from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.errors import LabError, UnavailableError
-from lookahead.experiments.experiment import MemorySize, Option
+from lookahead.experiments.experiment import MemorySize
 from lookahead.experiments.runner import Run
-from lookahead.machine import check_undisturbed
 from lookahead.measurements import Factor
 from lookahead.safe_files import opened_folder, read_file, replace_file
 from lookahead_bench.loop_disk import BenchJanitor
+from lookahead_bench.postmasters import check_undisturbed
 
 # The kernel stores pages in an unsigned long; more than 1 GB is a slip of the finger.
 MAX_READ_AHEAD_KB = 1024 * 1024
@@ -91,16 +91,14 @@ class ReadAhead:
                 "Run as root, or leave it as it is.",
             )
 
-    def check_undisturbed(self, sizes_kb: Sequence[int], *, forced: bool) -> str | None:
-        """LabError when another server runs and a size is not in effect, unless it is forced.
+    def check_undisturbed(self, size_kb: int, *, forced: bool) -> str | None:
+        """LabError when another server runs and the size is not in effect, unless it is forced.
 
         Returns what was said against it when it is forced, None when there is nothing.
         """
-        current_kb = self.read_kb()
-        if all(size_kb == current_kb for size_kb in sizes_kb):
+        if size_kb == self.read_kb():
             return None
-        deed = f"changing the read-ahead of {self._disk}"
-        return check_undisturbed(deed, "--read-ahead", forced=forced)
+        return check_undisturbed(f"changing the read-ahead of {self._disk}", forced=forced)
 
     @contextmanager
     def changed_to(self, size_kb: int) -> Iterator[None]:
@@ -185,7 +183,7 @@ class ReadAhead:
             raise UnavailableError(
                 f'cannot write "{self._journal}": {error.strerror}',
                 "Read-ahead is only changed when the old value is kept there; "
-                "leave --read-ahead out, or (not as root) set XDG_STATE_HOME to a writable folder.",
+                "(not as root) set XDG_STATE_HOME to a writable folder.",
             ) from None
 
     def _read_journal(self) -> JournalEntry | None:
@@ -247,62 +245,27 @@ def state_folder() -> Path:
     return home / "lookahead"
 
 
-READ_AHEAD = Option(
-    MemorySize(0, MAX_READ_AHEAD_KB),
-    "Change the system's read-ahead of the disk to these during the run, and put it back (root "
-    "only).",
-    default="as it is",
-)
-
-
 def read_ahead_factor(size_kb: int | None) -> Factor:
     """The read-ahead of the disk as a factor; None is unknown."""
     return Factor("read-ahead", "unknown" if size_kb is None else f"{size_kb} kB")
 
 
 class ReadAheads:
-    """The sizes in kB to measure under: those asked for, else the machine's own.
+    """The sizes in kB to measure under: those asked for of a disk of our own, else the disk's.
 
-    None stands for a disk that is not visible. With `own_disk` the disk is one that we have made,
-    which no other server can be on. Raises LabError when a size that was asked for cannot be set.
+    None stands for a disk that is not visible.
     """
 
-    def __init__(self, run: Run, asked: tuple[int, ...], *, own_disk: bool = False) -> None:
-        self._run = run
-        self._own_disk = own_disk
+    def __init__(self, run: Run, asked: tuple[int, ...]) -> None:
         self._read_ahead = ReadAhead.of(run.device) if run.device else None
-        self.sizes_kb = self._wanted(asked)
+        own = self._read_ahead.read_kb() if self._read_ahead else None
+        self.sizes_kb: tuple[int | None, ...] = asked or (own,)
 
     def with_size(self, size_kb: int | None) -> AbstractContextManager[None]:
         """A context with this read-ahead; does nothing where there is none to set."""
         if self._read_ahead is None or size_kb is None:
             return nullcontext()
-        self._check_undisturbed((size_kb,))
         return self._read_ahead.changed_to(size_kb)
-
-    def _wanted(self, asked: tuple[int, ...]) -> tuple[int | None, ...]:
-        if self._read_ahead is None:
-            if asked:
-                raise UnavailableError(
-                    "the read-ahead cannot be set: no block device is visible",
-                    "Leave --read-ahead out or name a folder on a local disk with --directory.",
-                )
-            return (None,)
-        restored = self._read_ahead.restore_interrupted()
-        if restored is not None:
-            self._run.find("note", f"read-ahead of an interrupted run put back to {restored} kB")
-        for size_kb in asked:
-            self._read_ahead.check_permitted(size_kb)
-        objection = self._check_undisturbed(asked)
-        if objection:
-            self._run.find("warning", objection, "Its reads are changed, and it disturbs figures.")
-        return asked or (self._read_ahead.read_kb(),)
-
-    def _check_undisturbed(self, sizes_kb: tuple[int, ...]) -> str | None:
-        """LabError when setting one of the sizes disturbs; what was said against it if forced."""
-        if self._own_disk or self._read_ahead is None:
-            return None
-        return self._read_ahead.check_undisturbed(sizes_kb, forced=self._run.forced)
 
 
 @click.command(
@@ -333,7 +296,7 @@ def read_ahead(
         )
     setting = ReadAhead.of(device)
     setting.check_permitted(size_kb)
-    objection = setting.check_undisturbed((size_kb,), forced=forced)
+    objection = setting.check_undisturbed(size_kb, forced=forced)
     if objection:
         context.terminal.finding("warning", objection, "Its reads are changed.")
     with setting.changed_to(size_kb):

@@ -5,8 +5,8 @@
     bulk-read  cold sequential scan of pgbench's table by the size of our requests
     vacuum     VACUUM of the same table by io_combine_limit and maintenance_io_concurrency
 
-The first two are measured at the read-ahead that the machine has, at sizes that were named, or on a
-loop device of our own at several, whose reads may be made to take longer.
+The first two are measured at the read-ahead that the machine has, or on a loop device of our own at
+several, whose reads may be made to take longer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ from lookahead.measurements import Table
 from lookahead.terminal import Terminal
 from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
 from lookahead_bench.loop_disk import LoopDisk, disk_bytes
-from lookahead_bench.read_ahead import READ_AHEAD, ReadAheads
+from lookahead_bench.read_ahead import MAX_READ_AHEAD_KB, ReadAheads
 from lookahead_bench.seq_parts import (
     ACCOUNTS,
     BULK_SIZE,
@@ -98,16 +98,15 @@ class SeqScans:
     part: tuple[SeqPart, ...] = Option(
         Choice(PARTS), f"What is measured: {', '.join(PARTS)}."
     ).sized(PARTS, demo=("scan",))
-    read_ahead: tuple[int, ...] = replace(
-        READ_AHEAD,
-        default="as it is; with --own-disk 128kB,1MB,8MB, with --demo the first and the last, with "
-        "--full 128kB to 160MB",
-    ).sized(())
     own_disk: bool = Option(
         Flag(),
-        "Measure on a loop device, made for the run, whose read-ahead is changed instead of that "
-        "of the machine's disk; needs root.",
+        "Measure on a loop device, made for the run, at several read-aheads; needs root.",
     ).sized(False)
+    read_ahead: tuple[int, ...] = Option(
+        MemorySize(0, MAX_READ_AHEAD_KB),
+        "Read-aheads of that disk.",
+        default="128kB,1MB,8MB; with --demo the first and the last; with --full 128kB to 160MB",
+    ).sized(())
     latency: int = Option(
         Count(0, MAX_LATENCY_US, "US"), "Microseconds that each read of that disk takes longer."
     ).sized(0)
@@ -145,7 +144,7 @@ def _settle(wanted: SeqScans, explicit: frozenset[str]) -> SeqScans:
     if parts == on_read_ahead:
         refuse_unused(explicit, ("scale",), "--part bulk-read or vacuum")
     if not wanted.own_disk:
-        refuse_unused(explicit, ("latency",), "--own-disk")
+        refuse_unused(explicit, ("latency", "read_ahead"), "--own-disk")
     if wanted.own_disk and on_read_ahead and "read_ahead" not in explicit:
         return replace(wanted, read_ahead=wanted.own_read_ahead)
     return wanted
@@ -202,10 +201,9 @@ class _SeqScan:
             self._run.find(
                 "note",
                 "measured at the machine's own read-ahead only",
-                "As root, --own-disk measures several on a disk of its own, and --read-ahead SIZE "
-                "sets that of the machine's disk.",
+                "As root, --own-disk measures several on a disk of its own.",
             )
-        read_aheads = ReadAheads(self._run, wanted.read_ahead, own_disk=wanted.own_disk)
+        read_aheads = ReadAheads(self._run, wanted.read_ahead)
         self._run.terminal.step(f"making a table of {memory_text(wanted.table_size)}")
         with self._server.connect() as connection:
             table = build_wide_table(connection, wanted.table_size)

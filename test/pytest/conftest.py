@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 from server_log import LogWatch, ServerFactory, WatchedServer
 
-from lookahead import cold
 from lookahead.extension import Stage, find_stage
 from lookahead.installation import Installation, find_installation
 from lookahead.server import PrivateServer
@@ -104,14 +103,6 @@ def inserts(request: pytest.FixtureRequest) -> int:
 def kills(request: pytest.FixtureRequest) -> int:
     """How often a server is killed in the middle of a build."""
     return int(request.config.option.kills)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _caches_of_the_machine_stay() -> Iterator[None]:
-    """Files are made cold one by one, as without root: other runs need what they have cached."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cold, "_DROP_CACHES", Path("/nonexistent/drop_caches"))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,8 @@ A place is looked at before anything is made there: a run that takes hours shoul
 its first measurement that its files stay in memory.
 
 To empty the operating system's cache of a stopped server's files, every file is written out and
-given up one by one, so that nothing else on the machine notices; only when asked for does the
-kernel drop its whole page cache. How much of the files stays resident is counted with mincore(2)
-before and after; the evidence goes into the result.
+given up one by one, so that nothing else on the machine notices. How much of the files stays
+resident is counted with mincore(2) before and after; the evidence goes into the result.
 
 Files can be read past the cache, too: how long a disk takes for them without PostgreSQL.
 """
@@ -16,7 +15,7 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lookahead.account import acting_as_owner
@@ -26,7 +25,6 @@ from lookahead.extension import find_checkout
 from lookahead.measurements import ColdRecord
 from lookahead.safe_files import make_nameless, own_place
 
-_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _MAP_FAILED = ctypes.c_void_p(-1).value
 # A stopped server's files can be dropped to the last page; a hundredth is an arbitrary allowance
 # for pages that something else on the machine (a backup, a virus scanner) reads meanwhile.
@@ -47,25 +45,19 @@ def cold_record(method: str, before: int, after: int, files: int, total_bytes: i
     return ColdRecord(method, before, after, files, total_bytes, after <= total_bytes * _COLD_SHARE)
 
 
-def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdRecord:
+def make_cold(directory: Path) -> ColdRecord:
     """Empty the cache of all files below `directory`, tablespaces included.
 
-    With `whole_machine` all caches of the machine are emptied, whoever they are for. The server on
-    the folder must be stopped: pages that it writes afterwards are cached again. Raises OSError
-    when a file cannot be opened or written out, or caches may not be dropped. Links are followed,
-    so files are looked at with no other rights than those of the folder's owner.
+    The server on the folder must be stopped: pages that it writes afterwards are cached again.
+    Raises OSError when a file cannot be opened or written out. Links are followed, so files are
+    looked at with no other rights than those of the folder's owner.
     """
     with acting_as_owner(directory):
         files = [path for path in data_files(directory) if path.stat().st_size > 0]
         before = sum(resident_bytes(path) for path in files)
-        if not whole_machine:
-            _forget_all(files)
-    if whole_machine:
-        os.sync()
-        _DROP_CACHES.write_text("3\n")  # page cache, dentries and inodes
-    with acting_as_owner(directory):
+        _forget_all(files)
         return cold_record(
-            "drop_caches" if whole_machine else "dontneed",
+            "dontneed",
             before,
             sum(resident_bytes(path) for path in files),
             len(files),
@@ -73,10 +65,10 @@ def make_cold(directory: Path, *, whole_machine: bool = False) -> ColdRecord:
         )
 
 
-def require_cold(empty_cache: Callable[[Path], ColdRecord], directory: Path) -> ColdRecord:
-    """Have `empty_cache` make the files below `directory` cold; LabError unless they are then."""
+def require_cold(directory: Path) -> ColdRecord:
+    """Make the files below `directory` cold; LabError unless they are then."""
     try:
-        evidence = empty_cache(directory)
+        evidence = make_cold(directory)
     except OSError as error:
         raise LabError(f"cannot make the data cold: {error}") from None
     if not evidence.is_cold:
@@ -87,16 +79,6 @@ def require_cold(empty_cache: Callable[[Path], ColdRecord], directory: Path) -> 
             "keeps them: name a folder on a local disk with --directory.",
         )
     return evidence
-
-
-def check_drop_permitted() -> None:
-    """LabError unless this process may empty all caches of the machine."""
-    if not os.access(_DROP_CACHES, os.W_OK):
-        raise UnavailableError(
-            "the caches of this machine may not be dropped",
-            "Leave --drop-caches out: then the server's own files are made cold, which needs no "
-            "root. With it, run as root, outside of a container.",
-        )
 
 
 def data_files(directory: Path) -> Iterator[Path]:

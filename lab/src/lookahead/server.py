@@ -13,14 +13,14 @@ import atexit
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import psycopg
 
 from lookahead.account import acting_as_owner, find_account
-from lookahead.cold import make_cold, require_cold
+from lookahead.cold import require_cold
 from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
@@ -53,9 +53,8 @@ class PrivateServer:
     `directory` is the folder to make (default: a new one in the temporary directory); a folder
     kept by an earlier server is taken over; what its programs are to write goes to its
     `work_directory`. `stage` is the pg_lookahead that every session loads;
-    without it the server is stock. `settings` apply to every start. `empty_cache` is how a cold
-    restart makes the stopped server's data cold. The time limits are in seconds. Raises LabError
-    when the folder or the account for the server is missing.
+    without it the server is stock. `settings` apply to every start. The time limits are in seconds.
+    Raises LabError when the folder or the account for the server is missing.
     """
 
     session_class: type[Session] = psycopg.Connection  # of what `connect` returns
@@ -69,7 +68,6 @@ class PrivateServer:
         directory: Path | None = None,
         keep: bool = False,
         initdb_options: Sequence[str] = (),
-        empty_cache: Callable[[Path], ColdRecord] = make_cold,
         start_timeout_seconds: float = 120.0,
         stop_timeout_seconds: float = 300.0,
     ) -> None:
@@ -81,7 +79,6 @@ class PrivateServer:
         self._run_settings: dict[str, str] = {}
         self._initdb_options = tuple(initdb_options)
         self._keep = keep
-        self._empty_cache = empty_cache
         self._process: subprocess.Popen[bytes] | None = None
         self._leftovers = Leftovers()
         self._folder = ServerFolder(directory, self.account, installation.bindir, keep=keep)
@@ -220,7 +217,7 @@ class PrivateServer:
         Raises LabError when the data do not get cold; the server is stopped then.
         """
         self.stop()
-        evidence = require_cold(self._empty_cache, self.data_directory)
+        evidence = require_cold(self.data_directory)
         self.start(settings)
         return evidence
 

@@ -158,15 +158,15 @@ def test_not_permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_not_beside_another_server(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [4_194_305])
+    monkeypatch.setattr("lookahead_bench.postmasters.other_postmasters", lambda: [4_194_305])
     with pytest.raises(LabError, match="changing the read-ahead of sda disturbs") as caught:
-        machine.read_ahead.check_undisturbed((8192, 128), forced=False)
+        machine.read_ahead.check_undisturbed(128, forced=False)
     assert "process 4194305" in caught.value.message
-    assert caught.value.hint.startswith("Leave --read-ahead out, stop that server,")
-    said = machine.read_ahead.check_undisturbed((8192, 128), forced=True)
+    assert caught.value.hint.startswith("Stop that server,")
+    said = machine.read_ahead.check_undisturbed(128, forced=True)
     assert said == caught.value.message
     # What is in effect already disturbs nobody.
-    assert machine.read_ahead.check_undisturbed((8192,), forced=False) is None
+    assert machine.read_ahead.check_undisturbed(8192, forced=False) is None
 
 
 def test_without_a_journal_nothing_is_changed(machine: Machine) -> None:
@@ -271,7 +271,7 @@ def changeable(disk: Path) -> ReadAhead:
 def test_not_changed_beside_another_server(
     disk: Path, monkeypatch: pytest.MonkeyPatch, changeable: ReadAhead
 ) -> None:
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
+    monkeypatch.setattr("lookahead_bench.postmasters.other_postmasters", lambda: [os.getpid()])
     before = changeable.read_kb()
     outcome = run_bench(
         *("read-ahead", "--directory", disk, f"{before + 64}kB", "lookahead", "report", "--schema")
@@ -285,7 +285,7 @@ def test_a_command_is_executed_meanwhile(machine: Machine, monkeypatch: pytest.M
     """On a made folder of the kernel's: the disk keeps its own."""
     monkeypatch.setattr(ReadAhead, "of", lambda device: machine.read_ahead)
     monkeypatch.setattr(module, "find_block_device", lambda folder: BlockDevice("sda", "sda"))
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [])
+    monkeypatch.setattr("lookahead_bench.postmasters.other_postmasters", lambda: [])
     seen = []
 
     def execute(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:

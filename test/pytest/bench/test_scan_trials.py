@@ -140,9 +140,10 @@ def test_a_disk_of_its_own_has_read_aheads_of_its_own() -> None:
     assert experiment.wanted("demo", given).read_ahead == (256,)
 
 
-def test_only_a_disk_of_its_own_is_made_late() -> None:
-    with pytest.raises(LabError, match="--latency makes no difference without --own-disk"):
-        seq_scan.EXPERIMENT.wanted("demo", {"latency": 1000})
+def test_only_a_disk_of_its_own_is_changed() -> None:
+    for name, value in (("latency", 1000), ("read_ahead", (128,))):
+        with pytest.raises(LabError, match="makes no difference without --own-disk"):
+            seq_scan.EXPERIMENT.wanted("demo", {name: value})
 
 
 def test_parts_without_read_ahead_record_none() -> None:

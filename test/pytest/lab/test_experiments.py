@@ -5,7 +5,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from lab.declarations import check_declaration
@@ -227,12 +226,6 @@ def test_options_of_an_experiment_of_another_package(
     assert outcome.stderr == "error: seen\n"
     assert outcome.status is ExitStatus.FAILURE
     assert seen == [(wanted, frozenset(explicit))]
-
-
-def test_only_experiments_with_cold_data_touch_the_machine() -> None:
-    assert "--drop-caches" not in make_run_group([_made([])]).commands["made"].get_help(
-        click.Context(click.Command("run"))
-    )
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "csv"])

@@ -16,7 +16,6 @@ from waiting import wait_until
 
 from lab import small_run
 from lab.outcome import run_command
-from lookahead import cold
 from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
 from lookahead.experiments import index_scan, runner
@@ -211,40 +210,6 @@ def test_refuses_a_place_in_memory(tmp_path: Path, disk: Path, experiment: str) 
     assert f'error: "{place}" is in memory (tmpfs)' in outcome.stderr
     assert "hint: Name a folder on a disk with --directory." in outcome.stderr
     assert list(output.iterdir()) == []
-
-
-def test_caches_are_not_dropped_beside_another_server(
-    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cold, "_DROP_CACHES", tmp_path)
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
-    output = tmp_path / "results"
-    command = ("run", "index-scan", "--demo", "--drop-caches", "--directory", disk)
-    outcome = run_command(*command, "--output", output, *_PG_CONFIG)
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert "error: dropping all caches disturbs another PostgreSQL" in outcome.stderr
-    assert f"process {os.getpid()} (" in outcome.stderr
-    assert "insist with --force" in outcome.stderr
-    assert list(disk.iterdir()) == []
-    assert list(output.iterdir()) == []
-
-
-def test_caches_are_dropped_when_that_is_forced(
-    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As far as the switch, which is not the kernel's: what stays in memory ends the run."""
-    switch = tmp_path / "drop_caches"
-    switch.touch()
-    monkeypatch.setattr(cold, "_DROP_CACHES", switch)
-    monkeypatch.setattr("lookahead.machine.other_postmasters", lambda: [os.getpid()])
-    output = tmp_path / "results"
-    command = ("run", "index-scan", "--demo", "--drop-caches", "--force", "--directory", disk)
-    outcome = run_command(*command, "--output", output, *_PG_CONFIG)
-    assert "warning: dropping all caches disturbs another PostgreSQL" in outcome.stderr
-    assert switch.read_text() == "3\n"
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert "error: the data cannot be made cold" in outcome.stderr
-    assert list(disk.iterdir()) == []
 
 
 def test_disk_full_under_way(

@@ -1,6 +1,5 @@
 """Cold means cold: what mincore says before and after."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ from server_log import ServerFactory
 
 from lookahead import cold
 from lookahead.cold import (
-    check_drop_permitted,
     cold_record,
     make_cold,
     memory_file_system,
@@ -62,14 +60,6 @@ def test_what_stays_resident_is_not_called_cold() -> None:
 
 
 @pytest.fixture
-def caches(disk_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What stands for the kernel's switch: the caches of the machine are other tests' too."""
-    (disk_path / "drop_caches").touch()
-    monkeypatch.setattr(cold, "_DROP_CACHES", disk_path / "drop_caches")
-    return disk_path / "drop_caches"
-
-
-@pytest.fixture
 def data(disk_path: Path) -> Path:
     """A folder with a file that is in the cache."""
     (disk_path / "data").mkdir()
@@ -77,29 +67,12 @@ def data(disk_path: Path) -> Path:
     return disk_path / "data"
 
 
-def test_the_machine_keeps_its_caches(caches: Path, data: Path) -> None:
+def test_the_machine_keeps_its_caches(data: Path) -> None:
     """Whoever we are: nothing but our own files is given up."""
     other = data.parent / "other"
     other.write_bytes(b"x" * _ONE_MB)
     assert make_cold(data).method == "dontneed"
     assert resident_bytes(other) == _ONE_MB
-    assert caches.read_text() == ""
-
-
-def test_the_kernel_is_asked_to_drop_its_caches(caches: Path, data: Path) -> None:
-    """When that is asked for, and then files are not given up one by one."""
-    evidence = make_cold(data, whole_machine=True)
-    assert caches.read_text() == "3\n"
-    assert evidence.method == "drop_caches"
-    assert not evidence.is_cold  # nobody has dropped anything
-
-
-def test_caches_that_may_not_be_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cold, "_DROP_CACHES", Path("/nonexistent/drop_caches"))
-    with pytest.raises(LabError, match="the caches of this machine may not be dropped") as caught:
-        check_drop_permitted()
-    assert caught.value.hint.startswith("Leave --drop-caches out")
-    assert caught.value.status is ExitStatus.ENVIRONMENT
 
 
 def test_what_something_else_reads_meanwhile_goes_the_next_time(
@@ -118,12 +91,15 @@ def test_what_something_else_reads_meanwhile_goes_the_next_time(
     assert done == [data / "1"] * 2
 
 
-def test_data_that_stay_in_memory_are_an_error(server_factory: ServerFactory) -> None:
+def test_data_that_stay_in_memory_are_an_error(
+    server_factory: ServerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(directory: Path) -> ColdRecord:
         return cold_record("dontneed", 9_000_000, 2_000_000, 1, 9_000_000)
 
+    monkeypatch.setattr(cold, "make_cold", fail)
     with (
-        server_factory(empty_cache=fail) as server,
+        server_factory() as server,
         pytest.raises(LabError, match=r"cannot be made cold: 2.0 of 9.0 MB stay") as caught,
     ):
         server.cold_restart()
@@ -131,22 +107,16 @@ def test_data_that_stay_in_memory_are_an_error(server_factory: ServerFactory) ->
     assert caught.value.status is ExitStatus.ENVIRONMENT
 
 
-# The caches of the whole machine are those of other tests too.
-@pytest.mark.parametrize(
-    "method", ["dontneed", pytest.param("drop_caches", marks=pytest.mark.soak)]
-)
 @pytest.mark.usefixtures("disk_path")
 def test_a_cold_restart_empties_the_cache_and_keeps_the_rows(
-    server_factory: ServerFactory, method: str
+    server_factory: ServerFactory,
 ) -> None:
-    empty_cache = partial(make_cold, whole_machine=method == "drop_caches")
     # Autovacuum would read the table behind the test's back.
-    with server_factory(settings={"autovacuum": "off"}, empty_cache=empty_cache) as server:
+    with server_factory(settings={"autovacuum": "off"}) as server:
         with server.connect() as connection:
             rows = "select n, repeat('x', 500) as pad from generate_series(1, 5000) n"
             connection.execute(f"create table t as {rows}")
         evidence = server.cold_restart({"work_mem": "5MB"})
-        assert evidence.method == method
         assert evidence.files > 500
         # No more is certain: another job of the machine may drop caches too.
         assert evidence.resident_bytes_before > 0

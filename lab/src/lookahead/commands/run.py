@@ -63,28 +63,7 @@ _FORMS: dict[str, Callable[[ResultDocument], str]] = {
     "markdown": lambda document: to_markdown(render_tables(document)),
     "csv": lambda document: to_csv(render_tables(document)),
 }
-# What is done to the whole machine, for experiments with cold data.
-_MACHINE_OPTIONS = (
-    click.option(
-        "--drop-caches",
-        "drops_caches",
-        is_flag=True,
-        help="Make data cold by dropping all caches of the machine (root only). Default: only "
-        "those of the server's own files.",
-    ),
-    click.option(
-        "--force",
-        "forced",
-        is_flag=True,
-        help="Drop caches although another PostgreSQL runs on this machine.",
-    ),
-)
-
-
-_OF_THE_REQUEST = (
-    *("pg_config", "library", "output", "profile", "seed", "keep"),
-    *("drops_caches", "forced"),
-)
+_OF_THE_REQUEST = ("pg_config", "library", "output", "profile", "seed", "keep")
 
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
@@ -153,7 +132,7 @@ def _command(experiment: Experiment[Any]) -> click.Command:
         short_help=experiment.summary,
         context_settings=HELP_OPTIONS,
     )(run_it)
-    for decorate in (*_COMMON_OPTIONS, *(_MACHINE_OPTIONS if experiment.cold else ())):
+    for decorate in _COMMON_OPTIONS:
         decorate(command)
     command.params += [_parameter(option, experiment) for option in experiment.options]
     return command
@@ -203,12 +182,9 @@ def _given(
 
 
 def run_request(context: CommandContext, values: Mapping[str, Any]) -> RunRequest:
-    """What the common options say; LabError when they contradict each other.
-
-    Experiments without cold data lack the machine's options.
-    """
+    """What the common options say; LabError when they contradict each other."""
     size = only_one({name: values[name] for name in SIZES}, "Name one size.")
-    asked = {name: values[name] for name in _OF_THE_REQUEST if name in values}
+    asked = {name: values[name] for name in _OF_THE_REQUEST}
     directory = values["directory"] or default_directory(context)
     return RunRequest(
         size=size or _DEFAULT_SIZE, directory=directory, command=context.command, **asked

@@ -15,22 +15,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import psycopg
 
 import lookahead
-from lookahead.cold import check_can_be_cold, check_drop_permitted, check_place, make_cold
+from lookahead.cold import check_can_be_cold, check_place
 from lookahead.comparisons import compare
 from lookahead.device.block_device import find_block_device
 from lookahead.device.profile import parse_profiles
 from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import find_installation
-from lookahead.machine import check_undisturbed, collect_machine_facts, collect_source_facts
-from lookahead.measurements import ColdRecord, Measurements
+from lookahead.machine import collect_machine_facts, collect_source_facts
+from lookahead.measurements import Measurements
 from lookahead.results import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -54,11 +53,9 @@ class RunRequest:
     """The options that all experiments share.
 
     `directory` is where the server's folder is made, `output` the folder for the result file,
-    `profile` a device profile for the server. With `drops_caches` data are made cold by emptying
-    all caches of the machine. `forced`: what the machine is asked for is done although another
-    PostgreSQL runs on it. `command` is the exact command line; `facts` are what is to be known of
-    a place that was made for the run. `follows`: another run of ours has just ended, so that the
-    machine's load says nothing.
+    `profile` a device profile for the server. `command` is the exact command line; `facts` are what
+    is to be known of a place that was made for the run. `follows`: another run of ours has just
+    ended, so that the machine's load says nothing.
     """
 
     size: Size
@@ -70,8 +67,6 @@ class RunRequest:
     profile: Path | None = None
     seed: int = DEFAULT_SEED
     keep: bool = False
-    drops_caches: bool = False
-    forced: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
     follows: bool = False
 
@@ -117,15 +112,13 @@ _SETTINGS_QUERY = """
 class Run:
     """A run under way: its server, the device below it, its result so far.
 
-    `forced`: what the machine is asked for is done beside another PostgreSQL too. `explicit` has
-    the names of the options that were given.
+    `explicit` has the names of the options that were given.
     """
 
     server: PrivateServer
     document: ResultDocument
     file: ResultFile
     terminal: Terminal
-    forced: bool
     explicit: frozenset[str]
 
     def __post_init__(self) -> None:
@@ -174,15 +167,11 @@ def open_run(
     run: Run | None = None
     ending = "interrupted"
     try:
-        objection = _check_drop(request) if request.drops_caches else None
         check_place(request.directory, needed_bytes)
         with _make_server(request, settings) as server:
-            if not request.drops_caches:
-                check_can_be_cold(server.directory)
+            check_can_be_cold(server.directory)
             document = _new_document(request, experiment, parameters, server)
-            run = Run(server, document, file, terminal, request.forced, explicit)
-            if objection:
-                run.find("warning", objection, "Its caches are emptied, and it disturbs figures.")
+            run = Run(server, document, file, terminal, explicit)
             _preflight(run, request)
             with _explained(server):
                 yield run
@@ -194,21 +183,6 @@ def open_run(
         _finish(run, file, terminal, ending)
 
 
-def _check_drop(request: RunRequest) -> str | None:
-    """LabError when the machine's caches may not be dropped; what was said against it if forced."""
-    check_drop_permitted()
-    return check_undisturbed("dropping all caches", "--drop-caches", forced=request.forced)
-
-
-def _drop_caches(request: RunRequest, directory: Path) -> ColdRecord:
-    """Make data cold at the cost of the whole machine.
-
-    A server that was started since the run began is respected too.
-    """
-    _check_drop(request)
-    return make_cold(directory, whole_machine=True)
-
-
 def _make_server(request: RunRequest, settings: Mapping[str, str]) -> PrivateServer:
     installation = find_installation(request.pg_config)
     name = f"lookahead-server-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
@@ -218,7 +192,6 @@ def _make_server(request: RunRequest, settings: Mapping[str, str]) -> PrivateSer
         settings=settings,
         directory=request.directory / name,  # another one in each run
         keep=request.keep,
-        empty_cache=partial(_drop_caches, request) if request.drops_caches else make_cold,
     )
 
 

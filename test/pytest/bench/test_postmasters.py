@@ -8,7 +8,7 @@ import pytest
 from server_log import ServerFactory
 
 from lookahead.errors import ExitStatus, LabError
-from lookahead.machine import check_undisturbed, other_postmasters
+from lookahead_bench.postmasters import check_undisturbed, other_postmasters
 
 _STAT = "{pid} ({name}) S {parent} 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 7 1 1\n"
 
@@ -27,7 +27,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr("lookahead.machine._PROC", tmp_path)
+    monkeypatch.setattr("lookahead_bench.postmasters._PROC", tmp_path)
     machine = Machine(tmp_path)
     (tmp_path / "uptime").touch()
     machine.add(1, "init", 0)
@@ -38,7 +38,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_a_machine_without_one(machine: Machine) -> None:
     machine.add(4_000_001, "postgresql", 1)
     assert other_postmasters() == []
-    assert check_undisturbed("a deed", "--option", forced=False) is None
+    assert check_undisturbed("a deed", forced=False) is None
 
 
 def test_its_backends_are_none(machine: Machine) -> None:
@@ -65,16 +65,14 @@ def test_each_is_named(machine: Machine) -> None:
     machine.add(4_000_002, "postgres", 1)
     (machine.proc / "4000002" / "cwd").symlink_to("/srv/data")
     with pytest.raises(LabError) as caught:
-        check_undisturbed("dropping all caches", "--drop-caches", forced=False)
+        check_undisturbed("changing it", forced=False)
     assert caught.value.message == (
-        "dropping all caches disturbs another PostgreSQL on this machine: "
+        "changing it disturbs another PostgreSQL on this machine: "
         "process 4000001, process 4000002 (/srv/data)"
     )
-    assert caught.value.hint == (
-        "Leave --drop-caches out, stop that server, or insist with --force."
-    )
+    assert caught.value.hint == "Stop that server, or insist with --force."
     assert caught.value.status is ExitStatus.ENVIRONMENT
-    said = check_undisturbed("dropping all caches", "--drop-caches", forced=True)
+    said = check_undisturbed("changing it", forced=True)
     assert said == caught.value.message
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from crashing_server import CrashingServer
 from sessions import EndedSession
 
 from lookahead.server import PrivateServer, StopMode
@@ -83,7 +84,7 @@ def copy_data(template: PrivateServer, server: PrivateServer) -> bool:
     return True
 
 
-class WatchedServer(PrivateServer):
+class WatchedServer(CrashingServer):
     """A private server whose log is looked through before it disappears with the folder.
 
     With a `template`, a server that was initialised and never started, its data directory is

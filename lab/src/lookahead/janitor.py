@@ -10,11 +10,9 @@ The file is also run as a program, by a bare interpreter: it may import the stan
     janitor.py keep|remove BINDIR FOLDER [SOCKET_FOLDER]
 
 Shared memory is not its business: a server that shuts down removes its segments, and one that
-starts on the same data directory removes those of its predecessor. After a kill without another
-start they would stay until the machine restarts, so whoever kills one removes its `Leftovers`.
+starts on the same data directory removes those of its predecessor.
 """
 
-import ctypes
 import os
 import shutil
 import signal
@@ -23,9 +21,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 # How long a server may take to end by itself, in seconds: SIGQUIT ends it without a checkpoint,
 # after 5 s the postmaster kills its children; twice that is arbitrary.
@@ -34,7 +30,6 @@ LONGEST_END_SECONDS = 2 * _GRACE_SECONDS
 _POLL_SECONDS = 0.02
 _STATUS_BYTES = 8192  # eight short lines and two paths
 _SERVER_PROGRAMS = ("postgres", "initdb")
-_REMOVE = 0  # IPC_RMID
 
 
 def processes_in(folder: Path, bindir: Path) -> list[int]:
@@ -119,47 +114,6 @@ def wait_until_none(folder: Path, bindir: Path, timeout_seconds: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
-
-
-@dataclass(frozen=True)
-class Leftovers:
-    """Segments that running processes have mapped: System V ids, and files of POSIX memory."""
-
-    segments: frozenset[int] = frozenset()
-    files: frozenset[Path] = frozenset()
-
-    @classmethod
-    def of(cls, processes: list[int]) -> Self:
-        """What the given server processes have mapped now."""
-        segments: set[int] = set()
-        files: set[Path] = set()
-        for process in processes:
-            for line in _maps(process):
-                # address, mode, offset, device, inode, path; the inode of a System V segment
-                # is its id
-                *_, inode, path = line.split(maxsplit=5)
-                if path.startswith("/SYSV"):
-                    segments.add(int(inode))
-                elif path.startswith("/dev/shm/PostgreSQL."):
-                    files.add(Path(path.removesuffix(" (deleted)")))
-        return cls(frozenset(segments), frozenset(files))
-
-    def remove(self) -> None:
-        """Remove them, except those that are gone already or another account's."""
-        for file in self.files:
-            with suppress(FileNotFoundError, PermissionError):
-                file.unlink()
-        libc = ctypes.CDLL(None, use_errno=True)
-        for segment in self.segments:
-            libc.shmctl(segment, _REMOVE, None)
-
-
-def _maps(process: int) -> list[str]:
-    try:
-        lines = Path(f"/proc/{process}/maps").read_text().splitlines()
-    except OSError:  # it has just ended
-        return []
-    return [line for line in lines if len(line.split(maxsplit=5)) == 6]
 
 
 class JanitorProcess:

@@ -93,8 +93,8 @@ def _check_time(time_ms: float) -> None:
 class ColdRecord:
     """How files were made cold and what was resident, in bytes, just before and after.
 
-    `method` is "dontneed", of earlier files also "drop_caches"; residency is what mincore(2) counts;
-    `files` counts the files, `total_bytes` their size.
+    `method` is "dontneed", of earlier files also "drop_caches"; residency is what mincore(2)
+    counts; `files` counts the files, `total_bytes` their size.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own: made, started, crashed, cooled, stopped and removed.
+"""A PostgreSQL server of one's own: made, started, cooled, stopped and removed.
 
     with PrivateServer(find_installation(None)) as server:
         server.start()
@@ -24,7 +24,7 @@ from lookahead.cold import require_cold
 from lookahead.errors import LabError, UnavailableError, last_lines
 from lookahead.extension import Stage
 from lookahead.installation import Installation
-from lookahead.janitor import Leftovers, processes_in, send, status_lines, wait_until_none
+from lookahead.janitor import status_lines
 from lookahead.measurements import ColdRecord
 from lookahead.server_folder import (
     WITHOUT_PASSWORD,
@@ -41,9 +41,6 @@ _SUPERUSER = "postgres"
 _PORT = 5432  # the socket lies in a folder of its own, so that no two servers meet
 _POLL_SECONDS = 0.02
 _LOCALE_OPTIONS = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-# After kill -9 of the postmaster its children end by themselves as soon as they wait for
-# anything; one that only computes does not notice. Arbitrary.
-_ORPHAN_SECONDS = 5.0
 _CLOSE_SECONDS = 30.0
 
 
@@ -80,7 +77,6 @@ class PrivateServer:
         self._initdb_options = tuple(initdb_options)
         self._keep = keep
         self._process: subprocess.Popen[bytes] | None = None
-        self._leftovers = Leftovers()
         self._folder = ServerFolder(directory, self.account, installation.bindir, keep=keep)
         self.directory = self._folder.path
         self.data_directory = self._folder.data_directory
@@ -169,7 +165,6 @@ class PrivateServer:
         log_size = self.log_path.stat().st_size if self.log_path.exists() else 0
         self._process = self._spawn_postmaster()
         self._await_ready(self._process, log_size)
-        self._leftovers = Leftovers()  # a start takes over, or removes, what a crash left
 
     def stop(self, mode: StopMode = "fast", timeout_seconds: float | None = None) -> None:
         """Stop the server if it runs, and wait for its end.
@@ -196,20 +191,6 @@ class PrivateServer:
         """Stop and start; `settings` as for `start`."""
         self.stop()
         self.start(settings)
-
-    def crash(self) -> None:
-        """Kill the postmaster as a power cut would, and wait until all its children are gone."""
-        process = self._running()
-        self._leftovers = Leftovers.of(processes_in(self.directory, self.bindir))
-        process.kill()
-        process.wait()
-        self._process = None
-        if wait_until_none(self.directory, self.bindir, _ORPHAN_SECONDS):
-            return
-        for orphan in processes_in(self.directory, self.bindir):
-            send(orphan, signal.SIGKILL)
-        if not wait_until_none(self.directory, self.bindir, self.stop_timeout_seconds):
-            raise LabError("children of the killed server do not end")
 
     def cold_restart(self, settings: Mapping[str, str] | None = None) -> ColdRecord:
         """Stop, empty the operating system's cache of the data, start; returns the evidence.
@@ -293,13 +274,7 @@ class PrivateServer:
             self._process = None
             self._closed = True
             atexit.unregister(self.close)
-            try:
-                if self._leftovers != Leftovers():
-                    # Their names are those that processes of the account gave them.
-                    with acting_as_owner(self.data_directory):
-                        self._leftovers.remove()
-            finally:
-                self._folder.close()
+            self._folder.close()
 
     def _spawn_postmaster(self) -> subprocess.Popen[bytes]:
         try:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from crashing_server import Leftovers
 from made_profile import made_profile
 
 from lookahead.account import acting_as_owner, find_account
@@ -15,7 +16,7 @@ from lookahead.device.block_device import DeviceId
 from lookahead.device.probe.place import MIN_BYTES, TestFile
 from lookahead.device.profile import merge_into, parse_profiles
 from lookahead.errors import ExitStatus, LabError
-from lookahead.janitor import Leftovers, status_lines
+from lookahead.janitor import status_lines
 from lookahead.results import ResultFile, write_atomically
 from lookahead.safe_files import (
     make_folder_for,

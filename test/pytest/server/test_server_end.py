@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from crashing_server import Leftovers
 from hidden_installation import hide
 from waiting import wait_until
 
 from lookahead import janitor
 from lookahead.errors import LabError
 from lookahead.installation import Installation
-from lookahead.janitor import Leftovers, end_processes, processes_in
+from lookahead.janitor import end_processes, processes_in
 from lookahead.server import PrivateServer
 
 as_root = pytest.mark.skipif(

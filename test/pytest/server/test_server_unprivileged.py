@@ -13,10 +13,11 @@ from lookahead.installation import Installation
 _LIFE = """
 import sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from crashing_server import CrashingServer
 from lookahead.installation import find_installation
-from lookahead.server import PrivateServer
 
-with PrivateServer(find_installation(Path(sys.argv[1]))) as server:
+with CrashingServer(find_installation(Path(sys.argv[1]))) as server:
     server.start()
     with server.connect() as connection:
         connection.execute("create table t as select generate_series(1, 1000) as n")
@@ -35,7 +36,8 @@ def test_an_ordinary_user_has_a_server_too(
     installation: Installation, reachable_path: Path
 ) -> None:
     account = find_account()
-    for needed in (Path(sys.executable), installation.bindir, Path(__file__).parents[3] / "lab"):
+    tests = Path(__file__).parents[1]
+    for needed in (Path(sys.executable), installation.bindir, tests, tests.parents[1] / "lab"):
         if not account.can_read(needed):
             pytest.skip(f'user "{account.name}" cannot reach {needed}')
     if memory_file_system(reachable_path):
@@ -44,7 +46,7 @@ def test_an_ordinary_user_has_a_server_too(
     home.mkdir()
     os.chown(home, account.uid, account.gid)
     env = {"PATH": os.defpath, "HOME": str(home), "TMPDIR": str(home)}
-    command = [sys.executable, "-c", _LIFE, str(installation.pg_config)]
+    command = [sys.executable, "-c", _LIFE, str(installation.pg_config), str(tests)]
     done = account.run(command, cwd=home, env=env, timeout_seconds=120)
     assert done.returncode == 0, done.stderr
     user, method, count, existed, exists = done.stdout.split()

@@ -7,6 +7,7 @@ from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import HELP_OPTIONS
 from lookahead.commands.run import make_run_group
 from lookahead_bench import (
+    bulk_insert,
     cached_scan,
     concurrent_scans,
     controls,
@@ -57,6 +58,7 @@ run = make_run_group(
         concurrent_scans.EXPERIMENT,
         extend.EXPERIMENT,
         joins.EXPERIMENT,
+        bulk_insert.EXPERIMENT,
         partitions.EXPERIMENT,
         create_partitions.EXPERIMENT,
         select_partitions.EXPERIMENT,

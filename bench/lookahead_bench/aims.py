@@ -11,10 +11,11 @@ from functools import partial
 from typing import Literal
 
 from lookahead.comparisons import compare_wal
-from lookahead.experiments.bulk_insert_cases import NOT_LOADED, STOCK
+from lookahead.experiments.bulk_insert_cases import STOCK
 from lookahead.measurements import Comparison, Measurements, Question
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate
+from lookahead_bench.insert_trials import NOT_LOADED
 from lookahead_bench.needed_partitions import AT_EDGE, FIRST_ROW, MEAN, NATIVE, P50
 from lookahead_bench.seq_parts import DEVICE, IN_MEMORY, OURS, STOCK_SCAN
 

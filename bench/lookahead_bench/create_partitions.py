@@ -13,7 +13,7 @@ from itertools import product
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import arm_of
-from lookahead.experiments.bulk_insert_cases import NOT_LOADED, OURS, against
+from lookahead.experiments.bulk_insert_cases import OURS, against
 from lookahead.experiments.bulk_insert_trials import INSERT_SETTINGS
 from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
@@ -22,6 +22,7 @@ from lookahead.experiments.trials import Trial, Trials
 from lookahead.machine import backend_cpu_ms
 from lookahead.measurements import Arm, Factor, NodeEvidence, Scenario
 from lookahead.server import PrivateServer, Session
+from lookahead_bench.insert_trials import NOT_LOADED
 
 _DATABASE, _PARENT = "lookahead_made", "lookahead_parent"
 _ARMS = (arm_of(NOT_LOADED, "", "not loaded"), arm_of(OURS, "", "on"))

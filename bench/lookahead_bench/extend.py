@@ -23,12 +23,10 @@ from lookahead.experiments.bulk_insert_cases import (
     STOCK_ARM,
     SWITCH,
     TARGET,
-    Case,
 )
 from lookahead.experiments.bulk_insert_trials import (
     INSERT_SETTINGS,
     INSERTED_SIZE,
-    Inserts,
     seconds_of,
     space_for,
 )
@@ -47,6 +45,7 @@ from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
 from lookahead.server import Session
+from lookahead_bench.insert_trials import SessionCase, SessionInserts
 
 _STEP, _ACCOUNTS = "pg_lookahead.bulk_extend_size", "pgbench_accounts"
 _LOADS = {"pgbench -i, COPY": "g", "pgbench -i, INSERT ... SELECT": "G"}
@@ -77,7 +76,7 @@ class _Extend:
     def __init__(self, run: Run, wanted: Extensions) -> None:
         self._run, self._server = run, run.server
         self._wanted, self._arms = wanted, _arms(wanted)
-        self._inserts = Inserts(run, wanted.table_size)
+        self._inserts = SessionInserts(run, wanted.table_size)
         self._trials = self._inserts.trials
 
     def measure(self) -> None:
@@ -168,7 +167,7 @@ def _scenario(growing: str, rows: str) -> Scenario:
     return Scenario((Factor("growing", growing), Factor("sample", "insert"), Factor("rows", rows)))
 
 
-def _cases(wanted: Extensions) -> Iterator[Case]:
+def _cases(wanted: Extensions) -> Iterator[SessionCase]:
     """Sessions with a table each, and several with one."""
     rows, arms = NARROW.rows(wanted.table_size), _arms(wanted)
     for sessions in wanted.sessions:
@@ -177,7 +176,7 @@ def _cases(wanted: Extensions) -> Iterator[Case]:
             scenario = _scenario(growing, memory_text(wanted.table_size))
             names = tuple(f"{TARGET}_{number}" for number in range(tables))
             each = max(rows // sessions, 1)
-            yield Case(
+            yield SessionCase(
                 scenario=scenario,
                 source=NARROW,
                 statement=f"INSERT INTO {{target}} SELECT * FROM {NARROW.name} LIMIT {each}",

@@ -16,21 +16,17 @@ from lookahead.errors import LabError
 from lookahead.experiments.arms import arm_of, client_environment, connect_arm
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
-    NOT_LOADED,
     OUR_ARM,
     OURS,
     STOCK,
     STOCK_ARM,
     SWITCH,
     TARGET,
-    Case,
     against,
-    name_of,
 )
 from lookahead.experiments.bulk_insert_trials import (
     INSERT_SETTINGS,
     INSERTED_SIZE,
-    Inserts,
     seconds_of,
     space_for,
 )
@@ -47,6 +43,8 @@ from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Scenario
 from lookahead.server import PrivateServer, Session
+from lookahead_bench.bulk_insert import name_of
+from lookahead_bench.insert_trials import NOT_LOADED, SessionCase, SessionInserts
 
 _PARTS = {"insert": "INSERT ... SELECT", "copy": "COPY", "new-table": "CREATE TABLE AS"}
 PARTS = (*_PARTS, "single-row")
@@ -126,9 +124,9 @@ def _layouts(wanted: Partitions) -> list[Layout]:
     return [Layout(), *partitioned]
 
 
-def cases_for(wanted: Partitions, file: Path) -> list[Case]:
+def cases_for(wanted: Partitions, file: Path) -> list[SessionCase]:
     """The inserts of many rows; those into a layout side by side, as making it takes long."""
-    found: list[Case] = []
+    found: list[SessionCase] = []
     for unlogged, layout in product((True, False), _layouts(wanted)):
         parts = (part for part in ("insert", "copy") if part in wanted.parts)
         some = [_case(layout, part, unlogged, wanted, file) for part in parts]
@@ -143,7 +141,7 @@ def cases_for(wanted: Partitions, file: Path) -> list[Case]:
     return found
 
 
-def _case(layout: Layout, part: str, unlogged: bool, wanted: Partitions, file: Path) -> Case:
+def _case(layout: Layout, part: str, unlogged: bool, wanted: Partitions, file: Path) -> SessionCase:
     """Stock and ours; with partitions both of them in a flat table, too."""
     target, text = Factor("target", layout.label), str(file).replace("'", "''")
     kind = "UNLOGGED TABLE" if unlogged else "TABLE"
@@ -159,7 +157,7 @@ def _case(layout: Layout, part: str, unlogged: bool, wanted: Partitions, file: P
         Question(scenario, "flat table, stock", (STOCK_FLAT,), (STOCK,)),
         Question(scenario, "flat table, ours", (OURS_FLAT,), (OURS,)),
     )
-    return Case(
+    return SessionCase(
         scenario=scenario,
         source=NARROW,
         statement=statements[part],
@@ -219,7 +217,7 @@ def _explained(server: PrivateServer, statement: str) -> Iterator[str]:
 
 def _measure(run: Run, wanted: Partitions) -> None:
     """Many rows at once, then single ones."""
-    inserts = Inserts(run, wanted.table_size)
+    inserts = SessionInserts(run, wanted.table_size)
     inserts.start()
     cases = cases_for(wanted, run.server.data_directory / "rows.copy")
     inserts.measure_all(cases, wanted.repetitions)

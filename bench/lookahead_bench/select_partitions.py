@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import arm_of
-from lookahead.experiments.bulk_insert_cases import NOT_LOADED, OURS, against
+from lookahead.experiments.bulk_insert_cases import OURS, against
 from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Library, Scenario
 from lookahead.server import Session
+from lookahead_bench.insert_trials import NOT_LOADED
 
 _PARENT, _WANTED = "lookahead_parent", "lookahead_wanted"
 _STEP, _ROWS_EACH = 1_000, 10

@@ -13,6 +13,7 @@ from lab import small_run
 from lookahead.cli import main
 from lookahead.experiments.experiment import Experiment
 from lookahead_bench import (
+    bulk_insert,
     cached_scan,
     concurrent_scans,
     controls,
@@ -86,6 +87,13 @@ SEQ = seq_scan.SeqScans(
 JOINS = joins.Joins(
     table_pages=2_000, rows=100, shape=tuple(joins.SHAPES), io_method=("worker",), repetitions=1
 )
+INSERT = bulk_insert.BulkInserts(
+    parts=("flat", "new-table", *bulk_insert.OWN_PARTS),
+    table_size=8 * 1024,  # the first 4 MB are core's
+    columns=(3,),
+    sessions=(1, 2),
+    repetitions=1,
+)
 PARTITIONS = partitions.Partitions(
     parts=partitions.PARTS,
     leaves=(3,),
@@ -118,6 +126,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (throttled.EXPERIMENT, THROTTLED),
     (tpch.EXPERIMENT, TPCH),
     (joins.EXPERIMENT, JOINS),
+    (bulk_insert.EXPERIMENT, INSERT),
     (partitions.EXPERIMENT, PARTITIONS),
     (create_partitions.EXPERIMENT, CREATIONS),
     (select_partitions.EXPERIMENT, SELECTIONS),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lookahead.experiments.bulk_insert_cases import PARTS, Conditions, cases_for
 from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
 from lookahead.stats import ratio_of_medians
 from lookahead_bench import partitions
 from lookahead_bench.aims import AIMS, INSERT_AIMS, WAL_AIMS, Outcome, judge, wal_aim
+from lookahead_bench.bulk_insert import PARTS, Conditions, cases_for
 from lookahead_bench.control_shape import Shape
 from lookahead_bench.control_shapes import SHAPES
 

@@ -8,9 +8,8 @@ import pytest
 from bench import small_bench
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.errors import ExitStatus
-from lookahead.experiments import bulk_insert_trials
 from lookahead.results import ResultDocument, read_result
-from lookahead_bench import extend
+from lookahead_bench import extend, insert_trials
 from lookahead_bench.extend import _cases
 
 _WANTED = small_bench.EXTEND
@@ -74,7 +73,7 @@ def test_extents_that_nobody_tells(
 ) -> None:
     wanted = replace(_WANTED, sessions=(1,), scale=(), extend_size=(0,))
     monkeypatch.setitem(extend.EXPERIMENT.sizes, "demo", wanted)
-    monkeypatch.setattr(bulk_insert_trials, "file_extents", lambda file: None)
+    monkeypatch.setattr(insert_trials, "file_extents", lambda file: None)
     found = _run(tmp_path, disk)
     assert "extents are not counted: the file system does not tell them" in [
         one.text for one in found.findings

@@ -13,6 +13,7 @@ from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Experiment
 from lookahead.experiments.trials import Trial
 from lookahead_bench import (
+    bulk_insert,
     cached_scan,
     concurrent_scans,
     create_partitions,
@@ -156,7 +157,15 @@ def test_parts_without_read_ahead_record_none() -> None:
     [
         one.EXPERIMENT
         for one in (
-            *(cached_scan, concurrent_scans, create_partitions, extend, joins, partitions),
+            *(
+                bulk_insert,
+                cached_scan,
+                concurrent_scans,
+                create_partitions,
+                extend,
+                joins,
+                partitions,
+            ),
             *(needed_partitions, range_query, select_partitions, seq_scan),
         )
     ],
@@ -177,6 +186,9 @@ def test_declarations(experiment: Experiment[Any], capsys: pytest.CaptureFixture
         ("seq-scan --part scan --seconds 2", "--seconds"),
         ("seq-scan --part scan,lookups --scale 2", "--scale"),
         ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
+        ("bulk-insert --parts flat --columns 8", "--columns"),
+        ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
+        ("bulk-insert --parts small --table-size 8MB", "--table-size"),
         ("partitions --parts insert --clients 1", "--clients"),
         ("partitions --parts copy --seconds 1", "--seconds"),
         ("partitions --parts single-row --table-size 8MB", "--table-size"),

@@ -31,8 +31,6 @@ BUILD = index_build.IndexBuilds(
 INSERT = bulk_insert.BulkInserts(
     parts=bulk_insert_cases.PARTS,
     table_size=8 * 1024,  # the first 4 MB are core's
-    columns=(3,),
-    sessions=(1, 2),
     repetitions=1,
 )
 BITMAP = bitmap_scan.BitmapScans(

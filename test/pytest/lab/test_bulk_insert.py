@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -12,23 +11,9 @@ from lab import small_run
 from lab.outcome import run_command
 from lookahead.comparisons import compare, compare_wal, proofs
 from lookahead.errors import ExitStatus, LabError
-from lookahead.experiments import bulk_insert, bulk_insert_trials, bulk_insert_watch
-from lookahead.experiments.arms import arm_of
-from lookahead.experiments.bulk_insert_cases import (
-    NARROW,
-    PARTS,
-    Case,
-    Conditions,
-    cases_for,
-    wide_source,
-)
-from lookahead.experiments.bulk_insert_watch import (
-    InsertCounters,
-    check_path,
-    file_extents,
-    read_counters,
-    summed,
-)
+from lookahead.experiments import bulk_insert, bulk_insert_trials
+from lookahead.experiments.bulk_insert_cases import NARROW, PARTS, Case, cases_for
+from lookahead.experiments.bulk_insert_trials import InsertCounters, check_path, read_counters
 from lookahead.measurements import Measurements, Sample
 from lookahead.report.page import render_page
 from lookahead.report.result_tables import wal_table
@@ -36,7 +21,6 @@ from lookahead.results import ResultDocument, read_result
 from lookahead.server import Session
 
 _PG_CONFIG = ("--pg-config", os.environ["PG_CONFIG"]) if "PG_CONFIG" in os.environ else ()
-_CONDITIONS = Conditions(1024, (1, 32), (1, 4), Path("/a/b'c"))
 _ROWS = 128 * 107
 _NO_SESSION = cast(Session, None)
 _STOCK_TIMES = (400.0, 410.0, 420.0) * 2
@@ -45,7 +29,7 @@ _WAL_BYTES = {"stock": 120.0, "ours": 48.0}
 
 
 def _cases(*parts: str) -> dict[str, Case]:
-    found = cases_for(parts, _CONDITIONS)
+    found = cases_for(parts, 1024)
     return {str(case.scenario.value("insert")): case for case in found}
 
 
@@ -59,7 +43,7 @@ def _sample(case: Case, number: int, arm: str, time_ms: float, wal_bytes: float)
 @pytest.fixture
 def inserts() -> Measurements:
     """Ours takes half of the time, and 0.4 of the WAL where the table has any."""
-    cases = cases_for(("flat",), _CONDITIONS)
+    cases = cases_for(("flat",), 1024)
     samples = []
     for case in cases:
         is_logged = case.scenario.value("insert") == "logged"
@@ -77,17 +61,7 @@ def inserts() -> Measurements:
 
 def test_rows_take_as_many_pages_whatever_they_have() -> None:
     assert NARROW.rows(1024) == _ROWS
-    assert wide_source(128).rows(1024) == 128 * 15
     assert NARROW.rows(1) == 107
-    assert wide_source(2).fill(8, 7) == (
-        "INSERT INTO lookahead_rows_2 SELECT i + 1, i + 2 FROM generate_series(1, 226) AS i"
-    )
-
-
-def test_cases_of_one_source_come_together() -> None:
-    found = [case.source for case in cases_for(PARTS, _CONDITIONS)]
-    changes = sum(one != other for one, other in pairwise(found))
-    assert changes == len(set(found)) - 1
 
 
 def test_a_table_is_truncated_in_the_transaction_of_the_insert() -> None:
@@ -106,48 +80,10 @@ def test_a_fifth_is_appended_to_a_full_table() -> None:
     assert case.before[-1] == "CREATE INDEX ON lookahead_target (random)"
 
 
-def test_copy_reads_what_was_written_before() -> None:
-    case = _cases("copy")["logged"]
-    assert case.first == ("COPY lookahead_rows TO '/a/b''c' (FORMAT binary)",)
-    copied, inserted = map(case.statement_of, case.arms)
-    assert copied == "COPY lookahead_target FROM 'b''c' (FORMAT binary)"
-    assert inserted.startswith("INSERT INTO")
-
-
-def test_small_inserts_are_against_sessions_without_the_library() -> None:
-    cases = _cases("small")
-    assert [case.batched for case in cases.values()] == [0, 0, 68]
-    assert cases["VALUES of 10 rows"].statement.count("(") == 10
-    for case in cases.values():
-        assert [arm.library for arm in case.arms] == ["not loaded", "on"]
-
-
-def test_all_sessions_insert_as_much_as_one() -> None:
-    cases = _cases("sessions")
-    assert [case.rows * case.sessions for case in cases.values()] == [_ROWS, _ROWS]
-
-
 def _counted(monkeypatch: pytest.MonkeyPatch, *row: object) -> InsertCounters:
     """What is read where the view shows this row: batched rows first, built indexes, reasons."""
-    monkeypatch.setattr(bulk_insert_watch, "fetch_row", lambda *_: row)
-    return read_counters(_NO_SESSION, arm_of("ours", "", "on"))
-
-
-def test_counters_of_sessions_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = _counted(monkeypatch, 10, 1, 0, 3, 0, 2, {})
-    after = _counted(monkeypatch, 110, 2, 0, 6, 0, 2, {})
-    both = [after.since(before), after]
-    assert summed(both) == {
-        "batched_rows": 210,
-        "batches": 3,
-        "extended_blocks": 9,
-        "built_by_us": 2,
-    }
-
-
-def test_a_session_without_the_library_is_not_asked() -> None:
-    found = read_counters(_NO_SESSION, arm_of("not loaded", "", "not loaded"))
-    assert summed([found]) == {}
+    monkeypatch.setattr(bulk_insert_trials, "fetch_row", lambda *_: row)
+    return read_counters(_NO_SESSION)
 
 
 @pytest.mark.parametrize(
@@ -172,15 +108,6 @@ def test_stock_has_to_be_stock(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = _counted(monkeypatch, 1, 1, 0, 0, 0, 0, {})
     with pytest.raises(LabError, match="of an arm in which it is switched off"):
         check_path(counted, case, case.arms[0])
-
-
-def test_extents_of_files(disk: Path, tmp_path: Path) -> None:
-    file = disk / "1"
-    file.write_bytes(b"x" * 8192)
-    (disk / "1.1").write_bytes(b"x" * 8192)
-    found = file_extents(file)
-    assert found is None or found >= 2
-    assert file_extents(tmp_path / "absent") is None
 
 
 def test_wal_is_compared_where_rows_are_logged(inserts: Measurements) -> None:
@@ -220,12 +147,11 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = found.measurements
     assert found.status == "complete"
     assert {str(one.scenario.value("part")) for one in data.samples} == set(PARTS)
-    assert [table.name for table in data.tables] == ["lookahead_rows", "lookahead_rows_3"]
+    assert [table.name for table in data.tables] == ["lookahead_rows"]
     for sample in data.samples:
         assert sample.counts["table_bytes"] > 0
-        assert len(sample.session_ms) == (2 if "2 sessions" in sample.scenario.label else 1)
-        if sample.arm in ("stock", "COPY BINARY", "not loaded"):
-            assert "batched_rows" not in sample.counts
+        assert len(sample.session_ms) == 1
+        assert ("batched_rows" in sample.counts) == (sample.arm == "ours")
     sorted_in = {
         sample.scenario.value("insert")
         for sample in data.samples

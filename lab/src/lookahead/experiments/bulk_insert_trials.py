@@ -4,34 +4,29 @@ The rows come from a table that has just been read, which lies in the cache of t
 and, as far as there is room, in shared buffers. What is timed is the statement with its commit.
 Before anything is measured every arm has inserted once, and the content of the tables is compared:
 an insert that is faster and different is no success.
+
+Counters are those of `pg_stat_lookahead` in the session that inserted, which does nothing else.
 """
 
-from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from statistics import fmean
 from time import monotonic
+from typing import Generic, Self
 
-from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
 from lookahead.experiments.arms import connect_arm
-from lookahead.experiments.bulk_insert_cases import Case, Source
-from lookahead.experiments.bulk_insert_watch import (
-    Content,
-    check_path,
-    content_of,
-    file_extents,
-    read_counters,
-    summed,
-    table_bytes,
+from lookahead.experiments.bulk_insert_cases import Case, CaseT, Source
+from lookahead.experiments.conditions import (
+    MADE_BY_STOCK,
+    fetch_row,
+    fill_table,
     wal_bytes_since,
     wal_position,
 )
-from lookahead.experiments.conditions import MADE_BY_STOCK, fill_table, relation_path
 from lookahead.experiments.experiment import MemorySize, Option
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials, alternate, run_together
+from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Sample
 from lookahead.server import Session
 
@@ -49,9 +44,6 @@ INSERT_SETTINGS = {
     "checkpoint_timeout": "1h",
     "max_wal_size": "32GB",
 }
-# Loops of small statements are repeated, and the fastest counts: other work on the machine makes
-# each longer than the next. Arbitrary.
-_LOOPS = 5
 INSERTED_SIZE = Option(MemorySize(64, 1024**3), "Size of the rows that are inserted.")
 # Source, target, its indexes, the WAL of all, the file of COPY.
 _SPACE_FACTOR = 8
@@ -69,26 +61,37 @@ def seconds_of(samples: int, table_kb: int) -> float:
     return samples * (_SECONDS_PER_SAMPLE + table_kb * _SECONDS_PER_KB)
 
 
-class Inserts:
+_COUNTED = (
+    *("batched_rows", "batches", "extensions", "extended_blocks", "sorted_entries"),
+    "built_by_us",
+)
+_COUNTERS = """
+    SELECT inserts.batched_rows, inserts.batches, inserts.extensions, inserts.extended_blocks,
+           inserts.sorted_entries, builds.scans, inserts.fallbacks
+    FROM pg_stat_lookahead AS inserts, pg_stat_lookahead AS builds
+    WHERE inserts.feature = 'bulk_insert' AND builds.feature = 'index_build'"""
+
+
+class Inserts(Generic[CaseT]):
     """The inserts of a run, of rows that take `table_kb`."""
 
     def __init__(self, run: Run, table_kb: int) -> None:
         self._run = run
-        self._server = run.server
+        self.server = run.server
         self._table_kb = table_kb
         self.trials = Trials(run)
 
     def start(self) -> None:
         """Start the server, with the extension in its database."""
-        self._server.start()
-        with self._server.connect() as connection:
+        self.server.start()
+        with self.server.connect() as connection:
             self._run.record_settings(connection)
             connection.execute("CREATE EXTENSION pg_lookahead")
 
-    def measure_all(self, cases: Sequence[Case], repetitions: int) -> None:
+    def measure_all(self, cases: Sequence[CaseT], repetitions: int) -> None:
         """Make the tables that rows come from, each before the cases that need it."""
         samples = sum(len(case.arms) for case in cases) * repetitions
-        with self._server.connect() as connection, self._run.terminal.progress(samples) as bar:
+        with self.server.connect() as connection, self._run.terminal.progress(samples) as bar:
             for source, some in groupby(cases, key=lambda case: case.source):
                 if source is not None:
                     bar.describe(f"making {source.name}")
@@ -109,10 +112,8 @@ class Inserts:
         fill = source.fill(self._table_kb, self._run.document.parameters.seed)
         self.trials.add_table(fill_table(connection, source.name, source.columns, fill))
 
-    def begin(self, connection: Session, case: Case) -> None:
+    def begin(self, connection: Session, case: CaseT) -> None:
         """Every arm inserts once, to compare what it inserts."""
-        for statement in case.first:
-            connection.execute(statement)
         statement = case.statement_of(case.arms[0])
         self.trials.begin(trial := Trial(case.scenario, statement, case.arms, case.questions, {}))
         found = {}
@@ -121,91 +122,40 @@ class Inserts:
             found[arm.name] = tuple(content_of(connection, table) for table in case.tables_of(arm))
         self.trials.add_check(trial, _same_content(case, found))
 
-    def sample(self, case: Case, connection: Session, number: int, arm: Arm) -> Sample:
-        """One insert into the table as it is before; `connection` does what is around it."""
-        for statement in case.before:
+    def prepare(self, connection: Session, case: CaseT) -> None:
+        """Make the state that a sample finds."""
+        for statement in (*case.before, "CHECKPOINT"):
             connection.execute(statement)
-        connection.execute("CHECKPOINT")
-        with ExitStack() as stack:
-            sessions = [
-                stack.enter_context(connect_arm(self._server, arm)) for _ in range(case.sessions)
-            ]
-            for place, session in enumerate(sessions):
-                _get_ready(session, case, arm, place)
-            before = [read_counters(session, arm) for session in sessions]
-            position = wal_position(connection)
-            times = _times_ms(sessions, case, arm)
+
+    def sample(self, case: CaseT, connection: Session, number: int, arm: Arm) -> Sample:
+        """One insert into the table as it is before; `connection` does what is around it."""
+        self.prepare(connection, case)
+        statement = case.statement_of(arm)
+        with connect_arm(self.server, arm) as session:
+            get_ready(session, case, statement)
+            before, position = read_counters(session), wal_position(connection)
+            time_ms = insert_ms(session, case, statement)
             wal_bytes = wal_bytes_since(connection, position)
-            counted = [
-                read_counters(session, arm).since(earlier)
-                for session, earlier in zip(sessions, before, strict=True)
-            ]
-            for one in counted:
-                check_path(one, case, arm)
-            counts = {
-                "inserted_rows": float(_inserted_rows(case)),
-                "wal_bytes": wal_bytes,
-                **summed(counted),
-                **self.sizes_of(connection, *case.tables_of(arm), extents=case.counts_extents),
-            }
-        return Sample(
-            scenario=case.scenario,
-            round=number,
-            sequence=0,
-            arm=arm.name,
-            time_ms=fmean(times),
-            session_ms=tuple(times),
-            executions=case.executions,
-            counts=counts,
-        )
-
-    def sizes_of(self, connection: Session, *tables: str, extents: bool) -> dict[str, float]:
-        """The bytes of tables; with `extents` in how many pieces they are on the disk, if known."""
-        sizes = {"table_bytes": sum(table_bytes(connection, table) for table in tables)}
-        if extents:
-            connection.execute("CHECKPOINT")
-            folder = self._server.data_directory
-            files = [relation_path(connection, folder, table) for table in tables]
-            with acting_as_owner(folder):
-                found = [file_extents(file) for file in files]
-            if None not in found:
-                sizes["file_extents"] = float(sum(filter(None, found)))
-        return sizes
+            counted = read_counters(session).since(before)
+        check_path(counted, case, arm)
+        counts = {
+            "inserted_rows": float(case.rows),
+            "wal_bytes": wal_bytes,
+            **counted.counts(),
+            "table_bytes": sum(table_bytes(connection, table) for table in case.tables_of(arm)),
+        }
+        return Sample(case.scenario, number, 0, arm.name, time_ms, (time_ms,), counts=counts)
 
 
-def _inserted_rows(case: Case) -> int:
-    """What a sample inserts."""
-    loops = _LOOPS * case.executions if case.executions > 1 else 1
-    return case.rows * loops * case.sessions
-
-
-def _get_ready(session: Session, case: Case, arm: Arm, number: int) -> None:
+def get_ready(session: Session, case: Case, statement: str) -> None:
     """Load the catalogs, where there is a plan; begin the transaction of the insert."""
-    statement = case.statement_of(arm, number)
     if not statement.startswith("COPY"):
         session.execute(f"EXPLAIN {statement}")
-    for statement in ("BEGIN", *case.opening) if case.opening else ():
-        session.execute(statement)
+    for opening in ("BEGIN", *case.opening) if case.opening else ():
+        session.execute(opening)
 
 
-def _times_ms(sessions: list[Session], case: Case, arm: Arm) -> list[float]:
-    """What each session takes, all of them at once."""
-    statements = [case.statement_of(arm, place) for place in range(len(sessions))]
-    if case.executions > 1:
-        (session,), (statement,) = sessions, statements
-        loop = f"DO $$BEGIN FOR i IN 1..{case.executions} LOOP {statement}; END LOOP; END$$"
-        return [min(_loop_ms(session, loop) for _ in range(_LOOPS)) / case.executions]
-    inserts = zip(sessions, statements, strict=True)
-    return run_together([partial(_insert_ms, session, case, sql) for session, sql in inserts])
-
-
-def _loop_ms(session: Session, loop: str) -> float:
-    started = monotonic()
-    session.execute(loop)
-    return (monotonic() - started) * 1000
-
-
-def _insert_ms(session: Session, case: Case, statement: str) -> float:
+def insert_ms(session: Session, case: Case, statement: str) -> float:
     """The time of a statement with its commit; LabError unless it inserts what it should."""
     started = monotonic()
     inserted = session.execute(statement).rowcount
@@ -218,6 +168,75 @@ def _insert_ms(session: Session, case: Case, statement: str) -> float:
             "This is a bug, report it.",
         )
     return round(time_ms, 3)
+
+
+@dataclass(frozen=True)
+class InsertCounters:
+    """What a session's pg_lookahead has counted so far, by name; and why it left inserts alone."""
+
+    numbers: Mapping[str, int]
+    reasons: tuple[str, ...]
+
+    def since(self, before: Self) -> Self:
+        """What has come since then."""
+        numbers = {name: number - before.numbers[name] for name, number in self.numbers.items()}
+        return replace(self, numbers=numbers)
+
+    def counts(self) -> dict[str, float]:
+        """Without zeros."""
+        return {name: float(number) for name, number in self.numbers.items() if number}
+
+
+NO_COUNTERS = InsertCounters(dict.fromkeys(_COUNTED, 0), ())
+
+
+def read_counters(session: Session) -> InsertCounters:
+    """Those of the session."""
+    *numbers, reasons = fetch_row(session, _COUNTERS)
+    return InsertCounters(dict(zip(_COUNTED, map(int, numbers), strict=True)), tuple(reasons))
+
+
+def check_path(counted: InsertCounters, case: Case, arm: Arm, *, times: int = 1) -> None:
+    """LabError unless the arm's own code has inserted the rows of a session, so many times."""
+    batched, built = counted.numbers["batched_rows"], counted.numbers["built_by_us"]
+    label = case.scenario.label
+    if arm.library == "off" and batched:
+        raise LabError(
+            f"pg_lookahead inserted rows of an arm in which it is switched off: {label}",
+            "This is a bug of pg_lookahead, report it.",
+        )
+    is_missed = batched < case.batched * times or built < case.built
+    if arm.library == "on" and is_missed:
+        reasons = ", ".join(counted.reasons) or "no reason was counted"
+        raise LabError(
+            f"our path did not run: {batched} rows were inserted in batches and {built} indexes "
+            f"built at the end ({reasons}): {label}",
+            "Is pg_lookahead.disable set, or the library of another build? If not, report it.",
+        )
+
+
+Content = tuple[int, str]
+"""Of a table: its rows, and a sum of their hashes."""
+
+
+def content_of(connection: Session, table: str) -> Content:
+    """The number of rows, and a sum of their hashes that does not depend on their order."""
+    rows, total = fetch_row(
+        connection,
+        f"SELECT count(*), coalesce(sum(hash_record_extended(r, 0)::numeric), 0) FROM {table} AS r",
+    )
+    return int(rows), str(total)
+
+
+def table_bytes(connection: Session, table: str) -> float:
+    """The bytes of a table, of a partitioned one those of its leaves."""
+    (size,) = fetch_row(
+        connection,
+        "SELECT coalesce(sum(pg_table_size(relid)), pg_table_size(%(table)s::regclass)) "
+        "FROM pg_partition_tree(%(table)s::regclass)",
+        table=table,
+    )
+    return float(size)
 
 
 def _same_content(case: Case, found: dict[str, tuple[Content, ...]]) -> dict[str, str]:

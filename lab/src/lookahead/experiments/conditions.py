@@ -88,6 +88,18 @@ def check_layout(connection: Session, table: Table, *, pages: int, rows: int) ->
     return table
 
 
+def wal_position(connection: Session) -> str:
+    """Where the next record goes."""
+    (position,) = fetch_row(connection, "SELECT pg_current_wal_insert_lsn()")
+    return str(position)
+
+
+def wal_bytes_since(connection: Session, position: str) -> float:
+    """What was written to the WAL since then, by all sessions."""
+    (size,) = fetch_row(connection, f"SELECT pg_current_wal_insert_lsn() - '{position}'::pg_lsn")
+    return float(size)
+
+
 def relation_path(connection: Session, data_directory: Path, relation: str) -> Path:
     """The first file of a table or an index."""
     (path,) = fetch_row(connection, f"SELECT pg_relation_filepath('{relation}')")

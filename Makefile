@@ -47,7 +47,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: default help $(EXTENSION_GOALS) dist wheel setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-join-latency bench-throttled bench-tpch \
 	bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-	bench-joins bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
+	bench-joins bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
 	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -133,6 +133,7 @@ bench-cached-scan: setup  ## bitmap scans of cached data, and parallel ones
 bench-range-query: setup  ## a sum over a range of dates, cold
 bench-concurrent-scans: setup  ## several sessions at once, cold
 bench-joins: setup      ## nested loops that look up row by row, cold
+bench-index-build: setup  ## index builds of other collations, REINDEX, CONCURRENTLY, by the step of extension
 bench-bulk-insert: setup  ## inserts of wide rows, beside COPY, of few rows, of several sessions
 bench-partitions: setup  ## INSERT ... SELECT, COPY, single rows into partitioned tables
 bench-create-partitions: setup  ## partitions by one call, beside a statement each
@@ -141,7 +142,7 @@ bench-needed-partitions: setup  ## rows whose partition is created when they nee
 bench-extend: setup     ## how tables grow, and how they are read later
 bench-controls bench-latency bench-join-latency bench-throttled bench-tpch \
 bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-bench-joins bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
+bench-joins bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert

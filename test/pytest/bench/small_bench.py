@@ -19,6 +19,7 @@ from lookahead_bench import (
     controls,
     create_partitions,
     extend,
+    index_build,
     join_latency,
     joins,
     latency,
@@ -87,6 +88,14 @@ SEQ = seq_scan.SeqScans(
 JOINS = joins.Joins(
     table_pages=2_000, rows=100, shape=tuple(joins.SHAPES), io_method=("worker",), repetitions=1
 )
+BUILD = index_build.IndexBuilds(
+    rows=2_000,
+    key=("int-sorted", "not-vacuumed", "reindex", "concurrent-text", "pgbench"),
+    workers=(0,),
+    memory=(64 * 1024,),
+    extend_size=(4096,),
+    repetitions=2,
+)
 INSERT = bulk_insert.BulkInserts(
     parts=("flat", "new-table", *bulk_insert.OWN_PARTS),
     table_size=8 * 1024,  # the first 4 MB are core's
@@ -126,6 +135,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (throttled.EXPERIMENT, THROTTLED),
     (tpch.EXPERIMENT, TPCH),
     (joins.EXPERIMENT, JOINS),
+    (index_build.EXPERIMENT, BUILD),
     (bulk_insert.EXPERIMENT, INSERT),
     (partitions.EXPERIMENT, PARTITIONS),
     (create_partitions.EXPERIMENT, CREATIONS),

@@ -18,6 +18,7 @@ from lookahead_bench import (
     concurrent_scans,
     create_partitions,
     extend,
+    index_build,
     joins,
     needed_partitions,
     partitions,
@@ -157,16 +158,9 @@ def test_parts_without_read_ahead_record_none() -> None:
     [
         one.EXPERIMENT
         for one in (
-            *(
-                bulk_insert,
-                cached_scan,
-                concurrent_scans,
-                create_partitions,
-                extend,
-                joins,
-                partitions,
-            ),
-            *(needed_partitions, range_query, select_partitions, seq_scan),
+            *(bulk_insert, cached_scan, concurrent_scans, create_partitions, extend),
+            *(index_build, joins, needed_partitions, partitions, range_query),
+            *(select_partitions, seq_scan),
         )
     ],
     ids=lambda one: one.name,
@@ -186,6 +180,7 @@ def test_declarations(experiment: Experiment[Any], capsys: pytest.CaptureFixture
         ("seq-scan --part scan --seconds 2", "--seconds"),
         ("seq-scan --part scan,lookups --scale 2", "--scale"),
         ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
+        ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
         ("bulk-insert --parts flat --columns 8", "--columns"),
         ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
         ("bulk-insert --parts small --table-size 8MB", "--table-size"),

@@ -168,7 +168,7 @@ def make_controls() -> Measurements:
 
 def make_conditions(workers: int) -> Conditions:
     """An index on random numbers."""
-    return Conditions(KEYS["bigint-random"], 1000, workers, 512 * 1024, 4096)
+    return Conditions(KEYS["bigint-random"], 1000, workers, 512 * 1024)
 
 
 def make_build_sample(conditions: Conditions, number: int, arm: str, time_ms: float) -> Sample:

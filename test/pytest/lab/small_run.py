@@ -22,10 +22,9 @@ SCAN = index_scan.IndexScans(
 )
 BUILD = index_build.IndexBuilds(
     rows=2_000,
-    key=("int-sorted", "not-vacuumed"),
+    key=("int-sorted", "uuid"),
     workers=(0,),
     memory=(64 * 1024,),
-    extend_size=(4096,),
     repetitions=2,
 )
 INSERT = bulk_insert.BulkInserts(

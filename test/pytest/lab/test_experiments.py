@@ -140,7 +140,6 @@ def test_declarations(experiment: Experiment[Any]) -> None:
     [
         ("bitmap-scan --setting 16 --plan none", "--setting"),
         ("bitmap-scan --setting 0,16 --plan seq,index", "--setting"),
-        ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
     ],
 )
 def test_options_that_make_no_difference_are_refused(words: str, refused: str) -> None:

@@ -121,7 +121,7 @@ def check_builder(connection: Session, key: BuildKey, arm: Arm, built: int) -> N
         _, fallbacks = _built(connection)
         reasons = ", ".join(fallbacks) or "it was not asked"
         raise LabError(
-            f"our path did not run: the index on {key.title} was left to stock ({reasons})",
+            f"our path did not run: the index on {key.name} was left to stock ({reasons})",
             "docs/limitations.md says which indexes are; leave the key out.",
         )
     if arm.library == "off" and built:

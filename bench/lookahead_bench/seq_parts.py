@@ -263,7 +263,7 @@ def timed(connection: Session, statement: str, arm: Arm) -> tuple[float, NodeEvi
 _LOG_PREFIX = "lookups"
 
 
-LOOKUP_ARMS = (arm_of("stock", ""), arm_of(OURS, "", "on"))
+LOOKUP_ARMS = (arm_of("lookups, stock", ""), arm_of("lookups, ours", "", "on"))
 _LOOKUP = f"SELECT id, pad FROM {WIDE} WHERE id = :key"
 
 
@@ -276,7 +276,7 @@ def lookup_trial(trial: Trial, sessions: int) -> Trial:
         scenario=scenario,
         statement=_LOOKUP,
         arms=LOOKUP_ARMS,
-        questions=(Question(scenario, stock, (stock,), (ours,)),),
+        questions=(Question(scenario, "stock", (stock,), (ours,)),),
         server={},
         surroundings=trial.surroundings,
     )

@@ -292,7 +292,7 @@ def test_a_command_is_executed_meanwhile(machine: Machine, monkeypatch: pytest.M
         seen.append((command[1:], machine.state))
         return subprocess.CompletedProcess(command, len(seen) - 1)
 
-    monkeypatch.setattr(module.subprocess, "run", execute)
+    monkeypatch.setattr("lookahead_bench.read_ahead.subprocess.run", execute)
     options = ("--directory", machine.root, "128kB", "lookahead", "run", "--list", "--demo")
     assert run_bench("read-ahead", *options).status is ExitStatus.SUCCESS
     assert seen == [(["-m", "lookahead", "run", "--list", "--demo"], (128, True))]

@@ -104,7 +104,7 @@ def probe() -> ProbeDocument:
         lab_version=lookahead.__version__,
         source=SourceFacts(None, False),
         machine=MACHINE,
-        parameters=ProbeParameters(2**30, 60.0, 0.0, 0.2, 1, ()),
+        parameters=ProbeParameters(2**30, 60.0, 0.0, 0.2, 1),
         findings=(),
         samples=tuple(sample for samples in rounds for sample in samples),
         summary=summarize(rounds, seed=1),

@@ -53,7 +53,7 @@ def test_result_file_keeps_everything(builds: ResultDocument) -> None:
 def test_page_shows_builds(builds: ResultDocument) -> None:
     page = render_page([("made.json", builds)])
     assert "<li>index build 4.0 times faster (4.0 to 4.0)</li>" in page
-    assert "In all: key bigint-random, workers 0, memory 512 MB, step 4096 kB, rows 1,000" in page
+    assert "In all: key bigint-random, workers 0, memory 512 MB, rows 1,000" in page
     assert 'data-head="scanning table" class="number">212 ms</td>' in page
 
 

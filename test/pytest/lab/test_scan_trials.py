@@ -14,6 +14,7 @@ from lookahead.experiments.bitmap_scan import (
 from lookahead.experiments.conditions import segments_of
 from lookahead.experiments.page_table import Selection
 from lookahead.experiments.trials import Trial
+from lookahead.measurements import Factor
 
 
 def _questions(trial: Trial) -> list[str]:
@@ -49,7 +50,9 @@ def test_bitmap_arms_follow_what_is_asked_for() -> None:
 
 
 def test_bitmap_trial_is_compared_by_plan_and_setting() -> None:
-    conditions = Conditions(Selection(7, 0.42, "uniform"), "4MB", "sync", 128)
+    conditions = Conditions(
+        Selection(7, 0.42, "uniform"), "4MB", "sync", Factor("read-ahead", "128 kB")
+    )
     arms = arms_for(PLANS, (0, 1), "4MB")
     trial = trial_of(conditions, arms, 1000)
     assert trial.scenario.label == "42 %, uniform, 4MB, sync, 128 kB"

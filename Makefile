@@ -47,7 +47,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: default help $(EXTENSION_GOALS) dist wheel setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-join-latency bench-throttled bench-tpch \
 	bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-	bench-joins bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
+	bench-joins bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
 	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -129,6 +129,7 @@ bench-join-latency: setup  ## as root: nested loops where reads take 1 ms longer
 bench-throttled: setup  ## as root: bitmap scans where requests are scarce; OPTIONS="--quick --profile FILE"
 bench-tpch: setup       ## the 22 queries of TPC-H, cold: OPTIONS="--scale 0.2 --query Q2,Q9"
 bench-seq-scan: setup   ## scans by the read-ahead, COPY, bulk reads, VACUUM: OPTIONS="--own-disk --part scan"
+bench-page-layouts: setup  ## bitmap scans by how the pages lie that they read, cold
 bench-cached-scan: setup  ## bitmap scans of cached data, and parallel ones
 bench-range-query: setup  ## a sum over a range of dates, cold
 bench-concurrent-scans: setup  ## several sessions at once, cold
@@ -142,7 +143,7 @@ bench-needed-partitions: setup  ## rows whose partition is created when they nee
 bench-extend: setup     ## how tables grow, and how they are read later
 bench-controls bench-latency bench-join-latency bench-throttled bench-tpch \
 bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-bench-joins bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
+bench-joins bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert

@@ -36,9 +36,10 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials, explain_trial
+from lookahead.experiments.trials import explain_trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Scenario
 from lookahead.server import Session
+from lookahead_bench.trials import Trial, Trials
 
 Temperature = Literal["cached", "cold"]
 TEMPERATURES: tuple[Temperature, ...] = ("cached", "cold")
@@ -100,7 +101,7 @@ def _settings(wanted: CachedScans) -> dict[str, str]:
 def _measure(run: Run, wanted: CachedScans) -> None:
     """Make the table; cached data first, while it is."""
     trials = Trials(run)
-    (selection,) = selections_for((_COLD_SHARE,), ("uniform",))
+    (selection,) = selections_for((_COLD_SHARE,))
     pages = prepare_page_table(run, trials, wanted.table_pages, [selection], {})
     cached = [
         cached_trial(workers, memory_text(memory))

@@ -29,8 +29,8 @@ from lookahead.experiments.page_table import (
     select_value,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Scenario
+from lookahead_bench.trials import Trial, Trials
 
 # Of the pages for each session: of 16 sessions few meet in one page, and the others lie between.
 _SHARE = 0.05
@@ -63,7 +63,7 @@ def _measure(run: Run, wanted: ConcurrentScans) -> None:
     """Make the table with pages for each session, then take all samples."""
     methods = available_methods(run, wanted.io_method)
     trials = Trials(run)
-    selections = [Selection(number, _SHARE, "uniform") for number in range(max(wanted.sessions))]
+    selections = [Selection(number, _SHARE) for number in range(max(wanted.sessions))]
     prepare_page_table(run, trials, wanted.table_pages, selections, {"io_method": methods[0]})
     chosen = [
         trial_of(sessions, method, wanted.depth)

@@ -30,7 +30,6 @@ from lookahead.experiments.experiment import (
     sized,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials, rotate
 from lookahead.extension import LIBRARY
 from lookahead.measurements import Arm, ColdRecord, Factor, Question, Sample, Scenario
 from lookahead.server import Session
@@ -44,6 +43,7 @@ from lookahead_bench.control_shape import (
     setup_of,
 )
 from lookahead_bench.control_shapes import SHAPES
+from lookahead_bench.trials import Trial, Trials, rotate
 
 BARE, OFF, ON = "not loaded", "off", "on"
 ARMS = (Arm(BARE, "not loaded", "", {}), Arm(OFF, "off", "", {}), Arm(ON, "on", "", {}))

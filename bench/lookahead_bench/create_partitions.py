@@ -18,11 +18,11 @@ from lookahead.experiments.bulk_insert_trials import INSERT_SETTINGS
 from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.machine import backend_cpu_ms
 from lookahead.measurements import Arm, Factor, NodeEvidence, Scenario
 from lookahead.server import PrivateServer, Session
 from lookahead_bench.insert_trials import NOT_LOADED
+from lookahead_bench.trials import Trial, Trials
 
 _DATABASE, _PARENT = "lookahead_made", "lookahead_parent"
 _ARMS = (arm_of(NOT_LOADED, "", "not loaded"), arm_of(OURS, "", "on"))

@@ -14,7 +14,7 @@ from time import monotonic
 
 from lookahead.device.counters import IoMeter
 from lookahead.errors import UsageError
-from lookahead.experiments.arms import arm_of, client_environment, connect_arm
+from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
     OURS,
@@ -42,10 +42,11 @@ from lookahead.experiments.experiment import (
     refuse_unused,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, alternate
+from lookahead.experiments.trials import alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
 from lookahead.server import Session
 from lookahead_bench.insert_trials import SessionCase, SessionInserts
+from lookahead_bench.trials import Trial, client_environment
 
 _STEP, _ACCOUNTS = "pg_lookahead.bulk_extend_size", "pgbench_accounts"
 _LOADS = {"pgbench -i, COPY": "g", "pgbench -i, INSERT ... SELECT": "G"}

@@ -32,9 +32,10 @@ from lookahead.experiments.conditions import (
     wal_bytes_since,
     wal_position,
 )
-from lookahead.experiments.trials import run_together
+from lookahead.experiments.runner import Run
 from lookahead.measurements import Arm, Sample
 from lookahead.server import Session
+from lookahead_bench.trials import Trials, run_together
 
 NOT_LOADED = "not loaded"
 # Loops of small statements are repeated, and the fastest counts: other work on the machine makes
@@ -81,6 +82,10 @@ class SessionCase(Case):
 
 class SessionInserts(Inserts[SessionCase]):
     """The inserts of a run."""
+
+    def __init__(self, run: Run, table_kb: int) -> None:
+        super().__init__(run, table_kb)
+        self.trials = Trials(run)
 
     def begin(self, connection: Session, case: SessionCase) -> None:
         for statement in case.first:

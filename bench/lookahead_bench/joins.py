@@ -37,9 +37,9 @@ from lookahead.experiments.scan_table import (
     keys_in_random_order,
     table_bytes,
 )
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario, Table
 from lookahead.server import Session
+from lookahead_bench.trials import Trial, Trials
 
 OUTER, INNER = "lookahead_outer", "lookahead_inner"
 KEY_INDEX, TENS_INDEX = f"{INNER}_k", f"{INNER}_tens"

@@ -15,16 +15,17 @@ from statistics import median
 from time import monotonic
 
 from lookahead.errors import LabError
-from lookahead.experiments.arms import arm_of, client_environment, connect_arm
+from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.bulk_insert_cases import OURS, against
 from lookahead.experiments.bulk_insert_trials import INSERT_SETTINGS
 from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials, alternate
+from lookahead.experiments.trials import alternate
 from lookahead.measurements import Arm, Factor, Question, Sample, Scenario
 from lookahead.server import Session
 from lookahead_bench.insert_trials import NOT_LOADED
+from lookahead_bench.trials import Trial, Trials, client_environment
 
 _PARENT, _MADE, _EDGE = "lookahead_parent", "lookahead_made_", "lookahead_edge"
 _STEP = 5000

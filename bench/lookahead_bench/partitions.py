@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from lookahead.errors import LabError
-from lookahead.experiments.arms import arm_of, client_environment, connect_arm
+from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.bulk_insert_cases import (
     NARROW,
     OUR_ARM,
@@ -40,11 +40,11 @@ from lookahead.experiments.experiment import (
     refuse_unused,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial
 from lookahead.measurements import Arm, Factor, NodeEvidence, Question, Scenario
 from lookahead.server import PrivateServer, Session
 from lookahead_bench.bulk_insert import name_of
 from lookahead_bench.insert_trials import NOT_LOADED, SessionCase, SessionInserts
+from lookahead_bench.trials import Trial, client_environment
 
 _PARTS = {"insert": "INSERT ... SELECT", "copy": "COPY", "new-table": "CREATE TABLE AS"}
 PARTS = (*_PARTS, "single-row")

@@ -29,9 +29,9 @@ from lookahead.experiments.experiment import (
     Option,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Factor, Question, Scenario, Table
 from lookahead.server import Session
+from lookahead_bench.trials import Trial, Trials
 
 LINEITEM, SHIP_DATE_INDEX = "lookahead_lineitem", "lookahead_lineitem_shipdate"
 ORDERS_AT_SCALE_1 = 1_500_000

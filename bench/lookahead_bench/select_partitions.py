@@ -15,10 +15,10 @@ from lookahead.experiments.bulk_insert_cases import OURS, against
 from lookahead.experiments.conditions import fetch_row
 from lookahead.experiments.experiment import REPETITIONS, Choice, Count, Experiment, Option
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Library, Scenario
 from lookahead.server import Session
 from lookahead_bench.insert_trials import NOT_LOADED
+from lookahead_bench.trials import Trial, Trials
 
 _PARENT, _WANTED = "lookahead_parent", "lookahead_wanted"
 _STEP, _ROWS_EACH = 1_000, 10

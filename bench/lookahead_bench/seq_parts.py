@@ -25,7 +25,7 @@ from lookahead.experiments.conditions import (
 )
 from lookahead.experiments.experiment import memory_text
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import EXPLAIN_ANALYZE, Execute, Trial
+from lookahead.experiments.trials import EXPLAIN_ANALYZE
 from lookahead.formats import milliseconds
 from lookahead.measurements import (
     Arm,
@@ -41,6 +41,7 @@ from lookahead.measurements import (
 from lookahead.server import PrivateServer, Session
 from lookahead.stats import quantile
 from lookahead_bench.read_ahead import read_ahead_factor
+from lookahead_bench.trials import Execute, Trial
 
 WIDE, WIDE_KEY = "lookahead_wide", "lookahead_wide_pkey"
 _PAD_BYTES, _ROWS_PER_PAGE = 600, 12

@@ -36,7 +36,7 @@ from lookahead.experiments.experiment import (
     sized,
 )
 from lookahead.experiments.runner import Run, RunRequest
-from lookahead.experiments.trials import Trial, Trials, alternate
+from lookahead.experiments.trials import alternate
 from lookahead.measurements import Table
 from lookahead.terminal import Terminal
 from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
@@ -63,6 +63,7 @@ from lookahead_bench.seq_parts import (
     scan_trial,
     vacuum_trial,
 )
+from lookahead_bench.trials import Trial, Trials
 
 SeqPart = Literal["scan", "lookups", "bulk-read", "vacuum"]
 PARTS: tuple[SeqPart, ...] = ("scan", "lookups", "bulk-read", "vacuum")

@@ -31,11 +31,11 @@ from lookahead.experiments.page_table import (
     selections_for,
 )
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.janitor import processes_in
 from lookahead.measurements import Factor, Question, Reference, Scenario
 from lookahead_bench.gap_optimum import best_gap_plan
 from lookahead_bench.throttle import Throttle
+from lookahead_bench.trials import Trial, Trials
 
 _MEMORY = {"work_mem": "64MB"}
 _STOCK, _OURS = "bitmap, default", "ours"
@@ -74,7 +74,7 @@ def _measure(run: Run, wanted: ThrottledScans) -> None:
             "Name a folder on a local disk with --directory.",
         )
     methods = available_methods(run, wanted.io_method)
-    selections = selections_for(wanted.pages_share, ("uniform",))
+    selections = selections_for(wanted.pages_share)
     server = run.server
     # Tried before anything expensive happens.
     with Throttle(run.device, wanted.reads_per_s, wanted.mb_per_s * 1_000_000) as throttle:

@@ -20,9 +20,9 @@ from lookahead.experiments.arms import arm_of
 from lookahead.experiments.conditions import COLD_RESTART_SECONDS, table_facts, table_session
 from lookahead.experiments.experiment import REPETITIONS, Choice, Experiment, Number, Option
 from lookahead.experiments.runner import Run
-from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario, Table
 from lookahead.server import Session
+from lookahead_bench.trials import Trial, Trials
 
 GENERATOR = "tpchgen-cli"
 _STOCK, _OURS = "stock", "ours"

@@ -21,7 +21,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ExecStatus
 
-from lookahead.errors import UnavailableError, UsageError
+from lookahead.errors import LabError, UnavailableError, UsageError
+from lookahead.formats import one_line
 
 # Named last, temporary tables hide nothing; functions and operators are never looked up there.
 _OWN_PATH = "pg_catalog, pg_temp"
@@ -107,6 +108,26 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
             "--dsn is no connection string",
             'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
         ) from None
+
+
+def connection_lost(error: psycopg.OperationalError) -> LabError:
+    """What to say when the server goes away between two statements."""
+    return LabError(
+        f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."
+    )
+
+
+@contextmanager
+def asking(dsn: str, purpose: str, failure: str) -> Iterator[GuardedConnection]:
+    """As `open_guarded`; an error in the block is a LabError, too, which begins with `failure`."""
+    try:
+        with open_guarded(dsn, purpose) as connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
+    except psycopg.Error as error:
+        message = one_line(error.diag.message_primary or str(error))
+        raise LabError(f"{failure}: {message}") from None
 
 
 def shown_dsn(dsn: str) -> str:

@@ -4,6 +4,7 @@ The extension's view has a row for each table with a policy; its columns are des
 docs/intervals.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ class Policy:
     @property
     def table(self) -> str:
         """Its name, with the schema."""
-        return one_line(str(self.row["parent"]))
+        return _cell(self.row["parent"])
 
     @property
     def problem(self) -> str:
@@ -53,16 +54,6 @@ class Policy:
         """Whether the server maintains its tables without anybody's call."""
         return bool(self.row["automatic"])
 
-    def cell(self, column: str) -> str:
-        """A column as it stands in a table."""
-        value = self.row[column]
-        return NOTHING if value is None else one_line(str(value))
-
-    def time(self, column: str) -> str:
-        """A column that is a time, to the second."""
-        value = self.row[column]
-        return NOTHING if value is None else str(value)[:_SECONDS]
-
 
 @dataclass(frozen=True)
 class Retired:
@@ -71,16 +62,13 @@ class Retired:
     table: str
     row: dict[str, Any]
 
-    def cell(self, column: str) -> str:
-        """A column as it stands in a table."""
-        value = self.row[column]
-        return NOTHING if value is None else one_line(str(value))
 
-    @property
-    def size(self) -> str:
-        """Of all its files, with a unit."""
-        value = self.row["size"]
-        return NOTHING if value is None else size_text(value)
+def _cell(value: object) -> str:
+    return NOTHING if value is None else one_line(str(value))
+
+
+def _of(column: str) -> Callable[[Policy | Retired], str]:
+    return lambda one: _cell(one.row[column])
 
 
 def read_policies(connection: GuardedConnection) -> tuple[list[Policy], list[Retired]]:
@@ -111,16 +99,14 @@ def policies_table(policies: list[Policy]) -> Table:
         policies,
         labels=(
             ("parent", lambda policy: policy.table),
-            ("step", lambda policy: policy.cell("step")),
-            ("oldest", lambda policy: policy.cell("oldest")),
-            ("newest", lambda policy: policy.cell("newest")),
-            ("next run", lambda policy: policy.time("next_run")),
+            *((name, _of(name)) for name in ("step", "oldest", "newest")),
+            ("next run", lambda policy: _cell(policy.row["next_run"])[:_SECONDS]),
             ("state", lambda policy: policy.problem or "good"),
         ),
         numbers=(
-            ("partitions", lambda policy: policy.cell("partitions")),
-            ("ahead", lambda policy: policy.cell("ahead")),
-            ("wanted", lambda policy: policy.cell("premake")),
+            ("partitions", _of("partitions")),
+            ("ahead", _of("ahead")),
+            ("wanted", _of("premake")),
         ),
         caption="Ahead: partitions after the one in use, of those that the policy wants",
     )
@@ -133,11 +119,16 @@ def retired_table(retired: list[Retired]) -> Table:
         retired,
         labels=(
             ("parent", lambda one: one.table),
-            ("partition", lambda one: one.cell("partition")),
-            ("from", lambda one: one.cell("lower_bound")),
-            ("to", lambda one: one.cell("upper_bound")),
-            ("action", lambda one: one.cell("action")),
-            ("why", lambda one: one.cell("reason")),
+            ("partition", _of("partition")),
+            ("from", _of("lower_bound")),
+            ("to", _of("upper_bound")),
+            ("action", _of("action")),
+            ("why", _of("reason")),
         ),
-        numbers=(("size", lambda one: one.size),),
+        numbers=(
+            (
+                "size",
+                lambda one: NOTHING if one.row["size"] is None else size_text(one.row["size"]),
+            ),
+        ),
     )

@@ -24,6 +24,7 @@ from lookahead_bench import (
     joins,
     latency,
     needed_partitions,
+    page_layouts,
     partitions,
     range_query,
     select_partitions,
@@ -69,6 +70,13 @@ CACHED = cached_scan.CachedScans(
 QUERY = range_query.RangeQueries(scale=0.01, range=("month",), io_method=("worker",), repetitions=1)
 CONCURRENT = concurrent_scans.ConcurrentScans(
     table_pages=2_000, sessions=(1, 3), depth=(64,), io_method=("worker",), repetitions=1
+)
+LAYOUTS = page_layouts.LayoutScans(
+    table_pages=2_000,
+    pages_share=(0.5,),
+    layout=("periodic", "clustered"),
+    io_method=("worker",),
+    repetitions=1,
 )
 SEQ = seq_scan.SeqScans(
     part=seq_scan.PARTS,
@@ -145,6 +153,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (cached_scan.EXPERIMENT, CACHED),
     (range_query.EXPERIMENT, QUERY),
     (concurrent_scans.EXPERIMENT, CONCURRENT),
+    (page_layouts.EXPERIMENT, LAYOUTS),
     (seq_scan.EXPERIMENT, SEQ),
 )
 

@@ -11,7 +11,6 @@ from mounting import mounted
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Experiment
-from lookahead.experiments.trials import Trial
 from lookahead_bench import (
     bulk_insert,
     cached_scan,
@@ -21,6 +20,7 @@ from lookahead_bench import (
     index_build,
     joins,
     needed_partitions,
+    page_layouts,
     partitions,
     range_query,
     select_partitions,
@@ -30,6 +30,7 @@ from lookahead_bench import (
 from lookahead_bench.range_query import fill_lineitem
 from lookahead_bench.range_query import range_query as range_statement
 from lookahead_bench.seq_parts import knee_of, parse_log, read_directly
+from lookahead_bench.trials import Trial
 
 
 def _questions(trial: Trial) -> list[str]:
@@ -75,6 +76,19 @@ def test_range_query_trial() -> None:
     assert _questions(trial) == ["setting 1", "stock's default", "best stock plan"]
     assert "interval '1 year'" in range_statement("year")
     assert "generate_series(1, 1500)" in fill_lineitem(1500, 1)
+
+
+def test_layouts_of_pages() -> None:
+    uniform, clustered, periodic = (
+        page_layouts.LaidOut(0, 0.5, layout).chosen(1) for layout in page_layouts.LAYOUTS
+    )
+    assert uniform.startswith("(hashint8extended(page, 107)")
+    assert clustered == uniform.replace("page", "page / 128")
+    assert periodic.startswith("(page + 1)::bigint * 500000 / 1000000 > page::bigint")
+    trial = page_layouts.trial_of(page_layouts.LaidOut(7, 0.5, "periodic"), "sync", 500)
+    assert trial.statement_of(trial.arms[0]).endswith("WHERE c1 + 0 = 7 AND c1 < 1000")
+    assert trial.statement_of(trial.arms[1]).endswith("WHERE c1 = 7")
+    assert _questions(trial) == ["stock's default", "index, random order"]
 
 
 def test_concurrent_trial() -> None:
@@ -159,7 +173,7 @@ def test_parts_without_read_ahead_record_none() -> None:
         one.EXPERIMENT
         for one in (
             *(bulk_insert, cached_scan, concurrent_scans, create_partitions, extend),
-            *(index_build, joins, needed_partitions, partitions, range_query),
+            *(index_build, joins, needed_partitions, page_layouts, partitions, range_query),
             *(select_partitions, seq_scan),
         )
     ],

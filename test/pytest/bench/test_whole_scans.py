@@ -63,6 +63,15 @@ def test_concurrent_scans(tmp_path: Path, disk: Path) -> None:
         assert sample.backend_cpu_ms is None or sample.backend_cpu_ms > 0
 
 
+def test_page_layouts(tmp_path: Path, disk: Path) -> None:
+    data = measured(_run("page-layouts", disk, tmp_path), tmp_path, disk)
+    assert arms_of(data.samples) == ["index, random order", "bitmap, default", "ours"]
+    found = [one.value("layout") for one in scenarios_of(data.samples)]
+    assert found == ["periodic", "clustered"]
+    # At even distances there are as many pages as the share says.
+    assert data.digests[0].rows == 1000
+
+
 def test_seq_scan_on_a_disk_of_its_own(tmp_path: Path, disk: Path) -> None:
     try:
         with LoopDisk(10_000_000, disk):

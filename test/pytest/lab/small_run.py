@@ -35,7 +35,6 @@ INSERT = bulk_insert.BulkInserts(
 BITMAP = bitmap_scan.BitmapScans(
     table_pages=2_000,
     pages_share=(0.75,),  # more pages than a bitmap of 64 kB has room for
-    layout=("uniform",),
     work_mem=(64,),
     plan=bitmap_scan.PLANS,
     setting=(0, 64),

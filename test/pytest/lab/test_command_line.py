@@ -111,7 +111,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["run", "bitmap-scan", "--plan", "seq,hash"],
-            "'hash' is not one of 'seq', 'index', 'index-random', 'bitmap'",
+            "'hash' is not one of 'seq', 'index', 'bitmap'",
             "--help` lists",
         ),
         (

@@ -2,13 +2,12 @@
 
 import random
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
 from lab.made_results import make_builds, make_controls, make_scans
 from lookahead.comparisons import compare, proofs
-from lookahead.experiments.trials import alternate, rotate
+from lookahead.experiments.trials import alternate
 from lookahead.measurements import Measurements
 from lookahead.results import ResultDocument
 
@@ -130,15 +129,6 @@ def test_even_drift_cancels_out(rounds: int) -> None:
     for place, (_, arm) in enumerate(alternate(("a", "b", "c"), rounds)):
         places[arm].append(place)
     assert len({sum(values) for values in places.values()}) == 1
-
-
-@pytest.mark.parametrize("rounds", [3, 6, 12, 60])
-def test_rotation_gives_every_arm_every_place(rounds: int) -> None:
-    order = [arm for _, arm in rotate(("a", "b", "c"), rounds)]
-    assert all(arm != following for arm, following in pairwise(order))
-    places = {arm: [n for n, other in enumerate(order) if other == arm] for arm in "abc"}
-    assert len({sum(values) for values in places.values()}) == 1
-    assert all(len({n % 3 for n in values}) == 3 for values in places.values())
 
 
 def test_seeded_resampling_leaves_the_global_generator_alone() -> None:

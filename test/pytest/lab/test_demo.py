@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_all_parts(tmp_path: Path, disk: Path) -> None:
 def test_a_part_that_cannot_be_measured(
     tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(trials: Trials, settings: object) -> None:
+    def refuse(trials: Trials[Any], settings: object) -> None:
         raise UnavailableError("not cold", "Elsewhere.")
 
     monkeypatch.setattr(Trials, "cool", refuse)

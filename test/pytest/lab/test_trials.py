@@ -1,7 +1,6 @@
 """Trials: which arms are compared, what is shown, and what EXPLAIN must say; without a server."""
 
 import copy
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,13 +18,11 @@ from lab.made_trials import (
 )
 from lookahead.comparisons import compare, panels_of
 from lookahead.errors import LabError
-from lookahead.experiments import trials
 from lookahead.experiments.arms import check_node, parse_node
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, check_counts
-from lookahead.measurements import Arm, Measurements, NodeEvidence, Question, Sample
+from lookahead.measurements import Question
 from lookahead.results import ResultDocument, encode, parse_result
-from lookahead.terminal import Terminal
 
 _PLAN: dict[str, Any] = {
     "Node Type": "Aggregate",
@@ -186,67 +183,11 @@ def test_sample_that_asked_for_few_of_its_pages_is_refused() -> None:
         check_counts(replace(trial, rows=101), ours, asked)
 
 
-class _Timed:
-    """A run whose executions take known times, and as much of the session's processor."""
-
-    def __init__(self, document: ResultDocument, times_ms: list[float], workers: int = 0) -> None:
-        self.document = replace(document, measurements=Measurements())
-        self.cpu_ms = 0.0
-        self._times_ms = times_ms
-        self._workers = workers
-
-    def execute(self, *_call: object) -> tuple[float, NodeEvidence]:
-        _, evidence = parse_node(_DOCUMENT, "Bitmap Heap Scan")
-        time_ms = self._times_ms.pop(0)
-        self.cpu_ms += time_ms
-        return time_ms, replace(evidence, workers=self._workers)
-
-    def measure(self, trial: Trial, monkeypatch: pytest.MonkeyPatch) -> Sample:
-        session = SimpleNamespace(info=SimpleNamespace(backend_pid=1))
-        monkeypatch.setattr(trials, "connect_arm", lambda *_: nullcontext(session))
-        monkeypatch.setattr(trials, "backend_cpu_ms", lambda _: self.cpu_ms)
-        run = SimpleNamespace(device=None, server=None, document=self.document, terminal=Terminal())
-
-        def record(**changes: Any) -> None:
-            run.document = replace(run.document, **changes)
-
-        run.record = record
-        Trials(cast(Run, run)).measure_all([replace(trial, execute=self.execute)], 1)
-        (sample,) = run.document.measurements.samples
-        return cast(Sample, sample)
-
-
-_ALONE = Trial(
-    make_trial_scenario("10 %"), "SELECT", (Arm("stock", "off", "", {}),), (), {}, cold=False
-)
-
-
-def test_all_figures_are_of_the_fastest_execution(
-    document: ResultDocument, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timed = _Timed(document, [2.0, 7.0, 3.0, 5.0])
-    sample = timed.measure(replace(_ALONE, executions=3), monkeypatch)
-    # The one before them, in which the session meets the caches, does not count.
-    assert (sample.executions, sample.time_ms, sample.backend_cpu_ms) == (3, 3.0, 3.0)
-
-
-@pytest.mark.parametrize(("workers", "elsewhere"), [(2, ()), (0, ("stock",))])
-def test_processor_time_of_other_processes_is_not_known(
-    document: ResultDocument,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: int,
-    elsewhere: tuple[str, ...],
-) -> None:
-    timed = _Timed(document, [2.0], workers)
-    sample = timed.measure(replace(_ALONE, elsewhere=elsewhere), monkeypatch)
-    assert (sample.executions, sample.time_ms, sample.backend_cpu_ms) == (1, 2.0, None)
-
-
 def test_second_sample_of_a_round_is_refused(document: ResultDocument) -> None:
     data = make_trials()
     twice = (*data.samples, replace(data.samples[0], time_ms=1.0))
     run = SimpleNamespace(device=None, document=replace(document, measurements=data))
     with pytest.raises(LabError, match="an arm was measured twice in a round of 10 %, worker"):
-        Trials(cast(Run, run)).add_samples(twice[-1:])
+        Trials[Trial](cast(Run, run)).add_samples(twice[-1:])
     with pytest.raises(ValueError, match='two samples of arm "bitmap, default" in round 0 of 10 %'):
         compare(replace(data, samples=twice), seed=1)

@@ -33,7 +33,7 @@ def test_bitmap_scan(tmp_path: Path, disk: Path) -> None:
     (scenario,) = scenarios_of(data.samples)
     assert (scenario.value("pages"), scenario.value("work_mem")) == ("75 %", "64kB")
     assert arms_of(data.samples) == [
-        *("seq", "index", "index, random order", "bitmap, 0", "bitmap, 64", "bitmap, default"),
+        *("seq", "index", "bitmap, 0", "bitmap, 64", "bitmap, default"),
         *("ours", "ours, 0"),
     ]
     (digest,) = data.digests
@@ -57,17 +57,16 @@ def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
     profile.write_text(format_profiles(()))
     options = (
         *("--profile", str(profile)),
-        *("--pages-share", "50", "--layout", "periodic,uniform", "--plan", "bitmap"),
+        *("--pages-share", "10,50", "--plan", "bitmap"),
         *("--setting", "none", "--work-mem", "4MB", "--table-pages", "1000"),
     )
     outcome = _run("bitmap-scan", disk, tmp_path, *options)
     data = measured(outcome, tmp_path, disk)
     assert "device profile in use: of no device" in outcome.stderr
-    found = [(one.value("pages"), one.value("layout")) for one in scenarios_of(data.samples)]
-    assert found == [("50 %", "periodic"), ("50 %", "uniform")]
+    found = [one.value("pages") for one in scenarios_of(data.samples)]
+    assert found == ["10 %", "50 %"]
     assert arms_of(data.samples) == ["bitmap, default", "ours"]
-    # At even distances there are as many pages as the share says.
-    assert data.digests[0].rows == 500
+    assert 60 < data.digests[0].rows < 140
 
 
 def test_a_file_that_is_no_device_profile(tmp_path: Path, disk: Path) -> None:

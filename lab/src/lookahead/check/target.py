@@ -14,11 +14,12 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from lookahead.check.plan_tree import plan_nodes, table_of
-from lookahead.errors import LabError, UnavailableError, UsageError
+from lookahead.errors import UnavailableError, UsageError
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.formats import one_line
 from lookahead.guarded_connection import (
     GuardedConnection,
+    connection_lost,
     find_member,
     open_guarded,
 )
@@ -52,13 +53,6 @@ class Target:
             connection.close()
             raise
         return connection
-
-
-def connection_lost(error: psycopg.OperationalError) -> LabError:
-    """What to say when the server goes away between two statements."""
-    return LabError(
-        f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."
-    )
 
 
 @contextmanager

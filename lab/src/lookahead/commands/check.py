@@ -19,10 +19,11 @@ from lookahead.check.statement import (
     read_only,
     volatile_functions,
 )
-from lookahead.check.target import Target, cold_maker, connection_lost, open_target
+from lookahead.check.target import Target, cold_maker, open_target
 from lookahead.check.workload import judge_top, workload_lines
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
+    dsn_option,
     kind_option,
     library_option,
     only_one,
@@ -33,6 +34,7 @@ from lookahead.commands.options import (
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Number
 from lookahead.formats import one_line, require_text
+from lookahead.guarded_connection import connection_lost
 from lookahead.stats import VERDICT_PAIRS
 
 # Of the JSON output; a change of meaning or name is a new version.
@@ -80,11 +82,7 @@ class CheckRequest:
 
 @click.command()
 @click.argument("statement", required=False)
-@click.option(
-    "--dsn",
-    metavar="STRING",
-    help="Connection string of the server. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
-)
+@dsn_option("Connection string of the server.")
 @path_option(
     "--directory",
     "DIR",

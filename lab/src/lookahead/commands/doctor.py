@@ -4,15 +4,14 @@ import json
 from dataclasses import asdict
 
 import click
-import psycopg
 from psycopg.conninfo import make_conninfo
 
-from lookahead.check.target import connection_lost
 from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import dsn_option
 from lookahead.doctor import Server, examine, judge
-from lookahead.errors import LabError, UsageError
-from lookahead.formats import one_line, require_text
-from lookahead.guarded_connection import open_guarded
+from lookahead.errors import UsageError
+from lookahead.formats import require_text
+from lookahead.guarded_connection import asking
 
 # Of the JSON output; a change of meaning or name is a new version.
 _SCHEMA, _SCHEMA_VERSION = "lookahead-doctor", 1
@@ -20,11 +19,7 @@ _SCHEMA, _SCHEMA_VERSION = "lookahead-doctor", 1
 
 # As psql has it, -h is the host.
 @click.command(context_settings={"help_option_names": ["--help"]})
-@click.option(
-    "--dsn",
-    metavar="STRING",
-    help="Connection string of the server. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
-)
+@dsn_option("Connection string of the server.")
 @click.option("-h", "--host", metavar="HOST", help="As psql has it, and so the next ones.")
 @click.option("-p", "--port", metavar="PORT")
 @click.option("-U", "--username", metavar="USER")
@@ -55,14 +50,9 @@ def doctor(
         raise UsageError("--dsn names the place already", "Leave -h, -p, -U and -d out.")
     for text in (dsn, *given.values()):
         require_text(text or "", "the name of the server")
-    try:
-        with open_guarded(dsn or make_conninfo(**given), "lookahead doctor") as connection:
-            server = examine(connection)
-    except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
-    except psycopg.Error as error:
-        message = one_line(error.diag.message_primary or str(error))
-        raise LabError(f"the server does not answer as expected: {message}") from None
+    failure = "the server does not answer as expected"
+    with asking(dsn or make_conninfo(**given), "lookahead doctor", failure) as connection:
+        server = examine(connection)
     _show(context, server, as_json=as_json)
 
 

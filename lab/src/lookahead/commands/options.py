@@ -29,6 +29,12 @@ def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decora
     return click.option(name, type=kind, metavar=metavar, help=help_text, **more)
 
 
+def dsn_option(help_text: str) -> _Decorator:
+    """Which server, or database, is asked."""
+    default = "Default: libpq's rules (PGHOST, PGDATABASE, ...)."
+    return click.option("--dsn", metavar="STRING", help=f"{help_text} {default}")
+
+
 def output_option(help_text: str) -> _Decorator:
     """Where results go."""
     return path_option("--output", "DIR", help_text, default=Path("results"), show_default=True)

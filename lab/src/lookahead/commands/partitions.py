@@ -3,14 +3,12 @@
 import json
 
 import click
-import psycopg
 
-from lookahead.check.target import connection_lost
 from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import only_one
+from lookahead.commands.options import dsn_option, only_one
 from lookahead.errors import LabError
 from lookahead.formats import require_text
-from lookahead.guarded_connection import open_guarded
+from lookahead.guarded_connection import asking
 from lookahead.interval_policies import (
     Policy,
     Retired,
@@ -26,11 +24,7 @@ _SCHEMA, _SCHEMA_VERSION = "lookahead-partitions", 1
 
 
 @click.command()
-@click.option(
-    "--dsn",
-    metavar="STRING",
-    help="Connection string of the database. Default: libpq's rules (PGHOST, PGDATABASE, ...).",
-)
+@dsn_option("Connection string of the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @click.option("--csv", is_flag=True, help="Print the table as CSV.")
@@ -48,13 +42,8 @@ def partitions(
     """
     only_one({"json": as_json, "markdown": markdown, "csv": csv}, "Name one.")
     require_text(dsn or "", "--dsn")
-    try:
-        with open_guarded(dsn or "", "lookahead partitions") as connection:
-            policies, retired = read_policies(connection)
-    except psycopg.OperationalError as error:
-        raise connection_lost(error) from None
-    except psycopg.Error as error:
-        raise LabError(f"the view cannot be read: {error.diag.message_primary}") from None
+    with asking(dsn or "", "lookahead partitions", "the view cannot be read") as connection:
+        policies, retired = read_policies(connection)
     if as_json:
         context.terminal.raw(_document(policies, retired))
     elif markdown or csv:

@@ -9,6 +9,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     OptionValue,
+    dsn_option,
     kind_option,
     output_option,
     path_option,
@@ -38,11 +39,7 @@ _MAX_RATE_MB = 1_000_000
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[FOLDER]")
 @click.option("--tablespace", metavar="NAME", help="Instead the folder of this tablespace.")
-@click.option(
-    "--dsn",
-    metavar="STRING",
-    help="With --tablespace: connection string. Default: libpq's rules (PGHOST, ...).",
-)
+@dsn_option("With --tablespace: connection string.")
 @path_option(
     "--profile",
     "FILE",

@@ -25,7 +25,7 @@ _PLAN_SETTINGS: dict[str, dict[str, str]] = {
     "": {},
 }
 # An empty list of libraries leaves ours out of the process altogether.
-_NOT_LOADED = "-c session_preload_libraries="
+NOT_LOADED = "-c session_preload_libraries="
 
 
 def arm_of(
@@ -59,21 +59,13 @@ def concurrency_arm(
 def connect_arm(server: PrivateServer, arm: Arm) -> Session:
     """A session of the arm."""
     if arm.library == "not loaded":
-        connection = server.connect(options=_NOT_LOADED)
+        connection = server.connect(options=NOT_LOADED)
     else:
         connection = server.connect()
         connection.execute(f"SET pg_lookahead.enabled = {arm.library}")
     for name, value in arm.settings.items():
         connection.execute(f"SET {name} = '{value}'")
     return connection
-
-
-def client_environment(arm: Arm) -> dict[str, str]:
-    """Variables by which the sessions of a client program are those of the arm."""
-    switched = f"-c pg_lookahead.enabled={arm.library}"
-    options = [_NOT_LOADED if arm.library == "not loaded" else switched]
-    options += [f"-c {name}={value}" for name, value in arm.settings.items()]
-    return {"PGOPTIONS": " ".join(options)}
 
 
 Node = dict[str, Any]

@@ -1,8 +1,8 @@
 """The experiment "bitmap-scan": a share of a table's pages, by every plan and setting.
 
 Rows on a chosen share of a table's pages, cold: by a sequential scan, an index scan in the order of
-the table and in random order, and bitmap scans at several effective_io_concurrency, all by stock;
-and by our bitmap scan, also at the settings that stock suffers from. The rows of stock's bitmap
+the table and bitmap scans at several effective_io_concurrency, all by stock; and by our bitmap
+scan, also at the settings that stock suffers from. The rows of stock's bitmap
 scan and of ours are received and compared, and the pages hit are counted from the rows' own places.
 """
 
@@ -28,9 +28,6 @@ from lookahead.experiments.experiment import (
     refuse_unused,
 )
 from lookahead.experiments.page_table import (
-    FILLER,
-    LAYOUTS,
-    Layout,
     Selection,
     build_seconds,
     cold_scan_seconds,
@@ -43,9 +40,8 @@ from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials
 from lookahead.measurements import Arm, Factor, Question, Scenario
 
-Plan = Literal["seq", "index", "index-random", "bitmap"]
-PLANS: tuple[Plan, ...] = ("seq", "index", "index-random", "bitmap")
-RANDOM_INDEX_ARM = "index, random order"
+Plan = Literal["seq", "index", "bitmap"]
+PLANS: tuple[Plan, ...] = ("seq", "index", "bitmap")
 DEFAULT_ARM, OURS = "bitmap, default", "ours"
 # Settings that stock suffers from; ours is measured with them too.
 _HARMFUL_SETTINGS = (0, 1)
@@ -72,7 +68,6 @@ def scenario_of(conditions: Conditions) -> Scenario:
     return Scenario(
         (
             Factor("pages", percent(selection.share)),
-            Factor("layout", selection.layout),
             Factor("work_mem", conditions.work_mem),
             Factor("I/O method", conditions.io_method),
             conditions.read_ahead,
@@ -90,7 +85,6 @@ def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> t
     plain = {
         "seq": arm_of("seq", SEQ_SCAN, settings=memory),
         "index": arm_of("index", INDEX_SCAN, settings=memory),
-        "index-random": arm_of(RANDOM_INDEX_ARM, INDEX_SCAN, settings=memory),
     }
     bitmaps = [concurrency_arm(BITMAP_SCAN, value, settings=memory) for value in values]
     harmful = [value for value in _HARMFUL_SETTINGS if value in values]
@@ -128,10 +122,6 @@ def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int) -> Trial
         server={"io_method": conditions.io_method},
         rows=pages,
         pages=pages,
-        statements={
-            # The condition that the partial index in random order needs.
-            RANDOM_INDEX_ARM: f"{select_value(selection.value, 'c2')} AND c2 < {FILLER}"
-        },
         compared=(DEFAULT_ARM, OURS),
     )
 
@@ -143,11 +133,7 @@ _ALL_SETTINGS = (0, 1, 16, 64, 256)
 
 @dataclass(frozen=True)
 class BitmapScans:
-    """What is wanted: shares of 0..1, memory in kB.
-
-    Everything is measured in the first layout; the others under the first I/O method and with the
-    last memory only.
-    """
+    """What is wanted: shares of 0..1, memory in kB."""
 
     repetitions: int = REPETITIONS.sized(6)
     io_method: tuple[str, ...] = IO_METHOD.sized(("worker",), full=IO_METHODS)
@@ -155,17 +141,14 @@ class BitmapScans:
     pages_share: tuple[float, ...] = PAGES_SHARE.sized(
         (0.01, 0.1, 0.42), demo=(0.1, 0.42), full=_ALL_SHARES
     )
-    layout: tuple[Layout, ...] = Option(
-        Choice(LAYOUTS), f"How these pages lie: {', '.join(LAYOUTS)}."
-    ).sized(("uniform",), full=LAYOUTS)
     # Bitmaps of the middle table are lossy at 1 MB, of the full one at 4 MB.
     work_mem: tuple[int, ...] = Option(
         MemorySize(64), "work_mem; with a small one bitmaps are lossy."
     ).sized((1024, 65536), demo=(65536,), full=(4096, 65536))
     plan: tuple[Plan, ...] = Option(
         Choice(PLANS),
-        "Stock's plans beside its bitmap scan at the default setting: seq, index, index-random, "
-        "bitmap (at each --setting).",
+        "Stock's plans beside its bitmap scan at the default setting: seq, index, bitmap (at "
+        "each --setting).",
         may_be_none=True,
     ).sized(PLANS, demo=PLANS[:2])
     setting: tuple[int, ...] = Option(
@@ -191,9 +174,9 @@ def _settle(wanted: BitmapScans, explicit: frozenset[str]) -> BitmapScans:
 
 def _measure(run: Run, wanted: BitmapScans) -> None:
     """Build the table, then take all samples."""
-    trials = Trials(run)
+    trials = Trials[Trial](run)
     wanted = replace(wanted, io_method=available_methods(run, wanted.io_method))
-    selections = selections_for(wanted.pages_share, wanted.layout)
+    selections = selections_for(wanted.pages_share)
     pages = prepare_page_table(
         run, trials, wanted.table_pages, selections, {"io_method": wanted.io_method[0]}
     )
@@ -211,32 +194,21 @@ def _measure(run: Run, wanted: BitmapScans) -> None:
 def _conditions(
     wanted: BitmapScans, selections: Sequence[Selection], read_ahead: Factor
 ) -> Iterator[Conditions]:
-    first_method, first_layout = wanted.io_method[0], wanted.layout[0]
-    last_memory = memory_text(wanted.work_mem[-1])
-    main = [one for one in selections if one.layout == first_layout]
-    for method, memory, selection in product(wanted.io_method, wanted.work_mem, main):
+    for method, memory, selection in product(wanted.io_method, wanted.work_mem, selections):
         yield Conditions(selection, memory_text(memory), method, read_ahead)
-    for selection in selections:
-        if selection.layout != first_layout:
-            yield Conditions(selection, last_memory, first_method, read_ahead)
 
 
 def _estimated_seconds(wanted: BitmapScans) -> float:
-    selections = selections_for(wanted.pages_share, wanted.layout)
-    samples = sum(
-        len(arms_for(wanted.plan, wanted.setting, item.work_mem))
-        for item in _conditions(wanted, selections, Factor("read-ahead", ""))
-    )
-    scans = cold_scan_seconds(wanted.table_pages, samples * wanted.repetitions)
+    scenarios = len(wanted.io_method) * len(wanted.work_mem) * len(wanted.pages_share)
+    samples = scenarios * len(arms_for(wanted.plan, wanted.setting, "")) * wanted.repetitions
+    scans = cold_scan_seconds(wanted.table_pages, samples)
     return build_seconds(wanted.table_pages) + scans
 
 
 EXPERIMENT = Experiment(
     name="bitmap-scan",
     summary="Cold bitmap heap scans of a share of a table's pages, at several settings.",
-    description="Against stock's bitmap scans, sequential scan "
-    "and index scans of the same rows. Of --layout the first value is measured with everything, "
-    "the others under the first --io-method and with the last --work-mem only.",
+    description="Against stock's bitmap scans, sequential scan and index scan of the same rows.",
     asked=BitmapScans,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),
     estimated_seconds=_estimated_seconds,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from time import monotonic
-from typing import Generic, Self
+from typing import Any, Generic, Self
 
 from lookahead.errors import LabError
 from lookahead.experiments.arms import connect_arm
@@ -79,7 +79,7 @@ class Inserts(Generic[CaseT]):
         self._run = run
         self.server = run.server
         self._table_kb = table_kb
-        self.trials = Trials(run)
+        self.trials: Trials[Any] = Trials(run)
 
     def start(self) -> None:
         """Start the server, with the extension in its database."""

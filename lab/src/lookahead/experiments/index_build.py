@@ -111,7 +111,6 @@ def trial_of(conditions: Conditions) -> Trial:
         arms=ARMS,
         questions=(Question(scenario, STOCK, (STOCK,), (OURS,)),),
         server={},
-        cold=False,
     )
 
 
@@ -122,7 +121,7 @@ class Builds(Generic[ConditionsT]):
         self.run = run
         self.server = run.server
         self._repetitions = repetitions
-        self.trials = Trials(run)
+        self.trials = Trials[Trial](run)
 
     def measure(self, conditions: Sequence[ConditionsT]) -> None:
         """Start the server, make the tables, then take all samples."""

@@ -119,7 +119,7 @@ def measure(run: Run, wanted: IndexScans, added: tuple[Factor, ...] = ()) -> Non
     """Build the table, then take all samples; `added` are factors beside the experiment's own."""
     pages, seed = wanted.table_pages, run.document.parameters.seed
     methods = available_methods(run, wanted.io_method)
-    trials = Trials(run)
+    trials = Trials[Trial](run)
     run.terminal.step(f"making a table of {pages:,} pages ({table_bytes(pages) / 1e9:.1f} GB)")
     with table_session(run, {"io_method": methods[0]}, (TABLE, INDEX)) as connection:
         connection.execute("SET work_mem = '256MB'")

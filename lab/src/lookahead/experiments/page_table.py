@@ -1,22 +1,14 @@
 """The table of the experiments on bitmaps: which pages a value of a column hits is chosen freely.
 
-Rows of 76 bytes, 107 a page, with a column `c1` of few
-values and a btree on it; the rows of a value come in the order of the table. The r-th row of a page
-has c1 = r if the page belongs to the r-th *selection*, else one of 201 values from FILLER on, the
-two ends half as frequent as the others; so a value from FILLER on is on nearly all pages.
-
-A selection is a share of the pages in a layout:
-
-    uniform    each page by chance
-    clustered  each run of CLUSTER_PAGES pages by chance: neighbours come together
-    periodic   pages at even distances: of 50 % every second one, no two of them neighbours
-
-Column `c2` is the same, and its index has the rows of a value in random order.
+Rows of 76 bytes, 107 a page, with a column `c1` of few values and a btree on it; the rows of a
+value come in the order of the table. The r-th row of a page has c1 = r if the page belongs to the
+r-th *selection*, a share of the pages by chance, else one of 201 values from FILLER on, the two
+ends half as frequent as the others; so a value from FILLER on is on nearly all pages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from lookahead.errors import LabError, UsageError
 from lookahead.experiments.conditions import (
@@ -31,39 +23,42 @@ from lookahead.experiments.trials import Trials
 from lookahead.measurements import Table
 from lookahead.server import Session
 
-Layout = Literal["uniform", "clustered", "periodic"]
-LAYOUTS: tuple[Layout, ...] = ("uniform", "clustered", "periodic")
-
 TABLE = "lookahead_pages"
-HEAP_ORDER_INDEX, RANDOM_ORDER_INDEX = f"{TABLE}_c1", f"{TABLE}_c2"
-# Page header 24; line pointer 4, tuple header 24, three integers 12, a short varlena's length 1
-# and a pad of 32 make 73 bytes, aligned 76: 107 of them fit into 8192 - 24 and a 108th does not.
-ROWS_PER_PAGE, ROW_BYTES, PAD_BYTES = 107, 76, 32
+INDEX = f"{TABLE}_c1"
+# Page header 24; line pointer 4, tuple header 24, two integers 8, a short varlena's length 1
+# and a pad of 36 make 73 bytes, aligned 76: 107 of them fit into 8192 - 24 and a 108th does not.
+ROWS_PER_PAGE, ROW_BYTES, PAD_BYTES = 107, 76, 36
 FILLER, FILLER_VALUES = 1000, 201
-# One megabyte: longer than the gaps that are bridged. Arbitrary.
-CLUSTER_PAGES = 128
-_SHARE_STEPS = 1_000_000
+SHARE_STEPS = 1_000_000
 _INDEX_ENTRY_BYTES = 20 / 0.9  # with its line pointer; leaves are filled to 90 %
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The pages that `c1 = value` hits: a share of all of them (0..1) in a layout."""
+    """The pages that `c1 = value` hits: a share of all of them (0..1)."""
 
     value: int
     share: float
-    layout: Layout
+
+    def chosen(self, seed: int) -> str:
+        """An expression over `page`: whether it belongs to the selection."""
+        return self.by_chance("page", seed)
+
+    def by_chance(self, unit: str, seed: int) -> str:
+        """Whether the share of all units has this one; a seed of its own for each selection."""
+        own = seed * ROWS_PER_PAGE + self.value
+        limit = round(self.share * SHARE_STEPS)
+        return f"(hashint8extended({unit}, {own}) & 2147483647) % {SHARE_STEPS} < {limit}"
 
 
-def selections_for(shares: tuple[float, ...], layouts: tuple[Layout, ...]) -> list[Selection]:
-    """One selection for each share in each layout; LabError when there are too many for a page."""
-    wanted = [(share, layout) for layout in layouts for share in shares]
-    if len(wanted) > ROWS_PER_PAGE:
+def selections_for(shares: tuple[float, ...]) -> list[Selection]:
+    """One selection for each share; LabError when there are too many for a page."""
+    if len(shares) > ROWS_PER_PAGE:
         raise LabError(
-            f"{len(wanted)} selections of pages are too many: a page has {ROWS_PER_PAGE} rows",
-            "Name fewer shares or layouts.",
+            f"{len(shares)} selections of pages are too many: a page has {ROWS_PER_PAGE} rows",
+            "Name fewer shares.",
         )
-    return [Selection(value, *pair) for value, pair in enumerate(wanted)]
+    return [Selection(value, share) for value, share in enumerate(shares)]
 
 
 def page_table_bytes(pages: int) -> int:
@@ -72,56 +67,40 @@ def page_table_bytes(pages: int) -> int:
 
 
 def build_page_table(
-    connection: Session, pages: int, selections: list[Selection], seed: int
+    connection: Session, pages: int, selections: Sequence[Selection], seed: int
 ) -> Table:
-    """Make the table; LabError when its layout is not the intended one."""
-    order = f"c2, hashint8extended(id, {seed})"
+    """Make the table; LabError when it has other pages or rows than intended."""
     table = fill_table(
         connection,
         TABLE,
-        "id int, c1 int, c2 int, pad text",
+        "id int, c1 int, pad text",
         fill_statement(pages, selections, seed),
-        f"CREATE INDEX {HEAP_ORDER_INDEX} ON {TABLE} (c1)",
-        f"CREATE INDEX {RANDOM_ORDER_INDEX} ON {TABLE} ({order}) WHERE c2 < {FILLER}",
+        f"CREATE INDEX {INDEX} ON {TABLE} (c1)",
     )
     return check_layout(connection, table, pages=pages, rows=pages * ROWS_PER_PAGE)
 
 
-def fill_statement(pages: int, selections: list[Selection], seed: int) -> str:
+def fill_statement(pages: int, selections: Sequence[Selection], seed: int) -> str:
     """The rows in the order of the table; which pages are chosen by chance follows from the seed.
 
     The filler is as `(random() * 200)::int`, from a hash instead.
     """
     cases = (
-        " ".join(f"WHEN {item.value} THEN {_is_chosen(item, seed)}" for item in selections)
+        " ".join(f"WHEN {item.value} THEN {item.chosen(seed)}" for item in selections)
         or "WHEN 0 THEN false"
     )
     filler = f"{FILLER} + round(((hashint8extended(id, {seed}) & 65535) / 65536.0) * 200)::int"
     return f"""
         INSERT INTO {TABLE}
-        SELECT id, c, c, lpad(id::text, {PAD_BYTES}, '0')
-        FROM (SELECT id, CASE WHEN CASE r {cases} ELSE false END THEN r ELSE {filler} END AS c
-              FROM (SELECT id, id % {ROWS_PER_PAGE} AS r, id / {ROWS_PER_PAGE} AS page
-                    FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS placed
-             ) AS valued"""
+        SELECT id, CASE WHEN CASE r {cases} ELSE false END THEN r ELSE {filler} END,
+               lpad(id::text, {PAD_BYTES}, '0')
+        FROM (SELECT id, id % {ROWS_PER_PAGE} AS r, id / {ROWS_PER_PAGE} AS page
+              FROM generate_series(0, {pages * ROWS_PER_PAGE - 1}) AS id) AS placed"""
 
 
-def _is_chosen(selection: Selection, seed: int) -> str:
-    """An expression over `page`: whether it belongs to the selection."""
-    limit = round(selection.share * _SHARE_STEPS)
-    if selection.layout == "periodic":
-        # The share of the pages up to this one, in whole pages, is one more than before it.
-        below = f"page::bigint * {limit} / {_SHARE_STEPS}"
-        return f"{below.replace('page', '(page + 1)')} > {below}"
-    unit = "page" if selection.layout == "uniform" else f"page / {CLUSTER_PAGES}"
-    # A seed of its own for each selection: the pages of one tell nothing about another's.
-    own = seed * ROWS_PER_PAGE + selection.value
-    return f"(hashint8extended({unit}, {own}) & 2147483647) % {_SHARE_STEPS} < {limit}"
-
-
-def select_value(value: int, column: str = "c1", what: str = "id, c1, pad") -> str:
+def select_value(value: int, what: str = "id, c1, pad") -> str:
     """The statement of the experiments: the rows of one value."""
-    return f"SELECT {what} FROM {TABLE} WHERE {column} = {value}"
+    return f"SELECT {what} FROM {TABLE} WHERE c1 = {value}"
 
 
 # The table, its pages once more in the WAL when they are frozen, the sort of the index.
@@ -149,7 +128,11 @@ def cold_scan_seconds(pages: int, scans: int) -> float:
 
 
 def prepare_page_table(
-    run: Run, trials: Trials, pages: int, selections: list[Selection], settings: Mapping[str, str]
+    run: Run,
+    trials: Trials[Any],
+    pages: int,
+    selections: Sequence[Selection],
+    settings: Mapping[str, str],
 ) -> dict[int, list[int]]:
     """The pages of each selection, by its value; the server runs with `settings` afterwards.
 
@@ -157,7 +140,7 @@ def prepare_page_table(
     """
     gigabytes = page_table_bytes(pages) / 1e9
     run.terminal.step(f"making a table of {pages:,} pages ({gigabytes:.1f} GB)")
-    with table_session(run, settings, (TABLE, HEAP_ORDER_INDEX)) as connection:
+    with table_session(run, settings, (TABLE, INDEX)) as connection:
         seed = run.document.parameters.seed
         trials.add_table(build_page_table(connection, pages, selections, seed))
         return {one.value: _pages_of(connection, one, pages) for one in selections}
@@ -171,8 +154,7 @@ def _pages_of(connection: Session, selection: Selection, pages: int) -> list[int
     ).fetchall()
     if not rows:
         raise UsageError(
-            f"{selection.share * 100:g} % of {pages} pages in the layout "
-            f'"{selection.layout}" are none',
+            f"{selection.share * 100:g} % of {pages} pages are none",
             "Take a larger size or more of the pages.",
         )
     return [int(row[0]) for row in rows]

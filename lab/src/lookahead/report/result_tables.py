@@ -244,7 +244,8 @@ def comparison_table(data: Measurements, group: ComparisonGroup) -> Table:
         numbers = [one for one in numbers if one[0] != "least ratio"]
         said = ""
     common = common_text([one.question.scenario for one in group.comparisons])
-    caption = _sentences(_ratio_caption(group), said, _all(common))
+    parts = (_ratio_caption(group), said, f"In all: {common}" if common else "")
+    caption = ". ".join(filter(None, parts))
     return table_of(group.title, group.comparisons, labels, numbers, caption)
 
 
@@ -258,11 +259,3 @@ def _ratio_caption(group: ComparisonGroup) -> str:
         f"Bootstrap interval of {estimates[0].confidence:.0%}, seed {estimates[0].seed}"
         f"{rough if any(one.is_rough for one in estimates) else ''}"
     )
-
-
-def _all(common: str) -> str:
-    return f"In all: {common}" if common else ""
-
-
-def _sentences(*parts: str) -> str:
-    return ". ".join(filter(None, parts))

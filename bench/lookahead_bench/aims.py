@@ -167,8 +167,8 @@ def _seq_scan_aim(comparison: Comparison, data: Measurements) -> float | None:
         return _SEQ_SCAN_AIMS.get(question.name)
     in_memory_ms = next(
         one.time_ms
-        for one in data.references
-        if (one.scenario, one.name) == (question.scenario, IN_MEMORY)
+        for one in data.samples
+        if (one.scenario, one.arm) == (question.scenario, IN_MEMORY)
     )
     return _DEVICE_AIM if comparison.baseline_median_ms >= in_memory_ms else None
 

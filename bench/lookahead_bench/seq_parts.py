@@ -33,7 +33,6 @@ from lookahead.measurements import (
     Library,
     NodeEvidence,
     Question,
-    Reference,
     Sample,
     Scenario,
     Table,
@@ -58,8 +57,8 @@ _COPIES = {
 }
 # The table's files read past the page cache, 1 MB at a time, from the same cold start.
 DEVICE = "device alone"
+# Stock's scan of pages in the cache of the system, before all.
 IN_MEMORY = "seq, in memory"
-_IN_MEMORY_SOURCE = "seq, in memory: stock's scan of pages in the cache of the system, before all"
 BULK_SIZE = "pg_lookahead.bulk_read_size"
 CORE_SIZE = "0"  # PostgreSQL's own
 
@@ -159,7 +158,6 @@ def scan_trial(
     """A sequential scan, COPY and the device alone at a read-ahead."""
     table = Factor("table", memory_text(table_kb))
     scenario = Scenario((read_ahead_factor(read_ahead_kb), table, *factors))
-    in_memory = Reference(scenario, IN_MEMORY, limits.in_memory_ms, _IN_MEMORY_SOURCE)
     return Trial(
         scenario=scenario,
         statement=COUNT_WIDE,
@@ -179,7 +177,7 @@ def scan_trial(
         server={},
         statements=_COPIES,
         elsewhere=(DEVICE, *_COPIES),
-        references=(in_memory,),
+        references={IN_MEMORY: limits.in_memory_ms},
     )
 
 

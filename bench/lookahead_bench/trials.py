@@ -19,7 +19,7 @@ from lookahead.experiments.arms import NOT_LOADED, connect_arm
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import ArmT, check_counts, cpu_ms_since, explain_trial
 from lookahead.machine import backend_cpu_ms
-from lookahead.measurements import Arm, ColdRecord, NodeEvidence, Reference, Sample
+from lookahead.measurements import Arm, ColdRecord, NodeEvidence, Sample
 from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 
@@ -52,15 +52,16 @@ class Trial(lab.Trial):
     """A scenario with its statement and arms.
 
     `statements` replace the statement in the arms that they name; `sessions` are the statements of
-    several sessions at once. Not `cold`: the server runs already, and its data is cached. `execute`
-    executes the statement; a sample is the fastest of its `executions`, before several of which
-    comes one more, in which sessions meet the caches. Of the arms `elsewhere` it is another process
-    that executes. `surroundings` are entered while the trial is measured, such as a changed
+    several sessions at once. `references` are times by name that stand beside every round, known
+    before: computed, or of the device. Not `cold`: the server runs already, and its data is cached.
+    `execute` executes the statement; a sample is the fastest of its `executions`, before several of
+    which comes one more, in which sessions meet the caches. Of the arms `elsewhere` it is another
+    process that executes. `surroundings` are entered while the trial is measured, such as a changed
     read-ahead.
     """
 
     statements: Mapping[str, str] = field(default_factory=dict)
-    references: tuple[Reference, ...] = ()
+    references: Mapping[str, float] = field(default_factory=dict)
     cold: bool = True
     sessions: tuple[str, ...] = ()
     execute: Execute = explain_trial
@@ -84,11 +85,13 @@ class Trials(lab.Trials[Trial]):
     def measure(self, trial: Trial, rounds: int, bar: ProgressBar) -> None:
         with trial.surroundings():
             super().measure(trial, rounds, bar)
-
-    def begin(self, trial: Trial) -> None:
-        super().begin(trial)
-        if trial.references:
-            self.record(references=(*self.data.references, *trial.references))
+        for name, time_ms in trial.references.items():
+            if name not in {arm.name for arm in self.data.arms}:
+                self.record(arms=(*self.data.arms, Arm(name, "not loaded", "", {})))
+            self.add_samples(
+                Sample(trial.scenario, number, 0, name, time_ms, (time_ms,))
+                for number in range(rounds)
+            )
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
         record = super().cool(settings)

@@ -53,31 +53,20 @@ def compare(data: Measurements, seed: int) -> tuple[Comparison, ...]:
                 f'two samples of arm "{one.arm}" in round {one.round} of {one.scenario.label}'
             )
         rounds[one.round] = one.time_ms
-    references = {(one.scenario, one.name): one.time_ms for one in data.references}
-    answers = (_answer(question, times, references, seed) for question in data.questions)
+    answers = (_answer(question, times, seed) for question in data.questions)
     return tuple(answer for answer in answers if answer is not None)
 
 
-def _answer(
-    question: Question, times: _Times, references: Mapping[tuple[Scenario, str], float], seed: int
-) -> Comparison | None:
+def _answer(question: Question, times: _Times, seed: int) -> Comparison | None:
     scenario = question.scenario
-    challenger = _fastest(question.challengers, scenario, times)
-    if challenger is None:
-        return None
-    ours = times[scenario, challenger]
-    named = [name for name in question.baselines if (scenario, name) in references]
-    baseline = named[0] if named else _fastest(question.baselines, scenario, times)
-    if baseline is None:
-        return None
-    base = (
-        dict.fromkeys(ours, references[scenario, baseline]) if named else times[scenario, baseline]
+    baseline, challenger = (
+        _fastest(names, scenario, times) for names in (question.baselines, question.challengers)
     )
-    whole = sorted(base.keys() & ours.keys())
-    if not whole:
+    if baseline is None or challenger is None:
         return None
-    bases = tuple(base[pair] for pair in whole)
-    challengers = tuple(ours[pair] for pair in whole)
+    bases, challengers = paired(times[scenario, baseline], times[scenario, challenger])
+    if not bases:
+        return None
     return Comparison(
         question=question,
         baseline=baseline,
@@ -87,6 +76,14 @@ def _answer(
         least_ratio=min(bases) / min(challengers),
         estimate=_estimate(bases, challengers, seed),
     )
+
+
+def paired(
+    first: Mapping[int, float], second: Mapping[int, float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The values of the rounds that both have, in their order."""
+    whole = sorted(first.keys() & second.keys())
+    return tuple(first[one] for one in whole), tuple(second[one] for one in whole)
 
 
 @lru_cache(maxsize=4096)
@@ -185,10 +182,8 @@ def compare_wal(data: Measurements) -> tuple[WalComparison, ...]:
             }
             for arm in (one.baseline, one.challenger)
         )
-        whole = sorted(baseline.keys() & challenger.keys())
-        if whole:
-            bases = tuple(baseline[pair] for pair in whole)
-            challengers = tuple(challenger[pair] for pair in whole)
+        bases, challengers = paired(baseline, challenger)
+        if bases:
             estimate = _estimate(bases, challengers, one.estimate.seed)
             found.append(WalComparison(one.question, median(bases), median(challengers), estimate))
     return tuple(found)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from lookahead.comparisons import arms_of, samples_of, scenarios_of
+from lookahead.comparisons import arms_of, paired, samples_of, scenarios_of
 from lookahead.measurements import Comparison, Measurements, Scenario
 from lookahead.results import ResultDocument
 from lookahead.stats import Pair, RatioEstimate, ratio_between
@@ -118,10 +118,10 @@ def gain_contrasts(first: Measurements, second: Measurements, seed: int) -> list
 
 
 def _pairs(data: Measurements, answer: Comparison) -> list[Pair]:
-    """The rounds in which both arms were measured; none where the baseline is a reference."""
+    """The rounds in which both arms were measured."""
     scenario = answer.question.scenario
     bases, challengers = (
         {one.round: one.time_ms for one in samples_of(data.samples, scenario, arm)}
         for arm in (answer.baseline, answer.challenger)
     )
-    return [(bases[one], challengers[one]) for one in sorted(bases.keys() & challengers.keys())]
+    return list(zip(*paired(bases, challengers), strict=True))

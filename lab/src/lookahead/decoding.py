@@ -1,4 +1,4 @@
-"""Turns parsed JSON back into the frozen dataclasses it was written from, and describes that JSON.
+"""Turns parsed JSON back into the frozen dataclasses it was written from.
 
 Missing fields without a default and wrongly typed ones are refused with their place, such as
 `measurements.samples[3].evidence.rows`; nothing is guessed or converted, except that a JSON integer
@@ -8,7 +8,6 @@ written them.
 """
 
 import dataclasses
-import inspect
 import sys
 import types
 import typing
@@ -104,52 +103,3 @@ def _decode_tuple(arguments: tuple[Any, ...], value: object, place: str) -> obje
     if not isinstance(value, list):
         raise DecodingError(f"{place}: expected a list")
     return tuple(_decode(arguments[0], item, f"{place}[{at}]") for at, item in enumerate(value))
-
-
-_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-
-
-def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of what `decode` takes for the dataclass `kind`.
-
-    Descriptions are the docstrings of the dataclasses. Fields of later versions are allowed.
-    """
-    definitions: dict[str, Any] = {}
-    _describe(kind, definitions)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$ref": f"#/$defs/{kind.__name__}",
-        "$defs": dict(sorted(definitions.items())),
-    }
-
-
-def _describe(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type; those of dataclasses are added to `definitions`."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        if kind.__name__ not in definitions:
-            definitions[kind.__name__] = {}  # refers to itself, if it does
-            definitions[kind.__name__] = _describe_dataclass(kind, definitions)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    if kind in _SCALARS:
-        return {"type": _JSON_TYPES[kind]}
-    if origin is typing.Literal:
-        return {"enum": list(arguments)}
-    if origin in (types.UnionType, typing.Union):
-        return {"anyOf": [_describe(member, definitions) for member in arguments]}
-    if origin is tuple:
-        return {"type": "array", "items": _describe(arguments[0], definitions)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _describe(arguments[1], definitions)}
-    raise TypeError(f"results may not contain {kind!r}")
-
-
-def _describe_dataclass(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    fields = dataclasses.fields(kind)
-    return {
-        "type": "object",
-        "description": inspect.getdoc(kind),
-        "properties": {field.name: _describe(hints[field.name], definitions) for field in fields},
-        "required": [field.name for field in fields if is_required(field)],
-    }

@@ -73,20 +73,13 @@ class Arm:
 class Question:
     """Which arms of a scenario are compared.
 
-    Of several baselines, and of several challengers, the fastest by its median counts. The name of
-    a reference of the scenario stands for its time, as baseline of each round.
+    Of several baselines, and of several challengers, the fastest by its median counts.
     """
 
     scenario: Scenario
     name: str
     baselines: tuple[str, ...]
     challengers: tuple[str, ...]
-
-
-def _check_time(time_ms: float) -> None:
-    """ValueError for what no clock shows: ratios of such times have no meaning."""
-    if not _LEAST_MS <= time_ms <= _MOST_MS:
-        raise ValueError(f"{time_ms:g} ms is no time")
 
 
 @dataclass(frozen=True)
@@ -177,7 +170,9 @@ class Sample:
     sha256: str | None = None
 
     def __post_init__(self) -> None:
-        _check_time(self.time_ms)
+        # What no clock shows: ratios of such times have no meaning.
+        if not _LEAST_MS <= self.time_ms <= _MOST_MS:
+            raise ValueError(f"{self.time_ms:g} ms is no time")
         if any(time_ms < 0 for time_ms in self.session_ms):
             raise ValueError("it has a negative time")
         if (
@@ -185,19 +180,6 @@ class Sample:
             and not self.counts.get("allowed_memory_bytes", 0) > 0
         ):
             raise ValueError("its peak_memory_bytes are without allowed_memory_bytes")
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A figure to see the measured ones beside: published elsewhere, computed, or of the device."""
-
-    scenario: Scenario
-    name: str
-    time_ms: float
-    source: str
-
-    def __post_init__(self) -> None:
-        _check_time(self.time_ms)
 
 
 @dataclass(frozen=True)
@@ -263,7 +245,6 @@ class Measurements:
     arms: tuple[Arm, ...] = ()
     questions: tuple[Question, ...] = ()
     statements: dict[str, str] = field(default_factory=dict)
-    references: tuple[Reference, ...] = ()
     checks: tuple[Check, ...] = ()
     digests: tuple[Digest, ...] = ()
     samples: tuple[Sample, ...] = ()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lookahead.comparisons import compare
-from lookahead.decoding import DecodingError, decode, json_schema
+from lookahead.decoding import DecodingError, decode
 from lookahead.errors import BadFileError, LabError, UnavailableError
 from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.measurements import Comparison, Measurements
@@ -256,9 +256,8 @@ def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def result_schema() -> str:
-    """The JSON Schema of result files as text; docs/result-schema.json is that."""
-    title = {"title": f"Result file of lookahead, schema version {SCHEMA_VERSION}"}
-    return json.dumps({**title, **json_schema(ResultDocument)}, indent=1, ensure_ascii=False)
+    """The JSON Schema of result files as text."""
+    return Path(__file__).with_name("result-schema.json").read_text(encoding="utf-8").rstrip()
 
 
 def read_text(path: Path) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lookahead.measurements import Comparison, Factor, Measurements, Question, Reference, Scenario
+from lookahead.measurements import Comparison, Factor, Measurements, Question, Sample, Scenario
 from lookahead.stats import ratio_of_medians
 from lookahead_bench import partitions
 from lookahead_bench.aims import AIMS, INSERT_AIMS, WAL_AIMS, Outcome, judge, wal_aim
@@ -112,11 +112,11 @@ def test_bulk_reads_have_an_aim_at_the_default_size_only() -> None:
 def test_the_device_counts_where_it_is_the_limit(in_memory_ms: float, aim: float | None) -> None:
     comparison = _comparison("device alone", {"read-ahead": "128 kB"}, 100.0)
     scenario = comparison.question.scenario
-    references = (
-        Reference(scenario, "article", 1e6, "elsewhere"),
-        Reference(scenario, "seq, in memory", in_memory_ms, "measured before"),
+    samples = tuple(
+        Sample(scenario, 0, 0, arm, time_ms, (time_ms,))
+        for arm, time_ms in (("seq", 1e6), ("seq, in memory", in_memory_ms))
     )
-    assert AIMS["seq-scan"](comparison, Measurements(references=references)) == aim
+    assert AIMS["seq-scan"](comparison, Measurements(samples=samples)) == aim
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,7 @@ def test_the_number_of_requests_decides(tmp_path: Path, disk: Path) -> None:
     assert stock.evidence is not None and ours.evidence is not None
     assert stock.time_ms > 1000 * stock.evidence.rows / 200 / 2
     assert ours.evidence.lookahead.status == "prefetch"
-    (optimum,) = data.references
-    assert optimum.name.startswith("optimum, gap limit ")
+    (optimum,) = (one for one in data.samples if one.arm.startswith("optimum, gap limit "))
     assert optimum.time_ms < stock.time_ms
     assert list(disk.iterdir()) == []
 

@@ -9,7 +9,6 @@ from lookahead.measurements import (
     Measurements,
     NodeEvidence,
     Question,
-    Reference,
     Sample,
     Scenario,
     Table,
@@ -83,7 +82,6 @@ def make_trials() -> Measurements:
         tables=(Table("lookahead_pages", 107_000, 1000, 8_192_000, 100_000, 1.5),),
         arms=ARMS,
         questions=tuple(questions),
-        references=(Reference(shares[1], "bitmap scan, setting <1>", 145_000.0, "the article"),),
         digests=(Digest(shares[0], (STOCK, OURS), True, 1000, "ab" * 32),),
         samples=tuple(samples),
     )

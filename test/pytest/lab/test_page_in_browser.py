@@ -148,20 +148,12 @@ def test_numbers_are_those_of_the_json(browser: Browser, path: Path) -> None:
     for sample in result["measurements"]["samples"]:
         share = sample["scenario"]["factors"][0]["value"]
         times.setdefault((share, sample["arm"]), []).append(sample["time_ms"])
-    comparisons, medians = page.evaluate(_TABLES)[:2]
+    comparisons = page.evaluate(_TABLES)[0]
     for row in comparisons[1:]:
         share = row[0].removeprefix("pages ")
         theirs = median(times[share, FAST if FAST in row[1] else STOCK])
         ours = median(times[share, OURS])
         assert row[2:5] == [milliseconds(theirs), milliseconds(ours), f"{theirs / ours:.2f}"]
-    shown = {
-        (share, row[0]): cell
-        for row in medians[1:]
-        for share, cell in zip(("10 %", "42 %"), row[1:], strict=True)
-    }
-    assert {key: shown[key] for key in times} == {
-        key: milliseconds(median(found)) for key, found in times.items()
-    }
 
 
 def test_button_hands_out_the_raw_data(

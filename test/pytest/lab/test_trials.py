@@ -11,7 +11,6 @@ from lab.made_results import make_scan_trial
 from lab.made_trials import (
     ARMS,
     FAST,
-    OURS,
     STOCK,
     make_trial_scenario,
     make_trials,
@@ -21,7 +20,6 @@ from lookahead.errors import LabError
 from lookahead.experiments.arms import check_node, parse_node
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, check_counts
-from lookahead.measurements import Question
 from lookahead.results import ResultDocument, encode, parse_result
 
 _PLAN: dict[str, Any] = {
@@ -79,18 +77,6 @@ def test_arms_that_an_interrupted_run_did_not_reach() -> None:
     assert {one.estimate.pairs for one in answers} == {4}
     stock_only = [one for one in data.samples if one.arm == STOCK]
     assert compare(replace(data, samples=tuple(stock_only)), seed=1) == ()
-
-
-def test_reference_as_baseline() -> None:
-    data = make_trials()
-    (reference,) = data.references
-    question = Question(reference.scenario, "optimum", (reference.name,), (OURS,))
-    (answer,) = compare(replace(data, questions=(question,)), seed=1)
-    assert answer.baseline == reference.name
-    assert answer.baseline_median_ms == 145_000.0
-    assert answer.estimate.pairs == 6
-    elsewhere = replace(question, scenario=data.questions[0].scenario)
-    assert compare(replace(data, questions=(elsewhere,)), seed=1) == ()
 
 
 def test_panels_share_all_factors_but_the_first() -> None:

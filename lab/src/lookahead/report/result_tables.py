@@ -64,20 +64,16 @@ def _median_tables(data: Measurements) -> Iterator[Table]:
         measured = {
             (one.scenario, one.arm) for one in data.samples if one.scenario in panel.scenarios
         }
-        if not measured <= told or any(one.scenario in panel.scenarios for one in data.references):
+        if not measured <= told:
             yield _median_table(data, panel, panel_title(panel, panels))
 
 
 def _median_table(data: Measurements, panel: Panel, title: str) -> Table:
-    """A row for each arm and reference, a column for each value of the axis."""
-    known = [one for one in data.references if one.scenario in panel.scenarios]
+    """A row for each arm, a column for each value of the axis."""
     times: dict[str, dict[Scenario, list[float]]] = {}
     for one in data.samples:
         if one.scenario in panel.scenarios:
             times.setdefault(one.arm, {}).setdefault(one.scenario, []).append(one.time_ms)
-    references: dict[str, dict[Scenario, list[float]]] = {}
-    for reference in known:
-        references.setdefault(reference.name, {})[reference.scenario] = [reference.time_ms]
 
     def median_time(scenario: Scenario, row: tuple[str, dict[Scenario, list[float]]]) -> str:
         found = row[1].get(scenario)
@@ -85,10 +81,9 @@ def _median_table(data: Measurements, panel: Panel, title: str) -> Table:
 
     return table_of(
         f"Median time by {panel.axis}{f': {title}' if title else ''}",
-        (*times.items(), *references.items()),
+        times.items(),
         [("arm", lambda row: row[0])],
         [(one.factors[0].value, partial(median_time, one)) for one in panel.scenarios],
-        "; ".join(dict.fromkeys(one.source for one in known)),
     )
 
 

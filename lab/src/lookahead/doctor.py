@@ -12,11 +12,13 @@ from typing import Any, Literal
 import psycopg
 
 import lookahead
+from lookahead.device.block_device import whole_disk
 from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, size_text
-from lookahead.guarded_connection import GuardedConnection, find_member
+from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import name_first, watchers_before
+from lookahead.machine import kernel_number, kernel_text
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = (
@@ -120,7 +122,7 @@ def examine(connection: GuardedConnection) -> Server:
         try:
             connection.execute(f"LOAD '{LIBRARY}'")
         except psycopg.Error as error:
-            problem = one_line(error.diag.message_primary or str(error))
+            problem = server_message(error)
     settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
@@ -184,17 +186,9 @@ def _tablespaces(connection: GuardedConnection, schema: str) -> Iterator[Tablesp
 
 def _disk(number: str) -> tuple[int | None, str | None]:
     """Read-ahead in kB and model of the disk below a device of this machine."""
-    folder = Path("/sys/dev/block") / number
-    disk = folder / ".." if (folder / "partition").exists() else folder
-    read_ahead, model = (_text(disk / name) for name in ("queue/read_ahead_kb", "device/model"))
-    return (int(read_ahead) if read_ahead.isdecimal() else None), model or None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    disk = whole_disk(Path("/sys/dev/block") / number)
+    model = kernel_text(disk / "device/model")
+    return kernel_number(disk, "queue/read_ahead_kb"), model or None
 
 
 def judge(server: Server) -> Iterator[Line]:

@@ -126,8 +126,12 @@ def asking(dsn: str, purpose: str, failure: str) -> Iterator[GuardedConnection]:
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
     except psycopg.Error as error:
-        message = one_line(error.diag.message_primary or str(error))
-        raise LabError(f"{failure}: {message}") from None
+        raise LabError(f"{failure}: {server_message(error)}") from None
+
+
+def server_message(error: psycopg.Error) -> str:
+    """What the server says first, in one line."""
+    return one_line(error.diag.message_primary or str(error).strip())
 
 
 def shown_dsn(dsn: str) -> str:

@@ -63,7 +63,7 @@ class SourceFacts:
 def collect_machine_facts(data_directory: Path) -> MachineFacts:
     """The facts at this moment, for a server whose data lies in an existing folder."""
     return MachineFacts(
-        cpu_model=_cpu_model(_text(Path("/proc/cpuinfo")) or ""),
+        cpu_model=_cpu_model(kernel_text(Path("/proc/cpuinfo")) or ""),
         cpus=os.cpu_count() or 1,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         architecture=platform.machine(),
@@ -81,21 +81,21 @@ def collect_device_facts(folder: Path) -> DeviceFacts:
     mount = mount_of(folder)
     device = find_block_device(folder)
     disk = Path("/sys/block") / device.disk if device else None
-    sectors = _number(disk, "size")
-    rotational = _number(disk, "queue/rotational")
+    sectors = kernel_number(disk, "size")
+    rotational = kernel_number(disk, "queue/rotational")
     return DeviceFacts(
         filesystem=mount.filesystem if mount else None,
         mount_options=mount.options if mount else None,
         name=device.name if device else None,
         disk=device.disk if device else None,
-        model=_text(disk / "device/model") if disk else None,
+        model=kernel_text(disk / "device/model") if disk else None,
         size_bytes=sectors * 512 if sectors is not None else None,
         rotational=rotational == 1 if rotational is not None else None,
-        scheduler=_chosen(_text(disk / "queue/scheduler")) if disk else None,
-        read_ahead_kb=_number(disk, "queue/read_ahead_kb"),
-        queue_requests=_number(disk, "queue/nr_requests"),
-        max_request_kb=_number(disk, "queue/max_sectors_kb"),
-        write_cache=_text(disk / "queue/write_cache") if disk else None,
+        scheduler=_chosen(kernel_text(disk / "queue/scheduler")) if disk else None,
+        read_ahead_kb=kernel_number(disk, "queue/read_ahead_kb"),
+        queue_requests=kernel_number(disk, "queue/nr_requests"),
+        max_request_kb=kernel_number(disk, "queue/max_sectors_kb"),
+        write_cache=kernel_text(disk / "queue/write_cache") if disk else None,
     )
 
 
@@ -158,7 +158,7 @@ def _hypervisor() -> str | None:
         name = ""
     if name and name != "none":
         return name
-    flags = _text(Path("/proc/cpuinfo")) or ""
+    flags = kernel_text(Path("/proc/cpuinfo")) or ""
     return "unknown" if " hypervisor " in flags else None
 
 
@@ -168,12 +168,14 @@ def _chosen(schedulers: str | None) -> str | None:
     return bracketed[1] if bracketed else schedulers
 
 
-def _number(folder: Path | None, name: str) -> int | None:
-    text = _text(folder / name) if folder else None
+def kernel_number(folder: Path | None, name: str) -> int | None:
+    """A number in a file of a folder of the kernel's, None when there is none."""
+    text = kernel_text(folder / name) if folder else None
     return int(text) if text and text.lstrip("-").isdecimal() else None
 
 
-def _text(path: Path) -> str | None:
+def kernel_text(path: Path) -> str | None:
+    """What a file of the kernel's says, None when there is none."""
     try:
         return path.read_text().strip()
     except OSError:

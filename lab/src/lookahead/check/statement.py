@@ -25,7 +25,7 @@ import psycopg
 from lookahead.check.plan_tree import plan_nodes
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
-from lookahead.guarded_connection import GuardedConnection
+from lookahead.guarded_connection import GuardedConnection, server_message
 
 # SQLSTATE classes: transaction rollback, insufficient resources, operator intervention, system
 # error, internal error.
@@ -180,7 +180,7 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         yield
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise UsageError(
-            f"the statement writes: {_message(error)}",
+            f"the statement writes: {server_message(error)}",
             "Only statements that read are executed; without --measure it is not executed at all.",
         ) from None
     except psycopg.Error as error:
@@ -188,20 +188,16 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         if error.sqlstate is None or error.sqlstate[:2] in _SERVER_CLASSES:
             is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
             raise (StatementCancelled if is_cancelled else LabError)(
-                f"the statement was not finished: {_message(error)}",
+                f"the statement was not finished: {server_message(error)}",
                 "Its time limit (statement_timeout), a cancel, a lack of resources, or an end of "
                 "the server: see the server's log.",
             ) from None
         place = _place(statement, error.diag.statement_position, prefix_length)
         raise UsageError(
-            f"the server refuses the statement: {_message(error)}{place}",
+            f"the server refuses the statement: {server_message(error)}{place}",
             one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked.",
         ) from None
-
-
-def _message(error: psycopg.Error) -> str:
-    return one_line(error.diag.message_primary or str(error).strip())
 
 
 def _place(statement: str, position: str | None, prefix_length: int) -> str:

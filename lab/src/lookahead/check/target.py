@@ -22,6 +22,7 @@ from lookahead.guarded_connection import (
     connection_lost,
     find_member,
     open_guarded,
+    server_message,
 )
 from lookahead.installation import SUPPORTED_MAJOR, find_installation
 from lookahead.server import PrivateServer
@@ -103,7 +104,7 @@ def _load_library(connection: GuardedConnection) -> None:
         ) from None
     except psycopg.Error as error:
         raise UnavailableError(
-            f"{LIBRARY} cannot be loaded: {one_line(error.diag.message_primary or str(error))}",
+            f"{LIBRARY} cannot be loaded: {server_message(error)}",
             "Install it for this server: make install PG_CONFIG=/path/to/its/pg_config.",
         ) from None
     if not _knows_lookahead(connection):
@@ -158,8 +159,7 @@ def _evict(connection: psycopg.Connection[Any], query: bytes, relation: tuple[st
         connection.execute(query, relation)
     except psycopg.Error as error:
         raise UnavailableError(
-            f'cannot evict "{".".join(map(one_line, relation))}": '
-            + one_line(error.diag.message_primary or str(error)),
+            f'cannot evict "{".".join(map(one_line, relation))}": ' + server_message(error),
             one_line(error.diag.message_hint or "Leave --cold out."),
         ) from None
 

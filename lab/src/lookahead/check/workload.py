@@ -14,7 +14,7 @@ from lookahead.check.opinion import advise_on
 from lookahead.check.target import Target
 from lookahead.errors import LabError, UnavailableError
 from lookahead.formats import one_line
-from lookahead.guarded_connection import find_member
+from lookahead.guarded_connection import find_member, server_message
 
 _EXTENSION = "pg_stat_statements"
 # A statement of others' is told as NULL or by a text without a plan; those are left out.
@@ -68,8 +68,7 @@ def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float
             return [(str(row[0]), row[1], row[2], float(row[3])) for row in rows]
         except psycopg.Error as error:
             raise UnavailableError(
-                f"{_EXTENSION} cannot be read: "
-                + one_line(error.diag.message_primary or str(error)),
+                f"{_EXTENSION} cannot be read: {server_message(error)}",
                 one_line(error.diag.message_hint or ""),
             ) from None
 

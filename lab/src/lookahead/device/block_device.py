@@ -93,9 +93,13 @@ def find_block_device(path: Path) -> BlockDevice | None:
     link = Path("/sys/dev/block") / number
     if not link.exists():
         return None
-    folder = link.resolve()
-    disk = folder.parent if (folder / "partition").exists() else folder
-    return BlockDevice(folder.name, disk.name)
+    return BlockDevice(link.resolve().name, whole_disk(link).name)
+
+
+def whole_disk(device: Path) -> Path:
+    """The kernel's folder of the disk that a device, by the kernel's folder, is or is a part of."""
+    folder = device.resolve()
+    return folder.parent if (folder / "partition").exists() else folder
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def device_of(folder: Path) -> DeviceId:
 
 def _serial(device: Path) -> str:
     """The first of the kernel's names for the disk that the device is, or is a part of."""
-    disk = device / ".." if (device / "partition").exists() else device
+    disk = whole_disk(device)
     texts = (_plain(_first_line(disk / name))[:_MAX_SERIAL] for name in _SERIALS)
     return next((text for text in texts if text), "")
 

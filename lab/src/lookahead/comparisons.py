@@ -26,17 +26,14 @@ _Times = Mapping[tuple[Scenario, str], dict[int, float]]
 
 
 def scenarios_of(samples: Iterable[Sample]) -> list[Scenario]:
-    """The scenarios in the order they were measured."""
     return list(dict.fromkeys(sample.scenario for sample in samples))
 
 
 def arms_of(samples: Iterable[Sample]) -> list[str]:
-    """The names of the arms in the order of their first samples."""
     return list(dict.fromkeys(sample.arm for sample in samples))
 
 
 def samples_of(samples: Iterable[Sample], scenario: Scenario, arm: str) -> list[Sample]:
-    """The samples of one arm of one scenario."""
     return [sample for sample in samples if sample.scenario == scenario and sample.arm == arm]
 
 

@@ -84,7 +84,6 @@ def _shown(value: object) -> str:
 
 
 def arm_contrasts(first: Measurements, second: Measurements, seed: int) -> list[Contrast]:
-    """The times of each arm that has samples of a scenario in both."""
     found = []
     for scenario in scenarios_of(first.samples):
         for arm in arms_of(first.samples):
@@ -118,7 +117,6 @@ def gain_contrasts(first: Measurements, second: Measurements, seed: int) -> list
 
 
 def _pairs(data: Measurements, answer: Comparison) -> list[Pair]:
-    """The rounds in which both arms were measured."""
     scenario = answer.question.scenario
     bases, challengers = (
         {one.round: one.time_ms for one in samples_of(data.samples, scenario, arm)}

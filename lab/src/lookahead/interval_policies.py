@@ -29,7 +29,6 @@ class Policy:
 
     @property
     def table(self) -> str:
-        """Its name, with the schema."""
         return _cell(self.row["parent"])
 
     @property

@@ -59,7 +59,6 @@ def _belongs(entry: Path, folder: Path, bindir: Path) -> bool:
 
 
 def send(process: int, number: signal.Signals) -> None:
-    """Send a signal; a process that is already gone is no error."""
     with suppress(ProcessLookupError):
         os.kill(process, number)
 

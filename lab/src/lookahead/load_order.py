@@ -27,5 +27,4 @@ def watchers_before(connection: GuardedConnection) -> tuple[str, ...]:
 
 
 def name_first() -> str:
-    """What to do about them."""
     return f"name {LIBRARY} first in shared_preload_libraries (docs/install.md: order of libraries)"

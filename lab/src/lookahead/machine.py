@@ -169,7 +169,6 @@ def _chosen(schedulers: str | None) -> str | None:
 
 
 def kernel_number(folder: Path | None, name: str) -> int | None:
-    """A number in a file of a folder of the kernel's, None when there is none."""
     text = kernel_text(folder / name) if folder else None
     return int(text) if text and text.lstrip("-").isdecimal() else None
 

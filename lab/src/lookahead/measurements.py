@@ -41,7 +41,6 @@ class Scenario:
             raise ValueError("it has no factors")
 
     def value(self, name: str) -> str | None:
-        """The value of a factor, None when the scenario has none of that name."""
         return next((factor.value for factor in self.factors if factor.name == name), None)
 
     def with_value(self, name: str, value: str) -> "Scenario":

@@ -139,7 +139,6 @@ class ResultFile:
             _remove(folder, _claim_of(self.path.name))
 
     def discard(self) -> None:
-        """Remove the file: nothing was measured."""
         with opened_folder(self.path.parent) as folder:
             _remove(folder, self.path.name)
             _remove(folder, _claim_of(self.path.name))
@@ -256,7 +255,6 @@ def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def result_schema() -> str:
-    """The JSON Schema of result files as text."""
     return Path(__file__).with_name("result-schema.json").read_text(encoding="utf-8").rstrip()
 
 

@@ -188,7 +188,6 @@ class PrivateServer:
         self._process = None
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """Stop and start; `settings` as for `start`."""
         self.stop()
         self.start(settings)
 
@@ -209,7 +208,6 @@ class PrivateServer:
         return self.session_class.connect(autocommit=autocommit, **arguments)
 
     def environment(self) -> dict[str, str]:
-        """The variables by which client programs reach the server."""
         return {
             "PGHOST": str(self.socket_directory),
             "PGPORT": str(self.port),

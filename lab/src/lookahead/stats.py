@@ -116,7 +116,6 @@ def _estimate(
 
 
 def verdict_of(low: float, high: float) -> Verdict:
-    """What an interval of the ratio says."""
     if low > 1.0:
         return "faster"
     if high < 1.0:

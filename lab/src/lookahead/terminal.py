@@ -40,11 +40,9 @@ class ProgressBar:
         self._task = progress.add_task("", total=total)
 
     def describe(self, text: str) -> None:
-        """Say what is under way."""
         self._progress.update(self._task, description=_plain_text(text))
 
     def advance(self) -> None:
-        """One sample more is done."""
         self._progress.advance(self._task)
 
 
@@ -66,11 +64,9 @@ class Terminal:
             self._plain(f"[bold]hint:[/] {_plain_text(error.hint)}")
 
     def step(self, text: str) -> None:
-        """Something that was done or found on the way."""
         self._plain(f"[dim]{_plain_text(text)}[/]")
 
     def finding(self, level: str, text: str, advice: str) -> None:
-        """A finding and what to do about it."""
         style = "yellow" if level == "warning" else "dim"
         self._plain(f"[{style}]{level}: {_plain_text(text)}[/]")
         if advice:
@@ -82,11 +78,9 @@ class Terminal:
             self.step(text)
 
     def result(self, text: str) -> None:
-        """A line on standard output."""
         self._out.print(_plain_text(text), soft_wrap=True)
 
     def raw(self, text: str) -> None:
-        """A document on standard output, to the byte."""
         self._out.print(text, soft_wrap=True, markup=False)
 
     @contextmanager

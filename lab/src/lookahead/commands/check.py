@@ -65,7 +65,6 @@ class CheckRequest:
     as_json: bool
 
     def check_consistency(self) -> None:
-        """LabError when options contradict each other."""
         for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
             if given and not self.measures:
                 raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")

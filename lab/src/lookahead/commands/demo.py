@@ -96,7 +96,6 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
 
 
 def _bars(part: _Part, document: ResultDocument) -> Iterator[BarPair]:
-    """Those of a part, in its order."""
     answers = {
         one.question.scenario.factors[0].value: one
         for one in main_answers(document.measurements.comparisons)
@@ -109,7 +108,6 @@ def _bars(part: _Part, document: ResultDocument) -> Iterator[BarPair]:
 def _show(
     context: CommandContext, found: Mapping[Path, ResultDocument], pairs: list[BarPair]
 ) -> None:
-    """The last screen, and the page of all results."""
     first, document = next(iter(found.items()))
     name = first.name.replace(document.experiment, "demo", 1)
     documents = [(path.name, one) for path, one in found.items()]

@@ -30,23 +30,19 @@ def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decora
 
 
 def dsn_option(help_text: str) -> _Decorator:
-    """Which server, or database, is asked."""
     default = "Default: libpq's rules (PGHOST, PGDATABASE, ...)."
     return click.option("--dsn", metavar="STRING", help=f"{help_text} {default}")
 
 
 def output_option(help_text: str) -> _Decorator:
-    """Where results go."""
     return path_option("--output", "DIR", help_text, default=Path("results"), show_default=True)
 
 
 def pg_config_option(help_text: str) -> _Decorator:
-    """Which PostgreSQL 18 a private server runs."""
     return path_option("--pg-config", "PROGRAM", help_text)
 
 
 def library_option(help_text: str) -> _Decorator:
-    """Which pg_lookahead is loaded into a private server."""
     return path_option("--library", "DIR", help_text)
 
 
@@ -59,7 +55,6 @@ def only_one(given: Mapping[NameT, object], hint: str) -> NameT | None:
 
 
 def seed_option(help_text: str) -> _Decorator:
-    """The seed of everything random."""
     return click.option(
         "--seed",
         type=kind_option(Count(0, _MAX_SEED)),
@@ -89,7 +84,6 @@ class OptionValue(_ParamType):
 
 
 def kind_option(kind: Kind) -> OptionValue:
-    """The type of an option that no experiment declares."""
     return OptionValue(Option(kind, ""))
 
 

@@ -31,7 +31,6 @@ _BEGINNING_BYTES = 64
 
 
 def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the schema and end, whatever else was asked for."""
     if wanted and not context.resilient_parsing:
         command_context: CommandContext = context.obj
         command_context.terminal.raw(result_schema())
@@ -109,7 +108,6 @@ def _holds_json(path: Path) -> bool:
 
 
 def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:
-    """The tables of results of `run`, one after the other."""
     if any(_is_probe(path, text) for path, text in texts):
         raise UsageError(
             "a result of `probe` has a page only",

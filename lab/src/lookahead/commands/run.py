@@ -67,7 +67,6 @@ _OF_THE_REQUEST = ("pg_config", "library", "output", "profile", "seed", "keep")
 
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
-    """A group with a command for each experiment."""
     chosen = tuple(experiments)
     group = _ExperimentGroup(
         "run",

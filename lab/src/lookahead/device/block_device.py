@@ -45,7 +45,6 @@ class BlockDevice:
 
     @property
     def queue(self) -> Path:
-        """The kernel's folder of the queue's settings."""
         return Path("/sys/block") / self.disk / "queue"
 
 

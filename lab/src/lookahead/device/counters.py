@@ -50,7 +50,6 @@ class CpuCounters:
 
     @property
     def total(self) -> int:
-        """All ticks of all processors."""
         return sum(getattr(self, field.name) for field in fields(self))
 
 

@@ -99,7 +99,6 @@ class ProfileError(ValueError):
 
 
 def format_profiles(profiles: tuple[DeviceProfile, ...]) -> str:
-    """The text of a whole file."""
     sections = "\n".join(_format(profile) for profile in profiles)
     return f"{_COMMENT}version = {_VERSION}\n\n{sections}\n[end]\n"
 

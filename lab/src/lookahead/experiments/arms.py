@@ -57,7 +57,6 @@ def concurrency_arm(
 
 
 def connect_arm(server: PrivateServer, arm: Arm) -> Session:
-    """A session of the arm."""
     if arm.library == "not loaded":
         connection = server.connect(options=NOT_LOADED)
     else:
@@ -136,7 +135,6 @@ def check_node(evidence: NodeEvidence, arm: Arm) -> None:
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
-    """The node and all below it, parents first."""
     yield node
     for child in node.get("Plans", ()):
         yield from nodes_of(child)

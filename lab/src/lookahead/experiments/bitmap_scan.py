@@ -63,7 +63,6 @@ def percent(share: float) -> str:
 
 
 def scenario_of(conditions: Conditions) -> Scenario:
-    """The factors in the order in which they are shown."""
     selection = conditions.selection
     return Scenario(
         (
@@ -98,7 +97,6 @@ def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> t
 
 
 def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ...]:
-    """What is asked of these arms."""
     names = {arm.name: arm for arm in arms}
     stock = tuple(name for name, arm in names.items() if arm.library == "off")
     questions = [Question(scenario, "stock's default", (DEFAULT_ARM,), (OURS,))]
@@ -112,7 +110,6 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
 
 
 def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int) -> Trial:
-    """The trial under these conditions."""
     selection, scenario = conditions.selection, scenario_of(conditions)
     return Trial(
         scenario=scenario,

@@ -19,8 +19,6 @@ from lookahead.experiments.runner import Run
 
 @dataclass(frozen=True)
 class BulkInserts:
-    """What is wanted, the size in kB."""
-
     repetitions: int = REPETITIONS.sized(6)
     parts: tuple[str, ...] = Option(
         Choice(PARTS), "What is measured, see above.", default="all"

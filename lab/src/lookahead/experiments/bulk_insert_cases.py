@@ -44,12 +44,10 @@ class Source:
     row_bytes: int
 
     def rows(self, table_kb: int) -> int:
-        """As many as a table of this size has."""
         pages = max(table_kb * 1024 // BLOCK_BYTES, 1)
         return pages * (_PAGE_ROOM // self.row_bytes)
 
     def fill(self, table_kb: int, seed: int) -> str:
-        """The statement that fills it."""
         values = self.values.format(seed=seed)
         rows = self.rows(table_kb)
         return f"INSERT INTO {self.name} SELECT {values} FROM generate_series(1, {rows}) AS i"
@@ -86,11 +84,9 @@ class Case:
     built: int = 0
 
     def tables_of(self, arm: Arm) -> tuple[str, ...]:
-        """What the arm fills."""
         return self.targets
 
     def statement_of(self, arm: Arm) -> str:
-        """What the arm executes."""
         return self.statement
 
 
@@ -125,12 +121,10 @@ def insert_all(
 
 
 def scenario_of(part: str, name: str, *factors: Factor) -> Scenario:
-    """Of an insert of a part of the experiment."""
     return Scenario((Factor("insert", name), Factor("part", part), *factors))
 
 
 def against(scenario: Scenario, *opponents: str) -> tuple[Question, ...]:
-    """Ours against each of these arms."""
     return tuple(Question(scenario, name, (name,), (OURS,)) for name in opponents)
 
 

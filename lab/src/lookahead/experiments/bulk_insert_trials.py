@@ -82,7 +82,6 @@ class Inserts(Generic[CaseT]):
         self.trials: Trials[Any] = Trials(run)
 
     def start(self) -> None:
-        """Start the server, with the extension in its database."""
         self.server.start()
         with self.server.connect() as connection:
             self._run.record_settings(connection)
@@ -123,7 +122,6 @@ class Inserts(Generic[CaseT]):
         self.trials.add_check(trial, _same_content(case, found))
 
     def prepare(self, connection: Session, case: CaseT) -> None:
-        """Make the state that a sample finds."""
         for statement in (*case.before, "CHECKPOINT"):
             connection.execute(statement)
 
@@ -178,7 +176,6 @@ class InsertCounters:
     reasons: tuple[str, ...]
 
     def since(self, before: Self) -> Self:
-        """What has come since then."""
         numbers = {name: number - before.numbers[name] for name, number in self.numbers.items()}
         return replace(self, numbers=numbers)
 
@@ -191,7 +188,6 @@ NO_COUNTERS = InsertCounters(dict.fromkeys(_COUNTED, 0), ())
 
 
 def read_counters(session: Session) -> InsertCounters:
-    """Those of the session."""
     *numbers, reasons = fetch_row(session, _COUNTERS)
     return InsertCounters(dict(zip(_COUNTED, map(int, numbers), strict=True)), tuple(reasons))
 

@@ -89,7 +89,6 @@ def check_layout(connection: Session, table: Table, *, pages: int, rows: int) ->
 
 
 def wal_position(connection: Session) -> str:
-    """Where the next record goes."""
     (position,) = fetch_row(connection, "SELECT pg_current_wal_insert_lsn()")
     return str(position)
 
@@ -101,7 +100,6 @@ def wal_bytes_since(connection: Session, position: str) -> float:
 
 
 def relation_path(connection: Session, data_directory: Path, relation: str) -> Path:
-    """The first file of a table or an index."""
     (path,) = fetch_row(connection, f"SELECT pg_relation_filepath('{relation}')")
     return data_directory / str(path)
 

@@ -49,7 +49,6 @@ class Kind(ABC):
         """The value; ValueError says what is wrong with the text."""
 
     def show(self, value: Any) -> str:
-        """The value as it is written."""
         return str(value)
 
 
@@ -167,7 +166,6 @@ class Option:
     is_list: bool = False
 
     def sized(self, quick: Any, *, demo: Any = None, full: Any = None) -> Any:
-        """The field of this option, see `sized`."""
         return sized(quick, demo=demo, full=full, option=self)
 
     @property
@@ -176,7 +174,6 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     def show(self, value: Any) -> str:
-        """A value as it is written on the command line."""
         if not self.is_list:
             return self.kind.show(value)
         return ",".join(map(self.kind.show, value)) or "none"
@@ -206,7 +203,6 @@ def _float(text: str) -> float:
 
 
 def _shown(text: str) -> str:
-    """The beginning of a long text."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
@@ -281,7 +277,6 @@ class Experiment(Generic[WantedT]):
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        """Those of the fields, in their order."""
         hints = get_type_hints(self.asked)
         found = {one.name: one.metadata["option"] for one in fields(self.asked)}
         return tuple(
@@ -292,7 +287,6 @@ class Experiment(Generic[WantedT]):
 
     @cached_property
     def sizes(self) -> dict[Size, WantedT]:
-        """All values of each size."""
         values = {one.name: one.metadata["sizes"] for one in fields(self.asked)}
         return {
             size: self.asked(**{name: sizes[size] for name, sizes in values.items()})

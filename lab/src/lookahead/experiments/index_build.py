@@ -124,7 +124,6 @@ class Builds(Generic[ConditionsT]):
         self.trials = Trials[Trial](run)
 
     def measure(self, conditions: Sequence[ConditionsT]) -> None:
-        """Start the server, make the tables, then take all samples."""
         self.server.start()
         with self.server.connect() as connection:
             self.run.record_settings(connection)
@@ -143,12 +142,10 @@ class Builds(Generic[ConditionsT]):
             self.measure_one(connection, one, bar)
 
     def make_table(self, connection: Session, rows: int, bar: ProgressBar) -> None:
-        """The table of all keys."""
         bar.describe(f"making a table of {rows:,} rows")
         self.trials.add_table(make_table(connection, rows, self.run.document.parameters.seed))
 
     def measure_one(self, connection: Session, conditions: ConditionsT, bar: ProgressBar) -> None:
-        """All samples under these conditions."""
         self.trials.begin(trial_of(conditions))
         for number, arm in alternate(ARMS, self._repetitions):
             bar.describe(f"{conditions.scenario.label}, {arm.name}")

@@ -29,18 +29,15 @@ class BuildKey:
 
     @property
     def build(self) -> str:
-        """The measured statement."""
         return self.create
 
     @property
     def create(self) -> str:
-        """Makes the index."""
         unique = "UNIQUE " if self.unique else ""
         return f"CREATE {unique}INDEX {INDEX} ON {TABLE} ({self.definition})"
 
     @property
     def drop(self) -> str:
-        """Removes what `create` made."""
         return f"DROP INDEX {INDEX}"
 
 
@@ -70,7 +67,6 @@ class Conditions:
 
     @property
     def scenario(self) -> Scenario:
-        """The factors in the order in which they are shown."""
         return Scenario(
             (
                 Factor("key", self.key.name),

@@ -78,7 +78,6 @@ class BuildWatch:
 
     @property
     def workers_seen(self) -> int:
-        """How many parallel workers there were."""
         return len(self._workers)
 
     @property

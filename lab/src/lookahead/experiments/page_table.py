@@ -99,7 +99,6 @@ def fill_statement(pages: int, selections: Sequence[Selection], seed: int) -> st
 
 
 def select_value(value: int, what: str = "id, c1, pad") -> str:
-    """The statement of the experiments: the rows of one value."""
     return f"SELECT {what} FROM {TABLE} WHERE c1 = {value}"
 
 
@@ -118,7 +117,6 @@ def needed_bytes(pages: int) -> int:
 
 
 def build_seconds(pages: int) -> float:
-    """About how long it takes to make the table."""
     return _START_SECONDS + page_table_bytes(pages) / _BUILD_BYTES_PER_SECOND
 
 

@@ -127,11 +127,9 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The result file."""
         return self.file.path
 
     def record(self, **changes: Any) -> None:
-        """Change fields of the document and write the file."""
         self.document = replace(self.document, **changes)
         self.file.write(self.document)
 

@@ -97,7 +97,6 @@ class Pattern:
         return f"{self.number:,} pages"
 
     def rounds(self, repetitions: int) -> int:
-        """How many rounds are measured."""
         return repetitions * (_LIMIT_ROUNDS_FACTOR if self.kind == "limit" else 1)
 
 

@@ -92,11 +92,9 @@ class Trial:
         return len(self.rounds) or usual
 
     def statement_of(self, arm: Arm, number: int = 0) -> str:
-        """What the arm executes in a round, counted from 0."""
         return self.rounds[number].sql if self.rounds else self.statement
 
     def counts_of(self, number: int) -> dict[str, float]:
-        """What is known of the statement of a round."""
         return dict(self.rounds[number].counts) if self.rounds else {}
 
 
@@ -119,11 +117,9 @@ class Trials(Generic[TrialT]):
 
     @property
     def data(self) -> Measurements:
-        """What was recorded so far."""
         return self.run.document.measurements
 
     def add_table(self, table: Table) -> None:
-        """Record a table."""
         self.record(tables=(*self.data.tables, table))
 
     def measure_all(self, trials: Sequence[TrialT], rounds: int) -> None:
@@ -134,7 +130,6 @@ class Trials(Generic[TrialT]):
                 self.measure(trial, trial.rounds_of(rounds), bar)
 
     def measure(self, trial: TrialT, rounds: int, bar: ProgressBar) -> None:
-        """All samples of a trial."""
         if trial.compared:
             bar.describe(f"{trial.scenario.label}: comparing rows")
             self.run.server.restart(trial.server)
@@ -179,7 +174,6 @@ class Trials(Generic[TrialT]):
         return self.run.server.cold_restart(settings)
 
     def add_check(self, trial: TrialT, facts: Mapping[str, str]) -> None:
-        """Keep what was verified of a trial."""
         self.record(checks=(*self.data.checks, Check(trial.scenario, dict(facts))))
 
     def add_samples(self, samples: Iterable[Sample]) -> None:
@@ -222,7 +216,6 @@ class Trials(Generic[TrialT]):
         )
 
     def record(self, **changes: Any) -> None:
-        """Change fields of the measurements."""
         self.run.record(measurements=replace(self.data, **changes))
 
 

@@ -31,7 +31,6 @@ class BarPair:
 
     @property
     def label(self) -> str:
-        """The name, and what it takes."""
         return f"{self.name} ({'on' if self.is_default else 'off'} by default)"
 
     @property
@@ -50,7 +49,6 @@ class BarPair:
 
     @property
     def longest_ms(self) -> float:
-        """What has the whole width."""
         return max(time_ms for _, time_ms, _ in self.times)
 
 

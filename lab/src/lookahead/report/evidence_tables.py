@@ -187,7 +187,6 @@ def _cold_table(samples: _Samples) -> Table:
 
 
 def _check_table(checks: Sequence[Check]) -> Table:
-    """What was verified before each scenario."""
     label = labelling(one.scenario for one in checks)
     facts = _names(one.facts for one in checks)
     rows = tuple(
@@ -197,7 +196,6 @@ def _check_table(checks: Sequence[Check]) -> Table:
 
 
 def _digest_table(digests: Sequence[Digest]) -> Table:
-    """The rows that were received in several arms and found equal."""
     label = labelling(one.scenario for one in digests)
     return table_of(
         "The same rows",
@@ -214,7 +212,6 @@ def _digest_table(digests: Sequence[Digest]) -> Table:
 
 
 def _arm_table(arms: Sequence[Arm]) -> Table:
-    """What each arm's sessions had set."""
     return table_of(
         "The arms",
         arms,
@@ -232,7 +229,6 @@ def _settings_text(settings: Iterable[tuple[str, str]]) -> str:
 
 
 def _data_table(tables: Sequence[DataTable]) -> Table:
-    """The tables that were read."""
     return table_of(
         "The tables",
         tables,
@@ -248,7 +244,6 @@ def _data_table(tables: Sequence[DataTable]) -> Table:
 
 
 def _machine_table(document: ResultDocument) -> Table:
-    """Where and with what it was measured."""
     software = document.software
     rows = (
         ("measured", f"{document.started_at} to {document.finished_at or 'not finished'}"),
@@ -270,13 +265,11 @@ def settings_line(document: ResultDocument) -> str:
 
 
 def source_text(source: SourceFacts) -> str:
-    """From which commit."""
     commit = source.commit[:12] if source.commit else "not from a checkout"
     return f"{commit}{', with uncommitted changes' if source.dirty else ''}"
 
 
 def machine_line(machine: MachineFacts) -> str:
-    """The machine in a line."""
     return ", ".join(
         (
             f"{machine.cpus} x {machine.cpu_model}",
@@ -289,7 +282,6 @@ def machine_line(machine: MachineFacts) -> str:
 
 
 def machine_rows(machine: MachineFacts) -> tuple[tuple[str, str], ...]:
-    """Processors, memory, system, disk."""
     device = machine.device
     return (
         ("processors", f"{machine.cpus} x {machine.cpu_model}"),

@@ -132,7 +132,6 @@ def write_demo_page(
 def render_page(
     documents: Sequence[tuple[str, ResultDocument]], contents: Sequence[Content] | None = None
 ) -> str:
-    """The page as text; see `render_sections`."""
     return render_sections("page.html", _section, documents, contents)
 
 
@@ -171,7 +170,6 @@ def _statements(data: Measurements) -> Iterator[tuple[str, str]]:
 
 
 def _ratio_plot(group: ComparisonGroup) -> Markup:
-    """Ratio with interval of every question."""
     rows = [(group.contest(one), one.estimate) for one in group.comparisons]
     its, ours, _ = group.reading
     caption = f"{its} / {ours} (right of 1 is faster)"

@@ -24,7 +24,6 @@ from lookahead.results import Content
 def render_probe_page(
     documents: Sequence[tuple[str, ProbeDocument]], contents: Sequence[Content] | None = None
 ) -> str:
-    """The page as text; see `render_sections`."""
     return render_sections("probe.html", _section, documents, contents)
 
 
@@ -42,7 +41,6 @@ def _section(document: ProbeDocument) -> dict[str, object]:
 
 
 def probe_tables(summary: ProbeSummary) -> list[Table]:
-    """What was worked out, each curve, and the gaps if there are any."""
     return [
         _summary_table(summary),
         *(
@@ -80,7 +78,6 @@ def _summary_table(summary: ProbeSummary) -> Table:
 
 
 def _gap_table(summary: ProbeSummary) -> Table:
-    """Two blocks with a gap between them: all as one request, or the two alone."""
     return table_of(
         f"two blocks with a gap, {summary.gap_depth} requests in flight",
         summary.gaps,

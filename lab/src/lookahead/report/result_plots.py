@@ -102,7 +102,6 @@ def _title(panel: Panel) -> str:
 def _line_plot(
     panel: Panel, samples: Sequence[Sample], kinds: dict[str, str], width: float
 ) -> Markup:
-    """A line through the medians of each arm."""
     axes = Axes(
         title=_title(panel),
         x_name=panel.axis,

@@ -139,7 +139,6 @@ class ComparisonGroup:
         return "baseline time", "challenger time", "the challenger"
 
     def scenario(self, comparison: Comparison) -> str:
-        """The scenario of one of them."""
         return scenario_label(comparison.question.scenario, self.names)
 
     @property

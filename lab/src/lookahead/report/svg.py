@@ -88,7 +88,6 @@ class Canvas:
         self._elements: list[Markup] = []
 
     def line(self, start: Point, end: Point, kind: str) -> None:
-        """A straight line of style class `kind`."""
         self._add("line", kind, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
     def upright_grid(self, scale: "Scale", bottom: float, text: Callable[[float], str]) -> None:
@@ -119,11 +118,9 @@ class Canvas:
             self.text((left + 10, y + 4), name, f"arm-label {kind}")
 
     def rectangle(self, corner: Point, width: float, height: float, kind: str) -> None:
-        """A rectangle from its upper left corner."""
         self._add("rect", kind, x=corner[0], y=corner[1], width=width, height=height)
 
     def circle(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
-        """A dot; `tip` is shown when the pointer rests on it."""
         self._add("circle", kind, _TIP.format(tip), cx=centre[0], cy=centre[1], r=radius)
 
     def diamond(self, centre: Point, radius: float, kind: str, tip: str = "") -> None:
@@ -133,12 +130,10 @@ class Canvas:
         self._add("path", kind, _TIP.format(tip), d=f"{_path(corners)}Z")
 
     def polyline(self, points: Sequence[Point], kind: str) -> None:
-        """An open line through all points."""
         if points:
             self._add("path", kind, d=_path(points))
 
     def text(self, place: Point, text: str, kind: str = "", anchor: Anchor = "start") -> None:
-        """A label; its baseline is at `place`."""
         self._add("text", kind, text, x=place[0], y=place[1], **{"text-anchor": anchor})
 
     def render(self) -> Markup:

@@ -55,7 +55,6 @@ class Table:
 
 
 def columns_of(labels: Sequence[str], numbers: Sequence[str] = ()) -> tuple[Column, ...]:
-    """Columns of names, then of numbers."""
     return (
         *(Column(name, "left") for name in labels),
         *(Column(name, "right") for name in numbers),
@@ -65,7 +64,6 @@ def columns_of(labels: Sequence[str], numbers: Sequence[str] = ()) -> tuple[Colu
 def table_of(
     title: str, items: Iterable[T], labels: Cells[T], numbers: Cells[T] = (), caption: str = ""
 ) -> Table:
-    """The table that has a row for each item."""
     columns = columns_of([name for name, _ in labels], [name for name, _ in numbers])
     rows = tuple(tuple(cell(one) for _, cell in (*labels, *numbers)) for one in items)
     return Table(title, columns, rows, caption)

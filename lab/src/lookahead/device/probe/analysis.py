@@ -95,7 +95,6 @@ def summarize(rounds: Rounds, seed: int) -> ProbeSummary:
 
 
 def depth_knee(rounds: Rounds) -> int:
-    """The depth beyond which random reads gain nothing."""
     return _knee(_medians(_DEPTHS, rounds))
 
 

@@ -57,7 +57,6 @@ class Pattern:
 
 
 def random_reads(depth: int) -> Pattern:
-    """Single blocks in random places."""
     return Pattern("random", depth, BLOCK_BYTES, 0)
 
 
@@ -72,7 +71,6 @@ def buffered_reads() -> Pattern:
 
 
 def gap_reads(depth: int, gap_blocks: int) -> tuple[Pattern, Pattern]:
-    """Reading through a gap, and skipping it."""
     return (
         Pattern("through", depth, (gap_blocks + 2) * BLOCK_BYTES, gap_blocks),
         Pattern("skip", depth, BLOCK_BYTES, gap_blocks),
@@ -89,7 +87,6 @@ class Reading:
 
     @property
     def requests_per_s(self) -> float:
-        """The rate."""
         return self.requests / self.seconds
 
 
@@ -106,7 +103,6 @@ class _FioError(Exception):
 
 
 def check_available() -> None:
-    """UnavailableError unless fio can be run."""
     if shutil.which(PROGRAM) is None:
         raise UnavailableError(
             "fio is not installed: it does the reads that are measured",

@@ -139,7 +139,6 @@ def busy_objection(folder: Path) -> str | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something, as far as this account may see."""
     try:
         return path.exists()
     except OSError:
@@ -200,7 +199,6 @@ class TestFile:
         self._close()
 
     def evict(self) -> None:
-        """Take the file out of the system's cache."""
         os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _fill(self) -> None:

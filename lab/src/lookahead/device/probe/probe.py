@@ -215,7 +215,6 @@ def _objections(request: ProbeRequest) -> tuple[str, ...]:
 
 
 def _first_findings(objections: Sequence[str]) -> tuple[Finding, ...]:
-    """What was forced."""
     text = f"forced although {'; '.join(objections)}"
     return (Finding("warning", text, "The figures may be too low."),) if objections else ()
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from lookahead.device.probe.analysis import STREAM_DEPTH
-from lookahead.device.probe.fio import Pattern, gap_reads, random_reads, sequential_reads
-from lookahead.device.probe.probe import GAPS, REQUEST_SIZES_KB
+from lookahead.device.probe.fio import Pattern, random_reads, sequential_reads
+from lookahead.device.probe.probe import REQUEST_SIZES_KB
 from lookahead.device.probe.probe_data import ProbeSample
 from lookahead.device.profile import DEPTHS
 
@@ -18,8 +18,6 @@ def made_sample(pattern: Pattern, round_number: int, rate: float) -> ProbeSample
         kind=pattern.kind,
         depth=pattern.depth,
         request_bytes=pattern.request_bytes,
-        gap_blocks=pattern.gap_blocks,
-        read_ahead_kb=None,
         requests=round(rate * 1000),
         seconds=1000.0,
         median_latency_us=1e6 / rate if pattern.depth == 1 else None,
@@ -36,11 +34,4 @@ def made_round(number: int, noise: Callable[[int], float]) -> list[ProbeSample]:
     for size in REQUEST_SIZES_KB:
         rate = min(80_000, 1e9 / (size * 1024))
         samples.append(made_sample(sequential_reads(STREAM_DEPTH, size), number, factor * rate))
-        samples.append(made_sample(sequential_reads(1, size), number, factor * rate / 2))
-    for gap in GAPS:
-        through, skip = gap_reads(8, gap)
-        rate = 1 / (1 / 80_000 + gap * 8192 / 1e9)
-        samples.append(made_sample(through, number, factor * rate))
-        samples.append(made_sample(skip, number, factor * 80_000))
-    buffered = made_sample(sequential_reads(1, 8), number, factor * 50_000)
-    return [*samples, ProbeSample(**{**vars(buffered), "kind": "buffered", "read_ahead_kb": 128})]
+    return samples

@@ -6,13 +6,13 @@ Run as a program it is the command line itself, in a process of its own that can
 from lookahead.cli import main
 from lookahead.device.probe import probe
 
-DEPTHS, REQUEST_SIZES_KB, GAPS = (1, 16), (8, 128), (2,)
-SAMPLES_OF_A_ROUND = len(DEPTHS) + 2 * len(REQUEST_SIZES_KB) + 2 * len(GAPS) + 1
+DEPTHS, REQUEST_SIZES_KB = (1, 16), (8, 128)
+SAMPLES_OF_A_ROUND = len(DEPTHS) + len(REQUEST_SIZES_KB)
 
 
 def few_patterns() -> dict[str, tuple[int, ...]]:
     """What replaces the names of the probe's module."""
-    return {"DEPTHS": DEPTHS, "REQUEST_SIZES_KB": REQUEST_SIZES_KB, "GAPS": GAPS}
+    return {"DEPTHS": DEPTHS, "REQUEST_SIZES_KB": REQUEST_SIZES_KB}
 
 
 if __name__ == "__main__":

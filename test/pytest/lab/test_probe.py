@@ -318,8 +318,6 @@ _KINDS = (
     fio.random_reads(16),
     fio.random_reads(256),
     fio.sequential_reads(8, 128),
-    *fio.gap_reads(16, 2),
-    fio.buffered_reads(),
 )
 
 _SLICE_S = 0.25

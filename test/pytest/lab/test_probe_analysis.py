@@ -1,53 +1,36 @@
 """Knees, intervals and the gap limit of a probe, from made samples whose answers are known."""
 
-import os
-import random
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
 from lab.made_probe import made_round, made_sample
-from lookahead.device.probe import fio
-from lookahead.device.probe.analysis import depth_knee, gap_limit, summarize
-from lookahead.device.probe.fio import Target, gap_reads, random_reads
-from lookahead.device.probe.probe import GAPS
+from lookahead.device.probe.analysis import gap_limit, summarize
+from lookahead.device.probe.fio import random_reads
 from lookahead.report.probe_page import probe_tables
 from lookahead.terminal import Terminal
 
 
 def test_knees_of_a_device_without_noise() -> None:
     summary = summarize([made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
-    depth, size, single, buffered = summary.curves
-    assert depth.knee is not None and size.knee is not None
+    depth, size = summary.curves
     assert (depth.knee.low, depth.knee.value, depth.knee.high) == (8, 8, 8)
     assert (size.knee.low, size.knee.value, size.knee.high) == (16, 16, 16)
-    assert single.knee is not None and single.knee.value == 16
-    assert buffered.knee is None
-    assert [point.x for point in buffered.points] == [128]
     assert summary.latency_us.value == pytest.approx(100)
     assert summary.bandwidth_mb.value == pytest.approx(1000, rel=1e-3)
-    assert summary.gap_depth == 8
     # 1e9 / 80,000 / 8192 = 1.53 blocks are transferred in the time of a request.
     assert summary.gap_limit.value == 1
     assert summary.rounds == 3
 
 
-def test_bridging_pays_as_long_as_the_pairs_say() -> None:
-    """Two requests against one and g blocks more: even at 1.53, which 1 is below and 2 above."""
-    summary = summarize([made_round(number, lambda _: 1.0) for number in range(3)], seed=1)
-    assert summary.gap_break_even == summary.gap_limit.value == 1
-    assert {gap.gap_blocks for gap in summary.gaps} == set(GAPS)
-    assert summary.gaps[0].skip.value == pytest.approx(40_000)
-
-
 def test_a_slow_round_widens_the_intervals_only() -> None:
     rounds = [made_round(number, lambda n: 0.5 if n == 4 else 1.0) for number in range(9)]
     summary = summarize(rounds, seed=1)
-    best = summary.curves[0].points[-1].figure
+    depths = summary.curves[0]
+    best = depths.points[-1].figure
     assert best.value == pytest.approx(80_000)
     assert best.low <= best.value <= best.high
-    assert depth_knee(rounds) == 8
+    assert depths.knee.value == 8
 
 
 def test_noise_shows_in_the_interval_of_the_knee() -> None:
@@ -64,7 +47,6 @@ def test_noise_shows_in_the_interval_of_the_knee() -> None:
         ]
         rounds.append(changed)
     knee = summarize(rounds, seed=1).curves[0].knee
-    assert knee is not None
     assert (knee.low, knee.high) == (4, 8)
 
 
@@ -105,21 +87,3 @@ def test_one_round_has_no_intervals() -> None:
     tables = probe_tables(summarize([made_round(0, lambda _: 1.0)], seed=1))
     assert not any("[" in cell for table in tables for row in table.rows for cell in row)
     assert tables[0].caption.startswith("One round: no intervals.")
-
-
-@pytest.mark.parametrize("gap", GAPS)
-def test_pairs_that_are_skipped_lie_within_the_file(gap: int) -> None:
-    target = Target(Path("file"), 2**20)
-    _, skip = gap_reads(4, gap)
-    descriptor = fio._list_of_reads(target, skip, random.Random(1))
-    lines = Path(f"/proc/self/fd/{descriptor}").read_text().splitlines()
-    os.close(descriptor)
-    assert lines[:3] == ["fio version 2 iolog", "file add", "file open"]
-    assert lines[-1] == "file close"
-    reads = [tuple(map(int, line.removeprefix("file read ").split())) for line in lines[3:-1]]
-    assert {size for _, size in reads} == {8192}
-    firsts, seconds = reads[::2], reads[1::2]
-    assert {b - a for (a, _), (b, _) in zip(firsts, seconds, strict=True)} == {(gap + 1) * 8192}
-    # Every place occurs, the first and the last included.
-    places = range(0, 2**20 - (gap + 1) * 8192, 8192)
-    assert {first for first, _ in firsts} == {*places}

@@ -22,16 +22,15 @@ def _plots(page: str) -> list[str]:
     return re.findall(r"<svg.*?</svg>", page, re.DOTALL)
 
 
-def test_curves_knees_gaps_and_the_profile_are_shown(probe: ProbeDocument) -> None:
+def test_curves_knees_and_the_profile_are_shown(probe: ProbeDocument) -> None:
     page = render_probe_page([("made.json", probe)])
     assert probe.summary is not None
     plots = _plots(page)
     # Each for two widths.
-    assert len(plots) == 2 * (len(probe.summary.curves) + 1)
+    assert len(plots) == 2 * len(probe.summary.curves)
     for plot in plots:
         ElementTree.fromstring(plot)
-    # The curve of buffered reads has one point, and gaps have no knee.
-    assert [">knee</text>" in plot for plot in plots] == [True] * 6 + [False] * 4
+    assert all(">knee</text>" in plot for plot in plots)
     assert '<td data-head="figure">knee of random reads</td>' in page
     assert 'class="number">depth 8</td>' in page
     assert 'class="number">1 blocks</td>' in page

@@ -15,15 +15,13 @@ bridging pays while g * 8 kB / bandwidth < 1 / IOPS: the limit is the largest su
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
 from statistics import median
 
 from lookahead.device.probe.fio import BLOCK_BYTES, Kind
 from lookahead.device.probe.probe_data import (
     Curve,
     CurvePoint,
-    GapPoint,
     Interval,
     ProbeCurve,
     ProbeSample,
@@ -52,50 +50,23 @@ class _Shape:
     kind: Kind
     x: str
     y: str
-    depth: int | None = None
-
-    def has(self, sample: ProbeSample) -> bool:
-        return sample.kind == self.kind and self.depth in (None, sample.depth)
 
 
 _DEPTHS = _Shape("random reads", "depth", "reads/s", "random", "depth", "requests_per_s")
-_SIZES = _Shape(
-    "sequential reads",
-    "request kB",
-    "MB/s",
-    "sequential",
-    "request_kb",
-    "mb_per_s",
-    STREAM_DEPTH,
-)
-_SHAPES = (
-    _DEPTHS,
-    _SIZES,
-    replace(_SIZES, name="sequential reads, one at a time", depth=1),
-    _Shape("buffered reads", "read-ahead kB", "MB/s", "buffered", "read_ahead_kb", "mb_per_s"),
-)
+_SIZES = _Shape("sequential reads", "request kB", "MB/s", "sequential", "request_kb", "mb_per_s")
 
 
 def summarize(rounds: Rounds, seed: int) -> ProbeSummary:
     """Curves, knees and limits of at least one complete round."""
     generator = random.Random(seed)
     resamples = [generator.choices(rounds, k=len(rounds)) for _ in range(_RESAMPLES)]
-    curves = tuple(_curve(shape, rounds, resamples) for shape in _SHAPES)
-    gaps = _gaps(rounds, resamples)
     return ProbeSummary(
         rounds=len(rounds),
         latency_us=_interval(_latency, rounds, resamples),
         bandwidth_mb=_interval(_bandwidth, rounds, resamples),
-        curves=curves,
-        gap_depth=next(s.depth for s in rounds[0] if s.kind == "through"),
-        gaps=gaps,
+        curves=tuple(_curve(shape, rounds, resamples) for shape in (_DEPTHS, _SIZES)),
         gap_limit=_interval(_gap_limit, rounds, resamples),
-        gap_break_even=_break_even(gaps),
     )
-
-
-def depth_knee(rounds: Rounds) -> int:
-    return _knee(_medians(_DEPTHS, rounds))
 
 
 def gap_limit(iops: float, bandwidth_mb: float) -> int:
@@ -108,9 +79,8 @@ def _medians(shape: _Shape, rounds: Rounds) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for samples in rounds:
         for sample in samples:
-            if shape.has(sample):
-                x = getattr(sample, shape.x) or 0  # of no known read-ahead
-                values.setdefault(x, []).append(getattr(sample, shape.y))
+            if sample.kind == shape.kind:
+                values.setdefault(getattr(sample, shape.x), []).append(getattr(sample, shape.y))
     return {x: median(values[x]) for x in sorted(values)}
 
 
@@ -125,7 +95,7 @@ def _curve(shape: _Shape, rounds: Rounds, resamples: Sequence[Rounds]) -> ProbeC
     points = tuple(
         CurvePoint(x, _spread(value, [other[x] for other in again])) for x, value in curve.items()
     )
-    knee = _spread(_knee(curve), [_knee(other) for other in again]) if len(curve) > 1 else None
+    knee = _spread(_knee(curve), [_knee(other) for other in again])
     return ProbeCurve(shape.name, shape.x_name, shape.unit, points, knee)
 
 
@@ -134,7 +104,7 @@ def _latency(rounds: Rounds) -> float:
         sample.median_latency_us
         for samples in rounds
         for sample in samples
-        if sample.kind == "random" and sample.median_latency_us is not None
+        if sample.median_latency_us is not None
     ]
     return median(latencies)
 
@@ -146,20 +116,6 @@ def _bandwidth(rounds: Rounds) -> float:
 def _gap_limit(rounds: Rounds) -> float:
     curve = _medians(_DEPTHS, rounds)
     return gap_limit(curve[_knee(curve)], _bandwidth(rounds))
-
-
-def _gaps(rounds: Rounds, resamples: Sequence[Rounds]) -> tuple[GapPoint, ...]:
-    shape = _Shape("random reads", "gap", "pairs/s", "through", "gap_blocks", "pairs_per_s")
-    through = _curve(shape, rounds, resamples).points
-    skip = _curve(replace(shape, kind="skip"), rounds, resamples).points
-    return tuple(GapPoint(a.x, a.figure, b.figure) for a, b in zip(through, skip, strict=True))
-
-
-def _break_even(gaps: Sequence[GapPoint]) -> int | None:
-    """The same tolerance as for knees. Gaps of 0 are adjacent blocks: nothing is bridged."""
-    wide = sorted((gap for gap in gaps if gap.gap_blocks > 0), key=lambda gap: gap.gap_blocks)
-    paying = [*takewhile(lambda gap: gap.through.value >= KNEE_SHARE * gap.skip.value, wide)]
-    return paying[-1].gap_blocks if paying else None
 
 
 def _interval(

@@ -14,14 +14,8 @@ from pathlib import Path
 import lookahead
 from lookahead.device.block_device import device_of, machine_name
 from lookahead.device.probe import fio
-from lookahead.device.probe.analysis import STREAM_DEPTH, depth_knee, summarize
-from lookahead.device.probe.fio import (
-    Pattern,
-    buffered_reads,
-    gap_reads,
-    random_reads,
-    sequential_reads,
-)
+from lookahead.device.probe.analysis import STREAM_DEPTH, summarize
+from lookahead.device.probe.fio import random_reads, sequential_reads
 from lookahead.device.probe.place import Place, TestFile, busy_objection, choose_size
 from lookahead.device.probe.probe_data import (
     SCHEMA,
@@ -41,10 +35,7 @@ _MEMORY_LATENCY_US = 5.0
 # Below that, an interval says little.
 _FEW_ROUNDS = 3
 REQUEST_SIZES_KB = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-GAPS = (0, 1, 2, 4, 8, 16, 32, 64)
-# Deeper than that, requests of 500 kB queue for most of a slice.
-_MAX_GAP_DEPTH = 64
-_PATTERNS = len(DEPTHS) + 2 * len(REQUEST_SIZES_KB) + 2 * len(GAPS) + 1
+_PATTERNS = len(DEPTHS) + len(REQUEST_SIZES_KB)
 # Slices are cut so that this many rounds fit into the time, if that leaves them long enough.
 _INTENDED_ROUNDS = 5
 # What fio takes for a job beside its slice. It looks for ends ten times a second: slices shorter
@@ -65,16 +56,14 @@ def slice_for(time_s: float) -> float:
 class Campaign:
     """One probe. `samples` are those of `complete_rounds` and, last, of a round cut short.
 
-    `read_ahead_kb` is the system's, None where it is not known. `report` is told what is under way.
+    `report` is told what is under way.
     """
 
     file: TestFile
     parameters: ProbeParameters
-    read_ahead_kb: int | None
     report: Callable[[str], None]
     samples: list[ProbeSample] = field(default_factory=list)
     complete_rounds: int = 0
-    gap_depth: int = 1
     _started: float = 0.0
     _bytes: int = 0
 
@@ -100,25 +89,11 @@ class Campaign:
         ]
 
     def _round(self, number: int) -> None:
-        """The first one begins with the depths: the gaps are measured at the knee that shows."""
-        generator = random.Random(self.parameters.seed + number)
-        depths = [random_reads(depth) for depth in DEPTHS]
-        if number == 0:
-            self._measure(number, _shuffled(depths, generator))
-            first = [sample for sample in self.samples if sample.round == 0]
-            self.gap_depth = min(depth_knee([first]), _MAX_GAP_DEPTH)
-            depths = []
-        sizes = [
-            sequential_reads(depth, size)
-            for depth in (1, STREAM_DEPTH)
-            for size in REQUEST_SIZES_KB
+        patterns = [
+            *(random_reads(depth) for depth in DEPTHS),
+            *(sequential_reads(STREAM_DEPTH, size) for size in REQUEST_SIZES_KB),
         ]
-        gaps = [pattern for gap in GAPS for pattern in gap_reads(self.gap_depth, gap)]
-        self._measure(number, _shuffled([*depths, *sizes, *gaps], generator))
-        self._measure(number, [buffered_reads()])
-        self.file.evict()
-
-    def _measure(self, number: int, patterns: Sequence[Pattern]) -> None:
+        random.Random(self.parameters.seed + number).shuffle(patterns)
         for first in range(0, len(patterns), _JOBS_AT_ONCE):
             batch = patterns[first : first + _JOBS_AT_ONCE]
             seed = self.parameters.seed + len(self.samples)
@@ -130,7 +105,6 @@ class Campaign:
                         round=number,
                         sequence=len(self.samples),
                         engine=fio.PROGRAM,
-                        read_ahead_kb=self.read_ahead_kb if pattern.kind == "buffered" else None,
                         **vars(pattern),
                         **vars(reading),
                     )
@@ -142,11 +116,6 @@ class Campaign:
         if self.parameters.rate_mb_per_s:
             due = self._started + self._bytes / (self.parameters.rate_mb_per_s * 1e6)
             time.sleep(max(0.0, due - time.monotonic()))
-
-
-def _shuffled(patterns: list[Pattern], generator: random.Random) -> list[Pattern]:
-    generator.shuffle(patterns)
-    return patterns
 
 
 @dataclass(frozen=True)
@@ -186,12 +155,7 @@ def run_probe(
     try:
         report(f"writing a test file of {size // 2**20} MB")
         with TestFile(folder, size, request.rate_mb_per_s * 1e6) as test_file:
-            campaign = Campaign(
-                file=test_file,
-                parameters=document.parameters,
-                read_ahead_kb=document.machine.device.read_ahead_kb,
-                report=report,
-            )
+            campaign = Campaign(test_file, document.parameters, report)
             report(f"measuring with fio for {request.time_s:.0f} s, or one round")
             campaign.run()
         document = _finished(document, campaign, folder)
@@ -291,19 +255,17 @@ def _findings(summary: ProbeSummary) -> list[Finding]:
 
 
 def _profile(summary: ProbeSummary, folder: Path, measured_at: str) -> DeviceProfile:
-    rates = tuple(DepthRate(point.x, point.figure.value) for point in summary.curves[0].points)
-    depth_knee, size_knee = summary.curves[0].knee, summary.curves[1].knee
-    assert depth_knee is not None and size_knee is not None
+    depths, sizes = summary.curves
     return DeviceProfile(
         device=device_of(folder),
         machine=machine_name(),
         measured_at=measured_at.replace("+00:00", "Z"),
         random_read_latency_us=summary.latency_us.value,
         bandwidth_mb=summary.bandwidth_mb.value,
-        depth=int(depth_knee.value),
-        request_blocks=max(1, int(size_knee.value) * 1024 // BLOCK_BYTES),
+        depth=int(depths.knee.value),
+        request_blocks=max(1, int(sizes.knee.value) * 1024 // BLOCK_BYTES),
         gap_limit=int(summary.gap_limit.value),
-        rates=rates,
+        rates=tuple(DepthRate(point.x, point.figure.value) for point in depths.points),
     )
 
 

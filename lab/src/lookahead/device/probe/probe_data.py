@@ -16,11 +16,9 @@ from lookahead.machine import MachineFacts, SourceFacts
 from lookahead.results import Content, Finding, parse_document
 
 SCHEMA = "lookahead-probe"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-Curve = Literal[
-    "random reads", "sequential reads", "sequential reads, one at a time", "buffered reads"
-]
+Curve = Literal["random reads", "sequential reads"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,11 @@ class ProbeParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSample(Pattern, Reading):
-    """One slice of one pattern.
-
-    `read_ahead_kb` was in effect while it was read through the cache of the system, None of direct
-    reads.
-    """
+    """One slice of one pattern."""
 
     round: int
     sequence: int
     engine: str
-    read_ahead_kb: int | None
 
     @property
     def request_kb(self) -> int:
@@ -56,11 +49,6 @@ class ProbeSample(Pattern, Reading):
     def mb_per_s(self) -> float:
         """In 10^6 bytes."""
         return self.requests_per_s * self.request_bytes / 1e6
-
-    @property
-    def pairs_per_s(self) -> float:
-        """Of two blocks each: one that is skipped takes two requests."""
-        return self.requests_per_s / (2 if self.kind == "skip" else 1)
 
 
 @dataclass(frozen=True)
@@ -84,47 +72,31 @@ class CurvePoint:
 class ProbeCurve:
     """A figure against what it depends on, and the smallest x that reaches 95 % of the best.
 
-    `unit` is that of the figures, `x_name` says what x is. `knee` is None with a single point.
+    `unit` is that of the figures, `x_name` says what x is.
     """
 
     name: Curve
     x_name: str
     unit: str
     points: tuple[CurvePoint, ...]
-    knee: Interval | None
+    knee: Interval
 
     def __post_init__(self) -> None:
         if not self.points:
             raise ValueError("it has no points")
-        if self.knee is not None and self.knee.value not in {point.x for point in self.points}:
+        if self.knee.value not in {point.x for point in self.points}:
             raise ValueError("its knee is none of its points")
 
 
 @dataclass(frozen=True)
-class GapPoint:
-    """Pairs of blocks per second, `gap_blocks` apart: read through the gap, or skipping it."""
-
-    gap_blocks: int
-    through: Interval
-    skip: Interval
-
-
-@dataclass(frozen=True)
 class ProbeSummary:
-    """What the samples of all complete rounds say.
-
-    `gap_limit` is worked out from IOPS and bandwidth; `gap_break_even` is the longest gap measured
-    up to which reading through gave 95 % of the pairs or more, None when even the shortest did not.
-    """
+    """What the samples of all complete rounds say."""
 
     rounds: int
     latency_us: Interval
     bandwidth_mb: Interval
     curves: tuple[ProbeCurve, ...]
-    gap_depth: int
-    gaps: tuple[GapPoint, ...]
     gap_limit: Interval
-    gap_break_even: int | None
 
 
 @dataclass(frozen=True)

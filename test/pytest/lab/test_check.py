@@ -332,10 +332,8 @@ def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
     [
         (["--dsn", "host=/nowhere"], ExitStatus.ENVIRONMENT, "no connection to the server"),
         (["--dsn", "nonsense"], ExitStatus.USAGE, "--dsn is no connection string"),
-        (["--directory", "/nowhere"], ExitStatus.USAGE, "holds no private server"),
         (["--cold"], ExitStatus.USAGE, "--cold needs --measure"),
         (["--allow-volatile"], ExitStatus.USAGE, "--allow-volatile needs --measure"),
-        (["--dsn", "", "--directory", "."], ExitStatus.USAGE, "exclude each other"),
         (["--repetitions", "0"], ExitStatus.USAGE, "0 is not in the range"),
         (["--time-limit", "0"], ExitStatus.USAGE, "'0' is not a number above 0"),
         (["--measure", "--time-limit", "soon"], ExitStatus.USAGE, "'soon' is not a number"),

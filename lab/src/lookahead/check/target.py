@@ -1,21 +1,17 @@
 """The server a statement is checked on, with the library loaded in each session.
 
-That is the server libpq's rules lead to (a connection string, the PG* variables), or the private
-server that an earlier run kept in a folder. It finds its tables cold after a restart where it is a
-private one, else after the extension has evicted them.
+That is the server libpq's rules lead to (a connection string, the PG* variables). It finds its
+tables cold after the extension has evicted them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
 from lookahead.check.plan_tree import plan_nodes, table_of
 from lookahead.errors import UnavailableError, UsageError
-from lookahead.extension import LIBRARY, find_stage
+from lookahead.extension import LIBRARY
 from lookahead.formats import one_line
 from lookahead.guarded_connection import (
     GuardedConnection,
@@ -24,8 +20,7 @@ from lookahead.guarded_connection import (
     open_guarded,
     server_message,
 )
-from lookahead.installation import SUPPORTED_MAJOR, find_installation
-from lookahead.server import PrivateServer
+from lookahead.installation import SUPPORTED_MAJOR
 
 # Before the library is loaded, its option of EXPLAIN is a syntax error.
 _PROBE = "EXPLAIN (LOOKAHEAD) SELECT"
@@ -37,11 +32,10 @@ _EVICT_RELATION = """
 
 
 class Target:
-    """Makes sessions with the library loaded; `server` is the private server, if it is one."""
+    """Makes sessions with the library loaded."""
 
-    def __init__(self, dsn: str, server: PrivateServer | None = None) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self.server = server
 
     def connect(self) -> GuardedConnection:
         """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
@@ -54,35 +48,6 @@ class Target:
             connection.close()
             raise
         return connection
-
-
-@contextmanager
-def open_target(
-    dsn: str | None, directory: Path | None, pg_config: Path | None, library: Path | None
-) -> Iterator[Target]:
-    """The private server kept in `directory` if that is given, else the one `dsn` leads to."""
-    if directory is None:
-        yield Target(dsn or "")
-        return
-    if not (directory / "data" / "PG_VERSION").exists():
-        raise UsageError(
-            f'"{directory}" holds no private server',
-            "Name a folder that `lookahead run ... --keep` has printed.",
-        )
-    installation = find_installation(pg_config)
-    stage = find_stage(installation, library=library)
-    with PrivateServer(installation, stage=stage, directory=directory, keep=True) as server:
-        server.start()
-        place = server.environment()
-        yield Target(
-            make_conninfo(
-                host=place["PGHOST"],
-                port=place["PGPORT"],
-                user=place["PGUSER"],
-                dbname=place["PGDATABASE"],
-            ),
-            server,
-        )
 
 
 def _load_library(connection: GuardedConnection) -> None:
@@ -127,15 +92,6 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
 
     Raises LabError where the caches of the server cannot be emptied.
     """
-    server = target.server
-    if server is not None:
-
-        def restart() -> str:
-            evidence = server.cold_restart()
-            resident_mb = evidence.resident_bytes_after / 1e6
-            return f"cold: server restarted, {resident_mb:.0f} MB resident"
-
-        return restart
     relations = sorted(_relations_of(plan))
     if not relations:
         raise UsageError(
@@ -189,7 +145,6 @@ def _evict_function(target: Target) -> str:
         raise UnavailableError(
             f"--cold is not possible here: this role has no function {_EVICT}(regclass) of the "
             "extension",
-            "Let a superuser run CREATE EXTENSION pg_lookahead and the check, or check a private "
-            "server with --directory.",
+            "Let a superuser run CREATE EXTENSION pg_lookahead and the check.",
         )
     return f"{found.schema}.{_EVICT}"

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,16 +18,12 @@ from lookahead.check.statement import (
     read_only,
     volatile_functions,
 )
-from lookahead.check.target import Target, cold_maker, open_target
+from lookahead.check.target import Target, cold_maker
 from lookahead.check.workload import judge_top, workload_lines
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     dsn_option,
     kind_option,
-    library_option,
-    only_one,
-    path_option,
-    pg_config_option,
     seed_option,
 )
 from lookahead.errors import UsageError
@@ -52,9 +47,6 @@ class CheckRequest:
 
     statement: str | None
     dsn: str | None
-    directory: Path | None
-    pg_config: Path | None
-    library: Path | None
     top: int | None
     measures: bool
     allows_volatile: bool
@@ -75,20 +67,11 @@ class CheckRequest:
             )
         if self.top is not None and self.measures:
             raise UsageError("--top measures nothing", "Leave --measure out.")
-        named = {"dsn": self.dsn is not None, "directory": self.directory is not None}
-        only_one(named, "Name one server.")
 
 
 @click.command()
 @click.argument("statement", required=False)
 @dsn_option("Connection string of the server.")
-@path_option(
-    "--directory",
-    "DIR",
-    "Instead the private server that `lookahead run ... --keep` has kept there.",
-)
-@pg_config_option("pg_config of the private server's PostgreSQL 18.")
-@library_option("Folder of the pg_lookahead to load into the private server.")
 @click.option(
     "--top",
     type=kind_option(Count(1, _MAX_TOP)),
@@ -111,7 +94,7 @@ class CheckRequest:
     "--cold",
     is_flag=True,
     help="With --measure: empty the caches of its tables before each execution. Needs "
-    "pg_lookahead_evict() or a private server.",
+    "pg_lookahead_evict().",
 )
 @click.option(
     "--repetitions",
@@ -173,10 +156,8 @@ def check(context: CommandContext, /, **options: Any) -> None:
 
 
 def _check_top(context: CommandContext, request: CheckRequest, number: int) -> None:
-    place = (request.dsn, request.directory, request.pg_config, request.library)
     try:
-        with open_target(*place) as target:
-            judged = judge_top(target, number)
+        judged = judge_top(Target(request.dsn or ""), number)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
     if request.as_json:
@@ -191,17 +172,16 @@ def _check_top(context: CommandContext, request: CheckRequest, number: int) -> N
 def _check(
     context: CommandContext, request: CheckRequest, statement: str
 ) -> tuple[Advice, Measurement | None]:
-    place = (request.dsn, request.directory, request.pg_config, request.library)
-    with open_target(*place) as target:
-        plan, advice = advise_on(target, statement)
-        if not request.measures:
-            return advice, None
-        _refuse_to_execute(plan, statement)
-        if not request.allows_volatile:
-            _refuse_volatile(target, statement)
-        maker = cold_maker(target, plan) if request.cold else None
-        times = MeasurePlan(request.repetitions, request.time_limit, request.seed)
-        return advice, _measure(context, target, statement, times, maker)
+    target = Target(request.dsn or "")
+    plan, advice = advise_on(target, statement)
+    if not request.measures:
+        return advice, None
+    _refuse_to_execute(plan, statement)
+    if not request.allows_volatile:
+        _refuse_volatile(target, statement)
+    maker = cold_maker(target, plan) if request.cold else None
+    times = MeasurePlan(request.repetitions, request.time_limit, request.seed)
+    return advice, _measure(context, target, statement, times, maker)
 
 
 def _measure(

@@ -26,7 +26,6 @@ from pathlib import Path
 # How long a server may take to end by itself, in seconds: SIGQUIT ends it without a checkpoint,
 # after 5 s the postmaster kills its children; twice that is arbitrary.
 _GRACE_SECONDS = 10.0
-LONGEST_END_SECONDS = 2 * _GRACE_SECONDS
 _POLL_SECONDS = 0.02
 _STATUS_BYTES = 8192  # eight short lines and two paths
 _SERVER_PROGRAMS = ("postgres", "initdb")

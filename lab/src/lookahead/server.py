@@ -47,10 +47,10 @@ _CLOSE_SECONDS = 30.0
 class PrivateServer:
     """One private server and its folder; a context manager that stops and removes both.
 
-    `directory` is the folder to make (default: a new one in the temporary directory); a folder
-    kept by an earlier server is taken over; what its programs are to write goes to its
-    `work_directory`. `stage` is the pg_lookahead that every session loads;
-    without it the server is stock. `settings` apply to every start. The time limits are in seconds.
+    `directory` is the folder to make (default: a new one in the temporary directory); what its
+    programs are to write goes to its `work_directory`. `stage` is the pg_lookahead that every
+    session loads; without it the server is stock. `settings` apply to every start. The time limits
+    are in seconds.
     Raises LabError when the folder or the account for the server is missing.
     """
 

@@ -27,14 +27,12 @@ from pathlib import Path
 
 import psycopg
 
-from lookahead import janitor
 from lookahead.account import Account, own_account
 from lookahead.errors import LabError, UnavailableError, UsageError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
 from lookahead.janitor import JanitorProcess
 from lookahead.safe_files import (
-    is_ours,
     make_folder_for,
     open_for_append,
     opened_folder,
@@ -57,7 +55,7 @@ WITHOUT_PASSWORD = {"require_auth": "none"} if psycopg.pq.version() >= 160000 el
 
 
 class ServerFolder:
-    """A new (or kept) folder for one server, guarded by a janitor until `close`.
+    """A new folder for one server, guarded by a janitor until `close`.
 
     Raises LabError when it cannot be made, or when the server's account cannot reach it.
     """
@@ -67,12 +65,11 @@ class ServerFolder:
     ) -> None:
         self.account = account
         with _folder_errors(directory), ExitStack() as undo:
-            self.path = _make(directory, account, bindir)
+            self.path = _make(directory)
             self.data_directory, self.work_directory = self.path / "data", self.path / "work"
             self.log_path = self.path / "server.log"
             self.settings_path = self.path / "settings.conf"
-            if not self.data_directory.exists():  # of a kept folder the data are not ours to lose
-                undo.callback(shutil.rmtree, self.path, ignore_errors=True)
+            undo.callback(shutil.rmtree, self.path, ignore_errors=True)
             self._socket_parent = self._find_socket_parent()
             self.socket_directory = self._socket_parent / "socket"
             self._janitor = self._start_janitor(bindir, keep=keep)
@@ -181,7 +178,7 @@ class ServerFolder:
         folders = (stage.library_directory, stage.extension_directory)
         if all(self.account.can_read(file) for path in folders for file in _stage_files(path)):
             return stage
-        target = self._cleared("stage")
+        target = self.path / "stage"
         for source, name in zip(folders, ("lib", "share/extension"), strict=True):
             self._copy(source, target / name, only=_stage_files(source))
         return stage_at(target)
@@ -215,18 +212,11 @@ class ServerFolder:
                 f'user "{self.account.name}" cannot reach "{installation.bindir}"',
                 "Choose another PostgreSQL with --pg-config.",
             )
-        target = self._cleared("programs")
+        target = self.path / "programs"
         for source in sorted(sources):
             if not any(other in source.parents for other in sources):
                 self._copy(source, target / source.relative_to(common))
         return target / bindir.relative_to(common), target / libdir.relative_to(common)
-
-    def _cleared(self, name: str) -> Path:
-        """A place for copies; those of another run, in a kept folder, may be of other programs."""
-        place = self.path / name
-        if place.exists():
-            shutil.rmtree(place)
-        return place
 
     def _copy(self, source: Path, target: Path, *, only: Sequence[Path] | None = None) -> None:
         """Copy a folder, or `only` some of its files: ours, for everybody who reaches them."""
@@ -260,38 +250,19 @@ def _copy_file(source: str | Path, target: str | Path) -> None:
     Path(target).chmod(0o755 if Path(source).stat().st_mode & stat.S_IXUSR else 0o644)
 
 
-def _make(directory: Path | None, account: Account, bindir: Path) -> Path:
+def _make(directory: Path | None) -> Path:
     if directory is None:
         parent = own_place(Path(tempfile.gettempdir()) / "new").parent
         return Path(tempfile.mkdtemp(prefix="lookahead-", dir=parent))
     place = own_place(directory)
-    if place.exists():
-        _check_kept(place, account, bindir)
-    else:
+    try:
         place.mkdir(mode=0o700)
-    return place
-
-
-def _check_kept(directory: Path, account: Account, bindir: Path) -> None:
-    """LabError unless the folder is one that we have kept, with no server at work in it."""
-    if not (directory / "data" / "PG_VERSION").exists():
+    except FileExistsError:
         raise UnavailableError(
-            f'"{directory}" exists and is not a folder of an earlier private server',
+            f'"{directory}" exists already',
             "Name a folder that does not exist yet; it is made, and removed at the end.",
-        )
-    data = (directory / "data").lstat()
-    if (account.drops and not is_ours(directory.lstat())) or data.st_uid != account.uid:
-        raise UnavailableError(
-            f'"{directory}" was kept by another user\'s server',
-            f"Its data belong to user id {data.st_uid}: run the command as it was run then.",
-        )
-    # The janitor of a killed lab may still be ending its server.
-    if not janitor.wait_until_none(directory, bindir, janitor.LONGEST_END_SECONDS):
-        running = janitor.processes_in(directory, bindir)
-        raise UnavailableError(
-            f'a server runs in "{directory}": process {min(running, default=0)}',
-            "Wait for the end of the command that uses it, or end the process.",
-        )
+        ) from None
+    return place
 
 
 def _stage_files(directory: Path) -> list[Path]:

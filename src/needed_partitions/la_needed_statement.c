@@ -379,8 +379,8 @@ cannot_ask(const LaNeeded *needed)
  * Asks for a partition.  Why there is none, or NULL.
  *
  * Core reads the bounds of one partition after another, and takes messages in meanwhile.  The one that tells of a
- * new partition is lost then: what was read before it stays (RelationBuildPartitionDesc() in partdesc.c).  So where the
- * worker has found the partition, and we do not, core is made to read again.
+ * new partition is lost then: what was read before it stays.  So where the worker has found the partition, and we do
+ * not, core is made to read again.  Relies on RelationBuildPartitionDesc() in partdesc.c.
  */
 static const char *
 ask(LaNeeded *needed)

@@ -132,6 +132,19 @@ def test_nothing_is_created_for_a_policy_that_is_gone(
     assert bounds(session) == []
 
 
+def test_nothing_is_created_for_a_policy_that_has_changed(
+    session: Connection, server: WatchedServer
+) -> None:
+    """What was listed is of steps of ten."""
+    make(session, "int")
+    set_policy(session, "10, premake => 3")
+    with server.connect(autocommit=False) as owner:
+        owner.execute("SELECT pg_lookahead_set_interval('s.p', 1000, premake => 3)")
+        with maintaining(session, server):
+            owner.commit()
+    assert bounds(session) == []
+
+
 @_WITHOUT_AND_WITH_DEFAULT
 def test_a_row_that_is_gone_makes_nothing_old(
     session: Connection, server: WatchedServer, rest: str

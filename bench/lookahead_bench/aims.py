@@ -166,10 +166,15 @@ def _seq_scan_aim(comparison: Comparison, data: Measurements) -> float | None:
     if question.name != DEVICE:
         return _SEQ_SCAN_AIMS.get(question.name)
     in_memory_ms = next(
-        one.time_ms
-        for one in data.samples
-        if (one.scenario, one.arm) == (question.scenario, IN_MEMORY)
+        (
+            one.time_ms
+            for one in data.samples
+            if (one.scenario, one.arm) == (question.scenario, IN_MEMORY)
+        ),
+        None,
     )
+    if in_memory_ms is None:  # interrupted before it was noted, or an earlier file
+        return None
     return _DEVICE_AIM if comparison.baseline_median_ms >= in_memory_ms else None
 
 

@@ -9,6 +9,7 @@ of an earlier boot is void; so is one whose value somebody has changed again sin
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -260,10 +261,11 @@ class ReadAheads:
         self._read_ahead = ReadAhead.of(run.device) if run.device else None
         own = self._read_ahead.read_kb() if self._read_ahead else None
         self.sizes_kb: tuple[int | None, ...] = asked or (own,)
+        self._asked = bool(asked)
 
     def with_size(self, size_kb: int | None) -> AbstractContextManager[None]:
-        """A context with this read-ahead; does nothing where there is none to set."""
-        if self._read_ahead is None or size_kb is None:
+        """A context with this read-ahead; does nothing where there is none to set, or was asked for."""
+        if self._read_ahead is None or size_kb is None or not self._asked:
             return nullcontext()
         return self._read_ahead.changed_to(size_kb)
 
@@ -300,6 +302,20 @@ def read_ahead(
     if objection:
         context.terminal.finding("warning", objection, "Its reads are changed.")
     with setting.changed_to(size_kb):
-        done = subprocess.run([sys.executable, "-m", *command], check=False)
-    if done.returncode:
-        raise LabError(f"{command[0]} ended with status {done.returncode}")
+        status = _execute(command)
+    if status:
+        raise LabError(f"{command[0]} ended with status {status}")
+
+
+def _execute(command: tuple[str, ...]) -> int:
+    """The status of a command; it ends by itself when we are to end, before the size goes back."""
+    with subprocess.Popen([sys.executable, "-m", *command]) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # of the terminal, which has sent it to both
+            process.wait()
+            raise
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise

@@ -117,6 +117,7 @@ def test_the_device_counts_where_it_is_the_limit(in_memory_ms: float, aim: float
         for arm, time_ms in (("seq", 1e6), ("seq, in memory", in_memory_ms))
     )
     assert AIMS["seq-scan"](comparison, Measurements(samples=samples)) == aim
+    assert AIMS["seq-scan"](comparison, Measurements()) is None
 
 
 @pytest.mark.parametrize(

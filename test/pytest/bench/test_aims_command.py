@@ -14,6 +14,7 @@ from lookahead.measurements import Factor, Measurements, Question, Sample, Scena
 from lookahead.results import SCHEMA_VERSION, encode, read_result
 
 _RECORDED = Path(__file__).parents[1] / "lab/data/index-scan.json"
+_FIGURES = Path(__file__).parents[3] / "docs/results"
 
 
 def _file(folder: Path, data: Measurements, experiment: str = "bitmap-scan") -> Path:
@@ -55,6 +56,13 @@ def test_a_file_of_a_later_version_is_judged_with_a_warning(tmp_path: Path) -> N
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert f'warning: "{path}" was written by a newer lookahead' in outcome.stderr
     assert outcome.stdout.splitlines()[-1] == "4 reached, 0 missed, 0 open"
+
+
+def test_the_projects_own_figures_can_be_judged() -> None:
+    outcome = run_bench("aims", *sorted(_FIGURES.glob("*.json")))
+    assert outcome.status in (ExitStatus.SUCCESS, ExitStatus.FAILURE), outcome.stderr
+    assert outcome.stderr == ""
+    assert " reached, " in outcome.stdout.splitlines()[-1]
 
 
 def test_a_missed_aim_fails(tmp_path: Path, slower: Measurements) -> None:

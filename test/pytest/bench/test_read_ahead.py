@@ -288,16 +288,45 @@ def test_a_command_is_executed_meanwhile(machine: Machine, monkeypatch: pytest.M
     monkeypatch.setattr("lookahead_bench.postmasters.other_postmasters", lambda: [])
     seen = []
 
-    def execute(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
-        seen.append((command[1:], machine.state))
-        return subprocess.CompletedProcess(command, len(seen) - 1)
+    def execute(command: tuple[str, ...]) -> int:
+        seen.append((command, machine.state))
+        return len(seen) - 1
 
-    monkeypatch.setattr("lookahead_bench.read_ahead.subprocess.run", execute)
+    monkeypatch.setattr("lookahead_bench.read_ahead._execute", execute)
     options = ("--directory", machine.root, "128kB", "lookahead", "run", "--list", "--demo")
     assert run_bench("read-ahead", *options).status is ExitStatus.SUCCESS
-    assert seen == [(["-m", "lookahead", "run", "--list", "--demo"], (128, True))]
+    assert seen == [(("lookahead", "run", "--list", "--demo"), (128, True))]
     assert machine.state == (8192, False)
     outcome = run_bench("read-ahead", *options)
     assert outcome.status is ExitStatus.FAILURE
     assert "lookahead ended with status 1" in outcome.stderr
     assert machine.state == (8192, False)
+
+
+def test_a_command_that_we_leave_ends_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told to end, and waited for."""
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, sys, time\nbegun, ended = map(pathlib.Path, sys.argv[1:])\n"
+        "try:\n    begun.touch()\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    time.sleep(0.5)\n    ended.touch()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+
+    def leave(number: int, frame: object) -> None:
+        if begun.exists():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise SystemExit
+
+    before = signal.signal(signal.SIGALRM, leave)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+        with pytest.raises(SystemExit):
+            module._execute(("slow", str(begun), str(ended)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended.exists()

@@ -34,6 +34,9 @@
  */
 #define READS_TO_PASS 512
 
+/* Times that a scan was left before its end, after which it is believed that it will be again: arbitrary. */
+#define TIMES_LEFT_EARLY 8
+
 typedef struct LaRingAdvice
 {
 	LaAdvice   *advice;
@@ -41,6 +44,7 @@ typedef struct LaRingAdvice
 	BlockNumber last_advised;
 } LaRingAdvice;
 
+static uint64 entries_wanted(const LaTidRing *ring);
 static void advise_entries(LaTidRing *ring, BlockNumber current);
 static pg_attribute_always_inline void prefetch_row(LaTidRing *ring, uint64 position);
 
@@ -126,14 +130,30 @@ la_ring_advice_free(LaTidRing *ring)
 }
 
 /*
+ * How many entries are wanted at most, the one being fetched included: by a Limit, or by what the scan took the
+ * other times, unless it has gone on for longer.
+ */
+static uint64
+entries_wanted(const LaTidRing *ring)
+{
+	const LaIndexFindings *findings = ring->findings;
+	uint64		wanted = la_registry_rows_wanted(ring->node);
+
+	if (findings->left_early < TIMES_LEFT_EARLY ||
+		findings->most_entries <= ring->consumed)
+		return wanted;
+	return Min(wanted, findings->most_entries - ring->consumed);
+}
+
+/*
  * Gives advice for the entries after the next one, as far as the distance
- * allows and a Limit wants them.
+ * allows and they are wanted.
  */
 static void
 advise_entries(LaTidRing *ring, BlockNumber current)
 {
 	LaRingAdvice *state = ring->advice;
-	uint64		wanted = la_registry_rows_wanted(ring->node);
+	uint64		wanted = entries_wanted(ring);
 
 	if (state->advised <= ring->consumed)
 	{

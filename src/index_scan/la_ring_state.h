@@ -29,6 +29,8 @@ typedef struct LaIndexFindings
 	LaWake		wake;			/* looks at entries */
 	LaResidency residency;		/* do pages come from a device? */
 	uint32		reads_to_pass;	/* pages to be read before that counts */
+	uint32		left_early;		/* times it began anew before its end */
+	uint64		most_entries;	/* that a ring gave until such a moment */
 	bool		lock_step;		/* dead entries of an AM that must be asked
 								 * for one entry at a time: no ring */
 } LaIndexFindings;

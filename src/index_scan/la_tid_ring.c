@@ -138,6 +138,21 @@ la_tid_ring_hand_back(LaTidRing *ring)
 }
 
 /*
+ * The scan begins anew.  What the last ones had taken when they were left tells how far the next one
+ * will go, as in a semi join.
+ */
+void
+la_tid_ring_note_end(LaTidRing *ring)
+{
+	LaIndexFindings *findings = ring->findings;
+
+	if (ring->exhausted && ring->consumed == ring->filled)
+		return;
+	findings->left_early++;
+	findings->most_entries = Max(findings->most_entries, ring->consumed);
+}
+
+/*
  * Drops everything that was read ahead.  The index AM must still stand where
  * look-ahead has left it.
  */

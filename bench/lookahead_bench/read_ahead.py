@@ -264,7 +264,7 @@ class ReadAheads:
         self._asked = bool(asked)
 
     def with_size(self, size_kb: int | None) -> AbstractContextManager[None]:
-        """A context with this read-ahead; does nothing where there is none to set, or was asked for."""
+        """A context with this read-ahead; nothing where there is none to set, or was asked for."""
         if self._read_ahead is None or size_kb is None or not self._asked:
             return nullcontext()
         return self._read_ahead.changed_to(size_kb)

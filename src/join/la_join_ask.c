@@ -163,7 +163,7 @@ residency_of(const LaJoinAsk *ask)
 		Oid			tablespace;
 		LaResidency watch;
 	}			known[TABLESPACES] = {0};
-	static int	oldest = 0;
+	static uint32 oldest = 0;
 	Relation	table = ask->targets[0].table;
 	Oid			tablespace = table->rd_locator.spcOid;
 	int			i = 0;
@@ -350,7 +350,7 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 		if (row->counted[target])
 			ask->index_requests--;
 	}
-	if (ask->one_match && row->matches == ask->matches)
+	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
 		learn(ask, row, table_reads(ask, row) - ask->reads);
 }
 
@@ -486,10 +486,11 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 			VM_ALL_VISIBLE(target->table, block, &map_buffer))
 			continue;
 		ask->node->counters.prefetched++;
-		if (BufferIsValid(la_shared_buffer_find(target->table, block)) ||
-			recently_asked(ask, target->table, block))
+		if (BufferIsValid(la_shared_buffer_find(target->table, block)))
 			continue;
 		row->requests++;
+		if (recently_asked(ask, target->table, block))
+			continue;
 		if (request_soon(ask, &ask->table_range, position, target->table, block))
 		{
 			row->ranges++;

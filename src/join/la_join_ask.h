@@ -26,7 +26,7 @@ typedef struct LaJoinRow
 	Size		bytes;			/* of its copy */
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	uint32		matches;		/* pages that could be asked for */
-	uint32		requests;		/* of table pages, for this row */
+	uint32		requests;		/* of table pages, for this row or one before */
 	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
 	BlockNumber waits[LA_JOIN_TARGETS];
@@ -97,6 +97,18 @@ static inline LaJoinRow *
 la_join_row(const LaJoinRing *ring, uint32 position)
 {
 	return &ring->rows[position & ring->mask];
+}
+
+/*
+ * Memory of a ring and of slots for all of its rows, in bytes.
+ */
+static inline Size
+la_join_ring_bytes(const LaJoinRing *ring, TupleDesc descriptor)
+{
+	Size		columns = descriptor->natts * (sizeof(Datum) + sizeof(bool));
+
+	return (ring->mask + 1) *
+		(sizeof(LaJoinRow) + sizeof(HeapTupleTableSlot) + columns);
 }
 
 extern bool la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer,

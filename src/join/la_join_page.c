@@ -113,10 +113,8 @@ is_suitable(LaJoinPage *page, ScanState *scan)
 static Size
 most_bytes(const LaJoinPage *page)
 {
-	Size		columns = page->descriptor->natts * (sizeof(Datum) + sizeof(bool));
-
-	return LA_JOIN_ASK_BYTES + (page->ring.mask + 1) *
-		(sizeof(LaJoinRow) + sizeof(HeapTupleTableSlot) + columns) + 2 * BLCKSZ;
+	return LA_JOIN_ASK_BYTES +
+		la_join_ring_bytes(&page->ring, page->descriptor) + 2 * BLCKSZ;
 }
 
 /*

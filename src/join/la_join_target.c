@@ -101,7 +101,7 @@ la_join_target_below(const LaJoinOuter *outer, PlanState *planstate)
 	Search		search = {.outer = outer,.targets = target,.most = 1};
 
 	search_node(planstate, &search);
-	if (search.ntargets == 1)
+	if (search.ntargets == 1 && target->append == NULL)
 		return target;
 	pfree(target);
 	return NULL;

@@ -74,7 +74,7 @@ struct LaJoinWindow
 static bool is_suitable(LaJoinWindow *window, NestLoopState *join,
 						LaNode *node);
 static Size open_bytes(const LaJoinWindow *window);
-static void open_ring(LaJoinWindow *window);
+static bool open_ring(LaJoinWindow *window);
 static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
@@ -147,26 +147,35 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 }
 
 /*
- * Memory of the ring and what belongs to it, without rows, in bytes.
+ * Memory of the ring, of slots for all of its rows and of what belongs to it, in bytes.
  */
 static Size
 open_bytes(const LaJoinWindow *window)
 {
-	return LA_JOIN_ASK_BYTES + (window->ring.mask + 1) * sizeof(LaJoinRow);
+	return LA_JOIN_ASK_BYTES +
+		la_join_ring_bytes(&window->ring, window->descriptor);
 }
 
-static void
+/*
+ * Takes memory for the ring, unless it has some.  False when the statement has none left.
+ */
+static bool
 open_ring(LaJoinWindow *window)
 {
+	LaQuery    *query = window->node->query;
+
 	if (window->context != NULL)
-		return;
+		return true;
+	if (query->ring_bytes + open_bytes(window) > LA_STATEMENT_BYTES)
+		return false;
+	query->ring_bytes += open_bytes(window);
 	window->context = AllocSetContextCreate(window->join->js.ps.state->es_query_cxt,
 											"pg_lookahead outer rows",
 											ALLOCSET_DEFAULT_SIZES);
 	window->ring.rows = MemoryContextAllocZero(window->context,
 											   (window->ring.mask + 1) * sizeof(LaJoinRow));
 	la_join_ask_open(&window->ask, window->context);
-	window->node->query->ring_bytes += open_bytes(window);
+	return true;
 }
 
 /*
@@ -189,13 +198,12 @@ close_ring(LaJoinWindow *window)
 bool
 la_join_window_wake(LaJoinWindow *window)
 {
-	if (!la_join_ask_may_wake(&window->ask))
+	if (!la_join_ask_may_wake(&window->ask) || !open_ring(window))
 		return false;
 	if (window->armed)
 		window->node->counters.restarts++;
 	window->draining = false;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
-	open_ring(window);
 	la_join_ask_start(&window->ask);
 	arm(window);
 	return true;
@@ -256,6 +264,11 @@ look_ahead(LaJoinWindow *window)
 		arm(window);
 		return;
 	}
+	if (!open_ring(window))
+	{
+		window->draining = true;
+		return;
+	}
 	la_join_ask_grow(ask);
 
 	for (;;)
@@ -305,12 +318,10 @@ static void
 draw_row(LaJoinWindow *window)
 {
 	LaJoinRing *ring = &window->ring;
-	LaJoinRow  *row;
+	LaJoinRow  *row = la_join_row(ring, ring->tail);
 	TupleTableSlot *slot;
 
 	arm(window);
-	open_ring(window);
-	row = la_join_row(ring, ring->tail);
 	slot = ExecProcNode(outerPlanState(window->join));
 	if (TupIsNull(slot))
 	{

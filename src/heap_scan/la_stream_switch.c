@@ -186,11 +186,13 @@ begin_stream(LaStreamSwitch *streams, int max_ios)
 											streams->callback, streams->callback_data,
 											sizeof(TBMIterateResult));
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		set_limits(saved_concurrency, saved_maintenance);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	set_limits(saved_concurrency, saved_maintenance);
 	MemoryContextSwitchTo(old_context);
 	return stream;
 }

@@ -209,8 +209,10 @@ with ReadAhead("sda", root / "state/read-ahead-sda.json", sys_block=root / "sys"
 
 def test_a_killed_run_is_cleaned_up_at_once(machine: Machine) -> None:
     command = [sys.executable, "-c", _KILLED_RUN, str(machine.root)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, process_group=0) as run:
+    pipe, env = subprocess.PIPE, {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, text=True, process_group=0, env=env
+    ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "changed\n"
         assert machine.state == (128, True)

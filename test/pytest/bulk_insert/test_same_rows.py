@@ -28,7 +28,8 @@ def test_arms_do_the_same(server: WatchedServer, seed: int, inserts: int) -> Non
     print(f"seed {seed}: {tally}")
     if alone:
         return
-    assert tally.failed <= 2 * inserts * _FAILED_SHARE
+    # Both arms fail alike; of few inserts, two more may than the share.
+    assert tally.failed <= 2 * inserts * _FAILED_SHARE + 4
     assert tally.batched >= tally.offered * _BATCHED_SHARE
     assert tally.extended > inserts
     # Of a few rounds, as a sample has them, all may be without.

@@ -28,6 +28,7 @@ class CTrial(ctypes.Structure):
         ("began", ctypes.c_int64),
         ("plain", ctypes.c_int64),
         ("factor", ctypes.c_double),
+        ("divisor", ctypes.c_uint32),
     )
 
 
@@ -42,8 +43,8 @@ class Trial:
     library: ctypes.CDLL
     state: CTrial
 
-    def start(self) -> None:
-        self.library.la_trial_start(ctypes.byref(self.state), ctypes.c_double(FACTOR))
+    def start(self, divisor: int = 1) -> None:
+        self.library.la_trial_start(ctypes.byref(self.state), ctypes.c_double(FACTOR), divisor)
 
     def pages(self, count: int, *, plain: int, asked: int) -> list[bool]:
         """Whether each of `count` pages is to be asked ahead from; they take so many ns each."""
@@ -83,6 +84,12 @@ def _changes(answers: list[bool]) -> list[tuple[int, bool]]:
 def test_nothing_is_asked_for_before_the_plain_pages_were_timed(trial: Trial) -> None:
     answers = trial.pages(_PLAIN + 10, plain=9_000, asked=9_000)
     assert _changes(answers) == [(_PLAIN - 1, True)]
+
+
+def test_a_part_of_the_pages_may_do(trial: Trial) -> None:
+    trial.start(divisor=16)
+    answers = trial.pages((_PLAIN + _ASKED) // 16 + 10, plain=9_000, asked=9_000)
+    assert _changes(answers) == [(_PLAIN // 16 - 1, True), ((_PLAIN + _ASKED) // 16 - 1, False)]
 
 
 @pytest.mark.parametrize(

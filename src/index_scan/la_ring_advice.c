@@ -34,9 +34,6 @@
  */
 #define READS_TO_PASS 512
 
-/* Times that a scan was left before its end, after which it is believed that it will be again: arbitrary. */
-#define TIMES_LEFT_EARLY 8
-
 typedef struct LaRingAdvice
 {
 	LaAdvice   *advice;
@@ -131,7 +128,7 @@ la_ring_advice_free(LaTidRing *ring)
 
 /*
  * How many entries are wanted at most, the one being fetched included: by a Limit, or by what the scan took the
- * other times, unless it has gone on for longer.
+ * last times.  One that goes on for longer may want as many again as it has had.
  */
 static uint64
 entries_wanted(const LaTidRing *ring)
@@ -139,10 +136,11 @@ entries_wanted(const LaTidRing *ring)
 	const LaIndexFindings *findings = ring->findings;
 	uint64		wanted = la_registry_rows_wanted(ring->node);
 
-	if (findings->left_early < TIMES_LEFT_EARLY ||
-		findings->most_entries <= ring->consumed)
+	uint64		most = Max(findings->most_entries, findings->most_before);
+
+	if (findings->left_early < LA_TIMES_LEFT_EARLY)
 		return wanted;
-	return Min(wanted, findings->most_entries - ring->consumed);
+	return Min(wanted, most > ring->consumed ? most - ring->consumed : ring->consumed);
 }
 
 /*

@@ -146,10 +146,14 @@ la_tid_ring_note_end(LaTidRing *ring)
 {
 	LaIndexFindings *findings = ring->findings;
 
+	findings->most_entries = Max(findings->most_entries, ring->consumed);
 	if (ring->exhausted && ring->consumed == ring->filled)
 		return;
-	findings->left_early++;
-	findings->most_entries = Max(findings->most_entries, ring->consumed);
+	if (++findings->left_early % LA_TIMES_LEFT_EARLY == 0)
+	{
+		findings->most_before = findings->most_entries;
+		findings->most_entries = 0;
+	}
 }
 
 /*

@@ -52,7 +52,7 @@
  * so many times: arbitrary.
  */
 #define FEWEST_SKIPS 64
-#define MOST_IN_VAIN 16
+#define MOST_IN_VAIN 6
 
 /* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
 #define SLEEP_AFTER 256
@@ -61,7 +61,7 @@
 #define FEWER_ROWS 8
 
 /* Tablespaces of which it is known whether their pages are in memory: arbitrary, few have more. */
-#define TABLESPACES 4
+#define TABLESPACES 16
 
 /* Pages remembered as asked for: a power of two. */
 #define RECENT_PAGES 512
@@ -270,7 +270,7 @@ void
 la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 {
 	row->matches = ask->matches;
-	row->requests = 0;
+	row->requests = row->wanted = 0;
 	row->ranges = 0;
 	row->nwaits = 0;
 	ask->rows++;
@@ -362,7 +362,7 @@ static void
 learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
 {
 	ask->most_reads = Max(ask->most_reads, reads);
-	if (reads > row->requests)
+	if (reads > row->wanted)
 		ask->matches = Min(ask->matches * 2, LA_PEEK_BLOCKS);
 	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
 		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
@@ -488,9 +488,10 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 		ask->node->counters.prefetched++;
 		if (BufferIsValid(la_shared_buffer_find(target->table, block)))
 			continue;
-		row->requests++;
+		row->wanted++;
 		if (recently_asked(ask, target->table, block))
 			continue;
+		row->requests++;
 		if (request_soon(ask, &ask->table_range, position, target->table, block))
 		{
 			row->ranges++;
@@ -535,6 +536,8 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 		open->last_block = InvalidBlockNumber;
 	}
 	open->relation = relation;
+	ask->asked = true;
+	ask->idle_rows = 0;
 	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
 	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
@@ -568,7 +571,5 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	ask->asked = true;
-	ask->idle_rows = 0;
 	la_request_make(relation, range, residency_of(ask), &ask->node->counters);
 }

@@ -26,7 +26,9 @@ typedef struct LaJoinRow
 	Size		bytes;			/* of its copy */
 	LaJoinTarget *where[LA_JOIN_TARGETS];	/* or NULL: not looked up */
 	uint32		matches;		/* pages that could be asked for */
-	uint32		requests;		/* of table pages, for this row or one before */
+	uint32		requests;		/* of table pages, for this row */
+	uint32		wanted;			/* those, and such of rows before that it
+								 * wants, too */
 	uint32		ranges;			/* that these have begun */
 	uint32		nwaits;
 	BlockNumber waits[LA_JOIN_TARGETS];

@@ -179,12 +179,15 @@ open_ring(LaJoinWindow *window)
 }
 
 /*
- * The join has come to its end: what others need for their rows they have.  One that begins anew will again.
+ * The join has come to its end: what others need for their rows they have.  One that began anew will do so again,
+ * and keeps it while there is enough.
  */
 static void
 close_ring(LaJoinWindow *window)
 {
-	if (window->context == NULL || window->node->counters.scans > 1)
+	if (window->context == NULL ||
+		(window->node->counters.scans > 1 &&
+		 window->node->query->ring_bytes <= LA_STATEMENT_BYTES / 2))
 		return;
 	MemoryContextDelete(window->context);
 	window->context = NULL;

@@ -14,6 +14,8 @@ from bulk_insert.campaign import Round, Tally, prepare
 # Of the rows that could be. The rest is inserted one by one: at first, or because a row is wide.
 _BATCHED_SHARE = 0.3
 _FAILED_SHARE = 0.4
+# Of which nothing is said of shares: one of a thousand rows that fails decides.
+_FEW_INSERTS = 12
 
 
 @pytest.mark.timeout(3600)
@@ -26,10 +28,9 @@ def test_arms_do_the_same(server: WatchedServer, seed: int, inserts: int) -> Non
         for number in rounds:
             Round(session, compressions, seed, number, tally).run()
     print(f"seed {seed}: {tally}")
-    if alone:
+    if alone or inserts < _FEW_INSERTS:
         return
-    # Both arms fail alike; of few inserts, two more may than the share.
-    assert tally.failed <= 2 * inserts * _FAILED_SHARE + 4
+    assert tally.failed <= 2 * inserts * _FAILED_SHARE
     assert tally.batched >= tally.offered * _BATCHED_SHARE
     assert tally.extended > inserts
     # Of a few rounds, as a sample has them, all may be without.

@@ -20,7 +20,7 @@ as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="the server's account is our own, which reaches what we reach"
 )
 _MAKER = """
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 from lookahead.installation import find_installation
@@ -46,7 +46,8 @@ with PrivateServer(find_installation(Path(sys.argv[1])), keep=keep) as server:
         (one,) = connection.execute("select 1").fetchone()
         print(f"the child ended; select 1 yields {one}", flush=True)
         sys.exit(0)
-    signal.pause()
+    while True:  # pause() would miss a signal of the moment before
+        time.sleep(0.1)
 """
 _FORGETFUL_MAKER = _MAKER.replace(
     "with PrivateServer(find_installation(Path(sys.argv[1])), keep=keep) as server:",

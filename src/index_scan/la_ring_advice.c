@@ -135,7 +135,6 @@ entries_wanted(const LaTidRing *ring)
 {
 	const LaIndexFindings *findings = ring->findings;
 	uint64		wanted = la_registry_rows_wanted(ring->node);
-
 	uint64		most = Max(findings->most_entries, findings->most_before);
 
 	if (findings->left_early < LA_TIMES_LEFT_EARLY)

@@ -9,6 +9,7 @@
 #define LA_JOIN_ASK_H
 
 #include "executor/tuptable.h"
+#include "port/pg_bitutils.h"
 
 #include "attach/la_registry.h"
 #include "join/la_join_peek.h"
@@ -111,6 +112,20 @@ la_join_ring_bytes(const LaJoinRing *ring, TupleDesc descriptor)
 
 	return (ring->mask + 1) *
 		(sizeof(LaJoinRow) + sizeof(HeapTupleTableSlot) + columns);
+}
+
+/*
+ * Of how many rows a ring is: as many as that, or fewer where slots for all of them would take too
+ * much of what a statement has.
+ */
+static inline uint32
+la_join_ring_rows(LaJoinRing *ring, uint32 most_rows, TupleDesc descriptor)
+{
+	ring->mask = pg_nextpower2_32(most_rows) - 1;
+	while (ring->mask > 0 &&
+		   la_join_ring_bytes(ring, descriptor) > LA_STATEMENT_BYTES / 4)
+		ring->mask >>= 1;
+	return Min(most_rows, ring->mask + 1);
 }
 
 extern bool la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer,

@@ -23,7 +23,6 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "executor/instrument.h"
-#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -85,8 +84,9 @@ la_join_page_create(ScanState *scan, LaNode *node)
 		return NULL;
 	}
 	page->descriptor = CreateTupleDescCopy(RelationGetDescr(scan->ss_currentRelation));
-	page->most_rows = Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage);
-	page->ring.mask = pg_nextpower2_32(page->most_rows) - 1;
+	page->most_rows = la_join_ring_rows(&page->ring,
+										Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage),
+										page->descriptor);
 	page->block = InvalidBlockNumber;
 	MemoryContextSwitchTo(old);
 	return page;

@@ -23,7 +23,6 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
-#include "port/pg_bitutils.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 #include "varatt.h"
@@ -115,7 +114,8 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	window->most_rows = 4 * window->ask.most_requests;
 	if (IsParallelWorker() || node->below_gather)
 		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
-	window->ring.mask = pg_nextpower2_32(window->most_rows) - 1;
+	window->most_rows = la_join_ring_rows(&window->ring, window->most_rows,
+										  window->descriptor);
 	window->draining = true;
 	MemoryContextSwitchTo(old);
 	return window;

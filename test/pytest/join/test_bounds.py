@@ -1,6 +1,7 @@
 """What a join holds while rows are ahead: some memory, and nothing that cancels or others hurt."""
 
-from extension.probes import PINNED, Connection, explain, need_extension, scalar
+import pytest
+from extension.probes import PINNED, Connection, explain, need_extension, nodes, scalar
 from interrupting import Moments, interrupt_repeatedly, interrupted
 from server_log import WatchedServer
 
@@ -44,6 +45,34 @@ def test_memory_of_narrow_rows(server: WatchedServer, connection: Connection) ->
         connection.execute(f"DECLARE c NO SCROLL CURSOR FOR SELECT o.id, i.g FROM {_JOIN}")
         connection.execute("FETCH 100 FROM c")
         assert 0 < _row_bytes(connection) < 128 * 1024
+
+
+@pytest.mark.parametrize("columns", [400, 1500])
+@pytest.mark.parametrize("distance", [64, 1000])
+def test_rows_of_many_columns(
+    server: WatchedServer, connection: Connection, columns: int, distance: int
+) -> None:
+    """Slots for the longest ring would take all that a statement has: it is shorter."""
+    nulls = ", ".join(f"NULL::int AS c{number}" for number in range(columns))
+    connection.execute(
+        f"DROP TABLE IF EXISTS broad; CREATE TABLE broad AS SELECT id, ref, {nulls} "
+        "FROM outer_rows; ANALYZE broad; SET pg_lookahead.test_start_after = 0; "
+        f"SET pg_lookahead.prefetch_distance = {distance}".encode()
+    )
+    called = "(SELECT i.g FROM inner_rows i WHERE i.k = b.ref)"
+    joined = "SELECT b.*, i.g FROM broad b JOIN inner_rows i ON i.k = b.ref"
+    for query in (joined, f"SELECT b.id, {called} FROM broad b"):
+        expected = stock_rows(connection, query)
+        make_cold(server, connection, "inner_rows")
+        assert connection.execute(query.encode()).fetchall() == expected
+        (node,) = [
+            one["Lookahead"]
+            for one in nodes(explain(connection, query))
+            if one["Node Type"] == ("Nested Loop" if query == joined else "Seq Scan")
+            and "Prefetched Blocks" in one.get("Lookahead", {})
+        ]
+        assert node["Prefetched Blocks"] > 100
+    connection.execute("DROP TABLE broad")
 
 
 def test_joins_above_each_other(connection: Connection) -> None:

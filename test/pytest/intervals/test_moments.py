@@ -122,26 +122,17 @@ def test_a_policy_that_is_changed_by_hand(
     assert len(bounds(aged)) == 11
 
 
-def test_nothing_is_created_for_a_policy_that_is_gone(
-    session: Connection, server: WatchedServer
-) -> None:
-    make(session, "int")
-    set_policy(session, "10, premake => 3")
-    with server.connect(autocommit=False) as owner:
-        owner.execute("SELECT pg_lookahead_unset_interval('s.p')")
-        with maintaining(session, server):
-            owner.commit()
-    assert bounds(session) == []
-
-
-def test_nothing_is_created_for_a_policy_that_has_changed(
-    session: Connection, server: WatchedServer
+@pytest.mark.parametrize(
+    "change", ["unset_interval('s.p')", "set_interval('s.p', 1000, premake => 3)"]
+)
+def test_nothing_is_created_for_a_policy_that_was(
+    session: Connection, server: WatchedServer, change: str
 ) -> None:
     """What was listed is of steps of ten."""
     make(session, "int")
     set_policy(session, "10, premake => 3")
     with server.connect(autocommit=False) as owner:
-        owner.execute("SELECT pg_lookahead_set_interval('s.p', 1000, premake => 3)")
+        _execute(owner, f"SELECT pg_lookahead_{change}")
         with maintaining(session, server):
             owner.commit()
     assert bounds(session) == []

@@ -38,18 +38,26 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_retire.h"
 #include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
+/* How often locks that are about to be given back are looked at. */
+#define POLL_MS 5
+
+static void await_release(List *members);
 static void check_schema(Oid relation);
 static void check_references(Oid partition, bool drops);
 static void execute_behind_all(const char *command);
@@ -186,17 +194,45 @@ check_references(Oid partition, bool drops)
  * locks and snapshots of ours; each wait ends after lock_timeout.
  */
 void
-la_interval_retire_await(Oid parent, TransactionId since)
+la_interval_retire_await(Oid parent, const LaIntervalPending *pending)
 {
 	LOCKTAG		tag;
+	List	   *members = find_all_inheritors(pending->partition, NoLock, NULL);
 
 	Assert(!ActiveSnapshotSet());
 	InvalidateCatalogSnapshot();
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, parent);
 	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, false);
 	/* Nobody is older than a mark that was frozen. */
-	if (TransactionIdIsNormal(since))
-		WaitForOlderSnapshots(since, false);
+	if (TransactionIdIsNormal(pending->since))
+		WaitForOlderSnapshots(pending->since, false);
+	await_release(members);
+}
+
+/*
+ * Waits for those who have these tables locked, for as long as lock_timeout says.  Whoever was waited for by
+ * its transaction gives back its locks a moment later, which a busy machine makes long.
+ * Relies on LockReleaseAll() in lock.c.
+ */
+static void
+await_release(List *members)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+
+	foreach_oid(member, members)
+	{
+		LOCKTAG		tag;
+
+		SET_LOCKTAG_RELATION(tag, MyDatabaseId, member);
+		while (VirtualTransactionIdIsValid(*GetLockConflicts(&tag, AccessExclusiveLock, NULL)) &&
+			   !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), LockTimeout))
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 POLL_MS, PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+	}
 }
 
 /*

@@ -33,7 +33,8 @@ extern LaIntervalPending la_interval_retire_pending(Oid parent);
 extern const char *la_interval_retire_obstacle(Oid parent, Oid partition);
 extern LaIntervalRetired la_interval_retire_mark(Oid parent, Oid partition,
 												 bool drops);
-extern void la_interval_retire_await(Oid parent, TransactionId since);
+extern void la_interval_retire_await(Oid parent,
+									 const LaIntervalPending *pending);
 extern void la_interval_retire_finish(Oid parent, Oid partition, bool drops);
 extern void la_interval_retire_check_free(Oid partition);
 extern void la_interval_retire_detach(Oid parent, Oid partition);

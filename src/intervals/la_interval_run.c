@@ -160,7 +160,7 @@ await_users(void *arg)
 	LaIntervalRun *run = arg;
 	int			level = limit_waits();
 
-	la_interval_retire_await(run->parent, run->pending.since);
+	la_interval_retire_await(run->parent, &run->pending);
 	AtEOXact_GUC(false, level);
 }
 

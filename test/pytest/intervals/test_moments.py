@@ -73,6 +73,25 @@ def test_readers_of_the_partition_meet_no_lock(aged: Connection, server: Watched
     assert len(bounds(aged)) == 10
 
 
+def test_who_has_the_partition_locked_is_waited_for(
+    aged: Connection, server: WatchedServer
+) -> None:
+    """By its name: neither a user of the table nor of an older snapshot."""
+    oldest = names(aged)[0]
+    set_policy(aged, "'1 day', retention => '9 days', premake => 0")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension'"
+    with server.connect(autocommit=False) as reader, ThreadPoolExecutor(1) as pool:
+        reader.execute(f"LOCK s.{oldest} IN ACCESS SHARE MODE")
+        with server.connect() as own:
+            own.execute("SET lock_timeout = '60s'")
+            running = pool.submit(maintain, own, "s.p")
+            wait_until(lambda: running.done() or scalar(aged, waiting), "maintenance waits")
+            reader.rollback()
+            running.result(100)
+    assert state(aged, "blocked") is None
+    assert len(bounds(aged)) == 10
+
+
 def test_younger_snapshots_are_not_waited_for(aged: Connection, server: WatchedServer) -> None:
     """Who looks after the mark cannot know the partition, however long it goes on."""
     leave_marked(aged, server, "'1 day', retention => '9 days', premake => 0")

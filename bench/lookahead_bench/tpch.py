@@ -18,10 +18,19 @@ from tempfile import TemporaryDirectory
 from lookahead.errors import UnavailableError
 from lookahead.experiments.arms import arm_of
 from lookahead.experiments.conditions import COLD_RESTART_SECONDS, table_facts, table_session
-from lookahead.experiments.experiment import REPETITIONS, Choice, Experiment, Number, Option
+from lookahead.experiments.experiment import (
+    REPETITIONS,
+    Choice,
+    Count,
+    Experiment,
+    Number,
+    Option,
+    in_place,
+)
 from lookahead.experiments.runner import Run
 from lookahead.measurements import Arm, Factor, Question, Scenario, Table
 from lookahead.server import Session
+from lookahead_bench.latency import MAX_LATENCY_US, latency_factor, on_delay_device
 from lookahead_bench.trials import Trial, Trials
 
 GENERATOR = "tpchgen-cli"
@@ -29,6 +38,7 @@ _STOCK, _OURS = "stock", "ours"
 _TEXTS = Path(__file__).with_name("tpch.sql")
 _SPACE_AT_SCALE_1, _BUILD_SECONDS_AT_SCALE_1, _QUERY_SECONDS_AT_SCALE_1 = 4_000_000_000, 150.0, 2.5
 _COPY_BYTES = 1 << 20
+_LATENCY_THAT_DOUBLES_US = 100
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ QUERIES = read_queries()
 
 @dataclass(frozen=True)
 class TpchQueries:
-    """What is wanted: which queries, at which scale."""
+    """What is wanted: which queries, at which scale, and on which device."""
 
     repetitions: int = REPETITIONS.sized(6)
     scale: float = Option(Number(100), "TPC-H's scale: 1 is 6 million lines, 2 GB.").sized(
@@ -113,6 +123,10 @@ class TpchQueries:
     query: tuple[str, ...] = Option(
         Choice(tuple(QUERIES)), f"Which queries: {', '.join(QUERIES)}."
     ).sized(tuple(QUERIES), demo=("Q2", "Q4"))
+    latency: int = Option(
+        Count(0, MAX_LATENCY_US, "US"),
+        "On a device made for the run, as root: microseconds that each read takes longer.",
+    ).sized(0)
 
 
 def _measure(run: Run, wanted: TpchQueries) -> None:
@@ -128,7 +142,7 @@ def _measure(run: Run, wanted: TpchQueries) -> None:
         _generate(wanted.scale, Path(folder))
         for name in TABLES:
             trials.add_table(_load(connection, name, Path(folder)))
-    trials.measure_all([trial_of(name, wanted.scale) for name in wanted.query], wanted.repetitions)
+    trials.measure_all([trial_of(name, wanted) for name in wanted.query], wanted.repetitions)
 
 
 def find_generator() -> str:
@@ -175,9 +189,10 @@ def _blocks(file: Path) -> Iterator[bytes]:
             yield block
 
 
-def trial_of(name: str, scale: float) -> Trial:
+def trial_of(name: str, wanted: TpchQueries) -> Trial:
     """A query by stock and with our joins, too."""
-    scenario = Scenario((Factor("query", name), Factor("scale", f"{scale:g}")))
+    device = (latency_factor(wanted.latency),) if wanted.latency else ()
+    scenario = Scenario((Factor("query", name), Factor("scale", f"{wanted.scale:g}"), *device))
     return Trial(
         scenario=scenario,
         statement=QUERIES[name],
@@ -199,9 +214,14 @@ def _execute(connection: Session, statement: str, _arm: Arm) -> tuple[float, Non
     return (time.monotonic() - started) * 1000, None
 
 
+def _needed_bytes(wanted: TpchQueries) -> int:
+    return int(wanted.scale * _SPACE_AT_SCALE_1)
+
+
 def _estimated_seconds(wanted: TpchQueries) -> float:
     samples = 2 * (wanted.repetitions + 1) * len(wanted.query)
-    each = COLD_RESTART_SECONDS + wanted.scale * _QUERY_SECONDS_AT_SCALE_1
+    slower = 1 + wanted.latency / _LATENCY_THAT_DOUBLES_US
+    each = COLD_RESTART_SECONDS + wanted.scale * _QUERY_SECONDS_AT_SCALE_1 * slower
     return wanted.scale * _BUILD_SECONDS_AT_SCALE_1 + samples * each
 
 
@@ -211,7 +231,12 @@ EXPERIMENT = Experiment(
     description="Whole queries with the planner's own plans: stock, and everything on, joins that "
     "look ahead too. The data are made by a generator that `make setup` installs.",
     asked=TpchQueries,
-    needed_bytes=lambda wanted: int(wanted.scale * _SPACE_AT_SCALE_1),
+    needed_bytes=_needed_bytes,
     estimated_seconds=_estimated_seconds,
     measure=_measure,
+    surround=lambda request, wanted, terminal: (
+        on_delay_device(request, _needed_bytes(wanted), wanted.latency, terminal)
+        if wanted.latency
+        else in_place(request, wanted, terminal)
+    ),
 )

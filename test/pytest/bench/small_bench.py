@@ -135,7 +135,7 @@ NEEDS = needed_partitions.Needs(
     seconds=1,
     repetitions=1,
 )
-TPCH = tpch.TpchQueries(repetitions=1, scale=0.01, query=("Q2", "Q22"))
+TPCH = tpch.TpchQueries(repetitions=1, scale=0.01, query=("Q2", "Q22"), latency=0)
 DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (controls.EXPERIMENT, CONTROLS),
     (latency.EXPERIMENT, LATENCY),

@@ -28,6 +28,7 @@ from lookahead.experiments.experiment import MemorySize, Option
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Sample
+from lookahead.report.sentences import labelling
 from lookahead.server import Session
 
 # Arms that insert in batches say so.
@@ -90,16 +91,17 @@ class Inserts(Generic[CaseT]):
     def measure_all(self, cases: Sequence[CaseT], repetitions: int) -> None:
         """Make the tables that rows come from, each before the cases that need it."""
         samples = sum(len(case.arms) for case in cases) * repetitions
+        self.trials.label = label = labelling(case.scenario for case in cases)
         with self.server.connect() as connection, self._run.terminal.progress(samples) as bar:
             for source, some in groupby(cases, key=lambda case: case.source):
                 if source is not None:
                     bar.describe(f"making {source.name}")
                     self.make(connection, source)
                 for case in some:
-                    bar.describe(f"{case.scenario.label}: comparing rows")
+                    bar.describe(f"{label(case.scenario)}: comparing rows")
                     self.begin(connection, case)
                     for number, arm in alternate(case.arms, repetitions):
-                        bar.describe(f"{case.scenario.label}: {arm.name}")
+                        bar.describe(f"{label(case.scenario)}: {arm.name}")
                         self.trials.add_samples([self.sample(case, connection, number, arm)])
                         bar.advance()
                     connection.execute(case.after)

@@ -13,7 +13,7 @@ both arms alike, provided that the number of rounds is even.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -35,6 +35,7 @@ from lookahead.measurements import (
     Scenario,
     Table,
 )
+from lookahead.report.sentences import labelling
 from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 
@@ -109,10 +110,14 @@ def alternate(arms: Sequence[ArmT], rounds: int) -> Iterator[tuple[int, ArmT]]:
 
 
 class Trials(Generic[TrialT]):
-    """The trials of one run; results are recorded as they come."""
+    """The trials of one run; results are recorded as they come.
+
+    `label` is what a person is told of a scenario: what tells it from the run's others.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.label: Callable[[Scenario], str] = labelling(())
         self.device = run.device.name if run.device else None
 
     @property
@@ -125,18 +130,19 @@ class Trials(Generic[TrialT]):
     def measure_all(self, trials: Sequence[TrialT], rounds: int) -> None:
         """All samples of all trials, recorded one by one, with a bar of the progress."""
         total = sum(len(trial.arms) * trial.rounds_of(rounds) for trial in trials)
+        self.label = labelling(trial.scenario for trial in trials)
         with self.run.terminal.progress(total) as bar:
             for trial in trials:
                 self.measure(trial, trial.rounds_of(rounds), bar)
 
     def measure(self, trial: TrialT, rounds: int, bar: ProgressBar) -> None:
         if trial.compared:
-            bar.describe(f"{trial.scenario.label}: comparing rows")
+            bar.describe(f"{self.label(trial.scenario)}: comparing rows")
             self.run.server.restart(trial.server)
             self.compare_rows(trial, [arm for arm in trial.arms if arm.name in trial.compared])
         self.begin(trial)
         for number, arm in alternate(trial.arms, rounds):
-            bar.describe(f"{trial.scenario.label}: {arm.name}")
+            bar.describe(f"{self.label(trial.scenario)}: {arm.name}")
             self.add_samples([self.sample(trial, arm, number)])
             bar.advance()
 
@@ -149,7 +155,7 @@ class Trials(Generic[TrialT]):
             questions=(*self.data.questions, *trial.questions),
             statements={**self.data.statements, **statement},
         )
-        self.run.terminal.log_only(trial.scenario.label)
+        self.run.terminal.log_only(self.label(trial.scenario))
 
     def compare_rows(self, trial: TrialT, arms: Sequence[Arm], *, ordered: bool = True) -> None:
         """Receive the rows in each of `arms` on the running server; LabError when they differ."""

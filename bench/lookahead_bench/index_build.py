@@ -46,6 +46,7 @@ from lookahead.experiments.runner import Run
 from lookahead.measurements import Arm, Factor, Sample, Scenario, Table
 from lookahead.server import PrivateServer, Session
 from lookahead.terminal import ProgressBar
+from lookahead_bench.build_watch import BuildWatch
 
 PGBENCH_TABLE = "pgbench_accounts"
 _ROWS_PER_SCALE = 100_000  # pgbench's
@@ -203,12 +204,15 @@ def conditions_for(key: Key, wanted: IndexBuilds) -> Iterator[StepConditions]:
 
 
 class _Builds(Builds[StepConditions]):
-    """Of several tables, by several commands."""
+    """Of several tables, by several commands, each build watched."""
+
+    _watcher: Session
 
     def measure_tables(
         self, connection: Session, conditions: Sequence[StepConditions], bar: ProgressBar
     ) -> None:
         """Fresh keys come before the vacuum, pgbench's table last and alone on the disk."""
+        self._watcher = connection
         conditions = list(self._available(connection, conditions))
         own = [one for one in conditions if one.key.table == TABLE]
         if own:
@@ -227,9 +231,7 @@ class _Builds(Builds[StepConditions]):
             for one in others:
                 self.measure_one(connection, one, bar)
 
-    def build(
-        self, builder: Session, watcher: Session, conditions: StepConditions, arm: Arm
-    ) -> Sample:
+    def build(self, builder: Session, conditions: StepConditions, arm: Arm) -> Sample:
         """Over a small table the median of several builds; the last one stays."""
         key, builds = conditions.key, []
         if key.command == "reindex":
@@ -238,7 +240,10 @@ class _Builds(Builds[StepConditions]):
         for number in range(_SMALL_BUILDS if conditions.rows <= _SMALL_ROWS else 1):
             if number > 0 and key.command != "reindex":
                 builder.execute(key.drop)
-            builds.append(super().build(builder, watcher, conditions, arm))
+            with BuildWatch(self._watcher, builder.info.backend_pid) as watch:
+                built = super().build(builder, conditions, arm)
+            allowed = {"allowed_memory_bytes": float(conditions.memory_kb * 1024)}
+            builds.append(replace(built, counts={**built.counts, **allowed, **watch.counts}))
         chosen = sorted(builds, key=lambda one: one.time_ms)[(len(builds) - 1) // 2]
         return replace(chosen, executions=len(builds))
 

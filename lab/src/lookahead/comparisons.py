@@ -122,9 +122,6 @@ def proofs(data: Measurements) -> tuple[str, ...]:
             f"path taken: {sum(batched):,.0f} rows in {len(batched)} samples were inserted in "
             "batches"
         )
-    share = peak_memory_share(ours)
-    if share is not None:
-        found.append(f"memory:     at most {share:.1%} of maintenance_work_mem in our arm")
     return tuple(found)
 
 
@@ -139,18 +136,6 @@ def _same_pages(data: Measurements) -> Iterator[str]:
         if count:
             indexes = "1 index" if count == 1 else f"{count} indexes"
             yield f"same pages: SHA-256 over the pages of {indexes} in several arms: {outcome}"
-
-
-def peak_memory_share(samples: Iterable[Sample]) -> float | None:
-    """The most private memory of a build as a share of what it was allowed; None: unknown."""
-    return max(
-        (
-            one.counts["peak_memory_bytes"] / one.counts["allowed_memory_bytes"]
-            for one in samples
-            if "peak_memory_bytes" in one.counts
-        ),
-        default=None,
-    )
 
 
 # Below it a table's rows are not logged: bytes of WAL for each.

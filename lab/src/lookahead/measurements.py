@@ -174,11 +174,6 @@ class Sample:
             raise ValueError(f"{self.time_ms:g} ms is no time")
         if any(time_ms < 0 for time_ms in self.session_ms):
             raise ValueError("it has a negative time")
-        if (
-            "peak_memory_bytes" in self.counts
-            and not self.counts.get("allowed_memory_bytes", 0) > 0
-        ):
-            raise ValueError("its peak_memory_bytes are without allowed_memory_bytes")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The bench's keys of "index-build": statements, conditions; on a server but once."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from lookahead.comparisons import compare
 from lookahead.errors import ExitStatus
 from lookahead.results import read_result
 from lookahead_bench import index_build
+from lookahead_bench.build_watch import private_bytes
 from lookahead_bench.index_build import (
     KEYS,
     PGBENCH_TABLE,
@@ -48,6 +50,13 @@ def test_statements_of_keys() -> None:
     assert KEYS["pgbench"].drop.startswith(f"ALTER TABLE {PGBENCH_TABLE} DROP CONSTRAINT")
 
 
+def test_private_memory_of_a_process_is_known() -> None:
+    own = private_bytes(os.getpid())
+    assert own is not None
+    assert own > 1_000_000
+    assert private_bytes(2**22 + 1) is None
+
+
 @pytest.mark.end_to_end
 def test_wanted_key_without_its_collation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(index_build.EXPERIMENT.sizes, "demo", small_bench.BUILD)
@@ -75,6 +84,8 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         # All figures are those of one of 50 builds.
         assert sample.executions == 50
         assert sample.counts["built_by_us"] == (sample.arm == "ours")
+        assert sample.counts["workers_seen"] == 0
+        assert sample.counts["allowed_memory_bytes"] == 64 * 2**20
         # Its pages, without the holes in them.
         assert 0.3 < sample.counts["wal_bytes"] / sample.counts["index_bytes"] < 3
         phases = [value for name, value in sample.counts.items() if name.endswith("_ms")]

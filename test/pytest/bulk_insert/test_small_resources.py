@@ -17,8 +17,8 @@ from server_log import ServerFactory, WatchedServer
 
 from bulk_insert.arms import DEFAULT, EXTENTS, STOCK, SWITCH, Arm, Counters, choose
 from bulk_insert.ways import INSERT, WAYS, Way, size
-from lookahead.experiments.index_build_watch import private_bytes
 from lookahead.extension import Stage
+from lookahead_bench.build_watch import private_bytes
 
 _MB = 1 << 20
 _LARGE = EXTENTS.with_settings(bulk_extend_size=512)

@@ -22,7 +22,7 @@ from index_build.hostile_tables import random_hostile_table
 from index_build.indexes import INDEX, random_index
 from index_build.tables import Table, random_history
 from index_build.twins import ARMS, SWITCH, Arm, Build, Tally, Twins, choose, complaint
-from lookahead.experiments.index_build_watch import BuildWatch
+from lookahead_bench.build_watch import BuildWatch
 
 _MB = 1 << 20
 _INDEXES_PER_ROUND = 2

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from lookahead.experiments.built_index import read_blanked
 from lookahead.experiments.conditions import BLOCK_BYTES
-from lookahead.experiments.index_build_watch import read_blanked
 
 _HEADER_BYTES = 24
 # Each with the offset at which it ends.

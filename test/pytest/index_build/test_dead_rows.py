@@ -8,7 +8,7 @@ from extension.probes import Connection, need_extension, need_own_memory
 from server_log import WatchedServer
 
 from index_build.twins import Counters, Twins, check_tree, choose, complaint
-from lookahead.experiments.index_build_watch import BuildWatch
+from lookahead_bench.build_watch import BuildWatch
 
 _MB = 1 << 20
 # Of one value, more than fit into 1 MB, with a second column that only PostgreSQL can compare.

@@ -5,7 +5,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
 from index_build.twins import ARMS, choose
-from lookahead.experiments.index_build_watch import pages_sha256
+from lookahead.experiments.built_index import pages_sha256
 
 # Two entries fill a page of which a tenth may be used.
 _CREATE = (

@@ -8,8 +8,8 @@ from extension.probes import Connection, need_extension
 
 from index_build.pages import first_difference
 from index_build.twins import Build, Failure, Twins, check_tree, complaint
+from lookahead.experiments.built_index import blanked
 from lookahead.experiments.conditions import BLOCK_BYTES
-from lookahead.experiments.index_build_watch import blanked
 
 _TABLE = (
     "CREATE TABLE planted WITH (autovacuum_enabled = off) AS "

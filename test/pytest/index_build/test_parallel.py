@@ -11,7 +11,7 @@ from server_log import WatchedServer
 from waiting import wait_until
 
 from index_build.twins import ARMS, Counters, Twins, check_tree, choose, complaint
-from lookahead.experiments.index_build_watch import BuildWatch
+from lookahead_bench.build_watch import BuildWatch
 
 _ROWS = 200_000
 # plan_create_index_workers() wants 32 MB for each participant.

@@ -9,7 +9,7 @@ from server_log import WatchedServer
 
 from index_build.stories import compare
 from index_build.twins import Failure, Twins, choose
-from lookahead.experiments.index_build_watch import BuildWatch
+from lookahead_bench.build_watch import BuildWatch
 
 # Hexadecimal digits hardly compress. Most text of an index row is 2704 bytes less its headers.
 _HEX = "(SELECT string_agg(md5(i || ':' || j), '') FROM generate_series(1, 256) j)"

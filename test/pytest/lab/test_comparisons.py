@@ -89,7 +89,6 @@ def test_what_is_proved_beside_the_figures() -> None:
     assert proofs(make_builds()) == (
         "same pages: SHA-256 over the pages of 1 index in several arms: equal",
         "path taken: 6 indexes in 6 samples were pg_lookahead's own",
-        "memory:     at most 6.1% of maintenance_work_mem in our arm",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from lookahead.account import acting_as_owner
 from lookahead.errors import LabError
 from lookahead.experiments.arms import arm_of, connect_arm
+from lookahead.experiments.built_index import builds_so_far, check_builder, pages_sha256
 from lookahead.experiments.conditions import (
     MADE_BY_STOCK,
     fetch_row,
@@ -39,15 +40,10 @@ from lookahead.experiments.index_build_keys import (
     make_table,
     vacuum,
 )
-from lookahead.experiments.index_build_watch import (
-    BuildWatch,
-    builds_so_far,
-    check_builder,
-    pages_sha256,
-)
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
 from lookahead.measurements import Arm, Question, Sample
+from lookahead.report.sentences import labelling
 from lookahead.server import Session
 from lookahead.terminal import ProgressBar
 
@@ -124,6 +120,7 @@ class Builds(Generic[ConditionsT]):
         self.trials = Trials[Trial](run)
 
     def measure(self, conditions: Sequence[ConditionsT]) -> None:
+        self.trials.label = labelling(one.scenario for one in conditions)
         self.server.start()
         with self.server.connect() as connection:
             self.run.record_settings(connection)
@@ -148,19 +145,16 @@ class Builds(Generic[ConditionsT]):
     def measure_one(self, connection: Session, conditions: ConditionsT, bar: ProgressBar) -> None:
         self.trials.begin(trial_of(conditions))
         for number, arm in alternate(ARMS, self._repetitions):
-            bar.describe(f"{conditions.scenario.label}, {arm.name}")
+            bar.describe(f"{self.trials.label(conditions.scenario)}: {arm.name}")
             self._add(self._sample(connection, conditions, number, arm))
             bar.advance()
 
-    def build(
-        self, builder: Session, watcher: Session, conditions: ConditionsT, arm: Arm
-    ) -> Sample:
-        """One build, watched; the index stays."""
+    def build(self, builder: Session, conditions: ConditionsT, arm: Arm) -> Sample:
+        """One build; the index stays."""
         before, position = builds_so_far(builder), wal_position(builder)
-        with BuildWatch(watcher, builder.info.backend_pid) as watch:
-            started = monotonic()
-            builder.execute(conditions.key.build)
-            time_ms = round((monotonic() - started) * 1000, 3)
+        started = monotonic()
+        builder.execute(conditions.key.build)
+        time_ms = round((monotonic() - started) * 1000, 3)
         (index_bytes,) = fetch_row(builder, f"SELECT pg_relation_size('{INDEX}')")
         built = builds_so_far(builder) - before
         check_builder(builder, conditions.key, arm, built)
@@ -168,23 +162,18 @@ class Builds(Generic[ConditionsT]):
             "built_by_us": built,
             "wal_bytes": wal_bytes_since(builder, position),
             "index_bytes": index_bytes,
-            "allowed_memory_bytes": conditions.memory_kb * 1024,
-            "workers_seen": watch.workers_seen,
-            **watch.phases,
         }
-        if watch.peak_memory_bytes is not None:
-            counts["peak_memory_bytes"] = watch.peak_memory_bytes
         return Sample(conditions.scenario, 0, 0, arm.name, time_ms, (time_ms,), counts=counts)
 
     def _sample(
         self, connection: Session, conditions: ConditionsT, number: int, arm: Arm
     ) -> Sample:
-        """One build; the index is gone afterwards. `connection` watches it."""
+        """One build; the index is gone afterwards."""
         connection.execute("CHECKPOINT")
         with connect_arm(self.server, arm) as builder:
             for name, value in conditions.settings().items():
                 builder.execute(f"SET {name} = '{value}'")
-            sample = self.build(builder, connection, conditions, arm)
+            sample = self.build(builder, conditions, arm)
             sha256 = self._pages_sha256(builder) if number == 0 else None
             builder.execute(conditions.key.drop)
         return replace(sample, round=number, sha256=sha256)

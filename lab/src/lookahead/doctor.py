@@ -14,7 +14,7 @@ import psycopg
 import lookahead
 from lookahead.device.block_device import whole_disk
 from lookahead.extension import LIBRARY
-from lookahead.formats import one_line, size_text
+from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import name_first, watchers_before
@@ -194,7 +194,7 @@ def _disk(number: str) -> tuple[int | None, str | None]:
 def judge(server: Server) -> Iterator[Line]:
     """What there is to say, in the order in which one asks."""
     kind = "standby, " if server.in_recovery else ""
-    size = size_text(server.database_bytes)
+    size = server_size(server.database_bytes)
     name, role = one_line(server.database), one_line(server.role)
     yield Line("ok", f"PostgreSQL {server.version}, {kind}database {name} ({size}), role {role}")
     if not server.version.startswith(str(SUPPORTED_MAJOR)):
@@ -336,12 +336,12 @@ def _maintenance(server: Server) -> Iterator[Line]:
 
 
 def _memory(server: Server) -> Iterator[Line]:
-    size, buffers = size_text(server.database_bytes), size_text(server.shared_buffers)
+    size, buffers = server_size(server.database_bytes), server_size(server.shared_buffers)
     if server.database_bytes <= server.shared_buffers:
         text = f"the database ({size}) fits into shared_buffers ({buffers}): gains when cold only"
         yield Line("note", text, "lookahead check 'SELECT ...' says what a statement gains.")
     elif server.database_bytes <= server.effective_cache_size:
-        cache = size_text(server.effective_cache_size)
+        cache = server_size(server.effective_cache_size)
         text = f"the database ({size}) fits into effective_cache_size ({cache}): gains when cold"
         yield Line("note", text, "Is effective_cache_size what the system really has for caches?")
     else:

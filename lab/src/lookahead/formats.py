@@ -48,6 +48,15 @@ def size_text(value_bytes: float) -> str:
     return f"{value_bytes / 1e3:,.3g} kB"
 
 
+def server_size(value_bytes: float) -> str:
+    """Bytes as a server has them, whose kB, MB, GB and TB are of 1024; three significant digits."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value_bytes < 1024:
+            return f"{value_bytes:.3g} {unit}"
+        value_bytes /= 1024
+    return f"{value_bytes:.3g} TB"
+
+
 def interval_text(estimate: RatioEstimate) -> str:
     """Such as "3.90 to 4.40"; nothing where pairs are too few for one.
 

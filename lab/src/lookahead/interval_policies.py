@@ -10,7 +10,7 @@ from typing import Any
 
 from lookahead.errors import UnavailableError
 from lookahead.extension import LIBRARY
-from lookahead.formats import NOTHING, one_line, size_text
+from lookahead.formats import NOTHING, one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member
 from lookahead.report.tables import Table, table_of
 
@@ -127,7 +127,7 @@ def retired_table(retired: list[Retired]) -> Table:
         numbers=(
             (
                 "size",
-                lambda one: NOTHING if one.row["size"] is None else size_text(one.row["size"]),
+                lambda one: NOTHING if one.row["size"] is None else server_size(one.row["size"]),
             ),
         ),
     )

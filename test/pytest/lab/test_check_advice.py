@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lookahead.check.advice import Advice, Verdict, advice_lines, advise, size_text
+from lookahead.check.advice import Advice, Verdict, advice_lines, advise
 from lookahead.check.facts import Column, Facts, Index, Memory, Relation
 from lookahead.check.measure import ARMS, CheckSample, Measurement, measurement_lines
 from lookahead.check.plan_tree import INDEX_ROWS
@@ -222,14 +222,6 @@ def test_an_index_only_scan_reads_pages_that_are_not_all_visible() -> None:
     facts = replace(_facts(10_000), relations={_ORDERS: half})
     scan = {**_scan(1_000_000, None), "Node Type": "Index Only Scan"}
     assert advise(scan, facts).nodes[0].estimated_pages == 4_968
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 bytes"), (8192, "8 kB"), (1.5 * _MB, "1.5 MB"), (3 * 2**40, "3 TB")],
-)
-def test_sizes(size: int, text: str) -> None:
-    assert size_text(size) == text
 
 
 def test_what_is_in_shared_buffers_now() -> None:

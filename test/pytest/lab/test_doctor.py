@@ -183,7 +183,7 @@ def test_reasons_and_devices() -> None:
         ),
     )
     said = _said(server)
-    assert said[0].startswith("ok: PostgreSQL 18.6, standby, database shop (107 GB), role dba")
+    assert said[0].startswith("ok: PostgreSQL 18.6, standby, database shop (100 GB), role dba")
     assert "note: this lookahead is 0.2.0, the library 0.1.0" in said
     assert "warning: index scans are left to PostgreSQL: self-check" in said
     assert "note: fell back, copy (cluster): other extension 12,000" in said

@@ -7,6 +7,7 @@ from lookahead.formats import (
     milliseconds,
     number_text,
     ratio_text,
+    server_size,
     size_text,
 )
 from lookahead.stats import ratio_of_medians
@@ -26,6 +27,12 @@ from lookahead.stats import ratio_of_medians
 )
 def test_times(value: float, text: str) -> None:
     assert milliseconds(value) == text
+
+
+def test_sizes_as_servers_have_them() -> None:
+    assert [server_size(value) for value in (0, 8192, 1.5 * 2**20, 2**27, 3 * 2**40)] == [
+        *("0 bytes", "8 kB", "1.5 MB", "128 MB", "3 TB")
+    ]
 
 
 def test_sizes_and_numbers() -> None:

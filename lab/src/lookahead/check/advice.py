@@ -16,7 +16,7 @@ from lookahead.check.facts import Facts, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
-from lookahead.formats import one_line
+from lookahead.formats import one_line, server_size
 
 Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
 _Conclusion = tuple[Verdict, str]
@@ -275,8 +275,8 @@ def advice_lines(advice: Advice) -> Iterator[str]:
         yield f"{node.node_type}{using}{on}"
         yield f"  {_treatment(node)}"
         if node.table is not None and node.place is not None:
-            size, cached = size_text(node.table.size_bytes), node.table.cached_bytes
-            now = "" if cached is None else f"; {size_text(cached)} of it are there now"
+            size, cached = server_size(node.table.size_bytes), node.table.cached_bytes
+            now = "" if cached is None else f"; {server_size(cached)} of it are there now"
             yield f"  table: {size}, {_PLACES[node.place]}{now}"
     if advice.functions and advice.verdict in ("yes", "when cold"):
         yield one_line(_INSIDE.format(names=", ".join(advice.functions)))
@@ -306,13 +306,3 @@ def _pages(node: NodeAdvice) -> str:
     if node.least_pages == 0:
         return f"at most {node.most_pages:,} of {of}"
     return f"don't know how many of {of}: {node.least_pages:,} to {node.most_pages:,}"
-
-
-def size_text(size: int) -> str:
-    """Such as "12 MB"."""
-    value = float(size)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} TB"

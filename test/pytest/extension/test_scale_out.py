@@ -1,7 +1,10 @@
 """Several servers, each with the library: shards behind postgres_fdw, and a standby beside its
 primary. Each counts what it did itself (docs/scale-out.md)."""
 
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from replication import standby_of, wait_for_replay
@@ -21,6 +24,9 @@ _NODE = {
     "pg_lookahead.enable_bulk_insert": "on",
     "enable_seqscan": "off",
 }
+_TOP = Path(__file__).resolve().parents[3]
+# Of a scan that every server chooses.
+_COLD = {"enable_seqscan": "off", "pg_lookahead.test_start_after": "4"}
 _SCAN = "SELECT count(pad), sum(k) FROM spread WHERE k >= 0"
 
 
@@ -121,3 +127,36 @@ def test_a_standby_counts_for_itself(
         _wait_until_counted(standby, "index_scan", "prefetched_blocks")
         question = "SELECT nodes FROM pg_stat_lookahead WHERE feature = 'index_scan'"
         assert scalar(source, question) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("standby", ("primary", "standby")), ("shards", ("shard1", "shard2"))]
+)
+def test_the_script_of_the_document(
+    kind: str,
+    names: tuple[str, str],
+    front: Connection,
+    shards: list[WatchedServer],
+    test_stage: Stage,
+    disk: Path,
+) -> None:
+    """As docs/scale-out.md has it, with a library that is not installed."""
+    server = shards[0]
+    place = disk / "nodes"
+    place.mkdir()
+    os.chown(place, server.account.uid, server.account.gid)
+    staged = {
+        name: value
+        for name, value in test_stage.settings().items()
+        if name != "session_preload_libraries"
+    }
+    settings = [f"{name} = '{value}'" for name, value in {**staged, **_COLD}.items()]
+    done = server.account.run(
+        [_TOP / "docs" / "two-nodes.sh", kind, place / kind, *settings],
+        env={"PATH": f"{server.bindir}:{os.defpath}"},
+        timeout_seconds=240,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == list(names)
+    assert all(re.search(r"has read ahead [1-9]\d{2,} pages$", line) for line in lines), lines

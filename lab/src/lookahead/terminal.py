@@ -45,6 +45,9 @@ class ProgressBar:
     def advance(self) -> None:
         self._progress.advance(self._task)
 
+    def reach(self, done: float) -> None:
+        self._progress.update(self._task, completed=done)
+
 
 class Terminal:
     """Both consoles; tests give streams and a width in characters instead of the real ones."""

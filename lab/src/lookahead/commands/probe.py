@@ -107,7 +107,8 @@ def probe(context: CommandContext, /, **options: Any) -> None:
         forced=options["forced"],
         command=context.command,
     )
-    file, document = run_probe(request, context.terminal.step)
+    with context.terminal.progress(options["time_s"]) as bar:
+        file, document = run_probe(request, context.terminal.step, bar.reach)
     _show(context, document)
     context.terminal.result(f"result: {file.path}")
     if profile is not None:

@@ -56,7 +56,11 @@ _COMMON_OPTIONS = (
         "--profile", "FILE", "Device profile of `lookahead probe` for the server. Default: none."
     ),
     seed_option("Seed of the data, the keys and the interval."),
-    click.option("--keep", is_flag=True, help="Keep the server's folder."),
+    click.option(
+        "--keep",
+        is_flag=True,
+        help="Keep the server's folder, to look at its log, or to start the server again.",
+    ),
 )
 _FORMS: dict[str, Callable[[ResultDocument], str]] = {
     "json": encode,
@@ -131,9 +135,9 @@ def _command(experiment: Experiment[Any]) -> click.Command:
         short_help=experiment.summary,
         context_settings=HELP_OPTIONS,
     )(run_it)
+    command.params += [_parameter(option, experiment) for option in experiment.options]
     for decorate in _COMMON_OPTIONS:
         decorate(command)
-    command.params += [_parameter(option, experiment) for option in experiment.options]
     return command
 
 

@@ -17,6 +17,7 @@ _TELLING_SETTINGS = (
     *("shared_buffers", "work_mem", "maintenance_work_mem", "effective_", "maintenance_io"),
     *("io_", "max_parallel", "enable_", "jit", "autovacuum", "wal_level", "pg_lookahead."),
 )
+ALL_SETTINGS = "Settings that differ from the defaults"
 _ZEROS = (NOTHING, "0", "0.0", "0.00", "0.000")
 _Samples = Sequence[Sample]
 _Cell = Callable[[_Samples], str]
@@ -34,7 +35,7 @@ def evidence_tables(document: ResultDocument) -> list[Table]:
         _data_table(data.tables),
         _machine_table(document),
         Table(
-            "Settings that differ from the defaults",
+            ALL_SETTINGS,
             columns_of(("setting", "value")),
             tuple(document.settings.items()),
         ),

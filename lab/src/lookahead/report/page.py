@@ -17,6 +17,7 @@ from lookahead.formats import printable
 from lookahead.measurements import Measurements
 from lookahead.report.bars import BarPair, bar_plot
 from lookahead.report.evidence_tables import (
+    ALL_SETTINGS,
     evidence_tables,
     machine_line,
     settings_line,
@@ -154,6 +155,7 @@ def _section(document: ResultDocument) -> dict[str, object]:
         "results": figure_tables(data),
         "proofs": proofs(data),
         "evidence": evidence_tables(document),
+        "folded": ALL_SETTINGS,
     }
 
 

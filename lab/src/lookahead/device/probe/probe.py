@@ -56,12 +56,13 @@ def slice_for(time_s: float) -> float:
 class Campaign:
     """One probe. `samples` are those of `complete_rounds` and, last, of a round cut short.
 
-    `report` is told what is under way.
+    `report` is told what is under way, `reach` for how many seconds it has measured.
     """
 
     file: TestFile
     parameters: ProbeParameters
     report: Callable[[str], None]
+    reach: Callable[[float], None]
     samples: list[ProbeSample] = field(default_factory=list)
     complete_rounds: int = 0
     _started: float = 0.0
@@ -110,6 +111,7 @@ class Campaign:
                     )
                 )
             self._rest()
+            self.reach(time.monotonic() - self._started)
 
     def _rest(self) -> None:
         """Slices run at full speed; the mean over the probe stays below the rate."""
@@ -136,9 +138,9 @@ DEFAULT_SIZE_BYTES = 2**30
 
 
 def run_probe(
-    request: ProbeRequest, report: Callable[[str], None]
+    request: ProbeRequest, report: Callable[[str], None], reach: Callable[[float], None]
 ) -> tuple[ResultFile, ProbeDocument]:
-    """Measure, and write the result file; `report` is told what is under way.
+    """Measure, and write the result file; `report` and `reach` are those of `Campaign`.
 
     An interrupted probe keeps what it has, marked incomplete.
     """
@@ -155,7 +157,7 @@ def run_probe(
     try:
         report(f"writing a test file of {size // 2**20} MB")
         with TestFile(folder, size, request.rate_mb_per_s * 1e6) as test_file:
-            campaign = Campaign(test_file, document.parameters, report)
+            campaign = Campaign(test_file, document.parameters, report, reach)
             report(f"measuring with fio for {request.time_s:.0f} s, or one round")
             campaign.run()
         document = _finished(document, campaign, folder)

@@ -153,11 +153,11 @@ def test_text() -> None:
     ]
 
 
-def _loop(rows_each: int, **more: Any) -> dict[str, Any]:
+def _loop(rows_each: int, condition: str = "k = ", **more: Any) -> dict[str, Any]:
     """A lookup in `orders` for each of 4,000 rows of another table."""
     outer = {"Node Type": "Seq Scan", "Schema": "shop", "Relation Name": "lines", "Alias": "lines"}
     inner = {**_scan(rows_each, _ELIGIBLE), "Parent Relationship": "Inner", **more}
-    inner["Index Cond"] = "(orders.k = lines.k)"
+    inner["Index Cond"] = f"(orders.{condition}lines.k)"
     return {
         "Node Type": "Nested Loop",
         "Join Type": "Inner",
@@ -187,6 +187,20 @@ def test_a_nested_loop_is_judged_by_each_of_its_executions(
     if verdict == "little":
         assert inner.no_gain is not None and "each execution reads few pages" in inner.no_gain
         assert ", in about 4,000 executions; no gain: each" in "\n".join(_lines(found))
+
+
+@pytest.mark.parametrize(
+    ("rows_each", "condition", "verdict"),
+    [(1, "k = ", "yes"), (10, "k = ", "yes"), (1, "k > ", "little")],
+)
+def test_a_nested_loop_that_looks_ahead_is_judged_by_all_of_them(
+    rows_each: int, condition: str, verdict: Verdict
+) -> None:
+    facts = _facts(1_000_000)
+    relations = {**facts.relations, ("shop", "lines"): _relation(100)}
+    plan = {**_loop(rows_each, condition), "Lookahead": _ELIGIBLE}
+    found = advise(plan, replace(facts, relations=relations))
+    assert found.verdict == verdict
 
 
 @pytest.mark.parametrize("correlation", [1.0, -1.0])

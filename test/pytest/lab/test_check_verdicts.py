@@ -14,6 +14,8 @@ _TABLES = """
     CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
         FROM generate_series(0, 49999) AS id;
     CREATE INDEX orders_k ON orders (k);
+    CREATE UNIQUE INDEX ON orders (id);
+    CREATE TABLE few AS SELECT id * 47 % 50000 AS id FROM generate_series(1, 1000) AS id;
     CREATE TABLE odd (day date, number numeric);
     CREATE TABLE little (id int); INSERT INTO little VALUES (1), (2), (3);
     CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
@@ -39,7 +41,7 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
     with server_factory(stage=stage, settings={"session_preload_libraries": ""}) as made:
         with made.connect() as connection:
             connection.execute(_TABLES)
-            connection.execute("VACUUM ANALYZE orders, little")
+            connection.execute("VACUUM ANALYZE orders, few, little")
         yield made
 
 
@@ -99,6 +101,25 @@ def test_inserts_switched_off(server: WatchedServer, statement: str, verdict: st
     outcome = run_command("check", statement, "--dsn", dsn)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert outcome.stdout.startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM (VALUES {keys}) AS a (k) JOIN orders USING (k)",
+        "SELECT (SELECT pad FROM orders o WHERE o.id = few.id) FROM few",
+    ],
+    ids=["loop", "subplan"],
+)
+def test_joins(server: WatchedServer, statement: str) -> None:
+    """Each lookup reads a page; a nested loop and a sequential scan read those of many ahead."""
+    keys = ", ".join(f"({7 * key})" for key in range(1000))
+    options = "-c enable_hashjoin=off -c enable_mergejoin=off"
+    for switch, verdict in (("on", "WHEN COLD: "), ("off", "LITTLE: ")):
+        dsn = f"{_dsn(server)} options='{options} -c pg_lookahead.enable_join_prefetch={switch}'"
+        outcome = run_command("check", statement.format(keys=keys), "--dsn", dsn)
+        assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+        assert outcome.stdout.startswith(verdict), outcome.stdout
 
 
 def test_builds_switched_off(server: WatchedServer) -> None:

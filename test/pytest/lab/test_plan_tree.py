@@ -85,6 +85,18 @@ def test_a_subplan(more: dict[str, Any], loops: Range) -> None:
     assert _found(plan)[1].loops == loops
 
 
+@pytest.mark.parametrize("joins_ahead", [True, False])
+@pytest.mark.parametrize("kind", ["Seq Scan", "Index Scan"])
+def test_a_subplan_whose_rows_are_looked_up_ahead(kind: str, joins_ahead: bool) -> None:
+    subplan = _node("Result", 1, **{"Parent Relationship": "SubPlan", "Subplan Name": "SubPlan 1"})
+    plan = {**_node(kind, 50, Lookahead={"Status": "eligible"}), "Plans": [subplan]}
+    found = {
+        node["Node Type"]: execution.drawn_ahead
+        for node, execution in executions(plan, Participation(joins_ahead=joins_ahead))
+    }
+    assert found == {kind: False, "Result": kind == "Seq Scan" and joins_ahead}
+
+
 def test_a_common_table_expression_is_read_as_far_as_its_readers_want() -> None:
     expression = _scan(1000, **{"Parent Relationship": "InitPlan", "Subplan Name": "CTE x"})
     reader = _node("CTE Scan", 1000, **{"CTE Name": "x", "Parent Relationship": "Outer"})

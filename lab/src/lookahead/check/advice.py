@@ -3,10 +3,11 @@
 Look-ahead gains where pages are read from a device one after the other in an order that the
 operating system does not foresee. What gained nothing when it was measured (docs/benchmarks.md)
 is told so: tables in memory, sequential scans, scans of consecutive pages, few pages. A scan looks
-ahead within one of its executions, so that the inner side of a nested loop is judged by what one
-loop reads.
+ahead within one of its executions, and is judged by what one of them reads; but the inner side of a
+nested loop that draws rows ahead by what all of them do.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
@@ -36,6 +37,7 @@ _INSIDE = "statements inside functions are not seen ({names}): check them by the
 
 # The first entries of an index scan go through stock's code, small tables too (docs/explain.md).
 _FEW_PAGES = 16
+_EQUALITY = re.compile(r" = (?!ANY )")
 _WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
 # Of bitmap heap scans: of more pages than that they gained nothing at a large OS read-ahead.
 _MOST_PAGES = 0.75
@@ -97,7 +99,10 @@ class Advice:
 
 @dataclass(frozen=True)
 class _Pages:
-    """What a node reads, and why reading ahead gains nothing there, if it does not."""
+    """What a node reads, and why reading ahead gains nothing there, if it does not.
+
+    `each` is what is read by all that one look-ahead is for: an execution, or all of them.
+    """
 
     all: Range
     each: Range
@@ -122,6 +127,8 @@ def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ())
             each = scans.each(node, table, execution)
             is_consecutive = scans.is_consecutive(node, table, pages)
             reason = _no_gain(node, facts.relations[table], pages, is_consecutive=is_consecutive)
+            if execution.drawn_ahead and _is_looked_up(node):
+                each = pages
             reason = reason or _no_gain_each(each)
             found[id(node)] = _Pages(pages, each, execution.loops, reason)
     nodes = tuple(
@@ -181,6 +188,12 @@ def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bo
     if is_consecutive:
         return "the pages lie side by side, and the system reads those ahead already"
     return None
+
+
+def _is_looked_up(node: Node) -> bool:
+    """Whether a nested loop finds the rows of this scan ahead: by `=` in an index."""
+    source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+    return _EQUALITY.search(str(source.get("Index Cond", ""))) is not None
 
 
 def _no_gain_each(each: Range) -> str | None:

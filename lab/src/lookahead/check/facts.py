@@ -27,7 +27,9 @@ _BLOCK_BYTES = 8192
 _SETTINGS = """
     SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')),
-           pg_catalog.current_setting('parallel_leader_participation') = 'on'"""
+           pg_catalog.current_setting('parallel_leader_participation') = 'on',
+           coalesce(pg_catalog.current_setting('pg_lookahead.enable_join_prefetch', true), 'off')
+               = 'on'"""
 _RELATIONS = """
     SELECT n.nspname, c.relname,
            coalesce(pg_catalog.pg_relation_size(c.oid), 0)
@@ -164,7 +166,7 @@ def collect_facts(connection: psycopg.Connection[Any], plan: Mapping[str, Any]) 
         relations=relations,
         indexes=_indexes(entries, columns),
         columns=columns,
-        participation=Participation(settings[2]),
+        participation=Participation(*settings[2:]),
     )
 
 

@@ -32,7 +32,7 @@ class Execution:
     It is executed `loops` times, by all processes together, and a share `consumed` of its rows is
     asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
     EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
-    are looked up.
+    are looked up, `drawn_ahead` whether that is done for many of them at once.
     """
 
     loops: Range = _ONCE
@@ -40,13 +40,15 @@ class Execution:
     row_limit: float = float("inf")
     participants: float = 1.0
     outer: Node | None = None
+    drawn_ahead: bool = False
 
 
 @dataclass(frozen=True)
 class Participation:
-    """The settings that decide how rows are divided among processes."""
+    """The settings that decide how rows are divided among processes, and drawn ahead."""
 
     leader: bool = True
+    joins_ahead: bool = False
 
     def participants(self, gather: Node) -> float:
         """As get_parallel_divisor() in costsize.c: a leader is busy with its workers."""
@@ -102,6 +104,11 @@ def table_of(node: Node) -> tuple[str, str] | None:
     return str(node.get("Schema", "")), str(node["Relation Name"])
 
 
+def is_attached(node: Node) -> bool:
+    """Whether the library does something at the node, as far as EXPLAIN knows."""
+    return node.get("Lookahead", {}).get("Status", "stock") != "stock"
+
+
 def own_rows(node: Node, execution: Execution) -> float:
     """Rows of one execution of the node, by all processes together."""
     share = execution.participants if is_shared(node) else 1.0
@@ -130,7 +137,7 @@ def _child(parent: Node, child: Node, above: Execution, participation: Participa
     if relationship == "InitPlan":
         return Execution(participants=1.0)
     if relationship == "SubPlan":
-        return _subplan(parent, child, above)
+        return _subplan(parent, child, above, participation)
     kind = str(parent["Node Type"])
     consumed = _consumed(parent, child, above.consumed)
     below = replace(above, consumed=consumed, row_limit=float("inf"))
@@ -167,10 +174,13 @@ def _inner(join: Node, above: Execution) -> Execution:
         row_limit=limit,
         participants=above.participants,
         outer=outer,
+        drawn_ahead=is_attached(join),
     )
 
 
-def _subplan(parent: Node, child: Node, above: Execution) -> Execution:
+def _subplan(
+    parent: Node, child: Node, above: Execution, participation: Participation
+) -> Execution:
     name = str(child.get("Subplan Name", ""))
     texts = [str(value) for key, value in parent.items() if key != "Plans"]
     if any(f"hashed {name}" in text for text in texts):
@@ -180,7 +190,12 @@ def _subplan(parent: Node, child: Node, above: Execution) -> Execution:
     each = Range(rows, float("inf") if filtered else rows)
     # EXISTS and the like stop at the first row.
     return Execution(
-        loops=above.loops.times(above.consumed).times(each), consumed=_ANY_SHARE, outer=parent
+        loops=above.loops.times(above.consumed).times(each),
+        consumed=_ANY_SHARE,
+        outer=parent,
+        drawn_ahead=participation.joins_ahead
+        and parent["Node Type"] == "Seq Scan"
+        and is_attached(parent),
     )
 
 

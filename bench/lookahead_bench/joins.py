@@ -91,13 +91,17 @@ SHAPES: dict[str, Shape] = {
     "anti": Shape(f"{_SEMI} NOT EXISTS (SELECT {_OF_TENS} AND length(i.pad) < 1)"),
     "memoize": Shape(_joined("i.k = o.few")),
     "lateral-limit": Shape(f"SELECT o.n, i.pad FROM {OUTER} o CROSS JOIN LATERAL {_ONE_OF_TENS} i"),
+    "as-of": Shape(
+        f"SELECT o.n, i.pad FROM {OUTER} o CROSS JOIN LATERAL "
+        f"(SELECT pad {_OF_TENS} AND i.k <= o.k ORDER BY i.k DESC LIMIT 1) i"
+    ),
     "subplan": Shape(
         f"SELECT o.n, (SELECT i.pad FROM {INNER} i WHERE i.k = o.k) FROM {OUTER} o",
         plan=SEQ_SCAN,
         temperatures=(_COLD, _HOT, _CACHED),
     ),
     "subplan-exists": Shape(
-        f"{_SEMI} o.n < 0 OR EXISTS (SELECT {_OF_TENS} AND i.k >= o.n - {MAX_PAGES} "
+        f"{_SEMI} o.n < 0 OR EXISTS (SELECT {_OF_TENS} AND i.id >= o.n - {MAX_PAGES} "
         "AND i.pad > '')",
         plan=SEQ_SCAN,
     ),

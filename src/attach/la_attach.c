@@ -49,8 +49,9 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows for which pages may have been read before that is worth much: arbitrary. */
-#define FEW_MISSES 3
+/* Rows for which pages may have been read before that is worth much, in all and of a node: arbitrary. */
+#define FEW_MISSES 2
+#define FEW_OWN_MISSES 1
 
 /*
  * A walk either registers the nodes of a query, or attaches to them at once.
@@ -199,17 +200,6 @@ la_attach_end_run(LaRun *run)
 }
 
 /*
- * A node had pages read for a row.  Is that one of the first such rows of what runs?  Of a feature that has to
- * prepare much, they are not worth that where the kernel has the pages in its cache.
- */
-bool
-la_attach_has_few_misses(void)
-{
-	return running != NULL && !la_wake_forced() &&
-		++running->misses <= FEW_MISSES;
-}
-
-/*
  * A node that sleeps had a page read: what is known about it, for its feature
  * to go on with.  NULL when it must stay with core: look-ahead was switched
  * off, or no ExecutorRun() of its query is to be seen.
@@ -238,6 +228,25 @@ la_attach_wake(PlanState *planstate, LaFeature feature)
 		node->reason != LA_REASON_NONE)
 		return NULL;
 	node->query->keeps_rows = keeps_rows(planstate->state);
+	return node;
+}
+
+/*
+ * The same for a feature that has to prepare much: not for the first rows of what runs that had pages read, nor for the
+ * node's own first one.  They are not worth it where the kernel has the pages in its cache.
+ */
+LaNode *
+la_attach_wake_late(PlanState *planstate, LaFeature feature)
+{
+	LaNode	   *node;
+
+	if (running != NULL && !la_wake_forced() &&
+		++running->misses <= FEW_MISSES)
+		return NULL;
+	node = la_attach_wake(planstate, feature);
+	if (node != NULL && node->state == NULL && !la_wake_forced() &&
+		node->misses++ < FEW_OWN_MISSES)
+		return NULL;
 	return node;
 }
 

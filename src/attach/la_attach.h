@@ -21,7 +21,7 @@ typedef struct LaRun
 {
 	QueryDesc  *query_desc;
 	bool		bounded;		/* is only a number of rows wanted? */
-	uint32		misses;			/* see la_attach_has_few_misses() */
+	uint32		misses;			/* see la_attach_wake_late() */
 	struct LaRun *outer;		/* whose function runs this one */
 } LaRun;
 
@@ -30,8 +30,8 @@ extern void la_attach_late(PlanState *planstate);
 extern void la_attach_begin_run(LaRun *run, QueryDesc *queryDesc,
 								uint64 count);
 extern void la_attach_end_run(LaRun *run);
-extern bool la_attach_has_few_misses(void);
 extern LaNode *la_attach_wake(PlanState *planstate, LaFeature feature);
+extern LaNode *la_attach_wake_late(PlanState *planstate, LaFeature feature);
 extern void la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
 								  ExecProcNodeMtd to);
 

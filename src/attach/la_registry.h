@@ -62,6 +62,9 @@ typedef struct LaNode
 	/* Of a scan: has a join above asked for all that its next rows are on? */
 	bool		asked_above;
 
+	/* Of one that wakes late: rows that had pages read before. */
+	uint32		misses;
+
 	/* Of a join: a hash join above, on whose table it depends, or NULL. */
 	PlanState  *awaited;
 

@@ -141,7 +141,7 @@ la_join_append_table(const LaJoinAppend *append)
 		if (target == NULL)
 			continue;
 		table = target->table;
-		pfree(target->search);
+		pfree(target->search.key);
 		pfree(target);
 	}
 	return table;
@@ -237,7 +237,7 @@ prepare_child(LaJoinAppend *append, int child, int relation)
 		target = la_join_target_below(append->outer, planstate);
 		if (target != NULL)
 			append->query->ring_bytes += GetMemoryChunkSpace(target) +
-				GetMemoryChunkSpace(target->search);
+				GetMemoryChunkSpace(target->search.key);
 		append->children[child] = target != NULL ? target : &unsuitable;
 		break;
 	}

@@ -23,6 +23,8 @@
  * twice as many when a row had more pages read than were asked for, and for as many as any needed after
  * FEWER_ROWS rows that needed fewer.
  *
+ * A target to which most rows do not come is asked for no more until the join has slept.
+ *
  * Reads JoinState of execnodes.h, and PgStat_TableStatus of pgstat.h.
  *
  *-------------------------------------------------------------------------
@@ -60,6 +62,10 @@
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
 
+/* Rows after which it is counted how many came to a target, and how many it has to be: arbitrary. */
+#define ROWS_PER_LOOK 32
+#define USED_ROWS 16
+
 /* Tablespaces of which it is known whether their pages are in memory: arbitrary, few have more. */
 #define TABLESPACES 16
 
@@ -73,6 +79,9 @@ typedef struct LaJoinRecent
 } LaJoinRecent;
 
 static LaResidency *residency_of(const LaJoinAsk *ask);
+static bool is_in_vain(LaJoinAsk *ask);
+static int64 fetched_pages(Relation index);
+static void note_use(LaJoinUse *use, Relation index);
 static void learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads);
 static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
@@ -147,7 +156,7 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 		return false;
 	}
 	residency = residency_of(ask);
-	return !residency->resident || la_residency_read(residency);
+	return !residency->resident || la_wake_forced() || la_residency_read(residency);
 }
 
 /*
@@ -193,6 +202,7 @@ la_join_ask_start(LaJoinAsk *ask)
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
+	memset(ask->uses, 0, sizeof(ask->uses));
 	ask->asked = false;
 	ask->idle_rows = 0;
 	ask->request_limit = la_wake_forced() ? ask->most_requests : 1;
@@ -243,10 +253,26 @@ la_join_ask_grow(LaJoinAsk *ask)
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
-	return residency_of(ask)->resident ||
+	return (residency_of(ask)->resident && !la_wake_forced()) ||
+		is_in_vain(ask) ||
 		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
 		!la_feature_enabled(ask->node->feature);
+}
+
+/*
+ * Do most rows come to no target?  Then the join wakes the less often the more often that was so.
+ */
+static bool
+is_in_vain(LaJoinAsk *ask)
+{
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		if (!ask->uses[target].in_vain)
+			return false;
+	}
+	ask->asked = false;
+	return true;
 }
 
 /*
@@ -280,8 +306,9 @@ la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 		row->waits[target] = InvalidBlockNumber;
 		row->counted[target] = false;
 		row->complete[target] = false;
-		row->where[target] = la_join_target_of_row(&ask->targets[target],
-												   row->slot);
+		row->asked[target] = false;
+		row->where[target] = ask->uses[target].in_vain ? NULL :
+			la_join_target_of_row(&ask->targets[target], row->slot);
 		look_up(ask, ring, ring->tail, target);
 	}
 }
@@ -333,6 +360,8 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 		ask->scans[target] = NULL;
 		if (row != NULL && row->complete[target])
 			ask->scans[target] = row->where[target]->node;
+		if (row != NULL && row->asked[target])
+			ask->uses[target].fetched = fetched_pages(row->where[target]->index);
 		if (ask->scans[target] != NULL)
 			ask->scans[target]->asked_above = true;
 	}
@@ -349,9 +378,38 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 	{
 		if (row->counted[target])
 			ask->index_requests--;
+		if (row->asked[target])
+			note_use(&ask->uses[target], row->where[target]->index);
 	}
 	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
 		learn(ask, row, table_reads(ask, row) - ask->reads);
+}
+
+/*
+ * Pages of an index that this process has looked at so far, as far as PostgreSQL counts them.
+ */
+static int64
+fetched_pages(Relation index)
+{
+	return pgstat_should_count_relation(index) ?
+		index->pgstat_info->counts.blocks_fetched : 0;
+}
+
+/*
+ * A row for which something was asked is done with.
+ */
+static void
+note_use(LaJoinUse *use, Relation index)
+{
+	if (!pgstat_should_count_relation(index))
+		return;
+	use->asked_rows++;
+	if (fetched_pages(index) != use->fetched)
+		use->used_rows++;
+	if (use->asked_rows < ROWS_PER_LOOK)
+		return;
+	use->in_vain = use->used_rows < USED_ROWS;
+	use->asked_rows = use->used_rows = 0;
 }
 
 /*
@@ -418,6 +476,7 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	LaJoinRow  *row = la_join_row(ring, position);
 	LaJoinTarget *where = row->where[target];
 	BlockNumber from = row->waits[target];
+	uint32		requests = row->requests;
 	MemoryContext old;
 	LaPeek		peek;
 
@@ -425,7 +484,7 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	if (where == NULL || !la_join_target_fill(where, row->slot))
 		return;
 	old = MemoryContextSwitchTo(ask->scratch);
-	la_join_peek(where->index, where->search, from,
+	la_join_peek(where->index, &where->search, from,
 				 ask->one_match ? ask->matches : LA_PEEK_BLOCKS, &peek);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(ask->scratch);
@@ -434,6 +493,7 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	if (peek.missing != InvalidBlockNumber)
 		begin_wait(ask, ring, position, target, peek.missing);
 	ask_for_table(ask, ring, position, where, &peek);
+	row->asked[target] |= row->counted[target] || row->requests != requests;
 }
 
 static void

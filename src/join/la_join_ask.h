@@ -35,6 +35,7 @@ typedef struct LaJoinRow
 	BlockNumber waits[LA_JOIN_TARGETS];
 	bool		counted[LA_JOIN_TARGETS];	/* was that request made for it? */
 	bool		complete[LA_JOIN_TARGETS];	/* were all table pages asked for? */
+	bool		asked[LA_JOIN_TARGETS]; /* was anything asked for it alone? */
 	uint32		head;			/* of the ring, when it began to wait last */
 	uint32		order;			/* waits that had begun before */
 } LaJoinRow;
@@ -57,6 +58,20 @@ typedef struct LaJoinRange
 	uint32		row;			/* position of the first one that wants them */
 } LaJoinRange;
 
+/*
+ * Is a target used?  Not every row comes to it: an expression may pass it over, a filter drop the row, another
+ * scan find nothing.
+ */
+typedef struct LaJoinUse
+{
+	int64		fetched;		/* pages of its index, when the oldest row was
+								 * handed out */
+	uint32		asked_rows;		/* for which something was asked, since the
+								 * last look */
+	uint32		used_rows;		/* of these, those that came to it */
+	bool		in_vain;		/* did most not? */
+} LaJoinUse;
+
 /* What a look-ahead takes while it has rows, beside those, as a rule, in bytes. */
 #define LA_JOIN_ASK_BYTES (16 * 1024)
 
@@ -65,6 +80,7 @@ typedef struct LaJoinAsk
 	LaNode	   *node;
 	int			ntargets;
 	LaJoinTarget *targets;
+	LaJoinUse	uses[LA_JOIN_TARGETS];
 	LaNode	   *scans[LA_JOIN_TARGETS]; /* that were told of a row, or NULL */
 	MemoryContext scratch;		/* of comparison functions */
 

@@ -232,10 +232,10 @@ wake(NestLoopState *join, LaJoinWindow *window)
 
 	if (window != NULL && !la_join_window_sleeps(window))
 		return window;
-	if (window == NULL && (join->js.ps.ExecProcNodeReal != asleep_exec ||
-						   la_attach_has_few_misses()))
+	if (window == NULL && join->js.ps.ExecProcNodeReal != asleep_exec)
 		return NULL;
-	node = la_attach_wake(&join->js.ps, LA_FEATURE_NESTED_LOOP);
+	node = window != NULL ? la_attach_wake(&join->js.ps, LA_FEATURE_NESTED_LOOP) :
+		la_attach_wake_late(&join->js.ps, LA_FEATURE_NESTED_LOOP);
 	if (node == NULL || la_join_end_is_awaited(node))
 		return window;
 

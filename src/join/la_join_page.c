@@ -8,9 +8,6 @@
  * another look at visibility, and nothing is evaluated early: no filter, no function, no error.  What is
  * asked for them is in la_join_ask.c, as for joins.
  *
- * Not every row comes to its subplan: a filter may drop it, a CASE pass it over.  Which rows do is told by whether
- * shared buffers were looked at while they were evaluated.
- *
  * Rows have memory from the wake of a scan to its end: those of partitions come one after another.
  *
  * Reads BufferUsage of instrument.h, HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
@@ -32,10 +29,6 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows after which it is counted how many came to their subplans, and how many it has to be: arbitrary. */
-#define ROWS_PER_LOOK 32
-#define USED_ROWS 16
-
 struct LaJoinPage
 {
 	LaNode	   *node;
@@ -45,9 +38,6 @@ struct LaJoinPage
 	BlockNumber block;			/* which they are on */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
-	int64		buffers;		/* looked at before the last row was evaluated */
-	uint32		seen_rows;		/* evaluated since the last look */
-	uint32		used_rows;		/* those that came to their subplans */
 	Size		bytes;			/* of the rows and the ring, in ring_bytes */
 	LaJoinRing	ring;			/* positions are those in rs_vistuples */
 	LaJoinAsk	ask;
@@ -55,11 +45,9 @@ struct LaJoinPage
 
 static bool is_suitable(LaJoinPage *page, ScanState *scan);
 static Size most_bytes(const LaJoinPage *page);
-static int64 looked_at(void);
 static bool ask_ahead(LaJoinPage *page);
 static bool is_on_row(const LaJoinPage *page);
 static void go_to_row(LaJoinPage *page, uint32 position);
-static bool is_in_vain(LaJoinPage *page);
 static void copy_row(LaJoinPage *page);
 static void drop_rows(LaJoinPage *page, uint32 position);
 
@@ -141,7 +129,6 @@ la_join_page_wake(LaJoinPage *page)
 	page->bytes = bytes;
 	query->ring_bytes += bytes;
 	page->row_limit = la_wake_forced() ? page->most_rows : 1;
-	page->seen_rows = page->used_rows = 0;
 	la_join_ask_open(&page->ask, page->context);
 	la_join_ask_start(&page->ask);
 	page->block = InvalidBlockNumber;
@@ -188,22 +175,12 @@ la_join_page_row(LaJoinPage *page)
 	la_join_ask_hand_out(&page->ask,
 						 ring->head != ring->tail && ring->head == page->heap->rs_cindex ?
 						 la_join_row(ring, ring->head) : NULL);
-	page->buffers = looked_at();
 	return goes_on;
 }
 
 /*
- * Shared buffers that this process has looked at so far.
- */
-static int64
-looked_at(void)
-{
-	return pgBufferUsage.shared_blks_hit + pgBufferUsage.shared_blks_read;
-}
-
-/*
- * Copies rows and asks for their pages, as far as that is allowed.  False when it is in vain, or
- * all was in memory.
+ * Copies rows and asks for their pages, as far as that is allowed.  False when it shall not
+ * any more.
  */
 static bool
 ask_ahead(LaJoinPage *page)
@@ -219,7 +196,7 @@ ask_ahead(LaJoinPage *page)
 	{
 		at_end = ring->tail >= page->heap->rs_ntuples;
 		la_join_ask_waiting(&page->ask, ring, at_end);
-		if (la_join_ask_is_over(&page->ask) || is_in_vain(page))
+		if (la_join_ask_is_over(&page->ask))
 		{
 			la_join_ask_stop(&page->ask);
 			return false;
@@ -261,9 +238,6 @@ go_to_row(LaJoinPage *page, uint32 position)
 		page->block = page->heap->rs_cblock;
 		return;
 	}
-	page->seen_rows++;
-	if (looked_at() != page->buffers)
-		page->used_rows++;
 	while (ring->head != ring->tail && ring->head < position)
 	{
 		LaJoinRow  *row = la_join_row(ring, ring->head++);
@@ -273,24 +247,6 @@ go_to_row(LaJoinPage *page, uint32 position)
 	}
 	if (ring->head == ring->tail)
 		ring->head = ring->tail = position + 1;
-}
-
-/*
- * Do most rows not come to their subplans?  Then the scan wakes the less often the more often that
- * was so.
- */
-static bool
-is_in_vain(LaJoinPage *page)
-{
-	bool		result;
-
-	if (page->seen_rows < ROWS_PER_LOOK)
-		return false;
-	result = page->used_rows < USED_ROWS;
-	page->seen_rows = page->used_rows = 0;
-	if (result)
-		page->ask.asked = false;
-	return result;
 }
 
 /*

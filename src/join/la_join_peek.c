@@ -34,10 +34,13 @@
  */
 #define MOST_STEPS 32
 
-static BlockNumber look_at_page(Relation index, BTScanInsert key, Buffer buffer,
-								int most, LaPeek *peek);
-static void take_blocks(Relation index, BTScanInsert key, Page page,
+static void set_bound(const LaJoinSearch *search, const LaJoinBound *bound);
+static BlockNumber look_at_page(Relation index, const LaJoinSearch *search,
+								Buffer buffer, int most, LaPeek *peek);
+static void take_blocks(Relation index, const LaJoinSearch *search, Page page,
 						OffsetNumber first, int most, LaPeek *peek);
+static bool is_behind(Relation index, const LaJoinSearch *search, Page page,
+					  OffsetNumber offset);
 static void take_block(ItemPointer tid, int most, LaPeek *peek);
 static OffsetNumber search_page(Relation index, BTScanInsert key, Page page);
 
@@ -46,8 +49,8 @@ static OffsetNumber search_page(Relation index, BTScanInsert key, Page page);
  * that an earlier look has missed.
  */
 void
-la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
-			 LaPeek *peek)
+la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
+			 int most, LaPeek *peek)
 {
 	LaJoinHits	hits = la_join_hits(index);
 	Buffer		buffer;
@@ -55,6 +58,9 @@ la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 	peek->missing = InvalidBlockNumber;
 	peek->complete = false;
 	peek->nblocks = 0;
+	set_bound(search, &search->start);
+	search->key->nextkey =
+		search->backward != (search->start.is_there && search->start.is_strict);
 
 	if (from == InvalidBlockNumber)
 		buffer = _bt_getroot(index, NULL, BT_READ);
@@ -62,7 +68,7 @@ la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 		buffer = _bt_getbuf(index, from, BT_READ);
 	for (int step = 0; BufferIsValid(buffer); step++)
 	{
-		BlockNumber next = look_at_page(index, key, buffer, most, peek);
+		BlockNumber next = look_at_page(index, search, buffer, most, peek);
 
 		_bt_relbuf(index, buffer);
 		if (next == InvalidBlockNumber || step == MOST_STEPS)
@@ -78,13 +84,25 @@ la_join_peek(Relation index, BTScanInsert key, BlockNumber from, int most,
 }
 
 /*
+ * What is compared with entries: the first columns, and the one of this bound if that is there.
+ */
+static void
+set_bound(const LaJoinSearch *search, const LaJoinBound *bound)
+{
+	search->key->keysz = search->nkeys;
+	if (bound->is_there)
+		search->key->scankeys[search->key->keysz++] = bound->key;
+}
+
+/*
  * Looks at one page: returns the one to go on with, or InvalidBlockNumber at the end.
  * Mirrors _bt_moveright() in nbtsearch.c, but that nothing is repaired.
  */
 static BlockNumber
-look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
-			 LaPeek *peek)
+look_at_page(Relation index, const LaJoinSearch *search, Buffer buffer,
+			 int most, LaPeek *peek)
 {
+	BTScanInsert key = search->key;
 	Page		page = BufferGetPage(buffer);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	int			to_the_right = key->nextkey ? 0 : 1;
@@ -105,23 +123,24 @@ look_at_page(Relation index, BTScanInsert key, Buffer buffer, int most,
 
 		return BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, item));
 	}
-	take_blocks(index, key, page, offset, most, peek);
+	take_blocks(index, search, page, offset, most, peek);
 	return InvalidBlockNumber;
 }
 
 /*
- * Takes the table pages of the entries of a leaf that have the key, from the one that was searched on; with
- * nextkey, those before it, backward.  They are all, if another key follows.
+ * Takes the table pages of the entries of a leaf that are looked for, from the one that was searched on, or, backward,
+ * from the one before it.  They are all, if another one follows.
  */
 static void
-take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
-			int most, LaPeek *peek)
+take_blocks(Relation index, const LaJoinSearch *search, Page page,
+			OffsetNumber first, int most, LaPeek *peek)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 	OffsetNumber least = P_FIRSTDATAKEY(BTPageGetOpaque(page));
-	int			step = key->nextkey ? -1 : 1;
+	int			step = search->backward ? -1 : 1;
 
-	for (OffsetNumber offset = key->nextkey ? first - 1 : first;
+	set_bound(search, &search->end);
+	for (OffsetNumber offset = search->backward ? first - 1 : first;
 		 offset >= least && offset <= last; offset += step)
 	{
 		ItemId		item = PageGetItemId(page, offset);
@@ -129,7 +148,7 @@ take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
 
 		if (peek->nblocks >= most)
 			return;
-		if (_bt_compare(index, key, page, offset) != 0)
+		if (is_behind(index, search, page, offset))
 		{
 			peek->complete = true;
 			return;
@@ -144,6 +163,20 @@ take_blocks(Relation index, BTScanInsert key, Page page, OffsetNumber first,
 		else
 			take_block(&entry->t_tid, most, peek);
 	}
+}
+
+/*
+ * Is an entry behind the last one that is looked for?
+ */
+static bool
+is_behind(Relation index, const LaJoinSearch *search, Page page,
+		  OffsetNumber offset)
+{
+	int			order = _bt_compare(index, search->key, page, offset);
+
+	if (order == 0)
+		return search->end.is_there && search->end.is_strict;
+	return search->backward ? order > 0 : order < 0;
 }
 
 static void

@@ -27,6 +27,27 @@ typedef struct LaPeek
 	BlockNumber blocks[LA_PEEK_BLOCKS];
 } LaPeek;
 
+/* How far the entries go, by the column behind those that are compared by =. */
+typedef struct LaJoinBound
+{
+	bool		is_there;
+	bool		is_strict;		/* < or >, not <= or >= */
+	ScanKeyData key;
+} LaJoinBound;
+
+/*
+ * What is looked for: entries that have these values in the first columns, and are between the bounds, from
+ * the one at which the scan begins.
+ */
+typedef struct LaJoinSearch
+{
+	BTScanInsert key;
+	int			nkeys;			/* columns that are compared by = */
+	bool		backward;		/* are the last entries read first? */
+	LaJoinBound start;
+	LaJoinBound end;
+} LaJoinSearch;
+
 /* Pages found in shared buffers so far, in all and of one relation. */
 typedef struct LaJoinHits
 {
@@ -36,7 +57,7 @@ typedef struct LaJoinHits
 
 extern LaJoinHits la_join_hits(Relation relation);
 extern void la_join_forget_hits(Relation relation, LaJoinHits hits);
-extern void la_join_peek(Relation index, BTScanInsert key, BlockNumber from,
-						 int most, LaPeek *peek);
+extern void la_join_peek(Relation index, const LaJoinSearch *search,
+						 BlockNumber from, int most, LaPeek *peek);
 
 #endif							/* LA_JOIN_PEEK_H */

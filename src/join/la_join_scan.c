@@ -176,10 +176,9 @@ wake(ScanState *scan, LaJoinPage *page)
 {
 	LaNode	   *node;
 
-	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec ||
-		la_attach_has_few_misses())
+	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
 		return page;
-	node = la_attach_wake(&scan->ps, LA_FEATURE_SUBPLAN);
+	node = la_attach_wake_late(&scan->ps, LA_FEATURE_SUBPLAN);
 	if (node == NULL)
 		return NULL;
 	if (node->state == NULL)

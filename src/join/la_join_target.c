@@ -26,6 +26,10 @@
 
 #include "join/la_join_target.h"
 
+/* Keys that compare a column with anything but one value. */
+#define OTHER_KINDS \
+	(SK_SEARCHARRAY | SK_ROW_HEADER | SK_ROW_MEMBER | SK_SEARCHNULL | SK_SEARCHNOTNULL)
+
 /* The keys of one scan node. */
 typedef struct ScanKeys
 {
@@ -59,12 +63,17 @@ static void search_scan(Search *search, PlanState *planstate, Relation index,
 						Relation table, const ScanKeys *scan);
 static bool is_backward(const Plan *plan);
 static bool is_suitable(Relation index, Relation table);
-static bool add_key(LaJoinTarget *target, const Search *search,
-					const ScanKeys *scan);
+static bool add_equality(LaJoinTarget *target, const Search *search,
+						 const ScanKeys *scan);
+static bool add_bounds(LaJoinTarget *target, const Search *search,
+					   const ScanKeys *scan);
+static bool is_used(const LaJoinTarget *target, ScanKey key);
+static bool add_value(LaJoinTarget *target, const Search *search,
+					  const ScanKeys *scan, ScanKey key, ScanKey to);
 static ScanKey find_equality(const ScanKeys *scan, AttrNumber column);
-static bool find_value(LaJoinTarget *target, const Search *search,
-					   const ScanKeys *scan, ScanKey key);
-static bool set_comparison(LaJoinTarget *target, ScanKey key);
+static bool find_value(LaJoinTarget *target, LaJoinValue *value,
+					   const Search *search, const ScanKeys *scan);
+static bool set_comparison(LaJoinTarget *target, LaJoinValue *value);
 
 /*
  * Finds the targets of a node that runs.  Returns how many there are.
@@ -127,25 +136,26 @@ la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
 {
 	if (target->ready != NULL && !*target->ready)
 		return false;
-	for (int i = 0; i < target->nkeys; i++)
+	for (int i = 0; i < target->nvalues; i++)
 	{
-		Datum		value = target->keys[i]->sk_argument;
-		bool		isnull = (target->keys[i]->sk_flags & SK_ISNULL) != 0;
+		const LaJoinValue *known = &target->values[i];
+		Datum		value = known->key->sk_argument;
+		bool		isnull = (known->key->sk_flags & SK_ISNULL) != 0;
 
-		if (target->columns[i] > 0)
-			value = slot_getattr(outer, target->columns[i], &isnull);
-		else if (target->parameters[i] != NULL)
+		if (known->column > 0)
+			value = slot_getattr(outer, known->column, &isnull);
+		else if (known->parameter != NULL)
 		{
 			/* Of which the scan has the value before, or what is left of it. */
-			if (target->parameters[i]->execPlan != NULL)
+			if (known->parameter->execPlan != NULL)
 				return false;
-			value = target->parameters[i]->value;
-			isnull = target->parameters[i]->isnull;
+			value = known->parameter->value;
+			isnull = known->parameter->isnull;
 		}
 		if (isnull ||
-			(target->varlena[i] && VARATT_IS_EXTERNAL(DatumGetPointer(value))))
+			(known->varlena && VARATT_IS_EXTERNAL(DatumGetPointer(value))))
 			return false;
-		target->search->scankeys[i].sk_argument = value;
+		known->search->sk_argument = value;
 	}
 	return true;
 }
@@ -308,20 +318,21 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 	target->index_only = IsA(planstate, IndexOnlyScanState);
 	target->node = IsA(planstate, BitmapIndexScanState) ?
 		search->bitmap : la_registry_find(planstate);
-	target->search = _bt_mkscankey(index, NULL);
-	while (target->nkeys < Min(IndexRelationGetNumberOfKeyAttributes(index), LA_JOIN_KEYS) &&
-		   add_key(target, search, scan))
-		by_row |= target->columns[target->nkeys - 1] > 0;
-	if (!by_row)
+	target->search.key = _bt_mkscankey(index, NULL);
+	target->search.backward = is_backward(planstate->plan);
+	while (target->nvalues < Min(IndexRelationGetNumberOfKeyAttributes(index), LA_JOIN_KEYS) &&
+		   add_equality(target, search, scan))
+		by_row |= target->values[target->nvalues - 1].column > 0;
+	target->search.nkeys = target->nvalues;
+	if (!by_row || !add_bounds(target, search, scan))
 	{
-		pfree(target->search);
+		pfree(target->search.key);
 		return;
 	}
-	target->search->keysz = target->nkeys;
-	target->search->nextkey = target->search->backward = is_backward(planstate->plan);
-	target->search->anynullkeys = false;
-	_bt_metaversion(index, &target->search->heapkeyspace,
-					&target->search->allequalimage);
+	target->search.key->backward = target->search.backward;
+	target->search.key->anynullkeys = false;
+	_bt_metaversion(index, &target->search.key->heapkeyspace,
+					&target->search.key->allequalimage);
 	search->ntargets++;
 }
 
@@ -352,20 +363,80 @@ is_suitable(Relation index, Relation table)
 }
 
 /*
- * Adds the next column of the index.  False when nothing is known about that.
+ * Adds the next column of the index.  False when it is not compared by =, or with something that is not
+ * known.
  */
 static bool
-add_key(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
+add_equality(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 {
-	int			i = target->nkeys;
-	ScanKey		key = find_equality(scan, i + 1);
+	ScanKey		key = find_equality(scan, target->nvalues + 1);
 
-	if (key == NULL ||
-		!find_value(target, search, scan, key) ||
-		!set_comparison(target, key))
+	return key != NULL &&
+		add_value(target, search, scan, key,
+				  &target->search.key->scankeys[target->nvalues]);
+}
+
+/*
+ * Adds how far the entries go.  False when other keys leave some of them out: their pages would be asked for,
+ * and not read.  Where few are read, it does not matter how far they would go.
+ */
+static bool
+add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
+{
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		ScanKey		key = &scan->keys[i];
+		bool		is_less = key->sk_strategy < BTEqualStrategyNumber;
+		bool		is_start;
+		LaJoinBound *bound;
+
+		if (is_used(target, key) || (key->sk_flags & SK_SEARCHNOTNULL) != 0)
+			continue;
+		if (key->sk_attno != target->search.nkeys + 1 ||
+			key->sk_strategy == BTEqualStrategyNumber ||
+			(key->sk_flags & OTHER_KINDS) != 0)
+			return false;
+		is_start = is_less == target->search.backward;
+		if ((target->index->rd_indoption[key->sk_attno - 1] & INDOPTION_DESC) != 0)
+			is_start = !is_start;
+		bound = is_start ? &target->search.start : &target->search.end;
+		if (bound->is_there)
+			return false;
+		bound->is_there = add_value(target, search, scan, key, &bound->key);
+		bound->is_strict = key->sk_strategy == BTLessStrategyNumber ||
+			key->sk_strategy == BTGreaterStrategyNumber;
+		if (!bound->is_there && (is_start || !target->limited))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_used(const LaJoinTarget *target, ScanKey key)
+{
+	for (int i = 0; i < target->nvalues; i++)
+	{
+		if (target->values[i].key == key)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Adds the value of a key of the scan, which the look has in "to".  False when nothing is known about it.
+ */
+static bool
+add_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
+		  ScanKey key, ScanKey to)
+{
+	LaJoinValue *value = &target->values[target->nvalues];
+
+	value->key = key;
+	value->search = to;
+	if (!find_value(target, value, search, scan) ||
+		!set_comparison(target, value))
 		return false;
-	target->keys[i] = key;
-	target->nkeys++;
+	target->nvalues++;
 	return true;
 }
 
@@ -375,38 +446,35 @@ add_key(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 static ScanKey
 find_equality(const ScanKeys *scan, AttrNumber column)
 {
-	const int	other_kinds = SK_SEARCHARRAY | SK_ROW_HEADER | SK_ROW_MEMBER |
-		SK_SEARCHNULL | SK_SEARCHNOTNULL;
-
 	for (int i = 0; i < scan->nkeys; i++)
 	{
 		ScanKey		key = &scan->keys[i];
 
 		if (key->sk_attno == column &&
 			key->sk_strategy == BTEqualStrategyNumber &&
-			(key->sk_flags & other_kinds) == 0)
+			(key->sk_flags & OTHER_KINDS) == 0)
 			return key;
 	}
 	return NULL;
 }
 
 /*
- * Where the value of the next column comes from: a column of the outer row, a parameter that is
+ * Where the value of a key comes from: a column of the outer row, a parameter that is
  * set above the join, or neither, when it is as the scan has it.  False when it is anything else.
  */
 static bool
-find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
-		   ScanKey key)
+find_value(LaJoinTarget *target, LaJoinValue *value, const Search *search,
+		   const ScanKeys *scan)
 {
 	const PlanState *node = search->outer->node;
 	Expr	   *expression = NULL;
 	Param	   *parameter;
 
-	target->columns[target->nkeys] = 0;
-	target->parameters[target->nkeys] = NULL;
+	value->column = 0;
+	value->parameter = NULL;
 	for (int i = 0; i < scan->ncomputed; i++)
 	{
-		if (scan->computed[i].scan_key == key)
+		if (scan->computed[i].scan_key == value->key)
 			expression = scan->computed[i].key_expr->expr;
 	}
 	if (expression == NULL)
@@ -424,11 +492,10 @@ find_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 	}
 	if (parameter->paramkind != PARAM_EXEC)
 		return false;
-	target->columns[target->nkeys] = la_join_outer_column(search->outer, parameter->paramid);
-	if (target->columns[target->nkeys] > 0)
+	value->column = la_join_outer_column(search->outer, parameter->paramid);
+	if (value->column > 0)
 		return true;
-	target->parameters[target->nkeys] =
-		&node->state->es_param_exec_vals[parameter->paramid];
+	value->parameter = &node->state->es_param_exec_vals[parameter->paramid];
 	return bms_is_member(parameter->paramid, node->plan->extParam);
 }
 
@@ -444,18 +511,19 @@ la_join_is_plain_type(Oid type)
 }
 
 /*
- * Sets how the next column is compared.  Mirrors a part of _bt_first() in nbtsearch.c.  False
+ * Sets how a column is compared.  Mirrors a part of _bt_first() in nbtsearch.c.  False
  * when the function might throw.
  */
 static bool
-set_comparison(LaJoinTarget *target, ScanKey key)
+set_comparison(LaJoinTarget *target, LaJoinValue *value)
 {
 	Relation	index = target->index;
-	int			i = target->nkeys;
+	ScanKey		key = value->key;
+	int			i = key->sk_attno - 1;
 	Oid			type = index->rd_opcintype[i];
-	ScanKey		search = &target->search->scankeys[i];
-	RegProcedure function = search->sk_func.fn_oid;
-	int			flags = search->sk_flags & ~SK_ISNULL;
+	ScanKey		made = &target->search.key->scankeys[i];
+	RegProcedure function = made->sk_func.fn_oid;
+	int			flags = made->sk_flags & ~SK_ISNULL;
 
 	if (key->sk_subtype != type && OidIsValid(key->sk_subtype))
 		function = get_opfamily_proc(index->rd_opfamily[i], type,
@@ -463,10 +531,10 @@ set_comparison(LaJoinTarget *target, ScanKey key)
 	if (!RegProcedureIsValid(function) || function >= FirstNormalObjectId ||
 		!la_join_is_plain_type(type))
 		return false;
-	ScanKeyEntryInitialize(search, flags, i + 1, InvalidStrategy,
+	ScanKeyEntryInitialize(value->search, flags, i + 1, InvalidStrategy,
 						   key->sk_subtype, key->sk_collation, function,
 						   (Datum) 0);
-	target->varlena[i] = get_typlen(OidIsValid(key->sk_subtype) ?
-									key->sk_subtype : type) == -1;
+	value->varlena = get_typlen(OidIsValid(key->sk_subtype) ?
+								key->sk_subtype : type) == -1;
 	return true;
 }

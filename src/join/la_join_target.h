@@ -14,6 +14,7 @@
 
 #include "attach/la_registry.h"
 #include "join/la_join_outer.h"
+#include "join/la_join_peek.h"
 
 /* Most indexes of one join: arbitrary, few have more than one. */
 #define LA_JOIN_TARGETS 4
@@ -24,9 +25,20 @@ typedef struct LaJoinAppend LaJoinAppend;
 #define LA_JOIN_KEYS 8
 
 /*
- * The leading columns of the index that are compared by = with a value that is known
- * before the inner side is begun: a column of the outer row, a parameter that is set above the
- * join, or the value that the scan has for the whole statement.  Or one such target for
+ * A value that is known before the inner side is begun: a column of the outer row, a parameter that is set above
+ * the join, or the value that the scan has for the whole statement.
+ */
+typedef struct LaJoinValue
+{
+	ScanKey		key;			/* of the scan */
+	ScanKey		search;			/* which gets it */
+	AttrNumber	column;			/* of the outer row, or 0 */
+	const ParamExecData *parameter; /* or NULL */
+	bool		varlena;
+} LaJoinValue;
+
+/*
+ * An index, and what it is looked up by.  Or one such target for
  * each partition, of which a row wants one (la_join_append.c): then of the rest only the table
  * of one of them is set.
  */
@@ -39,12 +51,9 @@ typedef struct LaJoinTarget
 	bool		limited;		/* may a Limit end the scan after few rows? */
 	LaNode	   *node;			/* of the scan, or NULL */
 	const bool *ready;			/* have the scan's keys been computed, or NULL */
-	int			nkeys;
-	AttrNumber	columns[LA_JOIN_KEYS];	/* of the outer row, or 0 */
-	const ParamExecData *parameters[LA_JOIN_KEYS];	/* or NULL */
-	bool		varlena[LA_JOIN_KEYS];
-	ScanKey		keys[LA_JOIN_KEYS]; /* of the scan */
-	BTScanInsert search;
+	int			nvalues;
+	LaJoinValue values[LA_JOIN_KEYS + 2];	/* and the two bounds */
+	LaJoinSearch search;
 } LaJoinTarget;
 
 extern int	la_join_targets_find(const LaJoinOuter *outer, LaJoinTarget *targets);

@@ -35,12 +35,12 @@
 #define NEAR_BLOCKS 32
 
 /*
- * Rows for each page that has to be read above which it is tried: a row is looked up ahead in about a
- * microsecond, and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
+ * Rows for each page that has to be read above which it is tried: a row is looked up ahead in one microsecond or ten,
+ * and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
  * trial's usual pages: the kernel reads none of them ahead.  Arbitrary.
  */
-#define SPARSE_ROWS 32
-#define STILL_SPARSE_ROWS 16
+#define SPARSE_ROWS 8
+#define STILL_SPARSE_ROWS 4
 #define SPARSE_DIVISOR 16
 
 /* Reads between two looks of a join that sleeps: a look draws some 500 rows. */
@@ -65,7 +65,8 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
-	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0)
+	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
+		rows - trial->rows <= PAGES_PER_LOOK * SPARSE_ROWS)
 		return;
 
 	trial->doubt = doubt(trial, rows - trial->rows);

@@ -23,6 +23,7 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 #include "varatt.h"
@@ -46,8 +47,9 @@
  */
 #define PARALLEL_ROWS 32
 
-/* Memory of the rows of one ring, in bytes: arbitrary. */
-#define WINDOW_BYTES (1024 * 1024)
+/* Memory of the rows of one ring, in bytes, and its part of work_mem: arbitrary. */
+#define MOST_BYTES (1024 * 1024)
+#define WORK_MEM_DIVISOR 4
 
 struct LaJoinWindow
 {
@@ -66,6 +68,7 @@ struct LaJoinWindow
 	TupleTableSlot *large;		/* drawn, and too large for a copy, or NULL */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
+	uint32		used;			/* rows handed out since the last rescan */
 	LaJoinRing	ring;
 	LaJoinAsk	ask;
 };
@@ -77,6 +80,7 @@ static bool open_ring(LaJoinWindow *window);
 static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
+static Size most_bytes(void);
 static bool has_room(const LaJoinWindow *window);
 static void draw_row(LaJoinWindow *window);
 static bool fits(TupleTableSlot *slot);
@@ -235,6 +239,7 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 		retire_row(window);
 	if (!window->draining)
 		look_ahead(window);
+	window->used++;
 	if (ring->head == ring->tail)
 	{
 		*slot = window->large;
@@ -291,15 +296,23 @@ look_ahead(LaJoinWindow *window)
 }
 
 /*
- * How many rows the ring may have, the one that is about to be handed out
- * included.
+ * How many rows the ring may have, the one that is about to be handed out included.  Where the last ones may be left
+ * unread, and no Limit says how many are wanted, not more than were.
  */
 static uint32
 row_limit(const LaJoinWindow *window)
 {
 	uint64		wanted = la_registry_rows_wanted(window->node);
 
+	if (window->may_stop && window->node->limit == NULL)
+		wanted = Min(wanted, Max(window->used, 1));
 	return Min(wanted, window->row_limit);
+}
+
+static Size
+most_bytes(void)
+{
+	return Min(MOST_BYTES, (Size) work_mem * 1024 / WORK_MEM_DIVISOR);
 }
 
 /*
@@ -310,7 +323,7 @@ static bool
 has_room(const LaJoinWindow *window)
 {
 	return window->ring.head == window->ring.tail ||
-		(window->row_bytes < WINDOW_BYTES &&
+		(window->row_bytes < most_bytes() &&
 		 window->node->query->ring_bytes <= LA_STATEMENT_BYTES);
 }
 
@@ -378,7 +391,7 @@ fits(TupleTableSlot *slot)
 		else
 			bytes += VARSIZE_ANY(value);
 	}
-	return bytes < WINDOW_BYTES;
+	return bytes < most_bytes();
 }
 
 /*
@@ -453,6 +466,7 @@ on_rescan(Datum arg)
 
 	window->armed = false;
 	window->handed = false;
+	window->used = 0;
 	window->at_end = false;
 	window->large = NULL;
 	for (uint32 position = ring->head; position != ring->tail; position++)

@@ -157,6 +157,28 @@ def test_an_inner_scan_that_is_left_early_asks_for_what_it_took_before(
     assert 45 <= scan["Advised Blocks"] <= 80
 
 
+def test_forced_again_and_again(connection: Connection) -> None:
+    """Pages that are in the system's cache make no other join of a forced session sleep."""
+    connection.execute("SET pg_lookahead.test_start_after = 0")
+    for _ in range(6):
+        scalar(connection, "SELECT buffers_evicted FROM pg_lookahead_evict('inner_rows')")
+        (loop,) = loops(explain(connection, _ONE))
+        assert loop["Drawn Rows"] > OUTER_ROWS / 2
+
+
+def test_a_scan_that_does_not_run_is_asked_for_no_more(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """What another scan of the inner side finds nothing for; of eight rows each."""
+    query = (
+        "SELECT o.id FROM outer_rows o LEFT JOIN LATERAL (SELECT m.g FROM inner_rows i "
+        "JOIN many m ON m.k = o.id % 50 WHERE i.k = o.ref AND i.g < 0 OFFSET 0) s ON true"
+    )
+    found = cold_loops(server, connection, query, "inner_rows", "many")
+    assert sum(loop.get("Drawn Rows", 0) for loop in found) > OUTER_ROWS / 2
+    assert sum(loop.get("Advised Blocks", 0) for loop in found) < 1.5 * OUTER_ROWS + 100
+
+
 def test_a_semi_join_asks_for_one_page(server: WatchedServer, connection: Connection) -> None:
     query = (
         "SELECT o.id FROM outer_rows o WHERE o.id < 50 AND EXISTS "

@@ -122,6 +122,16 @@ def test_a_limit_bounds_the_rows(server: WatchedServer, connection: Connection) 
     assert outer["Actual Rows"] <= 110
 
 
+def test_a_limit_further_up(server: WatchedServer, connection: Connection) -> None:
+    """No more rows are ahead than were used."""
+    query = (
+        "SELECT o.id FROM outer_rows o JOIN inner_rows i ON i.k = o.id "
+        "LEFT JOIN third t ON t.k = i.g LIMIT 20"
+    )
+    found = cold_loops(server, connection, query, "inner_rows", "third")
+    assert 0 < sum(loop.get("Drawn Rows", 0) for loop in found) <= 2 * 20
+
+
 def test_exists_draws_no_other_row(server: WatchedServer, connection: Connection) -> None:
     """Each execution ends with its first row, and the next one reads no more."""
     query = (

@@ -10,7 +10,9 @@ _FROM = "SELECT o.id, i.g FROM outer_rows o"
 _QUERIES = {
     "one row": f"{_FROM} JOIN inner_rows i ON i.k = o.ref",
     "many rows": f"{_FROM} JOIN many i ON i.k = o.id",
-    "two keys": f"{_FROM} JOIN many i ON i.k = o.id AND i.g = o.id * 7919 % 400",
+    "two keys": f"{_FROM} JOIN many i ON i.k = o.id AND i.g = o.wide",
+    "one key of two": f"{_FROM} JOIN many i ON i.k = o.id AND i.g = o.id * 7919 % 400",
+    "range": f"{_FROM} JOIN many i ON i.k = o.id AND i.g BETWEEN o.zero AND o.wide",
     "constant key": f"{_FROM} LEFT JOIN many i ON i.k = 3 AND i.g = o.id",
     "left": f"{_FROM} LEFT JOIN inner_rows i ON i.k = o.ref",
     "left with a filter": f"{_FROM} LEFT JOIN inner_rows i ON i.k = o.ref AND i.g % 3 = 0",
@@ -77,6 +79,8 @@ _NOT_AHEAD = {
     "setting",
     "partition from above",
     "keys of an array",
+    "one key of two",
+    "row comparison",
     "nothing",
 }
 # A join that misses pages for so few does not look ahead.

@@ -13,7 +13,7 @@ _ONE = f"SELECT o.id, (SELECT i.pad FROM inner_rows i WHERE i.k = o.ref) {_FROM}
 _MANY = f"SELECT o.id, (SELECT sum(length(m.pad)) FROM many m WHERE m.k = o.id) {_FROM}"
 _EXISTS = (
     f"SELECT o.id {_FROM} WHERE o.id < 0 OR EXISTS "
-    "(SELECT FROM many m WHERE m.k = o.id AND m.g > o.id - 1000 AND m.pad > '')"
+    "(SELECT FROM many m WHERE m.k = o.id AND length(m.pad) > o.id - 1000 AND m.pad > '')"
 )
 _QUERIES = {
     "one row": _ONE,

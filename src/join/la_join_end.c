@@ -7,8 +7,7 @@
  * all of its own are read; or above some node that reads everything for its first row.  What is not known to
  * do that counts as one that stops early: LIMIT, EXISTS and other plans of expressions, semi and anti
  * joins, merge joins, and a cursor that is fetched from a few rows at a time.  An error anywhere
- * ends the statement, and so does not count.  In a parallel worker its own part of the plan decides, as it
- * decides in core about what the worker does: it runs ahead of its leader.
+ * ends the statement, and so does not count.  A parallel worker knows its own part of the plan only.
  *
  * A hash join leaves its outer side when its inner side turns out to be empty.  That is not
  * known until the hash table is built, which may be after the first outer row.
@@ -50,7 +49,9 @@ la_join_end(LaNode *node)
 	Search		search = {.wanted = node->planstate,.end = LA_JOIN_MAY_STOP};
 	ListCell   *lc;
 
-	if (!find(query->top, query->bounded ? LA_JOIN_MAY_STOP : LA_JOIN_READ_TO_END,
+	if (!find(query->top,
+			  query->bounded ? LA_JOIN_MAY_STOP :
+			  query->is_slice ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
 			  &search))
 	{
 		foreach(lc, query->estate->es_subplanstates)
@@ -120,7 +121,7 @@ find_below(PlanState *planstate, LaJoinEnd end, Search *search)
 
 	if (find(outerPlanState(planstate), outer, search))
 	{
-		if (outer == LA_JOIN_NOT_KNOWN_YET && end == LA_JOIN_READ_TO_END)
+		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
 			search->awaited = planstate;
 		return true;
 	}

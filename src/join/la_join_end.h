@@ -14,6 +14,8 @@ typedef enum LaJoinEnd
 {
 	LA_JOIN_READ_TO_END,
 	LA_JOIN_NOT_KNOWN_YET,
+	LA_JOIN_MAY_BE_STOPPED,		/* by the leader, of whom a worker knows
+								 * nothing */
 	LA_JOIN_MAY_STOP,
 } LaJoinEnd;
 

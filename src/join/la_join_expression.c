@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
@@ -19,7 +20,9 @@
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "join/la_join_expression.h"
@@ -36,10 +39,14 @@ static bool are_own_operators(const Oid *operators, int count);
 static bool is_seen(Node *node, LaJoinSeen *seen);
 static bool sorts_by_own(List *clauses);
 static bool is_volatile(Oid function, void *context);
+static bool calls_unnamed(Node *node);
+static bool has_own_parts(Oid type);
+static bool runs_by_name(Oid function, void *context);
 static bool calls_own(Node *node, void *context);
 static bool is_own(Oid function, void *context);
 static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
+static bool lacks_collation(Node *node);
 static FunctionKind function_kind(Oid function);
 
 /*
@@ -217,6 +224,28 @@ are_own_operators(const Oid *operators, int count)
 }
 
 /*
+ * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.
+ */
+bool
+la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
+{
+	Oid			index_oid = IsA(plan, IndexScan) ? ((const IndexScan *) plan)->indexid :
+		IsA(plan, IndexOnlyScan) ? ((const IndexOnlyScan *) plan)->indexid :
+		IsA(plan, BitmapIndexScan) ? ((const BitmapIndexScan *) plan)->indexid : InvalidOid;
+	Relation	index;
+	bool		result = false;
+
+	if (!OidIsValid(index_oid))
+		return false;
+	index = index_open(index_oid, NoLock);
+	for (int i = 0; i < index->rd_att->natts * index->rd_indam->amsupport && !result; i++)
+		result = is_own(index->rd_support[i], NULL) &&
+			is_volatile(index->rd_support[i], seen);
+	index_close(index, NoLock);
+	return result;
+}
+
+/*
  * Could somebody see that such expressions are evaluated early?  Notes in "seen" when one depends on
  * what a volatile function may change.
  */
@@ -251,6 +280,7 @@ is_seen(Node *node, LaJoinSeen *seen)
 		case T_NextValueExpr:
 		case T_CoerceToDomain:
 		case T_JsonConstructorExpr:
+		case T_XmlExpr:
 			return true;
 		case T_JsonExpr:
 			if (((JsonExpr *) node)->returning->typid >= FirstNormalObjectId)
@@ -287,6 +317,9 @@ is_seen(Node *node, LaJoinSeen *seen)
 												  ((Param *) node)->paramid);
 			break;
 		case T_SubPlan:
+			if (((SubPlan *) node)->useHashTable &&
+				calls_own(((SubPlan *) node)->testexpr, NULL))
+				return true;
 			seen->subplans = bms_add_member(seen->subplans,
 											((SubPlan *) node)->plan_id);
 			break;
@@ -294,7 +327,99 @@ is_seen(Node *node, LaJoinSeen *seen)
 			break;
 	}
 	return check_functions_in_node(node, is_volatile, seen) ||
+		calls_unnamed(node) ||
 		expression_tree_walker(node, is_seen, seen);
+}
+
+/*
+ * May the server call, for this expression, functions of users that it does not name: those of the parts of a value,
+ * or what an operator is executed by?
+ */
+static bool
+calls_unnamed(Node *node)
+{
+	List	   *arguments = NIL;
+
+	switch (nodeTag(node))
+	{
+		case T_FuncExpr:
+			arguments = ((FuncExpr *) node)->args;
+			break;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			arguments = ((OpExpr *) node)->args;
+			break;
+		case T_RowCompareExpr:
+			arguments = list_concat_copy(((RowCompareExpr *) node)->largs,
+										 ((RowCompareExpr *) node)->rargs);
+			break;
+		case T_Aggref:
+			foreach_oid(type, ((Aggref *) node)->aggargtypes)
+			{
+				if (has_own_parts(type))
+					return true;
+			}
+			return false;
+		case T_ScalarArrayOpExpr:
+			{
+				const ScalarArrayOpExpr *any = (const ScalarArrayOpExpr *) node;
+
+				if (is_own(any->hashfuncid, NULL) || is_own(any->negfuncid, NULL))
+					return true;
+				arguments = any->args;
+				break;
+			}
+		case T_RangeTblFunction:
+			foreach_oid(type, ((RangeTblFunction *) node)->funccoltypes)
+			{
+				if (has_own_parts(type))
+					return true;
+			}
+			return false;
+		default:
+			return false;
+	}
+	if (check_functions_in_node(node, is_own, NULL))
+		return false;			/* it is asked itself */
+	foreach_ptr(Node, argument, arguments)
+	{
+		if (has_own_parts(exprType(argument)))
+			return true;
+	}
+	return check_functions_in_node(node, runs_by_name, NULL);
+}
+
+/*
+ * May functions of users be those of the type's parts?
+ */
+static bool
+has_own_parts(Oid type)
+{
+	return type == RECORDOID || type == RECORDARRAYOID ||
+		(type >= FirstNormalObjectId && get_typtype(type) != TYPTYPE_ENUM);
+}
+
+/*
+ * check_functions_in_node callback: does the server's own function execute what it is told by name?
+ */
+static bool
+runs_by_name(Oid function, void *context)
+{
+	switch (function)
+	{
+		case F_PG_INPUT_IS_VALID:
+		case F_PG_INPUT_ERROR_INFO:
+		case F_TABLE_TO_XML:
+		case F_TABLE_TO_XML_AND_XMLSCHEMA:
+		case F_SCHEMA_TO_XML:
+		case F_SCHEMA_TO_XML_AND_XMLSCHEMA:
+		case F_DATABASE_TO_XML:
+		case F_DATABASE_TO_XML_AND_XMLSCHEMA:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /*
@@ -331,6 +456,7 @@ calls_own(Node *node, void *context)
 		return false;
 	return (IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId) ||
 		check_functions_in_node(node, is_own, NULL) ||
+		calls_unnamed(node) ||
 		expression_tree_walker(node, calls_own, context);
 }
 
@@ -385,7 +511,8 @@ may_throw(Node *node, void *context)
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_ScalarArrayOpExpr:
-			if (check_functions_in_node(node, is_not_leakproof, NULL))
+			if (check_functions_in_node(node, is_not_leakproof, NULL) ||
+				lacks_collation(node))
 				return true;
 			break;
 		default:
@@ -395,12 +522,33 @@ may_throw(Node *node, void *context)
 }
 
 /*
- * check_functions_in_node callback.
+ * check_functions_in_node callback.  One that is marked as leakproof does not take any collation.
  */
 static bool
 is_not_leakproof(Oid function, void *context)
 {
-	return !function_kind(function).leakproof;
+	return !function_kind(function).leakproof || function == F_STARTS_WITH;
+}
+
+/*
+ * Are texts compared whose collations differ?  That is not told before it is done.
+ */
+static bool
+lacks_collation(Node *node)
+{
+	ListCell   *lc;
+	List	   *arguments = IsA(node, FuncExpr) ? ((FuncExpr *) node)->args :
+		IsA(node, ScalarArrayOpExpr) ? ((ScalarArrayOpExpr *) node)->args :
+		((OpExpr *) node)->args;
+
+	if (OidIsValid(exprInputCollation(node)))
+		return false;
+	foreach(lc, arguments)
+	{
+		if (type_is_collatable(exprType(lfirst(lc))))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -23,6 +23,7 @@ typedef struct LaJoinSeen
 extern bool la_join_is_known(const Plan *plan);
 extern List *la_join_expressions(const Plan *plan);
 extern bool la_join_compares_by_own(const Plan *plan);
+extern bool la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen);
 extern bool la_join_is_seen(List *expressions, LaJoinSeen *seen);
 extern bool la_join_calls_own(List *expressions);
 extern bool la_join_may_throw(List *expressions);

@@ -12,7 +12,8 @@
  * last rows may be left unread.  Then rows are drawn only where the next one costs next to nothing,
  * and where no expression can throw, which PostgreSQL says of leakproof functions; no more of them than
  * a Limit right above wants.  What a sort or an aggregate reads for its first row does not count.  Under
- * SERIALIZABLE none are, because rows that are read are locked.
+ * SERIALIZABLE none are, because rows that are read are locked.  Of a parallel worker nobody but its leader says
+ * so: there a next row may cost something, as it does in core, where a worker runs ahead of its leader.
  *
  * A stable function may read what a volatile one changes between two rows, such as a setting.  So
  * with those on the outer side, nothing may be volatile in the whole statement, nor may its
@@ -29,6 +30,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_class_d.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -60,7 +62,7 @@ static bool is_next_to_nothing(const Plan *plan);
 static bool is_one_range(List *indexqual);
 static void judge_side(Judgement *judgement, Plan *outer);
 static bool judge_node(Plan *plan, void *context);
-static bool reads_sequence(const Plan *plan, EState *estate);
+static bool reads_changing_rows(const Plan *plan, EState *estate);
 static bool has_one_child(const Plan *plan);
 static bool reads_at_once(const Plan *plan);
 static bool shares_parameter(const NestLoop *join, const NestLoop *other);
@@ -98,8 +100,8 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return LA_REASON_SNAPSHOT;
 	if (end == LA_JOIN_NOT_KNOWN_YET ||
-		(end == LA_JOIN_MAY_STOP &&
-		 (IsolationIsSerializable() || !is_next_to_nothing(outer))))
+		(end == LA_JOIN_MAY_STOP && !is_next_to_nothing(outer)) ||
+		(end != LA_JOIN_READ_TO_END && IsolationIsSerializable()))
 		return LA_REASON_EARLY_STOP;
 
 	judgement.join = (const NestLoop *) join->js.ps.plan;
@@ -107,7 +109,7 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 	judge_side(&judgement, outer);
 	if (judgement.reason != LA_REASON_NONE)
 		return judgement.reason;
-	if (judgement.throws && end == LA_JOIN_MAY_STOP)
+	if (judgement.throws && end != LA_JOIN_READ_TO_END)
 		return LA_REASON_EARLY_STOP;
 	if (is_computed(query, judgement.seen.parameters) ||
 		(judgement.seen.stable &&
@@ -252,13 +254,14 @@ judge_node(Plan *plan, void *context)
 		 shares_parameter(judgement->join, (const NestLoop *) plan)))
 		judgement->reason = LA_REASON_OUTER_SIDE;
 	else if (la_join_is_seen(expressions, &judgement->seen) ||
-			 la_join_compares_by_own(plan))
+			 la_join_compares_by_own(plan) ||
+			 la_join_looks_up_by_own(plan, &judgement->seen))
 		judgement->reason = LA_REASON_VOLATILE;
 	if (on_line && IsA(plan, FunctionScan))
 		expressions = list_truncate(expressions, 2);	/* whose functions give
 														 * all rows at once */
 	judgement->throws |= !at_once && la_join_may_throw(expressions);
-	judgement->seen.stable |= reads_sequence(plan, judgement->estate);
+	judgement->seen.stable |= reads_changing_rows(plan, judgement->estate);
 
 	judgement->on_line = on_line && has_one_child(plan);
 	judgement->at_once |= on_line && reads_at_once(plan);
@@ -270,15 +273,27 @@ judge_node(Plan *plan, void *context)
 }
 
 /*
- * The row of a sequence is another one as soon as somebody has taken a value of it.
+ * Is this a scan of rows that are changed in place, which any snapshot sees at once?  That of a sequence is when
+ * somebody takes a value of it, others are by VACUUM, ANALYZE and CREATE INDEX.
  */
 static bool
-reads_sequence(const Plan *plan, EState *estate)
+reads_changing_rows(const Plan *plan, EState *estate)
 {
-	if (!IsA(plan, SeqScan) && !IsA(plan, TidScan) && !IsA(plan, TidRangeScan))
-		return false;
-	return exec_rt_fetch(((const Scan *) plan)->scanrelid, estate)->relkind ==
-		RELKIND_SEQUENCE;
+	const RangeTblEntry *entry;
+
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			entry = exec_rt_fetch(((const Scan *) plan)->scanrelid, estate);
+			return entry->relkind == RELKIND_SEQUENCE || IsInplaceUpdateOid(entry->relid);
+		default:
+			return false;
+	}
 }
 
 /*

@@ -56,7 +56,8 @@ look_at(Plan *plan, void *context)
 	LaJoinStatement *statement = (LaJoinStatement *) context;
 	List	   *expressions = la_join_expressions(plan);
 	LaJoinSeen	seen = {0};
-	bool		is_seen = la_join_is_seen(expressions, &seen);
+	bool		is_seen = la_join_is_seen(expressions, &seen) ||
+		la_join_looks_up_by_own(plan, &seen);
 
 	note_init_plans(plan, statement);
 	statement->is_volatile |= is_seen ||

@@ -57,17 +57,29 @@ def test_an_empty_hash_table_ends_the_join(connection: Connection) -> None:
     assert list(nodes(plan["Plans"][1]))[-1]["Relation Name"] == "third"
 
 
-def test_a_worker_decides_by_its_own_part(server: WatchedServer, connection: Connection) -> None:
+@pytest.mark.parametrize(
+    ("rows", "condition", "ahead"),
+    [
+        ("o.id, i.g", "o.id < 1000", True),
+        ("o.id, i.g", "o.big < 1000", False),
+        ("sum(i.g)", "o.big < 1000", True),
+    ],
+    ids=["cannot throw", "may throw", "read to its end"],
+)
+def test_a_worker_knows_its_own_part(
+    server: WatchedServer, connection: Connection, rows: str, condition: str, ahead: bool
+) -> None:
+    """Whether its leader stops it is not known: then no row is drawn ahead that may throw."""
     connection.execute(
         "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; "
         "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
         "SET parallel_leader_participation = off; SET pg_lookahead.test_start_after = 0"
     )
     make_cold(server, connection, "inner_rows")
-    plan = explain(connection, f"SELECT o.id, i.g FROM outer_rows o {_INNER} WHERE o.big < 1000")
+    plan = explain(connection, f"SELECT {rows} FROM outer_rows o {_INNER} WHERE {condition}")
     assert any(node["Node Type"] == "Gather" for node in nodes(plan))
     (loop,) = loops(plan)
-    assert _drawn(loop) > 0
+    assert (_drawn(loop) > 0) == ahead
 
 
 _MAKE_EFFECTS = """

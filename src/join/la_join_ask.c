@@ -39,10 +39,10 @@
 #include "utils/memutils.h"
 
 #include "join/la_join_ask.h"
+#include "join/la_join_residency.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
-#include "prefetch/la_residency.h"
 #include "prefetch/la_shared_buffer.h"
 #include "prefetch/la_wake.h"
 
@@ -66,9 +66,6 @@
 #define ROWS_PER_LOOK 32
 #define USED_ROWS 16
 
-/* Tablespaces of which it is known whether their pages are in memory: arbitrary, few have more. */
-#define TABLESPACES 16
-
 /* Pages remembered as asked for: a power of two. */
 #define RECENT_PAGES 512
 
@@ -78,7 +75,6 @@ typedef struct LaJoinRecent
 	uint32		rows;			/* for how many rows before */
 } LaJoinRecent;
 
-static LaResidency *residency_of(const LaJoinAsk *ask);
 static bool is_in_vain(LaJoinAsk *ask);
 static int64 fetched_pages(Relation index);
 static void note_use(LaJoinUse *use, Relation index);
@@ -146,7 +142,7 @@ la_join_ask_open(LaJoinAsk *ask, MemoryContext context)
 bool
 la_join_ask_may_wake(LaJoinAsk *ask)
 {
-	LaResidency *residency;
+	LaResidency *residency = la_join_residency(ask->targets[0].table);
 
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
@@ -155,38 +151,7 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 		ask->skips--;
 		return false;
 	}
-	residency = residency_of(ask);
 	return !residency->resident || la_wake_forced() || la_residency_read(residency);
-}
-
-/*
- * What all joins of the session have learnt about pages that are in memory: many are executed for a few
- * rows at a time, from which one alone would learn nothing.  What is known of one tablespace is not of others;
- * of a join, that of its first table counts.
- */
-static LaResidency *
-residency_of(const LaJoinAsk *ask)
-{
-	static struct
-	{
-		Oid			tablespace;
-		LaResidency watch;
-	}			known[TABLESPACES] = {0};
-	static uint32 oldest = 0;
-	Relation	table = ask->targets[0].table;
-	Oid			tablespace = table->rd_locator.spcOid;
-	int			i = 0;
-
-	while (i < TABLESPACES && known[i].watch.relation != NULL &&
-		   known[i].tablespace != tablespace)
-		i++;
-	if (i == TABLESPACES)
-		i = oldest++ % TABLESPACES;
-	if (known[i].watch.relation == NULL || known[i].tablespace != tablespace)
-		la_residency_init(&known[i].watch, table);
-	known[i].tablespace = tablespace;
-	known[i].watch.relation = table;
-	return &known[i].watch;
 }
 
 /*
@@ -197,7 +162,7 @@ la_join_ask_start(LaJoinAsk *ask)
 {
 	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 
-	la_residency_look(residency_of(ask));
+	la_residency_look(la_join_residency(ask->targets[0].table));
 	la_range_planner_start(&ask->table_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
@@ -247,13 +212,13 @@ la_join_ask_grow(LaJoinAsk *ask)
 }
 
 /*
- * Is nothing to be asked for any more, because nothing had to be for SLEEP_AFTER rows, or what was asked for was
- * in memory, or comes as soon by itself, or because that was switched off?
+ * Is nothing to be asked for any more: because nothing had to be for SLEEP_AFTER rows, or what was asked for was
+ * in memory, comes as soon by itself, or is not wanted; or because that was switched off?
  */
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
-	return (residency_of(ask)->resident && !la_wake_forced()) ||
+	return (la_join_residency(ask->targets[0].table)->resident && !la_wake_forced()) ||
 		is_in_vain(ask) ||
 		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
@@ -266,13 +231,12 @@ la_join_ask_is_over(LaJoinAsk *ask)
 static bool
 is_in_vain(LaJoinAsk *ask)
 {
+	bool		result = true;
+
 	for (int target = 0; target < ask->ntargets; target++)
-	{
-		if (!ask->uses[target].in_vain)
-			return false;
-	}
-	ask->asked = false;
-	return true;
+		result &= ask->uses[target].in_vain;
+	ask->asked &= !result;
+	return result;
 }
 
 /*
@@ -631,5 +595,6 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	la_request_make(relation, range, residency_of(ask), &ask->node->counters);
+	la_request_make(relation, range, la_join_residency(ask->targets[0].table),
+					&ask->node->counters);
 }

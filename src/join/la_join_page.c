@@ -10,7 +10,7 @@
  *
  * Rows have memory from the wake of a scan to its end: those of partitions come one after another.
  *
- * Reads BufferUsage of instrument.h, HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
+ * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +19,6 @@
 #include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
-#include "executor/instrument.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

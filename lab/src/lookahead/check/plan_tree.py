@@ -106,7 +106,7 @@ def table_of(node: Node) -> tuple[str, str] | None:
 
 def is_attached(node: Node) -> bool:
     """Whether the library does something at the node, as far as EXPLAIN knows."""
-    return node.get("Lookahead", {}).get("Status", "stock") != "stock"
+    return bool(node.get("Lookahead", {}).get("Status", "stock") != "stock")
 
 
 def own_rows(node: Node, execution: Execution) -> float:

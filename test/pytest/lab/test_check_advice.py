@@ -197,9 +197,11 @@ def test_a_nested_loop_that_looks_ahead_is_judged_by_all_of_them(
     rows_each: int, condition: str, verdict: Verdict
 ) -> None:
     facts = _facts(1_000_000)
-    relations = {**facts.relations, ("shop", "lines"): _relation(100)}
+    lines = ("shop", "lines")
+    relations = {**facts.relations, lines: _relation(400)}
+    columns = {**facts.columns, lines: {"k": Column("k", 0.0, 4000.0)}}
     plan = {**_loop(rows_each, condition), "Lookahead": _ELIGIBLE}
-    found = advise(plan, replace(facts, relations=relations))
+    found = advise(plan, replace(facts, relations=relations, columns=columns))
     assert found.verdict == verdict
 
 

@@ -42,13 +42,16 @@ CREATE OR REPLACE FUNCTION noted_check(x int) RETURNS bool VOLATILE LANGUAGE plp
     $$ BEGIN RAISE NOTICE 'check of %', x; RETURN true; END $$;
 CREATE DOMAIN noted_int AS int CHECK (noted_check(value));
 CREATE OR REPLACE FUNCTION noted_order(x int, y int) RETURNS int VOLATILE LANGUAGE plpgsql AS
-    $$ BEGIN RAISE NOTICE 'order of %', y; RETURN x - y; END $$;
+    $$ BEGIN RAISE NOTICE 'order of %', y; PERFORM set_config('my.order', y::text, true);
+    RETURN x - y; END $$;
 CREATE OPERATOR CLASS noted_order FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=,
     OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 noted_order(int, int);
 CREATE TYPE noted_range AS RANGE (SUBTYPE = int, SUBTYPE_OPCLASS = noted_order);
 CREATE INDEX ON changed USING btree (id noted_order);
-CREATE TABLE collated (id int, ref int, c text COLLATE "C", p text COLLATE "POSIX");
-INSERT INTO collated SELECT id, ref, 'a', 'a' FROM outer_rows;
+CREATE TABLE collated (id int, ref int, c text COLLATE "C", p text COLLATE "POSIX",
+    r noted_range, s noted_range);
+INSERT INTO collated SELECT id, ref, 'a', 'a', noted_range(id, id + 5),
+    noted_range(id + 1, id + 9) FROM outer_rows;
 ANALYZE changed, collated
 """
 _NINE = "'{1,2,3,4,5,6,7,8,9}'"
@@ -73,8 +76,8 @@ _SEEN = {
     f"id === ANY (SELECT k FROM third) q FROM outer_rows OFFSET 0) o {_INNER} WHERE o.id < 50",
     "the order of an index": "SELECT note(o.id) FROM (SELECT a.id, c.ref FROM outer_rows a "
     f"JOIN changed c ON c.id = a.id OFFSET 0) o {_INNER} WHERE o.id < 50",
-    "the order of a range": "SELECT note(o.id), o.q FROM (SELECT id, ref, noted_range(id, id + 5) "
-    f"&& noted_range(3, 9) q FROM outer_rows OFFSET 0) o {_INNER} WHERE o.id < 50",
+    "the order of a range": "SELECT current_setting('my.order', true), o.q FROM "
+    f"(SELECT id, ref, r && s q FROM collated OFFSET 0) o {_INNER} WHERE o.id < 50",
     "columns of a record": "SELECT note(o.id), o.a FROM (SELECT id, ref, j.a FROM outer_rows, "
     "jsonb_to_record(jsonb_build_object('a', id)) AS j (a noted_int) OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",

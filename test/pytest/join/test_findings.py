@@ -169,11 +169,11 @@ def test_a_sort_that_is_not_reached_with_the_first_row(connection: Connection, o
     _check_same(connection, f"SELECT o.id, i.g FROM {outer} o {_INNER}", fetches=4)
 
 
-@pytest.mark.parametrize("limit", ["LIMIT 3", ""])
+@pytest.mark.parametrize("limit", ["LIMIT 30", ""])
 def test_rows_that_are_hard_to_find_are_not_looked_for(connection: Connection, limit: str) -> None:
-    """The fourth is the last of a table: whoever wants three does not read it all."""
+    """The next one is the last of a table: whoever wants thirty does not read it all."""
     connection.execute(
-        "CREATE TABLE IF NOT EXISTS sparse AS SELECT i AS id, i % 400 AS ref, i < 3 OR i = 49999 "
+        "CREATE TABLE IF NOT EXISTS sparse AS SELECT i AS id, i % 400 AS ref, i < 30 OR i = 49999 "
         "AS wanted FROM generate_series(0, 49999) i; SET pg_lookahead.test_start_after = 0"
     )
     query = f"SELECT o.id, i.g FROM sparse o {_INNER} WHERE o.wanted"
@@ -181,7 +181,7 @@ def test_rows_that_are_hard_to_find_are_not_looked_for(connection: Connection, l
     read = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'sparse'"
     with connection.transaction():
         connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {above}")
-        assert len(connection.execute("FETCH 3 FROM c").fetchall()) == 3
+        assert len(connection.execute("FETCH 30 FROM c").fetchall()) == 30
         assert scalar(connection, read) < 100
 
 

@@ -37,6 +37,8 @@ typedef struct LaQuery
 	bool		keeps_rows;		/* may who receives them, behind an error? */
 	Size		ring_bytes;		/* of all scans and joins that look ahead */
 	struct LaJoinStatement *join_statement; /* or NULL: nobody has asked */
+	Bitmapset  *passing;		/* plan_node_id of those known to join columns
+								 * only */
 	void		(*at_end) (struct LaQuery *query);
 	MemoryContextCallback on_reset;
 } LaQuery;

@@ -48,6 +48,7 @@ typedef struct Judgement
 {
 	const NestLoop *join;
 	EState	   *estate;
+	LaQuery    *query;
 	LaJoinSeen	seen;
 	bool		on_line;		/* is this node, as all above, read for the
 								 * first row, and once? */
@@ -62,6 +63,7 @@ static bool is_next_to_nothing(const Plan *plan);
 static bool is_one_range(List *indexqual);
 static void judge_side(Judgement *judgement, Plan *outer);
 static bool judge_node(Plan *plan, void *context);
+static bool passes_columns(const Plan *plan, LaQuery *query);
 static bool reads_changing_rows(const Plan *plan, EState *estate);
 static bool has_one_child(const Plan *plan);
 static bool reads_at_once(const Plan *plan);
@@ -106,6 +108,7 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 
 	judgement.join = (const NestLoop *) join->js.ps.plan;
 	judgement.estate = join->js.ps.state;
+	judgement.query = query;
 	judge_side(&judgement, outer);
 	if (judgement.reason != LA_REASON_NONE)
 		return judgement.reason;
@@ -249,6 +252,8 @@ judge_node(Plan *plan, void *context)
 	bool		at_once = judgement->at_once;
 	bool		result;
 
+	if (passes_columns(plan, judgement->query))
+		expressions = list_delete_first(expressions);
 	if (!la_join_is_known(plan) ||
 		(IsA(plan, NestLoop) &&
 		 shares_parameter(judgement->join, (const NestLoop *) plan)))
@@ -258,7 +263,7 @@ judge_node(Plan *plan, void *context)
 			 la_join_looks_up_by_own(plan, &judgement->seen))
 		judgement->reason = LA_REASON_VOLATILE;
 	if (on_line && IsA(plan, FunctionScan))
-		expressions = list_truncate(expressions, 2);	/* whose functions give
+		expressions = list_delete_last(expressions);	/* whose functions give
 														 * all rows at once */
 	judgement->throws |= !at_once && la_join_may_throw(expressions);
 	judgement->seen.stable |= reads_changing_rows(plan, judgement->estate);
@@ -270,6 +275,30 @@ judge_node(Plan *plan, void *context)
 	judgement->on_line = on_line;
 	judgement->at_once = at_once;
 	return result;
+}
+
+/*
+ * Does the target list of a join, or of what stands between two, name columns and nothing else?  Each join above
+ * asks, and each list has all columns of those below: so the answer is remembered.
+ */
+static bool
+passes_columns(const Plan *plan, LaQuery *query)
+{
+	MemoryContext old;
+
+	if (bms_is_member(plan->plan_node_id, query->passing))
+		return true;
+	foreach_node(TargetEntry, entry, plan->targetlist)
+	{
+		const Var  *column = (const Var *) entry->expr;
+
+		if (!IsA(column, Var) || column->varattno <= 0)
+			return false;
+	}
+	old = MemoryContextSwitchTo(query->estate->es_query_cxt);
+	query->passing = bms_add_member(query->passing, plan->plan_node_id);
+	MemoryContextSwitchTo(old);
+	return true;
 }
 
 /*

@@ -111,7 +111,9 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	}
 	window->node = node;
 	window->join = join;
-	window->descriptor = CreateTupleDescCopy(ExecGetResultType(outerPlanState(join)));
+	window->descriptor = ExecGetResultType(outerPlanState(join));
+	if (window->descriptor->tdrefcount >= 0)
+		window->descriptor = CreateTupleDescCopy(window->descriptor);
 	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
 	if (!fixed)
 		window->ops = &TTSOpsMinimalTuple;

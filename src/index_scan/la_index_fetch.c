@@ -151,7 +151,7 @@ la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
 			fetch->peek = la_index_peek_create(node, scan);
 	}
 	else
-		la_residency_look(residency);
+		la_residency_resume(residency);
 	fetch->entries_taken = la_wake_at_start() ? 0 : 1;
 	fetch->missed = 1;
 	fetch->wants_ring = false;

@@ -162,7 +162,7 @@ la_join_ask_start(LaJoinAsk *ask)
 {
 	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 
-	la_residency_look(la_join_residency(ask->targets[0].table));
+	la_residency_resume(la_join_residency(ask->targets[0].table));
 	la_range_planner_start(&ask->table_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,

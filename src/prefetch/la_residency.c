@@ -42,29 +42,33 @@
 /* Of so many requests, one is made while pages count as resident: arbitrary. */
 #define RESIDENT_SHARE 8
 
+/* The count, when any scan looked at it last: it takes a system call. */
+static long device_blocks = 0;
+
 static bool reads_are_counted(Relation relation);
 static bool is_counted(Relation relation);
 static bool count_moved(LaResidency *watch);
 
 /*
- * Begins to watch; the scan is to ask.
+ * Begins to watch; the scan is to ask.  Most scans read a page or two and are over, so nobody looks
+ * at the count here: what was read since the last look may count as theirs.
  */
 void
 la_residency_init(LaResidency *watch, Relation relation)
 {
 	memset(watch, 0, sizeof(LaResidency));
 	watch->relation = relation;
-	(void) count_moved(watch);
+	watch->device_blocks = device_blocks;
 }
 
 /*
  * The process was busy elsewhere: what was read from a device meanwhile does
- * not count.
+ * not count, as far as others have seen it.
  */
 void
-la_residency_look(LaResidency *watch)
+la_residency_resume(LaResidency *watch)
 {
-	(void) count_moved(watch);
+	watch->device_blocks = device_blocks;
 }
 
 /*
@@ -204,6 +208,6 @@ count_moved(LaResidency *watch)
 	long		before = watch->device_blocks;
 
 	getrusage(RUSAGE_SELF, &usage);
-	watch->device_blocks = usage.ru_inblock;
+	watch->device_blocks = device_blocks = usage.ru_inblock;
 	return usage.ru_inblock != before;
 }

@@ -25,7 +25,7 @@ typedef struct LaResidency
 } LaResidency;
 
 extern void la_residency_init(LaResidency *watch, Relation relation);
-extern void la_residency_look(LaResidency *watch);
+extern void la_residency_resume(LaResidency *watch);
 extern bool la_residency_read(LaResidency *watch);
 extern bool la_residency_asked(LaResidency *watch);
 extern bool la_residency_may_ask(LaResidency *watch);

@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "executor/hashjoin.h"
 #include "nodes/execnodes.h"
 
@@ -31,6 +32,7 @@ typedef struct Search
 	PlanState  *awaited;		/* see LaNode */
 } Search;
 
+static void search_plans(const LaQuery *query, Search *search);
 static bool find(PlanState *planstate, LaJoinEnd end, Search *search);
 static bool find_in(PlanState **children, int count, LaJoinEnd end,
 					Search *search);
@@ -45,23 +47,54 @@ static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
 LaJoinEnd
 la_join_end(LaNode *node)
 {
-	const LaQuery *query = node->query;
 	Search		search = {.wanted = node->planstate,.end = LA_JOIN_MAY_STOP};
-	ListCell   *lc;
 
-	if (!find(query->top,
-			  query->bounded ? LA_JOIN_MAY_STOP :
-			  query->is_slice ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
-			  &search))
-	{
-		foreach(lc, query->estate->es_subplanstates)
-		{
-			if (find(lfirst(lc), LA_JOIN_MAY_STOP, &search))
-				break;
-		}
-	}
+	search_plans(node->query, &search);
 	node->awaited = search.awaited;
 	return search.end;
+}
+
+/*
+ * How many rows of this node, which may be left before its end, are wanted, when so many of them have been used?
+ * As many as a Limit above wants, if all of that one's rows are; otherwise no more than were used.
+ */
+uint64
+la_join_end_rows(const LaNode *node, bool counts, uint64 used)
+{
+	uint64		wanted = la_registry_rows_wanted(node);
+
+	return counts && wanted != PG_UINT64_MAX ? wanted : Min(wanted, Max(used, 1));
+}
+
+/*
+ * Are all rows of the Limit above wanted, if there is one?
+ */
+bool
+la_join_end_limit_counts(const LaNode *node)
+{
+	Search		search = {.wanted = (const PlanState *) node->limit,.end = LA_JOIN_MAY_STOP};
+
+	if (node->limit == NULL)
+		return false;
+	search_plans(node->query, &search);
+	return search.end == LA_JOIN_READ_TO_END;
+}
+
+static void
+search_plans(const LaQuery *query, Search *search)
+{
+	ListCell   *lc;
+
+	if (find(query->top,
+			 query->bounded ? LA_JOIN_MAY_STOP :
+			 IsParallelWorker() ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
+			 search))
+		return;
+	foreach(lc, query->estate->es_subplanstates)
+	{
+		if (find(lfirst(lc), LA_JOIN_MAY_STOP, search))
+			return;
+	}
 }
 
 /*

@@ -21,5 +21,7 @@ typedef enum LaJoinEnd
 
 extern LaJoinEnd la_join_end(LaNode *node);
 extern bool la_join_end_is_awaited(const LaNode *node);
+extern bool la_join_end_limit_counts(const LaNode *node);
+extern uint64 la_join_end_rows(const LaNode *node, bool counts, uint64 used);
 
 #endif							/* LA_JOIN_END_H */

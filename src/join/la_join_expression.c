@@ -14,12 +14,14 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
+#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -224,7 +226,8 @@ are_own_operators(const Oid *operators, int count)
 }
 
 /*
- * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.
+ * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  That of a
+ * partition which is not scanned this time may be locked by somebody, or dropped.
  */
 bool
 la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
@@ -237,11 +240,18 @@ la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
 
 	if (!OidIsValid(index_oid))
 		return false;
-	index = index_open(index_oid, NoLock);
+	if (!ConditionalLockRelationOid(index_oid, AccessShareLock))
+		return true;
+	index = try_relation_open(index_oid, NoLock);
+	if (index == NULL)
+	{
+		UnlockRelationOid(index_oid, AccessShareLock);
+		return true;
+	}
 	for (int i = 0; i < index->rd_att->natts * index->rd_indam->amsupport && !result; i++)
 		result = is_own(index->rd_support[i], NULL) &&
 			is_volatile(index->rd_support[i], seen);
-	index_close(index, NoLock);
+	relation_close(index, AccessShareLock);
 	return result;
 }
 
@@ -287,7 +297,7 @@ is_seen(Node *node, LaJoinSeen *seen)
 				return true;
 			break;
 		case T_MinMaxExpr:
-			if (((MinMaxExpr *) node)->minmaxtype >= FirstNormalObjectId)
+			if (has_own_parts(((MinMaxExpr *) node)->minmaxtype))
 				return true;
 			break;
 		case T_Var:

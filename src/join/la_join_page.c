@@ -24,6 +24,7 @@
 #include "utils/rel.h"
 
 #include "join/la_join_ask.h"
+#include "join/la_join_end.h"
 #include "join/la_join_page.h"
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
@@ -35,6 +36,10 @@ struct LaJoinPage
 	MemoryContext context;		/* of the rows, while the scan is awake */
 	TupleDesc	descriptor;
 	BlockNumber block;			/* which they are on */
+	bool		may_stop;		/* may rows of the scan be left unread? */
+	bool		limit_counts;	/* does a Limit say how many are wanted? */
+	uint32		position;		/* of the row that is evaluated */
+	uint64		used;			/* rows since the scan began, maybe anew */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	Size		bytes;			/* of the rows and the ring, in ring_bytes */
@@ -75,6 +80,8 @@ la_join_page_create(ScanState *scan, LaNode *node)
 										Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage),
 										page->descriptor);
 	page->block = InvalidBlockNumber;
+	page->may_stop = la_join_end(node) == LA_JOIN_MAY_STOP;
+	page->limit_counts = la_join_end_limit_counts(node);
 	MemoryContextSwitchTo(old);
 	return page;
 }
@@ -189,7 +196,9 @@ ask_ahead(LaJoinPage *page)
 	bool		at_end;
 
 	page->row_limit = Min(page->row_limit * 2, page->most_rows);
-	limit = Min(la_registry_rows_wanted(page->node), page->row_limit);
+	limit = page->row_limit;
+	if (page->may_stop)
+		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used));
 	la_join_ask_grow(&page->ask);
 	do
 	{
@@ -224,13 +233,19 @@ is_on_row(const LaJoinPage *page)
 }
 
 /*
- * The row at this position of the scan's page will be evaluated now; those before it are done with.
+ * The row at this position of the scan's page will be evaluated now; those before it are done with.  A scan that does not
+ * go forward has begun anew.
  */
 static void
 go_to_row(LaJoinPage *page, uint32 position)
 {
 	LaJoinRing *ring = &page->ring;
+	BlockNumber block = page->heap->rs_cblock;
 
+	if (block < page->block || (block == page->block && position <= page->position))
+		page->used = 0;
+	page->used++;
+	page->position = position;
 	if (page->heap->rs_cblock != page->block || position < ring->head)
 	{
 		drop_rows(page, position + 1);

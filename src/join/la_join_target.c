@@ -67,6 +67,7 @@ static bool add_equality(LaJoinTarget *target, const Search *search,
 						 const ScanKeys *scan);
 static bool add_bounds(LaJoinTarget *target, const Search *search,
 					   const ScanKeys *scan);
+static void leave_nulls_out(LaJoinTarget *target, AttrNumber column);
 static bool is_used(const LaJoinTarget *target, ScanKey key);
 static bool add_value(LaJoinTarget *target, const Search *search,
 					  const ScanKeys *scan, ScanKey key, ScanKey to);
@@ -378,11 +379,14 @@ add_equality(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 
 /*
  * Adds how far the entries go.  False when other keys leave some of them out: their pages would be asked for,
- * and not read.  Where few are read, it does not matter how far they would go.
+ * and not read.  Where few are read, it does not matter how far they would go.  NULLs are read only where the column
+ * has no condition at all.
  */
 static bool
 add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 {
+	bool		has_no_nulls = false;
+
 	for (int i = 0; i < scan->nkeys; i++)
 	{
 		ScanKey		key = &scan->keys[i];
@@ -390,8 +394,13 @@ add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 		bool		is_start;
 		LaJoinBound *bound;
 
-		if (is_used(target, key) || (key->sk_flags & SK_SEARCHNOTNULL) != 0)
+		if (is_used(target, key))
 			continue;
+		if ((key->sk_flags & SK_SEARCHNOTNULL) != 0)
+		{
+			has_no_nulls |= key->sk_attno == target->search.nkeys + 1;
+			continue;
+		}
 		if (key->sk_attno != target->search.nkeys + 1 ||
 			key->sk_strategy == BTEqualStrategyNumber ||
 			(key->sk_flags & OTHER_KINDS) != 0)
@@ -407,8 +416,30 @@ add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 			key->sk_strategy == BTGreaterStrategyNumber;
 		if (!bound->is_there && (is_start || !target->limited))
 			return false;
+		has_no_nulls = true;
 	}
+	if (has_no_nulls)
+		leave_nulls_out(target, target->search.nkeys + 1);
 	return true;
+}
+
+/*
+ * Lets the entries end, or begin, where those of NULLs in this column do.  Mirrors a part of _bt_first() in nbtsearch.c.
+ */
+static void
+leave_nulls_out(LaJoinTarget *target, AttrNumber column)
+{
+	int			options = target->index->rd_indoption[column - 1];
+	bool		is_start = ((options & INDOPTION_NULLS_FIRST) != 0) != target->search.backward;
+	LaJoinBound *bound = is_start ? &target->search.start : &target->search.end;
+
+	if (bound->is_there)
+		return;
+	bound->is_there = true;
+	bound->is_strict = true;
+	bound->key = target->search.key->scankeys[column - 1];	/* of a NULL, as
+															 * _bt_mkscankey() has
+															 * made it */
 }
 
 static bool

@@ -29,6 +29,7 @@
 #include "varatt.h"
 
 #include "join/la_join_ask.h"
+#include "join/la_join_end.h"
 #include "join/la_join_judge.h"
 #include "join/la_join_window.h"
 #include "prefetch/la_distance.h"
@@ -65,6 +66,7 @@ struct LaJoinWindow
 	bool		at_end;			/* has the outer side no more rows? */
 	bool		draining;		/* shall no more be drawn? */
 	bool		may_stop;		/* may its last rows be left unread? */
+	bool		limit_counts;	/* does a Limit say how many are wanted? */
 	TupleTableSlot *large;		/* drawn, and too large for a copy, or NULL */
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
@@ -139,6 +141,7 @@ is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
 		node->reason = LA_REASON_MEMORY;
 	else if (la_join_judge(join, node, &window->may_stop))
 	{
+		window->limit_counts = la_join_end_limit_counts(node);
 		result = la_join_ask_init(&window->ask, la_join_outer_of_loop(join), node);
 		if (!result)
 			node->reason = LA_REASON_INNER_SIDE;
@@ -298,16 +301,14 @@ look_ahead(LaJoinWindow *window)
 }
 
 /*
- * How many rows the ring may have, the one that is about to be handed out included.  Where the last ones may be left
- * unread, and no Limit says how many are wanted, not more than were.
+ * How many rows the ring may have, the one that is about to be handed out included.
  */
 static uint32
 row_limit(const LaJoinWindow *window)
 {
-	uint64		wanted = la_registry_rows_wanted(window->node);
+	uint64		wanted = window->may_stop ?
+		la_join_end_rows(window->node, window->limit_counts, window->used) : PG_UINT64_MAX;
 
-	if (window->may_stop && window->node->limit == NULL)
-		wanted = Min(wanted, Max(window->used, 1));
 	return Min(wanted, window->row_limit);
 }
 

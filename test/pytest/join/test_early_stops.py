@@ -132,6 +132,31 @@ def test_a_limit_further_up(server: WatchedServer, connection: Connection) -> No
     assert 0 < sum(loop.get("Drawn Rows", 0) for loop in found) <= 2 * 20
 
 
+@pytest.mark.parametrize(
+    ("query", "fetch"),
+    [
+        (f"{_SAFE} LIMIT 200", True),
+        (f"{_SAFE} OFFSET 1", True),
+        (f"{_SAFE} ORDER BY o.id FETCH FIRST 20 ROWS WITH TIES", False),
+    ],
+    ids=["cursor over a Limit", "cursor over OFFSET", "WITH TIES"],
+)
+def test_limits_that_say_nothing(
+    server: WatchedServer, connection: Connection, query: str, fetch: bool
+) -> None:
+    """A Limit bounds the rows ahead where all of its own are wanted, and it has a number."""
+    connection.execute("SET enable_sort = off; CREATE INDEX outer_id ON outer_rows (id)")
+    make_cold(server, connection, "inner_rows")
+    before = drawn(connection)
+    with connection.transaction():
+        if fetch:
+            connection.execute(f"DECLARE c NO SCROLL CURSOR FOR {query}")
+        rows = connection.execute("FETCH 20 FROM c" if fetch else query).fetchall()
+    connection.execute("DROP INDEX outer_id")
+    assert len(rows) == 20
+    assert 0 < drawn(connection) - before <= 2 * 20
+
+
 def test_exists_draws_no_other_row(server: WatchedServer, connection: Connection) -> None:
     """Each execution ends with its first row, and the next one reads no more."""
     query = (

@@ -7,7 +7,7 @@ import pytest
 from extension.probes import Connection, explain, scalar
 from server_log import WatchedServer
 
-from join.tables import OUTER_ROWS, loops, make_cold
+from join.tables import OUTER_ROWS, PAGES, loops, make_cold
 
 _INNER = "JOIN inner_rows i ON i.k = o.ref"
 # Partitions without an index, beside an index of a partitioned table that a subplan looks into.
@@ -78,6 +78,9 @@ _SEEN = {
     f"JOIN changed c ON c.id = a.id OFFSET 0) o {_INNER} WHERE o.id < 50",
     "the order of a range": "SELECT current_setting('my.order', true), o.q FROM "
     f"(SELECT id, ref, r && s q FROM collated OFFSET 0) o {_INNER} WHERE o.id < 50",
+    "the greatest of two rows": "SELECT current_setting('my.order', true), o.q FROM "
+    "(SELECT id, ref, GREATEST(ROW(r), ROW(s)) IS NULL q FROM collated OFFSET 0) o "
+    f"{_INNER} WHERE o.id < 50",
     "columns of a record": "SELECT note(o.id), o.a FROM (SELECT id, ref, j.a FROM outer_rows, "
     "jsonb_to_record(jsonb_build_object('a', id)) AS j (a noted_int) OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",
@@ -194,6 +197,28 @@ def test_a_row_that_is_too_large_for_a_copy(connection: Connection) -> None:
         f"WHERE id < 4 OFFSET 0) o {_INNER}"
     )
     _check_same(connection, query)
+
+
+@pytest.mark.parametrize("bitmap", ["off", "on"])
+def test_scans_that_were_left_out(
+    server: WatchedServer, connection: Connection, bitmap: str
+) -> None:
+    """Of partitions that a prepared statement does not scan this time nobody has a lock."""
+    connection.execute(
+        f"SET plan_cache_mode = force_generic_plan; SET enable_bitmapscan = {bitmap}; "
+        f"SET enable_indexscan = {'off' if bitmap == 'on' else 'on'}; SET enable_seqscan = off; "
+        "SET pg_lookahead.test_start_after = 0"
+    )
+    connection.execute(
+        "PREPARE q (int) AS SELECT o.g, i.g FROM parts o JOIN third i ON i.k = o.g "
+        f"WHERE o.k < $1 AND o.g >= 0 AND o.k < {PAGES}"
+    )
+    with server.connect() as other:
+        for _ in range(3):
+            assert len(connection.execute("EXECUTE q (10)").fetchall()) == 10
+            other.execute("BEGIN; REINDEX INDEX parts_high_g_idx")
+            assert len(connection.execute("EXECUTE q (10)").fetchall()) == 10
+            other.execute("ROLLBACK")
 
 
 @pytest.mark.parametrize("name", list(_SEEN))

@@ -70,16 +70,34 @@ def test_a_worker_knows_its_own_part(
     server: WatchedServer, connection: Connection, rows: str, condition: str, ahead: bool
 ) -> None:
     """Whether its leader stops it is not known: then no row is drawn ahead that may throw."""
-    connection.execute(
-        "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; "
-        "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
-        "SET parallel_leader_participation = off; SET pg_lookahead.test_start_after = 0"
-    )
+    _take_workers(connection)
     make_cold(server, connection, "inner_rows")
     plan = explain(connection, f"SELECT {rows} FROM outer_rows o {_INNER} WHERE {condition}")
     assert any(node["Node Type"] == "Gather" for node in nodes(plan))
     (loop,) = loops(plan)
     assert (_drawn(loop) > 0) == ahead
+
+
+def test_a_worker_that_cannot_hand_on_its_counters(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """It knows no more of its leader than others, and raises no error behind the Limit."""
+    _take_workers(connection)
+    connection.execute("SET max_parallel_workers = 1; SET pg_lookahead.test_fail_worker_table = on")
+    query = (
+        "SELECT row_number() OVER (), o.id, i.pad FROM (SELECT id, ref FROM outer_rows "
+        f"WHERE 1 / (id - 25) < 2) o {_INNER} LIMIT 4"
+    )
+    make_cold(server, connection, "inner_rows")
+    assert len(connection.execute(query).fetchall()) == 4
+
+
+def _take_workers(connection: Connection) -> None:
+    connection.execute(
+        "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; "
+        "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; "
+        "SET parallel_leader_participation = off; SET pg_lookahead.test_start_after = 0"
+    )
 
 
 _MAKE_EFFECTS = """

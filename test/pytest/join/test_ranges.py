@@ -15,26 +15,34 @@ _LAST = (
     "(SELECT g, pad FROM {table} r WHERE r.k = o.id AND {range} ORDER BY g {order} LIMIT 1) r"
 )
 _UP, _DOWN = "ranged", "ranged_down"
+# Of which most rows have no value in the range's column.
+_GAPS, _GAPS_FIRST = "gaps", "gaps_first"
 # Each row is on a page of its own, so a page is wanted for each row of the answer.
 _MOST_OTHERS = 20
 _EVEN = set(range(0, 400, 2))
+_FEW = "CASE WHEN g % 8 < 2 THEN g END"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _tables(server: WatchedServer) -> Iterator[None]:
-    """The rows of `many`, with one index each, of which one has the range's column backward."""
+    """The rows of `many`, with one index each, of which some have the range's column backward."""
     with server.connect() as own:
-        for table, order in ((_UP, "ASC"), (_DOWN, "DESC")):
+        for table, order, g in (
+            (_UP, "ASC", "g"),
+            (_DOWN, "DESC", "g"),
+            (_GAPS, "ASC", _FEW),
+            (_GAPS_FIRST, "DESC", _FEW),
+        ):
             for statement in (
                 f"CREATE TABLE {table} (LIKE many INCLUDING STORAGE)",
-                f"INSERT INTO {table} TABLE many",
+                f"INSERT INTO {table} SELECT k, {g}, name, pad FROM many",
                 f"CREATE INDEX ON {table} (k, g {order})",
                 f"ANALYZE {table}",
             ):
                 dynamic: Any = statement
                 own.execute(dynamic)
         yield
-        own.execute(f"DROP TABLE {_UP}, {_DOWN}")
+        own.execute(f"DROP TABLE {_UP}, {_DOWN}, {_GAPS}, {_GAPS_FIRST}")
 
 
 def _advised(server: WatchedServer, connection: Connection, query: str, table: str) -> int:
@@ -88,6 +96,33 @@ def test_the_last_row_before_another(
     rows = stock_rows(connection, query)
     assert len(rows) > 30
     advised = _advised(server, connection, query, table)
+    assert len(rows) - _MOST_OTHERS <= advised <= len(rows) + _MOST_OTHERS
+
+
+@pytest.mark.parametrize("table", [_GAPS, _GAPS_FIRST])
+@pytest.mark.parametrize(
+    ("query", "condition", "order"),
+    [
+        (_ROWS, "r.g > o.zero", ""),
+        (_ROWS, "r.g < o.wide", ""),
+        (_LAST, "r.g IS NOT NULL", "ASC"),
+        (_LAST, "r.g IS NOT NULL", "DESC"),
+        (_LAST, "r.g > o.zero", "ASC"),
+        (_LAST, "r.g > o.zero", "DESC"),
+    ],
+)
+def test_nulls_are_in_no_range(
+    server: WatchedServer,
+    connection: Connection,
+    table: str,
+    query: str,
+    condition: str,
+    order: str,
+) -> None:
+    text = query.format(table=table, range=condition, order=order)
+    rows = stock_rows(connection, text)
+    assert 40 < len(rows) < 200
+    advised = _advised(server, connection, text, table)
     assert len(rows) - _MOST_OTHERS <= advised <= len(rows) + _MOST_OTHERS
 
 

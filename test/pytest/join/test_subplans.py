@@ -15,6 +15,7 @@ _EXISTS = (
     f"SELECT o.id {_FROM} WHERE o.id < 0 OR EXISTS "
     "(SELECT FROM many m WHERE m.k = o.id AND length(m.pad) > o.id - 1000 AND m.pad > '')"
 )
+_FROM_ON = f"SELECT o.id {_FROM} WHERE (SELECT i.k FROM inner_rows i WHERE i.k = o.id) >="
 _QUERIES = {
     "one row": _ONE,
     "many rows": _MANY,
@@ -280,3 +281,24 @@ def test_rows_changed_meanwhile(server: WatchedServer, connection: Connection) -
         connection, "SELECT count(*) FROM outer_rows o JOIN inner_rows i ON i.k = o.ref"
     )
     assert scalar(connection, "SELECT count(*) FROM changing WHERE seen = 1") == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"DECLARE c NO SCROLL CURSOR FOR {_ONE}",
+        f"DECLARE c NO SCROLL CURSOR FOR SELECT EXISTS ({_FROM_ON} 18)",
+        f"DECLARE c NO SCROLL CURSOR FOR {_FROM_ON} 0 LIMIT 20",
+    ],
+    ids=["cursor", "EXISTS", "Limit over a filter"],
+)
+def test_no_more_rows_ahead_than_were_used(
+    server: WatchedServer, connection: Connection, query: str
+) -> None:
+    make_cold(server, connection, "inner_rows")
+    before = scalar(connection, _ADVISED)
+    with connection.transaction():
+        connection.execute(query)
+        assert len(connection.execute("FETCH 20 FROM c").fetchall()) in (1, 20)
+    # A page for each row, and those of the index.
+    assert 0 < scalar(connection, _ADVISED) - before <= 2 * 20 + 4

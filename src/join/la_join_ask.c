@@ -66,8 +66,7 @@
 #define ROWS_PER_LOOK 32
 #define USED_ROWS 16
 
-/* Pages remembered as asked for: a power of two. */
-#define RECENT_PAGES 512
+#define RECENT_PAGES 512		/* remembered as asked for: a power of two */
 
 typedef struct LaJoinRecent
 {
@@ -562,7 +561,8 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 	open->relation = relation;
 	ask->asked = true;
 	ask->idle_rows = 0;
-	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
+	la_join_trial_wanted(&ask->trial, la_join_residency(ask->targets[0].table),
+						 open->last_block, block, ask->rows);
 	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
 		request(ask, relation, &finished);

@@ -241,14 +241,12 @@ wake(NestLoopState *join, LaJoinWindow *window)
 
 	if (node->state == NULL)
 		node->state = la_join_window_create(join, node);
-	if (node->state == NULL)
+	if (node->state == NULL || !la_join_window_wake(node->state))
 	{
 		if (node->reason != LA_REASON_NONE)
 			la_attach_change_exec(&join->js.ps, asleep_exec, *core_loop_exec(&join->js.ps));
-		return NULL;
-	}
-	if (!la_join_window_wake(node->state))
 		return window;
+	}
 	la_attach_change_exec(&join->js.ps, asleep_exec, awake_exec);
 	return node->state;
 }

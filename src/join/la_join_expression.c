@@ -14,9 +14,9 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
@@ -38,6 +38,7 @@ typedef struct FunctionKind
 
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
+static bool has_plain_classes(Oid index);
 static bool is_seen(Node *node, LaJoinSeen *seen);
 static bool sorts_by_own(List *clauses);
 static bool is_volatile(Oid function, void *context);
@@ -226,8 +227,28 @@ are_own_operators(const Oid *operators, int count)
 }
 
 /*
- * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  That of a
- * partition which is not scanned this time may be locked by somebody, or dropped.
+ * Are all operator classes of an index the server's own?
+ */
+static bool
+has_plain_classes(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	bool		result = true;
+	oidvector  *classes;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	classes = (oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
+																   Anum_pg_index_indclass));
+	for (int i = 0; i < classes->dim1; i++)
+		result &= classes->values[i] < FirstNormalObjectId;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  Nothing is known of
+ * that of a partition which is not scanned this time: nobody has locked it.
  */
 bool
 la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
@@ -238,20 +259,15 @@ la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
 	Relation	index;
 	bool		result = false;
 
-	if (!OidIsValid(index_oid))
+	if (!OidIsValid(index_oid) || has_plain_classes(index_oid))
 		return false;
-	if (!ConditionalLockRelationOid(index_oid, AccessShareLock))
+	if (!CheckRelationOidLockedByMe(index_oid, AccessShareLock, true))
 		return true;
-	index = try_relation_open(index_oid, NoLock);
-	if (index == NULL)
-	{
-		UnlockRelationOid(index_oid, AccessShareLock);
-		return true;
-	}
+	index = index_open(index_oid, NoLock);
 	for (int i = 0; i < index->rd_att->natts * index->rd_indam->amsupport && !result; i++)
 		result = is_own(index->rd_support[i], NULL) &&
 			is_volatile(index->rd_support[i], seen);
-	relation_close(index, AccessShareLock);
+	index_close(index, NoLock);
 	return result;
 }
 
@@ -470,9 +486,6 @@ calls_own(Node *node, void *context)
 		expression_tree_walker(node, calls_own, context);
 }
 
-/*
- * check_functions_in_node callback.
- */
 static bool
 is_own(Oid function, void *context)
 {

@@ -295,6 +295,7 @@ search_append(Search *search, AppendState *append)
 	if (target->append == NULL)
 		return;
 	target->table = la_join_append_table(target->append);
+	target->streamed = true;	/* of some partition */
 	target->limited = search->limited;
 	if (target->table != NULL)
 		search->ntargets++;
@@ -317,6 +318,7 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 	target->index = index;
 	target->table = table;
 	target->index_only = IsA(planstate, IndexOnlyScanState);
+	target->streamed = IsA(planstate, BitmapIndexScanState);
 	target->node = IsA(planstate, BitmapIndexScanState) ?
 		search->bitmap : la_registry_find(planstate);
 	target->search.key = _bt_mkscankey(index, NULL);
@@ -398,6 +400,8 @@ add_bounds(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 			continue;
 		if ((key->sk_flags & SK_SEARCHNOTNULL) != 0)
 		{
+			if (key->sk_attno > target->search.nkeys + 1)
+				return false;
 			has_no_nulls |= key->sk_attno == target->search.nkeys + 1;
 			continue;
 		}

@@ -48,6 +48,7 @@ typedef struct LaJoinTarget
 	Relation	index;
 	Relation	table;
 	bool		index_only;
+	bool		streamed;		/* may other processes read the table's pages? */
 	bool		limited;		/* may a Limit end the scan after few rows? */
 	LaNode	   *node;			/* of the scan, or NULL */
 	const bool *ready;			/* have the scan's keys been computed, or NULL */

@@ -8,8 +8,8 @@
  * gain, and to look rows up ahead of their turn costs more than it saves.  If each read takes long, the
  * kernel's window is too short, and asking gains several times.
  *
- * Where most rows find their pages in memory, to look all of them up ahead costs about as much as the
- * few reads that it saves on a quick device, and much less than those on a slow one.
+ * Where most rows find their pages in memory, shared buffers or the kernel's, to look all of them up ahead costs about
+ * as much as the few reads that it saves on a quick device, and much less than those on a slow one.
  *
  * So there the join tries (la_trial.c): not to ask is to sleep.  While it sleeps because that was as fast, it
  * wakes now and then for a few pages: only a join that is awake sees in which order they come.
@@ -35,7 +35,7 @@
 #define NEAR_BLOCKS 32
 
 /*
- * Rows for each page that has to be read above which it is tried: a row is looked up ahead in one microsecond or ten,
+ * Rows for each page from a device above which it is tried: a row is looked up ahead in one microsecond or ten,
  * and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
  * trial's usual pages: the kernel reads none of them ahead.  Arbitrary.
  */
@@ -49,7 +49,8 @@
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
 
-static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows);
+static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows, uint32 reads);
+static uint32 device_reads(LaJoinTrial *trial, const LaResidency *residency);
 static bool has_order(const LaJoinTrial *trial);
 
 /*
@@ -57,19 +58,23 @@ static bool has_order(const LaJoinTrial *trial);
  * relation, was "last"; so many rows were drawn until then.  Notes whether there is a doubt.
  */
 void
-la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
-					 uint32 rows)
+la_join_trial_wanted(LaJoinTrial *trial, const LaResidency *residency,
+					 BlockNumber last, BlockNumber block, uint32 rows)
 {
 	int64		step = (int64) block - last;
 	LaJoinDoubt before = trial->doubt;
+	uint32		reads;
 
+	if (trial->device_pages == 0)
+		trial->device_pages = la_residency_device_pages(residency);
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
 		rows - trial->rows <= PAGES_PER_LOOK * SPARSE_ROWS)
 		return;
 
-	trial->doubt = doubt(trial, rows - trial->rows);
+	reads = device_reads(trial, residency);
+	trial->doubt = doubt(trial, rows - trial->rows, reads);
 	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
 		la_trial_start(&trial->trial, ASKING_FASTER,
 					   trial->doubt == LA_JOIN_SPARSE ? SPARSE_DIVISOR : 1);
@@ -81,18 +86,31 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 }
 
 /*
- * Since the last look so many rows were drawn.
+ * Since the last look so many rows were drawn, and pages read from a device.
  */
 static LaJoinDoubt
-doubt(const LaJoinTrial *trial, uint32 rows)
+doubt(const LaJoinTrial *trial, uint32 rows, uint32 reads)
 {
 	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
 		STILL_SPARSE_ROWS : SPARSE_ROWS;
 
 	if (has_order(trial))
 		return LA_JOIN_IN_ORDER;
-	return rows > sparse_rows * trial->wanted && !la_wake_forced() ?
+	return rows > sparse_rows * reads && !la_wake_forced() ?
 		LA_JOIN_SPARSE : LA_JOIN_NO_DOUBT;
+}
+
+/*
+ * Of the pages wanted since the last look, how many came from a device: all, where that is not told.
+ */
+static uint32
+device_reads(LaJoinTrial *trial, const LaResidency *residency)
+{
+	int64		before = trial->device_pages;
+
+	trial->device_pages = la_residency_device_pages(residency);
+	return before < 0 ? trial->wanted :
+		Min(trial->wanted, trial->device_pages - before);
 }
 
 static bool

@@ -31,6 +31,7 @@
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
 #include "join/la_join_judge.h"
+#include "join/la_join_residency.h"
 #include "join/la_join_window.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
@@ -61,6 +62,7 @@ struct LaJoinWindow
 	TupleDesc	descriptor;
 	const TupleTableSlotOps *ops;
 
+	bool		allowed;		/* may rows be drawn ahead? */
 	bool		armed;			/* will a rescan be told? */
 	bool		handed;			/* has the oldest row been handed out? */
 	bool		at_end;			/* has the outer side no more rows? */
@@ -75,8 +77,10 @@ struct LaJoinWindow
 	LaJoinAsk	ask;
 };
 
-static bool is_suitable(LaJoinWindow *window, NestLoopState *join,
-						LaNode *node);
+static LaReason find_targets(LaJoinWindow *window);
+static bool is_allowed(LaJoinWindow *window);
+static void note_reads(const LaJoinAsk *ask);
+static void note_reason(LaNode *node);
 static Size open_bytes(const LaJoinWindow *window);
 static bool open_ring(LaJoinWindow *window);
 static void close_ring(LaJoinWindow *window);
@@ -94,8 +98,8 @@ static void arm(LaJoinWindow *window);
 static void on_rescan(Datum arg);
 
 /*
- * Makes a window for a join that has had a page read.  NULL if it must not look ahead, for a reason
- * that is noted in the node, or if it cannot be told yet.
+ * Makes a window for a join that has had a page read.  NULL if there is nothing to look ahead for: the reason is
+ * noted in the node.
  */
 LaJoinWindow *
 la_join_window_create(NestLoopState *join, LaNode *node)
@@ -105,14 +109,16 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	LaJoinWindow *window = palloc0_object(LaJoinWindow);
 	bool		fixed;
 
-	if (!is_suitable(window, join, node))
+	window->node = node;
+	window->join = join;
+	node->reason = find_targets(window);
+	if (node->reason != LA_REASON_NONE)
 	{
+		note_reason(node);
 		pfree(window);
 		MemoryContextSwitchTo(old);
 		return NULL;
 	}
-	window->node = node;
-	window->join = join;
 	window->descriptor = ExecGetResultType(outerPlanState(join));
 	if (window->descriptor->tdrefcount >= 0)
 		window->descriptor = CreateTupleDescCopy(window->descriptor);
@@ -129,30 +135,60 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	return window;
 }
 
-/*
- * Shall the join look ahead?  If it never shall, the reason is noted and counted.
- */
-static bool
-is_suitable(LaJoinWindow *window, NestLoopState *join, LaNode *node)
+static LaReason
+find_targets(LaJoinWindow *window)
 {
-	bool		result = false;
+	LaNode	   *node = window->node;
 
 	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
-		node->reason = LA_REASON_MEMORY;
-	else if (la_join_judge(join, node, &window->may_stop))
-	{
+		return LA_REASON_MEMORY;
+	return la_join_ask_init(&window->ask, la_join_outer_of_loop(window->join), node) ?
+		LA_REASON_NONE : LA_REASON_INNER_SIDE;
+}
+
+/*
+ * May rows be drawn ahead?  If they never may, the reason is noted in the node.  It takes a walk over both sides, so it is
+ * found out when there is something to gain.
+ */
+static bool
+is_allowed(LaJoinWindow *window)
+{
+	LaNode	   *node = window->node;
+
+	if (window->allowed)
+		return true;
+	window->allowed = la_join_judge(window->join, node, &window->may_stop);
+	if (window->allowed)
 		window->limit_counts = la_join_end_limit_counts(node);
-		result = la_join_ask_init(&window->ask, la_join_outer_of_loop(join), node);
-		if (!result)
-			node->reason = LA_REASON_INNER_SIDE;
-	}
-	if (node->reason != LA_REASON_NONE)
+	else if (node->reason != LA_REASON_NONE)
 	{
-		elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
-			 la_reason_text(node->reason));
-		la_stats_recount(node->feature, node->reason, node->query->is_slice);
+		note_reads(&window->ask);
+		note_reason(node);
 	}
-	return result;
+	return window->allowed;
+}
+
+/*
+ * The join may not look ahead.  Other executions of it would find that out again, each by a walk over its
+ * plan: notes whether pages come from a device at all, if this process would know.
+ */
+static void
+note_reads(const LaJoinAsk *ask)
+{
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		if (ask->targets[target].streamed)
+			return;
+	}
+	(void) la_residency_read(la_join_residency(ask->targets[0].table));
+}
+
+static void
+note_reason(LaNode *node)
+{
+	elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
+		 la_reason_text(node->reason));
+	la_stats_recount(node->feature, node->reason, node->query->is_slice);
 }
 
 /*
@@ -205,12 +241,13 @@ close_ring(LaJoinWindow *window)
 
 /*
  * A page was read for the inner side while the join slept.  Returns whether it
- * is awake now.
+ * is awake now; if not, the node may have got a reason why it never will be.
  */
 bool
 la_join_window_wake(LaJoinWindow *window)
 {
-	if (!la_join_ask_may_wake(&window->ask) || !open_ring(window))
+	if (!la_join_ask_may_wake(&window->ask) || !is_allowed(window) ||
+		!open_ring(window))
 		return false;
 	if (window->armed)
 		window->node->counters.restarts++;

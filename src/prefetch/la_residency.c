@@ -151,6 +151,21 @@ la_residency_not_asked(LaResidency *watch)
 }
 
 /*
+ * How many pages this process has caused to be read from devices so far, or -1 where the file system does not
+ * tell.  The kernel counts in units of 512 bytes (getrusage(2)).
+ */
+int64
+la_residency_device_pages(const LaResidency *watch)
+{
+	struct rusage usage;
+
+	if (!reads_are_counted(watch->relation))
+		return -1;
+	getrusage(RUSAGE_SELF, &usage);
+	return (int64) usage.ru_inblock * 512 / BLCKSZ;
+}
+
+/*
  * is_counted(), with the last answer remembered: it takes system calls, and is
  * asked by each scan that finds its pages in memory.
  */

@@ -36,7 +36,7 @@ def _tables(server: WatchedServer) -> Iterator[None]:
             for statement in (
                 f"CREATE TABLE {table} (LIKE many INCLUDING STORAGE)",
                 f"INSERT INTO {table} SELECT k, {g}, name, pad FROM many",
-                f"CREATE INDEX ON {table} (k, g {order})",
+                f"CREATE INDEX ON {table} (k, g {order}, name)",
                 f"ANALYZE {table}",
             ):
                 dynamic: Any = statement
@@ -144,7 +144,14 @@ def test_a_strict_bound_leaves_out_what_is_equal(
 
 @pytest.mark.parametrize(
     "condition",
-    ["r.g > o.id - 1000", f"r.g = ANY ('{_EVEN}')", "(r.g, r.k) > (5, 5)", "r.g = o.id * 29 % 50"],
+    [
+        "r.g > o.id - 1000",
+        f"r.g = ANY ('{_EVEN}')",
+        "(r.g, r.k) > (5, 5)",
+        "r.g = o.id * 29 % 50",
+        "r.name IS NOT NULL",
+        "r.g > o.zero AND r.name IS NOT NULL",
+    ],
 )
 def test_ranges_that_are_not_known(
     server: WatchedServer, connection: Connection, condition: str

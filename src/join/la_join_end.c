@@ -56,19 +56,19 @@ la_join_end(LaNode *node)
 
 /*
  * How many rows of this node, which may be left before its end, are wanted, when so many of them have been used?
- * As many as a Limit above wants, if all of that one's rows are, by as many as it got for each so far; otherwise no more
- * than were used.
+ * As many as a Limit above wants, if all of that one's rows are, by as many as it got for each since it had "before"; otherwise
+ * no more than were used.
  */
 uint64
-la_join_end_rows(const LaNode *node, bool counts, uint64 used)
+la_join_end_rows(const LaNode *node, bool counts, uint64 used, int64 before)
 {
 	uint64		wanted = la_registry_rows_wanted(node);
-	uint64		given;
+	double		given;
 
 	if (!counts || wanted == PG_UINT64_MAX)
 		return Min(wanted, Max(used, 1));
-	given = node->limit->position;
-	return given > used && used > 0 ? wanted / (given / used) + 1 : wanted;
+	given = (double) node->limit->position - before;
+	return given > used && used > 0 ? wanted * (used / given) + 1 : wanted;
 }
 
 /*

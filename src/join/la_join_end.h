@@ -22,6 +22,7 @@ typedef enum LaJoinEnd
 extern LaJoinEnd la_join_end(LaNode *node);
 extern bool la_join_end_is_awaited(const LaNode *node);
 extern bool la_join_end_limit_counts(const LaNode *node);
-extern uint64 la_join_end_rows(const LaNode *node, bool counts, uint64 used);
+extern uint64 la_join_end_rows(const LaNode *node, bool counts, uint64 used,
+							   int64 before);
 
 #endif							/* LA_JOIN_END_H */

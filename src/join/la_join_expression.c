@@ -263,7 +263,9 @@ la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
 		return false;
 	if (!CheckRelationOidLockedByMe(index_oid, AccessShareLock, true))
 		return true;
-	index = index_open(index_oid, NoLock);
+	index = try_index_open(index_oid, NoLock);
+	if (index == NULL)
+		return true;			/* dropped by this transaction */
 	for (int i = 0; i < index->rd_att->natts * index->rd_indam->amsupport && !result; i++)
 		result = is_own(index->rd_support[i], NULL) &&
 			is_volatile(index->rd_support[i], seen);

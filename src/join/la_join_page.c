@@ -198,7 +198,7 @@ ask_ahead(LaJoinPage *page)
 	page->row_limit = Min(page->row_limit * 2, page->most_rows);
 	limit = page->row_limit;
 	if (page->may_stop)
-		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used));
+		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used, PG_INT64_MAX));
 	la_join_ask_grow(&page->ask);
 	do
 	{

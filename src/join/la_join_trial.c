@@ -43,8 +43,9 @@
 #define STILL_SPARSE_ROWS 4
 #define SPARSE_DIVISOR 16
 
-/* Reads between two looks of a join that sleeps: a look draws some 500 rows. */
+/* Reads between two looks of a join that sleeps, in order and sparse: a look draws some 500 rows. */
 #define READS_PER_LOOK 8192
+#define READS_PER_SPARSE_LOOK 2048
 
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
@@ -110,7 +111,7 @@ device_reads(LaJoinTrial *trial, const LaResidency *residency)
 
 	trial->device_pages = la_residency_device_pages(residency);
 	return before < 0 ? trial->wanted :
-		Min(trial->wanted, trial->device_pages - before);
+		Min(trial->wanted, Max(trial->device_pages - before, 0));
 }
 
 static bool
@@ -143,7 +144,9 @@ la_join_trial_asks(LaJoinTrial *trial)
 		trial->asleep = 0;
 	else
 		trial->asleep += pages;
-	trial->looking = trial->asleep >= READS_PER_LOOK;
+	trial->looking = trial->asleep >= (trial->doubt == LA_JOIN_SPARSE ?
+									   READS_PER_SPARSE_LOOK : READS_PER_LOOK);
+	trial->device_pages = 0;	/* what is read asleep does not count */
 	if (trial->looking)
 	{
 		trial->asleep = 0;

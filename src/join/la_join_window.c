@@ -73,6 +73,8 @@ struct LaJoinWindow
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	uint32		used;			/* rows handed out since the last rescan */
+	int64		given;			/* rows that a Limit above had when the join
+								 * woke */
 	LaJoinRing	ring;
 	LaJoinAsk	ask;
 };
@@ -169,8 +171,7 @@ is_allowed(LaJoinWindow *window)
 }
 
 /*
- * The join may not look ahead.  Other executions of it would find that out again, each by a walk over its
- * plan: notes whether pages come from a device at all, if this process would know.
+ * The join may not look ahead: notes whether pages come from a device at all, if this process would know.
  */
 static void
 note_reads(const LaJoinAsk *ask)
@@ -180,7 +181,7 @@ note_reads(const LaJoinAsk *ask)
 		if (ask->targets[target].streamed)
 			return;
 	}
-	(void) la_residency_read(la_join_residency(ask->targets[0].table));
+	la_join_residency_refused(ask->targets[0].table);
 }
 
 static void
@@ -252,6 +253,8 @@ la_join_window_wake(LaJoinWindow *window)
 	if (window->armed)
 		window->node->counters.restarts++;
 	window->draining = false;
+	window->given = window->node->limit != NULL ? window->node->limit->position : 0;
+	window->used = 0;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
 	la_join_ask_start(&window->ask);
 	arm(window);
@@ -344,7 +347,7 @@ static uint32
 row_limit(const LaJoinWindow *window)
 {
 	uint64		wanted = window->may_stop ?
-		la_join_end_rows(window->node, window->limit_counts, window->used) : PG_UINT64_MAX;
+		la_join_end_rows(window->node, window->limit_counts, window->used, window->given) : PG_UINT64_MAX;
 
 	return Min(wanted, window->row_limit);
 }
@@ -506,6 +509,7 @@ on_rescan(Datum arg)
 
 	window->armed = false;
 	window->handed = false;
+	window->given = 0;
 	window->used = 0;
 	window->at_end = false;
 	window->large = NULL;

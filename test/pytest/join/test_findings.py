@@ -66,6 +66,10 @@ INSERT INTO left_out SELECT k, g FROM inner_rows;
 CREATE INDEX ON left_out (g plain_order);
 ANALYZE left_out
 """
+_DROPS = """
+CREATE OR REPLACE FUNCTION drop_left_out(x int) RETURNS int VOLATILE LANGUAGE plpgsql AS
+    $$ BEGIN DROP TABLE IF EXISTS left_out_high; RETURN x; END $$
+"""
 _NINE = "'{1,2,3,4,5,6,7,8,9}'"
 _SEEN = {
     "effects before an error": f"SELECT note(o.id) FROM (SELECT * FROM outer_rows "
@@ -232,6 +236,21 @@ def test_scans_that_were_left_out(
             other.execute("BEGIN; REINDEX INDEX left_out_high_g_idx")
             assert len(connection.execute("EXECUTE q (10)").fetchall()) == 10
             other.execute("ROLLBACK")
+
+
+def test_a_partition_dropped_by_the_statement(connection: Connection) -> None:
+    """One that it does not scan is gone before anybody looks at the functions of its index."""
+    _make(connection, f"{_LEFT_OUT}; {_DROPS}")
+    connection.execute(
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
+        "SET pg_lookahead.test_start_after = 5"
+    )
+    connection.execute(
+        "PREPARE q (int) AS SELECT drop_left_out(o.g), i.g FROM left_out o "
+        "JOIN third i ON i.k = o.g WHERE o.k < $1 AND o.g >= 0"
+    )
+    assert len(connection.execute("EXECUTE q (30)").fetchall()) == 30
+    assert scalar(connection, "SELECT to_regclass('left_out_high')") is None
 
 
 @pytest.mark.parametrize("name", list(_SEEN))

@@ -13,9 +13,11 @@ from index_build.campaign import INDEXES_PER_ROUND, Round, prepare, rounds_of
 from index_build.twins import Tally
 
 # Of the pairs that make an index. The rest has keys of types that are left to core. In 14 runs of
-# 120 pairs, each with a seed of its own, the least was 0.84, and at most 0.16 failed.
+# 120 pairs, each with a seed of its own, the least was 0.84, and at most 0.16 failed. Of twelve,
+# four fail by chance now and then.
 _BUILT_SHARE = 0.6
 _FAILED_SHARE = 0.25
+_PAIRS_THAT_TELL = 80
 
 
 @pytest.mark.timeout(3600)
@@ -29,6 +31,9 @@ def test_both_arms_build_the_same_index(server: WatchedServer, seed: int, indexe
             Round(sessions, seed, number, tally).run(count)
     print(f"seed {seed}: {tally}")
     if alone:
+        return
+    assert tally.built > 0
+    if tally.pairs < _PAIRS_THAT_TELL:
         return
     assert tally.failed <= tally.pairs * _FAILED_SHARE
     assert tally.built >= (tally.pairs - tally.failed) * _BUILT_SHARE

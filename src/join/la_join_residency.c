@@ -52,7 +52,7 @@ la_join_residency_refused(Relation table)
 		known->quiet_refusals + 1 : 0;
 	known->device_pages = pages;
 	if (known->quiet_refusals >= QUIET_REFUSALS)
-		known->watch.resident = true;
+		known->watch.resident = !known->watch.blind;
 }
 
 static Known *

@@ -68,6 +68,8 @@ la_join_trial_wanted(LaJoinTrial *trial, const LaResidency *residency,
 
 	if (trial->device_pages == 0)
 		trial->device_pages = la_residency_device_pages(residency);
+	if (trial->looking && trial->wanted == 0)
+		trial->rows = rows;
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
@@ -110,8 +112,8 @@ device_reads(LaJoinTrial *trial, const LaResidency *residency)
 	int64		before = trial->device_pages;
 
 	trial->device_pages = la_residency_device_pages(residency);
-	return before < 0 ? trial->wanted :
-		Min(trial->wanted, Max(trial->device_pages - before, 0));
+	return before < 0 || trial->device_pages < 0 ? trial->wanted :
+		Min(trial->wanted, trial->device_pages - before);
 }
 
 static bool

@@ -73,8 +73,7 @@ struct LaJoinWindow
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	uint32		used;			/* rows handed out since the last rescan */
-	int64		given;			/* rows that a Limit above had when the join
-								 * woke */
+	int64		given;			/* rows that a Limit above had before these */
 	LaJoinRing	ring;
 	LaJoinAsk	ask;
 };
@@ -253,8 +252,6 @@ la_join_window_wake(LaJoinWindow *window)
 	if (window->armed)
 		window->node->counters.restarts++;
 	window->draining = false;
-	window->given = window->node->limit != NULL ? window->node->limit->position : 0;
-	window->used = 0;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
 	la_join_ask_start(&window->ask);
 	arm(window);
@@ -282,6 +279,8 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 
 	if (window->handed)
 		retire_row(window);
+	if (window->used == 0 && window->node->limit != NULL)
+		window->given = window->node->limit->position;
 	if (!window->draining)
 		look_ahead(window);
 	window->used++;
@@ -509,7 +508,6 @@ on_rescan(Datum arg)
 
 	window->armed = false;
 	window->handed = false;
-	window->given = 0;
 	window->used = 0;
 	window->at_end = false;
 	window->large = NULL;

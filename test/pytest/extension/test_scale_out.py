@@ -148,11 +148,13 @@ def test_the_script_of_the_document(
     os.chown(place, server.account.uid, server.account.gid)
     # The account may have no way into the checkout.
     script = shutil.copy(_TOP / "docs" / "two-nodes.sh", place)
-    staged = {
-        name: value
-        for name, value in test_stage.settings().items()
-        if name != "session_preload_libraries"
-    }
+    # Where the server has it: it may run from copies.
+    with server.connect() as session:
+        staged = {
+            name: scalar(session, f"SHOW {name}")
+            for name in test_stage.settings()
+            if name != "session_preload_libraries"
+        }
     settings = [f"{name} = '{value}'" for name, value in {**staged, **_COLD}.items()]
     done = server.account.run(
         [script, kind, place / kind, *settings],

@@ -12,19 +12,18 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/pg_amproc.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
-#include "storage/lmgr.h"
+#include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "join/la_join_expression.h"
@@ -38,7 +37,7 @@ typedef struct FunctionKind
 
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
-static bool has_plain_classes(Oid index);
+static bool class_is_volatile(Oid class, LaJoinSeen *seen);
 static bool is_seen(Node *node, LaJoinSeen *seen);
 static bool sorts_by_own(List *clauses);
 static bool is_volatile(Oid function, void *context);
@@ -227,49 +226,50 @@ are_own_operators(const Oid *operators, int count)
 }
 
 /*
- * Are all operator classes of an index the server's own?
+ * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  The index of a
+ * partition that is not scanned this time is locked by nobody, and may be gone: so it is not opened.
  */
-static bool
-has_plain_classes(Oid index)
+bool
+la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
 {
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	bool		result = true;
-	oidvector  *classes;
+	Oid			index = IsA(plan, IndexScan) ? ((const IndexScan *) plan)->indexid :
+		IsA(plan, IndexOnlyScan) ? ((const IndexOnlyScan *) plan)->indexid :
+		IsA(plan, BitmapIndexScan) ? ((const BitmapIndexScan *) plan)->indexid : InvalidOid;
+	HeapTuple	tuple;
+	const oidvector *classes;
+	bool		result = false;
 
-	if (!HeapTupleIsValid(tuple))
+	if (!OidIsValid(index))
 		return false;
-	classes = (oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
-																   Anum_pg_index_indclass));
-	for (int i = 0; i < classes->dim1; i++)
-		result &= classes->values[i] < FirstNormalObjectId;
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	classes = (const oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
+																		 Anum_pg_index_indclass));
+	for (int i = 0; i < classes->dim1 && !result; i++)
+		result = is_own(classes->values[i], NULL) && class_is_volatile(classes->values[i], seen);
 	ReleaseSysCache(tuple);
 	return result;
 }
 
 /*
- * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  Nothing is known of
- * that of a partition which is not scanned this time: nobody has locked it.
+ * Is a support function of an operator class's family volatile?
  */
-bool
-la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
+static bool
+class_is_volatile(Oid class, LaJoinSeen *seen)
 {
-	Oid			index_oid = IsA(plan, IndexScan) ? ((const IndexScan *) plan)->indexid :
-		IsA(plan, IndexOnlyScan) ? ((const IndexOnlyScan *) plan)->indexid :
-		IsA(plan, BitmapIndexScan) ? ((const BitmapIndexScan *) plan)->indexid : InvalidOid;
-	Relation	index;
+	Oid			family;
+	Oid			type;
+	CatCList   *functions;
 	bool		result = false;
 
-	if (!OidIsValid(index_oid) || has_plain_classes(index_oid))
-		return false;
-	if (!CheckRelationOidLockedByMe(index_oid, AccessShareLock, true))
+	if (!get_opclass_opfamily_and_input_type(class, &family, &type))
 		return true;
-	index = try_index_open(index_oid, NoLock);
-	if (index == NULL)
-		return true;			/* dropped by this transaction */
-	for (int i = 0; i < index->rd_att->natts * index->rd_indam->amsupport && !result; i++)
-		result = is_own(index->rd_support[i], NULL) &&
-			is_volatile(index->rd_support[i], seen);
-	index_close(index, NoLock);
+	functions = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
+	for (int i = 0; i < functions->n_members; i++)
+		result |= is_volatile(((Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple))->amproc,
+							  seen);
+	ReleaseSysCacheList(functions);
 	return result;
 }
 
@@ -488,6 +488,9 @@ calls_own(Node *node, void *context)
 		expression_tree_walker(node, calls_own, context);
 }
 
+/*
+ * check_functions_in_node callback.
+ */
 static bool
 is_own(Oid function, void *context)
 {

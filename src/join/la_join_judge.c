@@ -47,7 +47,6 @@
 typedef struct Judgement
 {
 	const NestLoop *join;
-	EState	   *estate;
 	LaQuery    *query;
 	LaJoinSeen	seen;
 	bool		on_line;		/* is this node, as all above, read for the
@@ -107,7 +106,6 @@ judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
 		return LA_REASON_EARLY_STOP;
 
 	judgement.join = (const NestLoop *) join->js.ps.plan;
-	judgement.estate = join->js.ps.state;
 	judgement.query = query;
 	judge_side(&judgement, outer);
 	if (judgement.reason != LA_REASON_NONE)
@@ -221,7 +219,7 @@ is_one_range(List *indexqual)
 static void
 judge_side(Judgement *judgement, Plan *outer)
 {
-	const List *subplans = judgement->estate->es_plannedstmt->subplans;
+	const List *subplans = judgement->query->estate->es_plannedstmt->subplans;
 	Bitmapset  *judged = NULL;
 
 	judgement->on_line = true;
@@ -266,7 +264,7 @@ judge_node(Plan *plan, void *context)
 		expressions = list_delete_last(expressions);	/* whose functions give
 														 * all rows at once */
 	judgement->throws |= !at_once && la_join_may_throw(expressions);
-	judgement->seen.stable |= reads_changing_rows(plan, judgement->estate);
+	judgement->seen.stable |= reads_changing_rows(plan, judgement->query->estate);
 
 	judgement->on_line = on_line && has_one_child(plan);
 	judgement->at_once |= on_line && reads_at_once(plan);

@@ -198,7 +198,9 @@ ask_ahead(LaJoinPage *page)
 	page->row_limit = Min(page->row_limit * 2, page->most_rows);
 	limit = page->row_limit;
 	if (page->may_stop)
-		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used, PG_INT64_MAX));
+		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used,
+											PG_INT64_MAX)); /* it gives one row for
+															 * each */
 	la_join_ask_grow(&page->ask);
 	do
 	{
@@ -246,10 +248,10 @@ go_to_row(LaJoinPage *page, uint32 position)
 		page->used = 0;
 	page->used++;
 	page->position = position;
-	if (page->heap->rs_cblock != page->block || position < ring->head)
+	if (block != page->block || position < ring->head)
 	{
 		drop_rows(page, position + 1);
-		page->block = page->heap->rs_cblock;
+		page->block = block;
 		return;
 	}
 	while (ring->head != ring->tail && ring->head < position)

@@ -48,6 +48,7 @@ static long device_blocks = 0;
 static bool reads_are_counted(Relation relation);
 static bool is_counted(Relation relation);
 static bool count_moved(LaResidency *watch);
+static long blocks_so_far(void);
 
 /*
  * Begins to watch; the scan is to ask.  Most scans read a page or two and are over, so nobody looks
@@ -157,12 +158,9 @@ la_residency_not_asked(LaResidency *watch)
 int64
 la_residency_device_pages(const LaResidency *watch)
 {
-	struct rusage usage;
-
 	if (!reads_are_counted(watch->relation))
 		return -1;
-	getrusage(RUSAGE_SELF, &usage);
-	return (int64) usage.ru_inblock * 512 / BLCKSZ;
+	return (int64) blocks_so_far() * 512 / BLCKSZ;
 }
 
 /*
@@ -219,10 +217,17 @@ is_counted(Relation relation)
 static bool
 count_moved(LaResidency *watch)
 {
-	struct rusage usage;
 	long		before = watch->device_blocks;
 
+	watch->device_blocks = device_blocks = blocks_so_far();
+	return device_blocks != before;
+}
+
+static long
+blocks_so_far(void)
+{
+	struct rusage usage;
+
 	getrusage(RUSAGE_SELF, &usage);
-	watch->device_blocks = device_blocks = usage.ru_inblock;
-	return usage.ru_inblock != before;
+	return usage.ru_inblock;
 }

@@ -22,8 +22,9 @@ from lookahead.installation import Installation
 
 _SLOWER_TABLE_BYTES = 64 << 20
 # More would mean that the tables are mostly too wide for an index. Three in ten are; of 12 tables
-# more than 0.6 would be in one run of two hundred.
+# more than 0.6 would be in one run of two hundred. One table alone, as a sampled run has, may be.
 _FAILED_SHARE = 0.8
+_TABLES_THAT_TELL = 12
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_hostile_index_data(
             HostileRound(sessions, watcher, seed, number, bounds).run(findings)
     print(f"seed {seed}: {findings.tally}")
     assert not findings.slower, "\n".join(findings.slower)
-    if not alone:
+    if len(numbers) >= _TABLES_THAT_TELL:
         assert findings.tally.failed <= findings.tally.pairs * _FAILED_SHARE
         assert findings.tally.built > 0
 

@@ -1,4 +1,4 @@
-"""The experiment "index-build": the lab's keys, and further ones, by the step of extension.
+"""The experiment "index-build": the lab's keys, and further ones.
 
 Texts in collations that not every server has; REINDEX and CREATE INDEX CONCURRENTLY; a table of
 which no page is all-visible; the primary key of pgbench. Tables so small that a build is over in a
@@ -17,9 +17,7 @@ from lookahead.experiments.experiment import (
     REPETITIONS,
     Choice,
     Experiment,
-    MemorySize,
     Option,
-    refuse_unused,
 )
 from lookahead.experiments.index_build import (
     ARMS,
@@ -43,7 +41,7 @@ from lookahead.experiments.index_build_keys import (
 )
 from lookahead.experiments.index_build_keys import KEYS as LAB_KEYS
 from lookahead.experiments.runner import Run
-from lookahead.measurements import Arm, Factor, Sample, Scenario, Table
+from lookahead.measurements import Arm, Sample, Table
 from lookahead.server import PrivateServer, Session
 from lookahead.terminal import ProgressBar
 from lookahead_bench.build_watch import BuildWatch
@@ -51,8 +49,6 @@ from lookahead_bench.build_watch import BuildWatch
 PGBENCH_TABLE = "pgbench_accounts"
 _ROWS_PER_SCALE = 100_000  # pgbench's
 Command = Literal["create", "concurrently", "reindex"]
-DEFAULT_EXTEND_KB = 4096
-_MAX_EXTEND_KB = 64 * 1024  # the setting's own bound
 # Others have parallel workers whatever their size, where workers are allowed at all.
 _SMALL_ROWS = 10_000
 _SMALL_BUILDS = 50
@@ -142,30 +138,21 @@ KEYS = {
     **{name: Key(**vars(key)) for name, key in LAB_KEYS.items()},
     **{key.name: key for key in _OWN_KEYS},
 }
-# Steps of extension are varied on these; elsewhere they would tell nothing new.
-_EXTEND_KEYS = ("bigint-random", "pgbench")
 _QUICK_KEYS = ("bigint-random", "not-vacuumed", "pgbench")
 _DEMO_KEYS = ("bigint-random", "not-vacuumed")
 
 
 @dataclass(frozen=True)
-class StepConditions(Conditions):
-    """Also the step by which ours extends the new file, in kB."""
+class BuildConditions(Conditions):
+    """Small tables have parallel workers only where other tables have them."""
 
     key: Key
-    extend_kb: int = DEFAULT_EXTEND_KB
-
-    @property
-    def scenario(self) -> Scenario:
-        *factors, rows = super().scenario.factors
-        return Scenario((*factors, Factor("step", f"{self.extend_kb} kB"), rows))
 
     def settings(self) -> dict[str, str]:
         is_small = self.rows <= _SMALL_ROWS
         return {
             **super().settings(),
             "min_parallel_table_scan_size": "8MB" if is_small else "0",
-            "pg_lookahead.index_build_extend_size": f"{self.extend_kb}kB",
         }
 
 
@@ -182,34 +169,23 @@ class IndexBuilds:
     memory: tuple[int, ...] = MEMORY.sized(
         (LARGE_MEMORY_KB,), full=(LARGE_MEMORY_KB, SMALL_MEMORY_KB)
     )
-    extend_size: tuple[int, ...] = Option(
-        MemorySize(0, _MAX_EXTEND_KB), "pg_lookahead.index_build_extend_size."
-    ).sized(
-        (DEFAULT_EXTEND_KB, 0),
-        demo=(DEFAULT_EXTEND_KB,),
-        full=(DEFAULT_EXTEND_KB, 0, 64, 1024, 16384),
-    )
 
 
-def conditions_for(key: Key, wanted: IndexBuilds) -> Iterator[StepConditions]:
+def conditions_for(key: Key, wanted: IndexBuilds) -> Iterator[BuildConditions]:
     """The first value of every setting, then the further values of one setting at a time."""
-    first = StepConditions(
-        key, wanted.rows, wanted.workers[0], wanted.memory[0], wanted.extend_size[0]
-    )
+    first = BuildConditions(key, wanted.rows, wanted.workers[0], wanted.memory[0])
     yield first
     yield from (replace(first, workers=workers) for workers in wanted.workers[1:])
     yield from (replace(first, memory_kb=memory) for memory in wanted.memory[1:])
-    if key.name in _EXTEND_KEYS:
-        yield from (replace(first, extend_kb=extend) for extend in wanted.extend_size[1:])
 
 
-class _Builds(Builds[StepConditions]):
+class _Builds(Builds[BuildConditions]):
     """Of several tables, by several commands, each build watched."""
 
     _watcher: Session
 
     def measure_tables(
-        self, connection: Session, conditions: Sequence[StepConditions], bar: ProgressBar
+        self, connection: Session, conditions: Sequence[BuildConditions], bar: ProgressBar
     ) -> None:
         """Fresh keys come before the vacuum, pgbench's table last and alone on the disk."""
         self._watcher = connection
@@ -231,7 +207,7 @@ class _Builds(Builds[StepConditions]):
             for one in others:
                 self.measure_one(connection, one, bar)
 
-    def build(self, builder: Session, conditions: StepConditions, arm: Arm) -> Sample:
+    def build(self, builder: Session, conditions: BuildConditions, arm: Arm) -> Sample:
         """Over a small table the median of several builds; the last one stays."""
         key, builds = conditions.key, []
         if key.command == "reindex":
@@ -248,8 +224,8 @@ class _Builds(Builds[StepConditions]):
         return replace(chosen, executions=len(builds))
 
     def _available(
-        self, connection: Session, conditions: Sequence[StepConditions]
-    ) -> Iterator[StepConditions]:
+        self, connection: Session, conditions: Sequence[BuildConditions]
+    ) -> Iterator[BuildConditions]:
         """Without keys that need what the server lacks; LabError for one that was named."""
         missing: dict[str, Collation] = {}
         for one in conditions:
@@ -273,19 +249,12 @@ def make_pgbench_table(server: PrivateServer, connection: Session, rows: int) ->
     return table_facts(connection, PGBENCH_TABLE, started)
 
 
-def _conditions(wanted: IndexBuilds) -> list[StepConditions]:
+def _conditions(wanted: IndexBuilds) -> list[BuildConditions]:
     return [one for name in wanted.key for one in conditions_for(KEYS[name], wanted)]
 
 
 def _measure(run: Run, wanted: IndexBuilds) -> None:
     _Builds(run, wanted.repetitions).measure(_conditions(wanted))
-
-
-def _settle(wanted: IndexBuilds, explicit: frozenset[str]) -> IndexBuilds:
-    """As it is; LabError for steps of extension that no key is built with."""
-    if len(wanted.extend_size) > 1 and not set(wanted.key) & set(_EXTEND_KEYS):
-        refuse_unused(explicit, ("extend_size",), f"--key {' or '.join(_EXTEND_KEYS)}")
-    return wanted
 
 
 def _tables(wanted: IndexBuilds) -> int:
@@ -294,7 +263,7 @@ def _tables(wanted: IndexBuilds) -> int:
 
 EXPERIMENT = Experiment(
     name="index-build",
-    summary="CREATE INDEX of further kinds, and by the step of extension.",
+    summary="CREATE INDEX of further kinds.",
     description="Of a setting with several values the first one is measured with every key, the "
     "others one at a time.",
     cold=False,
@@ -307,5 +276,4 @@ EXPERIMENT = Experiment(
         _tables(wanted),
     ),
     measure=_measure,
-    settle=_settle,
 )

@@ -33,8 +33,6 @@
  * Blocks may be put in any order, each once.  A block that is passed by and
  * written later is a hole of zeroes in between, as with core.
  *
- * With a step of 0 the file grows page by page, exactly as core does it.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -81,7 +79,6 @@ typedef struct PageWriter
 	bool		use_wal;
 	LaLogPage	log_page;		/* NULL: by an image; set where we append */
 	void	   *log_arg;
-	int			step_blocks;	/* 0: extend page by page, as core */
 	int			batch_blocks;
 	BlockNumber file_blocks;	/* length of the file */
 	XLogRecPtr	start_redo;		/* redo pointer when we began */
@@ -98,7 +95,6 @@ static Page writer_get(LaPageSink *sink);
 static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
 static void writer_end(LaPageSink *sink);
 static void write_step(PageWriter *writer);
-static void extend_file(PageWriter *writer, BlockNumber end);
 static void log_and_write(PageWriter *writer, int count);
 static void log_pages(PageWriter *writer, PendingPage *pages, int count);
 static void write_pages(PageWriter *writer, PendingPage *pages, int count);
@@ -108,12 +104,12 @@ static void write_run(PageWriter *writer, PendingPage *pages, int count);
 static void make_durable(PageWriter *writer);
 
 /*
- * Starts to write the main fork of rel.  step_blocks is the most blocks by
- * which the file grows at once, batch_blocks how many finished pages are kept
- * before they are written.  Everything is allocated in the current context.
+ * Starts to write the main fork of rel.  batch_blocks is how many finished pages
+ * are kept before they are written, by as many blocks the file grows at once.
+ * Everything is allocated in the current context.
  */
 LaPageSink *
-la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
+la_page_writer_begin(Relation rel, int batch_blocks)
 {
 	PageWriter *writer = palloc0(sizeof(PageWriter));
 
@@ -122,7 +118,6 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
 	writer->sink.end = writer_end;
 	writer->smgr = RelationGetSmgr(rel);
 	writer->use_wal = RelationNeedsWAL(rel);
-	writer->step_blocks = step_blocks;
 	writer->batch_blocks = Max(batch_blocks, WAL_RECORD_PAGES);
 	writer->file_blocks = smgrnblocks(writer->smgr, MAIN_FORKNUM);
 	writer->start_redo = GetRedoRecPtr();
@@ -137,10 +132,10 @@ la_page_writer_begin(Relation rel, int step_blocks, int batch_blocks)
  * The same for pages that are appended to a fork, each of which is logged by log_page.
  */
 LaPageSink *
-la_page_writer_append(Relation rel, int step_blocks, int batch_blocks,
-					  LaLogPage log_page, void *arg)
+la_page_writer_append(Relation rel, int batch_blocks, LaLogPage log_page,
+					  void *arg)
 {
-	LaPageSink *sink = la_page_writer_begin(rel, step_blocks, batch_blocks);
+	LaPageSink *sink = la_page_writer_begin(rel, batch_blocks);
 	PageWriter *writer = (PageWriter *) sink;
 
 	writer->log_page = log_page;
@@ -248,9 +243,14 @@ write_step(PageWriter *writer)
 		smgrnblocks(writer->smgr, MAIN_FORKNUM) != writer->file_blocks)
 		elog(ERROR, "a file was extended while pages were appended to it");
 	qsort(pending, npending, sizeof(PendingPage), compare_pending);
-	if (pending[count - 1].block >= writer->file_blocks &&
-		writer->step_blocks > 0 && npending > SMALL_BATCH)
-		extend_file(writer, pending[npending - 1].block + 1);
+	if (pending[count - 1].block >= writer->file_blocks && npending > SMALL_BATCH)
+	{
+		BlockNumber end = pending[npending - 1].block + 1;
+
+		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks,
+					   end - writer->file_blocks, !appends(writer));
+		writer->file_blocks = end;
+	}
 	INJECTION_POINT("pg-lookahead-file-extended", NULL);
 	log_and_write(writer, count);
 	INJECTION_POINT("pg-lookahead-step-written", NULL);
@@ -265,22 +265,6 @@ write_step(PageWriter *writer)
 
 	writer->npending -= count;
 	memmove(pending, pending + count, writer->npending * sizeof(PendingPage));
-}
-
-/*
- * Extends the file to an end, in steps of at most step_blocks.
- */
-static void
-extend_file(PageWriter *writer, BlockNumber end)
-{
-	while (writer->file_blocks < end)
-	{
-		int			step = Min(end - writer->file_blocks, writer->step_blocks);
-
-		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks, step,
-					   !appends(writer));
-		writer->file_blocks += step;
-	}
 }
 
 /*
@@ -350,7 +334,7 @@ log_pages(PageWriter *writer, PendingPage *pages, int count)
 
 /*
  * Writes pages, which are in the order of their blocks, and extends the file
- * where extend_file() has not done it.
+ * where write_step() has not done it.
  */
 static void
 write_pages(PageWriter *writer, PendingPage *pages, int count)

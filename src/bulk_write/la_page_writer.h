@@ -19,10 +19,8 @@
  */
 typedef XLogRecPtr (*LaLogPage) (void *arg, BlockNumber block, Page page);
 
-extern LaPageSink *la_page_writer_begin(Relation rel, int step_blocks,
-										int batch_blocks);
-extern LaPageSink *la_page_writer_append(Relation rel, int step_blocks,
-										 int batch_blocks, LaLogPage log_page,
-										 void *arg);
+extern LaPageSink *la_page_writer_begin(Relation rel, int batch_blocks);
+extern LaPageSink *la_page_writer_append(Relation rel, int batch_blocks,
+										 LaLogPage log_page, void *arg);
 
 #endif							/* LA_PAGE_WRITER_H */

@@ -191,7 +191,6 @@ build_index(Relation heap, Relation index, IndexInfo *indexInfo,
 		snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	if (indexInfo->ii_ParallelWorkers > 0)
 		parallel = la_parallel_begin(heap, index, indexInfo, snapshot,
-									 la_index_build_extend_size,
 									 memory_bytes());
 	if (parallel != NULL)
 		reason = build_with_workers(heap, index, indexInfo, key, snapshot,
@@ -208,8 +207,7 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 			LaBuildKey *key, Snapshot snapshot, IndexBuildResult *result)
 {
 	int64		memory = memory_bytes();
-	int			step_blocks = la_index_build_extend_size;
-	int			batch_blocks = Min(step_blocks, memory / 8 / BLCKSZ);
+	int			batch_blocks = Min(LA_BUILD_BATCH_BLOCKS, memory / 8 / BLCKSZ);
 	LaScanShare share;
 	LaSort	   *sort;
 	LaLoad	   *load;
@@ -225,7 +223,7 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 
 	report_loading(result);
 	load = la_load_begin(heap, index, key, uniqueness_of(indexInfo),
-						 la_page_writer_begin(index, step_blocks, batch_blocks));
+						 la_page_writer_begin(index, batch_blocks));
 	/* in ICU it costs little to look twice */
 	if (la_sort_is_in_order(sort) && la_key_chosen_column(key) < 0)
 		la_load_trust_order(load);
@@ -321,8 +319,7 @@ reason_of(Relation heap, Relation index, IndexInfo *indexInfo,
 
 	if (reason == LA_REASON_NONE &&
 		(memory < MIN_MEMORY ||
-		 (nworkers > 0 &&
-		  !la_parallel_has_memory(nworkers, la_index_build_extend_size, memory))))
+		 (nworkers > 0 && !la_parallel_has_memory(nworkers, memory))))
 		reason = LA_REASON_MEMORY;
 
 	if (reason == LA_REASON_NONE)

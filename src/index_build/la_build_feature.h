@@ -15,8 +15,6 @@
 extern const LaFeatureInfo la_index_build_feature;
 extern const LaSetting la_build_settings[];
 
-extern int	la_index_build_extend_size;
-
 extern const LaFeatureMethods la_index_build_methods;
 
 #endif							/* LA_BUILD_FEATURE_H */

@@ -58,8 +58,9 @@ la_insert_file_begin(LaInsertBatch *batch, CommandId cid, int options,
 	file->cid = cid;
 	file->options = options;
 	file->counters = counters;
-	file->pages = la_page_writer_append(batch->table, la_bulk_extend_size,
-										Min(la_bulk_extend_size, work_mem / (BLCKSZ / 1024)), log_page, file);
+	file->pages = la_page_writer_append(batch->table,
+										Min(la_bulk_extend_size, work_mem / (BLCKSZ / 1024)),
+										log_page, file);
 	MemoryContextSwitchTo(caller);
 	return file;
 }

@@ -91,7 +91,6 @@ typedef struct ParallelShared
 	bool		concurrent;
 	int64		queryid;
 	int			nworkers;		/* asked for */
-	int			step_blocks;
 	int			batch_blocks;
 	int64		sort_memory;
 	Size		sort_queue_size;
@@ -134,13 +133,12 @@ worker_writes(int worker)
 }
 
 /*
- * True if `memory` bytes are enough for the leader and so many workers, with a file that
- * grows by step_blocks.
+ * True if `memory` bytes are enough for the leader and so many workers.
  */
 bool
-la_parallel_has_memory(int nworkers, int step_blocks, int64 memory)
+la_parallel_has_memory(int nworkers, int64 memory)
 {
-	ParallelShared plan = {.nworkers = nworkers,.step_blocks = step_blocks};
+	ParallelShared plan = {.nworkers = nworkers};
 
 	plan_memory(&plan, memory);
 	return plan.sort_memory >= MIN_SORT_MEMORY;
@@ -148,13 +146,12 @@ la_parallel_has_memory(int nworkers, int step_blocks, int64 memory)
 
 /*
  * Starts the workers that indexInfo asks for, to share `memory` bytes with
- * them, which are enough.  The file is to grow by step_blocks (see
- * la_page_writer_begin()).  NULL if there are none to be had.  Until
+ * them, which are enough.  NULL if there are none to be had.  Until
  * la_parallel_end() the leader is in parallel mode.
  */
 LaParallel *
 la_parallel_begin(Relation heap, Relation index, IndexInfo *indexInfo,
-				  Snapshot snapshot, int step_blocks, int64 memory)
+				  Snapshot snapshot, int64 memory)
 {
 	LaParallel *parallel = palloc0(sizeof(LaParallel));
 	ParallelShared plan = {LA_BUILD_ID};
@@ -165,7 +162,6 @@ la_parallel_begin(Relation heap, Relation index, IndexInfo *indexInfo,
 	plan.concurrent = indexInfo->ii_Concurrent;
 	plan.queryid = pgstat_get_my_query_id();
 	plan.nworkers = indexInfo->ii_ParallelWorkers;
-	plan.step_blocks = step_blocks;
 	plan_memory(&plan, memory);
 
 	EnterParallelMode();
@@ -205,7 +201,7 @@ plan_memory(ParallelShared *plan, int64 memory)
 	int			nwriters = plan->nworkers > WRITING_WORKER ? 1 : 0;
 	int			nsorters = plan->nworkers - nwriters;
 
-	plan->batch_blocks = Min(plan->step_blocks, memory / 16 / BLCKSZ);
+	plan->batch_blocks = Min(LA_BUILD_BATCH_BLOCKS, memory / 16 / BLCKSZ);
 	plan->page_queue_size = (Size) nwriters * BLCKSZ *
 		Max(plan->batch_blocks, MIN_PAGE_QUEUE_BLOCKS);
 	plan->sort_queue_size = Min(SORT_QUEUE_SIZE, memory / 64);
@@ -357,8 +353,7 @@ la_parallel_pages(LaParallel *parallel, Relation index)
 			return la_relay_begin(queue);
 		ProcessParallelMessages();
 	}
-	return la_page_writer_begin(index, shared->step_blocks,
-								shared->batch_blocks);
+	return la_page_writer_begin(index, shared->batch_blocks);
 }
 
 /*
@@ -449,8 +444,7 @@ work(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
 	Relation	index = index_open(shared->index, index_lock);
 
 	if (worker_writes(ParallelWorkerNumber))
-		la_relay_serve(queue, la_page_writer_begin(index, shared->step_blocks,
-												   shared->batch_blocks));
+		la_relay_serve(queue, la_page_writer_begin(index, shared->batch_blocks));
 	else if (shared->concurrent)
 	{
 		char	   *saved = shm_toc_lookup(toc, KEY_SNAPSHOT, false);

@@ -18,10 +18,13 @@
 
 typedef struct LaParallel LaParallel;
 
-extern bool la_parallel_has_memory(int nworkers, int step_blocks, int64 memory);
+/* Most finished pages that are kept before they are written: 4 MB. */
+#define LA_BUILD_BATCH_BLOCKS ((4 * 1024 * 1024) / BLCKSZ)
+
+extern bool la_parallel_has_memory(int nworkers, int64 memory);
 extern LaParallel *la_parallel_begin(Relation heap, Relation index,
 									 IndexInfo *indexInfo, Snapshot snapshot,
-									 int step_blocks, int64 memory);
+									 int64 memory);
 extern LaScanShare *la_parallel_scan(LaParallel *parallel);
 extern int64 la_parallel_sort_memory(const LaParallel *parallel);
 extern LaPoolShare *la_parallel_pools(LaParallel *parallel);

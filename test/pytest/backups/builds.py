@@ -41,7 +41,6 @@ KEYS = {
     for name, (keys, rest) in {**_INDEXES, **_UNLOGGED}.items()
 }
 _WORKERS = (0, 0, 1, 2, 3)
-_EXTEND_SIZES = ("0", "64kB", "1MB", "2MB", "4MB", "4MB")
 _WHOLE_TABLE = (
     "REINDEX TABLE b",
     "VACUUM FULL b",
@@ -128,7 +127,6 @@ def _random_settings(rng: Random, *, misled: bool) -> tuple[str, ...]:
         "max_parallel_maintenance_workers": str(workers),
         "min_parallel_table_scan_size": "0",
         "maintenance_work_mem": memory,
-        "pg_lookahead.index_build_extend_size": rng.choice(_EXTEND_SIZES),
     }
     if misled:
         chosen[_MISLED] = rng.choice(("on", "off"))

@@ -101,7 +101,6 @@ BUILD = index_build.IndexBuilds(
     key=("int-sorted", "not-vacuumed", "reindex", "concurrent-text", "pgbench"),
     workers=(0,),
     memory=(64 * 1024,),
-    extend_size=(4096,),
     repetitions=2,
 )
 INSERT = bulk_insert.BulkInserts(

@@ -194,7 +194,6 @@ def test_declarations(experiment: Experiment[Any], capsys: pytest.CaptureFixture
         ("seq-scan --part scan --seconds 2", "--seconds"),
         ("seq-scan --part scan,lookups --scale 2", "--scale"),
         ("cached-scan --data cold --work-mem 4MB", "--work-mem"),
-        ("index-build --key uuid --extend-size 0kB,64kB", "--extend-size"),
         ("bulk-insert --parts flat --columns 8", "--columns"),
         ("bulk-insert --parts flat,columns --sessions 8", "--sessions"),
         ("bulk-insert --parts small --table-size 8MB", "--table-size"),

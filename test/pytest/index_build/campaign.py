@@ -170,7 +170,6 @@ class Round:
             ("maintenance_work_mem", memory),
             ("max_parallel_maintenance_workers", str(workers)),
             ("min_parallel_table_scan_size", "0"),
-            ("pg_lookahead.index_build_extend_size", rng.choice(("0", "8", "512", "512"))),
         ):
             self._do(f"SET {name} = '{value}'")
 

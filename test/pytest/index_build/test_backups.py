@@ -28,10 +28,10 @@ from index_build.twins import SWITCH, Counters, choose
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 
-_ROWS = 60_000  # an index of 4 MB
+_ROWS = 120_000  # an index of 8 MB
 _STATEMENT = "CREATE INDEX b_s ON b (s)"
-# Pages are written 1 MB at a time: every other time the file ends in zeroes.
-_BATCH = "SET pg_lookahead.index_build_extend_size = '2MB'"
+# Pages are written 1 MB at a time, of the 2 MB by which the file grows: it ends in zeroes meanwhile.
+_BATCH = "SET maintenance_work_mem = '16MB'"
 _WORKERS = (
     "SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0; "
     "SET maintenance_work_mem = '160MB'"

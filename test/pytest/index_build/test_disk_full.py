@@ -61,22 +61,6 @@ def test_index_that_does_not_fit(connection: Connection, small_disk: Path, arm: 
     assert (Counters.of(connection).built > 0) is (arm == "ours")
 
 
-def test_full_disk_delays_no_checkpoint(
-    server: WatchedServer, connection: Connection, small_disk: Path
-) -> None:
-    """Pages that extend the file find no room after they were logged; the transaction goes on."""
-    choose(connection, "ours")
-    connection.execute("SET pg_lookahead.index_build_extend_size = 0; BEGIN; SAVEPOINT before")
-    with pytest.raises(psycopg.errors.DiskFull):
-        connection.execute("CREATE INDEX wide_s ON wide (s) TABLESPACE small")
-    connection.execute("ROLLBACK TO before")
-    with server.connect() as other:
-        other.execute("SET statement_timeout = '60s'")
-        other.execute("CHECKPOINT")
-    connection.execute("COMMIT")
-    assert Counters.of(connection).built == 1
-
-
 @pytest.mark.parametrize("arm", ARMS)
 def test_temporary_files_that_do_not_fit(
     connection: Connection, small_disk: Path, arm: Arm

@@ -16,10 +16,8 @@
  * Entries come in two parts, in the order of the index: those whose first
  * column is NULL, and the others.  Either may be empty.  Within a part it is
  * words if the word is the whole key (see LaBuildKey.is_word), else index
- * tuples with the first word of their keys.
- *
- * If they do not have to be merged with others, those that all come from core's sort have
- * the same word.
+ * tuples with the first word of their keys.  Those that came in order without keys
+ * (see la_build_sort.c) all have the word 0.
  */
 typedef struct LaOutput
 {

@@ -14,6 +14,11 @@
  * before the chunks.  Temporary files are core's: they go to temp_tablespaces,
  * count for temp_file_limit and vanish with the transaction.
  *
+ * All spools of a process take their chunks from one pool and give them back there,
+ * so that what is in use and what has been allocated is known at any time.  The pool
+ * has a limit but does not enforce it: those who add entries look from time to time
+ * and move some to files.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -21,13 +26,107 @@
 #include "commands/tablespace.h"
 #include "miscadmin.h"
 #include "utils/injection_point.h"
+#include "utils/memutils.h"
 
 #include "index_build/entries/la_build_spool.h"
 
-static bool look_at_chunk(LaSpoolReader *reader);
-static LaChunk *read_chunk(LaSpool *spool);
-static bool fill_chunk(LaSpool *spool, LaChunk *chunk);
-static void rewind_file(LaSpool *spool);
+/*
+ * Most chunks allocated together: 1 MB, so that the allocator is rarely
+ * asked.  A small table needs but one.
+ */
+#define CHUNKS_PER_BLOCK 128
+
+/* Fewest chunks that a pool can do with. */
+#define MIN_CHUNKS 8
+
+/*
+ * memcpy() for index tuples.  Where the compiler can tell that a size is
+ * small, as it can of IndexTupleSize(), it makes a string instruction of
+ * memcpy(), whose start takes longer than the whole call does.  Here it cannot.
+ */
+pg_noinline void
+la_copy(void *to, const void *from, Size size)
+{
+	memcpy(to, from, size);
+}
+
+/*
+ * Most chunks of a pool of the given size.
+ */
+int64
+la_pool_chunks(int64 bytes)
+{
+	return Max(bytes / LA_CHUNK_SIZE, MIN_CHUNKS);
+}
+
+/*
+ * Prepares a pool of at most `bytes` of memory, but at least a few chunks,
+ * in the current context.
+ */
+void
+la_pool_init(LaChunkPool *pool, int64 bytes)
+{
+	memset(pool, 0, sizeof(*pool));
+	pool->context = AllocSetContextCreate(CurrentMemoryContext,
+										  "index build entries",
+										  ALLOCSET_SMALL_SIZES);
+	pool->limit = la_pool_chunks(bytes);
+}
+
+/*
+ * Frees the memory of a pool of which no chunk is in use, and sets a new
+ * limit.
+ */
+void
+la_pool_reset(LaChunkPool *pool, int64 bytes)
+{
+	Assert(pool->nused == 0);
+	MemoryContextReset(pool->context);
+	pool->free_chunks = NULL;
+	pool->nallocated = 0;
+	pool->limit = la_pool_chunks(bytes);
+}
+
+/*
+ * A chunk, which is empty; beyond the limit if need be.
+ */
+static LaChunk *
+take_chunk(LaChunkPool *pool)
+{
+	LaChunk    *chunk;
+
+	if (pool->free_chunks == NULL)
+	{
+		int64		wanted = Min(CHUNKS_PER_BLOCK, pool->nallocated + 1);
+		int64		count = Min(wanted,
+								Max(pool->limit - pool->nallocated, 1));
+		char	   *block = MemoryContextAlloc(pool->context,
+											   count * LA_CHUNK_SIZE);
+
+		for (int64 i = 0; i < count; i++)
+		{
+			chunk = (LaChunk *) (block + i * LA_CHUNK_SIZE);
+			chunk->next = pool->free_chunks;
+			pool->free_chunks = chunk;
+		}
+		pool->nallocated += count;
+	}
+
+	chunk = pool->free_chunks;
+	pool->free_chunks = chunk->next;
+	pool->nused++;
+	chunk->next = NULL;
+	chunk->used = 0;
+	return chunk;
+}
+
+static void
+give_chunk(LaChunkPool *pool, LaChunk *chunk)
+{
+	chunk->next = pool->free_chunks;
+	pool->free_chunks = chunk;
+	pool->nused--;
+}
 
 /*
  * Makes an empty spool.  It needs no memory before the first record.
@@ -63,7 +162,7 @@ la_spool_grow(LaSpool *spool, Size size)
 	/* those who add records refuse larger ones; here memory is at stake */
 	if (size > LA_CHUNK_CAPACITY)
 		elog(ERROR, "index entry of %zu bytes is too large to be sorted", size);
-	chunk = la_pool_take(spool->pool);
+	chunk = take_chunk(spool->pool);
 	finish_chunk(spool);
 	if (spool->last != NULL)
 		spool->last->next = chunk;
@@ -96,9 +195,8 @@ la_spool_to_file(LaSpool *spool)
 		CHECK_FOR_INTERRUPTS();
 		BufFileWrite(spool->file, &chunk->used, sizeof(chunk->used));
 		BufFileWrite(spool->file, chunk->data, chunk->used);
-		spool->file_bytes += sizeof(chunk->used) + chunk->used;
 		spool->first = chunk->next;
-		la_pool_give(spool->pool, chunk);
+		give_chunk(spool->pool, chunk);
 	}
 	spool->last = NULL;
 	INJECTION_POINT("pg-lookahead-entries-spilled", NULL);
@@ -114,7 +212,9 @@ la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep)
 	memset(reader, 0, sizeof(*reader));
 	reader->spool = spool;
 	reader->keep = keep;
-	rewind_file(spool);
+	if (spool->file != NULL &&
+		BufFileSeek(spool->file, 0, 0, SEEK_SET) != 0)
+		elog(ERROR, "could not rewind a temporary file of an index build");
 }
 
 /*
@@ -128,7 +228,7 @@ la_spool_look(LaSpool *spool, LaSpoolReader *reader)
 	reader->look = true;
 	reader->next = spool->first;
 	if (spool->file != NULL)
-		reader->scratch = la_pool_take(spool->pool);
+		reader->scratch = take_chunk(spool->pool);
 }
 
 /*
@@ -138,16 +238,60 @@ void
 la_spool_look_end(LaSpoolReader *reader)
 {
 	if (reader->scratch != NULL)
-		la_pool_give(reader->spool->pool, reader->scratch);
+		give_chunk(reader->spool->pool, reader->scratch);
 	reader->scratch = NULL;
 }
 
-static void
-rewind_file(LaSpool *spool)
+/*
+ * Reads a chunk of the file.  False at its end.
+ */
+static bool
+fill_chunk(LaSpool *spool, LaChunk *chunk)
 {
-	if (spool->file != NULL &&
-		BufFileSeek(spool->file, 0, 0, SEEK_SET) != 0)
-		elog(ERROR, "could not rewind a temporary file of an index build");
+	if (BufFileReadMaybeEOF(spool->file, &chunk->used, sizeof(chunk->used),
+							true) == 0)
+		return false;
+	if (chunk->used > LA_CHUNK_CAPACITY)
+		elog(ERROR, "temporary file of an index build is damaged");
+	BufFileReadExact(spool->file, chunk->data, chunk->used);
+	return true;
+}
+
+/*
+ * The next chunk of the file, or NULL at its end, when the file is closed.
+ */
+static LaChunk *
+read_chunk(LaSpool *spool)
+{
+	LaChunk    *chunk = take_chunk(spool->pool);
+
+	if (fill_chunk(spool, chunk))
+		return chunk;
+	give_chunk(spool->pool, chunk);
+	BufFileClose(spool->file);
+	spool->file = NULL;
+	return NULL;
+}
+
+/*
+ * Goes to the next chunk and leaves it where it is.
+ */
+static bool
+look_at_chunk(LaSpoolReader *reader)
+{
+	if (reader->scratch != NULL && fill_chunk(reader->spool, reader->scratch))
+		reader->chunk = reader->scratch;
+	else
+	{
+		la_spool_look_end(reader);
+		reader->chunk = reader->next;
+		if (reader->chunk == NULL)
+			return false;
+		reader->next = reader->chunk->next;
+	}
+	reader->at = reader->chunk->data;
+	reader->end = reader->at + reader->chunk->used;
+	return true;
 }
 
 /*
@@ -168,7 +312,7 @@ la_spool_next_chunk(LaSpoolReader *reader)
 		reader->kept = reader->chunk;
 	}
 	else if (reader->chunk != NULL)
-		la_pool_give(spool->pool, reader->chunk);
+		give_chunk(spool->pool, reader->chunk);
 	reader->chunk = NULL;
 
 	if (spool->file != NULL)
@@ -199,58 +343,6 @@ la_spool_release(LaSpoolReader *reader)
 		LaChunk    *chunk = reader->kept;
 
 		reader->kept = chunk->next;
-		la_pool_give(reader->spool->pool, chunk);
+		give_chunk(reader->spool->pool, chunk);
 	}
-}
-
-/*
- * Goes to the next chunk and leaves it where it is.
- */
-static bool
-look_at_chunk(LaSpoolReader *reader)
-{
-	if (reader->scratch != NULL && fill_chunk(reader->spool, reader->scratch))
-		reader->chunk = reader->scratch;
-	else
-	{
-		la_spool_look_end(reader);
-		reader->chunk = reader->next;
-		if (reader->chunk == NULL)
-			return false;
-		reader->next = reader->chunk->next;
-	}
-	reader->at = reader->chunk->data;
-	reader->end = reader->at + reader->chunk->used;
-	return true;
-}
-
-/*
- * The next chunk of the file, or NULL at its end, when the file is closed.
- */
-static LaChunk *
-read_chunk(LaSpool *spool)
-{
-	LaChunk    *chunk = la_pool_take(spool->pool);
-
-	if (fill_chunk(spool, chunk))
-		return chunk;
-	la_pool_give(spool->pool, chunk);
-	BufFileClose(spool->file);
-	spool->file = NULL;
-	return NULL;
-}
-
-/*
- * Reads a chunk of the file.  False at its end.
- */
-static bool
-fill_chunk(LaSpool *spool, LaChunk *chunk)
-{
-	if (BufFileReadMaybeEOF(spool->file, &chunk->used, sizeof(chunk->used),
-							true) == 0)
-		return false;
-	if (chunk->used > LA_CHUNK_CAPACITY)
-		elog(ERROR, "temporary file of an index build is damaged");
-	BufFileReadExact(spool->file, chunk->data, chunk->used);
-	return true;
 }

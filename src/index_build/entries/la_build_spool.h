@@ -10,8 +10,34 @@
 
 #include "storage/buffile.h"
 
-#include "index_build/entries/la_build_pool.h"
 #include "index_build/entries/la_build_record.h"
+
+/*
+ * Bytes of a chunk.  Arbitrary, within these bounds: the largest index tuple
+ * that is kept, of BTMaxItemSize, must fit several times, and a thousand spools
+ * that each hold one partly filled chunk must be small beside
+ * maintenance_work_mem.
+ */
+#define LA_CHUNK_SIZE (8 * 1024)
+
+typedef struct LaChunk
+{
+	struct LaChunk *next;
+	Size		used;			/* bytes of data, once it is not written to */
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} LaChunk;
+
+#define LA_CHUNK_CAPACITY (LA_CHUNK_SIZE - offsetof(LaChunk, data))
+
+/* Where chunks come from, for all spools of a process. */
+typedef struct LaChunkPool
+{
+	MemoryContext context;
+	LaChunk    *free_chunks;
+	int64		nallocated;
+	int64		nused;
+	int64		limit;			/* most chunks at a time */
+} LaChunkPool;
 
 /*
  * Bytes behind a new record that are asked for: where records go to hundreds of
@@ -40,7 +66,6 @@ typedef struct LaSpool
 	LaChunk    *first;
 	LaChunk    *last;
 	BufFile    *file;
-	int64		file_bytes;
 
 	uint64		first_word;
 	LaChunkPool *pool;
@@ -60,6 +85,9 @@ typedef struct LaSpoolReader
 	char	   *end;
 } LaSpoolReader;
 
+extern int64 la_pool_chunks(int64 bytes);
+extern void la_pool_init(LaChunkPool *pool, int64 bytes);
+extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
 						  LaRecordKind kind);
 extern void la_spool_grow(LaSpool *spool, Size size);

@@ -8,46 +8,43 @@
 #ifndef LA_BUILD_COLLATION_H
 #define LA_BUILD_COLLATION_H
 
+#include "fmgr.h"
 #include "utils/pg_locale.h"
-
-/* Most bytes of sort keys that are made without making the whole. */
-#define LA_MOST_WEIGHTS 256
-
-/*
- * Bytes of ICU's sort keys that are made where nothing is known of the texts, of most
- * of which they hold a dozen letters.  With what goes with them they fill words.
- */
-#define LA_USUAL_WEIGHTS 19
-
-/* In the place of such a number: whole sort keys. */
-#define LA_WHOLE_KEYS (-1)
+#include "varatt.h"
 
 #ifdef LA_TEST
 extern bool la_test_fail_sort_keys;
 #endif
 
-typedef struct LaKnownKey LaKnownKey;
-
 /* The sort key of one text after the other, all in one collation. */
 typedef struct LaSortKey
 {
-	MemoryContext context;
 	Oid			collation;
 	pg_locale_t locale;
+	bool		is_prefix;		/* ICU makes the beginning alone */
 	char	   *bytes;
 	Size		room;
 	int			length;
-	int			limit;			/* bytes that are made, or LA_WHOLE_KEYS */
-	bool		is_cut;			/* a whole one would have gone on */
-	LaKnownKey *known;			/* whole ones of texts that may come again */
 } LaSortKey;
 
-extern void la_sort_key_init(LaSortKey *key, Oid collation);
 extern bool la_collation_is_shifted(Oid collation);
-extern bool la_sort_key_has_choice(const LaSortKey *key);
-extern bool la_sort_key_is_exact(const LaSortKey *key);
+extern void la_sort_key_init(LaSortKey *key, Oid collation);
 extern void la_sort_key_make(LaSortKey *key, Datum value);
 extern void la_collation_distrust(Oid collation);
 extern bool la_collation_is_distrusted(Oid collation);
+
+/*
+ * The beginning of a text, of at least `length` bytes unless it is shorter: all
+ * of it if that costs nothing, or if `length` is -1.  If it is not the value itself,
+ * the caller frees it.
+ */
+static inline text *
+la_text_start(Datum value, int length)
+{
+	if (!VARATT_IS_EXTERNAL(DatumGetPointer(value)) &&
+		!VARATT_IS_COMPRESSED(DatumGetPointer(value)))
+		return (text *) DatumGetPointer(value);
+	return DatumGetTextPSlice(value, 0, length);
+}
 
 #endif							/* LA_BUILD_COLLATION_H */

@@ -10,14 +10,11 @@
  * part is decided here.
  *
  * Only columns whose comparison function we know take part, and only up to
- * the first other column, or up to the first text of whose sort key only the beginning
- * is made.  Rows whose strings are equal so far are then compared by core's
+ * the first other column, or up to and with the first text that is ordered by sort
+ * keys.  Rows whose strings are equal so far are then compared by core's
  * comparators.  Where the first column is not one we know, core's abbreviated
  * key (see utils/sortsupport.h) serves as the first word if there is one; it is
  * made for being compared as a number.
- *
- * Of a text whose sort key is not whole the string is only a guess: other values may
- * have it, and the order may be wrong (see LaBuildKey.is_guess).
  *
  * Reads SortSupportData of sortsupport.h and pg_locale_struct of pg_locale.h.
  *
@@ -26,7 +23,6 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "access/tupmacs.h"
 #include "catalog/index.h"
 #include "catalog/pg_collation_d.h"
 #include "utils/fmgroids.h"
@@ -36,148 +32,6 @@
 #include "index_build/keys/la_build_key.h"
 #include "la_compat.h"
 
-static void init_column(LaBuildKey *key, int column);
-static LaColumnKind column_kind(Relation index, int column);
-static LaColumnKind text_kind(Oid collation);
-static void init_abbreviation(LaBuildKey *key);
-static void choose_encoded(LaBuildKey *key);
-static void init_flat_columns(LaBuildKey *key);
-static Size fixed_tuple_size(TupleDesc tupdesc);
-
-/*
- * Describes the key of an index.  False if nothing is known about the order
- * of its first column, so that there would be nothing to gain.  Allocates in
- * the current context.
- */
-bool
-la_key_init(LaBuildKey *key, Relation index)
-{
-	memset(key, 0, sizeof(*key));
-	key->index = index;
-	key->tupdesc = RelationGetDescr(index);
-	key->natts = IndexRelationGetNumberOfAttributes(index);
-	key->nkeyatts = IndexRelationGetNumberOfKeyAttributes(index);
-	key->sort_keys = palloc0(key->nkeyatts * sizeof(SortSupportData));
-
-	for (int i = 0; i < key->nkeyatts; i++)
-		init_column(key, i);
-	choose_encoded(key);
-
-	key->is_word = key->natts == 1 &&
-		(key->columns[0].kind == LA_COLUMN_SIGNED ||
-		 key->columns[0].kind == LA_COLUMN_UNSIGNED);
-
-	key->kind = key->is_word ? LA_RECORD_WORD : LA_RECORD_TUPLE;
-	for (int i = 0; i < key->nencoded; i++)
-	{
-		if (key->columns[i].kind == LA_COLUMN_COLLATED)
-			key->kind = LA_RECORD_BYTES;
-	}
-	if (key->nencoded == 0)
-		init_abbreviation(key);
-	init_flat_columns(key);
-	if (key->natts == 1 && key->nencoded == 1)
-		key->fixed_size = fixed_tuple_size(key->tupdesc);
-	return key->nencoded > 0 || key->abbreviation != LA_ABBREVIATION_NONE;
-}
-
-/*
- * Bytes that a value of a fixed size has in a string.
- */
-static int
-fixed_bytes(const LaKeyColumn *column)
-{
-	bool		is_float = column->kind == LA_COLUMN_FLOAT4 ||
-		column->kind == LA_COLUMN_FLOAT8;
-
-	return is_float ? sizeof(uint64) : column->width;
-}
-
-/*
- * Where values of fixed sizes are in strings and in index tuples.  Mirrors
- * heap_compute_data_size() in heaptuple.c for the latter.
- */
-static void
-init_flat_columns(LaBuildKey *key)
-{
-	Size		size = 0;
-
-	while (key->nflat < key->nencoded && key->columns[key->nflat].width > 0)
-	{
-		int			i = key->nflat++;
-		CompactAttribute *attribute = TupleDescCompactAttr(key->tupdesc, i);
-
-		key->string_starts[i + 1] = key->string_starts[i] + (i > 0) +
-			fixed_bytes(&key->columns[i]);
-		size = att_nominal_alignby(size, attribute->attalignby) + attribute->attlen;
-		while (key->nflat_words * sizeof(uint64) < size)
-			key->flat_columns[key->nflat_words++] = i;
-	}
-	Assert(key->nflat_words <= LA_MAX_FLAT_WORDS);
-}
-
-/*
- * Size of index tuples of one column, 0 if it varies.
- */
-static Size
-fixed_tuple_size(TupleDesc tupdesc)
-{
-	int			length = TupleDescCompactAttr(tupdesc, 0)->attlen;
-
-	return length > 0 ? MAXALIGN(sizeof(IndexTupleData) + length) : 0;
-}
-
-/*
- * True if equal strings mean equal keys, so that core's comparators are
- * never needed.
- */
-bool
-la_key_is_complete(const LaBuildKey *key)
-{
-	return key->nencoded == key->nkeyatts && !key->is_guess;
-}
-
-/*
- * The first collation whose sort keys are taken for its order.  InvalidOid if there is
- * none.
- */
-Oid
-la_key_guessed_collation(const LaBuildKey *key)
-{
-	for (int i = 0; i < key->nencoded; i++)
-	{
-		if (key->columns[i].kind == LA_COLUMN_COLLATED)
-			return key->columns[i].sort_key.collation;
-	}
-	return InvalidOid;
-}
-
-/*
- * Mirrors tuplesort_begin_index_btree() in tuplesortvariants.c for the comparator.
- */
-static void
-init_column(LaBuildKey *key, int column)
-{
-	SortSupport ssup = &key->sort_keys[column];
-	LaKeyColumn *description = &key->columns[column];
-	int16		option = key->index->rd_indoption[column];
-
-	description->kind = column_kind(key->index, column);
-	if (description->kind == LA_COLUMN_COLLATED)
-		la_sort_key_init(&description->sort_key,
-						 key->index->rd_indcollation[column]);
-	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
-	description->descending = (option & INDOPTION_DESC) != 0;
-	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
-
-	ssup->ssup_cxt = CurrentMemoryContext;
-	ssup->ssup_collation = key->index->rd_indcollation[column];
-	ssup->ssup_nulls_first = description->nulls_first;
-	ssup->ssup_attno = column + 1;
-	ssup->abbreviate = false;
-	PrepareSortSupportFromIndexRel(key->index, description->descending, ssup);
-}
-
 /*
  * The kind of a column whose comparison function is for values of that size, passed
  * by value.
@@ -186,6 +40,22 @@ static LaColumnKind
 fixed_kind(Form_pg_attribute attribute, LaColumnKind kind, int size)
 {
 	return attribute->attbyval && attribute->attlen == size ? kind : LA_COLUMN_OTHER;
+}
+
+static LaColumnKind
+text_kind(Oid collation)
+{
+	pg_locale_t locale;
+
+	if (!OidIsValid(collation))
+		return LA_COLUMN_OTHER;
+	locale = pg_newlocale_from_collation(collation);
+	if (locale->collate_is_c)
+		return LA_COLUMN_TEXT;
+	if (pg_strxfrm_enabled(locale) ||
+		la_compat_collation_provider(collation) == COLLPROVIDER_LIBC)
+		return LA_COLUMN_COLLATED;
+	return LA_COLUMN_OTHER;
 }
 
 /*
@@ -233,20 +103,30 @@ column_kind(Relation index, int column)
 	}
 }
 
-static LaColumnKind
-text_kind(Oid collation)
+/*
+ * Mirrors tuplesort_begin_index_btree() in tuplesortvariants.c for the comparator.
+ */
+static void
+init_column(LaBuildKey *key, int column)
 {
-	pg_locale_t locale;
+	SortSupport ssup = &key->sort_keys[column];
+	LaKeyColumn *description = &key->columns[column];
+	int16		option = key->index->rd_indoption[column];
 
-	if (!OidIsValid(collation))
-		return LA_COLUMN_OTHER;
-	locale = pg_newlocale_from_collation(collation);
-	if (locale->collate_is_c)
-		return LA_COLUMN_TEXT;
-	if (pg_strxfrm_enabled(locale) ||
-		la_compat_collation_provider(collation) == COLLPROVIDER_LIBC)
-		return LA_COLUMN_COLLATED;
-	return LA_COLUMN_OTHER;
+	description->kind = column_kind(key->index, column);
+	if (description->kind == LA_COLUMN_COLLATED)
+		la_sort_key_init(&description->sort_key,
+						 key->index->rd_indcollation[column]);
+	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
+	description->descending = (option & INDOPTION_DESC) != 0;
+	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+
+	ssup->ssup_cxt = CurrentMemoryContext;
+	ssup->ssup_collation = key->index->rd_indcollation[column];
+	ssup->ssup_nulls_first = description->nulls_first;
+	ssup->ssup_attno = column + 1;
+	ssup->abbreviate = false;
+	PrepareSortSupportFromIndexRel(key->index, description->descending, ssup);
 }
 
 /*
@@ -275,62 +155,56 @@ init_abbreviation(LaBuildKey *key)
 }
 
 /*
- * Finds out which columns become bytes.
- */
-static void
-choose_encoded(LaBuildKey *key)
-{
-	key->nencoded = 0;
-	key->is_guess = false;
-	while (key->nencoded < key->nkeyatts && !key->is_guess &&
-		   key->columns[key->nencoded].kind != LA_COLUMN_OTHER)
-	{
-		const LaKeyColumn *column = &key->columns[key->nencoded++];
-
-		key->is_guess = column->kind == LA_COLUMN_COLLATED &&
-			!la_sort_key_is_exact(&column->sort_key);
-	}
-}
-
-/*
- * The column of whose texts it can be chosen how much of the sort keys is made; -1 if
- * there is none.
- */
-int
-la_key_chosen_column(const LaBuildKey *key)
-{
-	int			last = key->nencoded - 1;
-
-	return key->is_guess &&
-		la_sort_key_has_choice(&key->columns[last].sort_key) ? last : -1;
-}
-
-/*
- * Has so many bytes of that column's sort keys made, or whole sort keys of this and all
- * other columns.  Not once a row's key has been made.
- */
-void
-la_key_choose_weights(LaBuildKey *key, int limit)
-{
-	int			first = la_key_chosen_column(key);
-	int			end = limit == LA_WHOLE_KEYS ? key->nkeyatts : first + 1;
-
-	for (int i = first; i < end; i++)
-	{
-		LaKeyColumn *column = &key->columns[i];
-
-		if (column->kind == LA_COLUMN_COLLATED &&
-			la_sort_key_has_choice(&column->sort_key))
-			column->sort_key.limit = limit;
-	}
-	choose_encoded(key);
-}
-
-/*
- * True if nothing is made of the keys of rows.
+ * Describes the key of an index.  False if nothing is known about the order
+ * of its first column, so that there would be nothing to gain.  Allocates in
+ * the current context.
  */
 bool
-la_key_is_empty(const LaBuildKey *key)
+la_key_init(LaBuildKey *key, Relation index)
 {
-	return la_key_chosen_column(key) == 0 && key->columns[0].sort_key.limit == 0;
+	memset(key, 0, sizeof(*key));
+	key->index = index;
+	key->tupdesc = RelationGetDescr(index);
+	key->natts = IndexRelationGetNumberOfAttributes(index);
+	key->nkeyatts = IndexRelationGetNumberOfKeyAttributes(index);
+	key->sort_keys = palloc0(key->nkeyatts * sizeof(SortSupportData));
+
+	for (int i = 0; i < key->nkeyatts; i++)
+		init_column(key, i);
+	while (key->nencoded < key->nkeyatts && !key->is_guess &&
+		   key->columns[key->nencoded].kind != LA_COLUMN_OTHER)
+		key->is_guess = key->columns[key->nencoded++].kind == LA_COLUMN_COLLATED;
+
+	key->is_word = key->natts == 1 &&
+		(key->columns[0].kind == LA_COLUMN_SIGNED ||
+		 key->columns[0].kind == LA_COLUMN_UNSIGNED);
+
+	key->kind = key->is_word ? LA_RECORD_WORD :
+		key->is_guess ? LA_RECORD_BYTES : LA_RECORD_TUPLE;
+	if (key->nencoded == 0)
+		init_abbreviation(key);
+	if (key->natts == 1 && key->nencoded == 1 && key->columns[0].width > 0)
+		key->fixed_size = MAXALIGN(sizeof(IndexTupleData) + key->columns[0].width);
+	return key->nencoded > 0 || key->abbreviation != LA_ABBREVIATION_NONE;
+}
+
+/*
+ * True if equal strings mean equal keys, so that core's comparators are
+ * never needed.
+ */
+bool
+la_key_is_complete(const LaBuildKey *key)
+{
+	return key->nencoded == key->nkeyatts && !key->is_guess;
+}
+
+/*
+ * The collation whose sort keys are taken for its order.  InvalidOid if there is
+ * none.
+ */
+Oid
+la_key_guessed_collation(const LaBuildKey *key)
+{
+	return key->is_guess ?
+		key->columns[key->nencoded - 1].sort_key.collation : InvalidOid;
 }

@@ -38,13 +38,10 @@ typedef struct LaKeyColumn
 } LaKeyColumn;
 
 /*
- * Longest string that is kept with its tuple.  Arbitrary; with the largest
- * tuple it must fit into a chunk.
+ * Most bytes of a string that are kept with its tuple.  Arbitrary; with the largest
+ * tuple they must fit into a chunk.
  */
 #define LA_KEPT_BYTES 1024
-
-/* Eight-byte words of an index tuple with as many of the largest values, uuids. */
-#define LA_MAX_FLAT_WORDS (2 * INDEX_MAX_KEYS)
 
 /* What an abbreviated key of core's looks like, see la_build_key.c. */
 typedef enum LaAbbreviation
@@ -80,20 +77,10 @@ typedef struct LaBuildKey
 	int			nencoded;
 
 	/*
-	 * Those of them, from the first one on, whose values have fixed sizes:
-	 * where the bytes of each begin in a row's string, the next one's last,
-	 * and which is the first that has data in an eight-byte word of an index
-	 * tuple behind its header.  Holds for rows without NULLs.
-	 */
-	int			nflat;
-	int			string_starts[INDEX_MAX_KEYS + 1];
-	int			nflat_words;
-	uint8		flat_columns[LA_MAX_FLAT_WORDS];
-
-	/*
-	 * The last of these columns has sort keys that are not exact: once
-	 * sorted, the rows are to be compared by core's comparators, each with
-	 * the next, and if one is out of order core has to build the index.
+	 * The last of these columns has sort keys, which are a guess at the
+	 * order: once sorted, the rows are to be compared by core's comparators,
+	 * each with the next, and if one is out of order core has to build the
+	 * index.
 	 */
 	bool		is_guess;
 
@@ -105,8 +92,5 @@ typedef struct LaBuildKey
 extern bool la_key_init(LaBuildKey *key, Relation index);
 extern bool la_key_is_complete(const LaBuildKey *key);
 extern Oid	la_key_guessed_collation(const LaBuildKey *key);
-extern int	la_key_chosen_column(const LaBuildKey *key);
-extern void la_key_choose_weights(LaBuildKey *key, int limit);
-extern bool la_key_is_empty(const LaBuildKey *key);
 
 #endif							/* LA_BUILD_KEY_H */

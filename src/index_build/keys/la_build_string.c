@@ -28,12 +28,12 @@
  */
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 #include "utils/float.h"
 #include "utils/uuid.h"
 
 #include "index_build/keys/la_build_string.h"
-#include "index_build/keys/la_build_text.h"
 
 /* A string being made; only bytes in [from, from + 8) are of interest. */
 typedef struct KeyString
@@ -42,22 +42,6 @@ typedef struct KeyString
 	int			from;
 	int			length;			/* bytes produced so far */
 } KeyString;
-
-static void append_column(KeyString *string, const LaKeyColumn *column,
-						  bool with_null_byte, Datum value, bool isnull);
-static void append_text(KeyString *string, Datum value, uint8 inverted);
-static void append_bytes(KeyString *string, const char *data, int length,
-						 uint8 inverted);
-static void make_sort_keys(LaBuildKey *key, const Datum *values,
-						   const bool *isnull);
-static uint64 make_word(const LaBuildKey *key, const Datum *values,
-						const bool *isnull, int word, int *length);
-static void store_string(const LaBuildKey *key, const Datum *values,
-						 const bool *isnull, LaKeyBytes *bytes);
-static void store_guess(const LaKeyColumn *column, LaKeyBytes *bytes);
-static bool word_of_kept(const LaKeyBytes *kept, int word, uint64 *bytes);
-static bool word_of_few_columns(const LaBuildKey *key, IndexTuple tuple,
-								int word, uint64 *bytes);
 
 /*
  * A fixed-width value as a number that sorts as unsigned.
@@ -188,6 +172,49 @@ append_number(KeyString *string, uint64 number, int width)
 		append_byte(string, (uint8) (number >> shift));
 }
 
+/*
+ * Appends bytes and the zero byte that ends them.
+ */
+static void
+append_bytes(KeyString *string, const char *data, int length, uint8 inverted)
+{
+	int			done = Min(Max(string->from - string->length, 0), length);
+
+	/* Bytes outside of the wanted word need only be counted. */
+	string->length += done;
+	if (string->length == string->from)
+	{
+		int			count = Min(length - done, 8);
+		uint64		mask = count == 8 ? PG_UINT64_MAX : ~(PG_UINT64_MAX >> (8 * count));
+
+		memcpy(&string->word, data + done, count);
+		string->word = pg_ntoh64(string->word);
+		if (inverted != 0)
+			string->word = ~string->word & mask;
+		string->length += count;
+		done += count;
+	}
+	for (; done < length && string->length < string->from + 8; done++)
+		append_byte(string, (uint8) data[done] ^ inverted);
+	string->length += length - done;
+	append_byte(string, inverted);
+}
+
+/*
+ * Of a compressed value only as much is looked at as the wanted word needs.  What
+ * is cut off would have come behind the word.
+ */
+static void
+append_text(KeyString *string, Datum value, uint8 inverted)
+{
+	text	   *packed = la_text_start(value, string->from + 8 - string->length);
+
+	append_bytes(string, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed),
+				 inverted);
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
 static void
 append_column(KeyString *string, const LaKeyColumn *column,
 			  bool with_null_byte, Datum value, bool isnull)
@@ -229,62 +256,6 @@ append_column(KeyString *string, const LaKeyColumn *column,
 		case LA_COLUMN_OTHER:
 			Assert(false);
 			break;
-	}
-}
-
-/*
- * Of a compressed value only as much is looked at as the wanted word needs.  What
- * is cut off would have come behind the word.
- */
-static void
-append_text(KeyString *string, Datum value, uint8 inverted)
-{
-	text	   *packed = la_text_start(value, string->from + 8 - string->length);
-
-	append_bytes(string, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed),
-				 inverted);
-	if ((Pointer) packed != DatumGetPointer(value))
-		pfree(packed);
-}
-
-/*
- * Appends bytes and the zero byte that ends them.
- */
-static void
-append_bytes(KeyString *string, const char *data, int length, uint8 inverted)
-{
-	int			done = Min(Max(string->from - string->length, 0), length);
-
-	/* Bytes outside of the wanted word need only be counted. */
-	string->length += done;
-	if (string->length == string->from)
-	{
-		int			count = Min(length - done, 8);
-		uint64		mask = count == 8 ? PG_UINT64_MAX : ~(PG_UINT64_MAX >> (8 * count));
-
-		memcpy(&string->word, data + done, count);
-		string->word = pg_ntoh64(string->word);
-		if (inverted != 0)
-			string->word = ~string->word & mask;
-		string->length += count;
-		done += count;
-	}
-	for (; done < length && string->length < string->from + 8; done++)
-		append_byte(string, (uint8) data[done] ^ inverted);
-	string->length += length - done;
-	append_byte(string, inverted);
-}
-
-/*
- * Makes the sort keys of a row's collated columns.
- */
-static void
-make_sort_keys(LaBuildKey *key, const Datum *values, const bool *isnull)
-{
-	for (int i = 0; i < key->nencoded; i++)
-	{
-		if (key->columns[i].kind == LA_COLUMN_COLLATED && !isnull[i])
-			la_sort_key_make(&key->columns[i].sort_key, values[i]);
 	}
 }
 
@@ -342,83 +313,37 @@ la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 		return key->columns[0].descending ? ~word : word;
 	}
 
-	if (key->kind == LA_RECORD_BYTES)
-		make_sort_keys(key, values, isnull);
+	if (key->is_guess && !isnull[key->nencoded - 1])
+		la_sort_key_make(&key->columns[key->nencoded - 1].sort_key,
+						 values[key->nencoded - 1]);
 	return make_word(key, values, isnull, 0, &length);
 }
 
 /*
- * The same as below where the string is the beginning of a sort key and the byte that
- * ends it: none if the first word has all of that.
- */
-static void
-store_guess(const LaKeyColumn *column, LaKeyBytes *bytes)
-{
-	int			length = column->sort_key.length;
-
-	if (column->sort_key.limit <= sizeof(uint64))
-		return;
-	memcpy(bytes->bytes, column->sort_key.bytes, length);
-	bytes->bytes[length++] = 0;
-	if (column->descending)
-	{
-		for (int i = 0; i < length; i++)
-			bytes->bytes[i] ^= 0xFF;
-	}
-	bytes->length = length;
-}
-
-/*
- * Makes the key of a row: returns its first word and, where strings are kept,
- * stores the string, or none if it is too long.
- */
-uint64
-la_key_make(LaBuildKey *key, const Datum *values, const bool *isnull,
-			LaKeyBytes *kept)
-{
-	uint64		word = la_key_first_word(key, values, isnull);
-
-	if (key->kind != LA_RECORD_BYTES)
-		return word;
-	kept->length = 0;
-	if (key->nencoded > 1 || !key->is_guess)
-		store_string(key, values, isnull, kept);
-	else if (!isnull[0])
-		store_guess(&key->columns[0], kept);
-	return word;
-}
-
-/*
- * Stores the string of a row whose sort keys have been made, if all of it is known
- * and it is not too long.
+ * Stores the string of a row whose first word, and with it the sort key, has been
+ * made: as much as is kept.
  */
 static void
 store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
-			 LaKeyBytes *bytes)
+			 LaKeyBytes *kept)
 {
 	Datum		flat[INDEX_MAX_KEYS];
 	int			length = 0;
+	int			made = 0;
 
-	for (int i = 0; i < key->nencoded; i++)
-	{
-		if (!isnull[i] && key->columns[i].kind == LA_COLUMN_COLLATED &&
-			key->columns[i].sort_key.is_cut)
-			return;
-	}
-
-	/* texts are decompressed once, and no more of them than could be kept */
+	/* texts are decompressed once, and no more of them than is kept */
 	for (int i = 0; i < key->nencoded; i++)
 		flat[i] = key->columns[i].kind == LA_COLUMN_TEXT && !isnull[i] ?
 			PointerGetDatum(la_text_start(values[i], LA_KEPT_BYTES)) : values[i];
 
-	for (int word = 0; 8 * word <= length && length <= LA_KEPT_BYTES - 8; word++)
+	for (; made <= length && made < LA_KEPT_BYTES; made += sizeof(uint64))
 	{
-		uint64		made = pg_hton64(make_word(key, flat, isnull, word, &length));
+		uint64		word = pg_hton64(make_word(key, flat, isnull,
+											   made / sizeof(uint64), &length));
 
-		memcpy(bytes->bytes + 8 * word, &made, sizeof(made));
+		memcpy(kept->bytes + made, &word, sizeof(word));
 	}
-	if (length <= LA_KEPT_BYTES - 8)
-		bytes->length = length;
+	kept->length = Min(length, made);
 
 	for (int i = 0; i < key->nencoded; i++)
 	{
@@ -428,69 +353,167 @@ store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
 }
 
 /*
+ * The same where the string is nothing but a sort key and the byte that ends it.
+ */
+static void
+store_sort_key(const LaKeyColumn *column, LaKeyBytes *kept)
+{
+	int			length = column->sort_key.length;
+
+	memcpy(kept->bytes, column->sort_key.bytes, length);
+	kept->bytes[length++] = 0;
+	for (int i = 0; column->descending && i < length; i++)
+		kept->bytes[i] ^= 0xFF;
+	kept->length = length;
+}
+
+/*
+ * Makes the key of a row: returns its first word and, where strings are kept,
+ * stores the string.
+ */
+uint64
+la_key_make(LaBuildKey *key, const Datum *values, const bool *isnull,
+			LaKeyBytes *kept)
+{
+	uint64		word = la_key_first_word(key, values, isnull);
+
+	if (key->kind != LA_RECORD_BYTES)
+		return word;
+	if (key->nencoded > 1)
+		store_string(key, values, isnull, kept);
+	else if (isnull[0])
+		kept->length = 0;
+	else
+		store_sort_key(&key->columns[0], kept);
+	return word;
+}
+
+/*
  * Stores the word-th word (the first is 0) of a row's key.  Returns false if
  * the string ends before it: rows that agree so far then agree in all
- * columns that become bytes.  Not for strings that have been cut: to make these
- * again for each of their words would take forever.
+ * columns that become bytes, or in as much as is kept.
  */
 bool
 la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
 {
+	KeyString	string = {.from = 8 * word};
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	int			length;
 
 	if (key->kind == LA_RECORD_BYTES)
-		return word_of_kept(la_tuple_bytes(tuple), word, bytes);
+	{
+		const LaKeyBytes *kept = la_tuple_bytes(tuple);
+		int			left = (int) kept->length - 8 * word;
 
-	/*
-	 * behind a value of any size each one is found by walking over those
-	 * before
-	 */
-	if (key->nencoded <= 2 ||
-		!(IndexTupleHasVarwidths(tuple) || IndexTupleHasNulls(tuple)))
-		return word_of_few_columns(key, tuple, word, bytes);
-	index_deform_tuple(tuple, key->tupdesc, values, isnull);
-	*bytes = make_word(key, values, isnull, word, &length);
-	return length > 8 * word;
-}
+		*bytes = 0;
+		if (left <= 0)
+			return false;
+		memcpy(bytes, kept->bytes + 8 * word, Min(left, 8));
+		*bytes = pg_ntoh64(*bytes);
+		return true;
+	}
 
-static inline bool
-word_of_kept(const LaKeyBytes *kept, int word, uint64 *bytes)
-{
-	*bytes = 0;
-	if (8 * word >= kept->length)
-		return false;
-	memcpy(bytes, kept->bytes + 8 * word, Min(kept->length - 8 * word, 8));
-	*bytes = pg_ntoh64(*bytes);
-	return true;
+	/* to find each of many columns is to walk over those before it */
+	if (key->nencoded > 2)
+		index_deform_tuple(tuple, key->tupdesc, values, isnull);
+	for (int i = 0; i < key->nencoded && string.length < string.from + 8; i++)
+	{
+		if (key->nencoded <= 2)
+			values[i] = index_getattr(tuple, i + 1, key->tupdesc, &isnull[i]);
+		if (i > 0 || !isnull[i])
+			append_column(&string, &key->columns[i], i > 0, values[i], isnull[i]);
+	}
+	*bytes = string.word;
+	return string.length > string.from;
 }
 
 /*
- * The same of a tuple in which a column is found quickly: looks only at those that
- * the word has, or whose sizes before it are not known.
+ * How many bytes at the beginning are equal.
  */
-static inline bool
-word_of_few_columns(const LaBuildKey *key, IndexTuple tuple, int word,
-					uint64 *bytes)
+static int
+common_bytes(const char *a, const char *b, int size)
 {
-	KeyString	string = {.from = 8 * word};
-	int			i = 0;
+	int			at = 0;
 
-	if (!IndexTupleHasNulls(tuple))
+	for (; at + 8 <= size; at += 8)
 	{
-		while (i < key->nflat && key->string_starts[i + 1] <= string.from)
-			i++;
-		string.length = key->string_starts[i];
-	}
-	for (; i < key->nencoded && string.length < string.from + 8; i++)
-	{
-		bool		isnull;
-		Datum		value = index_getattr(tuple, i + 1, key->tupdesc, &isnull);
+		uint64		difference;
+		uint64		other;
 
-		if (i > 0 || !isnull)
-			append_column(&string, &key->columns[i], i > 0, value, isnull);
+		memcpy(&difference, a + at, 8);
+		memcpy(&other, b + at, 8);
+		difference = pg_ntoh64(difference ^ other);
+		if (difference != 0)
+			return at + (63 - pg_leftmost_one_pos64(difference)) / 8;
 	}
-	*bytes = string.word;
-	return string.length > 8 * word;
+	while (at < size && a[at] == b[at])
+		at++;
+	return at;
+}
+
+/*
+ * How many bytes of the strings of two keys are equal, as is seen quickly.
+ */
+static int
+common_beginning(const LaBuildKey *key, IndexTuple a, IndexTuple b)
+{
+	bool		isnull[2];
+	Datum		values[2];
+	text	   *texts[2];
+	int			common;
+
+	if (key->kind == LA_RECORD_BYTES)
+		return common_bytes((char *) la_tuple_bytes(a)->bytes,
+							(char *) la_tuple_bytes(b)->bytes,
+							Min(la_tuple_bytes(a)->length,
+								la_tuple_bytes(b)->length));
+	if (key->columns[0].kind != LA_COLUMN_TEXT)
+		return 0;
+	values[0] = index_getattr(a, 1, key->tupdesc, &isnull[0]);
+	values[1] = index_getattr(b, 1, key->tupdesc, &isnull[1]);
+	if (isnull[0] || isnull[1])
+		return 0;
+	for (int i = 0; i < 2; i++)
+		texts[i] = la_text_start(values[i], -1);
+	common = common_bytes(VARDATA_ANY(texts[0]), VARDATA_ANY(texts[1]),
+						  Min(VARSIZE_ANY_EXHDR(texts[0]),
+							  VARSIZE_ANY_EXHDR(texts[1])));
+	for (int i = 0; i < 2; i++)
+	{
+		if ((Pointer) texts[i] != DatumGetPointer(values[i]))
+			pfree(texts[i]);
+	}
+	return common;
+}
+
+/*
+ * Words that are compared one by one in search of one that differs; arbitrary.
+ */
+#define MAX_SEARCH 8
+
+/*
+ * The first word, from the word-th on and before `most`, in which two keys differ
+ * that agree in all before it.  `most` if there is none, or none that is found
+ * quickly.
+ */
+int
+la_key_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
+					int most)
+{
+	int			end;
+
+	word = Max(word, common_beginning(key, a, b) / 8);
+	end = Min(most, word + MAX_SEARCH);
+	for (; word < end; word++)
+	{
+		uint64		word_a;
+		uint64		word_b;
+
+		if (!la_key_next_word(key, a, word, &word_a) ||
+			!la_key_next_word(key, b, word, &word_b))
+			return most;
+		if (word_a != word_b)
+			return word;
+	}
+	return most;
 }

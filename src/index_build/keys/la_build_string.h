@@ -20,15 +20,7 @@ extern uint64 la_key_make(LaBuildKey *key, const Datum *values,
 						  const bool *isnull, LaKeyBytes *kept);
 extern bool la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word,
 							 uint64 *bytes);
-
-/*
- * True if the string of a key was too long to be kept: then only its first word is
- * known.
- */
-static inline bool
-la_key_is_cut(const LaBuildKey *key, IndexTuple tuple)
-{
-	return key->kind == LA_RECORD_BYTES && la_tuple_bytes(tuple)->length == 0;
-}
+extern int	la_key_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+								int word, int most);
 
 #endif							/* LA_BUILD_STRING_H */

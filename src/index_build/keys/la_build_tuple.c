@@ -115,28 +115,6 @@ la_word_form_init(LaWordForm *form, const LaBuildKey *key)
 }
 
 /*
- * How many columns of two keys are known to be equal, because all up to them have
- * fixed sizes and the same bytes.
- */
-static inline int
-count_same_columns(const LaBuildKey *key, IndexTuple a, IndexTuple b)
-{
-	const char *data_a = (char *) a + sizeof(IndexTupleData);
-	const char *data_b = (char *) b + sizeof(IndexTupleData);
-
-	if (IndexTupleHasNulls(a) || IndexTupleHasNulls(b))
-		return 0;
-	for (int i = 0; i < key->nflat_words; i++)
-	{
-		/* tuples are padded to whole words */
-		if (memcmp(data_a + i * sizeof(uint64), data_b + i * sizeof(uint64),
-				   sizeof(uint64)) != 0)
-			return key->flat_columns[i];
-	}
-	return key->nflat;
-}
-
-/*
  * Compares two keys as core's sort does, heap TIDs not included.  *has_null
  * is set if they are equal and a column is NULL.  Mirrors
  * comparetup_index_btree_tiebreak() in tuplesortvariants.c.
@@ -146,7 +124,7 @@ la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
 			   bool *has_null)
 {
 	*has_null = false;
-	for (int i = count_same_columns(key, a, b); i < key->nkeyatts; i++)
+	for (int i = 0; i < key->nkeyatts; i++)
 	{
 		bool		isnull_a;
 		bool		isnull_b;
@@ -175,16 +153,11 @@ la_key_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 	{
 		const LaKeyBytes *bytes_a = la_tuple_bytes(a);
 		const LaKeyBytes *bytes_b = la_tuple_bytes(b);
+		int			order = memcmp(bytes_a->bytes, bytes_b->bytes,
+								   Min(bytes_a->length, bytes_b->length));
 
-		if (bytes_a->length > 0 && bytes_b->length > 0)
-		{
-			int			order = memcmp(bytes_a->bytes, bytes_b->bytes,
-									   Min(bytes_a->length, bytes_b->length));
-
-			/* no string is the beginning of another one */
-			if (order != 0 || la_key_is_complete(key))
-				return order;
-		}
+		if (order != 0)
+			return order;
 	}
 	return la_key_compare(key, a, b, &has_null);
 }

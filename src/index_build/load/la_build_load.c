@@ -25,11 +25,13 @@
 #include "access/nbtree.h"
 #include "commands/progress.h"
 #include "pgstat.h"
+#include "utils/injection_point.h"
 #include "utils/rel.h"
 
 #include "index_build/keys/la_build_tuple.h"
 #include "index_build/load/la_build_load.h"
 #include "index_build/load/la_build_tree.h"
+#include "index_build/load/la_build_unique.h"
 
 /*
  * Largest index tuple with a posting list: a tenth of a page, less one line
@@ -71,56 +73,69 @@ struct LaLoad
 	IndexTuple	posting;		/* room for LARGEST_POSTING */
 };
 
-static void load_begin_part(LaOutput *output, bool are_null);
-static void load_add_words(LaOutput *output, const LaRecord *records, int64 count);
-static void load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word,
-						   uint64 place);
-static void load_end_part(LaOutput *output);
-static bool is_next(const LaLoad *load, IndexTuple tuple);
-static int	most_tids(const LaLoad *load, Size base_size);
-static void finish_group(LaLoad *load);
-static void finish_word_group(LaLoad *load);
-static void add_word_item(LaLoad *load);
-static void add_word_tuple(LaLoad *load);
-
 /*
- * Starts to fill an index, which is empty, with pages that go to `pages`.
+ * Most TIDs in a posting list whose base has a given size.  The limit is
+ * applied as by core (mirrors _bt_dedup_save_htid() in nbtdedup.c).
  */
-LaLoad *
-la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
-			  LaUniqueness uniqueness, LaPageSink *pages)
+static int
+most_tids(const LaLoad *load, Size base_size)
 {
-	LaLoad	   *load = palloc0(sizeof(LaLoad));
-	Size		largest = key->is_word ? LA_WORD_TUPLE_SIZE : INDEX_SIZE_MASK + 1;
-
-	load->output.begin_part = load_begin_part;
-	load->output.add_words = load_add_words;
-	load->output.add_tuple = load_add_tuple;
-	load->output.end_part = load_end_part;
-	load->key = key;
-	la_tree_begin(&load->tree, heap, index, pages);
-	load->unique = uniqueness.unique;
-	if (load->unique)
-		la_unique_begin(&load->check, heap, index, key,
-						uniqueness.nulls_not_distinct);
-	load->checks_order = OidIsValid(la_key_guessed_collation(key));
-	load->deduplicate = load->tree.inskey->allequalimage &&
-		!load->unique && BTGetDeduplicateItems(index);
-	if (key->is_word)
-		la_word_form_init(&load->word_form, key);
-	load->base = palloc(largest);
-	load->posting = palloc(LARGEST_POSTING);
-	load->tids = palloc(LARGEST_POSTING);
-	return load;
+	if (!load->deduplicate || base_size >= LARGEST_POSTING)
+		return 1;
+	return Max((LARGEST_POSTING - base_size) / sizeof(ItemPointerData), 1);
 }
 
 /*
- * The index as the place where sorted entries go.
+ * Adds the group to the leaf level, as a posting list if it has several
+ * TIDs.  Mirrors _bt_form_posting() in nbtdedup.c.
  */
-LaOutput *
-la_load_output(LaLoad *load)
+static void
+finish_group(LaLoad *load)
 {
-	return &load->output;
+	IndexTuple	posting = load->posting;
+	Size		size;
+
+	if (load->ntids == 1)
+	{
+		load->base->t_tid = load->tids[0];
+		la_tree_add(&load->tree, load->base, 0);
+		load->ntids = 0;
+		return;
+	}
+
+	size = MAXALIGN(load->base_size + load->ntids * sizeof(ItemPointerData));
+	memcpy(posting, load->base, load->base_size);
+	posting->t_info = (posting->t_info & ~INDEX_SIZE_MASK) | size;
+	BTreeTupleSetPosting(posting, load->ntids, load->base_size);
+	memcpy(BTreeTupleGetPosting(posting), load->tids,
+		   load->ntids * sizeof(ItemPointerData));
+	memset((char *) posting + load->base_size +
+		   load->ntids * sizeof(ItemPointerData), 0,
+		   size - load->base_size - load->ntids * sizeof(ItemPointerData));
+	la_tree_add(&load->tree, posting, size - load->base_size);
+	load->ntids = 0;
+}
+
+/*
+ * Adds a group whose key is a word to the leaf level: a single TID straight into the
+ * page if that is not full.
+ */
+static inline void
+finish_word_group(LaLoad *load)
+{
+	IndexTuple	tuple = load->ntids > 1 || load->isnull ? NULL :
+		la_tree_room(&load->tree, LA_WORD_TUPLE_SIZE);
+
+	if (tuple != NULL)
+	{
+		la_word_form_tuple(&load->word_form, tuple, load->word, false);
+		tuple->t_tid = load->tids[0];
+		load->ntids = 0;
+		return;
+	}
+	la_word_form_tuple(&load->word_form, load->base, load->word, load->isnull);
+	load->base_size = LA_WORD_TUPLE_SIZE;
+	finish_group(load);
 }
 
 static void
@@ -188,6 +203,21 @@ same_image(const LaLoad *load, IndexTuple a, Size size_a, IndexTuple b)
 }
 
 /*
+ * Whether an entry comes after those of the current group.
+ */
+static bool
+is_next(const LaLoad *load, IndexTuple tuple)
+{
+	bool		has_null;
+	int			order = la_key_compare(load->key, load->base, tuple, &has_null);
+
+	if (order == 0)
+		order = ItemPointerCompare(&load->tids[load->ntids - 1],
+								   &tuple->t_tid);
+	return order < 0;
+}
+
+/*
  * Adds an entry with its index tuple, whose size is aligned, and the first
  * word of its key.  Keys that are equal have equal words.
  */
@@ -229,104 +259,51 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 }
 
 /*
- * Whether an entry comes after those of the current group.
+ * Starts to fill an index, which is empty, with so many entries, by pages that go
+ * to `pages`.  The table has been scanned.
  */
-static bool
-is_next(const LaLoad *load, IndexTuple tuple)
+LaLoad *
+la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
+			  const IndexInfo *indexInfo, int64 count, LaPageSink *pages)
 {
-	bool		has_null;
-	int			order = la_key_compare(load->key, load->base, tuple, &has_null);
+	LaLoad	   *load = palloc0(sizeof(LaLoad));
+	Size		largest = key->is_word ? LA_WORD_TUPLE_SIZE : INDEX_SIZE_MASK + 1;
 
-	if (order == 0)
-		order = ItemPointerCompare(&load->tids[load->ntids - 1],
-								   &tuple->t_tid);
-	return order < 0;
+	INJECTION_POINT("pg-lookahead-table-scanned", NULL);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, count);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, 0);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, 0);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 PROGRESS_BTREE_PHASE_LEAF_LOAD);
+
+	load->output.begin_part = load_begin_part;
+	load->output.add_words = load_add_words;
+	load->output.add_tuple = load_add_tuple;
+	load->output.end_part = load_end_part;
+	load->key = key;
+	la_tree_begin(&load->tree, heap, index, pages);
+	load->unique = indexInfo->ii_Unique;
+	if (load->unique)
+		la_unique_begin(&load->check, heap, index, key,
+						indexInfo->ii_NullsNotDistinct);
+	load->checks_order = key->is_guess;
+	load->deduplicate = load->tree.inskey->allequalimage &&
+		!load->unique && BTGetDeduplicateItems(index);
+	if (key->is_word)
+		la_word_form_init(&load->word_form, key);
+	load->base = palloc(largest);
+	load->posting = palloc(LARGEST_POSTING);
+	load->tids = palloc(LARGEST_POSTING);
+	return load;
 }
 
 /*
- * Most TIDs in a posting list whose base has a given size.  The limit is
- * applied as by core (mirrors _bt_dedup_save_htid() in nbtdedup.c).
+ * The index as the place where sorted entries go.
  */
-static int
-most_tids(const LaLoad *load, Size base_size)
+LaOutput *
+la_load_output(LaLoad *load)
 {
-	if (!load->deduplicate || base_size >= LARGEST_POSTING)
-		return 1;
-	return Max((LARGEST_POSTING - base_size) / sizeof(ItemPointerData), 1);
-}
-
-/*
- * Adds a group whose key is a word to the leaf level.
- */
-static void
-finish_word_group(LaLoad *load)
-{
-	if (load->ntids == 1)
-		add_word_item(load);
-	else
-		add_word_tuple(load);
-}
-
-/*
- * Adds a group of one word with one TID: writes the index tuple into the
- * page if that is not full.
- */
-static inline void
-add_word_item(LaLoad *load)
-{
-	IndexTuple	tuple = load->isnull ? NULL :
-		la_tree_room(&load->tree, LA_WORD_TUPLE_SIZE);
-
-	if (tuple == NULL)
-	{
-		add_word_tuple(load);
-		return;
-	}
-	la_word_form_tuple(&load->word_form, tuple, load->word, false);
-	tuple->t_tid = load->tids[0];
-	load->ntids = 0;
-}
-
-/*
- * Makes the index tuple of a group whose key is a word, and adds it like others.
- */
-static void
-add_word_tuple(LaLoad *load)
-{
-	la_word_form_tuple(&load->word_form, load->base, load->word, load->isnull);
-	load->base_size = LA_WORD_TUPLE_SIZE;
-	finish_group(load);
-}
-
-/*
- * Adds the group to the leaf level, as a posting list if it has several
- * TIDs.  Mirrors _bt_form_posting() in nbtdedup.c.
- */
-static void
-finish_group(LaLoad *load)
-{
-	IndexTuple	posting = load->posting;
-	Size		size;
-
-	if (load->ntids == 1)
-	{
-		load->base->t_tid = load->tids[0];
-		la_tree_add(&load->tree, load->base, 0);
-		load->ntids = 0;
-		return;
-	}
-
-	size = MAXALIGN(load->base_size + load->ntids * sizeof(ItemPointerData));
-	memcpy(posting, load->base, load->base_size);
-	posting->t_info = (posting->t_info & ~INDEX_SIZE_MASK) | size;
-	BTreeTupleSetPosting(posting, load->ntids, load->base_size);
-	memcpy(BTreeTupleGetPosting(posting), load->tids,
-		   load->ntids * sizeof(ItemPointerData));
-	memset((char *) posting + load->base_size +
-		   load->ntids * sizeof(ItemPointerData), 0,
-		   size - load->base_size - load->ntids * sizeof(ItemPointerData));
-	la_tree_add(&load->tree, posting, size - load->base_size);
-	load->ntids = 0;
+	return &load->output;
 }
 
 /*

@@ -8,18 +8,18 @@
 #ifndef LA_BUILD_LOAD_H
 #define LA_BUILD_LOAD_H
 
+#include "nodes/execnodes.h"
 #include "utils/rel.h"
 
 #include "bulk_write/la_page_sink.h"
 #include "index_build/entries/la_build_output.h"
 #include "index_build/keys/la_build_key.h"
-#include "index_build/load/la_build_unique.h"
 
 typedef struct LaLoad LaLoad;
 
 extern LaLoad *la_load_begin(Relation heap, Relation index,
-							 const LaBuildKey *key, LaUniqueness uniqueness,
-							 LaPageSink *pages);
+							 const LaBuildKey *key, const IndexInfo *indexInfo,
+							 int64 count, LaPageSink *pages);
 extern LaOutput *la_load_output(LaLoad *load);
 extern void la_load_trust_order(LaLoad *load);
 extern void la_load_abandon(LaLoad *load);

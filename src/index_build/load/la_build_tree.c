@@ -27,13 +27,6 @@
 
 static void add_item(LaTree *tree, LaLevel *level, IndexTuple tuple,
 					 Size posting_size);
-static void finish_page(LaTree *tree, LaLevel *level);
-static IndexTuple truncate_high_key(LaTree *tree, LaLevel *level,
-									OffsetNumber last_offset);
-static LaLevel *make_level(LaTree *tree, uint32 level);
-static Page new_page(LaTree *tree, uint32 level);
-static void link_to_parent(LaTree *tree, LaLevel *level, BlockNumber block);
-static void slide_left(Page page);
 
 /*
  * Starts to fill an index, which is empty, with pages that go to `pages`.
@@ -51,22 +44,51 @@ la_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageSink *pages)
 }
 
 /*
+ * An empty page, with a line pointer reserved for the high key.  Mirrors
+ * _bt_blnewpage() in nbtsort.c.
+ */
+static Page
+new_page(LaTree *tree, uint32 level)
+{
+	Page		page = tree->pages->get(tree->pages);
+	BTPageOpaque opaque;
+
+	_bt_pageinit(page, BLCKSZ);
+	opaque = BTPageGetOpaque(page);
+	opaque->btpo_prev = opaque->btpo_next = P_NONE;
+	opaque->btpo_level = level;
+	opaque->btpo_flags = level > 0 ? 0 : BTP_LEAF;
+	opaque->btpo_cycleid = 0;
+	((PageHeader) page)->pd_lower += sizeof(ItemIdData);
+	return page;
+}
+
+/*
+ * Starts a level.  Mirrors _bt_pagestate() in nbtsort.c.
+ */
+static LaLevel *
+make_level(LaTree *tree, uint32 level)
+{
+	LaLevel    *state = palloc0(sizeof(LaLevel));
+
+	state->page = new_page(tree, level);
+	state->block = tree->next_block++;
+	state->last_offset = P_HIKEY;
+	state->level = level;
+	if (level > 0)
+		state->full = BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
+	else
+		state->full = BTGetTargetPageFreeSpace(tree->index);
+	return state;
+}
+
+/*
  * Makes the leaf level, when the first entry comes: it gets the first block.
  */
 void
 la_tree_begin_leaves(LaTree *tree)
 {
 	tree->leaf = make_level(tree, 0);
-}
-
-/*
- * Adds an item to the leaf level.  posting_size is the size of its posting list, if
- * any.
- */
-void
-la_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size)
-{
-	add_item(tree, tree->leaf, tuple, posting_size);
 }
 
 /*
@@ -99,41 +121,40 @@ put_minus_infinity(Page page, IndexTuple tuple)
 }
 
 /*
- * Adds an item to a level, finishing the current page if it is full.  Mirrors
- * _bt_buildadd() in nbtsort.c.  posting_size is the size of the item's
- * posting list, if any.
+ * Adds a page to the level above, under its low key.
  */
 static void
-add_item(LaTree *tree, LaLevel *level, IndexTuple tuple, Size posting_size)
+link_to_parent(LaTree *tree, LaLevel *level, BlockNumber block)
 {
-	bool		isleaf = level->level == 0;
-	Size		size = MAXALIGN(IndexTupleSize(tuple));
-	Size		space = PageGetFreeSpace(level->page);
-	Size		last_posting_size = level->last_posting_size;
+	if (level->parent == NULL)
+		level->parent = make_level(tree, level->level + 1);
+	BTreeTupleSetDownLink(level->low_key, block);
+	add_item(tree, level->parent, level->low_key, 0);
+	pfree(level->low_key);
+	level->low_key = NULL;
+}
 
-	level->last_posting_size = posting_size;
-	if (unlikely(size > BTMaxItemSize))
-		_bt_check_third_page(tree->index, tree->heap, isleaf, level->page,
-							 tuple);
+/*
+ * Cuts off what the high key of a leaf does not need to tell its page from
+ * the next.  Returns the new high key, which is in the page.
+ */
+static IndexTuple
+truncate_high_key(LaTree *tree, LaLevel *level, OffsetNumber last_offset)
+{
+	Page		page = level->page;
+	IndexTuple	high_key;
+	IndexTuple	last_left;
+	IndexTuple	truncated;
 
-	if (space < size + (isleaf ? MAXALIGN(sizeof(ItemPointerData)) : 0) ||
-		(space + last_posting_size < level->full &&
-		 level->last_offset > P_FIRSTKEY))
-		finish_page(tree, level);
-
-	if (level->last_offset == P_HIKEY)
-	{
-		/* the first item of the level: the low key is minus infinity */
-		level->low_key = palloc0(sizeof(IndexTupleData));
-		level->low_key->t_info = sizeof(IndexTupleData);
-		BTreeTupleSetNAtts(level->low_key, 0, false);
-	}
-
-	level->last_offset = OffsetNumberNext(level->last_offset);
-	if (!isleaf && level->last_offset == P_FIRSTKEY)
-		put_minus_infinity(level->page, tuple);
-	else
-		put_item(level->page, level->last_offset, tuple, size);
+	high_key = (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY));
+	last_left = (IndexTuple) PageGetItem(page,
+										 PageGetItemId(page, OffsetNumberPrev(last_offset)));
+	truncated = _bt_truncate(tree->index, last_left, high_key, tree->inskey);
+	if (!PageIndexTupleOverwrite(page, P_HIKEY, (char *) truncated,
+								 IndexTupleSize(truncated)))
+		elog(ERROR, "failed to add high key to the index page");
+	pfree(truncated);
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY));
 }
 
 /*
@@ -180,79 +201,65 @@ finish_page(LaTree *tree, LaLevel *level)
 }
 
 /*
- * Cuts off what the high key of a leaf does not need to tell its page from
- * the next.  Returns the new high key, which is in the page.
- */
-static IndexTuple
-truncate_high_key(LaTree *tree, LaLevel *level, OffsetNumber last_offset)
-{
-	Page		page = level->page;
-	IndexTuple	high_key;
-	IndexTuple	last_left;
-	IndexTuple	truncated;
-
-	high_key = (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY));
-	last_left = (IndexTuple) PageGetItem(page,
-										 PageGetItemId(page, OffsetNumberPrev(last_offset)));
-	truncated = _bt_truncate(tree->index, last_left, high_key, tree->inskey);
-	if (!PageIndexTupleOverwrite(page, P_HIKEY, (char *) truncated,
-								 IndexTupleSize(truncated)))
-		elog(ERROR, "failed to add high key to the index page");
-	pfree(truncated);
-	return (IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY));
-}
-
-/*
- * Adds a page to the level above, under its low key.
+ * Adds an item to a level, finishing the current page if it is full.  Mirrors
+ * _bt_buildadd() in nbtsort.c.  posting_size is the size of the item's
+ * posting list, if any.
  */
 static void
-link_to_parent(LaTree *tree, LaLevel *level, BlockNumber block)
+add_item(LaTree *tree, LaLevel *level, IndexTuple tuple, Size posting_size)
 {
-	if (level->parent == NULL)
-		level->parent = make_level(tree, level->level + 1);
-	BTreeTupleSetDownLink(level->low_key, block);
-	add_item(tree, level->parent, level->low_key, 0);
-	pfree(level->low_key);
-	level->low_key = NULL;
-}
+	bool		isleaf = level->level == 0;
+	Size		size = MAXALIGN(IndexTupleSize(tuple));
+	Size		space = PageGetFreeSpace(level->page);
+	Size		last_posting_size = level->last_posting_size;
 
-/*
- * Starts a level.  Mirrors _bt_pagestate() in nbtsort.c.
- */
-static LaLevel *
-make_level(LaTree *tree, uint32 level)
-{
-	LaLevel    *state = palloc0(sizeof(LaLevel));
+	level->last_posting_size = posting_size;
+	if (unlikely(size > BTMaxItemSize))
+		_bt_check_third_page(tree->index, tree->heap, isleaf, level->page,
+							 tuple);
 
-	state->page = new_page(tree, level);
-	state->block = tree->next_block++;
-	state->last_offset = P_HIKEY;
-	state->level = level;
-	if (level > 0)
-		state->full = BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
+	if (space < size + (isleaf ? MAXALIGN(sizeof(ItemPointerData)) : 0) ||
+		(space + last_posting_size < level->full &&
+		 level->last_offset > P_FIRSTKEY))
+		finish_page(tree, level);
+
+	if (level->last_offset == P_HIKEY)
+	{
+		/* the first item of the level: the low key is minus infinity */
+		level->low_key = palloc0(sizeof(IndexTupleData));
+		level->low_key->t_info = sizeof(IndexTupleData);
+		BTreeTupleSetNAtts(level->low_key, 0, false);
+	}
+
+	level->last_offset = OffsetNumberNext(level->last_offset);
+	if (!isleaf && level->last_offset == P_FIRSTKEY)
+		put_minus_infinity(level->page, tuple);
 	else
-		state->full = BTGetTargetPageFreeSpace(tree->index);
-	return state;
+		put_item(level->page, level->last_offset, tuple, size);
 }
 
 /*
- * An empty page, with a line pointer reserved for the high key.  Mirrors
- * _bt_blnewpage() in nbtsort.c.
+ * Adds an item to the leaf level.  posting_size is the size of its posting list, if
+ * any.
  */
-static Page
-new_page(LaTree *tree, uint32 level)
+void
+la_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size)
 {
-	Page		page = tree->pages->get(tree->pages);
-	BTPageOpaque opaque;
+	add_item(tree, tree->leaf, tuple, posting_size);
+}
 
-	_bt_pageinit(page, BLCKSZ);
-	opaque = BTPageGetOpaque(page);
-	opaque->btpo_prev = opaque->btpo_next = P_NONE;
-	opaque->btpo_level = level;
-	opaque->btpo_flags = level > 0 ? 0 : BTP_LEAF;
-	opaque->btpo_cycleid = 0;
-	((PageHeader) page)->pd_lower += sizeof(ItemIdData);
-	return page;
+/*
+ * The rightmost page of a level has no high key: its line pointers move up
+ * by one.  Mirrors _bt_slideleft() in nbtsort.c.
+ */
+static void
+slide_left(Page page)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber i = P_FIRSTKEY; i <= last; i++)
+		*PageGetItemId(page, OffsetNumberPrev(i)) = *PageGetItemId(page, i);
+	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
 }
 
 /*
@@ -265,7 +272,6 @@ la_tree_end(LaTree *tree)
 	BlockNumber root = P_NONE;
 	uint32		root_level = 0;
 	Page		metapage;
-
 
 	for (LaLevel *level = tree->leaf; level != NULL; level = level->parent)
 	{
@@ -286,19 +292,4 @@ la_tree_end(LaTree *tree)
 	metapage = tree->pages->get(tree->pages);
 	_bt_initmetapage(metapage, root, root_level, tree->inskey->allequalimage);
 	tree->pages->put(tree->pages, BTREE_METAPAGE, metapage);
-
-}
-
-/*
- * The rightmost page of a level has no high key: its line pointers move up
- * by one.  Mirrors _bt_slideleft() in nbtsort.c.
- */
-static void
-slide_left(Page page)
-{
-	OffsetNumber last = PageGetMaxOffsetNumber(page);
-
-	for (OffsetNumber i = P_FIRSTKEY; i <= last; i++)
-		*PageGetItemId(page, OffsetNumberPrev(i)) = *PageGetItemId(page, i);
-	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
 }

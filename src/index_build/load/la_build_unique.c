@@ -15,8 +15,27 @@
 #include "index_build/keys/la_build_string.h"
 #include "index_build/load/la_build_unique.h"
 
-pg_noreturn static void report_duplicate(const LaUniqueCheck *check, const Datum *values,
-										 const bool *isnull);
+/*
+ * Mirrors the error of comparetup_index_btree_tiebreak() in tuplesortvariants.c.  Of
+ * keys that are equal without being the same, core names the one that its sort
+ * has on the left when it compares them, as a rule the row that came first.
+ */
+pg_noreturn static void
+report_duplicate(const LaUniqueCheck *check, const Datum *values,
+				 const bool *isnull)
+{
+	char	   *description;
+
+	description = BuildIndexValueDescription(check->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(check->index)),
+			 description ? errdetail("Key %s is duplicated.", description) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(check->heap,
+								RelationGetRelationName(check->index))));
+}
 
 /*
  * Prepares to check, in the current context.
@@ -66,26 +85,4 @@ la_unique_report_word(LaUniqueCheck *check)
 		la_key_value_of_word(&check->key->columns[0], check->live_word);
 
 	report_duplicate(check, &value, &check->live_isnull);
-}
-
-/*
- * Mirrors the error of comparetup_index_btree_tiebreak() in tuplesortvariants.c.  Of
- * keys that are equal without being the same, core names the one that its sort
- * has on the left when it compares them, as a rule the row that came first.
- */
-static void
-report_duplicate(const LaUniqueCheck *check, const Datum *values,
-				 const bool *isnull)
-{
-	char	   *description;
-
-	description = BuildIndexValueDescription(check->index, values, isnull);
-	ereport(ERROR,
-			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("could not create unique index \"%s\"",
-					RelationGetRelationName(check->index)),
-			 description ? errdetail("Key %s is duplicated.", description) :
-			 errdetail("Duplicate keys exist."),
-			 errtableconstraint(check->heap,
-								RelationGetRelationName(check->index))));
 }

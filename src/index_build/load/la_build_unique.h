@@ -13,13 +13,6 @@
 #include "index_build/keys/la_build_key.h"
 #include "index_build/keys/la_build_tuple.h"
 
-/* What a unique index asks for. */
-typedef struct LaUniqueness
-{
-	bool		unique;
-	bool		nulls_not_distinct;
-} LaUniqueness;
-
 /* The last live entry, which the next one is compared with. */
 typedef struct LaUniqueCheck
 {

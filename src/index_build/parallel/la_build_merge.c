@@ -35,64 +35,6 @@ typedef struct LaMerge
 	LaRecord	buffer[BUFFERED_WORDS];
 } LaMerge;
 
-static void merge_begin_part(LaOutput *output, bool are_null);
-static void merge_add_words(LaOutput *output, const LaRecord *records,
-							int64 count);
-static void merge_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word,
-							uint64 place);
-static void merge_end_part(LaOutput *output);
-static void find_least(LaMerge *merge);
-static void put_buffer(LaMerge *merge);
-
-/*
- * The place for the leader's sorted entries, which with those of the workers go on
- * to `next`.
- */
-LaOutput *
-la_merge_begin(LaOutput *next, const LaBuildKey *key, LaStream *streams,
-			   int nstreams)
-{
-	LaMerge    *merge = palloc(sizeof(LaMerge));
-
-	merge->output.begin_part = merge_begin_part;
-	merge->output.add_words = merge_add_words;
-	merge->output.add_tuple = merge_add_tuple;
-	merge->output.end_part = merge_end_part;
-	merge->next = next;
-	merge->key = key;
-	merge->nstreams = nstreams;
-	merge->streams = streams;
-	merge->part = -1;
-	merge->nbuffered = 0;
-	return &merge->output;
-}
-
-static void
-merge_begin_part(LaOutput *output, bool are_null)
-{
-	LaMerge    *merge = (LaMerge *) output;
-
-	merge->part++;
-	merge->begun = false;
-	merge->next->begin_part(merge->next, are_null);
-}
-
-/*
- * Looks for the first entry of the part, as late as possible: meanwhile the
- * workers sort at the same time as the leader.
- */
-static void
-begin_streams(LaMerge *merge)
-{
-	if (merge->part == 0)
-	{
-		for (int i = 0; i < merge->nstreams; i++)
-			la_stream_receive(&merge->streams[i]);
-	}
-	find_least(merge);
-	merge->begun = true;
-}
-
 static inline bool
 word_precedes(const LaRecord *a, const LaRecord *b)
 {
@@ -143,6 +85,22 @@ find_least(LaMerge *merge)
 }
 
 /*
+ * Looks for the first entry of the part, as late as possible: meanwhile the
+ * workers sort at the same time as the leader.
+ */
+static void
+begin_streams(LaMerge *merge)
+{
+	if (merge->part == 0)
+	{
+		for (int i = 0; i < merge->nstreams; i++)
+			la_stream_receive(&merge->streams[i]);
+	}
+	find_least(merge);
+	merge->begun = true;
+}
+
+/*
  * Goes on after the entry that came first has been taken.
  */
 static inline void
@@ -151,6 +109,13 @@ advance(LaMerge *merge)
 	la_stream_next(merge->least);
 	if (merge->nstreams > 1 || merge->least->part != merge->part)
 		find_least(merge);
+}
+
+static void
+put_buffer(LaMerge *merge)
+{
+	merge->next->add_words(merge->next, merge->buffer, merge->nbuffered);
+	merge->nbuffered = 0;
 }
 
 static inline void
@@ -162,10 +127,13 @@ add_word(LaMerge *merge, const LaRecord *record)
 }
 
 static void
-put_buffer(LaMerge *merge)
+merge_begin_part(LaOutput *output, bool are_null)
 {
-	merge->next->add_words(merge->next, merge->buffer, merge->nbuffered);
-	merge->nbuffered = 0;
+	LaMerge    *merge = (LaMerge *) output;
+
+	merge->part++;
+	merge->begun = false;
+	merge->next->begin_part(merge->next, are_null);
 }
 
 static void
@@ -230,4 +198,27 @@ merge_end_part(LaOutput *output)
 	if (merge->nbuffered > 0)
 		put_buffer(merge);
 	merge->next->end_part(merge->next);
+}
+
+/*
+ * The place for the leader's sorted entries, which with those of the workers go on
+ * to `next`.
+ */
+LaOutput *
+la_merge_begin(LaOutput *next, const LaBuildKey *key, LaStream *streams,
+			   int nstreams)
+{
+	LaMerge    *merge = palloc(sizeof(LaMerge));
+
+	merge->output.begin_part = merge_begin_part;
+	merge->output.add_words = merge_add_words;
+	merge->output.add_tuple = merge_add_tuple;
+	merge->output.end_part = merge_end_part;
+	merge->next = next;
+	merge->key = key;
+	merge->nstreams = nstreams;
+	merge->streams = streams;
+	merge->part = -1;
+	merge->nbuffered = 0;
+	return &merge->output;
 }

@@ -45,8 +45,12 @@
 #include "utils/snapmgr.h"
 
 #include "bulk_write/la_page_writer.h"
+#include "index_build/load/la_build_load.h"
+#include "index_build/parallel/la_build_merge.h"
 #include "index_build/parallel/la_build_parallel.h"
 #include "index_build/parallel/la_build_relay.h"
+#include "index_build/parallel/la_build_stream.h"
+#include "index_build/scan/la_build_scan.h"
 #include "index_build/sort/la_build_sort.h"
 #include "la_background.h"
 #include "la_compat.h"
@@ -82,7 +86,7 @@
  */
 #define MIN_SORT_MEMORY (4 * 1024 * 1024)
 
-/* What the processes of a build share.  Only `pools` and `scan` change. */
+/* What the processes of a build share.  Only `scan` changes. */
 typedef struct ParallelShared
 {
 	char		build_id[32];	/* first, in all builds */
@@ -95,14 +99,14 @@ typedef struct ParallelShared
 	int64		sort_memory;
 	Size		sort_queue_size;
 	Size		page_queue_size;
-	LaPoolShare pools;
 	LaScanShare scan;
 } ParallelShared;
 
 StaticAssertDecl(sizeof(LA_BUILD_ID) <= sizeof(((ParallelShared *) 0)->build_id),
 				 "build ids must fit");
 
-struct LaParallel
+/* The leader's part of it. */
+typedef struct Parallel
 {
 	ParallelContext *context;
 	ParallelShared *shared;
@@ -111,20 +115,7 @@ struct LaParallel
 	BufferUsage *buffer_usage;
 	LaStream   *streams;
 	int			nstreams;
-};
-
-static void plan_memory(ParallelShared *plan, int64 memory);
-static void estimate_space(ParallelContext *context, Snapshot snapshot,
-						   const ParallelShared *plan);
-static void fill_space(LaParallel *parallel, Snapshot snapshot,
-					   const ParallelShared *plan);
-static void make_queues(LaParallel *parallel);
-static Size queues_size(const ParallelShared *plan);
-static void work(ParallelShared *shared, shm_toc *toc,
-				 shm_mq_handle *queue);
-static void scan_and_send(Relation heap, Relation index,
-						  ParallelShared *shared, Snapshot snapshot,
-						  shm_mq_handle *queue);
+} Parallel;
 
 static bool
 worker_writes(int worker)
@@ -132,61 +123,10 @@ worker_writes(int worker)
 	return worker == WRITING_WORKER;
 }
 
-/*
- * True if `memory` bytes are enough for the leader and so many workers.
- */
-bool
-la_parallel_has_memory(int nworkers, int64 memory)
+static Size
+queues_size(const ParallelShared *plan)
 {
-	ParallelShared plan = {.nworkers = nworkers};
-
-	plan_memory(&plan, memory);
-	return plan.sort_memory >= MIN_SORT_MEMORY;
-}
-
-/*
- * Starts the workers that indexInfo asks for, to share `memory` bytes with
- * them, which are enough.  NULL if there are none to be had.  Until
- * la_parallel_end() the leader is in parallel mode.
- */
-LaParallel *
-la_parallel_begin(Relation heap, Relation index, IndexInfo *indexInfo,
-				  Snapshot snapshot, int64 memory)
-{
-	LaParallel *parallel = palloc0(sizeof(LaParallel));
-	ParallelShared plan = {LA_BUILD_ID};
-	ParallelContext *context;
-
-	plan.heap = RelationGetRelid(heap);
-	plan.index = RelationGetRelid(index);
-	plan.concurrent = indexInfo->ii_Concurrent;
-	plan.queryid = pgstat_get_my_query_id();
-	plan.nworkers = indexInfo->ii_ParallelWorkers;
-	plan_memory(&plan, memory);
-
-	EnterParallelMode();
-	context = CreateParallelContext(la_background_library(), "pg_lookahead_build_worker",
-									plan.nworkers);
-	parallel->context = context;
-	estimate_space(context, snapshot, &plan);
-	InitializeParallelDSM(context);
-	if (context->seg == NULL)
-	{
-		DestroyParallelContext(context);
-		ExitParallelMode();
-		return NULL;
-	}
-	fill_space(parallel, snapshot, &plan);
-	pg_atomic_init_u64(&parallel->shared->pools.nallocated, 0);
-	la_scan_share_init(&parallel->shared->scan, heap, plan.nworkers + 1);
-
-	LaunchParallelWorkers(context);
-	if (context->nworkers_launched == 0)
-	{
-		la_parallel_end(parallel);
-		return NULL;
-	}
-	return parallel;
+	return plan->nworkers * plan->sort_queue_size + plan->page_queue_size;
 }
 
 /*
@@ -210,13 +150,18 @@ plan_memory(ParallelShared *plan, int64 memory)
 	memory -= (int64) plan->batch_blocks * BLCKSZ;
 	memory -= (int64) queues_size(plan);
 	plan->sort_memory = memory / (nsorters + 1);
-	plan->pools.limit = la_sort_pool_chunks(plan->sort_memory) * (nsorters + 1);
 }
 
-static Size
-queues_size(const ParallelShared *plan)
+/*
+ * True if `memory` bytes are enough for the leader and so many workers.
+ */
+bool
+la_parallel_has_memory(int nworkers, int64 memory)
 {
-	return plan->nworkers * plan->sort_queue_size + plan->page_queue_size;
+	ParallelShared plan = {.nworkers = nworkers};
+
+	plan_memory(&plan, memory);
+	return plan.sort_memory >= MIN_SORT_MEMORY;
 }
 
 static void
@@ -249,8 +194,42 @@ make_room(ParallelContext *context, uint64 key, Size size)
 	return room;
 }
 
+/*
+ * The queue between the leader and a worker.
+ */
+static shm_mq *
+queue_of_worker(const ParallelShared *shared, char *queues, int worker)
+{
+	int			nwriters_before = worker > WRITING_WORKER ? 1 : 0;
+
+	return (shm_mq *) (queues + worker * shared->sort_queue_size +
+					   nwriters_before * shared->page_queue_size);
+}
+
 static void
-fill_space(LaParallel *parallel, Snapshot snapshot, const ParallelShared *plan)
+make_queues(Parallel *parallel)
+{
+	const ParallelShared *shared = parallel->shared;
+
+	for (int i = 0; i < shared->nworkers; i++)
+	{
+		shm_mq	   *queue = queue_of_worker(shared, parallel->queues, i);
+
+		if (worker_writes(i))
+		{
+			shm_mq_create(queue, shared->sort_queue_size + shared->page_queue_size);
+			shm_mq_set_sender(queue, MyProc);
+		}
+		else
+		{
+			shm_mq_create(queue, shared->sort_queue_size);
+			shm_mq_set_receiver(queue, MyProc);
+		}
+	}
+}
+
+static void
+fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 {
 	ParallelContext *context = parallel->context;
 	int			nworkers = plan->nworkers;
@@ -273,62 +252,66 @@ fill_space(LaParallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 }
 
 /*
- * The queue between the leader and a worker.
+ * Waits for the workers to end, and leaves parallel mode.
  */
-static shm_mq *
-queue_of_worker(const ParallelShared *shared, char *queues, int worker)
-{
-	int			nwriters_before = worker > WRITING_WORKER ? 1 : 0;
-
-	return (shm_mq *) (queues + worker * shared->sort_queue_size +
-					   nwriters_before * shared->page_queue_size);
-}
-
 static void
-make_queues(LaParallel *parallel)
+end_workers(Parallel *parallel)
 {
-	const ParallelShared *shared = parallel->shared;
+	ParallelContext *context = parallel->context;
 
-	for (int i = 0; i < shared->nworkers; i++)
-	{
-		shm_mq	   *queue = queue_of_worker(shared, parallel->queues, i);
-
-		if (worker_writes(i))
-		{
-			shm_mq_create(queue, shared->sort_queue_size + shared->page_queue_size);
-			shm_mq_set_sender(queue, MyProc);
-		}
-		else
-		{
-			shm_mq_create(queue, shared->sort_queue_size);
-			shm_mq_set_receiver(queue, MyProc);
-		}
-	}
-}
-
-LaScanShare *
-la_parallel_scan(LaParallel *parallel)
-{
-	return &parallel->shared->scan;
+	WaitForParallelWorkersToFinish(context);
+	for (int i = 0; i < context->nworkers_launched; i++)
+		InstrAccumParallelQuery(&parallel->buffer_usage[i],
+								&parallel->wal_usage[i]);
+	DestroyParallelContext(context);
+	ExitParallelMode();
 }
 
 /*
- * Memory for each of the processes that sort.
+ * Starts the workers that indexInfo asks for, to share `memory` bytes with
+ * them, which are enough.  False if there are none to be had.  Until
+ * end_workers() the leader is in parallel mode.
  */
-int64
-la_parallel_sort_memory(const LaParallel *parallel)
+static bool
+begin_workers(Parallel *parallel, Relation heap, Relation index,
+			  IndexInfo *indexInfo, Snapshot snapshot, int64 memory)
 {
-	return parallel->shared->sort_memory;
-}
+	ParallelShared plan = {LA_BUILD_ID};
+	ParallelContext *context;
 
-LaPoolShare *
-la_parallel_pools(LaParallel *parallel)
-{
-	return &parallel->shared->pools;
+	plan.heap = RelationGetRelid(heap);
+	plan.index = RelationGetRelid(index);
+	plan.concurrent = indexInfo->ii_Concurrent;
+	plan.queryid = pgstat_get_my_query_id();
+	plan.nworkers = indexInfo->ii_ParallelWorkers;
+	plan_memory(&plan, memory);
+
+	EnterParallelMode();
+	context = CreateParallelContext(la_background_library(), "pg_lookahead_build_worker",
+									plan.nworkers);
+	parallel->context = context;
+	estimate_space(context, snapshot, &plan);
+	InitializeParallelDSM(context);
+	if (context->seg == NULL)
+	{
+		DestroyParallelContext(context);
+		ExitParallelMode();
+		return false;
+	}
+	fill_space(parallel, snapshot, &plan);
+	la_scan_share_init(&parallel->shared->scan, heap, plan.nworkers + 1);
+
+	LaunchParallelWorkers(context);
+	if (context->nworkers_launched == 0)
+	{
+		end_workers(parallel);
+		return false;
+	}
+	return true;
 }
 
 static shm_mq_handle *
-attach_queue(LaParallel *parallel, int worker)
+attach_queue(Parallel *parallel, int worker)
 {
 	ParallelContext *context = parallel->context;
 
@@ -340,8 +323,8 @@ attach_queue(LaParallel *parallel, int worker)
 /*
  * Where the leader's pages go: to the worker that writes, if there is one.
  */
-LaPageSink *
-la_parallel_pages(LaParallel *parallel, Relation index)
+static LaPageSink *
+begin_pages(Parallel *parallel, Relation index)
 {
 	const ParallelShared *shared = parallel->shared;
 
@@ -357,12 +340,11 @@ la_parallel_pages(LaParallel *parallel, Relation index)
 }
 
 /*
- * Waits until the workers have scanned the table, and returns the number of
- * streams in which their entries come.
+ * Waits until the workers have scanned the table, and begins the streams in which
+ * their entries come.
  */
-int
-la_parallel_streams(LaParallel *parallel, const LaBuildKey *key,
-					LaStream **streams)
+static void
+begin_streams(Parallel *parallel, const LaBuildKey *key)
 {
 	int			nlaunched = parallel->context->nworkers_launched;
 
@@ -378,24 +360,109 @@ la_parallel_streams(LaParallel *parallel, const LaBuildKey *key,
 		else
 			ProcessParallelMessages();
 	}
-	*streams = parallel->streams;
-	return parallel->nstreams;
 }
 
 /*
- * Waits for the workers to end, and leaves parallel mode.
+ * Builds an index with the workers that indexInfo asks for, which share `memory`
+ * bytes that are enough.  False if there are none to be had.  Tells why core has to do
+ * it after all, if it has.
  */
-void
-la_parallel_end(LaParallel *parallel)
+bool
+la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
+				  LaBuildKey *key, Snapshot snapshot, int64 memory,
+				  IndexBuildResult *result, LaReason *reason)
 {
-	ParallelContext *context = parallel->context;
+	Parallel	parallel = {0};
+	LaSort	   *sort;
+	LaLoad	   *load;
 
-	WaitForParallelWorkersToFinish(context);
-	for (int i = 0; i < context->nworkers_launched; i++)
-		InstrAccumParallelQuery(&parallel->buffer_usage[i],
-								&parallel->wal_usage[i]);
-	DestroyParallelContext(context);
-	ExitParallelMode();
+	if (!begin_workers(&parallel, heap, index, indexInfo, snapshot, memory))
+		return false;
+	sort = la_sort_begin(heap, key, parallel.shared->sort_memory, true);
+	result->heap_tuples = la_build_scan(heap, index, indexInfo, snapshot,
+										&parallel.shared->scan, sort);
+	result->index_tuples = sort->count;
+	*reason = sort->reason;
+	begin_streams(&parallel, key);
+	for (int i = 0; i < parallel.nstreams; i++)
+	{
+		const LaScanResult *found = &parallel.streams[i].result;
+
+		result->heap_tuples += found->live_rows;
+		result->index_tuples += found->entries;
+		indexInfo->ii_BrokenHotChain |= found->broken_hot_chain;
+		if (found->reason != LA_REASON_NONE)
+			*reason = found->reason;
+	}
+
+	load = la_load_begin(heap, index, key, indexInfo, result->index_tuples,
+						 begin_pages(&parallel, index));
+	if (*reason != LA_REASON_NONE)
+		la_load_abandon(load);
+	la_sort_finish(sort, la_merge_begin(la_load_output(load), key,
+										parallel.streams, parallel.nstreams));
+	if (!la_load_end(load) && *reason == LA_REASON_NONE)
+		*reason = LA_REASON_COLLATION;
+	end_workers(&parallel);
+	return true;
+}
+
+/*
+ * Scans a share of the table, and sends its entries in order.
+ */
+static void
+scan_and_send(Relation heap, Relation index, ParallelShared *shared,
+			  Snapshot snapshot, shm_mq_handle *queue)
+{
+	IndexInfo  *indexInfo = BuildIndexInfo(index);
+	LaBuildKey	key;
+	LaScanResult result;
+	LaSort	   *sort;
+	LaSender   *sender;
+
+	if (!la_key_init(&key, index))
+		elog(ERROR, "key of index \"%s\" is not what the leader saw",
+			 RelationGetRelationName(index));
+	indexInfo->ii_Concurrent = shared->concurrent;
+	sort = la_sort_begin(heap, &key, shared->sort_memory, true);
+	result.live_rows = la_build_scan(heap, index, indexInfo, snapshot,
+									 &shared->scan, sort);
+	result.entries = sort->count;
+	result.broken_hot_chain = indexInfo->ii_BrokenHotChain;
+	result.reason = sort->reason;
+
+	sender = la_sender_begin(queue, key.kind, &result);
+	la_sort_finish(sort, la_sender_output(sender));
+	la_sender_end(sender);
+}
+
+/*
+ * Opens the relations, with the locks that the leader is known to have, and
+ * does this worker's part.
+ */
+static void
+work(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
+{
+	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	Relation	heap = table_open(shared->heap, heap_lock);
+	Relation	index = index_open(shared->index, index_lock);
+
+	if (worker_writes(ParallelWorkerNumber))
+		la_relay_serve(queue, la_page_writer_begin(index, shared->batch_blocks));
+	else if (shared->concurrent)
+	{
+		char	   *saved = shm_toc_lookup(toc, KEY_SNAPSHOT, false);
+		Snapshot	snapshot = RegisterSnapshot(RestoreSnapshot(saved));
+
+		scan_and_send(heap, index, shared, snapshot, queue);
+		UnregisterSnapshot(snapshot);
+	}
+	else
+		scan_and_send(heap, index, shared, SnapshotAny, queue);
+
+	index_close(index, index_lock);
+	table_close(heap, heap_lock);
 }
 
 /*
@@ -429,62 +496,4 @@ pg_lookahead_build_worker(dsm_segment *seg, shm_toc *toc)
 	wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
 						  &wal_usage[ParallelWorkerNumber]);
-}
-
-/*
- * Opens the relations, with the locks that the leader is known to have, and
- * does this worker's part.
- */
-static void
-work(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
-{
-	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
-	Relation	heap = table_open(shared->heap, heap_lock);
-	Relation	index = index_open(shared->index, index_lock);
-
-	if (worker_writes(ParallelWorkerNumber))
-		la_relay_serve(queue, la_page_writer_begin(index, shared->batch_blocks));
-	else if (shared->concurrent)
-	{
-		char	   *saved = shm_toc_lookup(toc, KEY_SNAPSHOT, false);
-		Snapshot	snapshot = RegisterSnapshot(RestoreSnapshot(saved));
-
-		scan_and_send(heap, index, shared, snapshot, queue);
-		UnregisterSnapshot(snapshot);
-	}
-	else
-		scan_and_send(heap, index, shared, SnapshotAny, queue);
-
-	index_close(index, index_lock);
-	table_close(heap, heap_lock);
-}
-
-/*
- * Scans a share of the table, and sends its entries in order.
- */
-static void
-scan_and_send(Relation heap, Relation index, ParallelShared *shared,
-			  Snapshot snapshot, shm_mq_handle *queue)
-{
-	IndexInfo  *indexInfo = BuildIndexInfo(index);
-	LaBuildKey	key;
-	LaScanResult result;
-	LaSort	   *sort;
-	LaSender   *sender;
-
-	if (!la_key_init(&key, index))
-		elog(ERROR, "key of index \"%s\" is not what the leader saw",
-			 RelationGetRelationName(index));
-	indexInfo->ii_Concurrent = shared->concurrent;
-	sort = la_sort_begin(heap, &key, shared->sort_memory, &shared->pools);
-	result.live_rows = la_build_scan(heap, index, indexInfo, snapshot,
-									 &shared->scan, sort);
-	result.entries = la_sort_count(sort);
-	result.broken_hot_chain = indexInfo->ii_BrokenHotChain;
-	result.refused = la_sort_is_refused(sort);
-
-	sender = la_sender_begin(queue, key.kind, &result);
-	la_sort_finish(sort, la_sender_output(sender));
-	la_sender_end(sender);
 }

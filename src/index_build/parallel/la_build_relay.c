@@ -38,24 +38,21 @@ typedef struct PageRelay
 	Page		free_page;		/* that has been sent, or NULL */
 } PageRelay;
 
-static Page relay_get(LaPageSink *sink);
-static void relay_put(LaPageSink *sink, BlockNumber block, Page page);
-static void relay_end(LaPageSink *sink);
-
 /*
- * Starts to send pages, in the current context.
+ * The other process has gone.  A worker whose leader has failed is being told
+ * to end, and just does so; the leader fails with the worker's error, or if
+ * there is none with what core says then.
  */
-LaPageSink *
-la_relay_begin(shm_mq_handle *queue)
+void
+la_relay_lost(void)
 {
-	PageRelay  *relay = palloc0(sizeof(PageRelay));
-
-	relay->sink.get = relay_get;
-	relay->sink.put = relay_put;
-	relay->sink.end = relay_end;
-	relay->queue = queue;
-	relay->context = CurrentMemoryContext;
-	return &relay->sink;
+	if (IsParallelWorker())
+		proc_exit(1);
+	CHECK_FOR_INTERRUPTS();
+	ProcessParallelMessages();
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lost connection to parallel worker")));
 }
 
 static Page
@@ -106,6 +103,22 @@ relay_end(LaPageSink *sink)
 }
 
 /*
+ * Starts to send pages, in the current context.
+ */
+LaPageSink *
+la_relay_begin(shm_mq_handle *queue)
+{
+	PageRelay  *relay = palloc0(sizeof(PageRelay));
+
+	relay->sink.get = relay_get;
+	relay->sink.put = relay_put;
+	relay->sink.end = relay_end;
+	relay->queue = queue;
+	relay->context = CurrentMemoryContext;
+	return &relay->sink;
+}
+
+/*
  * In the worker: puts the pages that come.  A leader that goes without
  * saying so has failed, and its file will be removed.
  */
@@ -129,21 +142,4 @@ la_relay_serve(shm_mq_handle *queue, LaPageSink *pages)
 		memcpy(page, (char *) data + sizeof(RelayHeader), BLCKSZ);
 		pages->put(pages, ((RelayHeader *) data)->block, page);
 	}
-}
-
-/*
- * The other process has gone.  A worker whose leader has failed is being told
- * to end, and just does so; the leader fails with the worker's error, or if
- * there is none with what core says then.
- */
-void
-la_relay_lost(void)
-{
-	if (IsParallelWorker())
-		proc_exit(1);
-	CHECK_FOR_INTERRUPTS();
-	ProcessParallelMessages();
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("lost connection to parallel worker")));
 }

@@ -39,55 +39,22 @@ struct LaSender
 	Size		used;
 };
 
-static void sender_begin_part(LaOutput *output, bool are_null);
-static void sender_add_words(LaOutput *output, const LaRecord *records,
-							 int64 count);
-static void sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word,
-							 uint64 place);
-static void sender_end_part(LaOutput *output);
-static void send_batch(LaSender *sender);
-static void send_bytes(LaSender *sender, const void *data, Size size,
-					   bool flush);
-
 /*
- * Begins to send.  Everything is allocated in the current context.
+ * A leader that is gone has failed, and is about to end this worker.
  */
-LaSender *
-la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
-				const LaScanResult *result)
+static void
+send_bytes(LaSender *sender, const void *data, Size size, bool flush)
 {
-	LaSender   *sender = palloc0(sizeof(LaSender));
+	if (shm_mq_send(sender->queue, size, data, false, flush) != SHM_MQ_SUCCESS)
+		la_relay_lost();
+}
 
-	sender->output.begin_part = sender_begin_part;
-	sender->output.add_words = sender_add_words;
-	sender->output.add_tuple = sender_add_tuple;
-	sender->output.end_part = sender_end_part;
-	sender->queue = queue;
-	sender->kind = kind;
-	sender->batch = palloc0(BATCH_SIZE);
+static void
+send_batch(LaSender *sender)
+{
+	if (sender->used > BATCH_HEADER)
+		send_bytes(sender, sender->batch, sender->used, false);
 	sender->used = BATCH_HEADER;
-	((StreamBatch *) sender->batch)->part = -1;
-	send_bytes(sender, result, sizeof(LaScanResult), true);
-	return sender;
-}
-
-/*
- * The stream as the place where sorted entries go.
- */
-LaOutput *
-la_sender_output(LaSender *sender)
-{
-	return &sender->output;
-}
-
-/*
- * Tells the leader that there is no more.
- */
-void
-la_sender_end(LaSender *sender)
-{
-	((StreamBatch *) sender->batch)->part = LA_STREAM_END;
-	send_bytes(sender, sender->batch, BATCH_HEADER, true);
 }
 
 static void
@@ -96,12 +63,6 @@ sender_begin_part(LaOutput *output, bool are_null)
 	LaSender   *sender = (LaSender *) output;
 
 	((StreamBatch *) sender->batch)->part++;
-}
-
-static void
-sender_end_part(LaOutput *output)
-{
-	send_batch((LaSender *) output);
 }
 
 static void
@@ -142,21 +103,50 @@ sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 }
 
 static void
-send_batch(LaSender *sender)
+sender_end_part(LaOutput *output)
 {
-	if (sender->used > BATCH_HEADER)
-		send_bytes(sender, sender->batch, sender->used, false);
-	sender->used = BATCH_HEADER;
+	send_batch((LaSender *) output);
 }
 
 /*
- * A leader that is gone has failed, and is about to end this worker.
+ * Begins to send.  Everything is allocated in the current context.
  */
-static void
-send_bytes(LaSender *sender, const void *data, Size size, bool flush)
+LaSender *
+la_sender_begin(shm_mq_handle *queue, LaRecordKind kind,
+				const LaScanResult *result)
 {
-	if (shm_mq_send(sender->queue, size, data, false, flush) != SHM_MQ_SUCCESS)
-		la_relay_lost();
+	LaSender   *sender = palloc0(sizeof(LaSender));
+
+	sender->output.begin_part = sender_begin_part;
+	sender->output.add_words = sender_add_words;
+	sender->output.add_tuple = sender_add_tuple;
+	sender->output.end_part = sender_end_part;
+	sender->queue = queue;
+	sender->kind = kind;
+	sender->batch = palloc0(BATCH_SIZE);
+	sender->used = BATCH_HEADER;
+	((StreamBatch *) sender->batch)->part = -1;
+	send_bytes(sender, result, sizeof(LaScanResult), true);
+	return sender;
+}
+
+/*
+ * The stream as the place where sorted entries go.
+ */
+LaOutput *
+la_sender_output(LaSender *sender)
+{
+	return &sender->output;
+}
+
+/*
+ * Tells the leader that there is no more.
+ */
+void
+la_sender_end(LaSender *sender)
+{
+	((StreamBatch *) sender->batch)->part = LA_STREAM_END;
+	send_bytes(sender, sender->batch, BATCH_HEADER, true);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "storage/shm_mq.h"
 
 #include "index_build/entries/la_build_output.h"
+#include "la_reason.h"
 
 /* What a worker found in its share of the table. */
 typedef struct LaScanResult
@@ -18,8 +19,7 @@ typedef struct LaScanResult
 	double		live_rows;
 	int64		entries;
 	bool		broken_hot_chain;
-	bool		refused;		/* a row was too long, see
-								 * la_sort_is_refused() */
+	LaReason	reason;			/* why core has to build the index */
 } LaScanResult;
 
 /* Part of a stream that has ended; before, it is 0 or 1. */

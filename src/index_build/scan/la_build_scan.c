@@ -116,20 +116,6 @@ typedef struct BuildScan
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 } BuildScan;
 
-static void prepare_columns(BuildScan *scan);
-static void scan_pages(BuildScan *scan);
-static bool collect_rows(BuildScan *scan, Buffer buffer);
-static bool collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
-						bool all_visible);
-static void index_rows(BuildScan *scan, Buffer buffer);
-static void index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
-					  OffsetNumber root);
-static bool row_values(BuildScan *scan, HeapTuple row, Buffer buffer,
-					   Datum *values, bool *isnull);
-static void leave_run_to_core(BuildScan *scan);
-static void add_row(Relation index, ItemPointer tid, Datum *values,
-					bool *isnull, bool alive, void *state);
-
 /*
  * Prepares the scan of a table by a number of processes.
  */
@@ -144,83 +130,251 @@ la_scan_share_init(LaScanShare *share, Relation heap, int nprocesses)
 }
 
 /*
- * Adds an entry to `sort` for each row of the table that belongs into the
- * index and that this process comes across.  Returns the number of live rows
- * among them, as core counts them.  The snapshot is SnapshotAny, or that of a
- * concurrent build.
+ * Takes a row into the collection if it is live.  False if it is for core to
+ * decide what it is.
  */
-double
-la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
-			  Snapshot snapshot, LaScanShare *share, LaSort *sort)
+static inline bool
+collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+			bool all_visible)
 {
-	BuildScan  *scan = palloc0(sizeof(BuildScan));
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleHeader row;
 
-	scan->heap = heap;
-	scan->index = index;
-	scan->info = indexInfo;
-	scan->sort = sort;
-	scan->snapshot = snapshot;
-	scan->share = share;
-	if (snapshot == SnapshotAny)
-		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
-	prepare_columns(scan);
+	if (!ItemIdIsNormal(item))
+		return true;
+	row = (HeapTupleHeader) PageGetItem(page, item);
 
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, share->nblocks);
-	pgstat_count_heap_scan(heap);
-	scan_pages(scan);
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, share->nblocks);
+	/* Both bits together say committed, as HeapTupleSatisfiesVacuum() has it. */
+	if (!all_visible &&
+		(row->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) !=
+		(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
+	{
+		HeapTupleData tuple;
 
-	ExecDropSingleTupleTableSlot(scan->slot);
-	FreeExecutorState(scan->estate);
-	/* they pointed into the executor state, as in core */
-	indexInfo->ii_ExpressionsState = NIL;
-	indexInfo->ii_PredicateState = NULL;
-	return scan->live_rows;
+		tuple.t_data = row;
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(scan->heap);
+		ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
+		switch (HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, buffer))
+		{
+			case HEAPTUPLE_LIVE:
+				break;
+			case HEAPTUPLE_DEAD:
+				return true;
+			case HEAPTUPLE_INSERT_IN_PROGRESS:
+				if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row)))
+					return false;
+				break;
+			default:
+				return false;
+		}
+	}
+
+	scan->has_heap_only |= HeapTupleHeaderIsHeapOnly(row);
+	scan->rows[scan->nrows++] = offset;
+	return true;
 }
 
 /*
- * Finds out how the values of the index's columns are got from a row.
+ * Decides whether a page is simple (see the head of this file) and collects
+ * the rows that are to be indexed.  The caller has the page pinned.
  */
-static void
-prepare_columns(BuildScan *scan)
+static bool
+collect_rows(BuildScan *scan, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		simple = true;
+	bool		all_visible;
+	OffsetNumber last;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	all_visible = PageIsAllVisible(page);
+	last = PageGetMaxOffsetNumber(page);
+	scan->nrows = 0;
+	scan->has_heap_only = false;
+
+	if (!all_visible && scan->snapshot != SnapshotAny)
+		simple = false;
+	for (OffsetNumber offset = FirstOffsetNumber; simple && offset <= last;
+		 offset++)
+	{
+		if (offset + PREFETCH_ROWS <= last)
+			__builtin_prefetch((char *) page +
+							   ItemIdGetOffset(PageGetItemId(page, offset + PREFETCH_ROWS)));
+		simple = collect_row(scan, buffer, offset, all_visible);
+	}
+
+	if (simple && scan->has_heap_only)
+	{
+		heap_get_root_tuples(page, scan->roots);
+		for (int i = 0; simple && i < scan->nrows; i++)
+		{
+			HeapTupleHeader row = (HeapTupleHeader)
+				PageGetItem(page, PageGetItemId(page, scan->rows[i]));
+
+			/* core's function reports this corruption */
+			if (HeapTupleHeaderIsHeapOnly(row))
+				simple = OffsetNumberIsValid(scan->roots[scan->rows[i] - 1]);
+		}
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return simple;
+}
+
+/*
+ * Whether columns of a row are best got one by one: there is one only, or none is
+ * farther away than another.  Else each would mean to walk over all before it.
+ */
+static inline bool
+is_direct(const BuildScan *scan, HeapTuple row)
+{
+	return scan->info->ii_NumIndexAttrs == 1 ||
+		(scan->fixed_columns && !HeapTupleHasNulls(row));
+}
+
+/*
+ * The values of the index's columns for a row.  False if the row does not
+ * satisfy the predicate of a partial index.
+ */
+static inline bool
+row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
+		   bool *isnull)
 {
 	IndexInfo  *info = scan->info;
 	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
-	AttrNumber	attnum = info->ii_IndexAttrNumbers[0];
-	int			offset = 0;
 
-	scan->estate = CreateExecutorState();
-	scan->slot = table_slot_create(scan->heap, NULL);
-	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
-	scan->predicate = ExecPrepareQual(info->ii_Predicate, scan->estate);
-
-	scan->plain_columns = info->ii_Expressions == NIL &&
-		info->ii_Predicate == NIL;
-	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+	if (scan->plain_columns && is_direct(scan, row))
 	{
-		scan->plain_columns &= info->ii_IndexAttrNumbers[i] > 0;
-		scan->last_column = Max(scan->last_column, info->ii_IndexAttrNumbers[i]);
+		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+			values[i] = heap_getattr(row, info->ii_IndexAttrNumbers[i],
+									 tupdesc, &isnull[i]);
+		return true;
 	}
-	scan->fixed_columns = true;
-	for (int i = 0; i < scan->last_column; i++)
-		scan->fixed_columns &= TupleDescAttr(tupdesc, i)->attlen > 0;
+	if (scan->plain_columns)
+	{
+		ExecStoreBufferHeapTuple(row, scan->slot, buffer);
+		slot_getsomeattrs(scan->slot, scan->last_column);
+		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+		{
+			int			column = info->ii_IndexAttrNumbers[i] - 1;
 
-	/* the offset is the same in all rows whose columns up to here are set */
-	scan->fixed_offset = -1;
-	if (!scan->plain_columns || !la_sort_takes_values(scan->sort))
+			values[i] = scan->slot->tts_values[column];
+			isnull[i] = scan->slot->tts_isnull[column];
+		}
+		return true;
+	}
+
+	MemoryContextReset(GetPerTupleMemoryContext(scan->estate));
+	ExecStoreBufferHeapTuple(row, scan->slot, buffer);
+	if (scan->predicate != NULL &&
+		!ExecQual(scan->predicate, GetPerTupleExprContext(scan->estate)))
+		return false;
+	FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
+	return true;
+}
+
+/*
+ * Adds the row at `offset` of a page, whose HOT chain begins at `root`.
+ */
+static void
+index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
+		  OffsetNumber root)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleData row;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	row.t_tableOid = RelationGetRelid(scan->heap);
+	row.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	row.t_len = ItemIdGetLength(item);
+	ItemPointerSet(&row.t_self, BufferGetBlockNumber(buffer), offset);
+	if (!row_values(scan, &row, buffer, values, isnull))
 		return;
-	for (int i = 0; i < attnum; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(tupdesc, i);
+	ItemPointerSetOffsetNumber(&row.t_self, root);
+	la_sort_add(scan->sort, &row.t_self, values, isnull, true);
+}
 
-		offset = att_align_nominal(offset, attribute->attalign);
-		if (attribute->attlen <= 0)
-			return;
-		if (i < attnum - 1)
-			offset += attribute->attlen;
+/*
+ * Adds the collected rows of a page, which is pinned and not locked: values at
+ * the fixed offset together, other rows one by one, in their order.
+ */
+static void
+index_rows(BuildScan *scan, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	Datum		values[MaxHeapTuplesPerPage];
+	uint64		places[MaxHeapTuplesPerPage];
+	int			nvalues = 0;
+
+	for (int i = 0; i < scan->nrows; i++)
+	{
+		OffsetNumber offset = scan->rows[i];
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleHeader row = (HeapTupleHeader) PageGetItem(page, item);
+		OffsetNumber root = HeapTupleHeaderIsHeapOnly(row) ?
+			scan->roots[offset - 1] : offset;
+
+		if (scan->fixed_offset >= 0 && (row->t_infomask & HEAP_HASNULL) == 0 &&
+			HeapTupleHeaderGetNatts(row) >= scan->info->ii_IndexAttrNumbers[0])
+		{
+			values[nvalues] = fetchatt(&scan->fixed_column,
+									   (char *) row + row->t_hoff + scan->fixed_offset);
+			places[nvalues++] = la_place_of(block, root, true);
+			continue;
+		}
+		la_sort_add_values(scan->sort, values, places, nvalues);
+		nvalues = 0;
+		index_row(scan, buffer, offset, root);
 	}
-	scan->fixed_offset = offset;
-	scan->fixed_column = *TupleDescCompactAttr(tupdesc, attnum - 1);
+	la_sort_add_values(scan->sort, values, places, nvalues);
+
+	scan->live_rows += scan->nrows;
+	if (pgstat_should_count_relation(scan->heap))
+		scan->heap->pgstat_info->counts.tuples_returned += scan->nrows;
+	ExecClearTuple(scan->slot);
+}
+
+/*
+ * IndexBuildCallback of core's function.
+ */
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		bool alive, void *state)
+{
+	la_sort_add(state, tid, values, isnull, alive);
+}
+
+/*
+ * Has core's function scan the run of pages that are not simple.  It is
+ * given a scan that we began, and told that it is a synchronised one so that
+ * it leaves the limits alone: that is the only way to give it our snapshot.
+ * It ends the scan.
+ */
+static void
+leave_run_to_core(BuildScan *scan)
+{
+	List	   *expressions = scan->info->ii_ExpressionsState;
+	TableScanDesc pages;
+
+	if (scan->run_blocks == 0)
+		return;
+
+	/* core's function prepares expressions of its own, and forgets them */
+	scan->info->ii_ExpressionsState = NIL;
+	pages = table_beginscan_strat(scan->heap, scan->snapshot, 0, NULL, true,
+								  false);
+	heap_setscanlimits(pages, scan->run_start, scan->run_blocks);
+	scan->live_rows +=
+		table_index_build_range_scan(scan->heap, scan->index, scan->info,
+									 true, false, false, 0,
+									 InvalidBlockNumber, add_row, scan->sort,
+									 pages);
+	scan->info->ii_ExpressionsState = expressions;
+	scan->run_blocks = 0;
 }
 
 /*
@@ -284,6 +438,12 @@ scan_pages(BuildScan *scan)
 
 		la_sort_limit_memory(scan->sort, (block + 1.0) / nblocks);
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
+		if (scan->sort->reason != LA_REASON_NONE)
+		{
+			/* other processes do not go on, either */
+			pg_atomic_fetch_add_u64(&scan->share->next_block, nblocks);
+			break;
+		}
 	}
 	leave_run_to_core(scan);
 	read_stream_end(stream);
@@ -292,249 +452,81 @@ scan_pages(BuildScan *scan)
 }
 
 /*
- * Decides whether a page is simple (see the head of this file) and collects
- * the rows that are to be indexed.  The caller has the page pinned.
- */
-static bool
-collect_rows(BuildScan *scan, Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-	bool		simple = true;
-	bool		all_visible;
-	OffsetNumber last;
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	all_visible = PageIsAllVisible(page);
-	last = PageGetMaxOffsetNumber(page);
-	scan->nrows = 0;
-	scan->has_heap_only = false;
-
-	if (!all_visible && scan->snapshot != SnapshotAny)
-		simple = false;
-	for (OffsetNumber offset = FirstOffsetNumber; simple && offset <= last;
-		 offset++)
-	{
-		if (offset + PREFETCH_ROWS <= last)
-			__builtin_prefetch((char *) page +
-							   ItemIdGetOffset(PageGetItemId(page, offset + PREFETCH_ROWS)));
-		simple = collect_row(scan, buffer, offset, all_visible);
-	}
-
-	if (simple && scan->has_heap_only)
-	{
-		heap_get_root_tuples(page, scan->roots);
-		for (int i = 0; simple && i < scan->nrows; i++)
-		{
-			HeapTupleHeader row = (HeapTupleHeader)
-				PageGetItem(page, PageGetItemId(page, scan->rows[i]));
-
-			/* core's function reports this corruption */
-			if (HeapTupleHeaderIsHeapOnly(row))
-				simple = OffsetNumberIsValid(scan->roots[scan->rows[i] - 1]);
-		}
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	return simple;
-}
-
-/*
- * Takes a row into the collection if it is live.  False if it is for core to
- * decide what it is.
- */
-static inline bool
-collect_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
-			bool all_visible)
-{
-	Page		page = BufferGetPage(buffer);
-	ItemId		item = PageGetItemId(page, offset);
-	HeapTupleHeader row;
-
-	if (!ItemIdIsNormal(item))
-		return true;
-	row = (HeapTupleHeader) PageGetItem(page, item);
-
-	/* Both bits together say committed, as HeapTupleSatisfiesVacuum() has it. */
-	if (!all_visible &&
-		(row->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) !=
-		(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
-	{
-		HeapTupleData tuple;
-
-		tuple.t_data = row;
-		tuple.t_len = ItemIdGetLength(item);
-		tuple.t_tableOid = RelationGetRelid(scan->heap);
-		ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
-		switch (HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, buffer))
-		{
-			case HEAPTUPLE_LIVE:
-				break;
-			case HEAPTUPLE_DEAD:
-				return true;
-			case HEAPTUPLE_INSERT_IN_PROGRESS:
-				if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row)))
-					return false;
-				break;
-			default:
-				return false;
-		}
-	}
-
-	scan->has_heap_only |= HeapTupleHeaderIsHeapOnly(row);
-	scan->rows[scan->nrows++] = offset;
-	return true;
-}
-
-/*
- * Adds the collected rows of a page, which is pinned and not locked: values at
- * the fixed offset together, other rows one by one, in their order.
+ * Finds out how the values of the index's columns are got from a row.
  */
 static void
-index_rows(BuildScan *scan, Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-	BlockNumber block = BufferGetBlockNumber(buffer);
-	Datum		values[MaxHeapTuplesPerPage];
-	uint64		places[MaxHeapTuplesPerPage];
-	int			nvalues = 0;
-
-	for (int i = 0; i < scan->nrows; i++)
-	{
-		OffsetNumber offset = scan->rows[i];
-		ItemId		item = PageGetItemId(page, offset);
-		HeapTupleHeader row = (HeapTupleHeader) PageGetItem(page, item);
-		OffsetNumber root = HeapTupleHeaderIsHeapOnly(row) ?
-			scan->roots[offset - 1] : offset;
-
-		if (scan->fixed_offset >= 0 && (row->t_infomask & HEAP_HASNULL) == 0 &&
-			HeapTupleHeaderGetNatts(row) >= scan->info->ii_IndexAttrNumbers[0])
-		{
-			values[nvalues] = fetchatt(&scan->fixed_column,
-									   (char *) row + row->t_hoff + scan->fixed_offset);
-			places[nvalues++] = la_place_of(block, root, true);
-			continue;
-		}
-		la_sort_add_values(scan->sort, values, places, nvalues);
-		nvalues = 0;
-		index_row(scan, buffer, offset, root);
-	}
-	la_sort_add_values(scan->sort, values, places, nvalues);
-
-	scan->live_rows += scan->nrows;
-	if (pgstat_should_count_relation(scan->heap))
-		scan->heap->pgstat_info->counts.tuples_returned += scan->nrows;
-	ExecClearTuple(scan->slot);
-}
-
-/*
- * Adds the row at `offset` of a page, whose HOT chain begins at `root`.
- */
-static void
-index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
-		  OffsetNumber root)
-{
-	Page		page = BufferGetPage(buffer);
-	ItemId		item = PageGetItemId(page, offset);
-	HeapTupleData row;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-
-	row.t_tableOid = RelationGetRelid(scan->heap);
-	row.t_data = (HeapTupleHeader) PageGetItem(page, item);
-	row.t_len = ItemIdGetLength(item);
-	ItemPointerSet(&row.t_self, BufferGetBlockNumber(buffer), offset);
-	if (!row_values(scan, &row, buffer, values, isnull))
-		return;
-	ItemPointerSetOffsetNumber(&row.t_self, root);
-	la_sort_add(scan->sort, &row.t_self, values, isnull, true);
-}
-
-/*
- * Whether columns of a row are best got one by one: there is one only, or none is
- * farther away than another.  Else each would mean to walk over all before it.
- */
-static inline bool
-is_direct(const BuildScan *scan, HeapTuple row)
-{
-	return scan->info->ii_NumIndexAttrs == 1 ||
-		(scan->fixed_columns && !HeapTupleHasNulls(row));
-}
-
-/*
- * The values of the index's columns for a row.  False if the row does not
- * satisfy the predicate of a partial index.
- */
-static inline bool
-row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
-		   bool *isnull)
+prepare_columns(BuildScan *scan)
 {
 	IndexInfo  *info = scan->info;
 	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
+	AttrNumber	attnum = info->ii_IndexAttrNumbers[0];
+	int			offset = 0;
 
-	if (scan->plain_columns && is_direct(scan, row))
+	scan->estate = CreateExecutorState();
+	scan->slot = table_slot_create(scan->heap, NULL);
+	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
+	scan->predicate = ExecPrepareQual(info->ii_Predicate, scan->estate);
+
+	scan->plain_columns = info->ii_Expressions == NIL &&
+		info->ii_Predicate == NIL;
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
 	{
-		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-			values[i] = heap_getattr(row, info->ii_IndexAttrNumbers[i],
-									 tupdesc, &isnull[i]);
-		return true;
+		scan->plain_columns &= info->ii_IndexAttrNumbers[i] > 0;
+		scan->last_column = Max(scan->last_column, info->ii_IndexAttrNumbers[i]);
 	}
-	if (scan->plain_columns)
-	{
-		ExecStoreBufferHeapTuple(row, scan->slot, buffer);
-		slot_getsomeattrs(scan->slot, scan->last_column);
-		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-		{
-			int			column = info->ii_IndexAttrNumbers[i] - 1;
+	scan->fixed_columns = true;
+	for (int i = 0; i < scan->last_column; i++)
+		scan->fixed_columns &= TupleDescAttr(tupdesc, i)->attlen > 0;
 
-			values[i] = scan->slot->tts_values[column];
-			isnull[i] = scan->slot->tts_isnull[column];
-		}
-		return true;
-	}
-
-	MemoryContextReset(GetPerTupleMemoryContext(scan->estate));
-	ExecStoreBufferHeapTuple(row, scan->slot, buffer);
-	if (scan->predicate != NULL &&
-		!ExecQual(scan->predicate, GetPerTupleExprContext(scan->estate)))
-		return false;
-	FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
-	return true;
-}
-
-/*
- * Has core's function scan the run of pages that are not simple.  It is
- * given a scan that we began, and told that it is a synchronised one so that
- * it leaves the limits alone: that is the only way to give it our snapshot.
- * It ends the scan.
- */
-static void
-leave_run_to_core(BuildScan *scan)
-{
-	List	   *expressions = scan->info->ii_ExpressionsState;
-	TableScanDesc pages;
-
-	if (scan->run_blocks == 0)
+	/* the offset is the same in all rows whose columns up to here are set */
+	scan->fixed_offset = -1;
+	if (!scan->plain_columns || scan->sort->key->fixed_size == 0)
 		return;
+	for (int i = 0; i < attnum; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(tupdesc, i);
 
-	/* core's function prepares expressions of its own, and forgets them */
-	scan->info->ii_ExpressionsState = NIL;
-	pages = table_beginscan_strat(scan->heap, scan->snapshot, 0, NULL, true,
-								  false);
-	heap_setscanlimits(pages, scan->run_start, scan->run_blocks);
-	scan->live_rows +=
-		table_index_build_range_scan(scan->heap, scan->index, scan->info,
-									 true, false, false, 0,
-									 InvalidBlockNumber, add_row, scan->sort,
-									 pages);
-	scan->info->ii_ExpressionsState = expressions;
-	scan->run_blocks = 0;
+		offset = att_align_nominal(offset, attribute->attalign);
+		if (attribute->attlen <= 0)
+			return;
+		if (i < attnum - 1)
+			offset += attribute->attlen;
+	}
+	scan->fixed_offset = offset;
+	scan->fixed_column = *TupleDescCompactAttr(tupdesc, attnum - 1);
 }
 
 /*
- * IndexBuildCallback of core's function.
+ * Adds an entry to `sort` for each row of the table that belongs into the
+ * index and that this process comes across.  Returns the number of live rows
+ * among them, as core counts them.  The snapshot is SnapshotAny, or that of a
+ * concurrent build.  Ends early if core has to build the index (LaSort.reason).
  */
-static void
-add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-		bool alive, void *state)
+double
+la_build_scan(Relation heap, Relation index, IndexInfo *indexInfo,
+			  Snapshot snapshot, LaScanShare *share, LaSort *sort)
 {
-	la_sort_add(state, tid, values, isnull, alive);
+	BuildScan  *scan = palloc0(sizeof(BuildScan));
+
+	scan->heap = heap;
+	scan->index = index;
+	scan->info = indexInfo;
+	scan->sort = sort;
+	scan->snapshot = snapshot;
+	scan->share = share;
+	if (snapshot == SnapshotAny)
+		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+	prepare_columns(scan);
+
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, share->nblocks);
+	pgstat_count_heap_scan(heap);
+	scan_pages(scan);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, share->nblocks);
+
+	ExecDropSingleTupleTableSlot(scan->slot);
+	FreeExecutorState(scan->estate);
+	/* they pointed into the executor state, as in core */
+	indexInfo->ii_ExpressionsState = NIL;
+	indexInfo->ii_PredicateState = NULL;
+	return scan->live_rows;
 }

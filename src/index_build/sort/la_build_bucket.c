@@ -27,11 +27,6 @@
 /* Room for words to begin with, so that a small build asks for no more. */
 #define FIRST_SAMPLE_SIZE 256
 
-static int	find_quantiles(const LaSample *sample, uint64 low, uint64 high,
-						   int count, uint64 *bounds);
-static int	divide_evenly(uint64 low, uint64 high, int count, uint64 *bounds);
-static void index_bounds(LaBuckets *buckets);
-
 /*
  * Starts an empty sample, in the current context.
  */
@@ -104,32 +99,6 @@ index_bounds(LaBuckets *buckets)
 }
 
 /*
- * Buckets for words between low and high, about as many as wanted, if `most` and
- * the memory of the pool allow.
- */
-LaBuckets *
-la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
-				uint64 low, uint64 high, double wanted, int most)
-{
-	int			count = Max((int) Min(wanted, la_buckets_most(pool->limit, most)), 2);
-	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
-	int			nbounds = find_quantiles(sample, low, high, count, bounds);
-	LaBuckets  *buckets;
-
-	if (nbounds == 1 && low < high)
-		nbounds = divide_evenly(low, high, count, bounds);
-	buckets = palloc(sizeof(LaBuckets));
-	buckets->count = nbounds;
-	buckets->bounds = bounds;
-	buckets->high = high;
-	buckets->spools = palloc(nbounds * sizeof(LaSpool));
-	for (int i = 0; i < nbounds; i++)
-		la_spool_init(&buckets->spools[i], pool, kind);
-	index_bounds(buckets);
-	return buckets;
-}
-
-/*
  * Stores the least words of about `count` buckets, and returns of how many: they
  * are quantiles of the sampled words between low and high.  A word that is as
  * frequent as a bucket is large gets a bucket of its own.
@@ -181,6 +150,42 @@ divide_evenly(uint64 low, uint64 high, int count, uint64 *bounds)
 }
 
 /*
+ * Buckets for words between low and high, about as many as wanted, if `most` and
+ * the memory of the pool allow.
+ */
+LaBuckets *
+la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
+				uint64 low, uint64 high, double wanted, int most)
+{
+	int			count = Max((int) Min(wanted, la_buckets_most(pool->limit, most)), 2);
+	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
+	int			nbounds = find_quantiles(sample, low, high, count, bounds);
+	LaBuckets  *buckets;
+
+	if (nbounds == 1 && low < high)
+		nbounds = divide_evenly(low, high, count, bounds);
+	buckets = palloc(sizeof(LaBuckets));
+	buckets->count = nbounds;
+	buckets->bounds = bounds;
+	buckets->high = high;
+	buckets->spools = palloc(nbounds * sizeof(LaSpool));
+	for (int i = 0; i < nbounds; i++)
+		la_spool_init(&buckets->spools[i], pool, kind);
+	index_bounds(buckets);
+	return buckets;
+}
+
+/*
+ * Moves what is in memory to files.
+ */
+void
+la_buckets_to_files(LaBuckets *buckets)
+{
+	for (int i = 0; i < buckets->count; i++)
+		la_spool_to_file(&buckets->spools[i]);
+}
+
+/*
  * Moves the records of a spool into buckets, or to their files if memory
  * gets full on the way.  If a key is given, they get the word-th word of theirs.
  */
@@ -208,25 +213,4 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
 		if (pool->nused > pool->limit)
 			la_buckets_to_files(buckets);
 	}
-}
-
-/*
- * Moves what is in memory to files.
- */
-void
-la_buckets_to_files(LaBuckets *buckets)
-{
-	for (int i = 0; i < buckets->count; i++)
-		la_spool_to_file(&buckets->spools[i]);
-}
-
-/*
- * Frees buckets that have been emptied.
- */
-void
-la_buckets_free(LaBuckets *buckets)
-{
-	pfree(buckets->bounds);
-	pfree(buckets->spools);
-	pfree(buckets);
 }

@@ -59,7 +59,6 @@ extern LaBuckets *la_buckets_make(LaChunkPool *pool, LaRecordKind kind,
 extern void la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
 								  const LaBuildKey *key, int word);
 extern void la_buckets_to_files(LaBuckets *buckets);
-extern void la_buckets_free(LaBuckets *buckets);
 
 /*
  * Most buckets, if memory of so many chunks allows: while records are moved into

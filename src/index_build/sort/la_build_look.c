@@ -6,18 +6,33 @@
  * The spool stays as it is.  One look at what is in a file costs a fraction of moving
  * it, and decides whether and by what it is moved.
  *
+ * Where memory does not hold all entries, they are written to the files of buckets,
+ * and what is still too large then is written again.  That is faster than core's
+ * sort, which writes everything once and merges it, as long as little is written
+ * more than twice.  It is not so for keys that differ in many words by a little
+ * each, such as those of many columns of two values: each pass divides the entries by
+ * two.  That is seen in the entries that come first (la_look_is_poor()).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "index_build/keys/la_build_prefix.h"
+#include "common/int.h"
+
 #include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
 #include "index_build/sort/la_build_look.h"
+#include "index_build/sort/la_build_radix.h"
+
+/* Most entries of which it is foretold: arbitrary, takes less than a millisecond. */
+#define MOST_ENTRIES 1024
+
+/* Words by which they may be distributed, and the share that may need more. */
+#define MOST_WORDS 2
+#define MOST_LEFT 0.25
 
 /*
- * Whether the keys of a spool are in order: one look at what is in a file costs less
- * than to move it.
+ * Whether the keys of a spool are in order.
  */
 bool
 la_look_in_order(LaSpool *spool, const LaBuildKey *key)
@@ -51,61 +66,35 @@ la_look_in_order(LaSpool *spool, const LaBuildKey *key)
 }
 
 /*
- * Whether the strings of some keys were too long to be kept.
- */
-bool
-la_look_has_cut(LaSpool *spool, const LaBuildKey *key)
-{
-	LaSpoolReader reader;
-	LaRecord   *record;
-	bool		found = false;
-
-	if (spool->kind != LA_RECORD_BYTES)
-		return false;
-	la_spool_look(spool, &reader);
-	while (!found && (record = la_spool_next(&reader)) != NULL)
-		found = la_key_is_cut(key, la_record_tuple(record));
-	la_spool_look_end(&reader);
-	return found;
-}
-
-/*
  * The next word in which the keys of records that agree in the word-th and in all before
- * it do not agree; 0 if their strings are equal.  *decompressed tells whether finding
- * out was dear.
+ * it do not agree; LA_NO_WORD if there is none that is found quickly.
  */
 int
-la_look_next_word(LaSpool *spool, const LaBuildKey *key, int word,
-				  bool *decompressed)
+la_look_next_word(LaSpool *spool, const LaBuildKey *key, int word)
 {
-	LaPrefix	prefix;
-	LaSpoolReader reader;
+	char	   *copy = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(LA_KEPT_BYTES));
 	IndexTuple	first = NULL;
+	int			next = LA_NO_WORD;
+	LaSpoolReader reader;
 	LaRecord   *record;
 
 	la_spool_look(spool, &reader);
-	while ((record = la_spool_next(&reader)) != NULL)
+	while (next > word + 1 && (record = la_spool_next(&reader)) != NULL)
 	{
 		IndexTuple	tuple = la_record_tuple(record);
 
-		if (first == NULL)
+		if (first != NULL)
+			next = la_key_parting_word(key, first, tuple, word + 1, next);
+		else
 		{
 			/* the next chunk of a file takes the place of this one */
-			first = palloc(la_tuple_size(spool->kind, tuple));
+			first = (IndexTuple) copy;
 			memcpy(first, tuple, la_tuple_size(spool->kind, tuple));
-			la_prefix_begin(&prefix, key, first);
-			continue;
 		}
-		la_prefix_add(&prefix, tuple);
-		if (prefix.length < 8 * (word + 2) && prefix.length < prefix.whole)
-			break;				/* the next word is the one */
 	}
 	la_spool_look_end(&reader);
-	la_prefix_end(&prefix);
-	pfree(first);
-
-	*decompressed = prefix.decompressed;
-	return la_prefix_is_whole(&prefix) ? 0 : Max(word + 1, prefix.length / 8);
+	pfree(copy);
+	return next;
 }
 
 /*
@@ -132,4 +121,117 @@ la_look_sample(LaSpool *spool, const LaBuildKey *key, int word,
 		*high = Max(*high, sampled);
 		la_sample_add(sample, sampled);
 	}
+}
+
+/*
+ * Whether entries that agree so far are in order as they came: then nothing needs to
+ * be sorted.
+ */
+static bool
+in_order(const LaBuildKey *key, const LaEntry *entries, int count)
+{
+	for (int i = 1; i < count; i++)
+	{
+		if (entries[i].word < entries[i - 1].word ||
+			(entries[i].word == entries[i - 1].word &&
+			 la_key_compare_order(key, la_record_tuple(entries[i - 1].record),
+								  la_record_tuple(entries[i].record)) > 0))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * By word; those with equal words as they came.
+ */
+static int
+compare_by_word(const void *a, const void *b)
+{
+	const LaEntry *first = a;
+	const LaEntry *second = b;
+	int			order = pg_cmp_u64(first->word, second->word);
+
+	return order != 0 ? order :
+		pg_cmp_u64(first->record->place, second->record->place);
+}
+
+/*
+ * How many of the entries, which agree in all words before the word-th, which they
+ * carry, are in groups of more than `fitting`, and not in order, once they have been
+ * distributed by `nwords` words in which they differ.  Nests as deep as that.
+ */
+static int
+count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
+		   int word, int nwords)
+{
+	int			left = 0;
+	int			size;
+
+	qsort(entries, count, sizeof(LaEntry), compare_by_word);
+	for (LaEntry *group = entries; group < entries + count; group += size)
+	{
+		IndexTuple	first = la_record_tuple(group->record);
+		int			next = LA_NO_WORD;
+
+		for (size = 1; group + size < entries + count &&
+			 group[size].word == group->word; size++)
+			;
+		if (size <= fitting || in_order(key, group, size))
+			continue;
+		if (nwords > 1 && key->nencoded > 0)
+		{
+			for (int i = 1; i < size; i++)
+				next = la_key_parting_word(key, first, la_record_tuple(group[i].record),
+										   word + 1, next);
+		}
+		if (next == LA_NO_WORD)
+		{
+			left += size;
+			continue;
+		}
+		for (int i = 0; i < size; i++)
+			(void) la_key_next_word(key, la_record_tuple(group[i].record), next,
+									&group[i].word);
+		left += count_left(key, group, size, fitting, next, nwords - 1);
+	}
+	return left;
+}
+
+/*
+ * Whether words hardly divide the entries of a spool, all of them still in memory, and
+ * memory of so many bytes will not hold those to come.  fraction_done tells how much of
+ * the table has been read.
+ */
+bool
+la_look_is_poor(const LaBuildKey *key, LaSpool *spool, int64 bytes,
+				double fraction_done)
+{
+	double		expected = (spool->nbytes + la_radix_memory(spool->nrecords)) /
+		Max(fraction_done, 0.001);
+	int64		step = spool->nrecords / MOST_ENTRIES + 1;
+	int64		position = 0;
+	int			count = 0;
+	bool		poor;
+	LaEntry    *entries;
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	if (expected <= bytes)
+		return false;
+	entries = palloc(MOST_ENTRIES * sizeof(LaEntry));
+	la_spool_look(spool, &reader);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		if (position++ % step != 0)
+			continue;
+		entries[count].word = record->word;
+		entries[count++].record = record;
+	}
+	la_spool_look_end(&reader);
+	/* half of the memory is for sorting the entries that the other half holds */
+	poor = !in_order(key, entries, count) &&
+		count_left(key, entries, count, Max(count * (bytes / 2) / expected, 8), 0,
+				   MOST_WORDS) > count * MOST_LEFT;
+	pfree(entries);
+	return poor;
 }

@@ -3,21 +3,19 @@
  * la_build_put.c
  *	  sorts the entries of one spool and hands them over
  *
- * As they are, sorted in memory, or sorted by core (la_build_core_sort.c), as
- * la_build_drain.c wants it.  In memory a stable radix sort looks at the words; entries whose
- * words are equal are sorted by the next word of their keys, and in the end
- * by core's comparators if the key has columns that have no words.  Equal
- * keys stay in the order in which they came, which is that of their heap
- * TIDs; if it is not (the rows of a HOT chain have the TID of its root),
- * they are sorted by TID (la_build_radix.c).
+ * As they are, sorted in memory, or sorted by core, as la_build_drain.c wants it.
+ * In memory a radix sort looks at the words (la_build_radix.c).  Equal keys stay
+ * in the order in which they came, which is that of their heap TIDs; if it is not
+ * (the rows of a HOT chain have the TID of its root), they are sorted by TID.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
-#include "index_build/sort/la_build_core_sort.h"
+#include "index_build/keys/la_build_string.h"
 #include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
 
@@ -28,16 +26,16 @@
 #define PREFETCH_RECORDS 8
 #define PREFETCH_SECOND_LINE 56
 
-static void put_entries(LaDrain *drain, const LaEntry *sorted, int64 count,
-						const LaWordRange *range);
-
 /*
- * The first word of a record in a range, of which it may carry a later one.
+ * Hands over a record with its index tuple.  It may carry a later word of a range
+ * than the first.
  */
-static inline uint64
-first_word_of(const LaWordRange *range, const LaRecord *record)
+static inline void
+put_tuple(LaOutput *output, LaRecord *record, const LaWordRange *range)
 {
-	return range->word > 0 ? range->first_word : record->word;
+	output->add_tuple(output, la_record_tuple(record),
+					  range->word > 0 ? range->first_word : record->word,
+					  record->place);
 }
 
 /*
@@ -59,8 +57,7 @@ la_put_as_it_is(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 		return;
 	}
 	while ((record = la_spool_next(&reader)) != NULL)
-		output->add_tuple(output, la_record_tuple(record),
-						  first_word_of(range, record), record->place);
+		put_tuple(output, record, range);
 }
 
 /*
@@ -71,11 +68,13 @@ la_put_as_it_is(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 void
 la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
-	int64		count = 0;
+	LaSort	   *sort = drain->sort;
+	LaOutput   *output = drain->output;
+	bool		has_tuples = spool->kind != LA_RECORD_WORD;
+	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered};
 	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
 												 spool->nrecords * 2 * sizeof(LaEntry));
-	bool		has_tuples = spool->kind != LA_RECORD_WORD;
-	LaRadix		radix = {drain->key, has_tuples, drain->entries->places_disordered};
+	int64		count = 0;
 	LaSpoolReader reader;
 	LaRecord   *record;
 
@@ -92,56 +91,132 @@ la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	Assert(count == spool->nrecords);
 
 	la_radix_sort(&radix, entries, entries + count, count, range->word);
-	if (has_tuples)
-		put_entries(drain, entries, count, range);
-	else
-		drain->output->add_words(drain->output, (LaRecord *) entries, count);
+	if (!has_tuples)
+		output->add_words(output, (LaRecord *) entries, count);
+	for (int64 i = 0; has_tuples && i < count; i++)
+	{
+		if (i + PREFETCH_RECORDS < count)
+		{
+			char	   *ahead = (char *) entries[i + PREFETCH_RECORDS].record;
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + PREFETCH_SECOND_LINE);
+		}
+		put_tuple(output, entries[i].record, range);
+	}
 	la_spool_release(&reader);
 	pfree(entries);
 }
 
 /*
- * Hands over sorted index tuples.  Their records are in the order of arrival: one
- * ahead is asked for.
+ * Core's tuplesort keeps nothing of a place but a TID (relies on
+ * tuplesort_putindextuplevalues() in tuplesortvariants.c).  The last bit of the
+ * place, which tells whether the row is dead, is therefore made part of the
+ * offset, of which half of the bits are in use: the order stays the same.
  */
 static void
-put_entries(LaDrain *drain, const LaEntry *sorted, int64 count,
-			const LaWordRange *range)
+place_to_sorted_tid(uint64 place, ItemPointer tid)
 {
-	LaOutput   *output = drain->output;
+	StaticAssertStmt(2 * MaxOffsetNumber + 1 <= PG_UINT16_MAX,
+					 "offset and last bit must fit");
+	ItemPointerSet(tid, (BlockNumber) (place >> 17), (OffsetNumber) place);
+}
 
-	for (int64 i = 0; i < count; i++)
+static uint64
+place_of_sorted_tid(const ItemPointerData *tid)
+{
+	return ((uint64) ItemPointerGetBlockNumber(tid) << 17) |
+		ItemPointerGetOffsetNumber(tid);
+}
+
+/*
+ * Hands the records of a spool to a tuplesort.
+ */
+static void
+add_spool(Tuplesortstate *state, LaDrain *drain, LaSpool *spool)
+{
+	const LaBuildKey *key = drain->sort->key;
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
 	{
-		LaRecord   *record = sorted[i].record;
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+		ItemPointerData tid;
 
-		if (i + PREFETCH_RECORDS < count)
+		if (key->kind != LA_RECORD_WORD)
+			index_deform_tuple(la_record_tuple(record), key->tupdesc, values,
+							   isnull);
+		else
 		{
-			LaRecord   *ahead = sorted[i + PREFETCH_RECORDS].record;
-
-			__builtin_prefetch(ahead);
-			__builtin_prefetch((char *) ahead + PREFETCH_SECOND_LINE);
+			isnull[0] = drain->are_null;
+			values[0] = isnull[0] ? (Datum) 0 :
+				la_key_value_of_word(&key->columns[0], record->word);
 		}
-		output->add_tuple(output, la_record_tuple(record),
-						  first_word_of(range, record), record->place);
+		place_to_sorted_tid(record->place, &tid);
+		tuplesort_putindextuplevalues(state, key->index, &tid, values, isnull);
 	}
 }
 
 /*
- * Sorts a spool by core's tuplesort and hands its records over.
+ * Hands over an index tuple of the tuplesort, in the form that spools of this index
+ * have: `room` is for any with an empty string.  The first word is that of all
+ * entries, or is made again.
+ */
+static void
+put_sorted_tuple(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
+				 IndexTuple room)
+{
+	LaBuildKey *key = drain->sort->key;
+	LaOutput   *output = drain->output;
+	LaRecord	record = {word, place_of_sorted_tid(&tuple->t_tid)};
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	index_deform_tuple(tuple, key->tupdesc, values, isnull);
+	if (key->kind == LA_RECORD_WORD)
+	{
+		if (!isnull[0])
+			record.word = la_key_word_of_value(&key->columns[0], values[0]);
+		output->add_words(output, &record, 1);
+		return;
+	}
+	if (make_word)
+		record.word = la_key_first_word(key, values, isnull);
+	la_place_get_tid(record.place, &tuple->t_tid);
+	if (key->kind == LA_RECORD_BYTES)
+	{
+		/* the tuplesort has not kept strings */
+		memcpy(room, tuple, IndexTupleSize(tuple));
+		tuple = room;
+		memset(la_tuple_bytes(tuple), 0, la_bytes_size(0));
+	}
+	output->add_tuple(output, tuple, record.word, record.place);
+}
+
+/*
+ * Sorts a spool by core's tuplesort, which makes index tuples of its own, and hands
+ * its records over.  Uniqueness is checked when they are loaded, so not here.
  */
 void
-la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
-					  bool equal_words)
+la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
-	LaCollection *entries = drain->entries;
-	LaCoreSort *core = la_core_sort_begin(entries->heap, entries->key,
-										  entries->sort_bytes);
-	bool		is_later = range->word > 0;
-	uint64		word = is_later ? range->first_word : spool->first_word;
+	LaSort	   *sort = drain->sort;
+	bool		make_words = range->word == 0 && range->low < range->high;
+	uint64		word = range->word > 0 ? range->first_word : spool->first_word;
+	IndexTuple	room = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(0));
+	IndexTuple	tuple;
+	Tuplesortstate *state =
+		tuplesort_begin_index_btree(sort->heap, sort->key->index, false, false,
+									Max(sort->sort_bytes / 1024, 64), NULL,
+									TUPLESORT_NONE);
 
-	la_core_sort_add_spool(core, spool, drain->are_null);
-	la_core_sort_perform(core);
-	la_core_sort_put_part(core, drain->output, drain->are_null,
-						  !equal_words && !is_later, word);
-	la_core_sort_end(core);
+	add_spool(state, drain, spool);
+	tuplesort_performsort(state);
+	while ((tuple = tuplesort_getindextuple(state, true)) != NULL)
+		put_sorted_tuple(drain, tuple, make_words, word, room);
+	tuplesort_end(state);
+	pfree(room);
 }

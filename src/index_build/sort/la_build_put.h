@@ -9,13 +9,12 @@
 #define LA_BUILD_PUT_H
 
 #include "index_build/entries/la_build_output.h"
-#include "index_build/sort/la_build_collection.h"
+#include "index_build/sort/la_build_sort.h"
 
-/* The entries of a collection on their way. */
+/* The entries of a sort on their way. */
 typedef struct LaDrain
 {
-	LaCollection *entries;
-	const LaBuildKey *key;
+	LaSort	   *sort;
 	LaOutput   *output;
 	bool		are_null;		/* the part of the output, see
 								 * la_build_output.h */
@@ -37,6 +36,6 @@ extern void la_put_as_it_is(LaDrain *drain, LaSpool *spool,
 extern void la_put_sorted(LaDrain *drain, LaSpool *spool,
 						  const LaWordRange *range);
 extern void la_put_sorted_by_core(LaDrain *drain, LaSpool *spool,
-								  const LaWordRange *range, bool equal_words);
+								  const LaWordRange *range);
 
 #endif							/* LA_BUILD_PUT_H */

@@ -23,7 +23,6 @@
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 
-#include "index_build/keys/la_build_prefix.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
 #include "index_build/sort/la_build_radix.h"
@@ -42,12 +41,6 @@
  * Arbitrary: each word costs about as much as two comparisons of a binary search.
  */
 #define MAX_DESCENTS 8
-
-/*
- * What a word counts in addition that three quarters of the entries have: to look
- * at it has been nearly in vain.  Arbitrary.
- */
-#define POOR_DESCENT 3
 
 /* Entries [start, start + count) agree in all words before the word-th. */
 typedef struct Group
@@ -73,21 +66,26 @@ typedef struct RadixSort
 	int			room;
 } RadixSort;
 
-static void sort_group(RadixSort *sort, const Group *group);
-static void add_group(RadixSort *sort, int64 start, int64 count, int word,
-					  int ndescents);
-static bool ordered_by_word(const LaEntry *entries, int64 count,
-							uint64 *low, uint64 *high);
-static void sort_by_insertion(LaEntry *entries, int64 count);
-static void sort_by_digit(RadixSort *sort, const Group *group, uint64 low,
-						  uint64 high);
 static void sort_ties(RadixSort *sort, const Group *group);
-static void sort_equal_words(RadixSort *sort, Group group);
-static bool next_word(RadixSort *sort, Group *group, bool *cut);
-static bool load_word(RadixSort *sort, Group *group, bool *differ, bool *cut);
-static bool skip_common_words(RadixSort *sort, Group *group);
-static int	compare_entries(const LaEntry *a, const LaEntry *b,
-							const LaRadix *radix);
+
+/*
+ * Order of entries whose words are all equal.
+ */
+static int
+compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
+{
+	if (radix->has_tuples)
+	{
+		int			order = la_key_compare_order(radix->key,
+												 la_record_tuple(a->record),
+												 la_record_tuple(b->record));
+
+		if (order != 0)
+			return order;
+		return pg_cmp_u64(a->record->place, b->record->place);
+	}
+	return pg_cmp_u64(a->place, b->place);
+}
 
 /* Comparison sort for keys without further words; it can be interrupted. */
 #define ST_SORT sort_by_comparison
@@ -99,26 +97,18 @@ static int	compare_entries(const LaEntry *a, const LaEntry *b,
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/*
- * Sorts entries that agree in all words before the word-th, which is the one
- * they carry.  `copy` has room for as many.
- */
-void
-la_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
-			  int64 count, int word)
+static void
+sort_by_insertion(LaEntry *entries, int64 count)
 {
-	RadixSort	sort = {radix, entries, copy};
-
-	sort.room = 64;
-	sort.groups = palloc(sort.room * sizeof(Group));
-	add_group(&sort, 0, count, word, 0);
-	while (sort.ngroups > 0)
+	for (int64 i = 1; i < count; i++)
 	{
-		Group		group = sort.groups[--sort.ngroups];
+		LaEntry		entry = entries[i];
+		int64		at = i;
 
-		sort_group(&sort, &group);
+		for (; at > 0 && entries[at - 1].word > entry.word; at--)
+			entries[at] = entries[at - 1];
+		entries[at] = entry;
 	}
-	pfree(sort.groups);
 }
 
 /*
@@ -146,16 +136,106 @@ add_group(RadixSort *sort, int64 start, int64 count, int word, int ndescents)
 	sort->groups[sort->ngroups++] = group;
 }
 
-static void
-sort_group(RadixSort *sort, const Group *group)
+/*
+ * Has the entries of a group carry its word, and tells whether they differ in it.  False
+ * if their strings end before it.
+ */
+static bool
+load_word(RadixSort *sort, const Group *group, bool *differ)
 {
-	uint64		low;
-	uint64		high;
+	LaEntry    *entries = sort->entries + group->start;
 
-	if (ordered_by_word(sort->entries + group->start, group->count, &low, &high))
-		sort_ties(sort, group);
-	else
-		sort_by_digit(sort, group, low, high);
+	*differ = false;
+	for (int64 i = 0; i < group->count; i++)
+	{
+		if (i % ENTRIES_PER_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!la_key_next_word(sort->radix->key, la_record_tuple(entries[i].record),
+							  group->word, &entries[i].word))
+		{
+			*differ = false;
+			return false;
+		}
+		*differ |= entries[i].word != entries[0].word;
+	}
+	return true;
+}
+
+/*
+ * Sorts entries that agree so far, up to and with the word of the group: by the next
+ * word in which any two of them differ, or by comparison.
+ */
+static void
+sort_equal_words(RadixSort *sort, Group group)
+{
+	const LaRadix *radix = sort->radix;
+	LaEntry    *entries = sort->entries + group.start;
+
+	CHECK_FOR_INTERRUPTS();
+	if (radix->has_tuples && radix->key->nencoded > 0 &&
+		group.ndescents++ < MAX_DESCENTS)
+	{
+		bool		differ;
+
+		group.word++;
+		if (!load_word(sort, &group, &differ))
+		{
+			/* the strings are equal */
+			if (!radix->places_disordered && la_key_is_complete(radix->key))
+				return;
+		}
+		else if (!differ)
+		{
+			IndexTuple	first = la_record_tuple(entries[0].record);
+			int			next = PG_INT32_MAX;
+
+			for (int64 i = 1; i < group.count && next > group.word + 1; i++)
+			{
+				CHECK_FOR_INTERRUPTS();
+				next = la_key_parting_word(radix->key, first,
+										   la_record_tuple(entries[i].record),
+										   group.word + 1, next);
+			}
+			differ = next < PG_INT32_MAX;
+			group.word = next;
+			if (differ)
+				(void) load_word(sort, &group, &differ);
+		}
+		if (differ)
+		{
+			add_group(sort, group.start, group.count, group.word,
+					  group.ndescents);
+			return;
+		}
+	}
+	sort_by_comparison(entries, group.count, radix);
+}
+
+/*
+ * Sorts those with equal words among the entries of a group that are in order of
+ * words.
+ */
+static void
+sort_ties(RadixSort *sort, const Group *group)
+{
+	const LaEntry *entries = sort->entries + group->start;
+	int64		start = 0;
+
+	if (!sort->radix->has_tuples && !sort->radix->places_disordered)
+		return;
+	for (int64 i = 1; i <= group->count; i++)
+	{
+		if (i < group->count && entries[i].word == entries[start].word)
+			continue;
+		if (i - start > 1)
+		{
+			Group		ties = {group->start + start, i - start, group->word,
+			group->ndescents};
+
+			sort_equal_words(sort, ties);
+		}
+		start = i;
+	}
 }
 
 static bool
@@ -173,20 +253,6 @@ ordered_by_word(const LaEntry *entries, int64 count, uint64 *low, uint64 *high)
 		*high = Max(*high, word);
 	}
 	return ordered;
-}
-
-static void
-sort_by_insertion(LaEntry *entries, int64 count)
-{
-	for (int64 i = 1; i < count; i++)
-	{
-		LaEntry		entry = entries[i];
-		int64		at = i;
-
-		for (; at > 0 && entries[at - 1].word > entry.word; at--)
-			entries[at] = entries[at - 1];
-		entries[at] = entry;
-	}
 }
 
 /*
@@ -236,155 +302,28 @@ sort_by_digit(RadixSort *sort, const Group *group, uint64 low, uint64 high)
 }
 
 /*
- * Sorts those with equal words among the entries of a group that are in order of
- * words.
+ * Sorts entries that agree in all words before the word-th, which is the one
+ * they carry.  `copy` has room for as many.
  */
-static void
-sort_ties(RadixSort *sort, const Group *group)
+void
+la_radix_sort(const LaRadix *radix, LaEntry *entries, LaEntry *copy,
+			  int64 count, int word)
 {
-	const LaEntry *entries = sort->entries + group->start;
-	int64		start = 0;
+	RadixSort	sort = {radix, entries, copy};
 
-	if (!sort->radix->has_tuples && !sort->radix->places_disordered)
-		return;
-	for (int64 i = 1; i <= group->count; i++)
+	sort.room = 64;
+	sort.groups = palloc(sort.room * sizeof(Group));
+	add_group(&sort, 0, count, word, 0);
+	while (sort.ngroups > 0)
 	{
-		if (i < group->count && entries[i].word == entries[start].word)
-			continue;
-		if (i - start > 1)
-		{
-			Group		ties = {group->start + start, i - start, group->word,
-			group->ndescents};
+		Group		group = sort.groups[--sort.ngroups];
+		uint64		low;
+		uint64		high;
 
-			sort_equal_words(sort, ties);
-		}
-		start = i;
+		if (ordered_by_word(entries + group.start, group.count, &low, &high))
+			sort_ties(&sort, &group);
+		else
+			sort_by_digit(&sort, &group, low, high);
 	}
-}
-
-static void
-sort_equal_words(RadixSort *sort, Group group)
-{
-	const LaRadix *radix = sort->radix;
-
-	CHECK_FOR_INTERRUPTS();
-	if (radix->has_tuples && radix->key->nencoded > 0 &&
-		group.ndescents < MAX_DESCENTS)
-	{
-		bool		cut = false;
-
-		if (next_word(sort, &group, &cut))
-		{
-			add_group(sort, group.start, group.count, group.word,
-					  group.ndescents);
-			return;
-		}
-		if (!cut && !radix->places_disordered && la_key_is_complete(radix->key))
-			return;
-	}
-	else if (!radix->has_tuples && !radix->places_disordered)
-		return;
-	sort_by_comparison(sort->entries + group.start, group.count, radix);
-}
-
-/*
- * Goes to the next word in which entries that agree so far differ.  False if
- * there is none, because the strings of their keys are equal, or some have been cut.
- */
-static bool
-next_word(RadixSort *sort, Group *group, bool *cut)
-{
-	bool		differ;
-
-	group->word++;
-	group->ndescents++;
-	if (!load_word(sort, group, &differ, cut))
-		return false;
-	if (differ)
-		return true;
-	return skip_common_words(sort, group) &&
-		load_word(sort, group, &differ, cut);
-}
-
-/*
- * Has the entries of a group carry its word.  False if their strings end before
- * it, or if some have been cut.  Where they differ but nearly all have the same word, that
- * counts as more than one.
- */
-static bool
-load_word(RadixSort *sort, Group *group, bool *differ, bool *cut)
-{
-	LaEntry    *entries = sort->entries + group->start;
-	uint64		frequent = 0;
-	int64		votes = 0;		/* for it, less those against it */
-
-	*differ = false;
-	for (int64 i = 0; i < group->count; i++)
-	{
-		IndexTuple	tuple = la_record_tuple(entries[i].record);
-
-		if (i % ENTRIES_PER_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (la_key_is_cut(sort->radix->key, tuple))
-		{
-			*cut = true;
-			return false;
-		}
-		if (!la_key_next_word(sort->radix->key, tuple, group->word,
-							  &entries[i].word))
-			return false;
-		*differ |= entries[i].word != entries[0].word;
-		if (votes == 0)
-			frequent = entries[i].word;
-		votes += entries[i].word == frequent ? 1 : -1;
-	}
-	if (*differ && votes > group->count / 2)
-		group->ndescents += POOR_DESCENT;
-	return true;
-}
-
-/*
- * Goes from a word in which all entries of a group agree to one in which they
- * do not.  False if all are equal.
- * What took decompression is not repeated for the words that follow.
- */
-static bool
-skip_common_words(RadixSort *sort, Group *group)
-{
-	LaEntry    *entries = sort->entries + group->start;
-	LaPrefix	prefix;
-	int64		ncompared = 1;
-
-	la_prefix_begin(&prefix, sort->radix->key, la_record_tuple(entries[0].record));
-	for (; ncompared < group->count; ncompared++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		la_prefix_add(&prefix, la_record_tuple(entries[ncompared].record));
-		if (prefix.length < 8 * (group->word + 2))
-			break;				/* the next word is the one */
-	}
-	la_prefix_end(&prefix);
-	if (prefix.decompressed)
-		group->ndescents = MAX_DESCENTS;
-	group->word = Max(group->word + 1, prefix.length / 8);
-	return ncompared < group->count || !la_prefix_is_whole(&prefix);
-}
-
-/*
- * Order of entries whose words are all equal.
- */
-static int
-compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
-{
-	if (radix->has_tuples)
-	{
-		int			order = la_key_compare_order(radix->key,
-												 la_record_tuple(a->record),
-												 la_record_tuple(b->record));
-
-		if (order != 0)
-			return order;
-		return pg_cmp_u64(a->record->place, b->record->place);
-	}
-	return pg_cmp_u64(a->place, b->place);
+	pfree(sort.groups);
 }

@@ -1,19 +1,30 @@
 /*-------------------------------------------------------------------------
  *
  * la_build_sort.c
- *	  collects index entries and hands them over in the index's order
+ *	  collects index entries
  *
  * What the scan finds comes here row by row, and becomes entries: a word where
  * that is the whole key, else the index tuple with the first word of its key.
- * They are kept until all have come (la_build_collection.c), and then sorted and
- * handed over (la_build_drain.c).
+ * They are kept in the order in which they come until the scan has ended or
+ * memory is full.  If they came in order, there is nothing to sort.  Otherwise
+ * they are distributed over buckets, each of which holds a range of words: a
+ * bucket is small enough to be sorted in the processor's cache, or at least in
+ * memory, and the buckets one after the other are the whole (la_build_bucket.c).
  *
- * Texts of which sort keys would be made are collected without keys as long as they
- * come in order (la_build_in_order.c).
+ *	 spool  ->  [ a .. f )  [ f .. f ]  ( f .. p )  [ p .. z ]
+ *				   sort	     in order      sort        sort     ->  load
  *
- * Rows that are too long for a btree are not collected: one of them is enough
- * for the index to be refused, in words that PostgreSQL shall find, and nothing
- * that comes after has room for more than BTMaxItemSize.
+ * When memory is full before the scan has ended, the buckets get files.
+ * la_build_drain.c sorts them and hands them over.
+ *
+ * Sort keys of texts take longer to make than neighbours take to be compared.
+ * As long as rows come in order, that is all that is done with them; when one
+ * does not, the keys of all are made.
+ *
+ * Two kinds of rows are for core to index, from the first one on: those that
+ * are too long for a btree, for one of them is enough for the index to be
+ * refused, in words that PostgreSQL shall find; and those that words hardly
+ * divide, of which memory does not hold all (la_look_is_poor()).
  *
  *-------------------------------------------------------------------------
  */
@@ -22,236 +33,175 @@
 #include "access/nbtree.h"
 #include "utils/memutils.h"
 
+#include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
-#include "index_build/sort/la_build_collection.h"
-#include "index_build/sort/la_build_drain.h"
-#include "index_build/sort/la_build_in_order.h"
+#include "index_build/sort/la_build_look.h"
 #include "index_build/sort/la_build_sort.h"
 
-struct LaSort
-{
-	LaCollection entries;
-	LaInOrder	order;			/* in which they come */
-	bool		refused;		/* a row was too long */
-	MemoryContext tuple_context;	/* for index_form_tuple() */
-	IndexTuple	formed;			/* room for a tuple that is compared first */
-};
-
-static void add_to_core(LaSort *sort, uint64 place, const Datum *values,
-						const bool *isnull);
-static void add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
-					  const Datum *values, const bool *isnull);
-static void add_sized_tuple(LaSort *sort, uint64 place,
-							const ItemPointerData *tid, const Datum *values,
-							const bool *isnull, Size size, IndexTuple formed);
-
 /*
- * How many chunks a sort with the given memory may fill with entries.
+ * Share of the memory that entries take when it is looked whether words divide them:
+ * until then little has been done in vain.  Arbitrary.
  */
-int64
-la_sort_pool_chunks(int64 bytes)
-{
-	return la_collection_pool_chunks(bytes);
-}
+#define LOOK_AT 0.125
 
 /*
  * Starts to collect the entries of an index, using at most `bytes` of memory,
- * in the current context.
+ * in the current context.  `is_shared` if other processes collect others, with
+ * which they are merged by their words.
  */
 LaSort *
-la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, LaPoolShare *share)
+la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
 {
 	LaSort	   *sort = palloc0(sizeof(LaSort));
-	bool		keeps_strings = key->kind == LA_RECORD_BYTES;
 
-	la_collection_begin(&sort->entries, heap, key, bytes, share);
-	la_in_order_begin(&sort->order, &sort->entries,
-					  keeps_strings && share == NULL);
+	sort->heap = heap;
+	sort->key = key;
+	sort->bytes = bytes;
+	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
+	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
+	sort->reserve = Max(la_buckets_most(sort->pool.limit, LA_MAX_BUCKETS),
+						2 * la_buckets_most(sort->pool.limit, LA_MAX_FILE_BUCKETS));
+	la_spool_init(&sort->spool, &sort->pool, key->kind);
+	la_spool_init(&sort->nulls, &sort->pool, key->kind);
+	la_sample_begin(&sort->sample);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_SMALL_SIZES);
-	if (keeps_strings)
-		sort->formed = palloc(INDEX_SIZE_MASK + 1);
+	if (key->kind == LA_RECORD_BYTES)
+	{
+		sort->kept = palloc0(la_bytes_size(LA_KEPT_BYTES));
+		sort->in_order = !is_shared;
+		for (int i = 0; i < 2; i++)
+			sort->last[i] = palloc(INDEX_SIZE_MASK + 1);
+	}
+	sort->next_look = key->is_word ? PG_INT64_MAX : sort->pool.limit * LOOK_AT;
 	return sort;
 }
 
 /*
- * Number of entries added.
+ * An entry comes, of the row at a place.
  */
-int64
-la_sort_count(const LaSort *sort)
+static inline void
+count_entry(LaSort *sort, uint64 place)
 {
-	return sort->entries.count;
+	if (place < sort->last_place)
+		sort->places_disordered = true;
+	sort->last_place = place;
+	sort->count++;
 }
 
 /*
- * True if each entry has been compared with the one before and came behind it.
- */
-bool
-la_sort_is_in_order(const LaSort *sort)
-{
-	return sort->order.holds;
-}
-
-/*
- * True if a row was too long for a btree; there is no point in going on then.
- */
-bool
-la_sort_is_refused(const LaSort *sort)
-{
-	return sort->refused;
-}
-
-/*
- * Adds an entry.  `alive` is false for a row that a unique index must
- * contain but not check.
- */
-void
-la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
-			const bool *isnull, bool alive)
-{
-	LaCollection *entries = &sort->entries;
-	uint64		place = la_place_make(tid, alive);
-
-	if (unlikely(sort->refused))
-		return;
-	la_collection_count(entries, place);
-
-	if (entries->core != NULL && !sort->order.run_is_open)
-		add_to_core(sort, place, values, isnull);
-	else if (!entries->key->is_word)
-		add_tuple(sort, place, tid, values, isnull);
-	else if (isnull[0])
-		la_spool_add(&entries->nulls, 0, place, sizeof(LaRecord));
-	else
-	{
-		uint64		word = la_key_word_of_value(&entries->key->columns[0], values[0]);
-
-		la_spool_add(la_collection_spool(entries, word), word, place,
-					 sizeof(LaRecord));
-	}
-}
-
-/*
- * May entries be added by la_sort_add_values()?
- */
-bool
-la_sort_takes_values(const LaSort *sort)
-{
-	return sort->entries.key->fixed_size > 0;
-}
-
-/*
- * Room for a live entry that is not NULL.
+ * Room for an entry whose first column is not NULL.
  */
 static inline LaRecord *
-add_live(LaCollection *entries, uint64 word, uint64 place, Size size)
+add_record(LaSort *sort, uint64 word, uint64 place, Size size)
 {
-	la_collection_count(entries, place);
-	return la_spool_add(la_collection_spool(entries, word), word, place, size);
+	LaSpool    *spool = &sort->spool;
+
+	la_sample_add(&sort->sample, word);
+	if (sort->buckets != NULL)
+		spool = &sort->buckets->spools[la_bucket_of(sort->buckets, word)];
+	return la_spool_add(spool, word, place, size);
 }
 
 /*
- * Adds live entries of a key of a fixed size (see LaBuildKey.fixed_size), none of
- * them NULL.
- */
-void
-la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
-				   int count)
-{
-	LaCollection *entries = &sort->entries;
-	const LaBuildKey *key = entries->key;
-
-	if (key->is_word)
-	{
-		/* this is la_key_word_of_value() */
-		uint64		value_bits = la_key_value_bits(&key->columns[0]);
-		uint64		flipped_bits = la_key_word_of_value(&key->columns[0], 0);
-
-		for (int i = 0; i < count; i++)
-			add_live(entries, (values[i] & value_bits) ^ flipped_bits, places[i],
-					 sizeof(LaRecord));
-		return;
-	}
-	for (int i = 0; i < count; i++)
-	{
-		LaRecord   *record;
-
-		if (entries->core != NULL)
-		{
-			const bool	isnull = false;
-
-			la_collection_count(entries, places[i]);
-			la_core_sort_add(entries->core, places[i], &values[i], &isnull);
-			continue;
-		}
-		record = add_live(entries, la_key_fixed_word(&key->columns[0], values[i]),
-						  places[i], sizeof(LaRecord) + key->fixed_size);
-		la_key_form_tuple(key, &values[i], key->fixed_size,
-						  la_record_tuple(record));
-		la_place_get_tid(places[i], &la_record_tuple(record)->t_tid);
-	}
-}
-
-/*
- * Makes the index tuple of a row whose values cannot just be copied, in
- * sort->tuple_context, and has the values point into it, where none is out of line:
- * they are looked at more than once.  NULL if it is too long for a btree.
+ * Adds an entry with the key that is made of the values.  Returns the room for its
+ * index tuple, whose size is aligned, to be filled by the caller.
  */
 static IndexTuple
-form_tuple(LaSort *sort, Datum *values, const bool *isnull)
+add_with_key(LaSort *sort, const Datum *values, const bool *isnull,
+			 uint64 place, Size size)
 {
-	TupleDesc	tupdesc = sort->entries.key->tupdesc;
-	IndexTuple	tuple = index_form_tuple_context(tupdesc, values, isnull,
-												 sort->tuple_context);
-	bool		stored_isnull[INDEX_MAX_KEYS];
+	uint64		word = la_key_make(sort->key, values, isnull, sort->kept);
+	Size		kept_size = sort->kept == NULL ? 0 : la_bytes_size(sort->kept->length);
+	Size		record_size = sizeof(LaRecord) + size + kept_size;
+	LaRecord   *record = isnull[0] ?
+		la_spool_add(&sort->nulls, word, place, record_size) :
+		add_record(sort, word, place, record_size);
+	IndexTuple	tuple = la_record_tuple(record);
 
-	if (IndexTupleSize(tuple) > BTMaxItemSize)
-		return NULL;
-	index_deform_tuple(tuple, tupdesc, values, stored_isnull);
+	if (kept_size > 0)
+		memcpy((char *) tuple + size, sort->kept, kept_size);
 	return tuple;
 }
 
 /*
- * Whether an index tuple is not too long for a btree, as far as a short look tells.
+ * Adds the rows of a spool once more, with their keys, after so many others.
  */
-static bool
-is_short(const LaBuildKey *key, const Datum *values, const bool *isnull)
+static void
+add_spool_with_keys(LaSort *sort, LaSpool *spool, int64 already)
 {
-	Size		size = sizeof(IndexTupleData) + sizeof(IndexAttributeBitMapData);
+	double		fraction_done = sort->fraction_done;
+	LaSpoolReader reader;
 
-	for (int i = 0; i < key->natts; i++)
+	la_spool_read(spool, &reader, false);
+	while (la_spool_next_chunk(&reader))
 	{
-		int			length = TupleDescCompactAttr(key->tupdesc, i)->attlen;
+		while (reader.at < reader.end)
+		{
+			LaRecord   *record = (LaRecord *) reader.at;
+			IndexTuple	tuple = la_record_tuple(record);
+			Size		size = IndexTupleSize(tuple);
+			Datum		values[INDEX_MAX_KEYS];
+			bool		isnull[INDEX_MAX_KEYS];
 
-		if (isnull[i])
-			continue;
-		if (length < 0 &&
-			(length != -1 || VARATT_IS_EXTERNAL(DatumGetPointer(values[i]))))
-			return false;
-		size += MAXIMUM_ALIGNOF +
-			(length > 0 ? length : VARSIZE_ANY(DatumGetPointer(values[i])));
+			index_deform_tuple(tuple, sort->key->tupdesc, values, isnull);
+			reader.at += la_record_size(spool->kind, record);
+			memcpy(add_with_key(sort, values, isnull, record->place, size),
+				   tuple, size);
+			already++;
+		}
+		la_sort_limit_memory(sort, fraction_done * already / sort->count);
 	}
-	return MAXALIGN(size) <= BTMaxItemSize;
 }
 
 /*
- * Adds an entry to core's sort, unless its index tuple is too long.
+ * Makes the keys of all rows that have come in order; those that are still to come
+ * get theirs at once.
  */
 static void
-add_to_core(LaSort *sort, uint64 place, const Datum *values, const bool *isnull)
+make_keys(LaSort *sort)
 {
-	Datum		stored[INDEX_MAX_KEYS];
+	LaSpool		spool = sort->spool;
+	LaSpool		nulls = sort->nulls;
+	int64		next_look = sort->next_look;
 
-	if (!is_short(sort->entries.key, values, isnull))
+	sort->in_order = false;
+	sort->next_look = PG_INT64_MAX;
+	la_spool_init(&sort->spool, &sort->pool, sort->key->kind);
+	la_spool_init(&sort->nulls, &sort->pool, sort->key->kind);
+	add_spool_with_keys(sort, &spool, 0);
+	add_spool_with_keys(sort, &nulls, spool.nrecords);
+	if (sort->buckets == NULL && sort->spool.file == NULL)
+		sort->next_look = next_look;
+}
+
+/*
+ * Adds a row without a key if it comes behind all others.
+ */
+static bool
+add_in_order(LaSort *sort, IndexTuple tuple, uint64 place, bool isnull)
+{
+	LaSpool    *spool = isnull ? &sort->nulls : &sort->spool;
+	IndexTuple	last = sort->last[isnull];
+	Size		size = IndexTupleSize(tuple);
+	IndexTuple	copy;
+
+	if (spool->nrecords > 0)
 	{
-		memcpy(stored, values, sort->entries.key->natts * sizeof(Datum));
-		values = stored;
-		sort->refused = form_tuple(sort, stored, isnull) == NULL;
+		bool		has_null;
+		int			order = la_key_compare(sort->key, last, tuple, &has_null);
+
+		if (order > 0 ||
+			(order == 0 && ItemPointerCompare(&last->t_tid, &tuple->t_tid) > 0))
+			return false;
 	}
-	if (!sort->refused)
-		la_core_sort_add(sort->entries.core, place, values, isnull);
-	MemoryContextReset(sort->tuple_context);
+	copy = la_record_tuple(la_spool_add(spool, 0, place,
+										sizeof(LaRecord) + size + la_bytes_size(0)));
+	la_copy(copy, tuple, size);
+	la_tuple_bytes(copy)->length = 0;
+	la_copy(last, tuple, size);
+	return true;
 }
 
 /*
@@ -264,90 +214,154 @@ static void
 add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		  const Datum *values, const bool *isnull)
 {
-	const LaBuildKey *key = sort->entries.key;
+	const LaBuildKey *key = sort->key;
 	Size		size = la_key_tuple_size(key, values, isnull);
 	Datum		stored[INDEX_MAX_KEYS];
+	bool		stored_isnull[INDEX_MAX_KEYS];
 	IndexTuple	formed = NULL;
-
-	if (size == 0 || size > BTMaxItemSize)
-	{
-		memcpy(stored, values, key->natts * sizeof(Datum));
-		values = stored;
-		formed = form_tuple(sort, stored, isnull);
-		sort->refused = formed == NULL;
-		size = formed == NULL ? 0 : IndexTupleSize(formed);
-	}
-
-	if (!sort->refused)
-		add_sized_tuple(sort, place, tid, values, isnull, size, formed);
-	if (values == stored)
-		MemoryContextReset(sort->tuple_context);
-}
-
-/*
- * The same once the size of the index tuple is known, and the tuple itself if it had
- * to be formed.
- */
-static void
-add_sized_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
-				const Datum *values, const bool *isnull, Size size,
-				IndexTuple formed)
-{
-	LaCollection *entries = &sort->entries;
 	IndexTuple	tuple;
 
-	if (la_in_order_is_tried(&sort->order))
+	MemoryContextReset(sort->tuple_context);
+	if (size == 0 || size > BTMaxItemSize)
+	{
+		/* values that cannot just be copied, or are out of line */
+		formed = index_form_tuple_context(key->tupdesc, values, isnull,
+										  sort->tuple_context);
+		size = IndexTupleSize(formed);
+		if (size > BTMaxItemSize)
+		{
+			sort->reason = LA_REASON_ROW_SIZE;
+			return;
+		}
+		index_deform_tuple(formed, key->tupdesc, stored, stored_isnull);
+		values = stored;
+	}
+
+	if (sort->in_order)
 	{
 		if (formed == NULL)
 		{
-			formed = sort->formed;
-			la_key_form_tuple(entries->key, values, size, formed);
+			formed = MemoryContextAlloc(sort->tuple_context, size);
+			la_key_form_tuple(key, values, size, formed);
 		}
 		formed->t_tid = *tid;
-		if (la_in_order_add(&sort->order, formed, place, isnull[0]))
+		if (add_in_order(sort, formed, place, isnull[0]))
 			return;
+		make_keys(sort);
 	}
-	if (entries->core != NULL)
-	{
-		la_core_sort_add(entries->core, place, values, isnull);
-		return;
-	}
-
-	tuple = la_collection_add(entries, values, isnull, place, size);
+	tuple = add_with_key(sort, values, isnull, place, size);
 	if (formed != NULL)
 		memcpy(tuple, formed, size);
 	else
-		la_key_form_tuple(entries->key, values, size, tuple);
+		la_key_form_tuple(key, values, size, tuple);
 	tuple->t_tid = *tid;
 }
 
 /*
+ * Adds an entry.  `alive` is false for a row that a unique index must
+ * contain but not check.
+ */
+void
+la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
+			const bool *isnull, bool alive)
+{
+	uint64		place = la_place_make(tid, alive);
+
+	if (unlikely(sort->reason != LA_REASON_NONE))
+		return;
+	count_entry(sort, place);
+	if (!sort->key->is_word)
+		add_tuple(sort, place, tid, values, isnull);
+	else if (isnull[0])
+		la_spool_add(&sort->nulls, 0, place, sizeof(LaRecord));
+	else
+		add_record(sort, la_key_word_of_value(&sort->key->columns[0], values[0]),
+				   place, sizeof(LaRecord));
+}
+
+/*
+ * Adds live entries of a key of a fixed size (see LaBuildKey.fixed_size), none of
+ * them NULL.
+ */
+void
+la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
+				   int count)
+{
+	const LaBuildKey *key = sort->key;
+	const LaKeyColumn *column = &key->columns[0];
+
+	if (key->is_word)
+	{
+		/* this is la_key_word_of_value() */
+		uint64		value_bits = la_key_value_bits(column);
+		uint64		flipped_bits = la_key_word_of_value(column, 0);
+
+		for (int i = 0; i < count; i++)
+		{
+			count_entry(sort, places[i]);
+			add_record(sort, (values[i] & value_bits) ^ flipped_bits, places[i],
+					   sizeof(LaRecord));
+		}
+		return;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		LaRecord   *record = add_record(sort, la_key_fixed_word(column, values[i]),
+										places[i],
+										sizeof(LaRecord) + key->fixed_size);
+
+		count_entry(sort, places[i]);
+		la_key_form_tuple(key, &values[i], key->fixed_size,
+						  la_record_tuple(record));
+		la_place_get_tid(places[i], &la_record_tuple(record)->t_tid);
+	}
+}
+
+/*
+ * Makes buckets for what has come and what is to come, and moves the former there.
+ */
+static void
+begin_buckets(LaSort *sort, double fraction_done)
+{
+	double		more = 1 / Max(fraction_done, 0.001);
+	double		wanted = Max(sort->spool.nbytes * more * 8 / sort->bytes,
+							 sort->spool.nrecords * more / LA_BUCKET_ENTRIES);
+	int64		limit = sort->pool.limit;
+
+	sort->buckets = la_buckets_make(&sort->pool, sort->key->kind, &sort->sample, 0,
+									PG_UINT64_MAX, wanted, LA_MAX_FILE_BUCKETS);
+	/* no early move to files, which would be one of many small pieces */
+	sort->pool.limit = sort->pool.nused + sort->reserve;
+	la_buckets_distribute(sort->buckets, &sort->spool, NULL, 0);
+	sort->pool.limit = limit;
+}
+
+/*
  * Keeps to the memory that there is; to be called at least once for each page of the
- * table, of which so much has been read.
+ * table.  fraction_done tells how much of that has been read, for guessing how many
+ * entries are to come.
  */
 void
 la_sort_limit_memory(LaSort *sort, double fraction_done)
 {
-	LaCollection *entries = &sort->entries;
+	sort->fraction_done = Max(sort->fraction_done, fraction_done);
+	if (sort->pool.nused >= sort->next_look && !sort->in_order)
+	{
+		sort->next_look = PG_INT64_MAX;
+		if (la_look_is_poor(sort->key, &sort->spool, sort->bytes, fraction_done))
+			sort->reason = LA_REASON_MEMORY;
+	}
+	if (sort->pool.nused + sort->reserve < sort->pool.limit)
+		return;
 
-	entries->fraction_done = Max(entries->fraction_done, fraction_done);
-	if (entries->without_keys && !sort->order.holds &&
-		la_pool_is_full(&entries->pool, entries->reserve))
-		la_in_order_end(&sort->order);
-	else
-		la_collection_limit_memory(entries, fraction_done);
-}
-
-/*
- * Sorts all entries and hands them over to `output`.
- */
-void
-la_sort_finish(LaSort *sort, LaOutput *output)
-{
-	LaCollection *entries = &sort->entries;
-
-	entries->fraction_done = 1;
-	if (entries->without_keys && !sort->order.holds)
-		la_in_order_end(&sort->order);
-	la_drain(entries, output);
+	sort->next_look = PG_INT64_MAX; /* only at what has never been in files */
+	la_spool_to_file(&sort->nulls);
+	if (sort->buckets == NULL && (sort->in_order || sort->spool.ordered))
+	{
+		la_spool_to_file(&sort->spool);
+		return;
+	}
+	if (sort->buckets == NULL)
+		begin_buckets(sort, fraction_done);
+	la_buckets_to_files(sort->buckets);
 }

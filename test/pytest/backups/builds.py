@@ -121,7 +121,7 @@ def _random_create(rng: Random, settings: tuple[str, ...], *, unlogged: bool) ->
 
 def _random_settings(rng: Random, *, misled: bool) -> tuple[str, ...]:
     workers = rng.choice(_WORKERS)
-    memory = "160MB" if workers else rng.choice(("1MB", "1MB", "64MB", "64MB"))
+    memory = "160MB" if workers else rng.choice(("2MB", "2MB", "64MB", "64MB"))
     chosen = {
         SWITCH: "on",
         "max_parallel_maintenance_workers": str(workers),

@@ -26,7 +26,7 @@ _REINDEX = 0.15
 # Our arm mostly comes first: it is the one that shall meet rows without hint bits.
 _OURS_FIRST = 0.7
 # The first is too little for our sort, the second holds few rows.
-_MEMORIES = ("64kB", "1MB", "1MB", "64MB")
+_MEMORIES = ("1MB", "2MB", "2MB", "64MB")
 # Allows three workers: plan_create_index_workers() wants 32 MB for each participant.
 _PARALLEL_MEMORY = "128MB"
 

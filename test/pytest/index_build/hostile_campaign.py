@@ -27,7 +27,7 @@ from lookahead_bench.build_watch import BuildWatch
 _MB = 1 << 20
 _INDEXES_PER_ROUND = 2
 # From the least that PostgreSQL takes on. Most builds are ours, alone, and have to use files.
-_LITTLE_KB = (64, 100, 272, 512, *(1024, 1100, 1536, 2048) * 2, 9216, 20_480)
+_LITTLE_KB = (64, 272, 1024, 2047, *(2048, 2200, 3072, 4096) * 2, 9216, 20_480)
 # Everything is sorted in memory.
 _MUCH_KB = (65_536, 262_144)
 _WORKERS = (0, 0, 0, 1, 2, 3, 4)

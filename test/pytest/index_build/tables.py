@@ -11,7 +11,7 @@ from differential.schema import ARRANGEMENTS, PERSISTENCE
 from index_build.key_types import KEY_TYPES, WIDE_TEXTS, KeyType
 
 # Rows, and how often. Most tables span several leaf pages, some levels of internal pages.
-_SIZES = ((0, 1), (1, 1), (2, 1), (40, 2), (700, 5), (4000, 8), (20_000, 1))
+_SIZES = ((0, 1), (1, 1), (2, 1), (40, 2), (700, 5), (4000, 8), (40_000, 1))
 _MAX_WIDE_ROWS = 700
 
 

@@ -30,7 +30,7 @@ from lookahead.installation import Installation
 
 _ROWS = 120_000  # an index of 8 MB
 _STATEMENT = "CREATE INDEX b_s ON b (s)"
-# Pages are written 1 MB at a time, of the 2 MB by which the file grows: it ends in zeroes meanwhile.
+# Pages are written 1 MB at a time, the file grows by 2 MB: every other time it ends in zeroes.
 _BATCH = "SET maintenance_work_mem = '16MB'"
 _WORKERS = (
     "SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0; "

@@ -13,7 +13,7 @@ from server_log import ServerFactory, WatchedServer
 from index_build.twins import ARMS, SWITCH, Arm, Counters, Twins, check_tree, choose, complaint
 from lookahead.extension import Stage
 
-_ROWS = 24_000
+_ROWS = 30_000
 # Letters that differ in accent and case only, signs, lengths, one long beginning, duplicates, and
 # texts of which strcoll() and strxfrm() of glibc 2.36 have different opinions.
 _TEXTS = (
@@ -51,7 +51,7 @@ def _collation(session: Connection, locale: str) -> str:
     return name
 
 
-@pytest.mark.parametrize(("memory", "workers"), [("1MB", 0), ("128MB", 2)])
+@pytest.mark.parametrize(("memory", "workers"), [("2MB", 0), ("128MB", 2)])
 @pytest.mark.parametrize(
     "keys",
     [

@@ -11,8 +11,10 @@ from index_build.twins import Counters, Twins, check_tree, choose, complaint
 from lookahead_bench.build_watch import BuildWatch
 
 _MB = 1 << 20
-# Of one value, more than fit into 1 MB, with a second column that only PostgreSQL can compare.
-_ROWS = 20_000
+# Mostly of one value, more than fit into 2 MB, with a second column that only PostgreSQL can
+# compare. The first are of many values: they do not foretell who will sort the others.
+_ROWS = 60_000
+_FIRST = 10_000
 _DEAD_ROWS = 600_000
 
 
@@ -43,8 +45,8 @@ def test_dead_rows_that_postgresql_sorts(server: WatchedServer, twins: Twins) ->
     need_extension(session, "amcheck")
     session.execute(
         "CREATE TABLE d WITH (autovacuum_enabled = off) AS "
-        f"SELECT 1 AS k, ARRAY[i, -i] AS a, i AS id FROM generate_series(1, {_ROWS}) i; "
-        "SET maintenance_work_mem = '1MB'"
+        f"SELECT CASE WHEN i > {_FIRST} THEN 1 ELSE hashint4(i) END AS k, ARRAY[i, -i] AS a, "
+        f"i AS id FROM generate_series(1, {_ROWS}) i; SET maintenance_work_mem = '2MB'"
     )
     create = "CREATE UNIQUE INDEX d_i ON d (k, a)"
     with _old_snapshot(server):
@@ -52,7 +54,7 @@ def test_dead_rows_that_postgresql_sorts(server: WatchedServer, twins: Twins) ->
         _compare(twins, create)
         assert twins.tally.built == 1
         check_tree(session, "d_i")
-        session.execute("DROP INDEX d_i; INSERT INTO d SELECT * FROM d WHERE a[1] = 900")
+        session.execute("DROP INDEX d_i; INSERT INTO d SELECT * FROM d WHERE a[1] = 50900")
         _compare(twins, create)
         assert twins.tally.failed == 1
 
@@ -82,8 +84,8 @@ def test_dead_rows_of_one_word_in_any_order(server: WatchedServer, twins: Twins)
     session = twins.connection
     session.execute(
         "CREATE TABLE d (k int, id int) WITH (autovacuum_enabled = off, fillfactor = 40); "
-        "INSERT INTO d SELECT 7, i FROM generate_series(1, 80000) i; "
-        "SET maintenance_work_mem = '1MB'"
+        "INSERT INTO d SELECT 7, i FROM generate_series(1, 160000) i; "
+        "SET maintenance_work_mem = '2MB'"
     )
     with _old_snapshot(server):
         session.execute("UPDATE d SET id = -id WHERE id % 3 = 0; DELETE FROM d WHERE id % 5 = 0")

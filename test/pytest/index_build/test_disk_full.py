@@ -66,7 +66,7 @@ def test_temporary_files_that_do_not_fit(
     connection: Connection, small_disk: Path, arm: Arm
 ) -> None:
     choose(connection, arm)
-    connection.execute("SET temp_tablespaces = small; SET maintenance_work_mem = '1MB'")
+    connection.execute("SET temp_tablespaces = small; SET maintenance_work_mem = '2MB'")
     with pytest.raises(psycopg.errors.DiskFull, match="No space left on device"):
         connection.execute("CREATE INDEX wide_s ON wide (s)")
     assert _used(small_disk) == 0

@@ -11,7 +11,6 @@ _SAME = (
 )
 _TEXTS = {
     "these only": f"{_SAME} || (i / 100)",
-    # Then whole sort keys are made (la_build_choice.c).
     "among others": f"CASE WHEN i % 25 < 5 THEN {_SAME} ELSE 'kind ' || i % 25 END",
 }
 

@@ -77,7 +77,7 @@ def _cancel_many(builder: Connection, seed: int, hits: int) -> list[float]:
         moments.ended(f"BEGIN; {statement}; ROLLBACK", time.monotonic() - started)
 
     def attempt() -> float:
-        builder.execute(f"SET maintenance_work_mem = '{rng.choice(('1MB', '64MB'))}'")
+        builder.execute(f"SET maintenance_work_mem = '{rng.choice(('2MB', '64MB'))}'")
         statement = f"BEGIN; {rng.choice(_STATEMENTS)}; ROLLBACK"
         latency = interrupted(builder, statement, moments, builder.cancel_safe)
         builder.rollback()
@@ -141,7 +141,7 @@ def test_session_goes_on_after_many_failures(
 def test_temp_file_limit_is_obeyed(server: WatchedServer, builder: Connection) -> None:
     """Core's error once a build needs more; files of any build that succeeds are below it."""
     before = files_of(server)
-    builder.execute("SET maintenance_work_mem = '1MB'")
+    builder.execute("SET maintenance_work_mem = '2MB'")
     refused = 0
     for limit in ("0", "64kB", "1MB", "4MB", "64MB"):
         builder.execute(f"SET temp_file_limit = '{limit}'")

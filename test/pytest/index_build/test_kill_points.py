@@ -15,7 +15,7 @@ from lookahead.installation import Installation
 _ROWS = 60_000
 _STATEMENT = "CREATE INDEX k_s ON k (s)"
 # So little that entries go to temporary files, and pages are written many times.
-_MEMORY = "SET maintenance_work_mem = '1MB'"
+_MEMORY = "SET maintenance_work_mem = '2MB'"
 _POINTS = (
     "pg-lookahead-entries-spilled",
     "pg-lookahead-table-scanned",

@@ -10,10 +10,10 @@ from server_log import WatchedServer
 
 from index_build.twins import Counters, Twins, complaint
 
-# More than 1 MB of entries.
-_ROWS = 60_000
+# More than 2 MB of entries.
+_ROWS = 150_000
 _WORKERS = (0, 1, 2, 4)
-_SMALLEST_KB = (64, 192, 272, 1023, 1024, 2048)
+_SMALLEST_KB = (64, 272, 2047, 2048, 4096)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,13 +53,13 @@ def test_every_memory(twins: Twins, keys: str, workers: int) -> None:
 # Queues and pages that wait to be written take some of the memory; the second worker sorts nothing.
 @pytest.mark.parametrize(
     ("workers", "too_little_mb", "enough_mb"),
-    [(0, 0, 1), (1, 8, 9), (2, 8, 10), (3, 12, 15), (4, 16, 20)],
+    [(0, 0, 2), (1, 8, 9), (2, 8, 10), (3, 12, 15), (4, 16, 20)],
 )
 def test_who_builds_the_index(
     twins: Twins, workers: int, too_little_mb: int, enough_mb: int
 ) -> None:
     session = twins.connection
-    for memory_kb, built in ((max(too_little_mb * 1024, 1023), 0), (enough_mb * 1024, 1)):
+    for memory_kb, built in ((max(too_little_mb * 1024, 2047), 0), (enough_mb * 1024, 1)):
         session.execute(_settings(memory_kb, workers))
         before = Counters.of(session)
         twins.build("ours", "CREATE INDEX l_i ON l (r)", "l_i")

@@ -88,7 +88,7 @@ def test_nulls(twins: Twins, keys: str, nulls: str) -> None:
         compare(twins, statements, built=1)
 
 
-@pytest.mark.parametrize("memory", ["1MB", "64MB"])
+@pytest.mark.parametrize("memory", ["2MB", "64MB"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_many_duplicates(connection: Connection, twins: Twins, memory: str, workers: int) -> None:
     connection.execute(

@@ -248,14 +248,15 @@ drain_part(LaDrain *drain)
 
 /*
  * Divides the memory between what is in it and what is being sorted.  If anything is in
- * files, all of it goes there: memory is needed for sorting what is read back.  If
- * not, memory that no entries have come for is used for sorting, so that what buckets
- * do not divide can be sorted at once.
+ * files, all of it goes there: memory is needed for sorting what is read back, and the
+ * reserve for the buffers of files.  If not, memory that no entries have come for is used
+ * for sorting, so that what buckets do not divide can be sorted at once.
  */
 static void
 make_room_for_sorting(LaSort *sort)
 {
 	LaChunkPool *pool = &sort->pool;
+	int64		bytes = sort->bytes - sort->reserve * LA_CHUNK_SIZE;
 
 	if (sort->buckets == NULL && sort->spool.file == NULL &&
 		sort->nulls.file == NULL)
@@ -271,8 +272,8 @@ make_room_for_sorting(LaSort *sort)
 		la_buckets_to_files(sort->buckets);
 	la_spool_to_file(&sort->spool);
 	la_spool_to_file(&sort->nulls);
-	la_pool_reset(pool, sort->bytes / 2);
-	sort->sort_bytes = sort->bytes / 2;
+	la_pool_reset(pool, bytes / 2);
+	sort->sort_bytes = bytes / 2;
 }
 
 /*

@@ -134,7 +134,7 @@ bench-cached-scan: setup  ## bitmap scans of cached data, and parallel ones
 bench-range-query: setup  ## a sum over a range of dates, cold
 bench-concurrent-scans: setup  ## several sessions at once, cold
 bench-joins: setup      ## nested loops that look up row by row, cold
-bench-index-build: setup  ## index builds of other collations, REINDEX, CONCURRENTLY, by the step of extension
+bench-index-build: setup  ## index builds of other collations, REINDEX, CONCURRENTLY
 bench-bulk-insert: setup  ## inserts of wide rows, beside COPY, of few rows, of several sessions
 bench-partitions: setup  ## INSERT ... SELECT, COPY, single rows into partitioned tables
 bench-create-partitions: setup  ## partitions by one call, beside a statement each

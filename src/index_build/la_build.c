@@ -145,7 +145,10 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 										&share, sort);
 	result->index_tuples = sort->count;
 	if (sort->reason != LA_REASON_NONE)
+	{
+		la_sort_discard(sort);
 		return sort->reason;
+	}
 
 	load = la_load_begin(heap, index, key, indexInfo, sort->count,
 						 la_page_writer_begin(index, batch_blocks));

@@ -203,6 +203,17 @@ la_spool_to_file(LaSpool *spool)
 }
 
 /*
+ * Empties a spool at once.  Its file is gone then, its chunks with the pool.
+ */
+void
+la_spool_discard(LaSpool *spool)
+{
+	if (spool->file != NULL)
+		BufFileClose(spool->file);
+	la_spool_init(spool, spool->pool, spool->kind);
+}
+
+/*
  * Begins to empty a spool.  Nothing may be added to it any more.
  */
 void

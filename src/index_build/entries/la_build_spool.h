@@ -92,6 +92,7 @@ extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,
 						  LaRecordKind kind);
 extern void la_spool_grow(LaSpool *spool, Size size);
 extern void la_spool_to_file(LaSpool *spool);
+extern void la_spool_discard(LaSpool *spool);
 extern void la_spool_read(LaSpool *spool, LaSpoolReader *reader, bool keep);
 extern void la_spool_look(LaSpool *spool, LaSpoolReader *reader);
 extern void la_spool_look_end(LaSpoolReader *reader);

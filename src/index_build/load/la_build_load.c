@@ -24,6 +24,7 @@
 
 #include "access/nbtree.h"
 #include "commands/progress.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/injection_point.h"
 #include "utils/rel.h"
@@ -228,7 +229,10 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	Size		size = IndexTupleSize(tuple);
 
 	if (unlikely(load->abandoned))
+	{
+		CHECK_FOR_INTERRUPTS(); /* which is done for each page otherwise */
 		return;
+	}
 	if (load->unique && la_place_is_alive(place))
 		la_unique_check_tuple(&load->check, tuple);
 

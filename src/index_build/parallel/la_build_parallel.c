@@ -398,7 +398,10 @@ la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
 	load = la_load_begin(heap, index, key, indexInfo, result->index_tuples,
 						 begin_pages(&parallel, index));
 	if (*reason != LA_REASON_NONE)
+	{
 		la_load_abandon(load);
+		la_sort_discard(sort);
+	}
 	la_sort_finish(sort, la_merge_begin(la_load_output(load), key,
 										parallel.streams, parallel.nstreams));
 	if (!la_load_end(load) && *reason == LA_REASON_NONE)
@@ -432,6 +435,8 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	result.reason = sort->reason;
 
 	sender = la_sender_begin(queue, key.kind, &result);
+	if (sort->reason != LA_REASON_NONE)
+		la_sort_discard(sort);
 	la_sort_finish(sort, la_sender_output(sender));
 	la_sender_end(sender);
 }

@@ -365,3 +365,16 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 		begin_buckets(sort, fraction_done);
 	la_buckets_to_files(sort->buckets);
 }
+
+/*
+ * Forgets all entries, because core builds the index: the disk is for its files.
+ */
+void
+la_sort_discard(LaSort *sort)
+{
+	la_spool_discard(&sort->spool);
+	la_spool_discard(&sort->nulls);
+	for (int i = 0; sort->buckets != NULL && i < sort->buckets->count; i++)
+		la_spool_discard(&sort->buckets->spools[i]);
+	sort->buckets = NULL;
+}

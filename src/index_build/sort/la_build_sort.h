@@ -56,6 +56,7 @@ extern void la_sort_add(LaSort *sort, const ItemPointerData *tid,
 extern void la_sort_add_values(LaSort *sort, const Datum *values,
 							   const uint64 *places, int count);
 extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
+extern void la_sort_discard(LaSort *sort);
 extern void la_sort_finish(LaSort *sort, LaOutput *output);
 
 #endif							/* LA_BUILD_SORT_H */

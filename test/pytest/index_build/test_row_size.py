@@ -7,8 +7,9 @@ import pytest
 from extension.probes import Connection, need_icu, need_own_memory
 from server_log import WatchedServer
 
+from index_build.lone_worker import gated, lone_worker
 from index_build.stories import compare
-from index_build.twins import Failure, Twins, choose
+from index_build.twins import Counters, Failure, Twins, choose
 from lookahead_bench.build_watch import BuildWatch
 
 # Hexadecimal digits hardly compress. Most text of an index row is 2704 bytes less its headers.
@@ -121,6 +122,33 @@ def test_too_long_row_that_is_dead_is_let_through(twins: Twins) -> None:
         (*rows, "DELETE FROM r WHERE k = 50", "CREATE INDEX r_i ON r (k) INCLUDE (body)"),
         built=1,
     )
+
+
+def test_too_long_row_that_a_worker_meets(server: WatchedServer, connection: Connection) -> None:
+    """The leader has not seen it, nor any other entry of the worker's."""
+    choose(connection, "ours")
+    for statement in _table("EXTERNAL", "CASE WHEN i = 80 THEN 3000 ELSE 1800 END", 160):
+        connection.execute(statement)
+    refused = pytest.raises(psycopg.errors.ProgramLimitExceeded, match="index row size")
+    with gated(connection), refused, lone_worker(server, connection.info.backend_pid):
+        connection.execute('CREATE INDEX r_i ON r (gated(k), body COLLATE "C")')
+    connection.execute("DROP TABLE r")
+    assert Counters.of(connection).left["row size"] == 1
+
+
+def test_temporary_files_are_gone_before_postgresql_builds(connection: Connection) -> None:
+    """Its own are below the limit, and so were ours; together they are not."""
+    choose(connection, "ours")
+    connection.execute(
+        "CREATE TABLE r WITH (autovacuum_enabled = off) AS "
+        f"SELECT CASE WHEN i < 200000 THEN md5(i::text) ELSE left({_HEX}, 3000) END AS body "
+        "FROM generate_series(1, 200000) i"
+    )
+    connection.execute("SET maintenance_work_mem = '2MB'; SET temp_file_limit = '18MB'")
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="index row size"):
+        connection.execute('CREATE INDEX r_i ON r (body COLLATE "C")')
+    connection.execute("DROP TABLE r")
+    assert Counters.of(connection).left["row size"] == 1
 
 
 def test_megabytes_are_refused_before_their_sort_keys_are_made(

@@ -118,10 +118,12 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 										  range->low, range->high, wanted,
 										  LA_MAX_FILE_BUCKETS);
 	int64		nrecords = spool->nrecords;
+	bool		was_in_file = spool->file != NULL;
 	LaWordRange once_more = *range;
 
 	la_buckets_distribute(buckets, spool, key, range->word);
-	if (pool->nused > pool->limit / 2)
+	/* what comes from a file needs memory that others are still to be read into */
+	if (was_in_file && pool->nused > pool->limit / 2)
 		la_buckets_to_files(buckets);
 	once_more.npasses++;
 	drain_buckets(drain, buckets, &once_more, nrecords);

@@ -132,3 +132,8 @@ def test_what_fits_into_memory_is_not_written(twins: Twins) -> None:
     """Of what buckets do not divide, all is sorted at once where memory suffices."""
     columns = "repeat('k', i % 900) || i AS s"
     _check_written(twins, columns, 12_000, 's COLLATE "C"', 0, "5MB")
+
+
+def test_what_comes_in_the_order_of_the_first_column_is_not_written(twins: Twins) -> None:
+    """It is moved in memory, where there is no room for sorting all of it at once."""
+    _check_written(twins, "i / 10 AS n, md5(i::text)::uuid AS u", _ROWS, "n, u", 0, "8MB")

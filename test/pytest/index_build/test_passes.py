@@ -122,6 +122,14 @@ def test_rows_nearly_in_order(twins: Twins, columns: str, order: str) -> None:
     _check_written(twins, columns, 2 * _ROWS, order, 4)
 
 
+def test_what_the_first_rows_do_not_foretell(twins: Twins) -> None:
+    """Words divide those, but not the others: these are moved twice, and PostgreSQL sorts them."""
+    first = f"CASE WHEN i <= {_ROWS // 5} THEN hashint8(i) ELSE hashint4(i) & 1 END::int8 AS c0"
+    columns = ", ".join([first, *_TWO_VALUED[1:]])
+    order = ", ".join(f"c{n}" for n in range(14))
+    _check_written(twins, columns, 3 * _ROWS, order, 5)
+
+
 @pytest.mark.parametrize("columns", ["'10.0.0.7'::inet AS a", "7::numeric AS a"])
 def test_equal_keys_in_memory_are_not_written(twins: Twins, columns: str) -> None:
     """Whatever of the memory is for sorting: there is nothing to sort."""

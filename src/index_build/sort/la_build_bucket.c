@@ -28,12 +28,23 @@
 #define FIRST_SAMPLE_SIZE 256
 
 /*
- * Starts an empty sample, in the current context.
+ * Fewest chunks for each kilobyte of a sample: where there is little memory there are
+ * few buckets, and of these divided again samples that wait for each other.
+ */
+#define CHUNKS_PER_SAMPLE_KB 32
+
+/*
+ * Starts an empty sample, in the current context, for buckets in a pool of so many
+ * chunks.
  */
 void
-la_sample_begin(LaSample *sample)
+la_sample_begin(LaSample *sample, int64 chunks)
 {
 	sample->room = FIRST_SAMPLE_SIZE;
+	sample->most = FIRST_SAMPLE_SIZE;
+	while (sample->most < SAMPLE_SIZE &&
+		   sample->most * sizeof(uint64) * CHUNKS_PER_SAMPLE_KB < chunks * 1024)
+		sample->most *= 2;
 	sample->words = palloc(sample->room * sizeof(uint64));
 	sample->count = 0;
 	sample->every = sample->until_next = 1;
@@ -46,14 +57,14 @@ la_sample_begin(LaSample *sample)
 void
 la_sample_keep(LaSample *sample, uint64 word)
 {
-	if (sample->count == sample->room && sample->room < SAMPLE_SIZE)
+	if (sample->count == sample->room && sample->room < sample->most)
 	{
 		sample->room *= 2;
 		sample->words = repalloc(sample->words, sample->room * sizeof(uint64));
 	}
-	else if (sample->count == SAMPLE_SIZE)
+	else if (sample->count == sample->most)
 	{
-		for (int i = 0; i < SAMPLE_SIZE / 2; i++)
+		for (int i = 0; i < sample->most / 2; i++)
 			sample->words[i] = sample->words[2 * i];
 		sample->count /= 2;
 		sample->every *= 2;

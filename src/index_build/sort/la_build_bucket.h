@@ -34,6 +34,7 @@ typedef struct LaSample
 {
 	uint64	   *words;
 	int			room;			/* entries that fit */
+	int			most;			/* entries that it may have room for */
 	int			count;
 	int64		every;
 	int64		until_next;
@@ -51,7 +52,7 @@ typedef struct LaBuckets
 	uint16		table[(1 << LOOKUP_BITS) + 2];
 } LaBuckets;
 
-extern void la_sample_begin(LaSample *sample);
+extern void la_sample_begin(LaSample *sample, int64 chunks);
 extern void la_sample_keep(LaSample *sample, uint64 word);
 extern LaBuckets *la_buckets_make(LaChunkPool *pool, LaRecordKind kind,
 								  const LaSample *sample, uint64 low,

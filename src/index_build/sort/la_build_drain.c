@@ -139,7 +139,7 @@ drain_by_own_sample(LaDrain *drain, LaSpool *spool, LaWordRange range,
 {
 	LaSample	sample;
 
-	la_sample_begin(&sample);
+	la_sample_begin(&sample, drain->sort->pool.limit);
 	la_look_sample(spool, key, range.word, &sample, &range.low, &range.high);
 	range.sample = &sample;
 	if (range.low < range.high)

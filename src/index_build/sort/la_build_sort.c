@@ -63,7 +63,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
 						2 * la_buckets_most(sort->pool.limit, LA_MAX_FILE_BUCKETS));
 	la_spool_init(&sort->spool, &sort->pool, key->kind);
 	la_spool_init(&sort->nulls, &sort->pool, key->kind);
-	la_sample_begin(&sort->sample);
+	la_sample_begin(&sort->sample, sort->pool.limit);
 	sort->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												"index build tuple",
 												ALLOCSET_SMALL_SIZES);

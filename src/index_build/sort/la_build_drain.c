@@ -92,15 +92,17 @@ filed_bytes(const LaSpool *spool)
 
 /*
  * Whether a spool can be sorted at once.  Index tuples that are in a file
- * need memory of the pool, too, which may have been given away.
+ * need chunks of the pool, too.  Those beyond its limit, which it keeps, are of the
+ * memory for sorting.
  */
 static bool
 fits_in_memory(const LaSort *sort, const LaSpool *spool)
 {
-	int64		free_bytes = (sort->pool.limit - sort->pool.nused) * LA_CHUNK_SIZE;
-	int64		tuple_bytes = Max(filed_bytes(spool) - Max(free_bytes, 0), 0);
+	const LaChunkPool *pool = &sort->pool;
+	int64		chunks = filed_bytes(spool) / LA_CHUNK_CAPACITY + 1;
+	int64		beyond = Max(pool->nused + chunks, pool->nallocated) - pool->limit;
 
-	return sort_size(spool) + tuple_bytes <= sort->sort_bytes;
+	return sort_size(spool) + Max(beyond, 0) * LA_CHUNK_SIZE <= sort->sort_bytes;
 }
 
 /*
@@ -122,7 +124,11 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 	LaWordRange once_more = *range;
 
 	la_buckets_distribute(buckets, spool, key, range->word);
-	/* what comes from a file needs memory that others are still to be read into */
+
+	/*
+	 * what comes from a file needs memory that others are still to be read
+	 * into
+	 */
 	if (was_in_file && pool->nused > pool->limit / 2)
 		la_buckets_to_files(buckets);
 	once_more.npasses++;
@@ -145,11 +151,7 @@ drain_by_own_sample(LaDrain *drain, LaSpool *spool, LaWordRange range,
 	if (range.low < range.high)
 		drain_by_buckets(drain, spool, &range, key);
 	else
-	{
-		/* nothing to divide: not worth moving */
-		range.npasses++;
-		drain_range(drain, spool, &range);
-	}
+		drain_range(drain, spool, &range);	/* nothing to divide, so not moved */
 	pfree(sample.words);
 }
 

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
@@ -72,8 +73,11 @@ la_put_sorted(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 	LaOutput   *output = drain->output;
 	bool		has_tuples = spool->kind != LA_RECORD_WORD;
 	LaRadix		radix = {sort->key, has_tuples, sort->places_disordered};
-	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext,
-												 spool->nrecords * 2 * sizeof(LaEntry));
+	Size		size = spool->nrecords * 2 * sizeof(LaEntry);
+
+	/* of a round size, so that the next one finds room where this one was */
+	Size		room = Max(Min(pg_nextpower2_64(size), sort->sort_bytes), size);
+	LaEntry    *entries = MemoryContextAllocHuge(CurrentMemoryContext, room);
 	int64		count = 0;
 	LaSpoolReader reader;
 	LaRecord   *record;

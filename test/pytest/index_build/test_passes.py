@@ -143,5 +143,11 @@ def test_what_fits_into_memory_is_not_written(twins: Twins) -> None:
 
 
 def test_what_comes_in_the_order_of_the_first_column_is_not_written(twins: Twins) -> None:
-    """It is moved in memory, where there is no room for sorting all of it at once."""
-    _check_written(twins, "i / 10 AS n, md5(i::text)::uuid AS u", _ROWS, "n, u", 0, "8MB")
+    """It is moved in memory, where there is no room for sorting half of it at once."""
+    columns = f"(i / {_ROWS // 2})::int8 AS n, md5(i::text)::uuid AS u"
+    _check_written(twins, columns, _ROWS, "n, u", 0, "8MB")
+
+
+def test_what_comes_in_the_order_of_the_first_column_is_written_once(twins: Twins) -> None:
+    """Entries of one value are sorted in memory, some values at a time."""
+    _check_written(twins, "(i / 10)::int8 AS n, md5(i::text)::uuid AS u", 2 * _ROWS, "n, u", 1.5)

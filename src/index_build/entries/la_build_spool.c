@@ -17,7 +17,7 @@
  * All spools of a process take their chunks from one pool and give them back there,
  * so that what is in use and what has been allocated is known at any time.  The pool
  * has a limit but does not enforce it: those who add entries look from time to time
- * and move some to files.
+ * and move some to files.  What is beyond it is freed as soon as it is given back.
  *
  *-------------------------------------------------------------------------
  */
@@ -97,15 +97,16 @@ take_chunk(LaChunkPool *pool)
 
 	if (pool->free_chunks == NULL)
 	{
+		int64		room = pool->limit - pool->nallocated;
 		int64		wanted = Min(CHUNKS_PER_BLOCK, pool->nallocated + 1);
-		int64		count = Min(wanted,
-								Max(pool->limit - pool->nallocated, 1));
+		int64		count = Max(Min(wanted, room), 1);
 		char	   *block = MemoryContextAlloc(pool->context,
 											   count * LA_CHUNK_SIZE);
 
 		for (int64 i = 0; i < count; i++)
 		{
 			chunk = (LaChunk *) (block + i * LA_CHUNK_SIZE);
+			chunk->beyond_limit = room <= 0;
 			chunk->next = pool->free_chunks;
 			pool->free_chunks = chunk;
 		}
@@ -123,9 +124,15 @@ take_chunk(LaChunkPool *pool)
 static void
 give_chunk(LaChunkPool *pool, LaChunk *chunk)
 {
+	pool->nused--;
+	if (chunk->beyond_limit)
+	{
+		pool->nallocated--;
+		pfree(chunk);
+		return;
+	}
 	chunk->next = pool->free_chunks;
 	pool->free_chunks = chunk;
-	pool->nused--;
 }
 
 /*
@@ -195,6 +202,7 @@ la_spool_to_file(LaSpool *spool)
 		CHECK_FOR_INTERRUPTS();
 		BufFileWrite(spool->file, &chunk->used, sizeof(chunk->used));
 		BufFileWrite(spool->file, chunk->data, chunk->used);
+		spool->nfiled++;
 		spool->first = chunk->next;
 		give_chunk(spool->pool, chunk);
 	}

@@ -23,7 +23,8 @@
 typedef struct LaChunk
 {
 	struct LaChunk *next;
-	Size		used;			/* bytes of data, once it is not written to */
+	uint32		used;			/* bytes of data, once it is not written to */
+	uint32		beyond_limit;	/* if so, freed when it is given back */
 	char		data[FLEXIBLE_ARRAY_MEMBER];
 } LaChunk;
 
@@ -52,6 +53,7 @@ typedef struct LaSpool
 	char	   *end;
 	int64		nrecords;
 	int64		nbytes;			/* of records, in file and chunks */
+	int64		nfiled;			/* chunks in the file */
 	uint64		last_word;
 	uint64		last_place;
 

@@ -7,7 +7,9 @@
  * is written and read once whatever the size, but for looks that tell whether to
  * move it (la_build_look.c).  Buckets are not merged.  Only what the sample did not
  * foretell, a bucket too large for memory, is distributed again, by the same words
- * if these differ, else by the next words in which they do.
+ * if these differ, else by the next words in which they do.  Entries that came in the
+ * order of their words are not distributed, but sorted in groups that end where a word
+ * does.
  *
  * A bucket that memory holds is sorted there (la_build_put.c).
  *
@@ -29,7 +31,7 @@
 /*
  * How often an entry is distributed after the first time, each of which may be
  * to files.  Bounds the work, and how deep drain_range() nests.  Arbitrary: with the least
- * memory a bucket is divided by eight, with 16 MB by sixty.
+ * memory a bucket is divided by six, with 16 MB by fifty.
  */
 #define MAX_PASSES 4
 
@@ -82,24 +84,25 @@ sort_size(const LaSpool *spool)
 }
 
 /*
- * Bytes of a spool that have to come from files to be sorted.
+ * Chunks of a spool that have to come from its file to be sorted: as many as were
+ * written, however much is in them.
  */
 static int64
-filed_bytes(const LaSpool *spool)
+filed_chunks(const LaSpool *spool)
 {
-	return spool->kind != LA_RECORD_WORD && spool->file != NULL ? spool->nbytes : 0;
+	return spool->kind != LA_RECORD_WORD ? spool->nfiled : 0;
 }
 
 /*
  * Whether a spool can be sorted at once.  Index tuples that are in a file
- * need chunks of the pool, too.  Those beyond its limit, which it keeps, are of the
- * memory for sorting.
+ * need chunks of the pool, too.  Those beyond its limit are of the memory for
+ * sorting.
  */
 static bool
 fits_in_memory(const LaSort *sort, const LaSpool *spool)
 {
 	const LaChunkPool *pool = &sort->pool;
-	int64		chunks = filed_bytes(spool) / LA_CHUNK_CAPACITY + 1;
+	int64		chunks = filed_chunks(spool) + 1;
 	int64		beyond = Max(pool->nused + chunks, pool->nallocated) - pool->limit;
 
 	return sort_size(spool) + Max(beyond, 0) * LA_CHUNK_SIZE <= sort->sort_bytes;
@@ -114,7 +117,7 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 				 const LaBuildKey *key)
 {
 	LaChunkPool *pool = &drain->sort->pool;
-	int64		wanted = 4 * (sort_size(spool) + filed_bytes(spool)) /
+	int64		wanted = 4 * (sort_size(spool) + filed_chunks(spool) * LA_CHUNK_SIZE) /
 		drain->sort->sort_bytes;
 	LaBuckets  *buckets = la_buckets_make(pool, spool->kind, range->sample,
 										  range->low, range->high, wanted,

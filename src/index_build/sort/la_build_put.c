@@ -202,19 +202,22 @@ put_sorted_tuple(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
 
 /*
  * Sorts a spool by core's tuplesort, which makes index tuples of its own, and hands
- * its records over.  Uniqueness is checked when they are loaded, so not here.
+ * its records over.  Uniqueness is checked when they are loaded, so not here.  The
+ * memory for sorting is what chunks beyond the limit leave of it.
  */
 void
 la_put_sorted_by_core(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 {
 	LaSort	   *sort = drain->sort;
 	bool		make_words = range->word == 0 && range->low < range->high;
+	int64		beyond = Max(sort->pool.nallocated - sort->pool.limit, 0);
+	int64		bytes = sort->sort_bytes - beyond * LA_CHUNK_SIZE;
 	uint64		word = range->word > 0 ? range->first_word : spool->first_word;
 	IndexTuple	room = palloc(INDEX_SIZE_MASK + 1 + la_bytes_size(0));
 	IndexTuple	tuple;
 	Tuplesortstate *state =
 		tuplesort_begin_index_btree(sort->heap, sort->key->index, false, false,
-									Max(sort->sort_bytes / 1024, 64), NULL,
+									Max(bytes / 1024, 64), NULL,
 									TUPLESORT_NONE);
 
 	add_spool(state, drain, spool);

@@ -1,4 +1,7 @@
-"""Memory stays below maintenance_work_mem, whatever the rows; more goes through temporary files."""
+"""Memory stays below maintenance_work_mem, whatever the rows; more goes through temporary files.
+
+With 2 MB, the least, PostgreSQL's sort and the pages that are written may take a third more.
+"""
 
 from collections.abc import Iterator
 from statistics import median
@@ -51,14 +54,16 @@ _MISLED = f"((CASE WHEN id < {_ROWS // 10} THEN r ELSE id % 2 END)::int8), ((id 
 
 
 @pytest.mark.parametrize("megabytes", [2, 3, 4])
-@pytest.mark.parametrize("keys", ["r", "few, s", "s", "n", _NESTED, _MISLED])
+@pytest.mark.parametrize(
+    "keys", ["r", "few, s", "s", "n", _NESTED, pytest.param(_MISLED, id="misled")]
+)
 def test_memory_limit_is_kept(
     server: WatchedServer, connection: Connection, keys: str, megabytes: int
 ) -> None:
     """Up to ten times the limit has to be sorted.
 
-    With 2 MB up to 1.43 of it is used: PostgreSQL's sort and the pages that are written take what
-    they take. With more at most 1.01.
+    With 2 MB up to 1.34 of it is used, where PostgreSQL sorts a part; else up to 1.03, and with
+    more memory 1.01.
     """
     need_own_memory(connection)
     limit = megabytes * _MB
@@ -71,7 +76,35 @@ def test_memory_limit_is_kept(
     connection.execute("DROP INDEX m_i")
     assert Counters.of(connection).built == 2
     assert watch.peak_memory_bytes is not None
-    assert watch.peak_memory_bytes <= limit * (1.5 if megabytes == 2 else 1.05)
+    assert watch.peak_memory_bytes <= limit * (1.4 if megabytes == 2 else 1.05)
+
+
+def test_wide_entries_are_sorted_in_memory(server: WatchedServer, connection: Connection) -> None:
+    """Three in a chunk of 8 kB, which has room for nearly four.
+
+    Buckets of them are what memory holds, or a little more: each is as large as it is in chunks,
+    and leaves all the memory there is to the next. PostgreSQL's sort gets none.
+    """
+    need_own_memory(connection)
+    limit = 4 * _MB
+    heard: list[str] = []
+    connection.add_notice_handler(lambda notice: heard.append(notice.message_primary or ""))
+    choose(connection, "ours")
+    connection.execute(
+        'CREATE TABLE w (s text STORAGE EXTERNAL COLLATE "C") WITH (autovacuum_enabled = off);'
+        "INSERT INTO w SELECT left((SELECT string_agg(md5(i || ':' || j), '') "
+        "FROM generate_series(1, 64) j), 2020) FROM generate_series(1, 36000) i;"
+        f"SET maintenance_work_mem = '{limit // 1024}kB'; SET max_parallel_maintenance_workers = 0;"
+        "CREATE INDEX w_i ON w (s) WHERE s < '01'; DROP INDEX w_i;"
+        "SET trace_sort = on; SET client_min_messages = log"
+    )
+    with server.connect() as watcher, BuildWatch(watcher, connection.info.backend_pid) as watch:
+        connection.execute("CREATE INDEX w_i ON w (s)")
+    connection.execute("DROP TABLE w")
+    assert Counters.of(connection).built == 2
+    assert [text for text in heard if text.startswith("begin index sort")] == []
+    assert watch.peak_memory_bytes is not None
+    assert watch.peak_memory_bytes <= limit * 1.05
 
 
 def test_memory_limit_is_kept_by_processes_that_share_it(

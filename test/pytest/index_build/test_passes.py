@@ -151,3 +151,15 @@ def test_what_comes_in_the_order_of_the_first_column_is_not_written(twins: Twins
 def test_what_comes_in_the_order_of_the_first_column_is_written_once(twins: Twins) -> None:
     """Entries of one value are sorted in memory, some values at a time."""
     _check_written(twins, "(i / 10)::int8 AS n, md5(i::text)::uuid AS u", 2 * _ROWS, "n, u", 1.5)
+
+
+def test_a_large_bucket_leaves_others_their_memory(twins: Twins) -> None:
+    """Wide entries of one word that memory just holds come before those of ten, many and narrow."""
+    wide = "(SELECT string_agg(md5(i || ':' || j), '') FROM generate_series(1, 59) j)"
+    narrow = "md5(i::text) || md5(i || 'b') || md5(i || 'c')"
+    letter = "chr(98 + (hashint4(i) & 1023) % 10)"
+    columns = (
+        f"CASE WHEN i % 55 = 0 THEN repeat('a', 8) || {wide} "
+        f"ELSE repeat({letter}, 8) || {narrow} END AS s"
+    )
+    _check_written(twins, columns, 81_440, 's COLLATE "C"', 1.3, "4MB")

@@ -227,7 +227,7 @@ build_and_count(Relation heap, Relation index, IndexInfo *indexInfo,
 	count_build(reason);
 	if (reason == LA_REASON_COLLATION)
 		la_collation_distrust(la_key_guessed_collation(key));
-	if (reason != LA_REASON_NONE)
+	if (reason != LA_REASON_NONE && RelationGetNumberOfBlocks(index) > 0)
 		RelationTruncate(index, 0);
 	return reason;
 }

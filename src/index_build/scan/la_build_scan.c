@@ -442,6 +442,7 @@ scan_pages(BuildScan *scan)
 		{
 			/* other processes do not go on, either */
 			pg_atomic_fetch_add_u64(&scan->share->next_block, nblocks);
+			scan->run_blocks = 0;
 			break;
 		}
 	}

@@ -148,8 +148,8 @@ load_word(RadixSort *sort, const Group *group, bool *differ)
 	*differ = false;
 	for (int64 i = 0; i < group->count; i++)
 	{
-		if (i % ENTRIES_PER_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		/* a word of a text that is compressed may take long */
+		CHECK_FOR_INTERRUPTS();
 		if (!la_key_next_word(sort->radix->key, la_record_tuple(entries[i].record),
 							  group->word, &entries[i].word))
 		{

@@ -348,7 +348,8 @@ la_sort_limit_memory(LaSort *sort, double fraction_done)
 	if (sort->pool.nused >= sort->next_look && !sort->in_order)
 	{
 		sort->next_look = PG_INT64_MAX;
-		if (la_look_is_poor(sort->key, &sort->spool, sort->bytes, fraction_done))
+		if (sort->reason == LA_REASON_NONE &&
+			la_look_is_poor(sort->key, &sort->spool, sort->bytes, fraction_done))
 			sort->reason = LA_REASON_MEMORY;
 	}
 	if (sort->pool.nused + sort->reserve < sort->pool.limit)

@@ -59,26 +59,30 @@
  */
 #define ENTRY_OVERHEAD (2 * sizeof(SortTuple))
 
-static void add_index(LaInsertIndexes *indexes, Relation index,
-					  IndexInfo *info, bool at_once);
-static bool has_entry(const LaInsertIndex *index, EState *estate,
-					  ExprContext *context);
-static void collect(LaInsertIndexes *indexes, LaInsertIndex *index,
-					TupleTableSlot *row);
-static Size entry_bytes(Relation index, const Datum *values,
-						const bool *is_null);
-static void begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index);
-static Size most_bytes(const LaInsertIndexes *indexes,
-					   const LaInsertIndex *index);
-static void forget_collected(LaInsertIndex *index);
-static void insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index);
-static bool can_rebuild(Relation table, Relation index);
-static void rebuild(Relation table, Relation index);
-static bool is_of_this_subtransaction(Relation relation);
-static void build(Relation table, Relation index);
-static void report_as_insert(Relation table, Relation index,
-							 MemoryContext context);
-static char *duplicate_key(const char *detail);
+static void
+add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info,
+		  bool at_once)
+{
+	ResultRelInfo *others = &indexes->at_once;
+	LaInsertIndex *collected;
+
+	/*
+	 * Only a btree that is core's, without constraints that are checked
+	 * later.
+	 */
+	if (at_once || index->rd_rel->relam != BTREE_AM_OID ||
+		index->rd_indam->aminsert != btinsert || !info->ii_ReadyForInserts ||
+		info->ii_ExclusionOps != NULL ||
+		(index->rd_index->indisunique && !index->rd_index->indimmediate))
+	{
+		others->ri_IndexRelationDescs[others->ri_NumIndices] = index;
+		others->ri_IndexRelationInfo[others->ri_NumIndices++] = info;
+		return;
+	}
+	collected = &indexes->collected[indexes->count++];
+	collected->relation = index;
+	collected->info = info;
+}
 
 /*
  * Collects entries of rows of a table, whose indexes are open, from now on.  NULL
@@ -117,29 +121,160 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 	return indexes;
 }
 
+/*
+ * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
+ * as they are: an insert does not change them.  It is no sequential scan of its table, either, so
+ * what the build has counted as one, or several, is taken back.  Reads PgStat_TableStatus of
+ * pgstat.h.
+ */
 static void
-add_index(LaInsertIndexes *indexes, Relation index, IndexInfo *info,
-		  bool at_once)
+build(Relation table, Relation index)
 {
-	ResultRelInfo *others = &indexes->at_once;
-	LaInsertIndex *collected;
+	bool		counts = pgstat_should_count_relation(table);
+	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
+	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
 
-	/*
-	 * Only a btree that is core's, without constraints that are checked
-	 * later.
-	 */
-	if (at_once || index->rd_rel->relam != BTREE_AM_OID ||
-		index->rd_indam->aminsert != btinsert || !info->ii_ReadyForInserts ||
-		info->ii_ExclusionOps != NULL ||
-		(index->rd_index->indisunique && !index->rd_index->indimmediate))
+	CheckTableNotInUse(index, "INSERT");
+	RelationTruncate(index, 0);
+	if (index->rd_amcache != NULL)
 	{
-		others->ri_IndexRelationDescs[others->ri_NumIndices] = index;
-		others->ri_IndexRelationInfo[others->ri_NumIndices++] = info;
-		return;
+		pfree(index->rd_amcache);
+		index->rd_amcache = NULL;
 	}
-	collected = &indexes->collected[indexes->count++];
-	collected->relation = index;
-	collected->info = info;
+	la_build(table, index, BuildIndexInfo(index));
+	if (counts)
+	{
+		table->pgstat_info->counts.numscans = scans;
+		table->pgstat_info->counts.tuples_returned = rows;
+	}
+}
+
+/*
+ * The key in the detail of such an error, which may be translated; NULL when it is not
+ * told.
+ */
+static char *
+duplicate_key(const char *detail)
+{
+	const char *pattern = _("Key %s is duplicated.");
+	const char *key = strstr(pattern, "%s");
+	size_t		before;
+	size_t		after;
+
+	if (detail == NULL || key == NULL)
+		return NULL;
+	before = key - pattern;
+	after = strlen(key + 2);
+	if (strlen(detail) < before + after ||
+		strncmp(detail, pattern, before) != 0 ||
+		strcmp(detail + strlen(detail) - after, key + 2) != 0)
+		return NULL;
+	return pnstrdup(detail + before, strlen(detail) - before - after);
+}
+
+/*
+ * In an error handler: turns the error of an index build that has found a key twice into
+ * that of an insert, but not one that a function of the index has raised.  Mirrors the
+ * error of _bt_check_unique() in nbtinsert.c.
+ */
+static void
+report_as_insert(Relation table, Relation index, MemoryContext context)
+{
+	const char *name = RelationGetRelationName(index);
+	ErrorData  *error;
+	char	   *key;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	if (!index->rd_index->indisunique || error->constraint_name == NULL ||
+		strcmp(error->constraint_name, name) != 0)
+		return;
+	FlushErrorState();
+	key = duplicate_key(error->detail);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"", name),
+			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(table, name)));
+}
+
+/*
+ * Builds an index anew.  Uses up to maintenance_work_mem.
+ */
+static void
+rebuild(Relation table, Relation index)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead insert: index",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	PG_TRY();
+	{
+		build(table, index);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
+			report_as_insert(table, index, caller);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+/*
+ * Reads RelationData of rel.h.
+ */
+static bool
+is_of_this_subtransaction(Relation relation)
+{
+	SubTransactionId current = GetCurrentSubTransactionId();
+
+	return relation->rd_createSubid == current ||
+		relation->rd_newRelfilelocatorSubid == current;
+}
+
+/*
+ * May an index be built anew at the end of an insert?  Not one that somebody else in
+ * this process has open, to scan it; the caller knows that nobody will open it.  Not where
+ * temporary files are limited, either, which an insert of core's does not need.
+ */
+static bool
+can_rebuild(Relation table, Relation index)
+{
+	return index->rd_refcnt == 1 && temp_file_limit < 0 &&
+		is_of_this_subtransaction(table) && is_of_this_subtransaction(index) &&
+		la_feature_enabled(LA_FEATURE_INDEX_BUILD);
+}
+
+static void
+forget_collected(LaInsertIndex *index)
+{
+	if (index->sort != NULL)
+		tuplesort_end(index->sort);
+	index->sort = NULL;
+	index->bytes = 0;
+}
+
+static void
+insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index)
+{
+	IndexUniqueCheck check = index->relation->rd_index->indisunique ?
+		UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+	IndexTuple	entry;
+
+	tuplesort_performsort(index->sort);
+	while ((entry = tuplesort_getindextuple(index->sort, true)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		_bt_doinsert(index->relation, entry, check, false,
+					 indexes->at_once.ri_RelationDesc);
+		indexes->counters->sorted++;
+	}
+	index->inserted += index->bytes;
+	forget_collected(index);
 }
 
 /*
@@ -172,33 +307,6 @@ la_insert_indexes_expect_many(LaInsertIndexes *indexes)
 	}
 }
 
-static void
-forget_collected(LaInsertIndex *index)
-{
-	if (index->sort != NULL)
-		tuplesort_end(index->sort);
-	index->sort = NULL;
-	index->bytes = 0;
-}
-
-/*
- * A row is in the table.
- */
-void
-la_insert_indexes_add(LaInsertIndexes *indexes, TupleTableSlot *row)
-{
-	ExprContext *context = GetPerTupleExprContext(indexes->estate);
-
-	context->ecxt_scantuple = row;
-	for (int i = 0; i < indexes->count; i++)
-	{
-		LaInsertIndex *index = &indexes->collected[i];
-
-		if (!index->rebuild && has_entry(index, indexes->estate, context))
-			collect(indexes, index, row);
-	}
-}
-
 /*
  * Is the row in context one of those that a partial index is for?
  */
@@ -212,6 +320,69 @@ has_entry(const LaInsertIndex *index, EState *estate, ExprContext *context)
 	if (info->ii_PredicateState == NULL)
 		info->ii_PredicateState = ExecPrepareQual(info->ii_Predicate, estate);
 	return ExecQual(info->ii_PredicateState, context);
+}
+
+/*
+ * Memory that an entry takes in a sort, at most.  Mirrors index_form_tuple_context() in
+ * indextuple.c, which fetches values that are stored out of line, but not that it
+ * compresses others.
+ */
+static Size
+entry_bytes(Relation index, const Datum *values, const bool *is_null)
+{
+	TupleDesc	descriptor = RelationGetDescr(index);
+	Size		bytes = ENTRY_OVERHEAD + sizeof(IndexTupleData) +
+		sizeof(IndexAttributeBitMapData) +
+		heap_compute_data_size(descriptor, values, is_null);
+
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (!is_null[i] && TupleDescCompactAttr(descriptor, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			bytes += VARHDRSZ + toast_datum_size(values[i]);
+	}
+	return MAXALIGN(bytes);
+}
+
+/*
+ * How much is collected for an index before it is inserted: what memory has room for, and
+ * no temporary files, which core's insert does not need.  But where the index had hardly any
+ * entries as many as make an index that fits into shared buffers: if they are all, each
+ * goes behind the one before; if not, an index that no longer fits there is gone
+ * through for many of them.
+ *
+ * Keys that have to be unique are not left unchecked for longer than it took to collect
+ * those before: a duplicate is found after twice as many rows as in core, and a few.
+ */
+static Size
+most_bytes(const LaInsertIndexes *indexes, const LaInsertIndex *index)
+{
+	Size		most = indexes->memory_kb * (Size) 1024;
+
+	if (indexes->from_nothing && temp_file_limit < 0)
+		most = Max(most, (Size) NBuffers * BLCKSZ / indexes->count);
+	if (index->relation->rd_index->indisunique)
+		most = Min(most, Max(index->inserted, LEAST_UNCHECKED));
+	return most;
+}
+
+/*
+ * Begins to collect.  A sort whose entries are to stay in memory may use twice as much: what
+ * its array has over, and a little that is always there, is not counted.
+ */
+static void
+begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
+{
+	MemoryContext caller = MemoryContextSwitchTo(indexes->context);
+	int			memory_kb = indexes->memory_kb;
+
+	index->most_bytes = most_bytes(indexes, index);
+	if (index->most_bytes <= memory_kb * (Size) 1024)
+		memory_kb = Min(memory_kb, MAX_KILOBYTES / 2) * 2;
+	index->sort = tuplesort_begin_index_btree(indexes->at_once.ri_RelationDesc,
+											  index->relation, false, false,
+											  memory_kb, NULL, TUPLESORT_NONE);
+	MemoryContextSwitchTo(caller);
 }
 
 static void
@@ -242,66 +413,21 @@ collect(LaInsertIndexes *indexes, LaInsertIndex *index, TupleTableSlot *row)
 }
 
 /*
- * Memory that an entry takes in a sort, at most.  Mirrors index_form_tuple_context() in
- * indextuple.c, which fetches values that are stored out of line, but not that it
- * compresses others.
+ * A row is in the table.
  */
-static Size
-entry_bytes(Relation index, const Datum *values, const bool *is_null)
+void
+la_insert_indexes_add(LaInsertIndexes *indexes, TupleTableSlot *row)
 {
-	TupleDesc	descriptor = RelationGetDescr(index);
-	Size		bytes = ENTRY_OVERHEAD + sizeof(IndexTupleData) +
-		sizeof(IndexAttributeBitMapData) +
-		heap_compute_data_size(descriptor, values, is_null);
+	ExprContext *context = GetPerTupleExprContext(indexes->estate);
 
-	for (int i = 0; i < descriptor->natts; i++)
+	context->ecxt_scantuple = row;
+	for (int i = 0; i < indexes->count; i++)
 	{
-		if (!is_null[i] && TupleDescCompactAttr(descriptor, i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
-			bytes += VARHDRSZ + toast_datum_size(values[i]);
+		LaInsertIndex *index = &indexes->collected[i];
+
+		if (!index->rebuild && has_entry(index, indexes->estate, context))
+			collect(indexes, index, row);
 	}
-	return MAXALIGN(bytes);
-}
-
-/*
- * Begins to collect.  A sort whose entries are to stay in memory may use twice as much: what
- * its array has over, and a little that is always there, is not counted.
- */
-static void
-begin_sort(LaInsertIndexes *indexes, LaInsertIndex *index)
-{
-	MemoryContext caller = MemoryContextSwitchTo(indexes->context);
-	int			memory_kb = indexes->memory_kb;
-
-	index->most_bytes = most_bytes(indexes, index);
-	if (index->most_bytes <= memory_kb * (Size) 1024)
-		memory_kb = Min(memory_kb, MAX_KILOBYTES / 2) * 2;
-	index->sort = tuplesort_begin_index_btree(indexes->at_once.ri_RelationDesc,
-											  index->relation, false, false,
-											  memory_kb, NULL, TUPLESORT_NONE);
-	MemoryContextSwitchTo(caller);
-}
-
-/*
- * How much is collected for an index before it is inserted: what memory has room for, and
- * no temporary files, which core's insert does not need.  But where the index had hardly any
- * entries as many as make an index that fits into shared buffers: if they are all, each
- * goes behind the one before; if not, an index that no longer fits there is gone
- * through for many of them.
- *
- * Keys that have to be unique are not left unchecked for longer than it took to collect
- * those before: a duplicate is found after twice as many rows as in core, and a few.
- */
-static Size
-most_bytes(const LaInsertIndexes *indexes, const LaInsertIndex *index)
-{
-	Size		most = indexes->memory_kb * (Size) 1024;
-
-	if (indexes->from_nothing && temp_file_limit < 0)
-		most = Max(most, (Size) NBuffers * BLCKSZ / indexes->count);
-	if (index->relation->rd_index->indisunique)
-		most = Min(most, Max(index->inserted, LEAST_UNCHECKED));
-	return most;
 }
 
 /*
@@ -320,151 +446,4 @@ la_insert_indexes_end(LaInsertIndexes *indexes)
 			rebuild(indexes->at_once.ri_RelationDesc,
 					index->relation);
 	}
-}
-
-static void
-insert_collected(LaInsertIndexes *indexes, LaInsertIndex *index)
-{
-	IndexUniqueCheck check = index->relation->rd_index->indisunique ?
-		UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
-	IndexTuple	entry;
-
-	tuplesort_performsort(index->sort);
-	while ((entry = tuplesort_getindextuple(index->sort, true)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		_bt_doinsert(index->relation, entry, check, false,
-					 indexes->at_once.ri_RelationDesc);
-		indexes->counters->sorted++;
-	}
-	index->inserted += index->bytes;
-	forget_collected(index);
-}
-
-/*
- * May an index be built anew at the end of an insert?  Not one that somebody else in
- * this process has open, to scan it; the caller knows that nobody will open it.  Not where
- * temporary files are limited, either, which an insert of core's does not need.
- */
-static bool
-can_rebuild(Relation table, Relation index)
-{
-	return index->rd_refcnt == 1 && temp_file_limit < 0 &&
-		is_of_this_subtransaction(table) && is_of_this_subtransaction(index) &&
-		la_feature_enabled(LA_FEATURE_INDEX_BUILD);
-}
-
-/*
- * Reads RelationData of rel.h.
- */
-static bool
-is_of_this_subtransaction(Relation relation)
-{
-	SubTransactionId current = GetCurrentSubTransactionId();
-
-	return relation->rd_createSubid == current ||
-		relation->rd_newRelfilelocatorSubid == current;
-}
-
-/*
- * Builds an index anew.  Uses up to maintenance_work_mem.
- */
-static void
-rebuild(Relation table, Relation index)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_lookahead insert: index",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-
-	PG_TRY();
-	{
-		build(table, index);
-	}
-	PG_CATCH();
-	{
-		if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
-			report_as_insert(table, index, caller);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
-}
-
-/*
- * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
- * as they are: an insert does not change them.  It is no sequential scan of its table, either, so
- * what the build has counted as one, or several, is taken back.  Reads PgStat_TableStatus of
- * pgstat.h.
- */
-static void
-build(Relation table, Relation index)
-{
-	bool		counts = pgstat_should_count_relation(table);
-	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
-	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
-
-	CheckTableNotInUse(index, "INSERT");
-	RelationTruncate(index, 0);
-	if (index->rd_amcache != NULL)
-	{
-		pfree(index->rd_amcache);
-		index->rd_amcache = NULL;
-	}
-	la_build(table, index, BuildIndexInfo(index));
-	if (counts)
-	{
-		table->pgstat_info->counts.numscans = scans;
-		table->pgstat_info->counts.tuples_returned = rows;
-	}
-}
-
-/*
- * In an error handler: turns the error of an index build that has found a key twice into
- * that of an insert, but not one that a function of the index has raised.  Mirrors the
- * error of _bt_check_unique() in nbtinsert.c.
- */
-static void
-report_as_insert(Relation table, Relation index, MemoryContext context)
-{
-	const char *name = RelationGetRelationName(index);
-	ErrorData  *error;
-	char	   *key;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	if (!index->rd_index->indisunique || error->constraint_name == NULL ||
-		strcmp(error->constraint_name, name) != 0)
-		return;
-	FlushErrorState();
-	key = duplicate_key(error->detail);
-	ereport(ERROR,
-			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("duplicate key value violates unique constraint \"%s\"", name),
-			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
-			 errtableconstraint(table, name)));
-}
-
-/*
- * The key in the detail of such an error, which may be translated; NULL when it is not
- * told.
- */
-static char *
-duplicate_key(const char *detail)
-{
-	const char *pattern = _("Key %s is duplicated.");
-	const char *key = strstr(pattern, "%s");
-	size_t		before;
-	size_t		after;
-
-	if (detail == NULL || key == NULL)
-		return NULL;
-	before = key - pattern;
-	after = strlen(key + 2);
-	if (strlen(detail) < before + after ||
-		strncmp(detail, pattern, before) != 0 ||
-		strcmp(detail + strlen(detail) - after, key + 2) != 0)
-		return NULL;
-	return pnstrdup(detail + before, strlen(detail) - before - after);
 }

@@ -27,7 +27,14 @@
 
 #include "bulk_insert/source/la_copy.h"
 
-#ifndef USE_NO_SIMD
+#ifdef USE_NO_SIMD
+
+void
+la_copy_read_plain_lines(CopyFromState state)
+{
+}
+
+#else
 
 /* After many lines that were core's, so many are left to it between two that are looked at. */
 #define MOST_LEFT 64
@@ -43,103 +50,34 @@ typedef struct LaCopyLines
 	int			left;			/* how many more are not looked at */
 } LaCopyLines;
 
-static bool is_suitable(const CopyFromState state);
-static bool read_text_row(CopyFromState state, ExprContext *context,
-						  Datum *values, bool *nulls);
-static bool read_csv_row(CopyFromState state, ExprContext *context,
-						 Datum *values, bool *nulls);
-static inline bool read_row(CopyFromState state, char escape, Datum *values,
-							bool *nulls);
-static inline char *find_fields(CopyFromState state, char escape);
-static inline bool is_null_marker(const CopyFromState state, const char *field,
-								  const char *end);
-static inline uint32 special_bytes(const char *bytes, char delimiter,
-								   char escape);
-static void take_line(CopyFromState state, char *end);
-static inline void read_fields(CopyFromState state, char *end, Datum *values,
-							   bool *nulls);
-static inline bool is_null(const CopyFromState state, const char *field,
-						   const char *end);
-#endif
-
 /*
- * From now on plain lines are read here, where the options of the COPY allow it.
- */
-void
-la_copy_read_plain_lines(CopyFromState state)
-{
-#ifndef USE_NO_SIMD
-	LaCopyLines *lines;
-
-	if (!is_suitable(state))
-		return;
-	lines = MemoryContextAllocZero(state->copycontext, sizeof(LaCopyLines));
-	lines->routine = *state->routine;
-	lines->routine.CopyFromOneRow = state->opts.csv_mode ? read_csv_row : read_text_row;
-	state->routine = &lines->routine;
-#endif
-}
-
-#ifndef USE_NO_SIMD
-
-/*
- * Is a field a value or NULL, whatever its column, and its error that of the statement?
- */
-static bool
-is_suitable(const CopyFromState state)
-{
-	const CopyFormatOptions *options = &state->opts;
-
-	if (state->routine->CopyFromOneRow != CopyFromTextOneRow &&
-		state->routine->CopyFromOneRow != CopyFromCSVOneRow)
-		return false;
-	return state->attnumlist != NIL && state->convert_select_flags == NULL &&
-		state->escontext == NULL && options->default_print == NULL &&
-		options->force_notnull == NIL && !options->force_notnull_all &&
-		options->force_null == NIL && !options->force_null_all;
-}
-
-static bool
-read_text_row(CopyFromState state, ExprContext *context, Datum *values,
-			  bool *nulls)
-{
-	return read_row(state, '\\', values, nulls) ||
-		CopyFromTextOneRow(state, context, values, nulls);
-}
-
-static bool
-read_csv_row(CopyFromState state, ExprContext *context, Datum *values,
-			 bool *nulls)
-{
-	return read_row(state, state->opts.quote[0], values, nulls) ||
-		CopyFromCSVOneRow(state, context, values, nulls);
-}
-
-/*
- * Reads the next line, if it is plain.  False when it is not, and has not been touched.
+ * Is a field that begins with a backslash the usual marker of NULL?
  */
 static inline bool
-read_row(CopyFromState state, char escape, Datum *values, bool *nulls)
+is_null_marker(const CopyFromState state, const char *field, const char *end)
 {
-	LaCopyLines *lines = (LaCopyLines *) state->routine;
-	char	   *end;
+	return !state->opts.csv_mode && state->opts.null_print_len == 2 &&
+		state->opts.null_print[0] == '\\' && state->opts.null_print[1] == 'N' &&
+		end - field > 2 && field[1] == 'N' &&
+		(field[2] == state->opts.delim[0] || field[2] == '\n');
+}
 
-	if (lines->left > 0)
-	{
-		lines->left--;
-		return false;
-	}
-	end = find_fields(state, escape);
-	if (end == NULL)
-	{
-		lines->misses = Min(lines->misses + 1, MOST_LEFT);
-		lines->left = lines->misses - 1;
-		return false;
-	}
-	lines->misses = 0;
-	take_line(state, end);
-	read_fields(state, end, values, nulls);
-	return true;
+/*
+ * Which bytes of a vector of them separate something, or make a line one that is not plain?
+ */
+static inline uint32
+special_bytes(const char *bytes, char delimiter, char escape)
+{
+	Vector8		chunk;
+	Vector8		ends;
+	Vector8		others;
+
+	vector8_load(&chunk, (const uint8 *) bytes);
+	ends = vector8_or(vector8_eq(chunk, vector8_broadcast('\n')),
+					  vector8_eq(chunk, vector8_broadcast('\r')));
+	others = vector8_or(vector8_eq(chunk, vector8_broadcast(delimiter)),
+						vector8_eq(chunk, vector8_broadcast(escape)));
+	return vector8_highbit_mask(vector8_or(ends, others));
 }
 
 /*
@@ -182,36 +120,6 @@ find_fields(CopyFromState state, char escape)
 }
 
 /*
- * Is a field that begins with a backslash the usual marker of NULL?
- */
-static inline bool
-is_null_marker(const CopyFromState state, const char *field, const char *end)
-{
-	return !state->opts.csv_mode && state->opts.null_print_len == 2 &&
-		state->opts.null_print[0] == '\\' && state->opts.null_print[1] == 'N' &&
-		end - field > 2 && field[1] == 'N' &&
-		(field[2] == state->opts.delim[0] || field[2] == '\n');
-}
-
-/*
- * Which bytes of a vector of them separate something, or make a line one that is not plain?
- */
-static inline uint32
-special_bytes(const char *bytes, char delimiter, char escape)
-{
-	Vector8		chunk;
-	Vector8		ends;
-	Vector8		others;
-
-	vector8_load(&chunk, (const uint8 *) bytes);
-	ends = vector8_or(vector8_eq(chunk, vector8_broadcast('\n')),
-					  vector8_eq(chunk, vector8_broadcast('\r')));
-	others = vector8_or(vector8_eq(chunk, vector8_broadcast(delimiter)),
-						vector8_eq(chunk, vector8_broadcast(escape)));
-	return vector8_highbit_mask(vector8_or(ends, others));
-}
-
-/*
  * The line is read: error messages quote it.
  */
 static void
@@ -225,6 +133,13 @@ take_line(CopyFromState state, char *end)
 	appendBinaryStringInfo(&state->line_buf, line, end - line);
 	state->line_buf_valid = true;
 	state->input_buf_index = end + 1 - state->input_buf;
+}
+
+static inline bool
+is_null(const CopyFromState state, const char *field, const char *end)
+{
+	return end - field == state->opts.null_print_len &&
+		memcmp(field, state->opts.null_print, end - field) == 0;
 }
 
 /*
@@ -259,11 +174,80 @@ read_fields(CopyFromState state, char *end, Datum *values, bool *nulls)
 	}
 }
 
+/*
+ * Reads the next line, if it is plain.  False when it is not, and has not been touched.
+ */
 static inline bool
-is_null(const CopyFromState state, const char *field, const char *end)
+read_row(CopyFromState state, char escape, Datum *values, bool *nulls)
 {
-	return end - field == state->opts.null_print_len &&
-		memcmp(field, state->opts.null_print, end - field) == 0;
+	LaCopyLines *lines = (LaCopyLines *) state->routine;
+	char	   *end;
+
+	if (lines->left > 0)
+	{
+		lines->left--;
+		return false;
+	}
+	end = find_fields(state, escape);
+	if (end == NULL)
+	{
+		lines->misses = Min(lines->misses + 1, MOST_LEFT);
+		lines->left = lines->misses - 1;
+		return false;
+	}
+	lines->misses = 0;
+	take_line(state, end);
+	read_fields(state, end, values, nulls);
+	return true;
 }
 
-#endif							/* ! USE_NO_SIMD */
+static bool
+read_text_row(CopyFromState state, ExprContext *context, Datum *values,
+			  bool *nulls)
+{
+	return read_row(state, '\\', values, nulls) ||
+		CopyFromTextOneRow(state, context, values, nulls);
+}
+
+static bool
+read_csv_row(CopyFromState state, ExprContext *context, Datum *values,
+			 bool *nulls)
+{
+	return read_row(state, state->opts.quote[0], values, nulls) ||
+		CopyFromCSVOneRow(state, context, values, nulls);
+}
+
+/*
+ * Is a field a value or NULL, whatever its column, and its error that of the statement?
+ */
+static bool
+is_suitable(const CopyFromState state)
+{
+	const CopyFormatOptions *options = &state->opts;
+
+	if (state->routine->CopyFromOneRow != CopyFromTextOneRow &&
+		state->routine->CopyFromOneRow != CopyFromCSVOneRow)
+		return false;
+	return state->attnumlist != NIL && state->convert_select_flags == NULL &&
+		state->escontext == NULL && options->default_print == NULL &&
+		options->force_notnull == NIL && !options->force_notnull_all &&
+		options->force_null == NIL && !options->force_null_all;
+}
+
+/*
+ * From now on plain lines are read here, where the options of the COPY allow it.
+ */
+void
+la_copy_read_plain_lines(CopyFromState state)
+{
+	LaCopyLines *lines;
+
+	if (!is_suitable(state))
+		return;
+	lines = MemoryContextAllocZero(state->copycontext, sizeof(LaCopyLines));
+	lines->routine = *state->routine;
+	lines->routine.CopyFromOneRow = state->opts.csv_mode ? read_csv_row : read_text_row;
+	state->routine = &lines->routine;
+}
+
+#endif

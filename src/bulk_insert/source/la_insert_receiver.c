@@ -88,14 +88,6 @@ typedef struct Receiver
 	LaInsertReport report;
 } Receiver;
 
-static bool as_expected(const CoreReceiver *found, Oid table, int options);
-static void startup(DestReceiver *self, int operation, TupleDesc row_type);
-static LaReason unsuitable(Receiver *receiver);
-static bool pass_on(TupleTableSlot *row, DestReceiver *self);
-static bool receive(TupleTableSlot *row, DestReceiver *self);
-static void shutdown(DestReceiver *self);
-static void destroy(DestReceiver *self);
-
 static LaSelfCheck self_check = {.subject = "new tables"};
 
 /* How many statements that fill a new table are being executed. */
@@ -168,39 +160,32 @@ la_insert_report(const PlannedStmt *plan)
 }
 
 /*
- * For the table of features: the execution of a query that fills a new table begins.
+ * receiveSlot, when rows are left to core.
  */
-void
-la_insert_begin_filling(QueryDesc *query)
+static bool
+pass_on(TupleTableSlot *row, DestReceiver *self)
 {
-	Receiver   *receiver;
+	Receiver   *receiver = (Receiver *) self;
 
-	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
-		return;
-	if (last_report.plan != query->plannedstmt)
-		la_insert_note_plan(query->plannedstmt, LA_REASON_PREPARED);
-
-	receiver = MemoryContextAllocZero(query->estate->es_query_cxt,
-									  sizeof(Receiver));
-	receiver->pub.receiveSlot = pass_on;
-	receiver->pub.rStartup = startup;
-	receiver->pub.rShutdown = shutdown;
-	receiver->pub.rDestroy = destroy;
-	receiver->pub.mydest = query->dest->mydest;
-	receiver->core = query->dest;
-	receiver->query = query;
-	receiver->report = last_report;
-	query->dest = &receiver->pub;
+	return receiver->core->receiveSlot(row, receiver->core);
 }
 
 /*
- * For the table of features: it ends, be it by an error.
+ * Does the relation cache agree that this is the table, and is the rest as core
+ * sets it?
  */
-void
-la_insert_end_filling(QueryDesc *query)
+static bool
+as_expected(const CoreReceiver *found, Oid table, int options)
 {
-	if (query->dest->rStartup == startup)
-		query->dest = ((Receiver *) query->dest)->core;
+	Relation	known = RelationIdGetRelation(table);
+	bool		same;
+
+	if (known == NULL)
+		return false;
+	same = known == found->table;
+	RelationClose(known);
+	return same && found->options == options &&
+		found->cid == GetCurrentCommandId(false);
 }
 
 /*
@@ -234,41 +219,6 @@ read_core(const DestReceiver *receiver, CoreReceiver *result)
 	}
 }
 
-/*
- * Does the relation cache agree that this is the table, and is the rest as core
- * sets it?
- */
-static bool
-as_expected(const CoreReceiver *found, Oid table, int options)
-{
-	Relation	known = RelationIdGetRelation(table);
-	bool		same;
-
-	if (known == NULL)
-		return false;
-	same = known == found->table;
-	RelationClose(known);
-	return same && found->options == options &&
-		found->cid == GetCurrentCommandId(false);
-}
-
-/*
- * rStartup: the table is made.
- */
-static void
-startup(DestReceiver *self, int operation, TupleDesc row_type)
-{
-	Receiver   *receiver = (Receiver *) self;
-	LaReason   *reason = &receiver->report.reason;
-
-	receiver->core->rStartup(receiver->core, operation, row_type);
-	if (*reason == LA_REASON_NONE)
-		*reason = unsuitable(receiver);
-	la_stats_count(LA_FEATURE_BULK_INSERT, *reason, false);
-	if (*reason == LA_REASON_NONE)
-		receiver->pub.receiveSlot = receive;
-}
-
 static LaReason
 unsuitable(Receiver *receiver)
 {
@@ -295,17 +245,6 @@ unsuitable(Receiver *receiver)
 }
 
 /*
- * receiveSlot, when rows are left to core.
- */
-static bool
-pass_on(TupleTableSlot *row, DestReceiver *self)
-{
-	Receiver   *receiver = (Receiver *) self;
-
-	return receiver->core->receiveSlot(row, receiver->core);
-}
-
-/*
  * receiveSlot.
  */
 static bool
@@ -314,7 +253,6 @@ receive(TupleTableSlot *row, DestReceiver *self)
 	Receiver   *receiver = (Receiver *) self;
 	const CoreReceiver *target = &receiver->target;
 	BlockNumber filling = RelationGetTargetBlock(target->table);
-
 
 	/* Core remembers which page is being filled. */
 	if (unlikely(receiver->file == NULL && BlockNumberIsValid(filling) &&
@@ -340,6 +278,23 @@ receive(TupleTableSlot *row, DestReceiver *self)
 }
 
 /*
+ * rStartup: the table is made.
+ */
+static void
+startup(DestReceiver *self, int operation, TupleDesc row_type)
+{
+	Receiver   *receiver = (Receiver *) self;
+	LaReason   *reason = &receiver->report.reason;
+
+	receiver->core->rStartup(receiver->core, operation, row_type);
+	if (*reason == LA_REASON_NONE)
+		*reason = unsuitable(receiver);
+	la_stats_count(LA_FEATURE_BULK_INSERT, *reason, false);
+	if (*reason == LA_REASON_NONE)
+		receiver->pub.receiveSlot = receive;
+}
+
+/*
  * rShutdown: there are no more rows.
  */
 static void
@@ -361,4 +316,40 @@ static void
 destroy(DestReceiver *self)
 {
 	((Receiver *) self)->core->rDestroy(((Receiver *) self)->core);
+}
+
+/*
+ * For the table of features: the execution of a query that fills a new table begins.
+ */
+void
+la_insert_begin_filling(QueryDesc *query)
+{
+	Receiver   *receiver;
+
+	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+		return;
+	if (last_report.plan != query->plannedstmt)
+		la_insert_note_plan(query->plannedstmt, LA_REASON_PREPARED);
+
+	receiver = MemoryContextAllocZero(query->estate->es_query_cxt,
+									  sizeof(Receiver));
+	receiver->pub.receiveSlot = pass_on;
+	receiver->pub.rStartup = startup;
+	receiver->pub.rShutdown = shutdown;
+	receiver->pub.rDestroy = destroy;
+	receiver->pub.mydest = query->dest->mydest;
+	receiver->core = query->dest;
+	receiver->query = query;
+	receiver->report = last_report;
+	query->dest = &receiver->pub;
+}
+
+/*
+ * For the table of features: it ends, be it by an error.
+ */
+void
+la_insert_end_filling(QueryDesc *query)
+{
+	if (query->dest->rStartup == startup)
+		query->dest = ((Receiver *) query->dest)->core;
 }

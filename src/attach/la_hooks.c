@@ -6,7 +6,7 @@
  * Nobody else installs one.  Each calls the hook that was there before, or the
  * function of core that it stands for, exactly once (but for a COPY that a feature
  * executes in core's place); none changes a plan but by a
- * mark that core does not look at (la_insert_mark.c), or while a query starts
+ * mark that core does not look at (la_insert_reason.c), or while a query starts
  * (la_late_start.c).  What
  * happens there is said by the table of features (la_methods.h) and, for plan
  * nodes, by la_attach.c.

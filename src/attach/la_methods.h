@@ -46,16 +46,13 @@ typedef struct LaVerdict
 
 /*
  * What is found out about a query before it is planned: why it is left to core, if it
- * is; and the functions and types, by OID, that were looked at to find that out.
+ * is; and the functions and types of users, by OID, that came up.
  */
 typedef struct LaJudgement
 {
 	LaReason	reason;
 	List	   *functions;
 	List	   *types;
-	List	   *tables;			/* of row types among these */
-	int			era;			/* for which it holds, 0 for any */
-	bool		runs_user_code; /* functions that are not the server's own? */
 } LaJudgement;
 
 /*

@@ -1,43 +1,50 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_relation.c
- *	  into which tables rows are inserted by core
+ *	  into which tables rows may be inserted in batches, and what they have called
  *
  * Asked for the table that a statement names, and for each partition that a row is routed to.
  *
- * Reads ResultRelInfo of execnodes.h.
+ * What a table has called for a row is evaluated while the row waits (constraints, generated
+ * columns, partition keys), or when the rows behind it are in the table, too: indexes, and
+ * conditions of AFTER triggers.  To find it out takes longer than inserting a few rows, so it
+ * is asked when there is a batch to collect.
+ *
+ * Reads RelationData of rel.h and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "access/tupdesc.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_foreign_table.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
+#include "partitioning/partdesc.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
+#include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_relation.h"
-
-static bool has_user_trigger(const TriggerDesc *triggers);
-
-/*
- * Why inserts into this table, or partition, are left to core, whatever is inserted.
- */
-LaReason
-la_insert_unsuitable_table(const ResultRelInfo *target)
-{
-	if (target->ri_WithCheckOptions != NIL)
-		return LA_REASON_CHECK_OPTION;
-	return la_insert_unsuitable_storage(target->ri_RelationDesc);
-}
+#include "bulk_insert/judge/la_insert_search.h"
 
 /*
- * The same, as far as its storage tells.  A partitioned table has none.
+ * Why inserts into a table of this storage are left to core.  A partitioned table has none.
  */
-LaReason
-la_insert_unsuitable_storage(Relation table)
+static LaReason
+unsuitable_storage(Relation table)
 {
 	if (table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		return LA_REASON_NONE;
@@ -52,41 +59,16 @@ la_insert_unsuitable_storage(Relation table)
 }
 
 /*
- * Triggers of the table that a statement names.  One can get all rows as a table, which is
- * filled as they are inserted.
- */
-LaReason
-la_insert_unsuitable_triggers(const TriggerDesc *triggers, bool one_of_many)
-{
-	if (triggers != NULL && triggers->trig_insert_new_table)
-		return LA_REASON_TRANSITION_TABLE;
-	return la_insert_unsuitable_row_triggers(triggers, one_of_many);
-}
-
-/*
- * Triggers that are called for a row before it is in the table.  Those that are called for a
- * row afterwards get rows in the order in which they are inserted; among several partitions
- * that is not the order of the source.  Triggers of statements are not called for a partition
- * that rows are routed to, nor is there a table of its rows for them: relies on
- * ExecSetupTransitionCaptureState() in nodeModifyTable.c.
- */
-LaReason
-la_insert_unsuitable_row_triggers(const TriggerDesc *triggers, bool one_of_many)
-{
-	if (triggers != NULL &&
-		(triggers->trig_insert_before_row || triggers->trig_insert_instead_row ||
-		 (one_of_many && has_user_trigger(triggers))))
-		return LA_REASON_ROW_TRIGGER;
-	return LA_REASON_NONE;
-}
-
-/*
- * Is there a trigger for inserted rows that is not core's own check of a constraint?
+ * Is a trigger called for a row before it is in the table?  Those of users that are called
+ * afterwards get rows in the order in which they are inserted: among several partitions that is
+ * not the order of the source.
  */
 static bool
-has_user_trigger(const TriggerDesc *triggers)
+calls_row_trigger(const TriggerDesc *triggers, bool one_of_many)
 {
-	for (int i = 0; i < triggers->numtriggers; i++)
+	if (triggers == NULL)
+		return false;
+	for (int i = 0; one_of_many && i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
 
@@ -94,5 +76,250 @@ has_user_trigger(const TriggerDesc *triggers)
 			TRIGGER_FOR_INSERT(trigger->tgtype) && !trigger->tgisinternal)
 			return true;
 	}
+	return triggers->trig_insert_before_row || triggers->trig_insert_instead_row;
+}
+
+/*
+ * Why inserts into this table, which a statement names, are left to core, whatever is inserted.
+ * A trigger can get all rows as a table, which is filled as they are inserted.
+ */
+LaReason
+la_insert_unsuitable_table(Relation table, const TriggerDesc *triggers)
+{
+	LaReason	reason = unsuitable_storage(table);
+
+	if (reason != LA_REASON_NONE)
+		return reason;
+	if (triggers != NULL && triggers->trig_insert_new_table)
+		return LA_REASON_TRANSITION_TABLE;
+	return calls_row_trigger(triggers, table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) ?
+		LA_REASON_ROW_TRIGGER : LA_REASON_NONE;
+}
+
+/*
+ * The same of a partition that rows are routed to.  Triggers of statements are not called for
+ * it, nor is there a table of its rows for them: relies on ExecSetupTransitionCaptureState() in
+ * nodeModifyTable.c.
+ */
+LaReason
+la_insert_unsuitable_partition(const ResultRelInfo *partition, bool is_copy)
+{
+	LaReason	reason = unsuitable_storage(partition->ri_RelationDesc);
+
+	if (reason == LA_REASON_NONE && calls_row_trigger(partition->ri_TrigDesc, !is_copy))
+		reason = LA_REASON_ROW_TRIGGER;
+	return reason;
+}
+
+/*
+ * LaInsertLook: at expressions that are stored with a table: CHECK constraints, generated
+ * columns, and the conditions of triggers.  What a constraint evaluates of virtual columns is
+ * no different.  Texts are read first: the relation cache may free them when catalogs are
+ * looked at.
+ */
+static int
+look_at_stored(void *arg)
+{
+	const ResultRelInfo *target = arg;
+	TupleDesc	descriptor = RelationGetDescr(target->ri_RelationDesc);
+	const TupleConstr *constraints = descriptor->constr;
+	const TriggerDesc *triggers = target->ri_TrigDesc;
+	LaInsertSearch search = {0};
+	LaInsertSearch late = {.late = true};
+	List	   *expressions = NIL;
+	List	   *conditions = NIL;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
+	{
+		if (constraints->check[i].ccenforced)
+			expressions = lappend(expressions, stringToNode(constraints->check[i].ccbin));
+	}
+	for (int i = 0; constraints != NULL && i < constraints->num_defval; i++)
+	{
+		const AttrDefault *value = &constraints->defval[i];
+
+		if (TupleDescAttr(descriptor, value->adnum - 1)->attgenerated != '\0')
+			expressions = lappend(expressions, stringToNode(value->adbin));
+	}
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype))
+			conditions = lappend(conditions, stringToNode(trigger->tgqual));
+	}
+	if (la_insert_search((Node *) expressions, &search) ||
+		la_insert_search((Node *) conditions, &late))
+		return LA_CALLS_SEEING;
+	return Max(la_insert_search_result(&search), la_insert_search_result(&late));
+}
+
+/*
+ * Is a table the root, or a partition of it, however deep?  One that is being detached counts:
+ * whether it does for core depends on the snapshot.
+ */
+static bool
+is_within(Oid table, Oid root)
+{
+	Relation	catalog;
+
+	if (table == root || !get_rel_relispartition(table))
+		return table == root;
+	catalog = table_open(InheritsRelationId, AccessShareLock);
+	while (OidIsValid(table) && table != root)
+	{
+		ScanKeyData key;
+		SysScanDesc scan;
+		HeapTuple	tuple;
+
+		ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
+					F_OIDEQ, ObjectIdGetDatum(table));
+		scan = systable_beginscan(catalog, InheritsRelidSeqnoIndexId, true,
+								  NULL, 1, &key);
+		tuple = systable_getnext(scan);
+		table = HeapTupleIsValid(tuple) ?
+			((Form_pg_inherits) GETSTRUCT(tuple))->inhparent : InvalidOid;
+		systable_endscan(scan);
+	}
+	table_close(catalog, AccessShareLock);
+	return table == root;
+}
+
+/*
+ * Does the key of a partitioned table, of which this is the row in the catalog, call a function
+ * that sees rows?  Only if that table belongs to the root.  An operator class of a user is in
+ * doubt.  The expressions of a key must be immutable, but core takes a cast to a domain for
+ * that, whatever the domain's CHECK calls.
+ */
+static bool
+search_key(HeapTuple tuple, Relation root, LaInsertSearch *search)
+{
+	Form_pg_partitioned_table form = (Form_pg_partitioned_table) GETSTRUCT(tuple);
+	oidvector  *classes;
+	Datum		expressions;
+	bool		is_null;
+	bool		in_doubt = false;
+
+	classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
+											   Anum_pg_partitioned_table_partclass));
+	for (int i = 0; i < form->partnatts; i++)
+		in_doubt |= classes->values[i] >= FirstUnpinnedObjectId;
+	expressions = SysCacheGetAttr(PARTRELID, tuple,
+								  Anum_pg_partitioned_table_partexprs, &is_null);
+	if ((is_null && !in_doubt) || !is_within(form->partrelid, RelationGetRelid(root)))
+		return false;
+	return in_doubt ||
+		la_insert_search(stringToNode(TextDatumGetCString(expressions)), search);
+}
+
+/*
+ * LaInsertLook: at the keys of a partitioned table, and of its partitions that are partitioned.
+ * The partitions are not locked yet, so they are only looked up.
+ */
+static int
+look_at_keys(void *arg)
+{
+	Relation	root = arg;
+	PartitionDesc partitions = RelationGetPartitionDesc(root, false);
+	Relation	catalog;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	LaInsertSearch search = {0};
+	bool		is_deep = false;
+	bool		found = false;
+
+	for (int i = 0; i < partitions->nparts; i++)
+		is_deep |= !partitions->is_leaf[i];
+	if (!is_deep)
+	{
+		tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(RelationGetRelid(root)));
+		found = search_key(tuple, root, &search);
+		ReleaseSysCache(tuple);
+		return found ? LA_CALLS_SEEING : la_insert_search_result(&search);
+	}
+	catalog = table_open(PartitionedRelationId, AccessShareLock);
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = search_key(tuple, root, &search);
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found ? LA_CALLS_SEEING : la_insert_search_result(&search);
+}
+
+/*
+ * LaInsertLook: is one of the partitions a foreign table?
+ */
+static int
+look_for_foreign(void *arg)
+{
+	Relation	catalog = table_open(ForeignTableRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+	bool		found = false;
+
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = is_within(((Form_pg_foreign_table) GETSTRUCT(tuple))->ftrelid,
+						  RelationGetRelid((Relation) arg));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+bool
+la_insert_has_foreign_partition(Relation table)
+{
+	return la_insert_known(LA_INSERT_FOREIGN, RelationGetRelid(table), look_for_foreign, table);
+}
+
+/*
+ * Expressions, predicates and operator classes of indexes.  Only of those that the insert has
+ * opened: others may have been made since, and are not locked.  A partitioned table has none
+ * open.
+ */
+static bool
+search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
+{
+	for (int i = 0; i < target->ri_NumIndices; i++)
+	{
+		const IndexInfo *info = target->ri_IndexRelationInfo[i];
+		Relation	index = target->ri_IndexRelationDescs[i];
+		int			functions = IndexRelationGetNumberOfKeyAttributes(index) *
+			index->rd_indam->amsupport;
+
+		if (la_insert_search((Node *) info->ii_Expressions, search) ||
+			la_insert_search((Node *) info->ii_Predicate, search))
+			return true;
+		for (int j = 0; j < functions; j++)
+		{
+			if (la_insert_search_function(search, index->rd_support[j]))
+				return true;
+		}
+	}
 	return false;
+}
+
+/*
+ * What this table has called for a row that is inserted.  The bounds of a partition are checked
+ * unless the row has been routed there.
+ */
+LaInsertCalls
+la_insert_calls(const ResultRelInfo *target)
+{
+	Relation	table = target->ri_RelationDesc;
+	LaInsertSearch search = {0};
+	LaInsertSearch late = {.late = true};
+	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
+										   look_at_stored, (void *) target);
+	LaInsertCalls keys = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
+		la_insert_known(LA_INSERT_KEYS, RelationGetRelid(table), look_at_keys, table);
+
+	if (stored == LA_CALLS_SEEING || keys == LA_CALLS_SEEING ||
+		search_indexes(target, &late) ||
+		(table->rd_rel->relispartition && target->ri_RootResultRelInfo == NULL &&
+		 la_insert_search((Node *) RelationGetPartitionQual(table), &search)))
+		return LA_CALLS_SEEING;
+	return Max(Max(stored, keys),
+			   Max(la_insert_search_result(&search), la_insert_search_result(&late)));
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_relation.h
- *	  into which tables rows are inserted by core
+ *	  into which tables rows may be inserted in batches, and what they have called
  *
  *-------------------------------------------------------------------------
  */
@@ -10,13 +10,14 @@
 
 #include "nodes/execnodes.h"
 
+#include "bulk_insert/judge/la_insert_known.h"
 #include "la_reason.h"
 
-extern LaReason la_insert_unsuitable_storage(Relation table);
-extern LaReason la_insert_unsuitable_table(const ResultRelInfo *target);
-extern LaReason la_insert_unsuitable_triggers(const TriggerDesc *triggers,
-											  bool one_of_many);
-extern LaReason la_insert_unsuitable_row_triggers(const TriggerDesc *triggers,
-												  bool one_of_many);
+extern LaReason la_insert_unsuitable_table(Relation table,
+										   const TriggerDesc *triggers);
+extern LaReason la_insert_unsuitable_partition(const ResultRelInfo *partition,
+											   bool is_copy);
+extern LaInsertCalls la_insert_calls(const ResultRelInfo *target);
+extern bool la_insert_has_foreign_partition(Relation table);
 
 #endif							/* LA_INSERT_RELATION_H */

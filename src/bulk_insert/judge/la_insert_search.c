@@ -1,399 +1,349 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_search.c
- *	  a search for functions that see the rows of an insert
+ *	  a search for functions that could see the rows of an insert
  *
- * Goes from an expression to the types that come up in it, and from
- * each type to those that it is made of (la_insert_type.c).  What has been looked at before
- * is not looked at again (la_insert_finding.c), but for expressions that are not stored.
+ * Only a volatile function takes a new snapshot, and so sees the rows that its statement has
+ * inserted so far.  One that is not volatile, but calls others that are, is taken by its word,
+ * as the planner takes it.  Volatile functions of core that look at no table are let pass:
+ * numbers of sequences, random numbers and the time are what many rows are made of.
  *
- * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a
- * query names.  Others are called without being named: by functions that get the type of
- * a value to know what to call.  So every type that comes up in the query is looked at, too
- * (la_insert_type.c): a value that is made or looked into by some function has its type in the
- * arguments or the result.  Where somebody's function has more behind it than its name says
- * (an aggregate, a default of an argument, a query in FROM), it is in doubt.
+ * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a query
+ * names.  Others are called without being named, by functions that get the type of a value to
+ * know what to call: comparisons of arrays and rows, output functions, functions that make
+ * JSON.  So what belongs to each type of a user that comes up is looked at, too.  A value that
+ * is made or looked into by some function has its type in the arguments or the result.
+ *
+ * Where more would have to be followed, the answer is that rows are seen: domains, whose CHECK
+ * can call anything, and ranges; aggregates of users, their functions in FROM, and defaults of
+ * arguments.
+ *
+ * Perhaps nobody evaluates any of it, or the user may not: so catalogs are read and nothing
+ * else is done.  The type cache would plan the constraints of domains, which calls functions,
+ * and lock the tables of row types.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/hash.h"
 #include "access/htup_details.h"
+#include "access/nbtree.h"
 #include "access/transam.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_cast.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/inval.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
-#include "bulk_insert/judge/la_insert_change.h"
-#include "bulk_insert/judge/la_insert_function.h"
 #include "bulk_insert/judge/la_insert_search.h"
-#include "bulk_insert/judge/la_insert_type.h"
-
-static bool search_noted_types(LaInsertSearch *search);
-static bool search_subject(LaInsertSearch *search,
-						   const LaInsertSubject *subject, const char *stored,
-						   LaInsertLook look);
-static bool find_out(LaInsertSearch *search, const LaInsertSubject *subject,
-					 const char *stored, LaInsertLook look);
-static bool add(LaInsertSearch *search, const LaInsertFinding *finding);
-static bool walk(Node *node, void *context);
-static bool search_other(Node *node, LaInsertSearch *search);
-static bool is_unknown_column(const Var *column);
-static bool search_node(Node *node, LaInsertSearch *search);
-static bool search_value(Node *node, LaInsertSearch *search);
-static bool gives_unknown(Oid object, Oid type);
-static bool is_users_call(const Node *node);
-static bool leaves_out_arguments(const FuncExpr *call);
-static bool search_operator(Oid operator, LaInsertSearch *search);
-static bool search_types(List *list, LaInsertSearch *search);
-static bool sees_rows(Oid function, void *context);
-static bool converts_seeing_rows(Oid function, void *context);
 
 /*
- * Can evaluating this call a volatile function that could look at tables?  Of a query,
- * an expression, or a list of expressions.  One that is evaluated late, when later rows
- * have been made (LaInsertSearch.late), must not call any volatile function: the current
- * value of a sequence and the next random number depend on that.  What has been looked
- * at is in the search afterwards.
+ * Volatile functions of core whose result does not depend on any table, and on whose
+ * effects no row that waits depends.
  */
-bool
-la_insert_search(Node *expression, LaInsertSearch *search)
-{
-	return walk(expression, search) || search_noted_types(search);
-}
+static const Oid blind_functions[] = {
+	F_NEXTVAL, F_CURRVAL, F_LASTVAL, F_SETVAL_REGCLASS_INT8,
+	F_SETVAL_REGCLASS_INT8_BOOL,
+	F_RANDOM_, F_RANDOM_INT4_INT4, F_RANDOM_INT8_INT8, F_RANDOM_NUMERIC_NUMERIC,
+	F_RANDOM_NORMAL, F_SETSEED, F_ARRAY_SHUFFLE, F_ARRAY_SAMPLE,
+	F_GEN_RANDOM_UUID, F_UUIDV4, F_UUIDV7_, F_UUIDV7_INTERVAL,
+	F_CLOCK_TIMESTAMP, F_TIMEOFDAY,
+	F_PG_SLEEP, F_PG_SLEEP_FOR, F_PG_SLEEP_UNTIL,
+	F_PG_NOTIFY, F_CURRENT_QUERY,
+};
 
 /*
- * The same of an expression that is stored, as a text, with a table or trigger.
+ * Stable functions of core that call what a value names, a type's input function or
+ * the functions of a view: no search of the query can tell.
  */
-bool
-la_insert_search_stored(LaInsertSearch *search, LaInsertSubject subject,
-						const char *stored)
-{
-	subject.late = search->late;
-	return search_subject(search, &subject, stored, NULL) ||
-		search_noted_types(search);
-}
+static const Oid naming_functions[] = {
+	F_PG_INPUT_IS_VALID, F_PG_INPUT_ERROR_INFO,
+	F_ARRAY_IN, F_DOMAIN_IN, F_MULTIRANGE_IN, F_RANGE_IN, F_RECORD_IN,
+	F_TABLE_TO_XML, F_TABLE_TO_XML_AND_XMLSCHEMA,
+	F_SCHEMA_TO_XML, F_SCHEMA_TO_XML_AND_XMLSCHEMA,
+	F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
+};
 
-/*
- * The same of what a function looks at.
- */
-bool
-la_insert_search_by(LaInsertSearch *search, LaInsertSubject subject,
-					LaInsertLook look)
-{
-	subject.late = search->late;
-	return search_subject(search, &subject, NULL, look) ||
-		search_noted_types(search);
-}
-
-/*
- * Can a function see the rows so far that core may call for a value of a type that has
- * been noted?  Types that come up are noted, too.
- */
 static bool
-search_noted_types(LaInsertSearch *search)
+contains(const Oid *functions, int count, Oid function)
 {
-	while (search->types_searched < list_length(search->types))
+	for (int i = 0; i < count; i++)
 	{
-		Oid			type = list_nth_oid(search->types, search->types_searched++);
-		LaInsertSubject subject = {
-			.kind = LA_INSERT_TYPE,.object = type,.late = search->late
-		};
-
-		if (search_subject(search, &subject, NULL, la_insert_search_type))
+		if (functions[i] == function)
 			return true;
 	}
 	return false;
 }
 
 /*
- * Of an expression, which is given as it is stored, or of what a function looks at.  Before
- * findings are trusted, changes that others have made are heard of once, as they would be
- * when catalogs were read.
+ * Is a function volatile, or may it call one that is?  A stable function of a user may, in C,
+ * too, if it runs a text as a query; and that may be one that inserts into the table.
+ * One that is not there is in doubt.
  */
 static bool
-search_subject(LaInsertSearch *search, const LaInsertSubject *subject,
-			   const char *stored, LaInsertLook look)
+is_volatile(Oid function)
 {
-	const LaInsertFinding *known;
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	char		kind;
 
-	if (!search->has_caught_up)
-		AcceptInvalidationMessages();
-	search->has_caught_up = true;
-	known = la_insert_recall(subject, stored);
-	return known != NULL ? add(search, known) :
-		find_out(search, subject, stored, look);
-}
-
-/*
- * Something that changes while catalogs are looked at may have been seen as it was, or as
- * it is: such a finding is not kept.
- */
-static bool
-find_out(LaInsertSearch *search, const LaInsertSubject *subject,
-		 const char *stored, LaInsertLook look)
-{
-	LaInsertFinding finding = {.subject = *subject};
-	LaInsertSearch inner = {.late = subject->late};
-	uint64		changes = la_insert_changes();
-
-	if (stored != NULL)
-		finding.stored = pstrdup(stored);	/* looking at catalogs can free it */
-	finding.sees_rows = look != NULL ? look(&inner, subject->object) :
-		walk(stringToNode(finding.stored), &inner);
-	finding.functions = inner.functions;
-	finding.types = inner.types;
-	finding.tables = inner.tables;
-	if (changes == la_insert_changes())
-		la_insert_remember(&finding);
-	return add(search, &finding);
-}
-
-static bool
-add(LaInsertSearch *search, const LaInsertFinding *finding)
-{
-	ListCell   *lc;
-
-	if (finding->functions != NIL)
-		search->functions = list_concat_unique_oid(search->functions,
-												   finding->functions);
-	if (finding->tables != NIL)
-		search->tables = list_concat_unique_oid(search->tables, finding->tables);
-	foreach(lc, finding->types)
-		la_insert_note_type(search, lfirst_oid(lc));
-	return finding->sees_rows;
-}
-
-/*
- * Does evaluating this call a volatile function that could look at tables, but for what is
- * called because of a type?  Types that come up are noted, in a LaInsertSearch.  Of a query, an expression, or
- * a list of expressions: query_tree_walker and expression_tree_walker callback.
- *
- * Constants come first: a list of VALUES has thousands.  Of what follows, some queries have hundreds, in as many columns.
- */
-static bool
-walk(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Const:
-			la_insert_note_type(context, ((Const *) node)->consttype);
-			return !((Const *) node)->constisnull &&
-				la_insert_type_says_nothing(((Const *) node)->consttype);
-		case T_Var:
-			la_insert_note_type(context, ((Var *) node)->vartype);
-			return is_unknown_column((Var *) node);
-		case T_Param:
-			la_insert_note_type(context, ((Param *) node)->paramtype);
-			return ((Param *) node)->paramkind == PARAM_EXTERN &&
-				la_insert_type_says_nothing(((Param *) node)->paramtype);
-		case T_TargetEntry:
-			return walk((Node *) ((TargetEntry *) node)->expr, context);
-		case T_CoerceToDomain:
-			la_insert_note_type(context, ((CoerceToDomain *) node)->resulttype);
-			check_stack_depth();
-			return walk((Node *) ((CoerceToDomain *) node)->arg, context);
-		case T_Query:
-			return query_tree_walker((Query *) node, walk, context,
-									 QTW_EXAMINE_SORTGROUP);
-		default:
-			return search_other(node, context);
-	}
-}
-
-/*
- * The rest, kept out of the walker: that is called too often to save registers for this.
- */
-static pg_noinline bool
-search_other(Node *node, LaInsertSearch *search)
-{
-	return check_functions_in_node(node, IsA(node, CoerceViaIO) ?
-								   converts_seeing_rows : sees_rows,
-								   search) ||
-		search_node(node, search) ||
-		expression_tree_walker(node, walk, search);
-}
-
-/*
- * What a record of the query's own is made of comes up in the query.  Catalogs have arrays
- * of any type: columns of statistics, and in their rows.
- */
-static bool
-is_unknown_column(const Var *column)
-{
-	Oid			type = column->vartype;
-
-	if (type == RECORDOID || type == RECORDARRAYOID)
-		return false;
-	return la_insert_type_says_nothing(type) ||
-		(column->varattno == InvalidAttrNumber && type < FirstUnpinnedObjectId);
-}
-
-/*
- * What a node calls besides the functions that check_functions_in_node() finds, and
- * the nodes below it.
- */
-static bool
-search_node(Node *node, LaInsertSearch *search)
-{
-	switch (nodeTag(node))
-	{
-		case T_SortGroupClause:
-			/* ORDER BY, GROUP BY, DISTINCT and the like */
-			return (OidIsValid(((SortGroupClause *) node)->eqop) &&
-					la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->eqop))) ||
-				(OidIsValid(((SortGroupClause *) node)->sortop) &&
-				 la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->sortop)));
-		case T_WindowClause:
-			return la_insert_search_function(search, ((WindowClause *) node)->startInRangeFunc) ||
-				la_insert_search_function(search, ((WindowClause *) node)->endInRangeFunc);
-		case T_SetOperationStmt:
-			return walk((Node *) ((SetOperationStmt *) node)->groupClauses, search);
-		case T_RangeTblFunction:
-			return is_users_call(((RangeTblFunction *) node)->funcexpr) ||
-				search_types(((RangeTblFunction *) node)->funccoltypes, search);
-		case T_ScalarArrayOpExpr:
-			return search_operator(((ScalarArrayOpExpr *) node)->opno, search);
-		case T_TableFunc:
-			return search_types(((TableFunc *) node)->coltypes, search);
-		default:
-			return search_value(node, search);
-	}
-}
-
-/*
- * Of nodes that give a value, those whose type need not be the type of a node below or
- * part of it.
- */
-static bool
-search_value(Node *node, LaInsertSearch *search)
-{
-	switch (nodeTag(node))
-	{
-		case T_FuncExpr:
-			if (gives_unknown(((FuncExpr *) node)->funcid,
-							  ((FuncExpr *) node)->funcresulttype) ||
-				leaves_out_arguments((FuncExpr *) node))
-				return true;
-			break;
-		case T_WindowFunc:
-		case T_Aggref:
-			if (is_users_call(node))
-				return true;
-			break;
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_NullIfExpr:
-			if (gives_unknown(((OpExpr *) node)->opno,
-							  ((OpExpr *) node)->opresulttype) ||
-				search_operator(((OpExpr *) node)->opno, search))
-				return true;
-			break;
-		case T_RelabelType:
-		case T_CoerceViaIO:
-		case T_ArrayCoerceExpr:
-		case T_ConvertRowtypeExpr:
-		case T_RowExpr:
-		case T_ArrayExpr:
-		case T_JsonExpr:
-		case T_JsonConstructorExpr:
-			break;
-		default:
-			return false;
-	}
-	la_insert_note_type(search, exprType(node));
-	return false;
-}
-
-/*
- * Does a function, or operator, that somebody made give a value of a type that does not
- * tell what it is made of?  What core's own make such values of comes up in the query.
- */
-static bool
-gives_unknown(Oid object, Oid type)
-{
-	return object >= FirstUnpinnedObjectId && la_insert_type_says_nothing(type);
-}
-
-/*
- * A call of a function that somebody made, where more may be behind it than its name says.  An
- * aggregate calls other functions.  Of one in FROM the planner may put the query in the place of
- * the call: relies on inline_set_returning_function() in clauses.c.
- */
-static bool
-is_users_call(const Node *node)
-{
-	Oid			function = InvalidOid;
-
-	if (node != NULL && IsA(node, FuncExpr))
-		function = ((const FuncExpr *) node)->funcid;
-	else if (node != NULL && IsA(node, WindowFunc))
-		function = ((const WindowFunc *) node)->winfnoid;
-	else if (node != NULL && IsA(node, Aggref))
-		function = ((const Aggref *) node)->aggfnoid;
-	return function >= FirstUnpinnedObjectId;
-}
-
-/*
- * Arguments that a call of such a function leaves out: the planner puts their defaults in.
- */
-static bool
-leaves_out_arguments(const FuncExpr *call)
-{
-	HeapTuple	tuple;
-	bool		result;
-
-	if (call->funcid < FirstUnpinnedObjectId)
-		return false;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(call->funcid));
 	if (!HeapTupleIsValid(tuple))
 		return true;
-	result = list_length(call->args) <
-		((Form_pg_proc) GETSTRUCT(tuple))->pronargs;
+	kind = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
 	ReleaseSysCache(tuple);
-	return result;
+	return kind == PROVOLATILE_VOLATILE ||
+		(kind == PROVOLATILE_STABLE && function >= FirstUnpinnedObjectId);
 }
 
 /*
- * Operators that the planner may put in the place of one that somebody made: a > b for
- * b < a, and a <> b for NOT a = b.
+ * Is this function volatile, and could look at tables, or is it volatile at all where that
+ * counts, or does it call what a value names?  InvalidOid is none.  A list of VALUES calls the
+ * same function again and again.
+ */
+bool
+la_insert_search_function(LaInsertSearch *search, Oid function)
+{
+	if (!OidIsValid(function) || function == search->harmless)
+		return false;
+	search->harmless = function;
+	if (function >= FirstUnpinnedObjectId)
+		search->functions = list_append_unique_oid(search->functions, function);
+	else if (contains(naming_functions, lengthof(naming_functions), function))
+		return true;
+	return is_volatile(function) &&
+		(search->late ||
+		 !contains(blind_functions, lengthof(blind_functions), function));
+}
+
+/*
+ * Does a type that core cannot be without not tell what its values are made of?  Rows of
+ * catalogs can have arrays of any type, so neither they do nor arrays of them.
+ */
+static inline bool
+says_nothing(Oid type)
+{
+	if (likely(type < FirstGenbkiObjectId))
+		return type == RECORDOID || type == RECORDARRAYOID ||
+			type == ANYARRAYOID || type == AttributeRelation_Rowtype_Id ||
+			type == PG_ATTRIBUTEARRAYOID;
+	return type < FirstUnpinnedObjectId &&
+		(type_is_rowtype(type) || type_is_rowtype(get_element_type(type)));
+}
+
+static bool
+add_part(List **types, Oid type)
+{
+	if (type >= FirstUnpinnedObjectId)
+		*types = list_append_unique_oid(*types, type);
+	return says_nothing(type);
+}
+
+/*
+ * The columns of a row type.  The table that it is of is not opened: it would be locked.
  */
 static bool
-search_operator(Oid operator, LaInsertSearch *search)
+add_columns(List **types, Oid table)
 {
-	Oid			others[2];
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	int			columns;
+	bool		found = false;
 
-	if (operator < FirstUnpinnedObjectId)
-		return false;
-	others[0] = get_commutator(operator);
-	others[1] = get_negator(operator);
-	for (int i = 0; i < lengthof(others); i++)
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+	ReleaseSysCache(tuple);
+	for (int i = 1; i <= columns && !found; i++)
 	{
-		if (OidIsValid(others[i]) &&
-			la_insert_search_function(search, get_opcode(others[i])))
+		Form_pg_attribute column;
+
+		tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(i));
+		if (!HeapTupleIsValid(tuple))
+			return true;
+		column = (Form_pg_attribute) GETSTRUCT(tuple);
+		found = !column->attisdropped && add_part(types, column->atttypid);
+		ReleaseSysCache(tuple);
+	}
+	return found;
+}
+
+/*
+ * A function that belongs to a type of a user.
+ */
+static bool
+function_sees_rows(Oid function)
+{
+	LaInsertSearch search = {.late = true};
+
+	return la_insert_search_function(&search, function);
+}
+
+/*
+ * What core's own operator classes call for types of core is core's own.
+ */
+static bool
+class_sees_rows(Oid family, Oid type, int strategies, int functions)
+{
+	if (family < FirstUnpinnedObjectId && type < FirstUnpinnedObjectId)
+		return false;
+	for (int i = 1; i <= strategies; i++)
+	{
+		if (function_sees_rows(get_opcode(get_opfamily_member(family, type, type, i))))
+			return true;
+	}
+	for (int i = 1; i <= functions; i++)
+	{
+		if (function_sees_rows(get_opfamily_proc(family, type, type, i)))
 			return true;
 	}
 	return false;
 }
 
+/*
+ * How core compares values when it is not told an operator.  Of the type cache only what
+ * it finds without looking at the parts of the type: relies on lookup_type_cache() in
+ * typcache.c.
+ *
+ * Where a btree's class lacks equality, core would find that of a hash class only if somebody has
+ * had it looked up before.  We must not: such a type is in doubt.
+ */
 static bool
-search_types(List *list, LaInsertSearch *search)
+compares_seeing_rows(Oid type)
 {
-	bool		found = false;
+	const TypeCacheEntry *entry =
+		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
+
+	if (OidIsValid(entry->btree_opf) &&
+		!OidIsValid(get_opfamily_member(entry->btree_opf, entry->btree_opintype,
+										entry->btree_opintype,
+										BTEqualStrategyNumber)))
+		return true;
+	entry = lookup_type_cache(type, TYPECACHE_HASH_OPFAMILY);
+	return class_sees_rows(entry->btree_opf, entry->btree_opintype,
+						   BTMaxStrategyNumber, BTNProcs) ||
+		class_sees_rows(entry->hash_opf, entry->hash_opintype,
+						HTMaxStrategyNumber, HASHNProcs);
+}
+
+/*
+ * A cast that functions which make JSON of values look for.  Relies on
+ * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
+ * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
+ */
+static bool
+casts_seeing_rows(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache2(CASTSOURCETARGET, ObjectIdGetDatum(type),
+										ObjectIdGetDatum(JSONOID));
+	Oid			function;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	function = ((Form_pg_cast) GETSTRUCT(tuple))->castfunc;
+	ReleaseSysCache(tuple);
+	return function_sees_rows(function);
+}
+
+/*
+ * Functions of core's own that read and write values call nothing but what belongs to the
+ * parts of the type.
+ */
+static bool
+reads_seeing_rows(Oid function)
+{
+	return function >= FirstUnpinnedObjectId && function_sees_rows(function);
+}
+
+/*
+ * Looks at a type, and adds those that it is made of.  One that is not there, or not defined
+ * yet, is in doubt.
+ */
+static bool
+has_doubt(Oid type, List **types)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	FormData_pg_type form;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	memcpy(&form, GETSTRUCT(tuple), sizeof(form));
+	ReleaseSysCache(tuple);
+	if (!form.typisdefined ||
+		(form.typtype != TYPTYPE_BASE && form.typtype != TYPTYPE_ENUM &&
+		 form.typtype != TYPTYPE_COMPOSITE) ||
+		reads_seeing_rows(form.typinput) || reads_seeing_rows(form.typoutput) ||
+		reads_seeing_rows(form.typreceive) || reads_seeing_rows(form.typsend) ||
+		compares_seeing_rows(type))
+		return true;
+	if (form.typtype == TYPTYPE_COMPOSITE)
+		return add_columns(types, form.typrelid);
+	return add_part(types, form.typelem) ||
+		(!IsTrueArrayType(&form) && casts_seeing_rows(type));
+}
+
+/*
+ * LaInsertLook: at a type, and at all that it is made of.
+ */
+static int
+look_at_type(void *arg)
+{
+	List	   *types = list_make1_oid(*(Oid *) arg);
+
+	for (int i = 0; i < list_length(types); i++)
+	{
+		if (has_doubt(list_nth_oid(types, i), &types))
+			return LA_CALLS_SEEING;
+	}
+	return LA_CALLS_USERS;
+}
+
+/*
+ * Can a function see the rows so far that core may call for a value of this type?  Types that
+ * core cannot be without call nothing but core's own functions.
+ */
+bool
+la_insert_search_type(LaInsertSearch *search, Oid type)
+{
+	if (likely(type < FirstUnpinnedObjectId) ||
+		list_member_oid(search->types, type))
+		return false;
+	search->types = lappend_oid(search->types, type);
+	return la_insert_known(LA_INSERT_TYPE, type, look_at_type, &type) == LA_CALLS_SEEING;
+}
+
+static bool
+search_types(const List *types, LaInsertSearch *search)
+{
 	ListCell   *lc;
 
-	foreach(lc, list)
+	foreach(lc, types)
 	{
-		la_insert_note_type(search, lfirst_oid(lc));
-		found = found || la_insert_type_says_nothing(lfirst_oid(lc));
+		if (la_insert_search_type(search, lfirst_oid(lc)) ||
+			says_nothing(lfirst_oid(lc)))
+			return true;
 	}
-	return found;
+	return false;
+}
+
+/*
+ * The same of functions and types of users that came up in a search some time ago.
+ */
+bool
+la_insert_search_again(const List *functions, const List *types)
+{
+	LaInsertSearch search = {0};
+	ListCell   *lc;
+
+	foreach(lc, functions)
+	{
+		if (is_volatile(lfirst_oid(lc)))
+			return true;
+	}
+	return search_types(types, &search);
 }
 
 /*
@@ -405,11 +355,159 @@ sees_rows(Oid function, void *context)
 	return la_insert_search_function(context, function);
 }
 
+static bool
+is_users_call(const Node *node)
+{
+	return node != NULL && IsA(node, FuncExpr) &&
+		((const FuncExpr *) node)->funcid >= FirstUnpinnedObjectId;
+}
+
 /*
- * The same for a cast by way of text, whose types are looked at by themselves.
+ * Operators that the planner may put in the place of one that a user made: a > b for b < a,
+ * and a <> b for NOT a = b.
  */
 static bool
-converts_seeing_rows(Oid function, void *context)
+search_operators(Oid operator, LaInsertSearch *search)
 {
-	return la_insert_search_io_function(context, function);
+	return operator >= FirstUnpinnedObjectId &&
+		(la_insert_search_function(search, get_opcode(get_commutator(operator))) ||
+		 la_insert_search_function(search, get_opcode(get_negator(operator))));
+}
+
+static bool walk(Node *node, void *context);
+
+/*
+ * What a node calls besides the functions that check_functions_in_node() finds, and the nodes
+ * below it.  The type of its value is looked at where it need not be that of a node below, or
+ * part of it.
+ *
+ * What a function or operator of a user gives, whose type does not tell what it is made of, is
+ * not known; what core's own make of values comes up in the query.  The planner adds defaults of
+ * arguments, and of a function in FROM it may put the query in the place of the call: relies on
+ * inline_set_returning_function() in clauses.c.
+ */
+static bool
+search_node(Node *node, LaInsertSearch *search)
+{
+	Oid			object;
+
+	switch (nodeTag(node))
+	{
+		case T_SortGroupClause:
+			/* ORDER BY, GROUP BY, DISTINCT and the like */
+			return la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->eqop)) ||
+				la_insert_search_function(search, get_opcode(((SortGroupClause *) node)->sortop));
+		case T_WindowClause:
+			return la_insert_search_function(search, ((WindowClause *) node)->startInRangeFunc) ||
+				la_insert_search_function(search, ((WindowClause *) node)->endInRangeFunc);
+		case T_SetOperationStmt:
+			return walk((Node *) ((SetOperationStmt *) node)->groupClauses, search);
+		case T_RangeTblFunction:
+			return search_types(((RangeTblFunction *) node)->funccoltypes, search) ||
+				is_users_call(((RangeTblFunction *) node)->funcexpr);
+		case T_TableFunc:
+			return search_types(((TableFunc *) node)->coltypes, search);
+		case T_ScalarArrayOpExpr:
+			return search_operators(((ScalarArrayOpExpr *) node)->opno, search);
+		case T_WindowFunc:
+			if (((WindowFunc *) node)->winfnoid >= FirstUnpinnedObjectId)
+				return true;
+			break;
+		case T_Aggref:
+			if (((Aggref *) node)->aggfnoid >= FirstUnpinnedObjectId)
+				return true;
+			break;
+		case T_FuncExpr:
+			object = ((FuncExpr *) node)->funcid;
+			if (object >= FirstUnpinnedObjectId &&
+				(says_nothing(((FuncExpr *) node)->funcresulttype) ||
+				 list_length(((FuncExpr *) node)->args) < get_func_nargs(object)))
+				return true;
+			break;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			object = ((OpExpr *) node)->opno;
+			if (object >= FirstUnpinnedObjectId &&
+				(says_nothing(((OpExpr *) node)->opresulttype) ||
+				 search_operators(object, search)))
+				return true;
+			break;
+		case T_RelabelType:
+		case T_CoerceViaIO:
+		case T_CoerceToDomain:
+		case T_ArrayCoerceExpr:
+		case T_ConvertRowtypeExpr:
+		case T_RowExpr:
+		case T_ArrayExpr:
+		case T_JsonExpr:
+		case T_JsonConstructorExpr:
+			break;
+		default:
+			return false;
+	}
+	return la_insert_search_type(search, exprType(node));
+}
+
+/*
+ * The rest, kept out of the walker: that is called too often to save registers for this.  What
+ * a cast by way of text calls belongs to its types.
+ */
+static pg_noinline bool
+search_other(Node *node, LaInsertSearch *search)
+{
+	return (!IsA(node, CoerceViaIO) &&
+			check_functions_in_node(node, sees_rows, search)) ||
+		search_node(node, search) ||
+		expression_tree_walker(node, walk, search);
+}
+
+/*
+ * query_tree_walker and expression_tree_walker callback.
+ *
+ * Constants come first: a list of VALUES has thousands.  Of what follows, some queries have
+ * hundreds, in as many columns.
+ */
+static bool
+walk(Node *node, void *context)
+{
+	Oid			type;
+
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Const:
+			type = ((Const *) node)->consttype;
+			return la_insert_search_type(context, type) ||
+				(!((Const *) node)->constisnull && says_nothing(type));
+		case T_Var:
+			/* What a record of the query's own is made of comes up in it. */
+			type = ((Var *) node)->vartype;
+			return la_insert_search_type(context, type) ||
+				(type != RECORDOID && type != RECORDARRAYOID && says_nothing(type));
+		case T_Param:
+			type = ((Param *) node)->paramtype;
+			return la_insert_search_type(context, type) ||
+				(((Param *) node)->paramkind == PARAM_EXTERN && says_nothing(type));
+		case T_TargetEntry:
+			return walk((Node *) ((TargetEntry *) node)->expr, context);
+		case T_Query:
+			return query_tree_walker((Query *) node, walk, context,
+									 QTW_EXAMINE_SORTGROUP);
+		default:
+			return search_other(node, context);
+	}
+}
+
+/*
+ * Can evaluating this call a volatile function that could look at tables?  Of a query,
+ * an expression, or a list of expressions.  One that is evaluated late, when later rows
+ * have been made (LaInsertSearch.late), must not call any volatile function: the current
+ * value of a sequence and the next random number depend on that.
+ */
+bool
+la_insert_search(Node *expression, LaInsertSearch *search)
+{
+	return walk(expression, search);
 }

@@ -1,24 +1,41 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_search.h
- *	  a search for functions that see the rows of an insert
+ *	  a search for functions that could see the rows of an insert
  *
  *-------------------------------------------------------------------------
  */
 #ifndef LA_INSERT_SEARCH_H
 #define LA_INSERT_SEARCH_H
 
-#include "bulk_insert/judge/la_insert_finding.h"
+#include "nodes/pg_list.h"
+
+#include "bulk_insert/judge/la_insert_known.h"
 
 /*
- * Looks at what belongs to an object, as la_insert_search() at an expression.
+ * What has come up in a search.  Starts as {0}.
  */
-typedef bool (*LaInsertLook) (LaInsertSearch *search, Oid object);
+typedef struct LaInsertSearch
+{
+	bool		late;			/* does any volatile function count? */
+	Oid			harmless;		/* the function that was looked at last */
+	List	   *functions;		/* of users, that have been looked at */
+	List	   *types;			/* the same */
+} LaInsertSearch;
 
 extern bool la_insert_search(Node *expression, LaInsertSearch *search);
-extern bool la_insert_search_stored(LaInsertSearch *search,
-									LaInsertSubject subject, const char *stored);
-extern bool la_insert_search_by(LaInsertSearch *search, LaInsertSubject subject,
-								LaInsertLook look);
+extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
+extern bool la_insert_search_type(LaInsertSearch *search, Oid type);
+extern bool la_insert_search_again(const List *functions, const List *types);
+
+/*
+ * What has been found out, if the search has not found a function that sees rows.
+ */
+static inline LaInsertCalls
+la_insert_search_result(const LaInsertSearch *search)
+{
+	return search->functions == NIL && search->types == NIL ?
+		LA_CALLS_CORE : LA_CALLS_USERS;
+}
 
 #endif							/* LA_INSERT_SEARCH_H */

@@ -8,10 +8,26 @@
 #ifndef LA_INSERT_ROUTE_H
 #define LA_INSERT_ROUTE_H
 
-#include "bulk_insert/sink/la_insert_bounds.h"
 #include "bulk_insert/sink/la_insert_target.h"
 #include "la_reason.h"
 #include "needed_partitions/la_needed_watch.h"
+
+/*
+ * Bounds of partitions whose key is one number: from which value on rows are of a partition, or
+ * which value they have.
+ */
+typedef struct LaInsertBounds
+{
+	int			key_size;		/* bytes of a number */
+	AttrNumber	column;			/* that is the key; 0: an expression */
+	ExprState  *expression;
+	bool		is_list;
+	int			default_partition;	/* -1: none */
+	int			last;			/* bound that was found last, or -1 */
+	int			count;
+	int64	   *numbers;		/* ascending */
+	int		   *partitions;		/* of each, -1: none */
+} LaInsertBounds;
 
 /*
  * The way to the partitions of a table.

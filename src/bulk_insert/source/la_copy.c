@@ -10,7 +10,15 @@
  *
  * DoCopy() has no hook, so the whole command is executed here, where core would be called
  * next (la_hooks.c).  What is done mirrors standard_ProcessUtility() in utility.c
- * and DoCopy() in copy.c, in their order.  Reads CopyFromStateData of copyfrom_internal.h.
+ * and DoCopy() in copy.c, in their order.
+ *
+ * Which COPY is left to core is found out before anything is done, as far as the statement and
+ * the table tell.  What is evaluated for a row is known when the copy has begun; then core's
+ * CopyFrom() can still go on in our place.  Core lets rows wait, too, as many as a thousand,
+ * whatever the table's constraints call.  Ours may wait longer, so they do only where no
+ * function looks for them.
+ *
+ * Reads CopyFromStateData of copyfrom_internal.h and ResultRelInfo of execnodes.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +27,8 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -28,107 +38,119 @@
 #include "parser/parse_collate.h"
 #include "parser/parse_expr.h"
 #include "parser/parse_relation.h"
+#include "utils/acl.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 
+#include "bulk_insert/judge/la_insert_relation.h"
+#include "bulk_insert/judge/la_insert_search.h"
+#include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/source/la_copy.h"
 #include "la_self_check.h"
 #include "statistics/la_stats.h"
 
-static uint64 copy(const LaUtility *utility, Relation table);
-static CopyFromState begin(ParseState *pstate, const CopyStmt *statement,
-						   Relation table);
-static Node *transform_condition(ParseState *pstate,
-								 ParseNamespaceItem *target,
-								 Node *condition);
-static void check_permissions(ParseState *pstate, ParseNamespaceItem *target,
-							  Relation table, List *columns);
-static bool as_expected(CopyFromState state, const ParseState *pstate,
-						Relation table);
-
 static LaSelfCheck self_check = {.subject = "COPY"};
 
 /*
- * For the table of features: executes a COPY FROM.  False when it is left to core, with
- * nothing done but the table's lock taken, which core takes first, too.
+ * For the table of features: might we execute this COPY?  Where core would refuse it
+ * before it looks at the table, it is to do so.  Relies on standard_ProcessUtility() in
+ * utility.c and DoCopy() in copy.c.
  */
 bool
-la_copy_run(const LaUtility *utility, QueryCompletion *qc)
+la_copy_concerns(const LaUtility *utility)
 {
 	const CopyStmt *statement = (CopyStmt *) utility->statement->utilityStmt;
-	Relation	table;
-	LaReason	reason;
-	uint64		rows;
 
-	table = table_openrv_extended(statement->relation, RowExclusiveLock, true);
-	if (table == NULL)
-		return false;
-	reason = self_check.failed ? LA_REASON_SELF_CHECK :
-		la_copy_unsuitable(utility, table);
-	if (reason != LA_REASON_NONE)
+	return statement->is_from && la_feature_enabled(LA_FEATURE_BULK_INSERT) &&
+		!XactReadOnly && !IsInParallelMode() &&
+		(statement->filename == NULL ||
+		 has_privs_of_role(GetUserId(), statement->is_program ?
+						   ROLE_PG_EXECUTE_SERVER_PROGRAM :
+						   ROLE_PG_READ_SERVER_FILES));
+}
+
+static bool
+has_option(const CopyStmt *statement, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, statement->options)
 	{
-		if (reason != LA_REASON_DISABLED)
-			la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
-		table_close(table, NoLock);
-		return false;
+		if (strcmp(lfirst_node(DefElem, lc)->defname, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Why a COPY into this table is left to core, as far as statement and table tell.
+ * LA_REASON_DISABLED of something that is no table, or that core refuses.
+ */
+static LaReason
+unsuitable(const CopyStmt *statement, Relation table)
+{
+	const TupleConstr *constraints = table->rd_att->constr;
+	bool		partitioned = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+	LaReason	reason;
+
+	if (table->rd_rel->relkind != RELKIND_RELATION && !partitioned)
+		return LA_REASON_DISABLED;
+	if (check_enable_rls(RelationGetRelid(table), InvalidOid, true) == RLS_ENABLED)
+		return LA_REASON_CHECK_OPTION;
+	if (has_option(statement, "freeze"))
+		return LA_REASON_FREEZE;
+	if (la_bulk_extend_size == 0 && !partitioned)
+		return LA_REASON_BULK_EXTEND_SIZE;
+
+	/* A condition on generated columns is refused. */
+	if (statement->whereClause != NULL && constraints != NULL &&
+		(constraints->has_generated_stored || constraints->has_generated_virtual))
+		return LA_REASON_DISABLED;
+	reason = la_insert_unsuitable_table(table, table->trigdesc);
+
+	/* Core sends rows to the servers of foreign partitions in batches. */
+	if (reason == LA_REASON_NONE && partitioned &&
+		la_insert_has_foreign_partition(table))
+		reason = LA_REASON_TABLE_AM;
+	return reason;
+}
+
+/*
+ * Why a COPY that has begun is left to core: a function that is called for a row could look for
+ * the rows before.  What makes a row of the input, and decides whether it is wanted, is called
+ * besides the table's own.  Tells, too, whether functions are called that are not the server's.
+ */
+LaReason
+la_copy_judge(CopyFromState state, const ResultRelInfo *target, bool *runs_user_code)
+{
+	TupleDesc	descriptor = RelationGetDescr(state->rel);
+	List	   *expressions = list_make1(state->whereClause);
+	LaInsertSearch search = {0};
+	LaInsertCalls calls;
+	ListCell   *lc;
+
+	/* Core sets no column that was dropped, not even to NULL. */
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (!TupleDescAttr(descriptor, i)->attisdropped &&
+			state->defexprs[i] != NULL)
+			expressions = lappend(expressions, state->defexprs[i]->expr);
 	}
 
-	rows = copy(utility, table);
-	table_close(table, NoLock);
-	if (qc != NULL)
-		SetQueryCompletion(qc, CMDTAG_COPY, rows);
-	CommandCounterIncrement();
-	return true;
-}
-
-/*
- * Returns the number of rows.
- */
-static uint64
-copy(const LaUtility *utility, Relation table)
-{
-	ParseState *pstate = make_parsestate(NULL);
-	Node	   *statement = utility->statement->utilityStmt;
-	CopyFromState state;
-	LaReason	reason = LA_REASON_NONE;
-	bool		runs_user_code = false;
-	uint64		rows;
-
-	check_stack_depth();
-	if (utility->read_only)
-		statement = copyObject(statement);
-	pstate->p_sourcetext = utility->query_string;
-	pstate->p_queryEnv = utility->environment;
-
-	state = begin(pstate, (CopyStmt *) statement, table);
-	if (la_self_check(&self_check, as_expected(state, pstate, table), &reason))
-		reason = la_copy_judge(state, &runs_user_code);
-	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
-	if (reason == LA_REASON_NONE)
-		rows = la_copy_rows(state, runs_user_code);
-	else
-		rows = CopyFrom(state);
-	EndCopyFrom(state);
-	free_parsestate(pstate);
-	return rows;
-}
-
-/*
- * Checks a COPY as far as that goes without a row, and opens its input.
- */
-static CopyFromState
-begin(ParseState *pstate, const CopyStmt *statement, Relation table)
-{
-	ParseNamespaceItem *target;
-	Node	   *condition;
-
-	target = addRangeTableEntryForRelation(pstate, table, RowExclusiveLock,
-										   NULL, false, false);
-	target->p_perminfo->requiredPerms = ACL_INSERT;
-	condition = transform_condition(pstate, target, statement->whereClause);
-	check_permissions(pstate, target, table, statement->attlist);
-	return BeginCopyFrom(pstate, table, condition, statement->filename,
-						 statement->is_program, NULL, statement->attlist,
-						 statement->options);
+	/* Input functions of columns that are read are called. */
+	foreach(lc, state->attnumlist)
+	{
+		if (la_insert_search_type(&search,
+								  TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid))
+			return LA_REASON_VOLATILE;
+	}
+	if ((state->need_transcoding &&
+		 la_insert_search_function(&search, state->conversion_proc)) ||
+		la_insert_search((Node *) expressions, &search))
+		return LA_REASON_VOLATILE;
+	calls = la_insert_calls(target);
+	*runs_user_code = Max(calls, la_insert_search_result(&search)) != LA_CALLS_CORE;
+	return calls == LA_CALLS_SEEING ? LA_REASON_VOLATILE : LA_REASON_NONE;
 }
 
 /*
@@ -169,6 +191,25 @@ check_permissions(ParseState *pstate, ParseNamespaceItem *target,
 }
 
 /*
+ * Checks a COPY as far as that goes without a row, and opens its input.
+ */
+static CopyFromState
+begin(ParseState *pstate, const CopyStmt *statement, Relation table)
+{
+	ParseNamespaceItem *target;
+	Node	   *condition;
+
+	target = addRangeTableEntryForRelation(pstate, table, RowExclusiveLock,
+										   NULL, false, false);
+	target->p_perminfo->requiredPerms = ACL_INSERT;
+	condition = transform_condition(pstate, target, statement->whereClause);
+	check_permissions(pstate, target, table, statement->attlist);
+	return BeginCopyFrom(pstate, table, condition, statement->filename,
+						 statement->is_program, NULL, statement->attlist,
+						 statement->options);
+}
+
+/*
  * Has core filled the structure as we know it?
  */
 static bool
@@ -181,4 +222,68 @@ as_expected(CopyFromState state, const ParseState *pstate, Relation table)
 		GetMemoryChunkContext(state->defexprs) == state->copycontext &&
 		(state->opts.binary ||
 		 (state->input_buf == state->raw_buf) == !state->need_transcoding);
+}
+
+/*
+ * Copies the rows, and returns their number.
+ */
+static uint64
+copy(const LaUtility *utility, Relation table)
+{
+	ParseState *pstate = make_parsestate(NULL);
+	Node	   *statement = utility->statement->utilityStmt;
+	LaReason	reason = LA_REASON_NONE;
+	CopyFromState state;
+	uint64		rows;
+
+	check_stack_depth();
+	if (utility->read_only)
+		statement = copyObject(statement);
+	pstate->p_sourcetext = utility->query_string;
+	pstate->p_queryEnv = utility->environment;
+
+	state = begin(pstate, (CopyStmt *) statement, table);
+	if (la_self_check(&self_check, as_expected(state, pstate, table), &reason))
+		rows = la_copy_rows(state);
+	else
+	{
+		la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
+		rows = CopyFrom(state);
+	}
+	EndCopyFrom(state);
+	free_parsestate(pstate);
+	return rows;
+}
+
+/*
+ * For the table of features: executes a COPY FROM.  False when it is left to core, with
+ * nothing done but the table's lock taken, which core takes first, too.
+ */
+bool
+la_copy_run(const LaUtility *utility, QueryCompletion *qc)
+{
+	const CopyStmt *statement = (CopyStmt *) utility->statement->utilityStmt;
+	Relation	table;
+	LaReason	reason;
+	uint64		rows;
+
+	table = table_openrv_extended(statement->relation, RowExclusiveLock, true);
+	if (table == NULL)
+		return false;
+	reason = self_check.failed ? LA_REASON_SELF_CHECK :
+		unsuitable(statement, table);
+	if (reason != LA_REASON_NONE)
+	{
+		if (reason != LA_REASON_DISABLED)
+			la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
+		table_close(table, NoLock);
+		return false;
+	}
+
+	rows = copy(utility, table);
+	table_close(table, NoLock);
+	if (qc != NULL)
+		SetQueryCompletion(qc, CMDTAG_COPY, rows);
+	CommandCounterIncrement();
+	return true;
 }

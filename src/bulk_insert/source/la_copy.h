@@ -12,14 +12,11 @@
 
 #include "attach/la_methods.h"
 
-extern bool la_copy_run(const LaUtility *utility, QueryCompletion *qc);
-
 extern bool la_copy_concerns(const LaUtility *utility);
-extern LaReason la_copy_unsuitable(const LaUtility *utility, Relation table);
-extern LaReason la_copy_judge(CopyFromState state, bool *runs_user_code);
-
-extern uint64 la_copy_rows(CopyFromState state, bool runs_user_code);
-
+extern bool la_copy_run(const LaUtility *utility, QueryCompletion *qc);
+extern LaReason la_copy_judge(CopyFromState state, const ResultRelInfo *target,
+							  bool *runs_user_code);
+extern uint64 la_copy_rows(CopyFromState state);
 extern void la_copy_read_plain_lines(CopyFromState state);
 
 #endif							/* LA_COPY_H */

@@ -47,6 +47,7 @@ typedef struct LaCopy
 	ResultRelInfo *table;
 	ExprContext *context;		/* of the row that is read */
 	TupleTableSlot *row;
+	bool		runs_user_code; /* are functions of users called for a row? */
 	uint64		rows;			/* inserted, or to be inserted */
 	uint64		excluded;		/* left out by WHERE */
 	LaInsertTable target;
@@ -56,230 +57,71 @@ typedef struct LaCopy
 	LaCounters	counters;
 } LaCopy;
 
-static void begin(LaCopy *copy);
-static void insert_rows(LaCopy *copy, bool runs_user_code);
-static void collect(LaCopy *copy, bool runs_user_code);
-static void provide(LaCopy *copy, bool runs_user_code);
-static bool insert_single(LaCopy *copy);
-static void quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target));
-static double input_bytes(CopyFromState state);
-static bool next_row(LaCopy *copy);
-static bool is_skipped(CopyFromState state);
-static bool is_wanted(LaCopy *copy);
-static void report_skipped(CopyFromState state);
-static void end(LaCopy *copy);
-static TupleTableSlot *as_core_has_it(EState *estate, ResultRelInfo *partition,
-									  bool triggered, TupleTableSlot *row);
-static void check(EState *estate, ResultRelInfo *partition, bool triggered,
-				  TupleTableSlot *row);
-static bool insert(EState *estate, ResultRelInfo *partition,
-				   TupleTableSlot *row);
-
 /*
- * Inserts what comes of the input, and returns the number of rows.
+ * Opens the table.
  */
-uint64
-la_copy_rows(CopyFromState state, bool runs_user_code)
-{
-	LaCopy		copy = {.state = state};
-	ErrorContextCallback callback = {
-		.callback = CopyFromErrorCallback,.arg = state
-	};
-
-	la_copy_read_plain_lines(state);
-	begin(&copy);
-	ExecBSInsertTriggers(copy.estate, copy.table);
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-	PG_TRY();
-	{
-		insert_rows(&copy, runs_user_code);
-	}
-	PG_FINALLY();
-	{
-		la_stats_add(LA_FEATURE_BULK_INSERT, &copy.counters);
-	}
-	PG_END_TRY();
-	error_context_stack = callback.previous;
-	report_skipped(state);
-	ExecASInsertTriggers(copy.estate, copy.table, NULL);
-	end(&copy);
-	return copy.rows;
-}
-
 static void
 begin(LaCopy *copy)
 {
 	CopyFromState state = copy->state;
-	EState	   *estate = CreateExecutorState();
 	ModifyTableState *node = makeNode(ModifyTableState);
 
-	copy->estate = estate;
-	estate->es_output_cid = GetCurrentCommandId(true);
-	ExecInitRangeTable(estate, state->range_table, state->rteperminfos,
+	copy->estate = CreateExecutorState();
+	ExecInitRangeTable(copy->estate, state->range_table, state->rteperminfos,
 					   bms_make_singleton(1));
 	copy->table = makeNode(ResultRelInfo);
-	ExecInitResultRelation(estate, copy->table, 1);
+	ExecInitResultRelation(copy->estate, copy->table, 1);
 	CheckValidResultRel(copy->table, CMD_INSERT, ONCONFLICT_NONE, NIL);
 	ExecOpenIndices(copy->table, false);
 
-	node->ps.state = estate;
+	node->ps.state = copy->estate;
 	node->operation = CMD_INSERT;
 	node->mt_nrels = 1;
 	node->resultRelInfo = copy->table;
 	node->rootResultRelInfo = copy->table;
 	copy->node = node;
+}
 
+/*
+ * Rows will come.
+ */
+static void
+prepare(LaCopy *copy)
+{
+	CopyFromState state = copy->state;
+	EState	   *estate = copy->estate;
+
+	la_copy_read_plain_lines(state);
+	estate->es_output_cid = GetCurrentCommandId(true);
 	AfterTriggerBeginQuery();
 	if (state->rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		node->mt_partition_tuple_routing =
+		copy->node->mt_partition_tuple_routing =
 			ExecSetupPartitionTupleRouting(estate, state->rel);
-	copy->needed = la_needed_watch(node);
+	copy->needed = la_needed_watch(copy->node);
 	if (state->whereClause != NULL)
 		state->qualexpr = ExecInitQual(castNode(List, state->whereClause),
-									   &node->ps);
+									   &copy->node->ps);
 	copy->context = CreateExprContext(estate);
 	copy->row = ExecInitExtraTupleSlot(estate, RelationGetDescr(state->rel),
 									   &TTSOpsVirtual);
+	ExecBSInsertTriggers(estate, copy->table);
 }
 
 /*
- * Core lets rows wait from the first one on, and so do we.
+ * Closes the table, and frees what belongs to the copy.
  */
 static void
-insert_rows(LaCopy *copy, bool runs_user_code)
-{
-	if (!next_row(copy))
-		return;
-	copy->counters.scans++;
-	collect(copy, runs_user_code);
-	do
-	{
-		if (unlikely(copy->needed != NULL) &&
-			la_needed_lacks(copy->needed, NULL, copy->row))
-			provide(copy, runs_user_code);
-		if (la_insert_table_add(&copy->target, copy->row) ||
-			insert_single(copy))
-			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,
-										 ++copy->rows);
-	} while (next_row(copy));
-	copy->state->line_buf_valid = false;
-	la_insert_table_end(&copy->target);
-}
-
-static void
-collect(LaCopy *copy, bool runs_user_code)
-{
-	MemoryContext caller = CurrentMemoryContext;
-	LaInsertTable *target = &copy->target;
-
-	copy->collected = AllocSetContextCreate(copy->estate->es_query_cxt,
-											"pg_lookahead copy: rows",
-											ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(copy->collected);
-
-	la_insert_table_begin(target, copy->node);
-	target->common.line = &copy->state->cur_lineno;
-	target->common.quotes_line = &copy->state->line_buf_valid;
-	la_insert_table_collect(target, &copy->counters, runs_user_code,
-							input_bytes(copy->state));
-	MemoryContextSwitchTo(caller);
-}
-
-/*
- * A partition is created for the row.  Rows before it find theirs by the routing of before.
- */
-static void
-provide(LaCopy *copy, bool runs_user_code)
-{
-	quote_no_line(copy, la_insert_table_end);
-	MemoryContextDelete(copy->collected);
-	la_needed_provide(copy->needed);
-	collect(copy, runs_user_code);
-}
-
-/*
- * The row is for a partition whose rows must not wait, and must find those before: it is
- * foreign, or has triggers that are called for a row before it is in the table, and the
- * like.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a partition one by one.
- * False when a trigger, or the foreign data wrapper, has decided that it is not inserted.
- */
-static bool
-insert_single(LaCopy *copy)
+end(LaCopy *copy)
 {
 	EState	   *estate = copy->estate;
-	ResultRelInfo *partition = copy->target.route->refused;
-	bool		triggered = partition->ri_TrigDesc != NULL &&
-		partition->ri_TrigDesc->trig_insert_before_row;
-	TupleTableSlot *row;
 
-	quote_no_line(copy, la_insert_table_interrupt);
-	row = as_core_has_it(estate, partition, triggered, copy->row);
-	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
-	if (triggered && !ExecBRInsertTriggers(estate, partition, row))
-		return false;
-	check(estate, partition, triggered, row);
-	return insert(estate, partition, row);
-}
-
-/*
- * Inserts rows that wait: an error is not about the line that was read last.
- */
-static void
-quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
-{
-	bool		quotes_line = copy->state->line_buf_valid;
-
-	copy->state->line_buf_valid = false;
-	insert(&copy->target);
-	copy->state->line_buf_valid = quotes_line;
-}
-
-/*
- * The size of a file; 0 when the input is none, or nothing is known of it.
- */
-static double
-input_bytes(CopyFromState state)
-{
-	struct stat file;
-
-	if (state->filename == NULL || state->is_program ||
-		fstat(fileno(state->copy_file), &file) != 0)
-		return 0;
-	return file.st_size;
-}
-
-/*
- * Reads the next row that is wanted.  False when there is none.
- */
-static bool
-next_row(LaCopy *copy)
-{
-	TupleTableSlot *row = copy->row;
-
-	for (;;)
-	{
-		MemoryContext caller;
-		bool		found;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetPerTupleExprContext(copy->estate);
-		ResetExprContext(copy->context);
-
-		/*
-		 * The row stays where it is longer than what is evaluated for those
-		 * before.
-		 */
-		caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
-		ExecClearTuple(row);
-		found = NextCopyFrom(copy->state, copy->context, row->tts_values,
-							 row->tts_isnull);
-		MemoryContextSwitchTo(caller);
-		if (!found)
-			return false;
-		if (!is_skipped(copy->state) && is_wanted(copy))
-			return true;
-	}
+	ExecResetTupleTable(estate->es_tupleTable, false);
+	if (copy->node->mt_partition_tuple_routing != NULL)
+		ExecCleanupTupleRouting(copy->node,
+								copy->node->mt_partition_tuple_routing);
+	ExecCloseResultRelations(estate);
+	ExecCloseRangeTableRelations(estate);
+	FreeExecutorState(estate);
 }
 
 /*
@@ -321,32 +163,83 @@ is_wanted(LaCopy *copy)
 	return false;
 }
 
-static void
-report_skipped(CopyFromState state)
+/*
+ * Reads the next row that is wanted.  False when there is none.  The row stays where it is
+ * longer than what is evaluated for those before.
+ */
+static bool
+next_row(LaCopy *copy)
 {
-	if (state->opts.on_error == COPY_ON_ERROR_STOP || state->num_errors == 0 ||
-		state->opts.log_verbosity < COPY_LOG_VERBOSITY_DEFAULT)
-		return;
-	ereport(NOTICE,
-			errmsg_plural("%" PRIu64 " row was skipped due to data type incompatibility",
-						  "%" PRIu64 " rows were skipped due to data type incompatibility",
-						  state->num_errors,
-						  state->num_errors));
+	TupleTableSlot *row = copy->row;
+
+	for (;;)
+	{
+		MemoryContext caller;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetPerTupleExprContext(copy->estate);
+		ResetExprContext(copy->context);
+		caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
+		ExecClearTuple(row);
+		found = NextCopyFrom(copy->state, copy->context, row->tts_values,
+							 row->tts_isnull);
+		MemoryContextSwitchTo(caller);
+		if (!found)
+			return false;
+		if (!is_skipped(copy->state) && is_wanted(copy))
+			return true;
+	}
 }
 
+/*
+ * From now on rows are collected.  How many bytes is known of a file.
+ */
 static void
-end(LaCopy *copy)
+collect(LaCopy *copy)
 {
-	EState	   *estate = copy->estate;
+	const CopyFromState state = copy->state;
+	LaInsertTable *target = &copy->target;
+	MemoryContext caller = CurrentMemoryContext;
+	struct stat file = {0};
 
-	AfterTriggerEndQuery(estate);
-	ExecResetTupleTable(estate->es_tupleTable, false);
-	if (copy->node->mt_partition_tuple_routing != NULL)
-		ExecCleanupTupleRouting(copy->node,
-								copy->node->mt_partition_tuple_routing);
-	ExecCloseResultRelations(estate);
-	ExecCloseRangeTableRelations(estate);
-	FreeExecutorState(estate);
+	if (state->filename != NULL && !state->is_program)
+		(void) fstat(fileno(state->copy_file), &file);
+	copy->collected = AllocSetContextCreate(copy->estate->es_query_cxt,
+											"pg_lookahead copy: rows",
+											ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(copy->collected);
+	la_insert_table_begin(target, copy->node);
+	target->common.line = &state->cur_lineno;
+	target->common.quotes_line = &state->line_buf_valid;
+	la_insert_table_collect(target, &copy->counters, copy->runs_user_code,
+							file.st_size);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Inserts rows that wait: an error is not about the line that was read last.
+ */
+static void
+quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
+{
+	bool		quotes_line = copy->state->line_buf_valid;
+
+	copy->state->line_buf_valid = false;
+	insert(&copy->target);
+	copy->state->line_buf_valid = quotes_line;
+}
+
+/*
+ * A partition is created for the row.  Rows before it find theirs by the routing of before.
+ */
+static void
+provide(LaCopy *copy)
+{
+	quote_no_line(copy, la_insert_table_end);
+	MemoryContextDelete(copy->collected);
+	la_needed_provide(copy->needed);
+	collect(copy);
 }
 
 /*
@@ -372,23 +265,9 @@ as_core_has_it(EState *estate, ResultRelInfo *partition, bool triggered,
 }
 
 /*
- * Gives a row its generated columns, and checks it.  A trigger may have made it one of another
- * partition.
+ * Puts a row, which has been checked, into a partition.  False when the foreign data wrapper
+ * has decided that it is not inserted.
  */
-static void
-check(EState *estate, ResultRelInfo *partition, bool triggered,
-	  TupleTableSlot *row)
-{
-	const TupleConstr *constraints = partition->ri_RelationDesc->rd_att->constr;
-
-	if (constraints != NULL && constraints->has_generated_stored)
-		ExecComputeStoredGenerated(partition, estate, row, CMD_INSERT);
-	if (constraints != NULL && partition->ri_FdwRoutine == NULL)
-		ExecConstraints(partition, row, estate);
-	if (triggered)
-		ExecPartitionCheck(partition, row, estate, true);
-}
-
 static bool
 insert(EState *estate, ResultRelInfo *partition, TupleTableSlot *row)
 {
@@ -413,4 +292,113 @@ insert(EState *estate, ResultRelInfo *partition, TupleTableSlot *row)
 	ExecARInsertTriggers(estate, partition, row, rechecks, NULL);
 	list_free(rechecks);
 	return true;
+}
+
+/*
+ * The row is for a partition whose rows must not wait, and must find those before: it is
+ * foreign, or has triggers that are called for a row before it is in the table, and the
+ * like.  Mirrors CopyFrom() in copyfrom.c, where it inserts rows of a partition one by one.
+ * A trigger may have made it a row of another partition.  False when it is not inserted.
+ */
+static bool
+insert_single(LaCopy *copy)
+{
+	EState	   *estate = copy->estate;
+	ResultRelInfo *partition = copy->target.route->refused;
+	const TupleConstr *constraints = partition->ri_RelationDesc->rd_att->constr;
+	bool		triggered = partition->ri_TrigDesc != NULL &&
+		partition->ri_TrigDesc->trig_insert_before_row;
+	TupleTableSlot *row;
+
+	quote_no_line(copy, la_insert_table_interrupt);
+	row = as_core_has_it(estate, partition, triggered, copy->row);
+	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
+	if (triggered && !ExecBRInsertTriggers(estate, partition, row))
+		return false;
+	if (constraints != NULL && constraints->has_generated_stored)
+		ExecComputeStoredGenerated(partition, estate, row, CMD_INSERT);
+	if (constraints != NULL && partition->ri_FdwRoutine == NULL)
+		ExecConstraints(partition, row, estate);
+	if (triggered)
+		ExecPartitionCheck(partition, row, estate, true);
+	return insert(estate, partition, row);
+}
+
+/*
+ * Core lets rows wait from the first one on, and so do we.
+ */
+static void
+insert_rows(LaCopy *copy)
+{
+	if (!next_row(copy))
+		return;
+	copy->counters.scans++;
+	collect(copy);
+	do
+	{
+		if (unlikely(copy->needed != NULL) &&
+			la_needed_lacks(copy->needed, NULL, copy->row))
+			provide(copy);
+		if (la_insert_table_add(&copy->target, copy->row) ||
+			insert_single(copy))
+			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,
+										 ++copy->rows);
+	} while (next_row(copy));
+	copy->state->line_buf_valid = false;
+	la_insert_table_end(&copy->target);
+}
+
+static void
+report_skipped(CopyFromState state)
+{
+	if (state->opts.on_error == COPY_ON_ERROR_STOP || state->num_errors == 0 ||
+		state->opts.log_verbosity < COPY_LOG_VERBOSITY_DEFAULT)
+		return;
+	ereport(NOTICE,
+			errmsg_plural("%" PRIu64 " row was skipped due to data type incompatibility",
+						  "%" PRIu64 " rows were skipped due to data type incompatibility",
+						  state->num_errors,
+						  state->num_errors));
+}
+
+/*
+ * Inserts what comes of the input, and returns the number of rows.  Where rows must not wait
+ * core does it.
+ */
+uint64
+la_copy_rows(CopyFromState state)
+{
+	LaCopy		copy = {.state = state};
+	ErrorContextCallback callback = {
+		.callback = CopyFromErrorCallback,.arg = state
+	};
+	LaReason	reason;
+
+	begin(&copy);
+	reason = la_copy_judge(state, copy.table, &copy.runs_user_code);
+	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
+	if (reason != LA_REASON_NONE)
+	{
+		end(&copy);
+		return CopyFrom(state);
+	}
+
+	prepare(&copy);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	PG_TRY();
+	{
+		insert_rows(&copy);
+	}
+	PG_FINALLY();
+	{
+		la_stats_add(LA_FEATURE_BULK_INSERT, &copy.counters);
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	report_skipped(state);
+	ExecASInsertTriggers(copy.estate, copy.table, NULL);
+	AfterTriggerEndQuery(copy.estate);
+	end(&copy);
+	return copy.rows;
 }

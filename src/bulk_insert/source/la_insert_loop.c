@@ -23,8 +23,7 @@
 #include "miscadmin.h"
 
 #include "attach/la_attach.h"
-#include "bulk_insert/judge/la_insert_judge.h"
-#include "bulk_insert/judge/la_insert_mark.h"
+#include "bulk_insert/judge/la_insert_relation.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/sink/la_insert_table.h"
 #include "bulk_insert/source/la_copy.h"
@@ -52,49 +51,152 @@ typedef struct HandedBack
 	TupleTableSlot *row;
 } HandedBack;
 
-static ExecProcNodeMtd *core_exec_of(const PlanState *planstate);
-static void attach(PlanState *planstate);
-static TupleTableSlot *insert_exec(PlanState *planstate);
-static TupleTableSlot *insert_single_rows(LaInsert *insert);
-static TupleTableSlot *insert_batches(LaInsert *insert, TupleTableSlot *row);
-static TupleTableSlot *next_row(LaInsert *insert);
-static void count_row(LaInsert *insert);
-static LaNode *wake(LaInsert *insert);
-static void leave(LaNode *node, LaReason reason);
-static bool is_row_to_hand_back(const LaInsert *insert);
-static TupleTableSlot *hand_back(LaInsert *insert, TupleTableSlot *row);
-static TupleTableSlot *handed_back_exec(PlanState *source);
-
-const LaFeatureMethods la_bulk_insert_methods = {
-	.info = &la_bulk_insert_feature,
-	.nodes = {T_ModifyTableState},
-	.concerns = la_insert_concerns,
-	.classify = la_insert_classify,
-	.core_exec = core_exec_of,
-	.attach = attach,
-	.judge_query = la_insert_judge_query,
-	.mark_plan = la_insert_mark_plan,
-	.begin_filling = la_insert_begin_filling,
-	.end_filling = la_insert_end_filling,
-	.begin_utility = la_insert_begin_utility,
-	.end_utility = la_insert_end_utility,
-	.concerns_copy = la_copy_concerns,
-	.run_copy = la_copy_run,
-};
-
 static ExecProcNodeMtd core_exec = NULL;
 static HandedBack handed_back;
 
-static ExecProcNodeMtd *
-core_exec_of(const PlanState *planstate)
+/*
+ * ExecProcNode of a source, for one row.
+ */
+static TupleTableSlot *
+handed_back_exec(PlanState *source)
 {
-	return &core_exec;
+	Assert(source == handed_back.source);
+	source->ExecProcNode = handed_back.exec;
+	return handed_back.row;
+}
+
+/*
+ * Core goes on, with this row.  The source gives it when core asks, and is not
+ * executed for it again: it has been counted by the source's instrumentation.
+ */
+static TupleTableSlot *
+hand_back(LaInsert *insert, TupleTableSlot *row)
+{
+	PlanState  *source = insert->source;
+
+	ExecSetExecProcNode(&insert->node->ps, core_exec);
+	handed_back = (HandedBack)
+	{
+		.source = source,.exec = source->ExecProcNode,.row = row
+	};
+	source->ExecProcNode = handed_back_exec;
+	return core_exec(&insert->node->ps);
+}
+
+/*
+ * Does a test want core to go on?
+ */
+static bool
+is_row_to_hand_back(const LaInsert *insert)
+{
+#ifdef LA_TEST
+	return la_test_insert_hand_back > 0 &&
+		insert->table.rows + 1 == la_test_insert_hand_back;
+#else
+	return false;
+#endif
+}
+
+/*
+ * The next row of the source, NULL when there is none.
+ */
+static TupleTableSlot *
+next_row(LaInsert *insert)
+{
+	TupleTableSlot *row;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetPerTupleExprContext(insert->node->ps.state);
+	row = ExecProcNode(insert->source);
+	return TupIsNull(row) ? NULL : row;
 }
 
 static void
-attach(PlanState *planstate)
+count_row(LaInsert *insert)
 {
-	ExecSetExecProcNode(planstate, insert_exec);
+	if (insert->node->canSetTag)
+		insert->node->ps.state->es_processed++;
+}
+
+/*
+ * Inserts the first rows as core does.  Returns the next one, NULL when there is none.
+ */
+static TupleTableSlot *
+insert_single_rows(LaInsert *insert)
+{
+	uint64		single_rows = la_insert_single_rows();
+	TupleTableSlot *row;
+
+	while ((row = next_row(insert)) != NULL && insert->table.rows < single_rows)
+	{
+		if (is_row_to_hand_back(insert) ||
+			!la_insert_table_insert(&insert->table, row))
+			break;
+		count_row(insert);
+	}
+	return row;
+}
+
+/*
+ * Rows that come now are left to core.  In the statistics the insert counts among those
+ * left to core, too.
+ */
+static void
+leave(LaNode *node, LaReason reason)
+{
+	node->reason = reason;
+	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
+}
+
+/*
+ * There are rows enough to collect some.  NULL when that must not be.
+ */
+static LaNode *
+wake(LaInsert *insert)
+{
+	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
+	const Plan *source = insert->source->plan;
+	LaNode	   *node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
+	LaInsertCalls calls;
+
+	if (node == NULL)
+		return NULL;
+	calls = la_insert_calls(insert->table.root);
+	if (calls == LA_CALLS_SEEING)
+	{
+		leave(node, LA_REASON_VOLATILE);
+		return NULL;
+	}
+	node->counters.scans++;
+	la_insert_table_collect(&insert->table, &node->counters,
+							calls == LA_CALLS_USERS || la_insert_runs_user_code(plan),
+							source->plan_rows * source->plan_width);
+	return node;
+}
+
+/*
+ * Inserts this row and those that follow in batches.
+ * Returns the row to hand back to core, NULL when there is none.
+ */
+static TupleTableSlot *
+insert_batches(LaInsert *insert, TupleTableSlot *row)
+{
+	LaInsertTable *table = &insert->table;
+	LaNode	   *node;
+
+	if (is_row_to_hand_back(insert) || (node = wake(insert)) == NULL)
+		return row;
+	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
+	{
+		if (!la_insert_table_add(table, row))
+		{
+			leave(node, table->route->reason);
+			break;
+		}
+		count_row(insert);
+	}
+	la_insert_table_end(table);
+	return row;
 }
 
 /*
@@ -128,146 +230,31 @@ insert_exec(PlanState *planstate)
 	return NULL;
 }
 
-/*
- * Inserts the first rows as core does.  Returns the next one, NULL when there is none.
- */
-static TupleTableSlot *
-insert_single_rows(LaInsert *insert)
-{
-	uint64		single_rows = la_insert_single_rows();
-	TupleTableSlot *row;
-
-	while ((row = next_row(insert)) != NULL && insert->table.rows < single_rows)
-	{
-		if (is_row_to_hand_back(insert) ||
-			!la_insert_table_insert(&insert->table, row))
-			break;
-		count_row(insert);
-	}
-	return row;
-}
-
-/*
- * Inserts this row and those that follow in batches.
- * Returns the row to hand back to core, NULL when there is none.
- */
-static TupleTableSlot *
-insert_batches(LaInsert *insert, TupleTableSlot *row)
-{
-	LaInsertTable *table = &insert->table;
-	LaNode	   *node;
-
-	if (is_row_to_hand_back(insert) || (node = wake(insert)) == NULL)
-		return row;
-	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
-	{
-		if (!la_insert_table_add(table, row))
-		{
-			leave(node, table->route->reason);
-			break;
-		}
-		count_row(insert);
-	}
-	la_insert_table_end(table);
-	return row;
-}
-
-/*
- * The next row of the source, NULL when there is none.
- */
-static TupleTableSlot *
-next_row(LaInsert *insert)
-{
-	TupleTableSlot *row;
-
-	CHECK_FOR_INTERRUPTS();
-	ResetPerTupleExprContext(insert->node->ps.state);
-	row = ExecProcNode(insert->source);
-	return TupIsNull(row) ? NULL : row;
-}
-
 static void
-count_row(LaInsert *insert)
+attach(PlanState *planstate)
 {
-	if (insert->node->canSetTag)
-		insert->node->ps.state->es_processed++;
+	ExecSetExecProcNode(planstate, insert_exec);
 }
 
-/*
- * There are rows enough to collect some.  NULL when that must not be.
- */
-static LaNode *
-wake(LaInsert *insert)
+static ExecProcNodeMtd *
+core_exec_of(const PlanState *planstate)
 {
-	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
-	const Plan *source = insert->source->plan;
-	LaNode	   *node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
-	bool		runs_user_code;
-
-	if (node == NULL)
-		return NULL;
-	if (la_insert_has_volatile_check(insert->table.root, &runs_user_code))
-	{
-		leave(node, LA_REASON_VOLATILE);
-		return NULL;
-	}
-	node->counters.scans++;
-	la_insert_table_collect(&insert->table, &node->counters,
-							runs_user_code || la_insert_runs_user_code(plan),
-							source->plan_rows * source->plan_width);
-	return node;
+	return &core_exec;
 }
 
-/*
- * Rows that come now are left to core.  In the statistics the insert counts among those
- * left to core, too.
- */
-static void
-leave(LaNode *node, LaReason reason)
-{
-	node->reason = reason;
-	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
-}
-
-/*
- * Does a test want core to go on?
- */
-static bool
-is_row_to_hand_back(const LaInsert *insert)
-{
-#ifdef LA_TEST
-	return la_test_insert_hand_back > 0 &&
-		insert->table.rows + 1 == la_test_insert_hand_back;
-#else
-	return false;
-#endif
-}
-
-/*
- * Core goes on, with this row.  The source gives it when core asks, and is not
- * executed for it again: it has been counted by the source's instrumentation.
- */
-static TupleTableSlot *
-hand_back(LaInsert *insert, TupleTableSlot *row)
-{
-	PlanState  *source = insert->source;
-
-	ExecSetExecProcNode(&insert->node->ps, core_exec);
-	handed_back = (HandedBack)
-	{
-		.source = source,.exec = source->ExecProcNode,.row = row
-	};
-	source->ExecProcNode = handed_back_exec;
-	return core_exec(&insert->node->ps);
-}
-
-/*
- * ExecProcNode of a source, for one row.
- */
-static TupleTableSlot *
-handed_back_exec(PlanState *source)
-{
-	Assert(source == handed_back.source);
-	source->ExecProcNode = handed_back.exec;
-	return handed_back.row;
-}
+const LaFeatureMethods la_bulk_insert_methods = {
+	.info = &la_bulk_insert_feature,
+	.nodes = {T_ModifyTableState},
+	.concerns = la_insert_concerns,
+	.classify = la_insert_classify,
+	.core_exec = core_exec_of,
+	.attach = attach,
+	.judge_query = la_insert_judge_query,
+	.mark_plan = la_insert_mark_plan,
+	.begin_filling = la_insert_begin_filling,
+	.end_filling = la_insert_end_filling,
+	.begin_utility = la_insert_begin_utility,
+	.end_utility = la_insert_end_utility,
+	.concerns_copy = la_copy_concerns,
+	.run_copy = la_copy_run,
+};

@@ -3,10 +3,21 @@
  * la_insert_reason.c
  *	  which inserts are left to core
  *
- * What the query tells is found out before it is planned, and comes with the plan
- * (la_insert_mark.c); what the table tells is found out when the query starts, or before
- * a search of the query that would be for nothing.  An insert of a few rows of VALUES, which are
+ * Whether an insert calls a function that could see its rows can be told from the query, not
+ * from its plan.  So it is found out before the query is planned: what makes a row is known
+ * then, the defaults of columns too.  The table is looked at before, so that no query is searched
+ * for nothing, and again when the query starts.  An insert of a few rows of VALUES, which are
  * never collected, is not even marked.
+ *
+ * What was found out has to reach the executor with the plan, which may be kept and copied.  A
+ * ModifyTable has, for each table that it changes, a list for the table's foreign data wrapper,
+ * which nobody looks at when the table is not foreign (relies on ExecInitModifyTable() in
+ * nodeModifyTable.c and make_modifytable() in createplan.c); the plan of an insert of ours has a
+ * mark there.  Without it an insert is core's.
+ *
+ * The mark names the functions and types of users that came up.  They are looked at again
+ * whenever the plan is executed: core does not make a plan anew for all that can change about
+ * them, such as a cast that is made later.
  *
  * Reads ModifyTableState and ResultRelInfo of execnodes.h.
  *
@@ -16,55 +27,35 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
-#include "bulk_insert/judge/la_insert_judge.h"
-#include "bulk_insert/judge/la_insert_mark.h"
 #include "bulk_insert/judge/la_insert_relation.h"
+#include "bulk_insert/judge/la_insert_search.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/source/la_insert_reason.h"
 #include "bulk_insert/source/la_insert_receiver.h"
-
-static bool inserts_few_values(const Query *query);
-static LaReason unsuitable_target(const Query *query);
-static void depend_on_all(PlannedStmt *plan, const LaJudgement *judgement);
-static void depend_on(PlannedStmt *plan, int cache, Oid object);
-static bool fits(const List *rows, Relation table);
-static bool fits_column(const Expr *value, Form_pg_attribute column);
+#include "la_compat.h"
 
 /* Of a query that neither inserts rows nor fills a new table, or inserts a few rows. */
 #define NO_JUDGEMENT LA_REASON_DISABLED
 
-/*
- * For the table of features: a query will be planned.
- */
-LaJudgement
-la_insert_judge_query(Query *query)
-{
-	LaJudgement judgement = {.reason = NO_JUDGEMENT};
-	bool		inserts = query->commandType == CMD_INSERT &&
-		list_length(query->rtable) > 1;
-	bool		fills = query->commandType == CMD_SELECT &&
-		la_insert_fills_table();
-	char		relkind;
+#define MARK "pg_lookahead insert " LA_BUILD_ID
 
-	if (likely(!inserts && !fills) ||
-		!la_feature_enabled(LA_FEATURE_BULK_INSERT) ||
-		(inserts && inserts_few_values(query)))
-		return judgement;
-	relkind = inserts ? rt_fetch(query->resultRelation, query->rtable)->relkind :
-		RELKIND_RELATION;
-	if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE)
-		return judgement;
-	judgement.reason = inserts ? unsuitable_target(query) : LA_REASON_NONE;
-	return judgement.reason == LA_REASON_NONE ? la_insert_judge(query) : judgement;
-}
+/*
+ * Elements of the mark.
+ */
+enum
+{
+	MARK_NAME,
+	MARK_TABLE,
+	MARK_REASON,
+	MARK_FUNCTIONS,
+	MARK_TYPES,
+	MARK_Count
+};
 
 static bool
 inserts_few_values(const Query *query)
@@ -83,21 +74,79 @@ inserts_few_values(const Query *query)
 }
 
 /*
- * Why a query that inserts is left to core, as far as its table tells.  The planner opens
- * the table like this, too.
+ * Why a query that inserts is left to core, as far as its table and its clauses tell.  The
+ * planner opens the table like this, too.
  */
 static LaReason
-unsuitable_target(const Query *query)
+unsuitable_insert(const Query *query)
 {
-	Oid			target = rt_fetch(query->resultRelation, query->rtable)->relid;
-	Relation	table = table_open(target, NoLock);
-	LaReason	reason = la_insert_unsuitable_storage(table);
+	const RangeTblEntry *target = rt_fetch(query->resultRelation, query->rtable);
+	Relation	table;
+	LaReason	reason;
 
-	if (reason == LA_REASON_NONE)
-		reason = la_insert_unsuitable_triggers(table->trigdesc,
-											   table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE);
+	if (target->relkind != RELKIND_RELATION &&
+		target->relkind != RELKIND_PARTITIONED_TABLE)
+		return NO_JUDGEMENT;
+	table = table_open(target->relid, NoLock);
+	reason = la_insert_unsuitable_table(table, table->trigdesc);
 	table_close(table, NoLock);
+	if (reason == LA_REASON_NONE && query->returningList != NIL)
+		reason = LA_REASON_RETURNING;
+	if (reason == LA_REASON_NONE && query->onConflict != NULL)
+		reason = LA_REASON_ON_CONFLICT;
 	return reason;
+}
+
+/*
+ * For the table of features: a query will be planned.
+ */
+LaJudgement
+la_insert_judge_query(Query *query)
+{
+	LaJudgement judgement = {.reason = NO_JUDGEMENT};
+	LaInsertSearch search = {0};
+	bool		inserts = query->commandType == CMD_INSERT &&
+		list_length(query->rtable) > 1;
+	bool		fills = query->commandType == CMD_SELECT &&
+		la_insert_fills_table();
+
+	if (likely(!inserts && !fills) ||
+		!la_feature_enabled(LA_FEATURE_BULK_INSERT) ||
+		(inserts && inserts_few_values(query)))
+		return judgement;
+	judgement.reason = inserts ? unsuitable_insert(query) : LA_REASON_NONE;
+	if (judgement.reason == LA_REASON_NONE && query->hasModifyingCTE)
+		judgement.reason = LA_REASON_MODIFYING_WITH;
+	if (judgement.reason == LA_REASON_NONE &&
+		la_insert_search((Node *) query, &search))
+		judgement.reason = LA_REASON_VOLATILE;
+	judgement.functions = search.functions;
+	judgement.types = search.types;
+	return judgement;
+}
+
+/*
+ * Marks a plan that inserts into one table, and returns no rows, with what was found out about
+ * its query.
+ */
+static void
+mark(PlannedStmt *plan, const LaJudgement *judgement)
+{
+	ModifyTable *insert = (ModifyTable *) plan->planTree;
+	RangeTblEntry *target;
+
+	if (!IsA(insert, ModifyTable) ||
+		list_length(insert->resultRelations) != 1 ||
+		list_length(insert->fdwPrivLists) != 1 ||
+		linitial(insert->fdwPrivLists) != NIL)
+		return;
+	target = rt_fetch(linitial_int(insert->resultRelations), plan->rtable);
+	if (target->relkind == RELKIND_RELATION ||
+		target->relkind == RELKIND_PARTITIONED_TABLE)
+		linitial(insert->fdwPrivLists) =
+			list_make5(makeString(MARK), makeInteger((int) target->relid),
+					   makeInteger(judgement->reason),
+					   judgement->functions, judgement->types);
 }
 
 /*
@@ -109,39 +158,27 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 	if (likely(judgement->reason == NO_JUDGEMENT))
 		return;
 	if (plan->commandType == CMD_INSERT)
-		la_insert_mark(plan, judgement);
-	else if (judgement->reason == LA_REASON_NONE && judgement->runs_user_code)
+		mark(plan, judgement);
+	else if (judgement->reason == LA_REASON_NONE &&
+			 (judgement->functions != NIL || judgement->types != NIL))
 		la_insert_note_plan(plan, LA_REASON_USER_FUNCTION);
 	else
 		la_insert_note_plan(plan, judgement->reason);
-	depend_on_all(plan, judgement);
 }
 
 /*
- * Has a plan made anew when something changes that was looked at.  Core makes a kept plan anew when
- * a function changes that the plan calls.  Our judgement also rests on what it does not name: types,
- * and the functions that belong to them.  Relies on PlanCacheObjectCallback() in plancache.c.
+ * The mark of a plan, of this build of the library; NIL when it has none.
  */
-static void
-depend_on_all(PlannedStmt *plan, const LaJudgement *judgement)
+static const List *
+mark_of(const ModifyTable *plan)
 {
-	ListCell   *lc;
+	const List *found;
 
-	foreach(lc, judgement->functions)
-		depend_on(plan, PROCOID, lfirst_oid(lc));
-	foreach(lc, judgement->types)
-		depend_on(plan, TYPEOID, lfirst_oid(lc));
-	plan->relationOids = list_concat(plan->relationOids, judgement->tables);
-}
-
-static void
-depend_on(PlannedStmt *plan, int cache, Oid object)
-{
-	PlanInvalItem *item = makeNode(PlanInvalItem);
-
-	item->cacheId = cache;
-	item->hashValue = GetSysCacheHashValue1(cache, ObjectIdGetDatum(object));
-	plan->invalItems = lappend(plan->invalItems, item);
+	if (list_length(plan->fdwPrivLists) != 1)
+		return NIL;
+	found = linitial(plan->fdwPrivLists);
+	return list_length(found) == MARK_Count && IsA(linitial(found), String) &&
+		strcmp(strVal(linitial(found)), MARK) == 0 ? found : NIL;
 }
 
 /*
@@ -152,7 +189,67 @@ la_insert_concerns(const PlanState *planstate)
 {
 	const ModifyTable *plan = (const ModifyTable *) planstate->plan;
 
-	return plan->operation == CMD_INSERT && la_insert_is_marked(plan);
+	return plan->operation == CMD_INSERT && mark_of(plan) != NIL;
+}
+
+/*
+ * Are functions called for the rows of a marked plan that are not the server's own?
+ */
+bool
+la_insert_runs_user_code(const ModifyTable *plan)
+{
+	const List *found = mark_of(plan);
+
+	return list_nth(found, MARK_FUNCTIONS) != NIL || list_nth(found, MARK_TYPES) != NIL;
+}
+
+/*
+ * Why the insert of a marked plan is left to core, as far as its mark tells.  One for another
+ * table is not trusted.
+ */
+static LaReason
+marked_reason(const List *found, Oid target)
+{
+	LaReason	reason = (LaReason) intVal(list_nth(found, MARK_REASON));
+
+	if ((Oid) intVal(list_nth(found, MARK_TABLE)) != target)
+		return LA_REASON_OTHER_EXTENSION;
+	if (reason == LA_REASON_NONE &&
+		la_insert_search_again(list_nth(found, MARK_FUNCTIONS),
+							   list_nth(found, MARK_TYPES)))
+		return LA_REASON_VOLATILE;
+	return reason;
+}
+
+/*
+ * Are the rows of the plan below of the table's row type?  Core checks it before
+ * the first row, and has error messages for it.  A dropped column, and a generated one, gets
+ * a null of whatever type.  Mirrors ExecCheckPlanOutput() in nodeModifyTable.c.
+ */
+static bool
+fits(const List *rows, Relation table)
+{
+	TupleDesc	descriptor = RelationGetDescr(table);
+	ListCell   *lc;
+	int			number = 0;
+
+	foreach(lc, rows)
+	{
+		const TargetEntry *entry = lfirst(lc);
+		Form_pg_attribute column;
+
+		if (entry->resjunk || number == descriptor->natts)
+			return false;
+		column = TupleDescAttr(descriptor, number++);
+		if (column->attisdropped || column->attgenerated != '\0')
+		{
+			if (!IsA(entry->expr, Const) || !((const Const *) entry->expr)->constisnull)
+				return false;
+		}
+		else if (exprType((const Node *) entry->expr) != column->atttypid)
+			return false;
+	}
+	return number == descriptor->natts;
 }
 
 /*
@@ -166,54 +263,17 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 	Relation	table = target->ri_RelationDesc;
 	LaVerdict	verdict = {0};
 
-	verdict.reason = la_insert_judgement((ModifyTable *) planstate->plan,
-										 RelationGetRelid(table));
-	if (verdict.reason == LA_REASON_NONE)
-		verdict.reason = la_insert_unsuitable_table(target);
-	if (verdict.reason == LA_REASON_NONE &&
-		insert->mt_transition_capture != NULL)
+	verdict.reason = marked_reason(mark_of((ModifyTable *) planstate->plan),
+								   RelationGetRelid(table));
+	if (verdict.reason != LA_REASON_NONE)
+		return verdict;
+	verdict.reason = la_insert_unsuitable_table(table, target->ri_TrigDesc);
+	if (target->ri_WithCheckOptions != NIL)
+		verdict.reason = LA_REASON_CHECK_OPTION;
+	else if (verdict.reason == LA_REASON_NONE && insert->mt_transition_capture != NULL)
 		verdict.reason = LA_REASON_TRANSITION_TABLE;
-	if (verdict.reason == LA_REASON_NONE)
-		verdict.reason =
-			la_insert_unsuitable_triggers(target->ri_TrigDesc,
-										  table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE);
-	if (verdict.reason == LA_REASON_NONE &&
-		!fits(outerPlanState(planstate)->plan->targetlist, table))
+	else if (verdict.reason == LA_REASON_NONE &&
+			 !fits(outerPlanState(planstate)->plan->targetlist, table))
 		verdict.reason = LA_REASON_SELF_CHECK;
 	return verdict;
-}
-
-/*
- * Are the rows of the plan below of the table's row type?  Core checks it before
- * the first row, and has error messages for it.  Mirrors ExecCheckPlanOutput() in
- * nodeModifyTable.c.
- */
-static bool
-fits(const List *rows, Relation table)
-{
-	TupleDesc	descriptor = RelationGetDescr(table);
-	ListCell   *lc;
-	int			column = 0;
-
-	foreach(lc, rows)
-	{
-		const TargetEntry *entry = lfirst(lc);
-
-		if (entry->resjunk || column == descriptor->natts ||
-			!fits_column(entry->expr, TupleDescAttr(descriptor, column)))
-			return false;
-		column++;
-	}
-	return column == descriptor->natts;
-}
-
-/*
- * A dropped column, and a generated one, gets a null of whatever type.
- */
-static bool
-fits_column(const Expr *value, Form_pg_attribute column)
-{
-	if (column->attisdropped || column->attgenerated != '\0')
-		return IsA(value, Const) && ((const Const *) value)->constisnull;
-	return exprType((const Node *) value) == column->atttypid;
 }

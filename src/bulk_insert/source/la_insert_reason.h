@@ -14,6 +14,7 @@ extern LaJudgement la_insert_judge_query(Query *query);
 extern void la_insert_mark_plan(PlannedStmt *plan,
 								const LaJudgement *judgement);
 extern bool la_insert_concerns(const PlanState *planstate);
+extern bool la_insert_runs_user_code(const ModifyTable *plan);
 extern LaVerdict la_insert_classify(PlanState *planstate, const LaPlace *place);
 
 #endif							/* LA_INSERT_REASON_H */

@@ -226,11 +226,3 @@ def test_errors_name_and_quote_the_line(connection: Connection, check: str, wher
     data = "".join(f"{k}\tvalue {k}\n" for k in range(1, 2000)) + "2000\n"
     case = Case(f"CREATE TABLE t (k int {check}, s text)", data, options=where)
     assert _assert_same(connection, case)
-
-
-def test_domains_and_input_functions_see_nulls(connection: Connection) -> None:
-    data = "".join(f"{k}\tNIX\n" if k % 5 == 0 else f"{k}\tx\n" for k in range(2000))
-    making = "CREATE DOMAIN d AS text {}; CREATE TABLE t (k int, s d)"
-    for condition, fails in (("", False), ("NOT NULL", True), ("CHECK (VALUE <> '')", False)):
-        case = Case(making.format(condition), data, "(NULL 'NIX')")
-        assert _assert_same(connection, case) == fails

@@ -68,7 +68,10 @@ _ROWS = {
         "v text GENERATED ALWAYS AS (s || '!') VIRTUAL CHECK (v <> ''))"
     ),
     "dropped": Case("CREATE TABLE t (x int, k int, y text, s text); ALTER TABLE t DROP x, DROP y"),
-    "domain": Case("CREATE DOMAIN d AS int NOT NULL; CREATE TABLE t (k d, s text CHECK (s <> ''))"),
+    "enum": Case(
+        "CREATE TYPE e AS ENUM ('x', 'y'); CREATE TABLE t (k int, s e CHECK (s <> 'y'))",
+        "".join(f"{k}\tx\n" for k in range(MANY)),
+    ),
     "toast_all": Case(
         "CREATE TABLE t (k int, s text STORAGE EXTERNAL)",
         "".join(f"{k}\t{'y' * 3000}\n" for k in range(200)),

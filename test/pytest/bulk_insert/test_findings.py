@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from extension.probes import Connection, scalar
-from psycopg import sql
 from server_log import WatchedServer
 
 from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
 from bulk_insert.judging import ELIGIBLE, SERIES, SETUP, VOLATILE, fresh, judgement
-from bulk_insert.memory import context_bytes
 
 _PREFETCH = {"Status": "prefetch"}
 _CALM = (
@@ -47,17 +45,6 @@ _ROW = "(jsonb_populate_record(NULL::pairs, jsonb_build_object('a', g))).a"
 
 # What there is, what is inserted, and what makes it call a volatile function.
 _CHANGES = {
-    "first CHECK": (
-        "CREATE DOMAIN dd AS bigint",
-        "g::dd",
-        "ALTER DOMAIN dd ADD CHECK (passes(VALUE)) NOT VALID",
-    ),
-    "first CHECK below": (
-        "CREATE DOMAIN dd AS bigint; CREATE DOMAIN over AS dd; "
-        "CREATE TYPE pairs AS (a over, b text)",
-        _ROW,
-        "ALTER DOMAIN dd ADD CHECK (passes(VALUE)) NOT VALID",
-    ),
     "column of a row": (
         "CREATE TYPE pairs AS (a bigint)",
         _ROW,
@@ -150,20 +137,6 @@ def test_a_change_by_another_session_is_noticed(
             assert judgement(session, sql) == VOLATILE
 
 
-def test_a_constraint_that_goes_is_noticed(connection: Connection) -> None:
-    """When it goes with something that is not looked at."""
-    setup = (
-        'CREATE COLLATION plain FROM "C"; CREATE DOMAIN dd AS bigint '
-        "CHECK (passes(VALUE) AND VALUE::text COLLATE plain > '')"
-    )
-    sql = _insert("g::dd")
-    with fresh(connection, setup):
-        for _ in range(2):
-            assert judgement(connection, sql) == VOLATILE
-        connection.execute("DROP COLLATION plain CASCADE")
-        assert judgement(connection, sql) == ELIGIBLE
-
-
 _TRIGGER = (
     "CREATE OR REPLACE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN ({}) "
     "EXECUTE FUNCTION nothing()"
@@ -244,9 +217,7 @@ def _planning_hits(connection: Connection, sql: str) -> int:
 
 
 def test_catalogs_are_read_once(connection: Connection) -> None:
-    with fresh(
-        connection, f"CREATE DOMAIN dd AS bigint; {_WORD}; CREATE TYPE pairs AS (a dd, b word)"
-    ):
+    with fresh(connection, f"{_WORD}; CREATE TYPE pairs AS (a bigint, b word)"):
         sql = _insert(_ROW)
         for arm in (STOCK, DEFAULT):
             choose(connection, arm)
@@ -254,32 +225,3 @@ def test_catalogs_are_read_once(connection: Connection) -> None:
             hits = _planning_hits(connection, sql)
             assert hits == 0
             assert judgement(connection, sql) == ({} if arm is STOCK else ELIGIBLE)
-
-
-def test_findings_do_not_grow_without_end(connection: Connection) -> None:
-    """Of 50 CHECK constraints with 100 kB each not all are kept."""
-    values = ", ".join(str(number) for number in range(1, 500))
-    tables = 50
-    setup = "; ".join(
-        f"CREATE TABLE w{table} (k bigint CHECK (k + {table} > 0 OR k IN ({values})))"
-        for table in range(tables)
-    )
-    with fresh(connection, setup):
-        for table in range(tables):
-            connection.execute(f"INSERT INTO w{table} SELECT * FROM {SERIES}")
-        kept = context_bytes(connection, "pg_lookahead findings")
-    assert 100_000 < kept < 1_500_000
-
-
-def test_long_texts_are_not_kept(server: WatchedServer) -> None:
-    """A constraint of megabytes is looked at each time."""
-    with server.connect() as session:
-        session.execute("CREATE TABLE long_check (s text)")
-        session.execute(
-            sql.SQL("ALTER TABLE long_check ADD CHECK (s <> {})").format("x" * 3_000_000)
-        )
-        session.execute("SET pg_lookahead.enable_bulk_insert = on")
-        session.execute("INSERT INTO long_check SELECT i::text FROM generate_series(1, 100) i")
-        kept = context_bytes(session, "pg_lookahead findings")
-        session.execute("DROP TABLE long_check")
-    assert kept < 1_500_000

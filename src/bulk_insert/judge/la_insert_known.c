@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_known.c
+ *	  what a session knows of types and tables, until any of it changes
+ *
+ * To find out what a type or a table has called takes as long as inserting some rows:
+ * expressions are stored as texts, partitions are listed in catalogs.  So each session keeps
+ * the answers, of as many objects as there are places.
+ *
+ * Core tells every session what has changed in the catalogs, whoever has changed it or has
+ * taken a change back, when the session is about to look at catalogs; relies on
+ * AcceptInvalidationMessages() in inval.c.  A change of any function, type, operator, cast or
+ * operator class ends all answers; one of a table ends that about its expressions, and all
+ * about trees of partitions.  Relies on StorePartitionBound() and heap_drop_with_catalog() in
+ * heap.c and DetachPartitionFinalize() in tablecmds.c, which tell of a parent's change.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/inval.h"
+#include "utils/syscache.h"
+
+#include "bulk_insert/judge/la_insert_known.h"
+
+#define PLACES 256				/* arbitrary: 6 kB */
+
+typedef struct Known
+{
+	LaInsertSubject subject;
+	Oid			object;			/* InvalidOid: nothing is known */
+	uint64		news;			/* when it was found out */
+	int			answer;
+} Known;
+
+/* One cache of each catalog that is looked at for more than a table's own rows. */
+static const int caches[] = {
+	TYPEOID, ATTNUM, PROCOID, OPEROID, CASTSOURCETARGET, CLAOID, AMOPOPID, AMPROCNUM
+};
+
+static Known known[PLACES];
+static uint64 changes = 0;		/* of what these caches are of */
+static uint64 table_changes = 0;	/* of any table */
+
+static Known *place_of(LaInsertSubject subject, Oid object);
+static uint64 news_about(LaInsertSubject subject);
+static void listen_once(void);
+static void hear_of_change(Datum argument, int cache, uint32 hash);
+static void hear_of_table(Datum argument, Oid table);
+
+/*
+ * The answer about an object, which look() finds out if it is not known.  What changes while
+ * catalogs are looked at may have been seen as it was, or as it is: then it is not kept.
+ */
+int
+la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *arg)
+{
+	Known	   *place = place_of(subject, object);
+	uint64		before;
+	int			answer;
+
+	listen_once();
+	AcceptInvalidationMessages();
+	if (place->object == object && place->subject == subject &&
+		place->news == news_about(subject))
+		return place->answer;
+	before = changes + table_changes;
+	answer = look(arg);
+	if (changes + table_changes == before)
+		*place = (Known)
+	{
+		subject, object, news_about(subject), answer
+	};
+	return answer;
+}
+
+static Known *
+place_of(LaInsertSubject subject, Oid object)
+{
+	return &known[(object * 4 + subject) % PLACES];
+}
+
+static uint64
+news_about(LaInsertSubject subject)
+{
+	return subject >= LA_INSERT_KEYS ? changes + table_changes : changes;
+}
+
+static void
+listen_once(void)
+{
+	static bool listening = false;
+
+	if (likely(listening))
+		return;
+	listening = true;
+	CacheRegisterRelcacheCallback(hear_of_table, (Datum) 0);
+	for (int i = 0; i < lengthof(caches); i++)
+		CacheRegisterSyscacheCallback(caches[i], hear_of_change, (Datum) 0);
+}
+
+/*
+ * Syscache callback.
+ */
+static void
+hear_of_change(Datum argument, int cache, uint32 hash)
+{
+	changes++;
+}
+
+/*
+ * Relcache callback; InvalidOid stands for all tables.
+ */
+static void
+hear_of_table(Datum argument, Oid table)
+{
+	Known	   *place = place_of(LA_INSERT_STORED, table);
+
+	table_changes++;
+	if (!OidIsValid(table))
+		changes++;
+	else if (place->object == table && place->subject == LA_INSERT_STORED)
+		place->object = InvalidOid;
+}

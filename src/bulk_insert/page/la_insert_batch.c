@@ -3,7 +3,7 @@
  * la_insert_batch.c
  *	  rows that wait for their insertion
  *
-  * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
+ * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
  * are inserted.
  *
  * For pages that core fills, core toasts.  For a page of ours it is done before the row is
@@ -15,14 +15,20 @@
  * Rows of tables that are decoded are therefore toasted by core, each just before it is inserted.
  * Relies on ReorderBufferToastAppendChunk() in reorderbuffer.c.
  *
-
+ * The WAL record of a page mirrors that of heap_multi_insert() in heapam.c, for a page that is
+ * initialised: replay, logical decoding, standbys and backups know such a record.  It tells
+ * logical decoding that no toasted values wait for rows of another record (relies on
+ * DecodeMultiInsert() in decode.c): of a table that is decoded none do.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/heapam_xlog.h"
 #include "access/heaptoast.h"
 #include "access/xact.h"
+#include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/freespace.h"
@@ -31,10 +37,24 @@
 #include "utils/rel.h"
 
 #include "bulk_insert/page/la_insert_batch.h"
-#include "bulk_insert/page/la_insert_wal.h"
+
+/* The number that the page has in the record. */
+#define HEAP_BLOCK 0
 
 /* As many rows as many a statement has: arbitrary. */
 #define FEW_ROWS 8
+
+/*
+ * The batch, which is empty, is for this table from now on.
+ */
+void
+la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
+{
+	Assert(batch->image.rows == 0);
+	batch->table = table;
+	batch->spare = RelationGetTargetPageFreeSpace(table,
+												  HEAP_DEFAULT_FILLFACTOR);
+}
 
 /*
  * A batch for this table, in the current context; "line" as for la_insert_image_begin().
@@ -52,19 +72,7 @@ la_insert_batch_begin(Relation table, const uint64 *line)
 }
 
 /*
- * The batch, which is empty, is for this table from now on.
- */
-void
-la_insert_batch_retarget(LaInsertBatch *batch, Relation table)
-{
-	Assert(batch->image.rows == 0);
-	batch->table = table;
-	batch->spare = RelationGetTargetPageFreeSpace(table,
-												  HEAP_DEFAULT_FILLFACTOR);
-}
-
-/*
- * The batch, whose rows are complete, gets their tuples.  Room for those of a page is not made
+ * The batch, whose rows are complete, gets them as tuples.  Room for those of a page is not made
  * for a few.
  */
 void
@@ -80,8 +88,16 @@ la_insert_batch_read(LaInsertBatch *batch)
 		batch->tuples = MemoryContextAlloc(batch->context,
 										   batch->room * sizeof(HeapTupleData));
 	}
-	la_insert_image_read(&batch->image, RelationGetRelid(batch->table),
-						 batch->tuples);
+	for (int i = 0; i < rows; i++)
+	{
+		ItemId		item = PageGetItemId(batch->image.page, i + 1);
+		HeapTuple	tuple = &batch->tuples[i];
+
+		tuple->t_len = ItemIdGetLength(item);
+		tuple->t_data = (HeapTupleHeader) PageGetItem(batch->image.page, item);
+		tuple->t_tableOid = RelationGetRelid(batch->table);
+		ItemPointerSetInvalid(&tuple->t_self);
+	}
 }
 
 /*
@@ -125,12 +141,14 @@ la_insert_batch_mean(const LaInsertBatch *batch)
 /*
  * The rows get their places on a page, and their transaction.  Mirrors
  * heap_prepare_insert() in heapam.c and RelationPutHeapTuple() in hio.c.  Frozen
- * rows are seen by everybody who can see the table's file.
+ * rows are seen by everybody who can see the table's file.  The page becomes as PageInit()
+ * would have made it, between line pointers and rows.
  */
 void
 la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 					  bool frozen)
 {
+	PageHeader	page = (PageHeader) batch->image.page;
 	TransactionId xid = GetCurrentTransactionId();
 
 	for (int i = 0; i < batch->image.rows; i++)
@@ -149,7 +167,7 @@ la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,
 		HeapTupleHeaderSetXmax(header, 0);
 		header->t_ctid = tuple->t_self;
 	}
-	la_insert_image_complete(&batch->image);
+	memset((char *) page + page->pd_lower, 0, page->pd_upper - page->pd_lower);
 }
 
 /*
@@ -175,27 +193,8 @@ la_insert_may_toast(Relation table)
 }
 
 /*
- * Toasts a row of a table and adds it to a batch for it, which is flushed before if there
- * is no room; options are those of heap_insert().
- */
-void
-la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row, int options,
-				   LaInsertFlush flush, void *arg)
-{
-	HeapTuple	tuple = la_insert_toast(batch, batch->table, row, options);
-
-	if (la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data, tuple->t_len) ==
-		LA_INSERT_FULL)
-	{
-		flush(arg);
-		la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data, tuple->t_len);
-	}
-	batch->image.toasted |= HeapTupleHasExternal(tuple);
-	MemoryContextReset(batch->row_context);
-}
-
-/*
- * Toasts a row of a table.  Returns a tuple in the batch's memory of one row.
+ * Toasts a row of a table; options are those of heap_insert().  Returns a tuple that is there
+ * until the next one.
  */
 HeapTuple
 la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
@@ -208,6 +207,7 @@ la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
 		batch->row_context = AllocSetContextCreate(batch->context,
 												   "pg_lookahead insert: row",
 												   ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(batch->row_context);
 	caller = MemoryContextSwitchTo(batch->row_context);
 	tuple = heap_toast_insert_or_update(table, ExecCopySlotHeapTuple(row), NULL,
 										options);
@@ -219,6 +219,64 @@ la_insert_toast(LaInsertBatch *batch, Relation table, TupleTableSlot *row,
 				 errmsg("row is too big: size %zu, maximum size %zu",
 						(Size) MAXALIGN(tuple->t_len), MaxHeapTupleSize)));
 	return tuple;
+}
+
+/*
+ * What the record says of each row.  Returns its length, which is less than that of
+ * the rows on the page, because what it says of a row's header is shorter than the
+ * header.
+ */
+static Size
+describe_rows(Page page, char *data)
+{
+	OffsetNumber rows = PageGetMaxOffsetNumber(page);
+	char	   *end = data;
+
+	for (OffsetNumber i = FirstOffsetNumber; i <= rows; i++)
+	{
+		ItemId		item = PageGetItemId(page, i);
+		HeapTupleHeader header = (HeapTupleHeader) PageGetItem(page, item);
+		xl_multi_insert_tuple *row = (xl_multi_insert_tuple *) SHORTALIGN(end);
+
+		row->datalen = ItemIdGetLength(item) - SizeofHeapTupleHeader;
+		row->t_infomask2 = header->t_infomask2;
+		row->t_infomask = header->t_infomask;
+		row->t_hoff = header->t_hoff;
+		end = (char *) row + SizeOfMultiInsertTuple;
+		memcpy(end, (char *) header + SizeofHeapTupleHeader, row->datalen);
+		end += row->datalen;
+	}
+	return end - data;
+}
+
+/*
+ * Logs a page of the table's main fork, in shared buffers, exclusively locked and in a critical
+ * section; or in no buffer, which is InvalidBuffer then.  Returns where the record ends.
+ */
+XLogRecPtr
+la_insert_log_page(Relation table, BlockNumber block, Page page, Buffer buffer)
+{
+	PGAlignedBlock data;
+	xl_heap_multi_insert record;
+	int			flags = REGBUF_STANDARD | REGBUF_WILL_INIT;
+
+	record.ntuples = PageGetMaxOffsetNumber(page);
+	record.flags = XLH_INSERT_LAST_IN_MULTI;
+	if (RelationIsLogicallyLogged(table))
+	{
+		record.flags |= XLH_INSERT_CONTAINS_NEW_TUPLE;
+		flags |= REGBUF_KEEP_DATA;
+	}
+	XLogBeginInsert();
+	XLogRegisterData(&record, SizeOfHeapMultiInsert);
+	if (BufferIsValid(buffer))
+		XLogRegisterBuffer(HEAP_BLOCK, buffer, flags);
+	else
+		XLogRegisterBlock(HEAP_BLOCK, &table->rd_locator, MAIN_FORKNUM, block,
+						  page, flags);
+	XLogRegisterBufData(HEAP_BLOCK, data.data, describe_rows(page, data.data));
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	return XLogInsert(RM_HEAP2_ID, XLOG_HEAP2_MULTI_INSERT | XLOG_HEAP_INIT_PAGE);
 }
 
 /*
@@ -237,7 +295,7 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
 	memcpy(page, batch->image.page, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(table))
-		PageSetLSN(page, la_insert_log_buffer(table, buffer));
+		PageSetLSN(page, la_insert_log_page(table, block, page, buffer));
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 

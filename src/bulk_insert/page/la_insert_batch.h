@@ -42,17 +42,12 @@ extern void la_insert_batch_place(LaInsertBatch *batch, BlockNumber block,
 								  CommandId cid, bool frozen);
 extern void la_insert_batch_reset(LaInsertBatch *batch, Page page);
 
-/*
- * Makes room in a batch, which has some rows.
- */
-typedef void (*LaInsertFlush) (void *arg);
-
 extern bool la_insert_may_toast(Relation table);
-extern void la_insert_add_wide(LaInsertBatch *batch, TupleTableSlot *row,
-							   int options, LaInsertFlush flush, void *arg);
 extern HeapTuple la_insert_toast(LaInsertBatch *batch, Relation table,
 								 TupleTableSlot *row, int options);
 
+extern XLogRecPtr la_insert_log_page(Relation table, BlockNumber block,
+									 Page page, Buffer buffer);
 extern void la_insert_page_write(LaInsertBatch *batch, Buffer buffer,
 								 CommandId cid);
 

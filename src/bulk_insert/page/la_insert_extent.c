@@ -40,20 +40,6 @@
 /* Pages of one call of ExtendBufferedRelBy(), which may do fewer: arbitrary. */
 #define MAX_PIECE 512
 
-typedef struct Extension
-{
-	LaInsertExtent *extent;
-	uint32		blocks;
-} Extension;
-
-static bool has_room_elsewhere(LaInsertExtent *extent, Size row_length);
-static Size room_on(LaInsertExtent *extent, BlockNumber block);
-static uint32 step(const LaInsertExtent *extent);
-static bool reserve(LaInsertExtent *extent, uint32 blocks);
-static bool try_to_extend(LaInsertExtent *extent, uint32 blocks);
-static void extend(void *arg);
-static uint32 extend_piece(LaInsertExtent *extent, uint32 blocks);
-
 /*
  * An extent of no pages.  The strategy may be shared with others.
  */
@@ -81,23 +67,6 @@ la_insert_extent_expect(LaInsertExtent *extent, uint32 pages, uint32 most)
 }
 
 /*
- * Shall a full page of rows go to an empty page of ours?  No when the setting
- * says so, when there was no room for more, when there can be no subtransactions, and
- * when the table has room elsewhere for a row of this length.
- */
-bool
-la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
-{
-	if (extent->next < extent->end)
-		return true;
-	if (la_bulk_extend_size == 0 || extent->no_room || IsInParallelMode())
-		return false;
-	if (has_room_elsewhere(extent, row_length))
-		return false;
-	return reserve(extent, step(extent));
-}
-
-/*
  * Has the table room for a row of this length on another page?  What the free space map
  * says is looked at, and corrected: core enters pages by which it has extended a table in
  * bulk, and fills them without taking them out.  Mirrors RelationGetBufferForTuple() in hio.c.
@@ -109,8 +78,15 @@ has_room_elsewhere(LaInsertExtent *extent, Size row_length)
 
 	while (BlockNumberIsValid(block))
 	{
-		Size		room = room_on(extent, block);
+		Buffer		buffer = ReadBufferExtended(extent->table, MAIN_FORKNUM, block,
+												RBM_NORMAL, *extent->strategy);
+		Page		page = BufferGetPage(buffer);
+		Size		room;
 
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		room = PageIsNew(page) ? BLCKSZ - SizeOfPageHeaderData :
+			PageGetHeapFreeSpace(page);
+		UnlockReleaseBuffer(buffer);
 		if (room >= row_length)
 			return true;
 		CHECK_FOR_INTERRUPTS();
@@ -121,37 +97,67 @@ has_room_elsewhere(LaInsertExtent *extent, Size row_length)
 }
 
 /*
- * How much free space a page has.
+ * Work that is tried: extends the table by the pages that are wanted, in a row.  After an error
+ * those that it has got are the extent's all the same.
+ *
+ * The free space map gets its room first, so that what is left of the pages can be entered
+ * when the disk is full.
  */
-static Size
-room_on(LaInsertExtent *extent, BlockNumber block)
+static void
+extend(void *arg)
 {
-	Buffer		buffer = ReadBufferExtended(extent->table, MAIN_FORKNUM, block,
-											RBM_NORMAL, *extent->strategy);
-	Page		page = BufferGetPage(buffer);
-	Size		room;
+	LaInsertExtent *extent = arg;
+	uint32		blocks = extent->wanted;
+	Relation	table = extent->table;
+	bool		shared = !RelationUsesLocalBuffers(table);
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	room = PageIsNew(page) ? BLCKSZ - SizeOfPageHeaderData :
-		PageGetHeapFreeSpace(page);
-	UnlockReleaseBuffer(buffer);
-	return room;
+	if (shared)
+		LockRelationForExtension(table, ExclusiveLock);
+	extent->next = extent->end = RelationGetNumberOfBlocks(table);
+	RecordPageWithFreeSpace(table, extent->end + blocks - 1, 0);
+	for (uint32 done = 0; done < blocks;)
+	{
+		Buffer		buffers[MAX_PIECE];
+		uint32		extended;
+
+		/* As many of them as may be pinned at once. */
+		ExtendBufferedRelBy(BMR_REL(table), MAIN_FORKNUM, *extent->strategy,
+							EB_SKIP_EXTENSION_LOCK, Min(blocks - done, MAX_PIECE),
+							buffers, &extended);
+		for (uint32 i = 0; i < extended; i++)
+			ReleaseBuffer(buffers[i]);
+		done += extended;
+		extent->end += extended;
+		extent->counters->extended += extended;
+	}
+	if (shared)
+		UnlockRelationForExtension(table, ExclusiveLock);
 }
 
 /*
- * By how many pages to extend the table.
+ * False when there is no new page.  What a failed extension holds is released with the resource
+ * owner of the try.  Errors that say that somebody wants this statement to end, or that it
+ * cannot get the lock, are thrown on.  Others say that so many pages are too many, by various
+ * codes: relies on errcode_for_file_access() in elog.c, which has one for a full disk, but none
+ * for a quota.
  */
-static uint32
-step(const LaInsertExtent *extent)
+static bool
+try_to_extend(LaInsertExtent *extent, uint32 blocks)
 {
-	uint32		blocks = extent->filled / SHARE;
+	ErrorData  *error;
+	int			category;
 
-#ifdef LA_TEST
-	if (la_test_insert_threshold >= 0)
-		return la_bulk_extend_size;
-#endif
-	blocks = Min(Max(blocks, extent->least_step), extent->most_step);
-	return Min(blocks, la_bulk_extend_size);
+	extent->wanted = blocks;
+	error = la_try(extend, extent);
+	if (error == NULL)
+		return true;
+	category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+	if (category == ERRCODE_OPERATOR_INTERVENTION ||
+		category == ERRCODE_TRANSACTION_ROLLBACK ||
+		category == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE)
+		ReThrowError(error);
+	FreeErrorData(error);
+	return extent->next < extent->end;
 }
 
 /*
@@ -177,77 +183,36 @@ reserve(LaInsertExtent *extent, uint32 blocks)
 }
 
 /*
- * False when there is no new page.  What a failed extension holds is released with the resource
- * owner of the try.  Errors that say that somebody wants this statement to end, or that it
- * cannot get the lock, are thrown on.  Others say that so many pages are too many, by various
- * codes: relies on errcode_for_file_access() in elog.c, which has one for a full disk, but none
- * for a quota.
- */
-static bool
-try_to_extend(LaInsertExtent *extent, uint32 blocks)
-{
-	Extension	extension = {extent, blocks};
-	ErrorData  *error = la_try(extend, &extension);
-	int			category;
-
-	if (error == NULL)
-		return true;
-	category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-	if (category == ERRCODE_OPERATOR_INTERVENTION ||
-		category == ERRCODE_TRANSACTION_ROLLBACK ||
-		category == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE)
-		ReThrowError(error);
-	FreeErrorData(error);
-	return extent->next < extent->end;
-}
-
-/*
- * Work that is tried: extends the table by so many pages in a row.  After an error those that it has got are
- * the extent's all the same.
- *
- * The free space map gets its room first, so that what is left of the pages can be entered
- * when the disk is full.
- */
-static void
-extend(void *arg)
-{
-	const Extension *extension = arg;
-	LaInsertExtent *extent = extension->extent;
-	uint32		blocks = extension->blocks;
-	Relation	table = extent->table;
-	bool		shared = !RelationUsesLocalBuffers(table);
-
-	if (shared)
-		LockRelationForExtension(table, ExclusiveLock);
-	extent->next = extent->end = RelationGetNumberOfBlocks(table);
-	RecordPageWithFreeSpace(table, extent->end + blocks - 1, 0);
-	for (uint32 done = 0; done < blocks;)
-	{
-		uint32		extended = extend_piece(extent, blocks - done);
-
-		done += extended;
-		extent->end += extended;
-		extent->counters->extended += extended;
-	}
-	if (shared)
-		UnlockRelationForExtension(table, ExclusiveLock);
-}
-
-/*
- * Extends it by as many of them as may be pinned at once.  Returns their number.
+ * By how many pages to extend the table.
  */
 static uint32
-extend_piece(LaInsertExtent *extent, uint32 blocks)
+step(const LaInsertExtent *extent)
 {
-	Buffer		buffers[MAX_PIECE];
-	uint32		extended;
+	uint32		blocks = extent->filled / SHARE;
 
-	ExtendBufferedRelBy(BMR_REL(extent->table), MAIN_FORKNUM,
-						*extent->strategy, EB_SKIP_EXTENSION_LOCK,
-						Min(blocks, MAX_PIECE), buffers, &extended);
-	for (uint32 i = 0; i < extended; i++)
-		ReleaseBuffer(buffers[i]);
-	return extended;
+#ifdef LA_TEST
+	if (la_test_insert_threshold >= 0)
+		return la_bulk_extend_size;
+#endif
+	blocks = Min(Max(blocks, extent->least_step), extent->most_step);
+	return Min(blocks, la_bulk_extend_size);
+}
+
+/*
+ * Shall a full page of rows go to an empty page of ours?  No when the setting
+ * says so, when there was no room for more, when there can be no subtransactions, and
+ * when the table has room elsewhere for a row of this length.
+ */
+bool
+la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
+{
+	if (extent->next < extent->end)
+		return true;
+	if (la_bulk_extend_size == 0 || extent->no_room || IsInParallelMode())
+		return false;
+	if (has_room_elsewhere(extent, row_length))
+		return false;
+	return reserve(extent, step(extent));
 }
 
 /*

@@ -24,6 +24,7 @@ typedef struct LaInsertExtent
 	BufferAccessStrategy *strategy; /* made when it is wanted first */
 	uint32		least_step;		/* pages by which to extend it at least */
 	uint32		most_step;		/* and at most */
+	uint32		wanted;			/* pages that are tried to be got now */
 	BlockNumber next;			/* first page that is not filled */
 	BlockNumber end;			/* one after the last */
 	BlockNumber filled;			/* pages filled so far */

@@ -26,11 +26,7 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/page/la_insert_file.h"
-#include "bulk_insert/page/la_insert_wal.h"
 #include "bulk_write/la_page_writer.h"
-
-static void put(void *arg);
-static XLogRecPtr log_page(void *arg, BlockNumber block, Page page);
 
 /*
  * Has this transaction made the table's file?  Reads RelationData of rel.h.
@@ -41,6 +37,17 @@ la_insert_file_is_ours(Relation table)
 	return la_bulk_extend_size > 0 &&
 		(table->rd_createSubid != InvalidSubTransactionId ||
 		 table->rd_firstRelfilelocatorSubid != InvalidSubTransactionId);
+}
+
+/*
+ * Logs a page of the file: LaLogPage.
+ */
+static XLogRecPtr
+log_page(void *arg, BlockNumber block, Page page)
+{
+	LaInsertFile *file = arg;
+
+	return la_insert_log_page(file->batch->table, block, page, InvalidBuffer);
 }
 
 /*
@@ -66,35 +73,11 @@ la_insert_file_begin(LaInsertBatch *batch, CommandId cid, int options,
 }
 
 /*
- * Adds a row.  False when it is left to core, and so are those that follow: pages that core
- * fills are in shared buffers.
- */
-bool
-la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
-{
-	LaInsertBatch *batch = file->batch;
-	LaInsertRoom room = la_insert_image_add(&batch->image, batch->spare, row);
-
-	if (room == LA_INSERT_FULL)
-	{
-		put(file);
-		room = la_insert_image_add(&batch->image, batch->spare, row);
-	}
-	if (room != LA_INSERT_WIDE)
-		return true;
-	if (!la_insert_may_toast(batch->table))
-		return false;
-	la_insert_add_wide(batch, row, file->options, put, file);
-	return true;
-}
-
-/*
- * Appends the batch as a page, and gives it another image: LaInsertFlush.
+ * Appends the batch as a page, and gives it another image.
  */
 static void
-put(void *arg)
+put(LaInsertFile *file)
 {
-	LaInsertFile *file = arg;
 	LaInsertBatch *batch = file->batch;
 
 	CHECK_FOR_INTERRUPTS();
@@ -117,14 +100,30 @@ put(void *arg)
 }
 
 /*
- * Logs a page of the file: LaLogPage.
+ * Adds a row.  False when it is left to core, and so are those that follow: pages that core
+ * fills are in shared buffers.
  */
-static XLogRecPtr
-log_page(void *arg, BlockNumber block, Page page)
+bool
+la_insert_file_add(LaInsertFile *file, TupleTableSlot *row)
 {
-	LaInsertFile *file = arg;
+	LaInsertBatch *batch = file->batch;
+	LaInsertRoom room = la_insert_image_add(&batch->image, batch->spare, row);
+	HeapTuple	tuple;
 
-	return la_insert_log_page(file->batch->table, block, page);
+	if (room == LA_INSERT_FULL)
+	{
+		put(file);
+		room = la_insert_image_add(&batch->image, batch->spare, row);
+	}
+	if (room != LA_INSERT_WIDE)
+		return true;
+	if (!la_insert_may_toast(batch->table))
+		return false;
+	tuple = la_insert_toast(batch, batch->table, row, file->options);
+	while (la_insert_image_add_tuple(&batch->image, batch->spare, tuple->t_data,
+									 tuple->t_len) == LA_INSERT_FULL)
+		put(file);
+	return true;
 }
 
 /*

@@ -12,6 +12,20 @@
 #include "executor/tuptable.h"
 #include "storage/bufpage.h"
 
+/*
+ * A row that is not formed yet.
+ */
+typedef struct LaInsertRow
+{
+	TupleTableSlot *slot;
+	HeapTuple	tuple;			/* as which it comes, or NULL */
+	MinimalTuple minimal;		/* as which it comes, or NULL */
+	Size		length;			/* bytes on the page */
+	Size		header;			/* bytes before the first value, where it
+								 * comes as values */
+	bool		has_null;
+} LaInsertRow;
+
 typedef struct LaInsertImage
 {
 	Page		page;
@@ -30,6 +44,10 @@ typedef enum LaInsertRoom
 	LA_INSERT_WIDE,				/* not added: values must be toasted first */
 } LaInsertRoom;
 
+extern bool la_insert_row_is_short(const TupleTableSlot *slot);
+extern bool la_insert_row_measure(LaInsertRow *row, TupleTableSlot *slot);
+extern bool la_insert_row_form(const LaInsertRow *row, HeapTupleHeader place);
+
 extern void la_insert_image_begin(LaInsertImage *image, Page page,
 								  const uint64 *line);
 extern Size la_insert_image_size(const uint64 *line);
@@ -39,10 +57,7 @@ extern LaInsertRoom la_insert_image_add(LaInsertImage *image, Size spare,
 extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,
 											  const HeapTupleHeaderData *tuple,
 											  Size length);
-extern void la_insert_image_read(const LaInsertImage *image, Oid table,
-								 HeapTuple tuples);
 extern Size la_insert_image_bytes(const LaInsertImage *image);
-extern void la_insert_image_complete(LaInsertImage *image);
 extern void la_insert_image_clear(LaInsertImage *image, Page memory);
 
 #endif							/* LA_INSERT_IMAGE_H */

@@ -20,11 +20,6 @@
 /* Images of one table at most: more gain nothing. */
 #define MOST_OF_ONE 8
 
-static inline LaInsertRoom add_row(LaInsertImage *image, Size spare,
-								   TupleTableSlot *slot, HeapTuple toasted);
-static bool add_image(LaInsertImages *images, LaInsertStack *stack, int tables);
-static LaInsertImage *unused_image(LaInsertImages *images);
-
 /*
  * How many images there is memory for; "line" as for la_insert_image_begin().
  */
@@ -48,46 +43,36 @@ la_insert_images_begin(const uint64 *line)
 	return images;
 }
 
-/*
- * Adds a row of the stack's table, which is one of so many; the tuple that it has become if
- * its values have been toasted, otherwise NULL.  Images of some table may have to be taken
- * first, those of this one if it has any: then all of them are full (LA_INSERT_FULL).
- */
-LaInsertRoom
-la_insert_images_add(LaInsertImages *images, LaInsertStack *stack, int tables,
-					 Size spare, TupleTableSlot *slot, HeapTuple toasted)
-{
-	LaInsertRoom room = LA_INSERT_FULL;
-
-	if (likely(stack->last != NULL))
-		room = add_row(stack->last, spare, slot, toasted);
-	if (room == LA_INSERT_FULL && add_image(images, stack, tables))
-		room = add_row(stack->last, spare, slot, toasted);
-	return room;
-}
-
 static inline LaInsertRoom
 add_row(LaInsertImage *image, Size spare, TupleTableSlot *slot, HeapTuple toasted)
 {
-	LaInsertRoom room;
-
-	if (likely(toasted == NULL))
-		return la_insert_image_add(image, spare, slot);
-	room = la_insert_image_add_tuple(image, spare, toasted->t_data,
-									 toasted->t_len);
-	if (room == LA_INSERT_ADDED)
-		image->toasted |= HeapTupleHasExternal(toasted);
-	return room;
+	return likely(toasted == NULL) ? la_insert_image_add(image, spare, slot) :
+		la_insert_image_add_tuple(image, spare, toasted->t_data, toasted->t_len);
 }
 
 /*
- * Gives a table an image, if it has none.  False when there is none for it.
+ * An image of no rows; NULL when there are none, and none may be made.
  */
-bool
-la_insert_images_reserve(LaInsertImages *images, LaInsertStack *stack,
-						 int tables)
+static LaInsertImage *
+unused_image(LaInsertImages *images)
 {
-	return stack->count > 0 || add_image(images, stack, tables);
+	LaInsertImage *image = images->unused;
+	MemoryContext caller;
+
+	if (image != NULL)
+	{
+		images->unused = image->next;
+		Assert(image->rows == 0 && image->line == images->line);
+		return image;
+	}
+	if (images->made == images->most)
+		return NULL;
+	caller = MemoryContextSwitchTo(images->context);
+	image = palloc_object(LaInsertImage);
+	la_insert_image_begin(image, palloc(BLCKSZ), images->line);
+	images->made++;
+	MemoryContextSwitchTo(caller);
+	return image;
 }
 
 /*
@@ -115,28 +100,31 @@ add_image(LaInsertImages *images, LaInsertStack *stack, int tables)
 }
 
 /*
- * An image of no rows; NULL when there are none, and none may be made.
+ * Adds a row of the stack's table, which is one of so many; the tuple that it has become if
+ * its values have been toasted, otherwise NULL.  Images of some table may have to be taken
+ * first, those of this one if it has any: then all of them are full (LA_INSERT_FULL).
  */
-static LaInsertImage *
-unused_image(LaInsertImages *images)
+LaInsertRoom
+la_insert_images_add(LaInsertImages *images, LaInsertStack *stack, int tables,
+					 Size spare, TupleTableSlot *slot, HeapTuple toasted)
 {
-	LaInsertImage *image = images->unused;
-	MemoryContext caller;
+	LaInsertRoom room = LA_INSERT_FULL;
 
-	if (image != NULL)
-	{
-		images->unused = image->next;
-		Assert(image->rows == 0 && image->line == images->line);
-		return image;
-	}
-	if (images->made == images->most)
-		return NULL;
-	caller = MemoryContextSwitchTo(images->context);
-	image = palloc_object(LaInsertImage);
-	la_insert_image_begin(image, palloc(BLCKSZ), images->line);
-	images->made++;
-	MemoryContextSwitchTo(caller);
-	return image;
+	if (likely(stack->last != NULL))
+		room = add_row(stack->last, spare, slot, toasted);
+	if (room == LA_INSERT_FULL && add_image(images, stack, tables))
+		room = add_row(stack->last, spare, slot, toasted);
+	return room;
+}
+
+/*
+ * Gives a table an image, if it has none.  False when there is none for it.
+ */
+bool
+la_insert_images_reserve(LaInsertImages *images, LaInsertStack *stack,
+						 int tables)
+{
+	return stack->count > 0 || add_image(images, stack, tables);
 }
 
 /*

@@ -37,31 +37,6 @@
  */
 #define PAGES_AHEAD 1024
 
-static void add_wide(LaInsertRoute *route, LaInsertTarget *target,
-					 TupleTableSlot *row);
-static bool wants_toasted(LaInsertRoute *route, LaInsertTarget *target);
-static bool has_image(LaInsertRoute *route, LaInsertTarget *target);
-static void expect(const LaInsertRoute *route, LaInsertTarget *target,
-				   uint32 pages);
-static LaInsertRoom let_wait(LaInsertRoute *route, LaInsertTarget *target,
-							 TupleTableSlot *row, HeapTuple toasted);
-static LaInsertRoom add(LaInsertRoute *route, LaInsertTarget *target,
-						TupleTableSlot *row, HeapTuple toasted);
-static void make_room(LaInsertRoute *route, LaInsertTarget *target);
-static bool wants_images(const LaInsertRoute *route);
-static void go_on_with_images(LaInsertRoute *route);
-static void go_on_with_pool(LaInsertRoute *route);
-static bool flush_highest(LaInsertRoute *route);
-static void flush_images(LaInsertRoute *route, LaInsertTarget *target, int count);
-static void make_room_in_pool(LaInsertRoute *route);
-static void put_waiting_first(LaInsertRoute *route);
-static int	compare_waiting(const void *a, const void *b);
-static void flush_full_pages(LaInsertRoute *route, LaInsertTarget *target);
-static void flush_queue(LaInsertRoute *route, LaInsertTarget *target);
-static void flush_all_of(LaInsertRoute *route, LaInsertTarget *target);
-static void fill_page(LaInsertRoute *route, LaInsertTarget *target);
-static Size page_room(const LaInsertTarget *target);
-
 /*
  * From now on rows are collected.
  */
@@ -70,40 +45,6 @@ la_insert_partitions_collect(LaInsertRoute *route)
 {
 	route->pool = la_insert_pool_begin(route->common->line);
 	la_insert_route_collect(route);
-}
-
-/*
- * Adds a row of a partition to those that wait.
- */
-void
-la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
-						 TupleTableSlot *row)
-{
-	if (let_wait(route, target, row, NULL) == LA_INSERT_WIDE)
-		add_wide(route, target, row);
-}
-
-/*
- * Has a row wait; "toasted" as for la_insert_images_add(), to whose images it goes then.
- */
-static LaInsertRoom
-let_wait(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
-		 HeapTuple toasted)
-{
-	LaInsertRoom room;
-
-	while ((room = add(route, target, row, toasted)) == LA_INSERT_FULL)
-		make_room(route, target);
-	if (room == LA_INSERT_ADDED && target->place >= route->waiting)
-	{
-		LaInsertTarget *other = route->targets[route->waiting];
-
-		route->targets[target->place] = other;
-		other->place = target->place;
-		route->targets[route->waiting] = target;
-		target->place = route->waiting++;
-	}
-	return room;
 }
 
 static LaInsertRoom
@@ -118,62 +59,6 @@ add(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
 }
 
 /*
- * A row whose values must be toasted, or that is too long.  It can wait on an image;
- * otherwise core inserts it, after those before it.
- */
-static void
-add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
-{
-	LaInsertBatch *batch = target->common->batch;
-
-	if (wants_toasted(route, target) && has_image(route, target))
-	{
-		Relation	table = target->relation->ri_RelationDesc;
-
-		let_wait(route, target, row, la_insert_toast(batch, table, row, 0));
-		MemoryContextReset(batch->row_context);
-		return;
-	}
-	flush_all_of(route, target);
-	expect(route, target, 1);
-	la_insert_target_insert(target, row);
-	la_insert_target_unpin(target);
-	target->common->bytes += TOAST_TUPLE_TARGET;
-}
-
-/*
- * Can a row of a partition be toasted, and wait?  It must get a page of ours then.
- */
-static bool
-wants_toasted(LaInsertRoute *route, LaInsertTarget *target)
-{
-	if (!la_insert_may_toast(target->relation->ri_RelationDesc))
-		return false;
-	if (route->images == NULL && wants_images(route))
-		go_on_with_images(route);
-	if (route->images == NULL)
-		return false;
-	expect(route, target, target->stack.count + 1);
-	return la_insert_target_wants_page(target, TOAST_TUPLE_TARGET);
-}
-
-/*
- * Does a partition have an image, or can it get one?
- */
-static bool
-has_image(LaInsertRoute *route, LaInsertTarget *target)
-{
-	while (route->images != NULL)
-	{
-		if (la_insert_images_reserve(route->images, &target->stack,
-									 route->count))
-			return true;
-		make_room(route, target);
-	}
-	return false;
-}
-
-/*
  * So many pages of a partition will be filled now.
  */
 static void
@@ -183,63 +68,21 @@ expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
 }
 
 /*
- * There is no room for another row of a partition: that changes.
+ * Inserts so many images of a partition, one at least, which are full.
  */
 static void
-make_room(LaInsertRoute *route, LaInsertTarget *target)
+flush_images(LaInsertRoute *route, LaInsertTarget *target, int count)
 {
-	if (route->images != NULL)
+	LaInsertBatch *batch = target->common->batch;
+
+	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
+	for (; count > 0; count--)
 	{
-		if (target->stack.count > 0)
-			flush_images(route, target, target->stack.count);
-		else if (!flush_highest(route))
-			go_on_with_pool(route);
+		expect(route, target, count);
+		la_insert_images_take_first(route->images, &target->stack, batch);
+		la_insert_target_flush_page(target);
 	}
-	else if (!la_insert_pool_grow(route->pool, route->count * BYTES_OF_EACH))
-	{
-		if (wants_images(route))
-			go_on_with_images(route);
-		else
-			make_room_in_pool(route);
-	}
-}
-
-/*
- * Are there so few partitions that each can have an image, and one that waits?
- */
-static bool
-wants_images(const LaInsertRoute *route)
-{
-	return !route->wants_pool && la_insert_common_past_threshold(route->common) &&
-		2 * route->count <= la_insert_images_most(route->common->line);
-}
-
-static void
-go_on_with_images(LaInsertRoute *route)
-{
-	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
-
-	la_insert_partitions_flush(route);
-	la_insert_pool_end(route->pool);
-	route->pool = NULL;
-	route->images = la_insert_images_begin(route->common->line);
-	MemoryContextSwitchTo(caller);
-}
-
-/*
- * There are more partitions than images, or other reasons against images.
- */
-static void
-go_on_with_pool(LaInsertRoute *route)
-{
-	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
-
-	la_insert_partitions_flush(route);
-	la_insert_images_end(route->images);
-	route->images = NULL;
-	route->wants_pool = true;
-	route->pool = la_insert_pool_begin(route->common->line);
-	MemoryContextSwitchTo(caller);
+	la_insert_target_unpin(target);
 }
 
 /*
@@ -260,24 +103,6 @@ flush_highest(LaInsertRoute *route)
 		return false;
 	flush_images(route, highest, highest->stack.count - 1);
 	return true;
-}
-
-/*
- * Inserts so many images of a partition, one at least, which are full.
- */
-static void
-flush_images(LaInsertRoute *route, LaInsertTarget *target, int count)
-{
-	LaInsertBatch *batch = target->common->batch;
-
-	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
-	for (; count > 0; count--)
-	{
-		expect(route, target, count);
-		la_insert_images_take_first(route->images, &target->stack, batch);
-		la_insert_target_flush_page(target);
-	}
-	la_insert_target_unpin(target);
 }
 
 /*
@@ -302,68 +127,25 @@ flush_stack(LaInsertRoute *route, LaInsertTarget *target)
 }
 
 /*
- * Inserts rows until half of those that wait, by their bytes, are inserted.
+ * How many bytes of rows, with their line pointers, a page has room for.
  */
-static void
-make_room_in_pool(LaInsertRoute *route)
+static Size
+page_room(const LaInsertTarget *target)
 {
-	Size		waiting = 0;
-	Size		left;
-
-	qsort(route->targets, route->waiting, sizeof(LaInsertTarget *),
-		  compare_waiting);
-	for (int i = 0; i < route->waiting; i++)
-		waiting += route->targets[i]->queue.bytes;
-	left = waiting;
-	for (int i = 0; i < route->waiting && left > waiting / 2; i++)
-	{
-		LaInsertTarget *target = route->targets[i];
-
-		left -= target->queue.bytes;
-		if (target->queue.bytes > page_room(target))
-			flush_full_pages(route, target);
-		else
-			flush_queue(route, target);
-		left += target->queue.bytes;
-	}
-	put_waiting_first(route);
-	la_insert_pool_compact(route->pool);
+	return BLCKSZ - SizeOfPageHeaderData - target->spare;
 }
 
 /*
- * Puts the partitions that still have waiting rows before those that had.
+ * Collects as many rows of a partition as fit on a page, one at least.
  */
 static void
-put_waiting_first(LaInsertRoute *route)
+fill_page(LaInsertRoute *route, LaInsertTarget *target)
 {
-	LaInsertTarget **targets = route->targets;
-	int			count = 0;
+	LaInsertRoom room = LA_INSERT_ADDED;
 
-	for (int i = 0; i < route->waiting; i++)
-	{
-		LaInsertTarget *target = targets[i];
-
-		target->place = i;
-		if (target->queue.rows == 0)
-			continue;
-		targets[i] = targets[count];
-		targets[i]->place = i;
-		targets[count] = target;
-		target->place = count++;
-	}
-	route->waiting = count;
-}
-
-/*
- * Of two partitions, the one with more bytes is first.
- */
-static int
-compare_waiting(const void *a, const void *b)
-{
-	Size		first = (*(LaInsertTarget *const *) a)->queue.bytes;
-	Size		second = (*(LaInsertTarget *const *) b)->queue.bytes;
-
-	return (second > first) - (second < first);
+	while (target->queue.rows > 0 && room == LA_INSERT_ADDED)
+		room = la_insert_pool_move_first(route->pool, &target->queue,
+										 target->common->batch);
 }
 
 /*
@@ -402,28 +184,6 @@ flush_queue(LaInsertRoute *route, LaInsertTarget *target)
 }
 
 /*
- * Collects as many rows of a partition as fit on a page, one at least.
- */
-static void
-fill_page(LaInsertRoute *route, LaInsertTarget *target)
-{
-	LaInsertRoom room = LA_INSERT_ADDED;
-
-	while (target->queue.rows > 0 && room == LA_INSERT_ADDED)
-		room = la_insert_pool_move_first(route->pool, &target->queue,
-										 target->common->batch);
-}
-
-/*
- * How many bytes of rows, with their line pointers, a page has room for.
- */
-static Size
-page_room(const LaInsertTarget *target)
-{
-	return BLCKSZ - SizeOfPageHeaderData - target->spare;
-}
-
-/*
  * Inserts all rows of a partition that wait.
  */
 static void
@@ -433,19 +193,6 @@ flush_all_of(LaInsertRoute *route, LaInsertTarget *target)
 		flush_stack(route, target);
 	else
 		flush_queue(route, target);
-}
-
-/*
- * Inserts all rows that wait, because one that may not wait comes after them.  There may be
- * others, each of which would have toasted rows put on pages of their own, half empty.
- */
-void
-la_insert_partitions_interrupt(LaInsertRoute *route)
-{
-	if (route->images != NULL)
-		go_on_with_pool(route);
-	else
-		la_insert_partitions_flush(route);
 }
 
 /*
@@ -464,12 +211,238 @@ la_insert_partitions_flush(LaInsertRoute *route)
 }
 
 /*
- * There are no more rows.
+ * There are more partitions than images, or other reasons against images.
+ */
+static void
+go_on_with_pool(LaInsertRoute *route)
+{
+	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
+
+	la_insert_partitions_flush(route);
+	la_insert_images_end(route->images);
+	route->images = NULL;
+	route->wants_pool = true;
+	route->pool = la_insert_pool_begin(route->common->line);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Are there so few partitions that each can have an image, and one that waits?
+ */
+static bool
+wants_images(const LaInsertRoute *route)
+{
+	return !route->wants_pool && la_insert_past_threshold(route->common) &&
+		2 * route->count <= la_insert_images_most(route->common->line);
+}
+
+static void
+go_on_with_images(LaInsertRoute *route)
+{
+	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
+
+	la_insert_partitions_flush(route);
+	la_insert_pool_end(route->pool);
+	route->pool = NULL;
+	route->images = la_insert_images_begin(route->common->line);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Of two partitions, the one with more bytes is first.
+ */
+static int
+compare_waiting(const void *a, const void *b)
+{
+	Size		first = (*(LaInsertTarget *const *) a)->queue.bytes;
+	Size		second = (*(LaInsertTarget *const *) b)->queue.bytes;
+
+	return (second > first) - (second < first);
+}
+
+/*
+ * Puts the partitions that still have waiting rows before those that had.
+ */
+static void
+put_waiting_first(LaInsertRoute *route)
+{
+	LaInsertTarget **targets = route->targets;
+	int			count = 0;
+
+	for (int i = 0; i < route->waiting; i++)
+	{
+		LaInsertTarget *target = targets[i];
+
+		target->place = i;
+		if (target->queue.rows == 0)
+			continue;
+		targets[i] = targets[count];
+		targets[i]->place = i;
+		targets[count] = target;
+		target->place = count++;
+	}
+	route->waiting = count;
+}
+
+/*
+ * Inserts rows until half of those that wait, by their bytes, are inserted.
+ */
+static void
+make_room_in_pool(LaInsertRoute *route)
+{
+	Size		waiting = 0;
+	Size		left;
+
+	qsort(route->targets, route->waiting, sizeof(LaInsertTarget *),
+		  compare_waiting);
+	for (int i = 0; i < route->waiting; i++)
+		waiting += route->targets[i]->queue.bytes;
+	left = waiting;
+	for (int i = 0; i < route->waiting && left > waiting / 2; i++)
+	{
+		LaInsertTarget *target = route->targets[i];
+
+		left -= target->queue.bytes;
+		if (target->queue.bytes > page_room(target))
+			flush_full_pages(route, target);
+		else
+			flush_queue(route, target);
+		left += target->queue.bytes;
+	}
+	put_waiting_first(route);
+	la_insert_pool_compact(route->pool);
+}
+
+/*
+ * There is no room for another row of a partition: that changes.
+ */
+static void
+make_room(LaInsertRoute *route, LaInsertTarget *target)
+{
+	if (route->images != NULL)
+	{
+		if (target->stack.count > 0)
+			flush_images(route, target, target->stack.count);
+		else if (!flush_highest(route))
+			go_on_with_pool(route);
+	}
+	else if (!la_insert_pool_grow(route->pool, route->count * BYTES_OF_EACH))
+	{
+		if (wants_images(route))
+			go_on_with_images(route);
+		else
+			make_room_in_pool(route);
+	}
+}
+
+/*
+ * Has a row wait; "toasted" as for la_insert_images_add(), to whose images it goes then.
+ */
+static LaInsertRoom
+let_wait(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
+		 HeapTuple toasted)
+{
+	LaInsertRoom room;
+
+	while ((room = add(route, target, row, toasted)) == LA_INSERT_FULL)
+		make_room(route, target);
+	if (room == LA_INSERT_ADDED && target->place >= route->waiting)
+	{
+		LaInsertTarget *other = route->targets[route->waiting];
+
+		route->targets[target->place] = other;
+		other->place = target->place;
+		route->targets[route->waiting] = target;
+		target->place = route->waiting++;
+	}
+	return room;
+}
+
+/*
+ * Can a row of a partition be toasted, and wait?  It must get a page of ours then.
+ */
+static bool
+wants_toasted(LaInsertRoute *route, LaInsertTarget *target)
+{
+	if (!la_insert_may_toast(target->relation->ri_RelationDesc))
+		return false;
+	if (route->images == NULL && wants_images(route))
+		go_on_with_images(route);
+	if (route->images == NULL)
+		return false;
+	expect(route, target, target->stack.count + 1);
+	return la_insert_target_wants_page(target, TOAST_TUPLE_TARGET);
+}
+
+/*
+ * Does a partition have an image, or can it get one?
+ */
+static bool
+has_image(LaInsertRoute *route, LaInsertTarget *target)
+{
+	while (route->images != NULL)
+	{
+		if (la_insert_images_reserve(route->images, &target->stack,
+									 route->count))
+			return true;
+		make_room(route, target);
+	}
+	return false;
+}
+
+/*
+ * A row whose values must be toasted, or that is too long.  It can wait on an image;
+ * otherwise core inserts it, after those before it.
+ */
+static void
+add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
+{
+	LaInsertBatch *batch = target->common->batch;
+
+	if (wants_toasted(route, target) && has_image(route, target))
+	{
+		Relation	table = target->relation->ri_RelationDesc;
+
+		let_wait(route, target, row, la_insert_toast(batch, table, row, 0));
+		return;
+	}
+	flush_all_of(route, target);
+	expect(route, target, 1);
+	la_insert_target_insert(target, row);
+	la_insert_target_unpin(target);
+	target->common->bytes += TOAST_TUPLE_TARGET;
+}
+
+/*
+ * Adds a row of a partition to those that wait.
+ */
+void
+la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
+						 TupleTableSlot *row)
+{
+	if (let_wait(route, target, row, NULL) == LA_INSERT_WIDE)
+		add_wide(route, target, row);
+}
+
+/*
+ * Inserts all rows that wait, because one that may not wait comes after them.  There may be
+ * others, each of which would have toasted rows put on pages of their own, half empty.
+ */
+void
+la_insert_partitions_interrupt(LaInsertRoute *route)
+{
+	if (route->images != NULL)
+		go_on_with_pool(route);
+	else
+		la_insert_partitions_flush(route);
+}
+
+/*
+ * There are no more rows, and none that wait.
  */
 void
 la_insert_partitions_end(LaInsertRoute *route)
 {
-	la_insert_partitions_flush(route);
 	for (int i = 0; i < route->count; i++)
 		la_insert_target_end(route->targets[i]);
 }

@@ -15,7 +15,6 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "bulk_insert/page/la_insert_row.h"
 #include "bulk_insert/sink/la_insert_pool.h"
 
 /* Bytes of memory at first: arbitrary. */
@@ -35,10 +34,6 @@ typedef struct Waiting
 
 #define WAITING_HEADER offsetof(Waiting, row)
 
-static Size waiting_size(const LaInsertPool *pool, Size length);
-static uint64 *line_of(Waiting *waiting);
-static void append(LaInsertPool *pool, Waiting *waiting);
-
 /*
  * A pool of no rows, in the current memory context.  Lines of the input are kept when it is
  * told where to find that of a row.
@@ -55,6 +50,43 @@ la_insert_pool_begin(const uint64 *line)
 	pool->used = MAXIMUM_ALIGNOF;
 	pool->line = line;
 	return pool;
+}
+
+static Size
+waiting_size(const LaInsertPool *pool, Size length)
+{
+	Size		size = WAITING_HEADER + MAXALIGN(length);
+
+	return pool->line == NULL ? size : size + sizeof(uint64);
+}
+
+static uint64 *
+line_of(Waiting *waiting)
+{
+	return (uint64 *) ((char *) &waiting->row + MAXALIGN(waiting->length));
+}
+
+static Waiting *
+waiting_at(const LaInsertPool *pool, LaInsertPlace place)
+{
+	return (Waiting *) (pool->memory + place * (Size) MAXIMUM_ALIGNOF);
+}
+
+/*
+ * The row at the end of what is used becomes the last of its queue.
+ */
+static void
+append(LaInsertPool *pool, Waiting *waiting)
+{
+	LaInsertQueue *queue = waiting->queue;
+	LaInsertPlace place = pool->used / MAXIMUM_ALIGNOF;
+
+	if (queue->first == 0)
+		queue->first = place;
+	else
+		waiting_at(pool, queue->last)->next = place;
+	queue->last = place;
+	pool->used += waiting_size(pool, waiting->length);
 }
 
 /*
@@ -98,26 +130,6 @@ la_insert_pool_end(LaInsertPool *pool)
 	pfree(pool);
 }
 
-static Waiting *
-waiting_at(const LaInsertPool *pool, LaInsertPlace place)
-{
-	return (Waiting *) (pool->memory + place * (Size) MAXIMUM_ALIGNOF);
-}
-
-static Size
-waiting_size(const LaInsertPool *pool, Size length)
-{
-	Size		size = WAITING_HEADER + MAXALIGN(length);
-
-	return pool->line == NULL ? size : size + sizeof(uint64);
-}
-
-static uint64 *
-line_of(Waiting *waiting)
-{
-	return (uint64 *) ((char *) &waiting->row + MAXALIGN(waiting->length));
-}
-
 /*
  * Gets twice as much memory, if there is less than so many bytes and there may be more.
  */
@@ -129,23 +141,6 @@ la_insert_pool_grow(LaInsertPool *pool, Size wanted)
 	pool->size = Min(2 * pool->size, pool->limit);
 	pool->memory = repalloc_huge(pool->memory, pool->size);
 	return true;
-}
-
-/*
- * The row at the end of what is used becomes the last of its queue.
- */
-static void
-append(LaInsertPool *pool, Waiting *waiting)
-{
-	LaInsertQueue *queue = waiting->queue;
-	LaInsertPlace place = pool->used / MAXIMUM_ALIGNOF;
-
-	if (queue->first == 0)
-		queue->first = place;
-	else
-		waiting_at(pool, queue->last)->next = place;
-	queue->last = place;
-	pool->used += waiting_size(pool, waiting->length);
 }
 
 /*

@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_TABLE_H
 #define LA_INSERT_TABLE_H
 
+#include "bulk_insert/page/la_insert_file.h"
 #include "bulk_insert/sink/la_insert_route.h"
 
 typedef struct LaInsertTable
@@ -17,8 +18,13 @@ typedef struct LaInsertTable
 	TupleTableSlot *copy;		/* of a row, or NULL */
 	uint64		rows;			/* that are inserted, or wait */
 	uint64		flushed;		/* so many were, when none waited last */
-	LaInsertTarget target;		/* where it is not partitioned */
 	LaInsertRoute *route;		/* to its partitions, or NULL */
+
+	/* Where it is not partitioned: */
+	LaInsertTarget target;
+	bool		expects_many_rows;	/* has the threshold been passed? */
+	LaInsertFile *file;			/* to which pages are appended, or NULL */
+	bool		left_file;		/* for good: a row was not for it */
 } LaInsertTable;
 
 extern void la_insert_table_begin(LaInsertTable *table, ModifyTableState *node);

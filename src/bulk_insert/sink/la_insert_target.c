@@ -22,51 +22,8 @@
 #include "storage/freespace.h"
 #include "utils/memutils.h"
 
-#include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/sink/la_insert_target.h"
-
-static void flush(LaInsertTarget *target, Buffer buffer);
-static void begin_bulk(LaInsertTarget *target);
-static void insert_by_core(LaInsertTarget *target);
-static void finish_rows(LaInsertTarget *target);
-static void finish_row(LaInsertTarget *target, TupleTableSlot *row);
-
-/*
- * From now on rows may be collected, of this table or of partitions of it.  Allocates in
- * the current context.
- */
-void
-la_insert_common_collect(LaInsertCommon *common, Relation table,
-						 LaCounters *counters, bool runs_user_code)
-{
-	common->counters = counters;
-	common->runs_user_code = runs_user_code;
-	common->flush_context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_lookahead insert: batch",
-												  ALLOCSET_DEFAULT_SIZES);
-	common->batch = la_insert_batch_begin(table, common->line);
-}
-
-/*
- * Has enough been inserted for pages of ours?
- */
-bool
-la_insert_common_past_threshold(const LaInsertCommon *common)
-{
-	return common->bytes >= la_insert_threshold();
-}
-
-/*
- * There are no more rows for any of the tables.
- */
-void
-la_insert_common_end(LaInsertCommon *common)
-{
-	if (common->strategy != NULL)
-		FreeAccessStrategy(common->strategy);
-	common->strategy = NULL;
-}
 
 /*
  * Rows will be inserted into this table.
@@ -120,6 +77,26 @@ la_insert_target_check(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
+ * A row is in the table: its index entries, and its AFTER triggers.
+ */
+static void
+finish_row(LaInsertTarget *target, TupleTableSlot *row)
+{
+	ResultRelInfo *relation = target->indexes != NULL ?
+		&target->indexes->at_once : target->relation;
+	EState	   *estate = target->common->estate;
+	List	   *rechecks = NIL;
+
+	if (relation->ri_NumIndices > 0)
+		rechecks = ExecInsertIndexTuples(relation, row, estate, false, false,
+										 NULL, NIL, false);
+	if (target->indexes != NULL)
+		la_insert_indexes_add(target->indexes, row);
+	ExecARInsertTriggers(estate, target->relation, row, rechecks, NULL);
+	list_free(rechecks);
+}
+
+/*
  * Inserts a row at once.  As in core it becomes a tuple of the table before: triggers can
  * ask for its system columns.
  */
@@ -144,7 +121,8 @@ la_insert_target_insert(LaInsertTarget *target, TupleTableSlot *row)
 }
 
 /*
- * From now on rows may be collected.
+ * From now on rows may be collected.  For COPY core inserts in bulk, as for its own, in the ring
+ * of buffers of all tables.  Mirrors GetBulkInsertState() in heapam.c.
  */
 void
 la_insert_target_collect(LaInsertTarget *target)
@@ -156,19 +134,8 @@ la_insert_target_collect(LaInsertTarget *target)
 												   HEAP_DEFAULT_FILLFACTOR);
 	la_insert_extent_begin(&target->extent, table, common->counters,
 						   &common->strategy);
-	if (common->line != NULL)
-		begin_bulk(target);
-}
-
-/*
- * Core inserts in bulk, as for its own COPY, in the ring of buffers of all tables.  Mirrors
- * GetBulkInsertState() in heapam.c.
- */
-static void
-begin_bulk(LaInsertTarget *target)
-{
-	LaInsertCommon *common = target->common;
-
+	if (common->line == NULL)
+		return;
 	if (common->strategy == NULL)
 		common->strategy = GetAccessStrategy(BAS_BULKWRITE);
 	target->bulk = palloc_object(BulkInsertStateData);
@@ -179,17 +146,6 @@ begin_bulk(LaInsertTarget *target)
 			.next_free = InvalidBlockNumber,
 			.last_free = InvalidBlockNumber,
 	};
-}
-
-/*
- * Has core extended the table in advance by pages that it has not filled?  Reads
- * BulkInsertStateData of hio.h.
- */
-bool
-la_insert_target_fills_extension(const LaInsertTarget *target)
-{
-	return target->bulk != NULL &&
-		BlockNumberIsValid(target->bulk->next_free);
 }
 
 /*
@@ -251,89 +207,27 @@ la_insert_target_end_bulk(LaInsertTarget *target)
 }
 
 /*
- * Inserts what has been collected, be it the last of the rows.
- */
-void
-la_insert_target_flush(LaInsertTarget *target)
-{
-	if (target->file != NULL || target->common->batch->image.rows == 0)
-		return;
-	if (target->extent.next < target->extent.end)
-		la_insert_target_flush_page(target);
-	else
-		la_insert_target_flush_rest(target);
-}
-
-/*
- * Inserts what has been collected, some rows that need no page of their own and are few,
- * where core finds room.
- */
-void
-la_insert_target_flush_rest(LaInsertTarget *target)
-{
-	if (target->common->batch->image.toasted)
-		la_insert_target_flush_page(target);
-	else
-		flush(target, InvalidBuffer);
-}
-
-/*
- * Shall a full page of rows, which have this length in the mean, be one of ours?  Core's in
- * bulk come before, which has its own ring of buffers where it finds room elsewhere.
+ * Has core extended the table in advance by pages that it has not filled?  Reads
+ * BulkInsertStateData of hio.h.
  */
 bool
-la_insert_target_wants_page(LaInsertTarget *target, Size row_length)
+la_insert_target_fills_extension(const LaInsertTarget *target)
 {
-	LaInsertCommon *common = target->common;
-
-	if (!la_insert_common_past_threshold(common) ||
-		la_insert_target_fills_extension(target) ||
-		!la_insert_extent_wants(&target->extent, row_length))
-		return false;
-	la_insert_target_end_bulk(target);
-	return true;
+	return target->bulk != NULL &&
+		BlockNumberIsValid(target->bulk->next_free);
 }
 
 /*
- * Inserts what has been collected, some rows, as a page of its own where that may be.
- * Rows that were toasted for a page of ours must get one: core would toast them again.
+ * Is there something to be done for a row once it is in the table?
  */
-void
-la_insert_target_flush_page(LaInsertTarget *target)
+bool
+la_insert_target_has_followers(const LaInsertTarget *target)
 {
-	const LaInsertBatch *batch = target->common->batch;
-	Buffer		buffer = InvalidBuffer;
+	const TriggerDesc *triggers = target->relation->ri_TrigDesc;
+	bool		indexes = target->indexes != NULL ?
+		target->indexes->wants_rows : target->relation->ri_NumIndices > 0;
 
-	if (la_insert_target_wants_page(target, la_insert_batch_mean(batch)))
-		buffer = la_insert_extent_take(&target->extent);
-	if (!BufferIsValid(buffer) && batch->image.toasted)
-		buffer = la_insert_extent_single(&target->extent);
-	flush(target, buffer);
-}
-
-/*
- * Inserts what has been collected, some rows, into an empty page of ours if there is one.
- */
-static void
-flush(LaInsertTarget *target, Buffer buffer)
-{
-	LaInsertCommon *common = target->common;
-	LaInsertBatch *batch = common->batch;
-	MemoryContext caller = MemoryContextSwitchTo(common->flush_context);
-
-	la_insert_batch_read(batch);
-	if (BufferIsValid(buffer))
-		la_insert_page_write(batch, buffer, common->estate->es_output_cid);
-	else
-		insert_by_core(target);
-	if (la_insert_target_has_followers(target))
-		finish_rows(target);
-	common->bytes += la_insert_image_bytes(&batch->image);
-	common->counters->rows += batch->image.rows;
-	common->counters->batches++;
-	la_insert_batch_reset(batch, batch->image.page);
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(common->flush_context);
+	return indexes || (triggers != NULL && triggers->trig_insert_after_row);
 }
 
 /*
@@ -396,36 +290,75 @@ finish_rows(LaInsertTarget *target)
 }
 
 /*
- * A row is in the table: its index entries, and its AFTER triggers.
+ * Inserts what has been collected, some rows, into an empty page of ours if there is one.
  */
 static void
-finish_row(LaInsertTarget *target, TupleTableSlot *row)
+flush(LaInsertTarget *target, Buffer buffer)
 {
-	ResultRelInfo *relation = target->indexes != NULL ?
-		&target->indexes->at_once : target->relation;
-	EState	   *estate = target->common->estate;
-	List	   *rechecks = NIL;
+	LaInsertCommon *common = target->common;
+	LaInsertBatch *batch = common->batch;
+	MemoryContext caller = MemoryContextSwitchTo(common->flush_context);
 
-	if (relation->ri_NumIndices > 0)
-		rechecks = ExecInsertIndexTuples(relation, row, estate, false, false,
-										 NULL, NIL, false);
-	if (target->indexes != NULL)
-		la_insert_indexes_add(target->indexes, row);
-	ExecARInsertTriggers(estate, target->relation, row, rechecks, NULL);
-	list_free(rechecks);
+	la_insert_batch_read(batch);
+	if (BufferIsValid(buffer))
+		la_insert_page_write(batch, buffer, common->estate->es_output_cid);
+	else
+		insert_by_core(target);
+	if (la_insert_target_has_followers(target))
+		finish_rows(target);
+	common->bytes += la_insert_image_bytes(&batch->image);
+	common->counters->rows += batch->image.rows;
+	common->counters->batches++;
+	la_insert_batch_reset(batch, batch->image.page);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(common->flush_context);
 }
 
 /*
- * Is there something to be done for a row once it is in the table?
+ * Inserts what has been collected, some rows that need no page of their own and are few,
+ * where core finds room.
+ */
+void
+la_insert_target_flush_rest(LaInsertTarget *target)
+{
+	if (target->common->batch->image.toasted)
+		la_insert_target_flush_page(target);
+	else
+		flush(target, InvalidBuffer);
+}
+
+/*
+ * Shall a full page of rows, which have this length in the mean, be one of ours?  Core's in
+ * bulk come before, which has its own ring of buffers where it finds room elsewhere.
  */
 bool
-la_insert_target_has_followers(const LaInsertTarget *target)
+la_insert_target_wants_page(LaInsertTarget *target, Size row_length)
 {
-	const TriggerDesc *triggers = target->relation->ri_TrigDesc;
-	bool		indexes = target->indexes != NULL ?
-		target->indexes->wants_rows : target->relation->ri_NumIndices > 0;
+	LaInsertCommon *common = target->common;
 
-	return indexes || (triggers != NULL && triggers->trig_insert_after_row);
+	if (!la_insert_past_threshold(common) ||
+		la_insert_target_fills_extension(target) ||
+		!la_insert_extent_wants(&target->extent, row_length))
+		return false;
+	la_insert_target_end_bulk(target);
+	return true;
+}
+
+/*
+ * Inserts what has been collected, some rows, as a page of its own where that may be.
+ * Rows that were toasted for a page of ours must get one: core would toast them again.
+ */
+void
+la_insert_target_flush_page(LaInsertTarget *target)
+{
+	const LaInsertBatch *batch = target->common->batch;
+	Buffer		buffer = InvalidBuffer;
+
+	if (la_insert_target_wants_page(target, la_insert_batch_mean(batch)))
+		buffer = la_insert_extent_take(&target->extent);
+	if (!BufferIsValid(buffer) && batch->image.toasted)
+		buffer = la_insert_extent_single(&target->extent);
+	flush(target, buffer);
 }
 
 /*
@@ -436,8 +369,6 @@ la_insert_target_end(LaInsertTarget *target)
 {
 	la_insert_target_end_bulk(target);
 	la_insert_extent_end(&target->extent);
-	if (target->file != NULL)
-		la_insert_file_end(target->file);
 	if (target->indexes != NULL)
 		la_insert_indexes_end(target->indexes);
 }

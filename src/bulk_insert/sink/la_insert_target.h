@@ -12,9 +12,9 @@
 #include "nodes/execnodes.h"
 
 #include "bulk_insert/entries/la_insert_index.h"
+#include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/page/la_insert_extent.h"
-#include "bulk_insert/page/la_insert_file.h"
 #include "bulk_insert/sink/la_insert_images.h"
 #include "bulk_insert/sink/la_insert_pool.h"
 
@@ -60,16 +60,17 @@ typedef struct LaInsertTarget
 	LaInsertExtent extent;
 	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	TupleTableSlot *inserted;	/* a row that is in the table, or NULL */
-	LaInsertFile *file;			/* to which pages are appended, or NULL */
-	bool		left_file;		/* for good: a row was not for it */
 	LaInsertIndexes *indexes;	/* whose entries are collected, or NULL */
-	bool		expects_many_rows;	/* has the threshold been passed? */
 } LaInsertTarget;
 
-extern void la_insert_common_collect(LaInsertCommon *common, Relation table,
-									 LaCounters *counters, bool runs_user_code);
-extern bool la_insert_common_past_threshold(const LaInsertCommon *common);
-extern void la_insert_common_end(LaInsertCommon *common);
+/*
+ * Has enough been inserted for pages of ours?
+ */
+static inline bool
+la_insert_past_threshold(const LaInsertCommon *common)
+{
+	return common->bytes >= la_insert_threshold();
+}
 
 extern void la_insert_target_begin(LaInsertTarget *target,
 								   LaInsertCommon *common,
@@ -83,7 +84,6 @@ extern bool la_insert_target_has_followers(const LaInsertTarget *target);
 extern bool la_insert_target_wants_page(LaInsertTarget *target,
 										Size row_length);
 extern void la_insert_target_flush_page(LaInsertTarget *target);
-extern void la_insert_target_flush(LaInsertTarget *target);
 extern void la_insert_target_flush_rest(LaInsertTarget *target);
 extern bool la_insert_target_fills_extension(const LaInsertTarget *target);
 extern void la_insert_target_unpin(LaInsertTarget *target);

@@ -163,28 +163,6 @@ la_insert_image_begin(LaInsertImage *image, Page page, const uint64 *line)
 }
 
 /*
- * Bytes of memory of such an image.
- */
-Size
-la_insert_image_size(const uint64 *line)
-{
-	Size		lines = line != NULL ? MaxHeapTuplesPerPage * sizeof(uint64) : 0;
-
-	return sizeof(LaInsertImage) + BLCKSZ + lines;
-}
-
-/*
- * Frees the image's memory, but not itself.
- */
-void
-la_insert_image_end(LaInsertImage *image)
-{
-	pfree(image->page);
-	if (image->lines != NULL)
-		pfree(image->lines);
-}
-
-/*
  * Is there room for a row?  On an empty page there always is, whatever the
  * fillfactor.
  */

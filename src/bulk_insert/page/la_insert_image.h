@@ -34,7 +34,6 @@ typedef struct LaInsertImage
 	const uint64 *line;			/* where the line of the input is told that a
 								 * row comes from, or NULL */
 	uint64	   *lines;			/* of each row, or NULL */
-	struct LaInsertImage *next; /* of the same table */
 } LaInsertImage;
 
 typedef enum LaInsertRoom
@@ -50,8 +49,6 @@ extern bool la_insert_row_form(const LaInsertRow *row, HeapTupleHeader place);
 
 extern void la_insert_image_begin(LaInsertImage *image, Page page,
 								  const uint64 *line);
-extern Size la_insert_image_size(const uint64 *line);
-extern void la_insert_image_end(LaInsertImage *image);
 extern LaInsertRoom la_insert_image_add(LaInsertImage *image, Size spare,
 										TupleTableSlot *slot);
 extern LaInsertRoom la_insert_image_add_tuple(LaInsertImage *image, Size spare,

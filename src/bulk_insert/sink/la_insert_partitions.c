@@ -3,14 +3,13 @@
  * la_insert_partitions.c
  *	  rows that go to partitions of a table
  *
- * Rows of all partitions wait together, and are inserted by core (la_insert_pool.c) until an
- * insert has filled a few MB.  After that each partition has images of pages
- * (la_insert_images.c), where there is memory enough.  Where there are too many partitions for
- * that, their rows wait together on.  When there is no more room, the partitions that have
- * the most rows are served, until half of the room is free.  One that has more rows than fit
- * on a page gets full pages, and the rest waits on; one that has fewer gets them all at once,
- * by heap_multi_insert().  Indexes are to show what they refuse before many more rows come:
- * la_insert_table.c has all rows inserted now and then.
+ * There is no memory for a page of each partition, so rows of all of them wait in one pool: one
+ * after another as they come, each with a link to the next one of its partition.  The pool grows
+ * up to work_mem.  When it is full, the partitions that have the most rows are served, until half
+ * of the room is free.  One that has more rows than fit on a page gets full pages, and the rest
+ * waits on; one that has fewer gets them all at once, by heap_multi_insert().  Room that rows
+ * have left is regained by moving the others together.  Indexes are to show what they refuse
+ * before many more rows come: la_insert_table.c has all rows inserted now and then.
  *
  * Pages of ours come after a few MB of the whole statement.  A partition is extended by no
  * more of them than it has rows for, unless there are few partitions.
@@ -20,14 +19,18 @@
 #include "postgres.h"
 
 #include "access/heaptoast.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/sink/la_insert_partitions.h"
 
+/* Bytes of the pool at first: arbitrary. */
+#define FIRST_SIZE (32 * 1024)
+
 /*
- * Memory of a pool for rows of each partition, in the mean, where there is so much: more than
- * a few pages gain nothing, and the processor's cache holds them.
+ * Bytes of the pool for rows of each partition, in the mean, where there is so much memory: more
+ * than a few pages gain nothing, and the processor's cache holds them.
  */
 #define BYTES_OF_EACH ((Size) 8 * BLCKSZ)
 
@@ -38,92 +41,178 @@
 #define PAGES_AHEAD 1024
 
 /*
- * From now on rows are collected.
+ * All rows that wait.
+ */
+typedef struct LaInsertPool
+{
+	char	   *memory;
+	Size		size;			/* bytes of it */
+	Size		used;			/* bytes up to which there are rows, or have
+								 * been */
+	Size		limit;			/* bytes that it may have */
+	const uint64 *line;			/* where the line of the input is told that a
+								 * row comes from, or NULL */
+} LaInsertPool;
+
+/*
+ * A row in the pool, followed by what it has on a page, and its line of the input if that
+ * is kept.  Its place is not 0, which stands for none.
+ */
+typedef struct Waiting
+{
+	LaInsertQueue *queue;		/* NULL: has left */
+	LaInsertPlace next;			/* of the same queue */
+	uint32		length;			/* bytes of the row */
+	HeapTupleHeaderData row;
+} Waiting;
+
+#define WAITING_HEADER offsetof(Waiting, row)
+
+/*
+ * From now on rows are collected.  Lines of the input are kept when it is known where to find
+ * that of a row.  Allocates in the current context.
  */
 void
 la_insert_partitions_collect(LaInsertRoute *route)
 {
-	route->pool = la_insert_pool_begin(route->common->line);
+	LaInsertPool *pool = palloc0_object(LaInsertPool);
+
+	pool->size = FIRST_SIZE;
+	pool->limit = Min(work_mem * (Size) 1024,
+					  PG_UINT32_MAX * (Size) MAXIMUM_ALIGNOF);
+	pool->memory = palloc(pool->size);
+	pool->used = MAXIMUM_ALIGNOF;
+	pool->line = route->common->line;
+	route->pool = pool;
 	la_insert_route_collect(route);
 }
 
+static Size
+waiting_size(const LaInsertPool *pool, Size length)
+{
+	Size		size = WAITING_HEADER + MAXALIGN(length);
+
+	return pool->line == NULL ? size : size + sizeof(uint64);
+}
+
+static uint64 *
+line_of(Waiting *waiting)
+{
+	return (uint64 *) ((char *) &waiting->row + MAXALIGN(waiting->length));
+}
+
+static Waiting *
+waiting_at(const LaInsertPool *pool, LaInsertPlace place)
+{
+	return (Waiting *) (pool->memory + place * (Size) MAXIMUM_ALIGNOF);
+}
+
+/*
+ * The row at the end of what is used becomes the last of its queue.
+ */
+static void
+append(LaInsertPool *pool, Waiting *waiting)
+{
+	LaInsertQueue *queue = waiting->queue;
+	LaInsertPlace place = pool->used / MAXIMUM_ALIGNOF;
+
+	if (queue->first == 0)
+		queue->first = place;
+	else
+		waiting_at(pool, queue->last)->next = place;
+	queue->last = place;
+	pool->used += waiting_size(pool, waiting->length);
+}
+
+/*
+ * Has a row of the queue's partition wait, where there is room for it.
+ */
 static LaInsertRoom
-add(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
-	HeapTuple toasted)
+let_wait(LaInsertPool *pool, LaInsertQueue *queue, TupleTableSlot *slot)
 {
-	if (route->images != NULL)
-		return la_insert_images_add(route->images, &target->stack, route->count,
-									target->spare, row, toasted);
-	Assert(toasted == NULL);
-	return la_insert_pool_add(route->pool, &target->queue, row);
+	LaInsertRow row;
+	Waiting    *waiting;
+
+	if (!la_insert_row_measure(&row, slot))
+		return LA_INSERT_WIDE;
+	if (pool->used + waiting_size(pool, row.length) > pool->size)
+		return LA_INSERT_FULL;
+	waiting = (Waiting *) (pool->memory + pool->used);
+	memset(waiting, 0, waiting_size(pool, row.length));
+	if (!la_insert_row_form(&row, &waiting->row))
+		return LA_INSERT_WIDE;
+	waiting->queue = queue;
+	waiting->length = row.length;
+	if (pool->line != NULL)
+		*line_of(waiting) = *pool->line;
+	append(pool, waiting);
+	queue->rows++;
+	queue->bytes += MAXALIGN(row.length) + sizeof(ItemIdData);
+	return LA_INSERT_ADDED;
 }
 
 /*
- * So many pages of a partition will be filled now.
+ * Rows of a partition lie far apart: the processor's cache has the next one in time.
  */
-static void
-expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
+static inline void
+fetch_ahead(const Waiting *waiting)
 {
-	la_insert_target_expect(target, pages, PAGES_AHEAD / route->count);
+#ifdef __GNUC__
+	__builtin_prefetch(waiting);
+	__builtin_prefetch((const char *) waiting + PG_CACHE_LINE_SIZE / 2);
+#endif
 }
 
 /*
- * Inserts so many images of a partition, one at least, which are full.
+ * Collects as many rows of a partition as fit on a page, one at least.
  */
 static void
-flush_images(LaInsertRoute *route, LaInsertTarget *target, int count)
+fill_page(LaInsertPool *pool, LaInsertTarget *target)
 {
 	LaInsertBatch *batch = target->common->batch;
+	LaInsertQueue *queue = &target->queue;
 
-	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
-	for (; count > 0; count--)
+	while (queue->rows > 0)
 	{
-		expect(route, target, count);
-		la_insert_images_take_first(route->images, &target->stack, batch);
-		la_insert_target_flush_page(target);
+		Waiting    *waiting = waiting_at(pool, queue->first);
+
+		fetch_ahead(waiting_at(pool, waiting->next));
+		if (pool->line != NULL)
+			batch->image.line = line_of(waiting);
+		if (la_insert_image_add_tuple(&batch->image, batch->spare, &waiting->row,
+									  waiting->length) == LA_INSERT_FULL)
+			return;
+		waiting->queue = NULL;
+		queue->first = waiting->next;
+		queue->rows--;
+		queue->bytes -= MAXALIGN(waiting->length) + sizeof(ItemIdData);
 	}
-	la_insert_target_unpin(target);
 }
 
 /*
- * Inserts the full images of the partition that has the most of them.  False when none
- * has any.
- */
-static bool
-flush_highest(LaInsertRoute *route)
-{
-	LaInsertTarget *highest = route->targets[0];
-
-	for (int i = 1; i < route->waiting; i++)
-	{
-		if (route->targets[i]->stack.count > highest->stack.count)
-			highest = route->targets[i];
-	}
-	if (highest->stack.count < 2)
-		return false;
-	flush_images(route, highest, highest->stack.count - 1);
-	return true;
-}
-
-/*
- * Inserts all rows of a partition that wait on images: those of the last one, which is not
- * full, where core finds room.
+ * Moves all rows together.  They stay in order, so that the links can be made anew.
  */
 static void
-flush_stack(LaInsertRoute *route, LaInsertTarget *target)
+compact(LaInsertPool *pool)
 {
-	LaInsertBatch *batch = target->common->batch;
+	Size		end = pool->used;
+	Size		size;
 
-	if (target->stack.count > 1)
-		flush_images(route, target, target->stack.count - 1);
-	if (target->stack.count == 0)
-		return;
-	la_insert_batch_retarget(batch, target->relation->ri_RelationDesc);
-	la_insert_images_take_first(route->images, &target->stack, batch);
-	expect(route, target, 1);
-	if (batch->image.rows > 0)
-		la_insert_target_flush_rest(target);
-	la_insert_target_unpin(target);
+	pool->used = MAXIMUM_ALIGNOF;
+	for (Size at = pool->used; at < end; at += size)
+	{
+		Waiting    *waiting = (Waiting *) (pool->memory + at);
+		LaInsertQueue *queue = waiting->queue;
+
+		size = waiting_size(pool, waiting->length);
+		if (queue == NULL)
+			continue;
+		if (queue->first == at / MAXIMUM_ALIGNOF)
+			queue->first = 0;
+		waiting->next = 0;
+		waiting = memmove(pool->memory + pool->used, waiting, size);
+		append(pool, waiting);
+	}
 }
 
 /*
@@ -136,23 +225,20 @@ page_room(const LaInsertTarget *target)
 }
 
 /*
- * Collects as many rows of a partition as fit on a page, one at least.
+ * So many pages of a partition will be filled now.
  */
 static void
-fill_page(LaInsertRoute *route, LaInsertTarget *target)
+expect(const LaInsertRoute *route, LaInsertTarget *target, uint32 pages)
 {
-	LaInsertRoom room = LA_INSERT_ADDED;
-
-	while (target->queue.rows > 0 && room == LA_INSERT_ADDED)
-		room = la_insert_pool_move_first(route->pool, &target->queue,
-										 target->common->batch);
+	la_insert_target_expect(target, pages, PAGES_AHEAD / route->count);
 }
 
 /*
- * Inserts rows of a partition as long as they fill pages.
+ * Inserts rows of a partition as long as they fill pages; and those that are left, where core
+ * finds room, if all are to be inserted.
  */
 static void
-flush_full_pages(LaInsertRoute *route, LaInsertTarget *target)
+flush_queue(LaInsertRoute *route, LaInsertTarget *target, bool all)
 {
 	Size		room = page_room(target);
 
@@ -161,38 +247,17 @@ flush_full_pages(LaInsertRoute *route, LaInsertTarget *target)
 	while (target->queue.bytes > room)
 	{
 		expect(route, target, target->queue.bytes / room);
-		fill_page(route, target);
+		fill_page(route->pool, target);
 		la_insert_target_flush_page(target);
 	}
-	la_insert_target_unpin(target);
-}
-
-/*
- * Inserts all rows of a partition that wait in the pool.
- */
-static void
-flush_queue(LaInsertRoute *route, LaInsertTarget *target)
-{
-	flush_full_pages(route, target);
-	expect(route, target, 1);
-	while (target->queue.rows > 0)
+	if (all)
+		expect(route, target, 1);
+	while (all && target->queue.rows > 0)
 	{
-		fill_page(route, target);
+		fill_page(route->pool, target);
 		la_insert_target_flush_rest(target);
 	}
 	la_insert_target_unpin(target);
-}
-
-/*
- * Inserts all rows of a partition that wait.
- */
-static void
-flush_all_of(LaInsertRoute *route, LaInsertTarget *target)
-{
-	if (route->images != NULL)
-		flush_stack(route, target);
-	else
-		flush_queue(route, target);
 }
 
 /*
@@ -204,48 +269,9 @@ la_insert_partitions_flush(LaInsertRoute *route)
 	if (route->waiting == 0)
 		return;
 	for (int i = 0; i < route->waiting; i++)
-		flush_all_of(route, route->targets[i]);
+		flush_queue(route, route->targets[i], true);
 	route->waiting = 0;
-	if (route->pool != NULL)
-		la_insert_pool_compact(route->pool);
-}
-
-/*
- * There are more partitions than images, or other reasons against images.
- */
-static void
-go_on_with_pool(LaInsertRoute *route)
-{
-	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
-
-	la_insert_partitions_flush(route);
-	la_insert_images_end(route->images);
-	route->images = NULL;
-	route->wants_pool = true;
-	route->pool = la_insert_pool_begin(route->common->line);
-	MemoryContextSwitchTo(caller);
-}
-
-/*
- * Are there so few partitions that each can have an image, and one that waits?
- */
-static bool
-wants_images(const LaInsertRoute *route)
-{
-	return !route->wants_pool && la_insert_past_threshold(route->common) &&
-		2 * route->count <= la_insert_images_most(route->common->line);
-}
-
-static void
-go_on_with_images(LaInsertRoute *route)
-{
-	MemoryContext caller = MemoryContextSwitchTo(route->common->batch->context);
-
-	la_insert_partitions_flush(route);
-	la_insert_pool_end(route->pool);
-	route->pool = NULL;
-	route->images = la_insert_images_begin(route->common->line);
-	MemoryContextSwitchTo(caller);
+	compact(route->pool);
 }
 
 /*
@@ -261,14 +287,31 @@ compare_waiting(const void *a, const void *b)
 }
 
 /*
- * Puts the partitions that still have waiting rows before those that had.
+ * Inserts all rows that fill pages.  Where that is less than half of those that wait, by their
+ * bytes, inserts all rows of some partitions, until it is.  Partitions that still have some come
+ * before those that had.
  */
 static void
-put_waiting_first(LaInsertRoute *route)
+make_room(LaInsertRoute *route)
 {
 	LaInsertTarget **targets = route->targets;
+	Size		waiting = 0;
+	Size		left = 0;
 	int			count = 0;
 
+	qsort(targets, route->waiting, sizeof(LaInsertTarget *), compare_waiting);
+	for (int i = 0; i < route->waiting; i++)
+	{
+		waiting += targets[i]->queue.bytes;
+		if (targets[i]->queue.bytes > page_room(targets[i]))
+			flush_queue(route, targets[i], false);
+		left += targets[i]->queue.bytes;
+	}
+	for (int i = 0; i < route->waiting && left > waiting / 2; i++)
+	{
+		left -= targets[i]->queue.bytes;
+		flush_queue(route, targets[i], true);
+	}
 	for (int i = 0; i < route->waiting; i++)
 	{
 		LaInsertTarget *target = targets[i];
@@ -282,132 +325,32 @@ put_waiting_first(LaInsertRoute *route)
 		target->place = count++;
 	}
 	route->waiting = count;
+	compact(route->pool);
 }
 
 /*
- * Inserts rows until half of those that wait, by their bytes, are inserted.
- */
-static void
-make_room_in_pool(LaInsertRoute *route)
-{
-	Size		waiting = 0;
-	Size		left;
-
-	qsort(route->targets, route->waiting, sizeof(LaInsertTarget *),
-		  compare_waiting);
-	for (int i = 0; i < route->waiting; i++)
-		waiting += route->targets[i]->queue.bytes;
-	left = waiting;
-	for (int i = 0; i < route->waiting && left > waiting / 2; i++)
-	{
-		LaInsertTarget *target = route->targets[i];
-
-		left -= target->queue.bytes;
-		if (target->queue.bytes > page_room(target))
-			flush_full_pages(route, target);
-		else
-			flush_queue(route, target);
-		left += target->queue.bytes;
-	}
-	put_waiting_first(route);
-	la_insert_pool_compact(route->pool);
-}
-
-/*
- * There is no room for another row of a partition: that changes.
- */
-static void
-make_room(LaInsertRoute *route, LaInsertTarget *target)
-{
-	if (route->images != NULL)
-	{
-		if (target->stack.count > 0)
-			flush_images(route, target, target->stack.count);
-		else if (!flush_highest(route))
-			go_on_with_pool(route);
-	}
-	else if (!la_insert_pool_grow(route->pool, route->count * BYTES_OF_EACH))
-	{
-		if (wants_images(route))
-			go_on_with_images(route);
-		else
-			make_room_in_pool(route);
-	}
-}
-
-/*
- * Has a row wait; "toasted" as for la_insert_images_add(), to whose images it goes then.
- */
-static LaInsertRoom
-let_wait(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row,
-		 HeapTuple toasted)
-{
-	LaInsertRoom room;
-
-	while ((room = add(route, target, row, toasted)) == LA_INSERT_FULL)
-		make_room(route, target);
-	if (room == LA_INSERT_ADDED && target->place >= route->waiting)
-	{
-		LaInsertTarget *other = route->targets[route->waiting];
-
-		route->targets[target->place] = other;
-		other->place = target->place;
-		route->targets[route->waiting] = target;
-		target->place = route->waiting++;
-	}
-	return room;
-}
-
-/*
- * Can a row of a partition be toasted, and wait?  It must get a page of ours then.
+ * The pool gets twice as much memory, if there may be more.
  */
 static bool
-wants_toasted(LaInsertRoute *route, LaInsertTarget *target)
+grow(LaInsertRoute *route)
 {
-	if (!la_insert_may_toast(target->relation->ri_RelationDesc))
+	LaInsertPool *pool = route->pool;
+
+	if (pool->size >= Min(route->count * BYTES_OF_EACH, pool->limit))
 		return false;
-	if (route->images == NULL && wants_images(route))
-		go_on_with_images(route);
-	if (route->images == NULL)
-		return false;
-	expect(route, target, target->stack.count + 1);
-	return la_insert_target_wants_page(target, TOAST_TUPLE_TARGET);
+	pool->size = Min(2 * pool->size, pool->limit);
+	pool->memory = repalloc_huge(pool->memory, pool->size);
+	return true;
 }
 
 /*
- * Does a partition have an image, or can it get one?
- */
-static bool
-has_image(LaInsertRoute *route, LaInsertTarget *target)
-{
-	while (route->images != NULL)
-	{
-		if (la_insert_images_reserve(route->images, &target->stack,
-									 route->count))
-			return true;
-		make_room(route, target);
-	}
-	return false;
-}
-
-/*
- * A row whose values must be toasted, or that is too long.  It can wait on an image;
- * otherwise core inserts it, after those before it.
+ * A row whose values must be toasted, or that is too long: core inserts it, after those before
+ * it.
  */
 static void
 add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 {
-	LaInsertBatch *batch = target->common->batch;
-
-	if (wants_toasted(route, target) && has_image(route, target))
-	{
-		Relation	table = target->relation->ri_RelationDesc;
-
-		let_wait(route, target, row, la_insert_toast(batch, table, row, 0));
-		return;
-	}
-	flush_all_of(route, target);
-	expect(route, target, 1);
+	flush_queue(route, target, true);
 	la_insert_target_insert(target, row);
 	la_insert_target_unpin(target);
 	target->common->bytes += TOAST_TUPLE_TARGET;
@@ -420,21 +363,24 @@ void
 la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 						 TupleTableSlot *row)
 {
-	if (let_wait(route, target, row, NULL) == LA_INSERT_WIDE)
-		add_wide(route, target, row);
-}
+	LaInsertRoom room;
 
-/*
- * Inserts all rows that wait, because one that may not wait comes after them.  There may be
- * others, each of which would have toasted rows put on pages of their own, half empty.
- */
-void
-la_insert_partitions_interrupt(LaInsertRoute *route)
-{
-	if (route->images != NULL)
-		go_on_with_pool(route);
-	else
-		la_insert_partitions_flush(route);
+	while ((room = let_wait(route->pool, &target->queue, row)) == LA_INSERT_FULL)
+	{
+		if (!grow(route))
+			make_room(route);
+	}
+	if (room == LA_INSERT_WIDE)
+		add_wide(route, target, row);
+	else if (target->place >= route->waiting)
+	{
+		LaInsertTarget *other = route->targets[route->waiting];
+
+		route->targets[target->place] = other;
+		other->place = target->place;
+		route->targets[route->waiting] = target;
+		target->place = route->waiting++;
+	}
 }
 
 /*

@@ -15,7 +15,6 @@ extern void la_insert_partitions_add(LaInsertRoute *route,
 									 LaInsertTarget *target,
 									 TupleTableSlot *row);
 extern void la_insert_partitions_flush(LaInsertRoute *route);
-extern void la_insert_partitions_interrupt(LaInsertRoute *route);
 extern void la_insert_partitions_end(LaInsertRoute *route);
 
 #endif							/* LA_INSERT_PARTITIONS_H */

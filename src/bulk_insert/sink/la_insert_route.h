@@ -47,9 +47,7 @@ typedef struct LaInsertRoute
 	LaInsertTarget **targets;	/* partitions met so far, those that have
 								 * first */
 	bool		collects;		/* do their rows wait? */
-	LaInsertPool *pool;			/* in which they do, or NULL */
-	LaInsertImages *images;		/* on which they do, or NULL */
-	bool		wants_pool;		/* and never again images */
+	struct LaInsertPool *pool;	/* in which they do */
 	LaInsertBounds *bounds;		/* NULL: core finds partitions */
 	LaInsertTarget **by_bound;	/* by number of the partition, NULL: not met */
 	LaNeeded   *needed;			/* where an INSERT has partitions created, or

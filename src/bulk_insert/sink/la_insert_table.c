@@ -263,8 +263,8 @@ wants_flush(const LaInsertTable *table)
 /*
  * Inserts all rows that wait.
  */
-static void
-flush(LaInsertTable *table)
+void
+la_insert_table_flush(LaInsertTable *table)
 {
 	LaInsertTarget *target = &table->target;
 
@@ -302,7 +302,7 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 		add_plain(table, row);
 	table->rows++;
 	if (wants_flush(table))
-		flush(table);
+		la_insert_table_flush(table);
 	if (target->generated != NULL)
 		ExecClearTuple(target->generated);
 	if (quotes_line != NULL)
@@ -311,23 +311,12 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 }
 
 /*
- * Inserts all rows that wait, because one that is left to core comes after them: so there
- * are partitions.
- */
-void
-la_insert_table_interrupt(LaInsertTable *table)
-{
-	la_insert_partitions_interrupt(table->route);
-	table->flushed = table->rows;
-}
-
-/*
  * There are no more rows, or none that may be collected.
  */
 void
 la_insert_table_end(LaInsertTable *table)
 {
-	flush(table);
+	la_insert_table_flush(table);
 	if (table->route != NULL)
 		la_insert_partitions_end(table->route);
 	else

@@ -32,7 +32,7 @@ extern bool la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row);
 extern void la_insert_table_collect(LaInsertTable *table, LaCounters *counters,
 									bool runs_user_code, double bytes);
 extern bool la_insert_table_add(LaInsertTable *table, TupleTableSlot *row);
-extern void la_insert_table_interrupt(LaInsertTable *table);
+extern void la_insert_table_flush(LaInsertTable *table);
 extern void la_insert_table_end(LaInsertTable *table);
 
 #endif							/* LA_INSERT_TABLE_H */

@@ -15,8 +15,20 @@
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/page/la_insert_batch.h"
 #include "bulk_insert/page/la_insert_extent.h"
-#include "bulk_insert/sink/la_insert_images.h"
-#include "bulk_insert/sink/la_insert_pool.h"
+
+/* Where a row is in a pool, in units of MAXIMUM_ALIGNOF bytes. */
+typedef uint32 LaInsertPlace;
+
+/*
+ * The rows of one table that wait in a pool, in order; all zeroes when there are none.
+ */
+typedef struct LaInsertQueue
+{
+	LaInsertPlace first;
+	LaInsertPlace last;
+	uint32		rows;
+	Size		bytes;			/* that they take on pages */
+} LaInsertQueue;
 
 /*
  * What the tables of one statement have in common.
@@ -55,7 +67,6 @@ typedef struct LaInsertTarget
 	/* Once rows are collected. */
 	Size		spare;			/* as of LaInsertBatch */
 	LaInsertQueue queue;		/* rows that wait in a pool */
-	LaInsertStack stack;		/* rows that wait on images */
 	int			place;			/* among the partitions of its route */
 	LaInsertExtent extent;
 	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */

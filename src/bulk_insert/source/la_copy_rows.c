@@ -310,7 +310,7 @@ insert_single(LaCopy *copy)
 		partition->ri_TrigDesc->trig_insert_before_row;
 	TupleTableSlot *row;
 
-	quote_no_line(copy, la_insert_table_interrupt);
+	quote_no_line(copy, la_insert_table_flush);
 	row = as_core_has_it(estate, partition, triggered, copy->row);
 	row->tts_tableOid = RelationGetRelid(partition->ri_RelationDesc);
 	if (triggered && !ExecBRInsertTriggers(estate, partition, row))

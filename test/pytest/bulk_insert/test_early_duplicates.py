@@ -101,7 +101,7 @@ def _hashed(count: int, columns: str) -> str:
 def test_few_rows_for_its_partition(
     connection: Connection, way: Way, duplicate: int, arm: Arm, memory: str
 ) -> None:
-    """All other rows are for partitions that have pages of them, on images or in the pool."""
+    """All other rows are for partitions that have pages of them in the pool."""
     edges = [-1, 0, 20_000, 90_000, _ROWS + 1]
     parts = "".join(
         f"; CREATE TABLE t_{low + 1} PARTITION OF t FOR VALUES FROM ({low}) TO ({high})"

@@ -20,6 +20,8 @@
  * logical decoding that no toasted values wait for rows of another record (relies on
  * DecodeMultiInsert() in decode.c): of a table that is decoded none do.
  *
+ * Reads PageHeaderData of bufpage.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -141,8 +143,8 @@ la_insert_batch_mean(const LaInsertBatch *batch)
 /*
  * The rows get their places on a page, and their transaction.  Mirrors
  * heap_prepare_insert() in heapam.c and RelationPutHeapTuple() in hio.c.  Frozen
- * rows are seen by everybody who can see the table's file.  The page becomes as PageInit()
- * would have made it, between line pointers and rows.
+ * rows are seen by everybody who can see the table's file.  Between line
+ * pointers and rows the page becomes as empty as a new one.
  */
 void
 la_insert_batch_place(LaInsertBatch *batch, BlockNumber block, CommandId cid,

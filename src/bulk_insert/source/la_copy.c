@@ -18,7 +18,7 @@
  * whatever the table's constraints call.  Ours may wait longer, so they do only where no
  * function looks for them.
  *
- * Reads CopyFromStateData of copyfrom_internal.h and ResultRelInfo of execnodes.h.
+ * Reads CopyFromStateData of copyfrom_internal.h.
  *
  *-------------------------------------------------------------------------
  */

@@ -18,12 +18,13 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_known.h"
 
-#define PLACES 256				/* arbitrary: 6 kB */
+#define PLACES 1024				/* arbitrary: 24 kB */
 
 typedef struct Known
 {
@@ -77,7 +78,7 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 static Known *
 place_of(LaInsertSubject subject, Oid object)
 {
-	return &known[(object * 4 + subject) % PLACES];
+	return &known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
 }
 
 static uint64

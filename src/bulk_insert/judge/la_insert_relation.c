@@ -28,10 +28,9 @@
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
+#include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/reltrigger.h"
@@ -156,96 +155,136 @@ look_at_stored(void *arg)
 }
 
 /*
- * Is a table the root, or a partition of it, however deep?  One that is being detached counts:
- * whether it does for core depends on the snapshot.
+ * All tables that a catalog has rows of, sorted.  Its first column is a table's OID.
  */
-static bool
-is_within(Oid table, Oid root)
+static List *
+all_of(Oid catalog)
 {
-	Relation	catalog;
+	Relation	relation = table_open(catalog, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	tuple;
+	List	   *tables = NIL;
 
-	if (table == root || !get_rel_relispartition(table))
-		return table == root;
-	catalog = table_open(InheritsRelationId, AccessShareLock);
-	while (OidIsValid(table) && table != root)
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		tables = lappend_oid(tables, *(Oid *) GETSTRUCT(tuple));
+	systable_endscan(scan);
+	table_close(relation, AccessShareLock);
+	list_sort(tables, list_oid_cmp);
+	return tables;
+}
+
+static bool
+is_among(const List *sorted, Oid table)
+{
+	int			low = 0;
+	int			high = list_length(sorted);
+
+	while (low < high)
 	{
-		ScanKeyData key;
-		SysScanDesc scan;
-		HeapTuple	tuple;
+		int			middle = low + (high - low) / 2;
 
-		ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
-					F_OIDEQ, ObjectIdGetDatum(table));
-		scan = systable_beginscan(catalog, InheritsRelidSeqnoIndexId, true,
-								  NULL, 1, &key);
-		tuple = systable_getnext(scan);
-		table = HeapTupleIsValid(tuple) ?
-			((Form_pg_inherits) GETSTRUCT(tuple))->inhparent : InvalidOid;
-		systable_endscan(scan);
+		if (list_nth_oid(sorted, middle) == table)
+			return true;
+		if (list_nth_oid(sorted, middle) < table)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	table_close(catalog, AccessShareLock);
-	return table == root;
+	return false;
 }
 
 /*
- * Does the key of a partitioned table, of which this is the row in the catalog, call a function
- * that sees rows?  Only if that table belongs to the root.  An operator class of a user is in
- * doubt.  The expressions of a key must be immutable, but core takes a cast to a domain for
- * that, whatever the domain's CHECK calls.
+ * The root, and its partitions that are partitioned, however deep.  Tells, unless that is NULL,
+ * whether one of the others is foreign.  One that is being detached counts: whether it does for
+ * core depends on the snapshot.
+ *
+ * The relation cache knows the partitions of the root; those below are not locked yet, and are
+ * only looked up.  The tables of a kind are listed once, however many there are elsewhere:
+ * there are mostly fewer than leaves, none of which is looked up so.
+ */
+static List *
+partitioned_within(Relation root, bool *has_foreign)
+{
+	PartitionDesc partitions = RelationGetPartitionDesc(root, false);
+	List	   *foreign = has_foreign != NULL ? all_of(ForeignTableRelationId) : NIL;
+	List	   *tables = list_make1_oid(RelationGetRelid(root));
+	List	   *partitioned = NIL;
+	bool		found = false;
+
+	for (int i = 0; i < partitions->nparts; i++)
+	{
+		if (!partitions->is_leaf[i])
+			tables = lappend_oid(tables, partitions->oids[i]);
+		else
+			found |= is_among(foreign, partitions->oids[i]);
+	}
+	if (list_length(tables) > 1)
+		partitioned = all_of(PartitionedRelationId);
+	for (int i = 1; i < list_length(tables); i++)
+	{
+		List	   *children = find_inheritance_children_extended(list_nth_oid(tables, i),
+																  false, NoLock, NULL, NULL);
+		ListCell   *lc;
+
+		CHECK_FOR_INTERRUPTS();
+		foreach(lc, children)
+		{
+			if (is_among(partitioned, lfirst_oid(lc)))
+				tables = lappend_oid(tables, lfirst_oid(lc));
+			else
+				found |= is_among(foreign, lfirst_oid(lc));
+		}
+		list_free(children);
+	}
+	if (has_foreign != NULL)
+		*has_foreign = found;
+	return tables;
+}
+
+/*
+ * Does the key of a partitioned table call a function that sees rows?  A table that is gone, and
+ * an operator class of a user, are in doubt.  The expressions of a key must be immutable, but
+ * core takes a cast to a domain for that, whatever the domain's CHECK calls.
  */
 static bool
-search_key(HeapTuple tuple, Relation root, LaInsertSearch *search)
+search_key(Oid table, LaInsertSearch *search)
 {
-	Form_pg_partitioned_table form = (Form_pg_partitioned_table) GETSTRUCT(tuple);
+	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(table));
 	oidvector  *classes;
 	Datum		expressions;
 	bool		is_null;
-	bool		in_doubt = false;
+	bool		found = false;
 
+	if (!HeapTupleIsValid(tuple))
+		return true;
 	classes = (oidvector *)
 		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
 											   Anum_pg_partitioned_table_partclass));
-	for (int i = 0; i < form->partnatts; i++)
-		in_doubt |= classes->values[i] >= FirstUnpinnedObjectId;
+	for (int i = 0; i < classes->dim1; i++)
+		found |= classes->values[i] >= FirstUnpinnedObjectId;
 	expressions = SysCacheGetAttr(PARTRELID, tuple,
 								  Anum_pg_partitioned_table_partexprs, &is_null);
-	if ((is_null && !in_doubt) || !is_within(form->partrelid, RelationGetRelid(root)))
-		return false;
-	return in_doubt ||
-		la_insert_search(stringToNode(TextDatumGetCString(expressions)), search);
+	if (!found && !is_null)
+		found = la_insert_search(stringToNode(TextDatumGetCString(expressions)), search);
+	ReleaseSysCache(tuple);
+	return found;
 }
 
 /*
  * LaInsertLook: at the keys of a partitioned table, and of its partitions that are partitioned.
- * The partitions are not locked yet, so they are only looked up.
  */
 static int
 look_at_keys(void *arg)
 {
-	Relation	root = arg;
-	PartitionDesc partitions = RelationGetPartitionDesc(root, false);
-	Relation	catalog;
-	SysScanDesc scan;
-	HeapTuple	tuple;
 	LaInsertSearch search = {0};
-	bool		is_deep = false;
-	bool		found = false;
+	ListCell   *lc;
 
-	for (int i = 0; i < partitions->nparts; i++)
-		is_deep |= !partitions->is_leaf[i];
-	if (!is_deep)
+	foreach(lc, partitioned_within(arg, NULL))
 	{
-		tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(RelationGetRelid(root)));
-		found = search_key(tuple, root, &search);
-		ReleaseSysCache(tuple);
-		return found ? LA_CALLS_SEEING : la_insert_search_result(&search);
+		if (search_key(lfirst_oid(lc), &search))
+			return LA_CALLS_SEEING;
 	}
-	catalog = table_open(PartitionedRelationId, AccessShareLock);
-	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = search_key(tuple, root, &search);
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found ? LA_CALLS_SEEING : la_insert_search_result(&search);
+	return la_insert_search_result(&search);
 }
 
 /*
@@ -254,16 +293,9 @@ look_at_keys(void *arg)
 static int
 look_for_foreign(void *arg)
 {
-	Relation	catalog = table_open(ForeignTableRelationId, AccessShareLock);
-	SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	HeapTuple	tuple;
-	bool		found = false;
+	bool		found;
 
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = is_within(((Form_pg_foreign_table) GETSTRUCT(tuple))->ftrelid,
-						  RelationGetRelid((Relation) arg));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	(void) partitioned_within(arg, &found);
 	return found;
 }
 

@@ -155,6 +155,25 @@ def test_foreign_partitions_come_and_go(
         other.execute("DROP SERVER files CASCADE")
 
 
+def test_foreign_tables_elsewhere_do_not_count(session: Connection, other: Connection) -> None:
+    """For a table whose partitions are all leaves."""
+    need_extension(other, "file_fdw")
+    foreign = "CREATE FOREIGN TABLE trees.{} SERVER files OPTIONS (filename '/dev/null')"
+    other.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+    try:
+        for making, batched in (
+            (foreign.format("away (k int)"), _ROWS),
+            (foreign.format("f PARTITION OF trees.key_of_leaf FOR VALUES IN (7)"), 0),
+            ("DROP FOREIGN TABLE trees.f", _ROWS),
+        ):
+            other.execute(making)
+            before = Counters.of(session).rows
+            _copy(session, "trees.key_of_leaf")
+            assert Counters.of(session).rows - before == batched
+    finally:
+        other.execute("DROP SERVER files CASCADE")
+
+
 @_each_statement
 def test_nothing_is_kept_while_caches_are_discarded(session: Connection, statement: str) -> None:
     if scalar(session, "SELECT setting FROM pg_settings WHERE name = 'debug_assertions'") != "on":

@@ -306,9 +306,13 @@ la_insert_has_foreign_partition(Relation table)
 }
 
 /*
- * Expressions, predicates and operator classes of indexes.  Only of those that the insert has
- * opened: others may have been made since, and are not locked.  A partitioned table has none
- * open.
+ * Expressions, predicates and operator classes of indexes, and operators of exclusion
+ * constraints.  Only of those that the insert has opened: others may have been made since, and
+ * are not locked.  A partitioned table has none open.
+ *
+ * An index is searched anew each time: what it has called is in memory with it.  The relation
+ * cache has for each key column as many functions as the access method may call, InvalidOid
+ * where the operator class has none.
  */
 static bool
 search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
@@ -317,8 +321,8 @@ search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
 	{
 		const IndexInfo *info = target->ri_IndexRelationInfo[i];
 		Relation	index = target->ri_IndexRelationDescs[i];
-		int			functions = IndexRelationGetNumberOfKeyAttributes(index) *
-			index->rd_indam->amsupport;
+		int			keys = IndexRelationGetNumberOfKeyAttributes(index);
+		int			functions = keys * index->rd_indam->amsupport;
 
 		if (la_insert_search((Node *) info->ii_Expressions, search) ||
 			la_insert_search((Node *) info->ii_Predicate, search))
@@ -326,6 +330,11 @@ search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
 		for (int j = 0; j < functions; j++)
 		{
 			if (la_insert_search_function(search, index->rd_support[j]))
+				return true;
+		}
+		for (int j = 0; info->ii_ExclusionProcs != NULL && j < keys; j++)
+		{
+			if (la_insert_search_function(search, info->ii_ExclusionProcs[j]))
 				return true;
 		}
 	}

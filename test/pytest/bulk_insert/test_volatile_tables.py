@@ -28,6 +28,16 @@ _CASES = {
     ),
     "index": "CREATE INDEX ON w ((k::d))",
     "predicate": "CREATE INDEX ON w (seen) WHERE k::d > 0",
+    "operator of an exclusion constraint": (
+        "CREATE FUNCTION same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS "
+        "'BEGIN RETURN passes($1) AND $1 = $2; END'; "
+        "CREATE FUNCTION one(bigint) RETURNS int IMMUTABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN 1; END'; CREATE OPERATOR === "
+        "(LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = same, COMMUTATOR = ===); "
+        "CREATE OPERATOR CLASS keys FOR TYPE bigint USING hash AS "
+        "OPERATOR 1 ===, FUNCTION 1 one(bigint); ALTER TABLE w ADD EXCLUDE USING hash "
+        "(k keys WITH ===)"
+    ),
     "condition of a trigger": (
         f"{_TRIGGER}; CREATE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN (passes(NEW.k)) "
         "EXECUTE FUNCTION nothing()"

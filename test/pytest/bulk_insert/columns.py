@@ -9,6 +9,8 @@ from random import Random
 TYPES = (
     "CREATE TYPE pair AS (a int, b text)",
     "CREATE TYPE grade AS ENUM ('low', 'middle', 'high')",
+    "CREATE DOMAIN natural_number AS int CHECK (VALUE >= 0)",
+    "CREATE DOMAIN label AS text NOT NULL",
 )
 KEY = "k"
 
@@ -35,6 +37,12 @@ _NARROW = (
     ("bit(11)", "(i % 2048)::bit(11)"),
     ("bit varying(9)", "(i % 512)::bit(9)::bit varying(9)"),
 )
+# Inserts into tables with such a column are left to PostgreSQL.
+_DOMAINS = (
+    ("natural_number", "CASE WHEN i % 5 <> 0 THEN abs(i) END::natural_number"),
+    ("label", "('l' || i)::label"),
+)
+_DOMAIN_SHARE = 0.1  # of the tables
 # Their values are all of one length.
 _FIXED = {"int", "bigint", "smallint", "float8", "bool", "date", "uuid", "name", "char(20)"}
 # Bytes of texts. The threshold of toasting is at 2,032 bytes of a row.
@@ -72,6 +80,9 @@ def random_columns(rng: Random, compressions: Sequence[str]) -> list[Column]:
     columns = [Column(KEY, "int", "i", "int")]
     for number in range(1, count):
         columns.append(_column(rng, f"c{number}", compressions, many=count > 12))
+    if rng.random() < _DOMAIN_SHARE:
+        type_, value = rng.choice(_DOMAINS)
+        columns.insert(1, Column("d0", type_, value, type_, bytes=24))
     if count <= 60:
         columns += _computed(rng)
     return columns

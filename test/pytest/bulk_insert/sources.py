@@ -110,7 +110,7 @@ def _stored(kind: str, columns: _Values, first: int, count: int) -> Source:
     if kind == "narrower":
         # Its rows lack the last columns.
         last = columns[-1][0].name
-        if len(columns) > 1:
+        if len(columns) > 1 and not columns[-1][0].definition.startswith("label"):
             kept = [pair for pair in columns if pair[0].name != last]
             short = ", ".join(f"{column.name} {_source_type(column)}" for column, _ in kept)
             making = [

@@ -161,3 +161,24 @@ def test_new_file_has_no_empty_pages(connection: Connection, arm: Arm) -> None:
         )
         filled = scalar(connection, "SELECT count(DISTINCT (ctid::text::point)[0]) FROM t")
         assert scalar(connection, _PAGES) == filled
+
+
+@pytest.mark.parametrize("count", range(9, 25))
+def test_values_are_toasted_once(connection: Connection, count: int) -> None:
+    """Of a row that waits for a page of ours, which nothing but the end of the insert fills."""
+    chunks = []
+    for arm in (STOCK, EXTENTS.with_settings(bulk_extend_size=1)):
+        choose(connection, arm)
+        connection.execute("DROP TABLE IF EXISTS t; CREATE TABLE t (i int, s text)")
+        connection.execute("ALTER TABLE t ALTER s SET STORAGE EXTERNAL")
+        # Four of the others fill a page.
+        connection.execute(
+            f"INSERT INTO t SELECT i, repeat('x', CASE i WHEN {count} THEN 9000 ELSE 2000 END) "
+            f"FROM generate_series(1, {count}) i"
+        )
+        name = scalar(
+            connection,
+            "SELECT reltoastrelid::regclass::text FROM pg_class WHERE oid = 't'::regclass",
+        )
+        chunks.append(scalar(connection, f"SELECT count(*) FROM {name}"))
+    assert chunks[0] == chunks[1] > 0

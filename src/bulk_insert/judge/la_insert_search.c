@@ -37,6 +37,7 @@
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -330,7 +331,9 @@ search_types(const List *types, LaInsertSearch *search)
 }
 
 /*
- * The same of functions and types of users that came up in a search some time ago.
+ * The same of functions and types of users that came up in a search some time ago.  Mirrors
+ * LockRelationOid() in lmgr.c, which has core hear of what others have changed since: a
+ * statement that is executed again may have all of its locks already.
  */
 bool
 la_insert_search_again(const List *functions, const List *types)
@@ -338,6 +341,8 @@ la_insert_search_again(const List *functions, const List *types)
 	LaInsertSearch search = {0};
 	ListCell   *lc;
 
+	if (functions != NIL)
+		AcceptInvalidationMessages();
 	foreach(lc, functions)
 	{
 		if (is_volatile(lfirst_oid(lc)))

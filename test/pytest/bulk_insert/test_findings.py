@@ -137,6 +137,19 @@ def test_a_change_by_another_session_is_noticed(
             assert judgement(session, sql) == VOLATILE
 
 
+def test_a_plan_that_is_kept_hears_of_another_session(server: WatchedServer) -> None:
+    """It has all of its locks from when it was executed first."""
+    with _committed(server, _CALM) as other, server.connect() as session:
+        session.execute("SET search_path = shared")
+        choose(session, ONE_PAGE)
+        session.execute(f"PREPARE p AS {_insert('calm(g)')}")
+        with session.transaction(force_rollback=True):
+            for _ in range(2):
+                assert judgement(session, "EXECUTE p") == ELIGIBLE
+            other.execute("ALTER FUNCTION calm VOLATILE")
+            assert judgement(session, "EXECUTE p") == VOLATILE
+
+
 _TRIGGER = (
     "CREATE OR REPLACE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN ({}) "
     "EXECUTE FUNCTION nothing()"
@@ -146,6 +159,10 @@ _OF_TABLES = {
     "function of a CHECK": (
         f"{_CALM}; ALTER TABLE w ADD CHECK (calm(k))",
         "ALTER FUNCTION calm VOLATILE",
+    ),
+    "another function in its place": (
+        f"{_CALM}; ALTER TABLE w ADD CHECK (calm(k))",
+        _CALM.replace("CREATE", "CREATE OR REPLACE").replace("IMMUTABLE", "VOLATILE"),
     ),
     "another CHECK in its place": (
         "ALTER TABLE w ADD CONSTRAINT a CHECK (k > 0)",
@@ -195,6 +212,22 @@ def test_a_change_of_a_table_is_noticed(connection: Connection, setup: str, chan
                 assert _of_table(connection) == VOLATILE
                 assert _of_table(connection) == VOLATILE
         assert _of_table(connection) == _PREFETCH
+
+
+def test_what_goes_is_noticed(connection: Connection) -> None:
+    """A domain is in doubt whatever becomes of it; what comes in its place is looked at."""
+    with fresh(connection, "CREATE DOMAIN dd AS bigint; ALTER TABLE w ADD CHECK (k::dd > 0)"):
+        for change in ("ADD CHECK (VALUE > 0)", "DROP CONSTRAINT dd_check"):
+            assert _of_table(connection) == VOLATILE
+            connection.execute(f"ALTER DOMAIN dd {change}")
+        assert _of_table(connection) == VOLATILE
+        connection.execute("DROP DOMAIN dd CASCADE")
+        assert _of_table(connection) == _PREFETCH
+        for making, found in ((_CALM, _PREFETCH), (_CALM.replace("IMMUTABLE", ""), VOLATILE)):
+            connection.execute(f"{making}; ALTER TABLE w ADD CHECK (calm(k))")
+            assert _of_table(connection) == found
+            connection.execute("DROP FUNCTION calm CASCADE")
+            assert _of_table(connection) == _PREFETCH
 
 
 def test_a_judgement_is_not_kept_while_caches_are_discarded(connection: Connection) -> None:

@@ -174,31 +174,11 @@ has_room(const LaInsertImage *image, Size spare, Size length)
 	return PageGetHeapFreeSpace(image->page) >= MAXALIGN(length) + spare;
 }
 
-/* Bytes of a row that are fetched ahead at most: the processor sees where longer ones go. */
-#define FETCHED_AHEAD 256
-
 /*
- * Where the next row will be, the processor's cache has it in time when rows for many other
- * images come before.
+ * Gives a row, for which there is room, its place, whose content does not matter.  Mirrors
+ * PageAddItemExtended() in bufpage.c, for a page without unused line pointers.
  */
-static inline void
-fetch_ahead(const LaInsertImage *image, Size length)
-{
-#ifdef __GNUC__
-	const char *row = image->page + ((PageHeader) image->page)->pd_upper;
-
-	for (Size at = 1; at <= Min(length, FETCHED_AHEAD);
-		 at += PG_CACHE_LINE_SIZE / 2)
-		__builtin_prefetch(row - at, 1);
-#endif
-}
-
-/*
- * Gives a row, for which there is room, its place: as many zeroes as it has
- * bytes, aligned.  Mirrors PageAddItemExtended() in bufpage.c, for a page without unused
- * line pointers.
- */
-static HeapTupleHeader
+static char *
 place(LaInsertImage *image, Size length)
 {
 	PageHeader	page = (PageHeader) image->page;
@@ -210,8 +190,7 @@ place(LaInsertImage *image, Size length)
 	image->rows++;
 	ItemIdSetNormal(PageGetItemId(image->page, image->rows), page->pd_upper,
 					length);
-	fetch_ahead(image, length);
-	return memset(image->page + page->pd_upper, 0, MAXALIGN(length));
+	return image->page + page->pd_upper;
 }
 
 /*
@@ -221,12 +200,15 @@ LaInsertRoom
 la_insert_image_add(LaInsertImage *image, Size spare, TupleTableSlot *slot)
 {
 	LaInsertRow row;
+	char	   *at;
 
 	if (!la_insert_row_measure(&row, slot))
 		return LA_INSERT_WIDE;
 	if (!has_room(image, spare, row.length))
 		return LA_INSERT_FULL;
-	if (!la_insert_row_form(&row, place(image, row.length)))
+	at = place(image, row.length);
+	memset(at, 0, MAXALIGN(row.length));
+	if (!la_insert_row_form(&row, (HeapTupleHeader) at))
 	{
 		PageHeader	page = (PageHeader) image->page;
 
@@ -245,9 +227,13 @@ LaInsertRoom
 la_insert_image_add_tuple(LaInsertImage *image, Size spare,
 						  const HeapTupleHeaderData *tuple, Size length)
 {
+	char	   *at;
+
 	if (!has_room(image, spare, length))
 		return LA_INSERT_FULL;
-	memcpy(place(image, length), tuple, length);
+	at = place(image, length);
+	memcpy(at, tuple, length);
+	memset(at + length, 0, MAXALIGN(length) - length);
 	image->toasted |= (tuple->t_infomask & HEAP_HASEXTERNAL) != 0;
 	return LA_INSERT_ADDED;
 }

@@ -10,9 +10,10 @@
  * Core tells every session what has changed in the catalogs, whoever has changed it or has
  * taken a change back, when the session is about to look at catalogs; relies on
  * AcceptInvalidationMessages() in inval.c.  A change of any function, type, operator, cast or
- * operator class ends all answers; one of a table ends that about its expressions, and all
- * about trees of partitions.  Relies on StorePartitionBound() and heap_drop_with_catalog() in
- * heap.c and DetachPartitionFinalize() in tablecmds.c, which tell of a parent's change.
+ * operator class ends all answers; one of a table ends that about its expressions.
+ * Whatever adds to a tree of partitions changes columns, too, and those are listened to as parts
+ * of types.  Relies on heap_create_with_catalog() in heap.c, MergeAttributesIntoExisting() and
+ * RemoveInheritance() in tablecmds.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,14 +45,14 @@ static uint64 changes = 0;		/* of what these caches are of */
 static uint64 table_changes = 0;	/* of any table */
 
 static Known *place_of(LaInsertSubject subject, Oid object);
-static uint64 news_about(LaInsertSubject subject);
 static void listen_once(void);
 static void hear_of_change(Datum argument, int cache, uint32 hash);
 static void hear_of_table(Datum argument, Oid table);
 
 /*
  * The answer about an object, which look() finds out if it is not known.  What changes while
- * catalogs are looked at may have been seen as it was, or as it is: then it is not kept.
+ * catalogs are looked at may have been seen as it was, or as it is: then it is not kept.  Of
+ * any table, as hear_of_table() has no answer to end yet.
  */
 int
 la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *arg)
@@ -63,14 +64,14 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 	listen_once();
 	AcceptInvalidationMessages();
 	if (place->object == object && place->subject == subject &&
-		place->news == news_about(subject))
+		place->news == changes)
 		return place->answer;
 	before = changes + table_changes;
 	answer = look(arg);
 	if (changes + table_changes == before)
 		*place = (Known)
 	{
-		subject, object, news_about(subject), answer
+		subject, object, changes, answer
 	};
 	return answer;
 }
@@ -79,12 +80,6 @@ static Known *
 place_of(LaInsertSubject subject, Oid object)
 {
 	return &known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
-}
-
-static uint64
-news_about(LaInsertSubject subject)
-{
-	return subject >= LA_INSERT_KEYS ? changes + table_changes : changes;
 }
 
 static void

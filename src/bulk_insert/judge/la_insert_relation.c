@@ -199,7 +199,7 @@ is_among(const List *sorted, Oid table)
  * core depends on the snapshot.
  *
  * The relation cache knows the partitions of the root; those below are not locked yet, and are
- * only looked up.  The tables of a kind are listed once, however many there are elsewhere:
+ * only looked up: one that is gone has none.  The tables of a kind are listed once, however many there are elsewhere:
  * there are mostly fewer than leaves, none of which is looked up so.
  */
 static List *
@@ -222,11 +222,14 @@ partitioned_within(Relation root, bool *has_foreign)
 		partitioned = all_of(PartitionedRelationId);
 	for (int i = 1; i < list_length(tables); i++)
 	{
-		List	   *children = find_inheritance_children_extended(list_nth_oid(tables, i),
-																  false, NoLock, NULL, NULL);
+		Oid			table = list_nth_oid(tables, i);
+		List	   *children;
 		ListCell   *lc;
 
 		CHECK_FOR_INTERRUPTS();
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)))
+			continue;
+		children = find_inheritance_children_extended(table, false, NoLock, NULL, NULL);
 		foreach(lc, children)
 		{
 			if (is_among(partitioned, lfirst_oid(lc)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from server_log import WatchedServer
 from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, Counters, choose
 
 _ROWS = 60
+# Partitioned ones, to be looked at between one and those below it.
+_BESIDE = 200
+_COPIES = 2000
 # All rows go to a leaf of the second level; there is a third.
 _MAKING = """
     CREATE TABLE trees.t (k int, s text) PARTITION BY LIST (k);
@@ -200,11 +204,12 @@ def _scans(session: Connection) -> int:
 
 @_each_statement
 def test_the_tree_is_walked_through_once(session: Connection, statement: str) -> None:
-    """Until a table changes."""
+    """Until a table is made or goes; what else becomes of one does not count."""
     _left(session, statement)
     searched = []
     for arm in (STOCK, DEFAULT):
         choose(session, arm)
+        session.execute("TRUNCATE trees.t110")
         before = _scans(session)
         if statement == "COPY":
             _copy(session)
@@ -212,3 +217,25 @@ def test_the_tree_is_walked_through_once(session: Connection, statement: str) ->
             session.execute(_INSERT)
         searched.append(_scans(session) - before)
     assert searched[0] == searched[1]
+
+
+def test_partitions_below_can_go_meanwhile(session: Connection, other: Connection) -> None:
+    """Nothing is locked that is looked at."""
+    making = "CREATE TABLE trees.{} PARTITION OF trees.{} FOR VALUES IN ({}) PARTITION BY LIST (s)"
+    other.execute("; ".join(making.format(f"n{k}", "t", k) for k in range(2, 2 + _BESIDE)))
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            other.execute(making.format("gone", "t1", "'y'"))
+            other.execute("DROP TABLE trees.gone")
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(_COPIES):
+            _copy(session, data="0\tx\n")
+    finally:
+        ended.set()
+        thread.join()
+    assert scalar(session, "SELECT count(*) FROM trees.t0") == _COPIES

@@ -111,22 +111,17 @@ la_insert_unsuitable_partition(const ResultRelInfo *partition, bool is_copy)
 }
 
 /*
- * LaInsertLook: at expressions that are stored with a table: CHECK constraints, generated
- * columns, and the conditions of triggers.  What a constraint evaluates of virtual columns is
- * no different.  Texts are read first: the relation cache may free them when catalogs are
- * looked at.
+ * LaInsertLook: at expressions that are stored with a table: CHECK constraints and generated
+ * columns.  What a constraint evaluates of virtual columns is no different.  Texts are read
+ * first: the relation cache may free them when catalogs are looked at.
  */
 static int
 look_at_stored(void *arg)
 {
-	const ResultRelInfo *target = arg;
-	TupleDesc	descriptor = RelationGetDescr(target->ri_RelationDesc);
+	TupleDesc	descriptor = RelationGetDescr((Relation) arg);
 	const TupleConstr *constraints = descriptor->constr;
-	const TriggerDesc *triggers = target->ri_TrigDesc;
 	LaInsertSearch search = {0};
-	LaInsertSearch late = {.late = true};
 	List	   *expressions = NIL;
-	List	   *conditions = NIL;
 
 	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
 	{
@@ -140,18 +135,8 @@ look_at_stored(void *arg)
 		if (TupleDescAttr(descriptor, value->adnum - 1)->attgenerated != '\0')
 			expressions = lappend(expressions, stringToNode(value->adbin));
 	}
-	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
-	{
-		const Trigger *trigger = &triggers->triggers[i];
-
-		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
-			TRIGGER_FOR_INSERT(trigger->tgtype))
-			conditions = lappend(conditions, stringToNode(trigger->tgqual));
-	}
-	if (la_insert_search((Node *) expressions, &search) ||
-		la_insert_search((Node *) conditions, &late))
-		return LA_CALLS_SEEING;
-	return Max(la_insert_search_result(&search), la_insert_search_result(&late));
+	return la_insert_search((Node *) expressions, &search) ?
+		LA_CALLS_SEEING : la_insert_search_result(&search);
 }
 
 /*
@@ -311,7 +296,7 @@ la_insert_has_foreign_partition(Relation table)
 /*
  * Expressions, predicates and operator classes of indexes, and operators of exclusion
  * constraints.  Only of those that the insert has opened: others may have been made since, and
- * are not locked.  A partitioned table has none open.
+ * are not locked.  A COPY opens those of a partitioned table.
  *
  * An index is searched anew each time: what it has called is in memory with it.  The relation
  * cache has for each key column as many functions as the access method may call, InvalidOid
@@ -345,6 +330,27 @@ search_indexes(const ResultRelInfo *target, LaInsertSearch *search)
 }
 
 /*
+ * Conditions of triggers, of the copy that the insert has.  That can be older than the table:
+ * a trigger can be made while a statement inserts.  So what is found out is not kept.
+ */
+static bool
+search_conditions(const ResultRelInfo *target, LaInsertSearch *search)
+{
+	const TriggerDesc *triggers = target->ri_TrigDesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (trigger->tgqual != NULL && TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype) &&
+			la_insert_search(stringToNode(trigger->tgqual), search))
+			return true;
+	}
+	return false;
+}
+
+/*
  * What this table has called for a row that is inserted.  The bounds of a partition are checked
  * unless the row has been routed there.
  */
@@ -355,12 +361,12 @@ la_insert_calls(const ResultRelInfo *target)
 	LaInsertSearch search = {0};
 	LaInsertSearch late = {.late = true};
 	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
-										   look_at_stored, (void *) target);
+										   look_at_stored, table);
 	LaInsertCalls keys = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
 		la_insert_known(LA_INSERT_KEYS, RelationGetRelid(table), look_at_keys, table);
 
 	if (stored == LA_CALLS_SEEING || keys == LA_CALLS_SEEING ||
-		search_indexes(target, &late) ||
+		search_indexes(target, &late) || search_conditions(target, &late) ||
 		(table->rd_rel->relispartition && target->ri_RootResultRelInfo == NULL &&
 		 la_insert_search((Node *) RelationGetPartitionQual(table), &search)))
 		return LA_CALLS_SEEING;

@@ -111,3 +111,41 @@ def test_functions_in_conditions_can_have_an_index_in_use(server: WatchedServer)
         assert run(connection, EXTENTS, case) == stock
         assert Counters.of(connection).rows == before.rows + _ROWS
         connection.execute("DROP SCHEMA copying CASCADE")
+
+
+_X = "CREATE OR REPLACE TRIGGER x AFTER INSERT ON t FOR EACH ROW WHEN ({}) EXECUTE FUNCTION note()"
+_LAST = _X.format("last() = NEW.k")
+_TRIGGERS = {
+    "made": ("SELECT", f"EXECUTE $x${_LAST}$x$"),
+    "exchanged": (
+        _LAST,
+        f"EXECUTE $x${_X.format('NEW.k > 0')}$x$; "
+        "INSERT INTO t SELECT 0 FROM generate_series(1, 100)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "change"), _TRIGGERS.values(), ids=_TRIGGERS)
+def test_a_trigger_that_comes_after_the_copy_of_the_insert(
+    connection: Connection, before: str, change: str
+) -> None:
+    """An insert has a copy of the triggers from before its BEFORE STATEMENT triggers are called."""
+    making = f"""{_NOTE}; {_FLAT};
+        CREATE FUNCTION last() RETURNS bigint LANGUAGE plpgsql AS
+            'BEGIN RETURN (SELECT count(*) FROM t WHERE k > 0); END';
+        {before};
+        CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF pg_trigger_depth() = 1 AND NOT EXISTS (SELECT FROM t) THEN
+                {change};
+            END IF; RETURN NULL; END $$;
+        CREATE TRIGGER a BEFORE INSERT ON t FOR EACH STATEMENT EXECUTE FUNCTION change()"""
+    case = Case(making, after=_LOG)
+    found = []
+    for arm in (STOCK, DEFAULT, EXTENTS):
+        make(connection, arm, case)
+        with connection.transaction():
+            for first in (1, 101):
+                connection.execute(f"INSERT INTO t SELECT generate_series({first}, {first + 99})")
+        found.append(connection.execute(_LOG).fetchall())
+    assert len(found[0]) in (100, 200)
+    assert found[1:] == found[:1] * 2

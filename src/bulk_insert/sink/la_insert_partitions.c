@@ -41,6 +41,12 @@
 #define PAGES_AHEAD 1024
 
 /*
+ * Pages by which core extends a table at once, at most, for rows that come one by one in bulk: as
+ * many as it has so far.  Mirrors RelationAddBlocks() in hio.c.
+ */
+#define PAGES_OF_CORE 64
+
+/*
  * All rows that wait.
  */
 typedef struct LaInsertPool
@@ -67,6 +73,9 @@ typedef struct Waiting
 } Waiting;
 
 #define WAITING_HEADER offsetof(Waiting, row)
+
+StaticAssertDecl(WAITING_HEADER == MAXALIGN(WAITING_HEADER),
+				 "rows in the pool have places of whole alignments");
 
 /*
  * From now on rows are collected.  Lines of the input are kept when it is known where to find
@@ -246,6 +255,7 @@ flush_queue(LaInsertRoute *route, LaInsertTarget *target, bool all)
 							 target->relation->ri_RelationDesc);
 	while (target->queue.bytes > room)
 	{
+		CHECK_FOR_INTERRUPTS();
 		expect(route, target, target->queue.bytes / room);
 		fill_page(route->pool, target);
 		la_insert_target_flush_page(target);
@@ -345,12 +355,13 @@ grow(LaInsertRoute *route)
 
 /*
  * A row whose values must be toasted, or that is too long: core inserts it, after those before
- * it.
+ * it.  It extends a table page by page where there are more than a few.
  */
 static void
 add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
 {
-	flush_queue(route, target, true);
+	if (target->queue.rows > 0 || route->count > PAGES_AHEAD / PAGES_OF_CORE)
+		flush_queue(route, target, true);
 	la_insert_target_insert(target, row);
 	la_insert_target_unpin(target);
 	target->common->bytes += TOAST_TUPLE_TARGET;

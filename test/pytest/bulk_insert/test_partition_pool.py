@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from extension.probes import Connection, need_extension, scalar
 from psycopg import sql
@@ -105,3 +106,38 @@ def test_rows_beside_others_that_core_inserts(connection: Connection) -> None:
             most = pages * 1.2
     assert found[0] == found[1]
     assert pages <= most
+
+
+def test_cancel_while_rows_are_inserted(connection: Connection) -> None:
+    """Indexes count the rows that are in, and cancel their own session before 2000 more."""
+    connection.execute(
+        "DROP SCHEMA IF EXISTS copying CASCADE; CREATE SCHEMA copying; SET search_path = copying;"
+        f"{_THIRDS}; SET work_mem = '1MB'; CREATE SEQUENCE q;"
+        "CREATE FUNCTION number(regclass) RETURNS bigint IMMUTABLE LANGUAGE internal AS "
+        "'nextval_oid'; CREATE INDEX ON t2 (number(CASE WHEN k > 0 THEN 'q'::regclass END));"
+        "CREATE FUNCTION cancel(int) RETURNS boolean IMMUTABLE STRICT LANGUAGE internal AS "
+        "'pg_cancel_backend';"
+        f"CREATE INDEX ON t2 (cancel(CASE s WHEN '2048' THEN {connection.info.backend_pid} END))"
+    )
+    choose(connection, EXTENTS)
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute("INSERT INTO t SELECT 3 * g + 2, g FROM generate_series(0, 9999) g")
+    assert scalar(connection, "SELECT last_value FROM q") < 3000
+    connection.execute("DROP SCHEMA copying CASCADE; RESET search_path; RESET work_mem")
+
+
+def _extensions(session: Connection) -> int:
+    return int(scalar(session, "SELECT sum(extends) FROM pg_stat_get_backend_io(pg_backend_pid())"))
+
+
+def test_tables_are_not_extended_page_by_page(connection: Connection) -> None:
+    """Where rows are wide, and the partitions few."""
+    data = "".join(f"{k}\t{'wide ' * 600}{k}\n" for k in range(9000))
+    found = []
+    for arm in (STOCK, EXTENTS):
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        before = _extensions(connection)
+        assert not run(connection, arm, Case(_THIRDS, data)).failed
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        found.append(_extensions(connection) - before)
+    assert found[1] < 2 * found[0]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from server_log import ServerFactory, WatchedServer
@@ -21,6 +22,21 @@ _TABLES = """
     ALTER DATABASE postgres SET enable_bitmapscan = off;
     ALTER DATABASE postgres SET enable_seqscan = off;
     CREATE ROLE reader LOGIN;
+    CREATE ROLE second SUPERUSER LOGIN;
+    CREATE ROLE mallory LOGIN;
+    ALTER ROLE mallory SET session_preload_libraries = pg_lookahead;
+    CREATE SCHEMA AUTHORIZATION mallory;
+"""
+# Planning folds the function that is declared immutable, whatever that one calls.
+_TRAP = """
+    CREATE TABLE mallory.t AS SELECT i AS a, repeat('x', 500) AS pad
+        FROM generate_series(1, 6000) AS i;
+    CREATE FUNCTION mallory.h() RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+        IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+            RAISE 'the trap was called'; END IF;
+        RETURN 1; END $$;
+    CREATE FUNCTION mallory.f() RETURNS int LANGUAGE plpgsql IMMUTABLE
+        AS $$ BEGIN RETURN mallory.h(); END $$;
 """
 
 
@@ -40,6 +56,11 @@ def server(
             connection.execute("SELECT sum(length(pad)) FROM orders WHERE k BETWEEN 100 AND 20000")
             connection.execute("SELECT count(*) FROM gone WHERE id > 3")
             connection.execute("DROP TABLE gone")
+        with made.connect(user="second") as connection:
+            connection.execute("SELECT max(pad) FROM orders WHERE k BETWEEN 100 AND 9000")
+        with made.connect(user="mallory") as connection:
+            connection.execute(_TRAP)
+            connection.execute("SELECT count(pad) FROM mallory.t WHERE a = mallory.f()")
         yield made
 
 
@@ -53,7 +74,9 @@ def test_statements_with_most_reads_come_first(server: WatchedServer) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     workload, first, verdict, *_ = outcome.stdout.splitlines()
     assert " statements would gain; they have " in workload
-    assert " calls: SELECT sum(length(pad)) FROM orders WHERE k BETWEEN $1 AND $2" in first
+    assert (
+        " calls of postgres: SELECT sum(length(pad)) FROM orders WHERE k BETWEEN $1 AND $2" in first
+    )
     assert verdict.startswith("  WHEN COLD: about ")
     found = json.loads(_top(server, "--json").stdout)
     assert (found["schema"], found["schema_version"]) == ("lookahead-check-top", 1)
@@ -77,6 +100,36 @@ def test_statements_of_others_are_left_out(server: WatchedServer) -> None:
     outcome = _top(server, user="reader")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "orders" not in outcome.stdout
+
+
+def _judged(server: WatchedServer, beginning: str, user: str = "postgres") -> Any:
+    found = json.loads(_top(server, "--json", user=user).stdout)["statements"]
+    (one,) = (one for one in found if one["query"].startswith(beginning))
+    return one
+
+
+def test_statements_of_others_are_not_planned(server: WatchedServer) -> None:
+    """Their role's functions would be called with the rights of who asks."""
+    trap = _judged(server, "SELECT count(pad) FROM mallory.t")
+    assert (trap["role"], trap["verdict"]) == ("mallory", "unknown")
+    assert trap["reason"].startswith("planning it could call its role's functions")
+    second = _judged(server, "SELECT max(pad) FROM orders")
+    assert (second["role"], second["verdict"]) == ("second", "when cold")
+    own = _judged(server, "SELECT count(pad) FROM mallory.t", user="mallory")
+    assert (own["role"], own["verdict"]) == ("mallory", "little")
+
+
+def test_planning_has_an_end(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lookahead.check.opinion.PLANNING_LIMIT_S", 0.1)
+    with server.connect() as connection:
+        connection.execute(
+            "CREATE FUNCTION sleeps() RETURNS int LANGUAGE plpgsql IMMUTABLE "
+            "AS $$ BEGIN PERFORM pg_sleep(60); RETURN 1; END $$"
+        )
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    outcome = run_command("check", "SELECT FROM orders WHERE k = sleeps()", "--dsn", place)
+    assert outcome.status is ExitStatus.FAILURE
+    assert "canceling statement due to statement timeout" in outcome.stderr
 
 
 def test_a_database_without_the_extension(server: WatchedServer) -> None:
@@ -103,15 +156,17 @@ def test_wrong_usage(arguments: tuple[str, ...], words: str) -> None:
 
 def test_what_is_said_of_the_workload() -> None:
     judged = [
-        Judged("SELECT  *\n FROM a" + " " * 9 + "WHERE " + "b" * 99, 10, 6e6, 0.6, "yes", "x"),
-        Judged("SELECT f($1)", 1, 1e6, 0.1, "unknown", "y"),
+        Judged(
+            "app", "SELECT  *\n FROM a" + " " * 9 + "WHERE " + "b" * 99, 10, 6e6, 0.6, "yes", "x"
+        ),
+        Judged("app", "SELECT f($1)", 1, 1e6, 0.1, "unknown", "y"),
     ]
     assert list(workload_lines(judged)) == [
         "1 of 2 statements would gain; they have 60% of the reads of this database, all that are "
         "shown 70%",
-        f"60% of the reads, 6,000,000 in 10 calls: SELECT * FROM a WHERE {'b' * 47}...",
+        f"60% of the reads, 6,000,000 in 10 calls of app: SELECT * FROM a WHERE {'b' * 47}...",
         "  YES: x",
-        "10% of the reads, 1,000,000 in 1 calls: SELECT f($1)",
+        "10% of the reads, 1,000,000 in 1 calls of app: SELECT f($1)",
         "  DON'T KNOW: y",
     ]
     (line,) = workload_lines([])

@@ -22,7 +22,13 @@ import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-from lookahead.check.statement import StatementCancelled, explain, explained_errors, read_only
+from lookahead.check.statement import (
+    StatementCancelled,
+    explain,
+    explained_errors,
+    limit_time,
+    read_only,
+)
 from lookahead.check.target import Target
 from lookahead.errors import DifferentRowsError, LabError, UsageError
 from lookahead.experiments.trials import alternate
@@ -38,13 +44,6 @@ _HASH_RANGE = 1 << 256
 _MORE_COMPARISONS = 4
 # What psycopg calls a type for which nothing is registered, such as an enum.
 _ANY_OTHER_TYPE = 0
-# A limit of the user's own stays, if it is shorter; 0 is none. In milliseconds.
-_SET_TIMEOUT = """
-    SELECT pg_catalog.set_config('statement_timeout', CASE WHEN setting::pg_catalog.int8 = 0
-               THEN mine::pg_catalog.text
-               ELSE least(setting::pg_catalog.int8, mine)::pg_catalog.text END, true)
-    FROM pg_catalog.pg_settings, (SELECT %s::pg_catalog.int8 AS mine) AS limits
-    WHERE name = 'statement_timeout'"""
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ class _Run:
             raise self._time_is_over()
         state = "on" if arm == "lookahead" else "off"
         connection.execute(f"SET LOCAL pg_lookahead.enabled = {state}")
-        connection.execute(_SET_TIMEOUT, (max(1, round(left_s * 1000)),))
+        limit_time(connection, left_s)
         self.executions += 1
         self._report(f"execution {self.executions} of {self._total}: library {state}, {purpose}")
         try:

@@ -4,7 +4,13 @@ from typing import Any
 
 from lookahead.check.advice import NEW_TABLE, Advice, advise
 from lookahead.check.facts import add_index_rows, collect_facts
-from lookahead.check.statement import explain, read_only, unseen_functions
+from lookahead.check.statement import (
+    PLANNING_LIMIT_S,
+    explain,
+    limit_time,
+    read_only,
+    unseen_functions,
+)
 from lookahead.check.target import Target
 from lookahead.check.utilities import advise_utility, makes_table
 
@@ -14,6 +20,7 @@ _STATEMENTS = "Statements"
 def advise_on(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
     """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty."""
     with target.connect() as connection, read_only(connection):
+        limit_time(connection, PLANNING_LIMIT_S)
         if utility := advise_utility(connection, statement):
             return {"Node Type": _STATEMENTS, "Plans": []}, utility
         documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")

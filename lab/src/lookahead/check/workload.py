@@ -2,6 +2,11 @@
 
 What it calls a read may have come from the system's cache. Statements are kept with parameters, so
 each is judged by its generic plan.
+
+Planning calls functions: those of the statement, and those in the views, indexes and policies of
+its tables. Whoever may run statements could have theirs planned, so those of another role are not
+planned with the rights of the one that connects; unless both are superusers, who may do everything
+anyway.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,24 +25,29 @@ _EXTENSION = "pg_stat_statements"
 # A statement of others' is told as NULL or by a text without a plan; those are left out.
 _TOP = """
     WITH statement AS (
-        SELECT query, pg_catalog.sum(calls)::pg_catalog.float8 AS calls,
+        SELECT userid, query, pg_catalog.sum(calls)::pg_catalog.float8 AS calls,
                pg_catalog.sum(shared_blks_read)::pg_catalog.float8 AS reads
         FROM {schema}.pg_stat_statements
         WHERE dbid = (SELECT oid FROM pg_catalog.pg_database
                       WHERE datname = pg_catalog.current_database())
-        GROUP BY query)
-    SELECT query, calls, reads, (SELECT pg_catalog.sum(reads) FROM statement)
-    FROM statement
+        GROUP BY userid, query)
+    SELECT query, calls, reads, (SELECT pg_catalog.sum(reads) FROM statement),
+           pg_catalog.pg_get_userbyid(userid)::pg_catalog.text,
+           owner.rolname = session_user OR (owner.rolsuper AND own.rolsuper)
+    FROM statement LEFT JOIN pg_catalog.pg_roles owner ON owner.oid = userid
+    CROSS JOIN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user) AS own
     WHERE reads > 0 AND query IS NOT NULL AND query <> '<insufficient privilege>'
     ORDER BY reads DESC, query LIMIT %s"""
 _SHOWN_LETTERS = 72
 _GAINS = ("yes", "when cold")
+_OF_ANOTHER = "planning it could call its role's functions with your rights: run this as that role"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A statement of the workload; `share` is that of all reads of the database (0..1)."""
+    """A statement that `role` ran; `share` is that of all reads of the database (0..1)."""
 
+    role: str
     query: str
     calls: float
     reads: float
@@ -49,12 +59,19 @@ class Judged:
 def judge_top(target: Target, number: int) -> list[Judged]:
     """The statements with the most reads; LabError where they cannot be had."""
     return [
-        Judged(query, calls, reads, reads / total, *_opinion(target, query))
-        for query, calls, reads, total in _top(target, number)
+        Judged(
+            role,
+            query,
+            calls,
+            reads,
+            reads / total,
+            *(_opinion(target, query) if is_trusted else ("unknown", _OF_ANOTHER)),
+        )
+        for query, calls, reads, total, role, is_trusted in _top(target, number)
     ]
 
 
-def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float]]:
+def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float, str, bool]]:
     with target.connect() as connection:
         view = find_member(connection, _EXTENSION, "view", _EXTENSION)
         if view is None:
@@ -65,7 +82,7 @@ def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float
             )
         try:
             rows = connection.execute(_TOP.format(schema=view.schema).encode(), (number,))
-            return [(str(row[0]), row[1], row[2], float(row[3])) for row in rows]
+            return [(str(row[0]), row[1], row[2], float(row[3]), *row[4:]) for row in rows]
         except psycopg.Error as error:
             raise UnavailableError(
                 f"{_EXTENSION} cannot be read: {server_message(error)}",
@@ -79,6 +96,8 @@ def _opinion(target: Target, query: str) -> tuple[Verdict, str]:
     except LabError as error:
         # Such as a type that no parameter can have, or a table that is gone.
         return "unknown", one_line(error.message.partition("\n")[0])
+    except psycopg.errors.QueryCanceled as error:
+        return "unknown", server_message(error)
     return advice.verdict, advice.conclusion
 
 
@@ -97,5 +116,5 @@ def workload_lines(judged: Sequence[Judged]) -> Iterator[str]:
         text = " ".join(one.query.split())
         text = text if len(text) <= _SHOWN_LETTERS else f"{text[: _SHOWN_LETTERS - 3]}..."
         read = f"{one.share:.0%} of the reads, {one.reads:,.0f} in {one.calls:,.0f} calls"
-        yield f"{read}: {one_line(text)}"
+        yield f"{read} of {one_line(one.role)}: {one_line(text)}"
         yield f"  {VERDICTS[one.verdict]}: {one_line(one.reason)}"

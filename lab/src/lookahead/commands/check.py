@@ -14,7 +14,9 @@ from lookahead.check.measure import Measurement, MeasurePlan, measure, measureme
 from lookahead.check.opinion import advise_on
 from lookahead.check.plan_tree import plan_nodes
 from lookahead.check.statement import (
+    PLANNING_LIMIT_S,
     has_parameters,
+    limit_time,
     read_only,
     volatile_functions,
 )
@@ -124,9 +126,11 @@ def check(context: CommandContext, /, **options: Any) -> None:
     of the table it reads, to within a factor of 2, or that this does not follow from the
     statistics. CREATE INDEX, REINDEX and COPY have a first line only. A statement with parameters
     ($1) is judged by its generic plan. The statement is not executed unless --measure is given;
-    planning it can call functions declared immutable or stable. A STATEMENT of "-" is read from
-    standard input. With --top, a line tells of each statement of pg_stat_statements with many reads
-    whether it would gain, and the first one of the whole workload.
+    planning it, for a minute at most, can call functions declared immutable or stable: its own, and
+    those in the views, indexes and policies of its tables. A STATEMENT of "-" is read from standard
+    input. With --top, a line tells of each statement of pg_stat_statements with many reads whether
+    it would gain, and the first one of the whole workload. Those of other roles are not planned,
+    but a superuser's by a superuser.
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure
@@ -211,6 +215,7 @@ def _measure(
 
 def _refuse_volatile(target: Target, statement: str) -> None:
     with target.connect() as connection, read_only(connection):
+        limit_time(connection, PLANNING_LIMIT_S)
         found = volatile_functions(connection, statement)
     if found:
         raise UsageError(

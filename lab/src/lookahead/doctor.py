@@ -28,6 +28,7 @@ _OFF_BY_DEFAULT = (
 )
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
+_WHERE_SET = "where it was set (session, role, database, system), unless that is wanted"
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
     WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
@@ -78,8 +79,9 @@ class Server:
     """What a session finds. `settings` lack those that the role may not see.
 
     `loaded` is the version of the library that the session had from its beginning, `problem` why
-    it could not be loaded later either. `scans` has the reason why a kind of scan is left to
-    PostgreSQL, None of one that is not; `fallbacks` counts of `scope` by feature and reason.
+    it could not be loaded later either; `denied` is that this role may not. `scans` has the reason
+    why a kind of scan is left to PostgreSQL, None of one that is not; `fallbacks` counts of `scope`
+    by feature and reason.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
     maintained without anybody's call. `watchers` look at commands, and were loaded before.
     """
@@ -94,6 +96,7 @@ class Server:
     settings: Mapping[str, str]
     loaded: str | None = None
     problem: str | None = None
+    denied: bool = False
     scans: Mapping[str, str | None] = field(default_factory=dict)
     has_extension: bool = False
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -117,12 +120,13 @@ def examine(connection: GuardedConnection) -> Server:
     version, in_recovery, database, role, size, buffers, cache = _row(connection, _SERVER)
     major_fits = connection.info.server_version // 10000 == SUPPORTED_MAJOR
     loaded = _loaded(connection) if major_fits else None
-    problem = None
+    problem, denied = None, False
     if loaded is None and major_fits:
         try:
             connection.execute(f"LOAD '{LIBRARY}'")
         except psycopg.Error as error:
             problem = server_message(error)
+            denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
     settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
@@ -139,6 +143,7 @@ def examine(connection: GuardedConnection) -> Server:
         settings=settings,
         loaded=loaded,
         problem=problem,
+        denied=denied,
         scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
         has_extension=view is not None,
         fallbacks=_fallbacks(connection, view.schema) if view else {},
@@ -221,19 +226,19 @@ def _library(server: Server) -> Iterator[Line]:
     }
     named = [name for name, libraries in places.items() if LIBRARY in libraries]
     if server.problem is not None:
-        yield Line(
-            "warning",
-            f"{LIBRARY} cannot be loaded: {server.problem}",
-            "Install it for this server (make install PG_CONFIG=...), or have a superuser name "
-            f"it in {_SESSION}.",
+        # A library that is not there, named in a setting, keeps everybody from connecting.
+        remedy = (
+            f"Install it for this server (make install PG_CONFIG=...); then add it to {_SESSION}."
         )
+        if server.denied:
+            remedy = f"Where LOAD '{LIBRARY}' works for a superuser, have one add it to {_SESSION}."
+        yield Line("warning", f"{LIBRARY} cannot be loaded: {server.problem}", remedy)
         return
     if server.loaded is None:
         yield Line(
             "warning",
             f"{LIBRARY} is installed, but new sessions of this role do not have it",
-            f"ALTER SYSTEM SET {_SESSION} = '{LIBRARY}'; SELECT pg_reload_conf(); or for a role "
-            "or database only.",
+            f"{_preloading(places.get(_SESSION))}; or for a role or database only.",
         )
     else:
         where = " and ".join(f"{one} ({', '.join(places[one])})" for one in named)
@@ -254,6 +259,15 @@ def _library(server: Server) -> Iterator[Line]:
         )
 
 
+def _preloading(libraries: list[str] | None) -> str:
+    """How to add ours to those that are preloaded, None where they are not known."""
+    if libraries is None:
+        return f"Have a superuser add {LIBRARY} to {_SESSION}"
+    names = (one.replace("'", "''") for one in (LIBRARY, *libraries))
+    value = ", ".join(f"'{one}'" for one in names)
+    return f"ALTER SYSTEM SET {_SESSION} = {value}; SELECT pg_reload_conf()"
+
+
 def _switches(server: Server) -> Iterator[Line]:
     off = [
         name
@@ -267,19 +281,21 @@ def _switches(server: Server) -> Iterator[Line]:
             f"ALTER SYSTEM RESET {LIBRARY}.disable; SELECT pg_reload_conf();",
         )
     if server.settings.get(f"{LIBRARY}.enabled") == "off":
-        yield Line("warning", f"{LIBRARY}.enabled is off", f"RESET {LIBRARY}.enabled.")
+        yield Line(
+            "warning", f"{LIBRARY}.enabled is off", f"RESET {LIBRARY}.enabled, {_WHERE_SET}."
+        )
     for name in off:
         if name.removeprefix(f"{LIBRARY}.") in _OFF_BY_DEFAULT:
             text = f"{name} is off, as by default"
             yield Line("note", text, f"SET {name} = on tries it in a session.")
         else:
-            yield Line("warning", f"{name} is off", f"RESET {name}, unless that is wanted.")
+            yield Line("warning", f"{name} is off", f"RESET {name}, {_WHERE_SET}.")
     inserts = server.settings.get(f"{LIBRARY}.enable_bulk_insert") == "on"
     if inserts and server.settings.get(f"{LIBRARY}.bulk_extend_size") in ("0", "0kB"):
         yield Line(
             "warning",
             "inserts in batches are on, and bulk_extend_size = 0 leaves new tables and COPY out",
-            f"RESET {LIBRARY}.bulk_extend_size.",
+            f"RESET {LIBRARY}.bulk_extend_size, {_WHERE_SET}.",
         )
     if inserts and server.watchers:
         yield Line(

@@ -42,9 +42,10 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert f'error: cannot read "{pipe}": it is a pipe, not a file' in outcome.stderr
 
 
-@pytest.mark.parametrize("others_name", ["made.json", "other.json", "link.html"])
-def test_a_page_never_replaces_a_result(result: Path, others_name: str) -> None:
-    """Not one that it is made from, whatever its name there, and no other one."""
+@pytest.mark.parametrize("others_name", ["made.json", "other.json", "link.html", "notes.txt"])
+def test_a_page_replaces_pages_only(result: Path, others_name: str) -> None:
+    """No result: not one that it is made from, whatever its name there, and no other one."""
+    (result.parent / "notes.txt").write_text("important")
     (result.parent / "other.json").write_bytes(result.read_bytes())
     (result.parent / "link.html").hardlink_to(result)
     target = result.parent / others_name
@@ -52,10 +53,23 @@ def test_a_page_never_replaces_a_result(result: Path, others_name: str) -> None:
     outcome = run_command("report", result, "--output", target)
     assert outcome.status is ExitStatus.USAGE
     assert outcome.stderr == (
-        f'error: the page would replace "{target}", which is a result\n'
+        f'error: the page would replace "{target}", which is no page\n'
         "hint: Name another file with --output.\n"
     )
     assert target.read_bytes() == before
+
+
+def test_a_page_replaces_regular_files_only(result: Path) -> None:
+    """As root it could replace /dev/null and /dev/stdout."""
+    pipe, link = result.with_name("pipe"), result.with_name("link")
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for name in (pipe, link, result.parent):
+        outcome = run_command("report", result, "--output", name)
+        assert outcome.status is ExitStatus.USAGE
+        assert "which is no page" in outcome.stderr
+    assert pipe.is_fifo()
+    assert link.is_symlink()
 
 
 def test_a_result_that_is_named_like_a_page(result: Path) -> None:

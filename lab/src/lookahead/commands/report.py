@@ -1,6 +1,6 @@
 """`lookahead report RESULT...`: make the page again from result files, or print their tables."""
 
-from codecs import BOM_UTF8
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from lookahead.results import (
 from lookahead.terminal import Terminal
 
 _Texts = Sequence[tuple[Path, str]]
-_BEGINNING_BYTES = 64
+_BEGINNING = b"<!doctype html>"
 
 
 def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -73,7 +73,7 @@ def report(
     texts = [(path, read_text(path)) for path in results]
     target = output or results[0].with_suffix(".html")
     if not (markdown or csv):
-        _require_page(target, results)
+        _require_page(target)
     terminal = context.terminal
     try:
         if markdown or csv:
@@ -86,25 +86,23 @@ def report(
         raise BadFileError(f"{names} cannot be worked out: {error}", COPY_AGAIN) from None
 
 
-def _require_page(target: Path, results: Sequence[Path]) -> None:
-    """LabError when the page would replace a result, one of those given or any other."""
+def _require_page(target: Path) -> None:
+    """LabError when the page would replace anything but a page, as a result, a device, a link."""
     try:
-        is_result = target.is_file() and (
-            any(path.exists() and path.samefile(target) for path in results) or _holds_json(target)
-        )
+        is_page = stat.S_ISREG(target.lstat().st_mode) and _begins_as_page(target)
     except OSError:
-        return  # Who reads or writes it says why it cannot be.
-    if is_result:
+        return  # It is not there, or who writes it says why it cannot be.
+    if not is_page:
         raise UsageError(
-            f'the page would replace "{target}", which is a result',
+            f'the page would replace "{target}", which is no page',
             "Name another file with --output.",
         )
 
 
-def _holds_json(path: Path) -> bool:
-    """Whether the file begins as results do, and pages do not."""
+def _begins_as_page(path: Path) -> bool:
+    """Or is empty."""
     with path.open("rb") as file:
-        return file.read(_BEGINNING_BYTES).removeprefix(BOM_UTF8).lstrip().startswith(b"{")
+        return file.read(len(_BEGINNING)) in (_BEGINNING, b"")
 
 
 def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:

@@ -65,6 +65,20 @@ def test_verdicts(
     assert words in found.conclusion
 
 
+def test_tables_have_to_fit_together() -> None:
+    """Such as the partitions of one."""
+    facts = _facts(300_000)
+    other = ("shop", "older")
+    both = replace(facts, relations={**facts.relations, other: _relation(300_000)})
+    scans = [
+        _scan(5_000, _ELIGIBLE),
+        _scan(5_000, _ELIGIBLE, **{"Relation Name": "older", "Alias": "older"}),
+    ]
+    assert advise({"Node Type": "Append", "Plans": scans[:1]}, both).verdict == "when cold"
+    assert advise({"Node Type": "Append", "Plans": [scans[0]] * 2}, both).verdict == "when cold"
+    assert advise({"Node Type": "Append", "Plans": scans}, both).verdict == "yes"
+
+
 @pytest.mark.parametrize(
     ("node", "correlation", "words"),
     [

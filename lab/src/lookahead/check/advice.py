@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from lookahead.check.facts import Facts, Place, Relation
+from lookahead.check.facts import Facts, Memory, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
@@ -136,7 +136,7 @@ def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ())
         for node in plan_nodes(plan)
         if str(node["Node Type"]).endswith("Scan") and (table_of(node) or "Lookahead" in node)
     )
-    verdict, conclusion = _with_inserts(_conclude(nodes), plan)
+    verdict, conclusion = _with_inserts(_conclude(nodes, facts.memory), plan)
     if functions and verdict in ("no", "little", "unknown"):
         verdict, conclusion = "unknown", _INSIDE.format(names=", ".join(functions))
     return Advice(nodes, verdict, conclusion, tuple(functions))
@@ -165,7 +165,7 @@ def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
         is_unsure=found is not None and found.is_unsure,
         no_gain=found.no_gain if found else None,
         table=relation,
-        place=facts.memory.place_of(relation) if relation else None,
+        place=facts.memory.place_of(relation.size_bytes) if relation else None,
     )
 
 
@@ -230,7 +230,7 @@ def _conclude_insert(rows: int, group: Mapping[str, Any] | None) -> _Conclusion:
     return "yes", batches
 
 
-def _conclude(nodes: tuple[NodeAdvice, ...]) -> _Conclusion:
+def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
     if not nodes:
         return "no", "the plan reads no table"
     attached = [node for node in nodes if node.attached]
@@ -254,10 +254,11 @@ def _conclude(nodes: tuple[NodeAdvice, ...]) -> _Conclusion:
             "reads"
         )
     about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
-    places = {node.place for node in gaining}
-    if "disk" in places or None in places:
+    tables = {node.relation: node.table for node in gaining if node.table is not None}
+    place = memory.place_of(sum(table.size_bytes for table in tables.values()))
+    if place == "disk" or any(node.table is None for node in gaining):
         return "yes", f"{about}, of tables larger than memory"
-    where = "shared buffers" if places == {"shared buffers"} else "the cache of the system"
+    where = "the cache of the system" if place == "OS cache" else place
     return (
         "when cold",
         f"{about} while the tables are cold; it changes little once they are in {where}, where "

@@ -133,11 +133,11 @@ class Memory:
         """Pages that shared buffers hold."""
         return self.shared_buffers // _BLOCK_BYTES
 
-    def place_of(self, relation: Relation) -> Place:
-        """The fastest place that the table as a whole fits into."""
-        if relation.size_bytes <= self.shared_buffers:
+    def place_of(self, size_bytes: int) -> Place:
+        """The fastest place that so much fits into as a whole."""
+        if size_bytes <= self.shared_buffers:
             return "shared buffers"
-        return "OS cache" if relation.size_bytes <= self.effective_cache_size else "disk"
+        return "OS cache" if size_bytes <= self.effective_cache_size else "disk"
 
 
 @dataclass(frozen=True)

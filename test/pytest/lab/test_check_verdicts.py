@@ -17,6 +17,14 @@ _TABLES = """
     CREATE UNIQUE INDEX ON orders (id);
     CREATE TABLE few AS SELECT id * 47 % 50000 AS id FROM generate_series(1, 1000) AS id;
     CREATE TABLE odd (day date, number numeric);
+    CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (3000);
+    CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (3000) TO (9000);
+    INSERT INTO parts SELECT id, id FROM generate_series(0, 5999) AS id;
+    CREATE TABLE hashed AS TABLE orders;
+    CREATE INDEX hashed_k ON hashed USING hash (k);
+    CREATE INDEX orders_partial ON orders (k) WHERE k < 5;
+    CREATE VIEW seen AS TABLE orders;
     CREATE TABLE little (id int); INSERT INTO little VALUES (1), (2), (3);
     CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
         AS $$ BEGIN RETURN (SELECT count(*) FROM orders WHERE k = $1); END $$;
@@ -41,7 +49,7 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
     with server_factory(stage=stage, settings={"session_preload_libraries": ""}) as made:
         with made.connect() as connection:
             connection.execute(_TABLES)
-            connection.execute("VACUUM ANALYZE orders, few, little")
+            connection.execute("VACUUM ANALYZE orders, few, little, parts, hashed")
         yield made
 
 
@@ -68,6 +76,18 @@ def _content(server: WatchedServer) -> Any:
         ("REINDEX INDEX CONCURRENTLY orders_k", "YES: about 50,000 rows"),
         ("REINDEX (VERBOSE) TABLE orders;", "YES: "),
         ("COPY orders (id, k) FROM STDIN", "YES: its rows would be inserted into orders"),
+        ("CREATE INDEX ON parts (k)", "LITTLE: about 6,000 rows of parts are few"),
+        ("CREATE INDEX ON ONLY parts (k)", "NO: ONLY parts builds nothing"),
+        ("CREATE INDEX ON orders (k) WHERE k < 5", "DON'T KNOW: of about 50,000 rows of orders"),
+        ("REINDEX INDEX orders_partial", "DON'T KNOW: of about 50,000 rows of orders_partial"),
+        (
+            "REINDEX INDEX hashed_k",
+            "NO: only btree indexes are built by pg_lookahead, and hashed_k",
+        ),
+        ("REINDEX TABLE hashed", "NO: only btree indexes"),
+        ("CREATE INDEX ON seen (k)", "NO: seen is no table that rows are stored in"),
+        ("COPY seen FROM STDIN", "NO: seen is no table that rows are stored in"),
+        ("SELECT * INTO made FROM orders", "YES: inserting: its rows (about 50,000)"),
         ("COPY orders TO STDOUT", "NO: COPY of a table reads it in order"),
         ("INSERT INTO orders SELECT * FROM orders", "YES: inserting: its rows (about 50,000)"),
         ("CREATE TABLE made AS TABLE orders", "YES: inserting: its rows (about 50,000)"),
@@ -86,6 +106,29 @@ def test_verdicts_of_commands(server: WatchedServer, statement: str, verdict: st
     measured = _check(server, statement, "--measure")
     assert measured.status is ExitStatus.USAGE
     assert _content(server) == before
+
+
+@pytest.mark.parametrize(("table", "verdict"), [("orders", "NO: "), ("parts", "YES: ")])
+def test_tables_that_are_not_extended_in_bulk(
+    server: WatchedServer, table: str, verdict: str
+) -> None:
+    dsn = f"{_dsn(server)} options='-c pg_lookahead.bulk_extend_size=0'"
+    outcome = run_command("check", f"COPY {table} FROM STDIN", "--dsn", dsn)
+    assert outcome.stdout.startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    ("table", "cause"),
+    [
+        ("a.b.c.d", "improper relation name (too many dotted names): a.b.c.d"),
+        ("other.public.orders", "cross-database references are not implemented"),
+        ("nowhere", 'relation "nowhere" does not exist'),
+    ],
+)
+def test_tables_that_are_not_there(server: WatchedServer, table: str, cause: str) -> None:
+    outcome = _check(server, f"COPY {table} FROM STDIN")
+    assert outcome.status is ExitStatus.USAGE
+    assert f"error: the server refuses the statement: {cause}" in outcome.stderr
 
 
 @pytest.mark.parametrize(

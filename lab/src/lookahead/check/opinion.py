@@ -12,7 +12,7 @@ from lookahead.check.statement import (
     unseen_functions,
 )
 from lookahead.check.target import Target
-from lookahead.check.utilities import advise_utility, makes_table
+from lookahead.check.utilities import advise_utility
 
 _STATEMENTS = "Statements"
 
@@ -26,9 +26,9 @@ def advise_on(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
         documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")
         # Rules can make several statements of one: a node above their plans.
         plans = [document["Plan"] for document in documents]
-        if makes_table(statement):
-            for document in documents:
-                document["Plan"][NEW_TABLE] = document.get("Lookahead")
+        for document in documents:
+            if "Lookahead" in document:
+                document["Plan"][NEW_TABLE] = document["Lookahead"]
         plan = {"Node Type": _STATEMENTS, "Plans": plans}
         facts = collect_facts(connection, plan)
         functions = unseen_functions(connection, plans)

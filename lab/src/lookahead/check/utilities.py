@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
+from lookahead.check.statement import explained_errors
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.load_order import name_first, watchers_before
 
 INDEX_BUILD = "pg_lookahead.enable_index_build"
+BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
 # Builds of fewer rows take a few milliseconds by either code. Arbitrary.
 _FEW_ROWS = 10_000
 _COMMENTS = re.compile(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
@@ -24,7 +24,7 @@ _NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
 _TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})*)"
 _CREATE_INDEX = re.compile(
     rf"create\s+(?:unique\s+)?index\s+(?:concurrently\s+)?(?:if\s+not\s+exists\s+)?"
-    rf"(?:{_NAME}\s+)??on\s+(?:only\s+)?{_TABLE}\s*(?:using\s+(?P<method>{_NAME})\s*)?\(",
+    rf"(?:{_NAME}\s+)??on\s+(?P<only>only\s+)?{_TABLE}\s*(?:using\s+(?P<method>{_NAME})\s*)?\(",
     re.IGNORECASE,
 )
 _REINDEX = re.compile(
@@ -32,15 +32,19 @@ _REINDEX = re.compile(
     re.IGNORECASE,
 )
 _COPY = re.compile(rf"copy\s+{_TABLE}\s*(?:\([^)]*\)\s*)?(?P<direction>from|to)\b", re.IGNORECASE)
-_NEW_TABLE = re.compile(
-    r"create\s+(?:(?:global\s+|local\s+)?(?:temp|temporary|unlogged)\s+)?"
-    r"(?:table|materialized\s+view)\b",
-    re.IGNORECASE,
-)
+_WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 # Of an index: its table's rows. What a name means is the user's business, so it is asked before.
 _FACTS = """
-    SELECT pg_catalog.sum(greatest(leaf.reltuples, 0)),
-           pg_catalog.bool_or(leaf.reltuples < 0 AND leaf.relkind = 'r')
+    SELECT named.relkind::pg_catalog.text,
+           pg_catalog.sum(greatest(leaf.reltuples, 0)) FILTER (WHERE leaf.relkind IN ('r', 'm')),
+           pg_catalog.bool_or(leaf.reltuples < 0 AND leaf.relkind = 'r'),
+           pg_catalog.bool_or(own.indpred IS NOT NULL),
+           pg_catalog.bool_or(EXISTS (
+               SELECT FROM pg_catalog.pg_index i
+               JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+               JOIN pg_catalog.pg_am m ON m.oid = x.relam
+               WHERE i.indrelid = leaf.oid AND x.oid = coalesce(own.indexrelid, x.oid)
+                 AND m.amname = 'btree'))
     FROM pg_catalog.pg_class named
     LEFT JOIN pg_catalog.pg_index own ON own.indexrelid = named.oid,
     LATERAL (
@@ -48,63 +52,67 @@ _FACTS = """
         UNION SELECT relid FROM pg_catalog.pg_partition_tree(coalesce(own.indrelid, named.oid))
     ) AS part
     JOIN pg_catalog.pg_class leaf ON leaf.oid = part.relid
-    WHERE named.oid = %s::pg_catalog.oid"""
-_RESOLVE = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid"
+    WHERE named.oid = %s::pg_catalog.oid GROUP BY named.relkind"""
+_RESOLVE = "SELECT %s::pg_catalog.regclass::pg_catalog.oid"
 _SETTINGS = """
-    SELECT name, setting = 'on' FROM pg_catalog.pg_settings
+    SELECT name, setting NOT IN ('off', '0') FROM pg_catalog.pg_settings
     WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
-                   'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert')"""
+                   'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
+                   'pg_lookahead.bulk_extend_size')"""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """`rows` of it and its partitions, None where it was never analyzed."""
+    """What is named: a table, or an index of one; `kind` is that of pg_class.
+
+    `rows` are those of it and its partitions, None where it was never analyzed. `is_partial` is an
+    index's, `has_btree` is of the index or any of the table.
+    """
 
     name: str
+    kind: str
     rows: float | None
-
-
-def makes_table(statement: str) -> bool:
-    """Whether it is a CREATE TABLE or CREATE MATERIALIZED VIEW."""
-    return _NEW_TABLE.match(_COMMENTS.sub("", statement)) is not None
+    is_partial: bool
+    has_btree: bool
 
 
 def advise_utility(connection: GuardedConnection, statement: str) -> Advice | None:
-    """Advice for one of these commands, None for any other statement, or of an unknown table."""
+    """Advice for one of these commands, None for any other statement.
+
+    Raises LabError when there is no such table.
+    """
     text = _COMMENTS.sub("", statement)
     build = _CREATE_INDEX.match(text) or _REINDEX.match(text)
     copy = _COPY.match(text)
     match = build or copy
     if match is None:
         return None
-    table = _table(connection, match["table"])
-    if table is None:
-        return None
+    with explained_errors(statement), connection.users_names():
+        named = connection.execute(_RESOLVE, (match["table"],)).fetchone()
+    kind, rows, is_unknown, *more = connection.execute(_FACTS, named).fetchone() or ()
+    rows = None if is_unknown else float(rows or 0)
+    table = _Table(one_line(match["table"]), kind, rows, *more)
     switches = dict(connection.execute(_SETTINGS).fetchall())
+    if table.kind not in ("rp" if copy else "rpmiI"):
+        return Advice((), "no", f"{table.name} is no table that rows are stored in")
     if copy:
         ahead = watchers_before(connection)
         found = _of_copy(table, copy["direction"].lower(), switches, ahead)
     else:
-        method = match.groupdict().get("method", "any") or "btree"
-        found = _of_build(table, method.strip('"').lower(), switches)
+        found = _of_build(table, match, switches)
     return Advice((), *found)
 
 
-def _table(connection: GuardedConnection, name: str) -> _Table | None:
-    try:
-        with connection.users_names():
-            row = connection.execute(_RESOLVE, (name,)).fetchone()
-    except psycopg.Error:
-        return None
-    if row is None or row[0] is None:
-        return None
-    facts = connection.execute(_FACTS, row).fetchone()
-    assert facts is not None
-    return _Table(one_line(name), None if facts[1] else float(facts[0] or 0))
-
-
-def _of_build(table: _Table, method: str, switches: Mapping[str, Any]) -> tuple[Verdict, str]:
-    if method not in ("btree", "any"):
+def _of_build(
+    table: _Table, match: re.Match[str], switches: Mapping[str, Any]
+) -> tuple[Verdict, str]:
+    is_reindex = "method" not in match.groupdict()
+    method = "" if is_reindex else (match["method"] or "btree").strip('"').lower()
+    if is_reindex and not table.has_btree:
+        return "no", f"only btree indexes are built by pg_lookahead, and {table.name} has none"
+    if not is_reindex and match["only"] and table.kind == "p":
+        return "no", f"ONLY {table.name} builds nothing: its partitions have the rows"
+    if not is_reindex and method != "btree":
         return "no", f"only btree indexes are built by pg_lookahead, not {one_line(method)}"
     if off := _off(INDEX_BUILD, switches):
         return "no", f"index builds are left to PostgreSQL: {off}"
@@ -113,9 +121,11 @@ def _of_build(table: _Table, method: str, switches: Mapping[str, Any]) -> tuple[
     rows = f"about {table.rows:,.0f} rows of {table.name}"
     if table.rows < _FEW_ROWS:
         return "little", f"{rows} are few to build an index of"
+    if table.is_partial or (not is_reindex and _WHERE.search(match.string, match.end())):
+        return "unknown", f"of {rows} those that WHERE selects would be sorted: how many?"
     return "yes", (
         f"{rows} would be sorted and written by pg_lookahead"
-        f"{', as far as its indexes are btrees' if method == 'any' else ''}; "
+        f"{', as far as its indexes are btrees' if is_reindex else ''}; "
         "afterwards pg_stat_lookahead tells whether they were, or why not"
     )
 
@@ -128,6 +138,8 @@ def _of_copy(
         return "no", "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
     if off := _off(BULK_INSERT, switches):
         return "no", f"its rows would be inserted in larger batches, but {off}"
+    if not switches.get(BULK_EXTEND_SIZE) and table.kind != "p":
+        return "no", f"its rows would be inserted in larger batches, but {BULK_EXTEND_SIZE} is 0"
     if ahead:
         return "no", (
             f"its rows would be inserted in larger batches, but {' and '.join(ahead)} "

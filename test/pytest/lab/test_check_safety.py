@@ -234,6 +234,9 @@ def volatile(server: WatchedServer) -> WatchedServer:
         ("SELECT e::v.span FROM v.t", "v.f(integer)"),
         ("SELECT * FROM generate_series(1, v.f(2))", "v.f(integer)"),
         ("SELECT nextval('v.s')", "nextval(regclass)"),
+        ("SELECT pg_input_is_valid('a', 'v.checked')", "pg_input_is_valid(text,text)"),
+        ("SELECT * FROM pg_input_error_info('a', 'v.checked')", "pg_input_error_info(text,text)"),
+        ("SELECT schema_to_xml('v', true, true, '')", "schema_to_xml(name,boolean,boolean,text)"),
         # So long a tree that lines are broken between a label and its number.
         (f"SELECT {'-(' * 50}v.f(a){')' * 50} FROM v.t", "v.f(integer)"),
         ("SELECT a FROM v.t TABLESAMPLE SYSTEM (v.f(5))", "v.f(integer)"),
@@ -263,6 +266,17 @@ def test_other_functions_are_called(volatile: WatchedServer, statement: str) -> 
     outcome = _check(volatile, statement, "--measure", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "read-only, rolled back; what functions do beside tables" in outcome.stdout
+
+
+def test_a_foreign_table_is_not_read(
+    volatile: WatchedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its server executes, a program for example, is not undone; no wrapper is needed here."""
+    plan = {"Node Type": "Foreign Scan", "Plans": [{"Node Type": "Foreign Scan"}]}
+    monkeypatch.setattr("lookahead.commands.check.advise_on", lambda *_: (plan, None))
+    outcome = _check(volatile, "SELECT 1", "--measure")
+    assert outcome.status is ExitStatus.USAGE
+    assert "error: the statement reads a foreign table" in outcome.stderr
 
 
 def test_a_policy_is_looked_into(volatile: WatchedServer) -> None:

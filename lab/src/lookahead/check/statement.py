@@ -87,6 +87,8 @@ _DOMAIN_CHECKS = """
         WHERE within.oid <> 0)
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
     WHERE contypid IN (SELECT oid FROM part) AND conbin IS NOT NULL"""
+# Some of the server's own are declared stable, and execute what a text names: views, the checks of
+# a domain.
 _VOLATILE = """
     WITH called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
@@ -97,7 +99,10 @@ _VOLATILE = """
               FROM pg_catalog.pg_aggregate
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[]))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
-    WHERE provolatile = 'v' AND oid IN (SELECT oid FROM called) ORDER BY 1"""
+    WHERE oid IN (SELECT oid FROM called)
+      AND (provolatile = 'v' OR pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+           AND proname ~ '^(pg_input_|(table|schema|database)_to_xml)')
+    ORDER BY 1"""
 
 
 class StatementCancelled(LabError):

@@ -95,7 +95,7 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
     relations = sorted(_relations_of(plan))
     if not relations:
         raise UsageError(
-            "--cold has nothing to empty: the plan reads no table",
+            "--cold has nothing to empty: the plan reads no table of this server",
             "Statements inside functions are not seen; check one of them by itself.",
         )
     # The function is C code of the extension's, named with its schema.
@@ -126,7 +126,7 @@ def _relations_of(plan: Mapping[str, Any]) -> set[tuple[str, str]]:
     schema = ""
     for node in plan_nodes(plan):
         table = table_of(node)
-        if table:
+        if table and node["Node Type"] != "Foreign Scan":  # whose pages are elsewhere
             schema = table[0]
             found.add(table)
         if "Index Name" in node:

@@ -90,7 +90,7 @@ class CheckRequest:
     "--allow-volatile",
     "allows_volatile",
     is_flag=True,
-    help="With --measure: also a statement that calls volatile functions.",
+    help="With --measure: also a statement that calls volatile functions or reads foreign tables.",
 )
 @click.option(
     "--cold",
@@ -134,13 +134,15 @@ def check(context: CommandContext, /, **options: Any) -> None:
 
     A read-only transaction changes no table. It does not prevent what functions do beside them:
     replication slots, files, signals and messages to other processes and servers. So --measure
-    refuses statements that call volatile functions, unless --allow-volatile is given, and believes
-    what functions are declared as. Connect as a role that may do no more than the statement needs.
+    refuses statements that call volatile functions or read foreign tables, unless --allow-volatile
+    is given, and believes what functions are declared as. Connect as a role that may do no more
+    than the statement needs.
 
     Exit status: 0 whatever the verdict; 1 the execution failed, or the time limit came before the
     first pair was complete; 2 wrong options, the server refuses the statement, or it was to be
-    measured and writes, calls volatile functions or has parameters; 3 no connection, no library, or
-    no way to empty caches; 5 the rows with the library differ from those without; 130 interrupted.
+    measured and writes, calls volatile functions, reads foreign tables or has parameters; 3 no
+    connection, no library, or no way to empty caches; 5 the rows with the library differ from those
+    without; 130 interrupted.
     """
     request = CheckRequest(**options)
     request.check_consistency()
@@ -182,7 +184,7 @@ def _check(
         return advice, None
     _refuse_to_execute(plan, statement)
     if not request.allows_volatile:
-        _refuse_volatile(target, statement)
+        _refuse_volatile(target, plan, statement)
     maker = cold_maker(target, plan) if request.cold else None
     times = MeasurePlan(request.repetitions, request.time_limit, request.seed)
     return advice, _measure(context, target, statement, times, maker)
@@ -213,7 +215,12 @@ def _measure(
         return measure(target, statement, times, maker, report)
 
 
-def _refuse_volatile(target: Target, statement: str) -> None:
+def _refuse_volatile(target: Target, plan: dict[str, Any], statement: str) -> None:
+    if any(node["Node Type"] == "Foreign Scan" for node in plan_nodes(plan)):
+        raise UsageError(
+            "the statement reads a foreign table, and what that executes is not undone",
+            "--allow-volatile executes it nevertheless; without --measure it is not executed.",
+        )
     with target.connect() as connection, read_only(connection):
         limit_time(connection, PLANNING_LIMIT_S)
         found = volatile_functions(connection, statement)

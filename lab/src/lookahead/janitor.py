@@ -28,6 +28,7 @@ from pathlib import Path
 _GRACE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _STATUS_BYTES = 8192  # eight short lines and two paths
+_BLOCKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SERVER_PROGRAMS = ("postgres", "initdb")
 
 
@@ -123,15 +124,22 @@ class JanitorProcess:
     program = __file__
 
     def __init__(self, *arguments: object) -> None:
-        # Our end of the pipe is closed in every program that we start, at its exec.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", self.program, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
+        self.arguments = tuple(map(str, arguments))
+        # Who ends all of our processes at once, as the stop of a unit, does not end the janitor:
+        # a mask is inherited.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+        try:
+            # Our end of the pipe is closed in every program that we start, at its exec.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", self.program, *self.arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def finish(self) -> bool:
         """Have it clean up now; returns whether nothing stays behind."""

@@ -31,7 +31,7 @@ from lookahead.account import Account, own_account
 from lookahead.errors import LabError, UnavailableError, UsageError, last_lines
 from lookahead.extension import LIBRARY, Stage, stage_at
 from lookahead.installation import Installation
-from lookahead.janitor import JanitorProcess
+from lookahead.janitor import JanitorProcess, end_server
 from lookahead.safe_files import (
     make_folder_for,
     open_for_append,
@@ -107,9 +107,10 @@ class ServerFolder:
     def close(self) -> None:
         """Have the janitor end what still runs in the folder and remove the folder.
 
+        Where somebody killed the janitor, do it ourselves.
         Raises LabError when something stays behind.
         """
-        if not self._janitor.finish():
+        if not self._janitor.finish() and not end_server(*self._janitor.arguments):
             raise LabError(
                 f'could not end all processes in "{self.path}" and remove it',
                 "Look for processes that still use the folder, then remove it.",

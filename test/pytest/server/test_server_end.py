@@ -13,8 +13,10 @@ from crashing_server import Leftovers
 from hidden_installation import hide
 from waiting import wait_until
 
+from lookahead.account import find_account
 from lookahead.installation import Installation
-from lookahead.janitor import end_processes, processes_in
+from lookahead.janitor import JanitorProcess, end_processes, processes_in
+from lookahead.server_folder import ServerFolder
 
 as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="the server's account is our own, which reaches what we reach"
@@ -151,6 +153,23 @@ def test_a_killed_maker_leaves_a_kept_folder(
     wait_until(lambda: not processes_in(maker.directory, maker.bindir), gone)
     assert (maker.directory / "data" / "PG_VERSION").exists()
     shutil.rmtree(maker.directory)
+
+
+def test_who_ends_all_processes_does_not_end_the_janitor(tmp_path: Path) -> None:
+    """Such as a stop of the whole unit, whose lab cleans up only then."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    janitor = JanitorProcess("remove", tmp_path, folder)
+    os.kill(janitor._process.pid, signal.SIGTERM)
+    assert janitor.finish()
+    assert not folder.exists()
+
+
+def test_a_killed_janitor_leaves_nothing(installation: Installation) -> None:
+    folder = ServerFolder(None, find_account(), installation.bindir, keep=False)
+    os.kill(folder._janitor._process.pid, signal.SIGKILL)
+    folder.close()
+    assert not folder.path.exists()
 
 
 def test_servers_that_run_from_copies_are_known(tmp_path: Path) -> None:

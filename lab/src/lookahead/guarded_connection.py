@@ -12,6 +12,7 @@ a secret that a later libpq takes is not kept either. A password that was not qu
 is shown.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ from lookahead.formats import one_line
 _OWN_PATH = "pg_catalog, pg_temp"
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
 _HIDDEN = "(a connection string that is not shown)"
-_OPTION = "--dsn"
+# What precedes a value within an argument: "--dsn=", "-d".
+_PREFIX = re.compile(r"(?:--[\w-]+=|-[A-Za-z](?=.))?", re.DOTALL)
 # `identity` and `schema` are quoted as SQL wants them.
 _MEMBER = """
     SELECT member.objid, object.schema
@@ -82,9 +84,12 @@ def connect_guarded(dsn: str, purpose: str) -> GuardedConnection:
 
     `purpose` is what the server's administrator sees. Raises what psycopg raises.
     """
-    connection = GuardedConnection.connect(
-        dsn, autocommit=True, application_name=purpose, client_encoding="utf8"
-    )
+    try:
+        connection = GuardedConnection.connect(
+            dsn, autocommit=True, application_name=purpose, client_encoding="utf8"
+        )
+    except UnicodeError:  # Python looks it up.
+        raise psycopg.OperationalError("the name of the host is none") from None
     try:
         connection.guard()
     except BaseException:
@@ -154,12 +159,21 @@ def shown_error(dsn: str, error: psycopg.Error) -> str:
 
 
 def _shown_argument(previous: str, argument: str) -> str:
-    parts = _parse(argument)
-    name, equals, value = argument.partition("=")
+    found = _PREFIX.match(argument)
+    prefix = found[0] if found else ""
+    value = argument.removeprefix(prefix)
+    option = prefix.rstrip("=") or previous
+    is_dsn = option == "--dsn" or (option in ("-d", "--dbname") and is_connection_string(value))
+    parts = _parse(value)
     # Also a connection string with more than a place, wherever it stands.
-    if previous == _OPTION or (parts is not None and not parts.keys() <= set(_PLACE)):
-        return shown_dsn(argument)
-    return f"{_OPTION}={shown_dsn(value)}" if name == _OPTION and equals else argument
+    if is_dsn or (parts is not None and not parts.keys() <= set(_PLACE)):
+        return prefix + shown_dsn(value)
+    return argument
+
+
+def is_connection_string(text: str) -> bool:
+    """As libpq tells it from the name of a database."""
+    return "=" in text or "://" in text
 
 
 def _parse(dsn: str) -> dict[str, Any] | None:

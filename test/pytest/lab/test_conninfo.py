@@ -34,7 +34,9 @@ def test_only_the_place_is_shown(dsn: str) -> None:
     shown = shown_dsn(dsn)
     assert _SECRET not in shown
     assert shown_dsn(shown) == shown
-    for arguments in (("probe", "--dsn", dsn), ("probe", f"--dsn={dsn}")):
+    beside = [(option, dsn) for option in ("--dsn", "--dbname", "-d")]
+    within = [(f"{option}{dsn}",) for option in ("--dsn=", "--dbname=", "-d")]
+    for arguments in (*beside, *within):
         assert _SECRET not in " ".join(shown_arguments(arguments))
 
 
@@ -42,8 +44,29 @@ def test_the_place_is_shown() -> None:
     assert shown_dsn(f"postgresql://me:{_SECRET}@db.shop:5433/sales") == (
         "host=db.shop port=5433 dbname=sales user=me"
     )
-    given = ("run", "index-scan", "--pages", "10", "--output", "a=b")
-    assert shown_arguments(given) == given
+    for given in (
+        ("run", "index-scan", "--pages", "10", "--output", "a=b"),
+        ("doctor", "-hdb.shop", "-U", "me", "-d", "shop", "-dshop", "--dbname=shop"),
+    ):
+        assert shown_arguments(given) == given
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64])
+@pytest.mark.parametrize(
+    "command",
+    [("doctor",), ("check", "SELECT 1"), ("partitions",), ("probe", "--tablespace", "pg_default")],
+)
+def test_a_host_whose_name_is_none(command: tuple[str, ...], host: str) -> None:
+    outcome = run_command(*command, "--dsn", f"host={host}")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "the name of the host is none" in outcome.stderr
+
+
+def test_doctor_takes_a_database_and_no_string() -> None:
+    outcome = run_command("doctor", f"--dbname=postgresql://me:{_SECRET}@nowhere.invalid/shop")
+    assert outcome.status is ExitStatus.USAGE
+    assert "-d takes the name of a database" in outcome.stderr
+    assert _SECRET not in outcome.stderr
 
 
 @pytest.mark.parametrize("dsn", _DSNS)

@@ -89,7 +89,9 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return None
     with explained_errors(statement), connection.users_names():
         named = connection.execute(_RESOLVE, (match["table"],)).fetchone()
-    kind, rows, is_unknown, *more = connection.execute(_FACTS, named).fetchone() or ()
+    facts = connection.execute(_FACTS, named).fetchone()
+    assert facts is not None
+    kind, rows, is_unknown, *more = facts
     rows = None if is_unknown else float(rows or 0)
     table = _Table(one_line(match["table"]), kind, rows, *more)
     switches = dict(connection.execute(_SETTINGS).fetchall())

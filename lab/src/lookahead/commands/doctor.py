@@ -11,7 +11,7 @@ from lookahead.commands.options import dsn_option
 from lookahead.doctor import Server, examine, judge
 from lookahead.errors import UsageError
 from lookahead.formats import require_text
-from lookahead.guarded_connection import asking
+from lookahead.guarded_connection import asking, is_connection_string
 
 # Of the JSON output; a change of meaning or name is a new version.
 _SCHEMA, _SCHEMA_VERSION = "lookahead-doctor", 1
@@ -48,6 +48,8 @@ def doctor(
     given = {name: value for name, value in place.items() if value is not None}
     if dsn is not None and given:
         raise UsageError("--dsn names the place already", "Leave -h, -p, -U and -d out.")
+    if is_connection_string(dbname or ""):
+        raise UsageError("-d takes the name of a database", "--dsn takes a connection string.")
     for text in (dsn, *given.values()):
         require_text(text or "", "the name of the server")
     failure = "the server does not answer as expected"

@@ -103,6 +103,15 @@ def test_a_file_that_is_no_profile_is_not_replaced(disk: Path) -> None:
     assert not (disk / "results").exists()
 
 
+def test_a_profile_that_could_not_be_written(disk: Path, read_only: Path) -> None:
+    """It is said before minutes are spent on measuring."""
+    for profile in (Path("/"), Path(), read_only / "profile"):
+        outcome = _probe(disk, "--profile", profile)
+        assert outcome.status is ExitStatus.ENVIRONMENT
+        assert "it is a folder, or in one that is not writable" in outcome.stderr
+    assert not (disk / "results").exists()
+
+
 @needs_fio
 @pytest.mark.long
 def test_the_rate_is_a_mean(disk: Path) -> None:

@@ -72,9 +72,12 @@ def test_bitmap_scan_of_chosen_conditions(tmp_path: Path, disk: Path) -> None:
 def test_a_file_that_is_no_device_profile(tmp_path: Path, disk: Path) -> None:
     wrong = tmp_path / "wrong.profile"
     wrong.write_text(format_profiles(()).replace("[end]", "[device 8:0]"))
-    for profile in (wrong, tmp_path / "missing.profile"):
-        outcome = _run("bitmap-scan", disk, tmp_path / "results", "--profile", str(profile))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for profile in (wrong, tmp_path / "missing.profile", pipe):
+        options = ("--profile", str(profile), "--pg-config", "/nonexistent")
+        outcome = _run("bitmap-scan", disk, tmp_path / "results", *options)
         assert outcome.status is ExitStatus.ENVIRONMENT
         assert f'"{profile}" is no device profile: ' in outcome.stderr
-    assert list((tmp_path / "results").iterdir()) == []
+    assert not (tmp_path / "results").exists()
     assert list(disk.iterdir()) == []

@@ -5,6 +5,7 @@ same, and a test has both read the same texts. docs/device-profile.md describes 
 """
 
 import errno
+import os
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -133,6 +134,8 @@ def read_profiles(path: Path) -> tuple[DeviceProfile, ...]:
     try:
         if not path.parent.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f'there is no folder "{path.parent}"')
+        if not path.name or not os.access(path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "it is a folder, or in one that is not writable")
         with opened_folder(path.parent) as folder:
             return parse_profiles(read_file(folder, path.name).decode("ascii"))
     except FileNotFoundError:

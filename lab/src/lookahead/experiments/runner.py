@@ -25,7 +25,7 @@ from lookahead.cold import check_can_be_cold, check_place
 from lookahead.comparisons import compare
 from lookahead.device.block_device import find_block_device
 from lookahead.device.profile import parse_profiles
-from lookahead.errors import LabError, UnavailableError, last_lines
+from lookahead.errors import BadFileError, LabError, UnavailableError, last_lines
 from lookahead.extension import LIBRARY, find_stage
 from lookahead.installation import find_installation
 from lookahead.machine import collect_machine_facts, collect_source_facts
@@ -39,6 +39,7 @@ from lookahead.results import (
     ResultFile,
     Software,
     now_text,
+    read_text,
 )
 from lookahead.server import PrivateServer, Session
 from lookahead.terminal import Terminal
@@ -71,27 +72,30 @@ class RunRequest:
     follows: bool = False
 
 
-def copy_profile(server: PrivateServer, profile: Path) -> str:
-    """Have the server use a copy from its next start on; returns what the profile says.
-
-    The copy lies in the server's folder, where its account can read it. Raises LabError for a file
-    that is no profile.
-    """
+def read_profile(profile: Path) -> str:
+    """The text of a file; LabError when it is no profile."""
     try:
-        text = profile.read_text(encoding="ascii")
-        found = parse_profiles(text)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        text = read_text(profile)
+        parse_profiles(text)
+    except (BadFileError, ValueError) as error:
         raise UnavailableError(
-            f'"{profile}" is no device profile: {reason}',
+            f'"{profile}" is no device profile: {str(error).partition(chr(10))[0]}',
             "Name a file that `lookahead probe --profile FILE` has written.",
         ) from None
+    return text
+
+
+def copy_profile(server: PrivateServer, text: str) -> str:
+    """Have the server use a copy from its next start on; returns what the profile says.
+
+    The copy lies in the server's folder, where its account can read it.
+    """
     copy = server.write_file("device.profile", text)
     server.configure({"pg_lookahead.device_profile": str(copy)})
     devices = "; ".join(
         f"{one.measured_at}, depth {one.depth}, {one.iops:,.0f} reads/s, "
         f"{one.bandwidth_mb:,.0f} MB/s"
-        for one in found
+        for one in parse_profiles(text)
     )
     return f"device profile in use: {devices or 'of no device'}"
 
@@ -161,6 +165,7 @@ def open_run(
     Raises LabError when the output folder, the server, the library or disk space is missing, and
     for errors of the database in the block that a user can meet.
     """
+    profile = None if request.profile is None else read_profile(request.profile)
     file = ResultFile.claim(request.output, experiment, datetime.now(UTC))
     run: Run | None = None
     ending = "interrupted"
@@ -170,7 +175,7 @@ def open_run(
             check_can_be_cold(server.directory)
             document = _new_document(request, experiment, parameters, server)
             run = Run(server, document, file, terminal, explicit)
-            _preflight(run, request)
+            _preflight(run, request, profile)
             with _explained(server):
                 yield run
         ending = "complete"
@@ -224,14 +229,14 @@ def _new_document(
     )
 
 
-def _preflight(run: Run, request: RunRequest) -> None:
+def _preflight(run: Run, request: RunRequest, profile: str | None) -> None:
     """Say what is measured with, and what about the machine makes figures doubtful."""
     software = run.document.software
     run.terminal.step(f"PostgreSQL {software.server_version} ({software.server_source})")
     if request.keep:
         run.terminal.step(f"the server's folder is kept: {run.server.directory}")
-    if request.profile is not None:
-        run.find("note", copy_profile(run.server, request.profile))
+    if profile is not None:
+        run.find("note", copy_profile(run.server, profile))
     machine = run.document.machine
     if not request.follows and machine.load_average > _BUSY_SHARE * machine.cpus:
         run.find(

@@ -101,7 +101,7 @@ def replace_file(folder: int, name: str, content: bytes, *, mode: int | None = N
     `mode` is that of the file whatever the umask; None leaves it to that. A link of the name is
     replaced, not followed. Raises OSError, and leaves no temporary file.
     """
-    temporary = f".{name}.{secrets.token_hex(8)}.new"
+    temporary = f".lookahead.{secrets.token_hex(8)}.new"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
     descriptor = os.open(temporary, flags, 0o666 if mode is None else mode, dir_fd=folder)
     try:

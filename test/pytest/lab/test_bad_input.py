@@ -122,6 +122,7 @@ def _version(text: str) -> str:
         (lambda text: text.replace('_ms": 400.0', '_ms": 1e999'), "is damaged: measurements"),
         (lambda text: text.replace('_ms": 400.0', '_ms": 0.0'), "is damaged: measurements"),
         (lambda text: text.replace('_ms": 400.0', '_ms": 1e308'), "is damaged: measurements"),
+        (lambda text: text.replace("{", '{"more": 1e999, ', 1), "cannot be worked out: "),
         (
             lambda text: text.replace('_ms": 400.0', f'_ms": {"9" * 400}'),
             "is damaged: measurements",

@@ -106,10 +106,15 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert caught.value.errno == errno.ELOOP
 
 
+def test_a_name_of_any_length(tmp_path: Path) -> None:
+    write_atomically(tmp_path / ("a" * 255), "content")
+    assert (tmp_path / ("a" * 255)).read_text() == "content"
+
+
 @as_root
 def test_a_planted_file_is_replaced_and_not_followed(foreign: Path, victim: Path) -> None:
     _plant(foreign / "page.html", victim)
-    _plant(foreign / f".page.html.{os.getpid()}.new", victim)
+    _plant(foreign / f".lookahead.{os.getpid()}.new", victim)
     write_atomically(foreign / "page.html", "page", mode=0o644)
     assert (foreign / "page.html").read_text() == "page"
     assert not (foreign / "page.html").is_symlink()
@@ -133,7 +138,7 @@ def test_the_name_of_a_temporary_file_is_not_foreseen(
         write_atomically(foreign / "x", "content")
     assert len(set(names)) == 3
     monkeypatch.setattr("lookahead.safe_files.secrets.token_hex", lambda size: "known")
-    (foreign / ".x.known.new").touch()
+    (foreign / ".lookahead.known.new").touch()
     with pytest.raises(LabError, match="File exists"):
         write_atomically(foreign / "x", "other")
     assert (foreign / "x").read_text() == "content"
@@ -143,7 +148,7 @@ def test_the_name_of_a_temporary_file_is_not_foreseen(
 def test_a_profile_in_a_foreign_folder(foreign: Path, victim: Path) -> None:
     profile = made_profile(DeviceId(8, 1, "fs=ab12;sectors=1000;serial=XYZ"))
     _plant(foreign / "profile", victim)
-    _plant(foreign / f".profile.{os.getpid()}.new", victim)
+    _plant(foreign / f".lookahead.{os.getpid()}.new", victim)
     with pytest.raises(LabError, match="cannot write a device profile"):
         merge_into(foreign / "profile", profile)
     assert _is_untouched(victim)

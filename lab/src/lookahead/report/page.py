@@ -103,7 +103,7 @@ def _content_policy(style: str, script: str) -> str:
 
 def _embedded(value: Content) -> Markup:
     """JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, ensure_ascii=True)
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 

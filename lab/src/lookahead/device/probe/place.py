@@ -64,8 +64,7 @@ class Place:
 
 def named_folder(folder: Path) -> Place:
     """A folder that the user has named; LabError when it is none."""
-    _check_is_folder(folder)
-    resolved = folder.resolve()
+    resolved = _resolved(folder)
     standby = [
         parent
         for parent in (resolved, *resolved.parents)
@@ -90,13 +89,13 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
             f'the folder of tablespace "{name}" is not on this machine, or not accessible',
             "Run the probe on the server, as the server's account or as root.",
         )
-    _check_is_folder(folder)
+    resolved = _resolved(folder)
     objections = []
     if in_recovery:
         objections.append("the server is a standby")
     if active:
         objections.append(f"sessions at work on the server: {active}")
-    return Place(folder.resolve(), tuple(objections))
+    return Place(resolved, tuple(objections))
 
 
 def _ask(name: str, dsn: str) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
@@ -145,9 +144,11 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _check_is_folder(folder: Path) -> None:
+def _resolved(folder: Path) -> Path:
+    """Without links; LabError when it is no folder."""
     try:
         mode = folder.stat().st_mode
+        resolved = folder.resolve()
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         error_class = UsageError if is_missing else UnavailableError
@@ -162,6 +163,7 @@ def _check_is_folder(folder: Path) -> None:
             "Name a folder on a file system of the device: the probe makes a file of its own "
             "there, and never touches a device.",
         )
+    return resolved
 
 
 class TestFile:

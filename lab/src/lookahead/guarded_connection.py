@@ -116,7 +116,12 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
 
 
 def connection_lost(error: psycopg.OperationalError) -> LabError:
-    """What to say when the server goes away between two statements."""
+    """What to say when the server goes away between two statements, or cancels one of ours."""
+    if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)):
+        return LabError(
+            f"a query of lookahead was ended: {server_message(error)}",
+            "Time limits of the role, such as statement_timeout, apply to it.",
+        )
     return LabError(
         f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."
     )

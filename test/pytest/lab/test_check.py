@@ -193,6 +193,15 @@ def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: s
     assert outcome.stderr.startswith("error: the server refuses the statement: ")
 
 
+def test_a_library_that_is_disabled_is_not_compared(
+    server_factory: ServerFactory, stage: Stage
+) -> None:
+    with server_factory(stage=stage, settings={"pg_lookahead.disable": "on"}) as made:
+        outcome = _check(made, "SELECT 1", "--measure")
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "pg_lookahead.disable is on" in outcome.stderr
+
+
 def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) -> None:
     outcome = _check(server, _QUERY, "--measure")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
@@ -202,7 +211,7 @@ def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) ->
     assert steps[0] == "execution 1 of 26: library off, compares rows"
     assert steps[-1] == "execution 26 of 26: library off, pair 12 of 12"
     assert "executed:   26 times in " in outcome.stdout
-    assert "pages:      none read, all were in shared buffers" in outcome.stdout
+    assert "pages:      none read into shared buffers" in outcome.stdout
 
 
 def test_one_pair_has_no_interval(server: WatchedServer) -> None:

@@ -120,6 +120,10 @@ def test_a_table_in_shared_buffers_gains_nothing_now() -> None:
     assert found.conclusion == "what it reads is in shared buffers now"
 
 
+def test_an_empty_table_is_nowhere() -> None:
+    assert not Relation(0, 0.0, 0, 0, 0).is_cached
+
+
 def test_what_does_not_follow_from_statistics_is_said() -> None:
     found = advise(_scan(10_000, _ELIGIBLE, Filter="(orders.a = 1)"), _facts(100_000, None))
     (node,) = found.nodes

@@ -4,12 +4,15 @@ import io
 import sys
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
-from lookahead.errors import ExitStatus
+from lookahead.check.statement import explained_errors, has_parameters
+from lookahead.errors import ExitStatus, LabError
 from lookahead.extension import Stage
+from lookahead.guarded_connection import connection_lost
 
 _TABLES = """
     CREATE TYPE mood AS ENUM ('sad', 'happy');
@@ -124,6 +127,8 @@ def test_what_cannot_be_sent_whole(server: WatchedServer, statement: str, words:
     ("given", "status", "words"),
     [
         (b"SELECT '\xff'", ExitStatus.USAGE, "error: the statement is not UTF-8"),
+        (None, ExitStatus.USAGE, "error: the server refuses the statement: syntax error at end"),
+        (b" " * (16 << 20) + b"1", ExitStatus.USAGE, "error: the statement is too long"),
         (b"SELECT 1 \0 junk", ExitStatus.USAGE, "error: the statement holds a zero byte"),
         ("SELECT '\N{SNOWMAN}'".encode(), ExitStatus.SUCCESS, ""),
     ],
@@ -131,14 +136,42 @@ def test_what_cannot_be_sent_whole(server: WatchedServer, statement: str, words:
 def test_standard_input(
     server: WatchedServer,
     monkeypatch: pytest.MonkeyPatch,
-    given: bytes,
+    given: bytes | None,
     status: ExitStatus,
     words: str,
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="ascii"))
+    """None: it is closed."""
+    stdin = None if given is None else io.TextIOWrapper(io.BytesIO(given), encoding="ascii")
+    monkeypatch.setattr(sys, "stdin", stdin)
     outcome = _check(server, "-")
     assert outcome.status is status
     assert words in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "has_some"),
+    [
+        ("SELECT $1", True),
+        ("SELECT 'a' 'b' WHERE k IN($1)", True),
+        ("SELECT E'a\\\\', $1", True),
+        (r"SELECT E'it\'s $1', '\', '$1', \"$1\", $a$ $1 $a$ -- $1", False),
+        ("SELECT 1 AS col$1", False),
+    ],
+)
+def test_parameters_are_told_from_texts(statement: str, has_some: bool) -> None:
+    assert has_parameters(statement) is has_some
+
+
+@pytest.mark.parametrize(
+    "error", [psycopg.errors.LockNotAvailable, psycopg.errors.TransactionTimeout]
+)
+def test_time_limits_are_no_fault_of_the_statement(error: type[psycopg.Error]) -> None:
+    finished = pytest.raises(LabError, match="was not finished: late")
+    with finished as caught, explained_errors("SELECT 1"):
+        raise error("late")
+    assert caught.value.status is ExitStatus.FAILURE
+    told = connection_lost(psycopg.errors.QueryCanceled("late"))
+    assert told.message == "a query of lookahead was ended: late"
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(server: WatchedServer) -> None:

@@ -77,6 +77,7 @@ def test_rows_of_a_scan_that_processes_share(workers: int, rows: float) -> None:
         ({"Output": ["(SubPlan 1)"]}, Range(50, 50)),
         ({"Filter": "(a.b = (SubPlan 1))"}, Range(50, float("inf"))),
         ({"Filter": "(ANY (a.b = (hashed SubPlan 1).col1))"}, Range(1, 1)),
+        ({"Output": ["(SubPlan 1)", "(ANY (a = (hashed SubPlan 10).col1))"]}, Range(50, 50)),
     ],
 )
 def test_a_subplan(more: dict[str, Any], loops: Range) -> None:

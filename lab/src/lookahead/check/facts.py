@@ -96,8 +96,8 @@ class Relation:
     @property
     def is_cached(self) -> bool:
         """Whether it is known to be in shared buffers at the moment."""
-        whole = self.pages * _BLOCK_BYTES
-        return self.cached_bytes is not None and self.cached_bytes >= whole * _CACHED_SHARE
+        enough = self.pages * _BLOCK_BYTES * _CACHED_SHARE
+        return self.cached_bytes is not None and 0 < enough <= self.cached_bytes
 
 
 @dataclass(frozen=True)

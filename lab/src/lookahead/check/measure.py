@@ -30,7 +30,7 @@ from lookahead.check.statement import (
     read_only,
 )
 from lookahead.check.target import Target
-from lookahead.errors import DifferentRowsError, LabError, UsageError
+from lookahead.errors import DifferentRowsError, LabError, UnavailableError, UsageError
 from lookahead.experiments.trials import alternate
 from lookahead.formats import milliseconds
 from lookahead.guarded_connection import GuardedConnection
@@ -168,6 +168,11 @@ class _Run:
     def compare_rows(self) -> tuple[int, bool | None]:
         """The number of rows, and whether both arms return them in the same order, None: vary."""
         with self._target.connect() as connection, read_only(connection):
+            if connection.execute("SHOW pg_lookahead.disable").fetchone() == ("on",):
+                raise UnavailableError(
+                    "pg_lookahead.disable is on: there is nothing to compare",
+                    "ALTER SYSTEM RESET pg_lookahead.disable; SELECT pg_reload_conf();",
+                )
             stock, ours = (self._rows(connection, arm, "compares rows") for arm in ARMS)
             if stock.same_rows(ours):
                 return stock.rows, stock.ordered == ours.ordered
@@ -292,7 +297,7 @@ def measurement_lines(measurement: Measurement) -> Iterator[str]:
         f"{estimate_text(measurement.estimate)}"
     )
     pages = f"{read[0]:,.0f} read with the library off, {read[1]:,.0f} with it on, indexes included"
-    nothing = "none read, all were in shared buffers: there was nothing to read ahead (see --cold)"
+    nothing = "none read into shared buffers: there was nothing to read ahead (see --cold)"
     yield f"pages:      {pages if any(map(round, read)) else nothing}"
     yield f"caches:     {measurement.caches}"
     yield (

@@ -6,6 +6,7 @@ one, a LIMIT stops early, the workers of a parallel scan share its rows. Where a
 as for a merge join that may end early, the range is wide.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -181,12 +182,12 @@ def _inner(join: Node, above: Execution) -> Execution:
 def _subplan(
     parent: Node, child: Node, above: Execution, participation: Participation
 ) -> Execution:
-    name = str(child.get("Subplan Name", ""))
+    name = rf"{re.escape(str(child.get('Subplan Name', '')))}\b"
     texts = [str(value) for key, value in parent.items() if key != "Plans"]
-    if any(f"hashed {name}" in text for text in texts):
+    if any(re.search(rf"hashed {name}", text) for text in texts):
         return Execution()
     rows = own_rows(parent, above)
-    filtered = any(name in str(parent.get(key, "")) for key in ("Filter", "Join Filter"))
+    filtered = any(re.search(name, str(parent.get(key, ""))) for key in ("Filter", "Join Filter"))
     each = Range(rows, float("inf") if filtered else rows)
     # EXISTS and the like stop at the first row.
     return Execution(

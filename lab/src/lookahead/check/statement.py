@@ -27,9 +27,9 @@ from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection, server_message
 
-# SQLSTATE classes: transaction rollback, insufficient resources, operator intervention, system
-# error, internal error.
-_SERVER_CLASSES = ("40", "53", "57", "58", "XX")
+# Beginnings of SQLSTATE: time limits of a transaction, rollback, insufficient resources, a lock not
+# to be had, operator intervention, system error, internal error.
+_SERVER_STATES = ("25P03", "25P04", "40", "53", "55P03", "57", "58", "XX")
 # Of the planning of one statement, in seconds. Arbitrary.
 PLANNING_LIMIT_S = 60.0
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -56,9 +56,12 @@ _TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
 _NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
 _CALL = re.compile(rf"({_NAME}\.)?({_NAME})\(")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
-# Literals, names in quotes, texts in dollars, comments.
-_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""", re.DOTALL)
-_PARAMETER = re.compile(r"\$[0-9]")
+# Literals, those with escapes, names in quotes, texts in dollars, comments.
+_QUOTED = re.compile(
+    r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"(?<![\w$])\$[0-9]")
 # Those of the server itself and of modules in C execute none, as far as anybody knows.
 _WITH_STATEMENTS = """
     SELECT DISTINCT p.proname::pg_catalog.text
@@ -204,12 +207,12 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
         ) from None
     except psycopg.Error as error:
         # The statement itself is not to blame; without a state the connection was lost.
-        if error.sqlstate is None or error.sqlstate[:2] in _SERVER_CLASSES:
+        if error.sqlstate is None or error.sqlstate.startswith(_SERVER_STATES):
             is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
             raise (StatementCancelled if is_cancelled else LabError)(
                 f"the statement was not finished: {server_message(error)}",
-                "Its time limit (statement_timeout), a cancel, a lack of resources, or an end of "
-                "the server: see the server's log.",
+                "A time limit (such as statement_timeout), a cancel, a lack of resources, or an "
+                "end of the server: see the server's log.",
             ) from None
         place = _place(statement, error.diag.statement_position, prefix_length)
         raise UsageError(

@@ -96,7 +96,7 @@ def _opinion(target: Target, query: str) -> tuple[Verdict, str]:
     except LabError as error:
         # Such as a type that no parameter can have, or a table that is gone.
         return "unknown", one_line(error.message.partition("\n")[0])
-    except psycopg.errors.QueryCanceled as error:
+    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
         return "unknown", server_message(error)
     return advice.verdict, advice.conclusion
 

@@ -38,6 +38,7 @@ from lookahead.stats import VERDICT_PAIRS
 _SCHEMA, _SCHEMA_VERSION = "lookahead-check", 3
 # Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
 _DEFAULT_PAIRS = 2 * VERDICT_PAIRS
+_MAX_STATEMENT_BYTES = 16 << 20
 _MAX_PAIRS, _MAX_TOP = 1000, 1000
 _DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_TIME_LIMIT_S = 86400.0
@@ -150,15 +151,20 @@ def check(context: CommandContext, /, **options: Any) -> None:
     if request.top is not None:
         _check_top(context, request, request.top)
         return
-    text = request.statement or ""
-    if text == "-":
-        text = sys.stdin.buffer.read().decode(errors="surrogateescape")
+    text = _standard_input() if request.statement == "-" else request.statement or ""
     require_text(text, "the statement")
     try:
         advice, measurement = _check(context, request, text)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
     _show(context, text, advice, measurement, as_json=request.as_json)
+
+
+def _standard_input() -> str:
+    content = sys.stdin.buffer.read(_MAX_STATEMENT_BYTES + 1) if sys.stdin else b""
+    if len(content) > _MAX_STATEMENT_BYTES:
+        raise UsageError("the statement is too long", "At most 16 MB are read.")
+    return content.decode(errors="surrogateescape")
 
 
 def _check_top(context: CommandContext, request: CheckRequest, number: int) -> None:

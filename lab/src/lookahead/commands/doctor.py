@@ -42,7 +42,7 @@ def doctor(
     a line each, and below it what to do. Works with any role, and says what that may not see.
     Nothing is changed.
 
-    Exit status: 0 whatever is found; 2 wrong options; 3 no connection.
+    Exit status: 0 whatever is found; 1 the server ended a query; 2 wrong options; 3 no connection.
     """
     place = {"host": host, "port": port, "user": username, "dbname": dbname}
     given = {name: value for name, value in place.items() if value is not None}

@@ -11,8 +11,9 @@ from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
 from lookahead.check.facts import collect_facts
+from lookahead.check.target import Target, cold_maker
 from lookahead.device.probe.place import tablespace_folder
-from lookahead.errors import ExitStatus
+from lookahead.errors import ExitStatus, UsageError
 from lookahead.extension import Stage
 from lookahead.guarded_connection import connect_guarded
 
@@ -277,6 +278,9 @@ def test_a_foreign_table_is_not_read(
     outcome = _check(volatile, "SELECT 1", "--measure")
     assert outcome.status is ExitStatus.USAGE
     assert "error: the statement reads a foreign table" in outcome.stderr
+    scan = {"Node Type": "Foreign Scan", "Schema": "public", "Relation Name": "far"}
+    with pytest.raises(UsageError, match="reads no table of this server"):
+        cold_maker(Target(""), scan)
 
 
 def test_a_policy_is_looked_into(volatile: WatchedServer) -> None:

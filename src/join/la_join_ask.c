@@ -23,9 +23,9 @@
  * twice as many when a row had more pages read than were asked for, and for as many as any needed after
  * FEWER_ROWS rows that needed fewer.
  *
- * A target to which most rows do not come is asked for no more until the join has slept.
+ * A target to which no row has come yet, or most rows do not, is not asked for until they do.
  *
- * Reads JoinState of execnodes.h, and PgStat_TableStatus of pgstat.h.
+ * Reads PgStat_TableStatus of pgstat.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,6 +39,7 @@
 #include "utils/memutils.h"
 
 #include "join/la_join_ask.h"
+#include "join/la_join_end.h"
 #include "join/la_join_residency.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
@@ -62,10 +63,6 @@
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
 
-/* Rows after which it is counted how many came to a target, and how many it has to be: arbitrary. */
-#define ROWS_PER_LOOK 32
-#define USED_ROWS 16
-
 #define RECENT_PAGES 512		/* remembered as asked for: a power of two */
 
 typedef struct LaJoinRecent
@@ -74,10 +71,10 @@ typedef struct LaJoinRecent
 	uint32		rows;			/* for how many rows before */
 } LaJoinRecent;
 
-static bool is_in_vain(LaJoinAsk *ask);
-static int64 fetched_pages(Relation index);
-static void note_use(LaJoinUse *use, Relation index);
 static void learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads);
+static bool has_use(LaJoinAsk *ask);
+static const LaJoinTarget *target_of(const LaJoinAsk *ask, const LaJoinRow *row,
+									 int target);
 static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
 static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
 					 uint32 position);
@@ -109,13 +106,7 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 		return false;
 	ask->node = node;
 	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
-	if (IsA(outer->node, NestLoopState))
-	{
-		const JoinState *join = (const JoinState *) outer->node;
-
-		ask->one_match = join->single_match || join->jointype == JOIN_SEMI ||
-			join->jointype == JOIN_ANTI;
-	}
+	ask->one_match = la_join_stops_early(outer->node);
 	for (int target = 0; target < ask->ntargets; target++)
 		ask->one_match |= ask->targets[target].limited;
 	ask->matches = 1;
@@ -145,6 +136,9 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
+	if (!ask->woken && !la_wake_forced() && !la_join_residency_may_wake(ask->targets[0].table))
+		ask->skips = FEWEST_SKIPS;
+	ask->woken = true;
 	if (ask->skips > 0 && !la_wake_forced())
 	{
 		ask->skips--;
@@ -166,7 +160,7 @@ la_join_ask_start(LaJoinAsk *ask)
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
-	memset(ask->uses, 0, sizeof(ask->uses));
+	la_join_use_begin(ask->uses, ask->targets, ask->ntargets);
 	ask->asked = false;
 	ask->idle_rows = 0;
 	ask->request_limit = la_wake_forced() ? ask->most_requests : 1;
@@ -218,24 +212,34 @@ bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
 	return (la_join_residency(ask->targets[0].table)->resident && !la_wake_forced()) ||
-		is_in_vain(ask) ||
+		!has_use(ask) ||
 		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
 		!la_feature_enabled(ask->node->feature);
 }
 
 /*
- * Do most rows come to no target?  Then the join wakes the less often the more often that was so.
+ * Do rows come to any target?  If not, the join wakes the less often the more often that was so.
  */
 static bool
-is_in_vain(LaJoinAsk *ask)
+has_use(LaJoinAsk *ask)
 {
-	bool		result = true;
-
 	for (int target = 0; target < ask->ntargets; target++)
-		result &= ask->uses[target].in_vain;
-	ask->asked &= !result;
-	return result;
+	{
+		if (!ask->uses[target].in_vain)
+			return true;
+	}
+	ask->asked = false;
+	return false;
+}
+
+/*
+ * What a row was looked up in; of partitions that is not known where it was not.
+ */
+static const LaJoinTarget *
+target_of(const LaJoinAsk *ask, const LaJoinRow *row, int target)
+{
+	return row->where[target] != NULL ? row->where[target] : &ask->targets[target];
 }
 
 /*
@@ -269,7 +273,6 @@ la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 		row->waits[target] = InvalidBlockNumber;
 		row->counted[target] = false;
 		row->complete[target] = false;
-		row->asked[target] = false;
 		row->where[target] = ask->uses[target].in_vain ? NULL :
 			la_join_target_of_row(&ask->targets[target], row->slot);
 		look_up(ask, ring, ring->tail, target);
@@ -323,8 +326,8 @@ la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
 		ask->scans[target] = NULL;
 		if (row != NULL && row->complete[target])
 			ask->scans[target] = row->where[target]->node;
-		if (row != NULL && row->asked[target])
-			ask->uses[target].fetched = fetched_pages(row->where[target]->index);
+		if (row != NULL)
+			la_join_use_hand_out(&ask->uses[target], target_of(ask, row, target));
 		if (ask->scans[target] != NULL)
 			ask->scans[target]->asked_above = true;
 	}
@@ -341,38 +344,10 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 	{
 		if (row->counted[target])
 			ask->index_requests--;
-		if (row->asked[target])
-			note_use(&ask->uses[target], row->where[target]->index);
+		la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
 	}
 	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
 		learn(ask, row, table_reads(ask, row) - ask->reads);
-}
-
-/*
- * Pages of an index that this process has looked at so far, as far as PostgreSQL counts them.
- */
-static int64
-fetched_pages(Relation index)
-{
-	return pgstat_should_count_relation(index) ?
-		index->pgstat_info->counts.blocks_fetched : 0;
-}
-
-/*
- * A row for which something was asked is done with.
- */
-static void
-note_use(LaJoinUse *use, Relation index)
-{
-	if (!pgstat_should_count_relation(index))
-		return;
-	use->asked_rows++;
-	if (fetched_pages(index) != use->fetched)
-		use->used_rows++;
-	if (use->asked_rows < ROWS_PER_LOOK)
-		return;
-	use->in_vain = use->used_rows < USED_ROWS;
-	use->asked_rows = use->used_rows = 0;
 }
 
 /*
@@ -439,7 +414,6 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	LaJoinRow  *row = la_join_row(ring, position);
 	LaJoinTarget *where = row->where[target];
 	BlockNumber from = row->waits[target];
-	uint32		requests = row->requests;
 	MemoryContext old;
 	LaPeek		peek;
 
@@ -456,7 +430,6 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	if (peek.missing != InvalidBlockNumber)
 		begin_wait(ask, ring, position, target, peek.missing);
 	ask_for_table(ask, ring, position, where, &peek);
-	row->asked[target] |= row->counted[target] || row->requests != requests;
 }
 
 static void
@@ -561,8 +534,7 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 	open->relation = relation;
 	ask->asked = true;
 	ask->idle_rows = 0;
-	la_join_trial_wanted(&ask->trial, la_join_residency(ask->targets[0].table),
-						 open->last_block, block, ask->rows);
+	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
 	open->last_block = block;
 	if (la_range_planner_add(&open->planner, block, &finished))
 		request(ask, relation, &finished);
@@ -592,9 +564,20 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 		request(ask, open->relation, &finished);
 }
 
+/*
+ * The kernel counts what has to come from a device while it is asked.  Where it does not, all may have to.
+ */
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	la_request_make(relation, range, la_join_residency(ask->targets[0].table),
-					&ask->node->counters);
+	LaResidency *residency = la_join_residency(ask->targets[0].table);
+	int64		before = la_residency_device_pages(residency);
+	int64		pages = range->wanted;
+
+	la_request_make(relation, range, residency, &ask->node->counters);
+	if (before >= 0)
+		pages = Min(la_residency_device_pages(residency) - before, range->nblocks);
+	ask->trial.device_pages += pages;
+	la_join_residency_asked(ask->targets[0].table, ask->rows - ask->requested_rows, pages);
+	ask->requested_rows = ask->rows;
 }

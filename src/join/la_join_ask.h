@@ -15,6 +15,7 @@
 #include "join/la_join_peek.h"
 #include "join/la_join_target.h"
 #include "join/la_join_trial.h"
+#include "join/la_join_use.h"
 #include "prefetch/la_range_planner.h"
 
 /*
@@ -35,7 +36,6 @@ typedef struct LaJoinRow
 	BlockNumber waits[LA_JOIN_TARGETS];
 	bool		counted[LA_JOIN_TARGETS];	/* was that request made for it? */
 	bool		complete[LA_JOIN_TARGETS];	/* were all table pages asked for? */
-	bool		asked[LA_JOIN_TARGETS]; /* was anything asked for it alone? */
 	uint32		head;			/* of the ring, when it began to wait last */
 	uint32		order;			/* waits that had begun before */
 } LaJoinRow;
@@ -57,20 +57,6 @@ typedef struct LaJoinRange
 	BlockNumber last_block;		/* that was wanted */
 	uint32		row;			/* position of the first one that wants them */
 } LaJoinRange;
-
-/*
- * Is a target used?  Not every row comes to it: an expression may pass it over, a filter drop the row, another
- * scan find nothing.
- */
-typedef struct LaJoinUse
-{
-	int64		fetched;		/* pages of its index, when the oldest row was
-								 * handed out */
-	uint32		asked_rows;		/* for which something was asked, since the
-								 * last look */
-	uint32		used_rows;		/* of these, those that came to it */
-	bool		in_vain;		/* did most not? */
-} LaJoinUse;
 
 /* What a look-ahead takes while it has rows, beside those, as a rule, in bytes. */
 #define LA_JOIN_ASK_BYTES (16 * 1024)
@@ -95,6 +81,7 @@ typedef struct LaJoinAsk
 	LaJoinRange index_range;
 	LaJoinRange table_range;
 	LaJoinTrial trial;
+	bool		woken;			/* was there a read that may wake it? */
 	bool		asked;			/* for anything, since it woke */
 	uint32		in_vain;		/* times it woke and did not, one after the
 								 * other */
@@ -110,6 +97,7 @@ typedef struct LaJoinAsk
 
 	struct LaJoinRecent *recent;	/* pages that were asked for */
 	uint32		rows;			/* drawn in all */
+	uint32		requested_rows; /* until the last request */
 } LaJoinAsk;
 
 static inline LaJoinRow *

@@ -103,6 +103,23 @@ search_plans(const LaQuery *query, Search *search)
 }
 
 /*
+ * May a node leave a child before its end, as a Limit does?  A semi join leaves its inner side, a merge join either,
+ * and a WindowAgg ends with its run condition.
+ */
+bool
+la_join_stops_early(const PlanState *planstate)
+{
+	const JoinState *join = (const JoinState *) planstate;
+
+	if (IsA(planstate, NestLoopState))
+		return join->single_match || join->jointype == JOIN_SEMI ||
+			join->jointype == JOIN_ANTI;
+	if (IsA(planstate, WindowAggState))
+		return ((const WindowAgg *) planstate->plan)->runCondition != NIL;
+	return IsA(planstate, LimitState) || IsA(planstate, MergeJoinState);
+}
+
+/*
  * Is it still not known?
  */
 bool
@@ -187,8 +204,7 @@ end_of_outer(const PlanState *planstate, LaJoinEnd end)
 		case T_HashJoinState:
 			return end_of_probe((const HashJoinState *) planstate, end);
 		case T_WindowAggState:
-			return ((const WindowAgg *) planstate->plan)->runCondition == NIL ?
-				end : LA_JOIN_MAY_STOP;
+			return la_join_stops_early(planstate) ? LA_JOIN_MAY_STOP : end;
 		case T_NestLoopState:
 		case T_MaterialState:
 		case T_ResultState:
@@ -229,10 +245,7 @@ end_of_probe(const HashJoinState *join, LaJoinEnd end)
 static LaJoinEnd
 end_of_inner(const PlanState *planstate, LaJoinEnd end)
 {
-	const JoinState *join = (const JoinState *) planstate;
-	bool		ends = IsA(planstate, HashJoinState) ||
-		(IsA(planstate, NestLoopState) && !join->single_match &&
-		 join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI);
-
-	return ends ? end : LA_JOIN_MAY_STOP;
+	return IsA(planstate, HashJoinState) ||
+		(IsA(planstate, NestLoopState) && !la_join_stops_early(planstate)) ?
+		end : LA_JOIN_MAY_STOP;
 }

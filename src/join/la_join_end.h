@@ -20,6 +20,7 @@ typedef enum LaJoinEnd
 } LaJoinEnd;
 
 extern LaJoinEnd la_join_end(LaNode *node);
+extern bool la_join_stops_early(const PlanState *planstate);
 extern bool la_join_end_is_awaited(const LaNode *node);
 extern bool la_join_end_limit_counts(const LaNode *node);
 extern uint64 la_join_end_rows(const LaNode *node, bool counts, uint64 used,

@@ -191,17 +191,13 @@ la_join_compares_by_own(const Plan *plan)
 									 ((const Memoize *) plan)->numKeys);
 		case T_HashJoin:
 			foreach_oid(operator, ((const HashJoin *) plan)->hashoperators)
-			{
 				if (are_own_operators(&operator, 1))
-					return true;
-			}
+				return true;
 			return false;
 		case T_MergeJoin:
 			foreach_node(OpExpr, clause, ((const MergeJoin *) plan)->mergeclauses)
-			{
 				if (are_own_operators(&clause->opno, 1))
-					return true;
-			}
+				return true;
 			return false;
 		default:
 			return false;
@@ -424,7 +420,11 @@ calls_unnamed(Node *node)
 static bool
 has_own_parts(Oid type)
 {
-	return type == RECORDOID || type == RECORDARRAYOID ||
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		type = element;
+	return type == RECORDOID ||
 		(type >= FirstNormalObjectId && get_typtype(type) != TYPTYPE_ENUM);
 }
 

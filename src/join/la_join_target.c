@@ -5,11 +5,11 @@
  *
  * Targets are index scans, index-only scans and bitmap index scans of btrees, wherever they
  * are below the inner side of a loop, or below the root of a plan that an expression calls (below Memoize, an aggregate, another join), but not below a
- * Result that may want none for a row; below an Append that of the one partition that a row wants (la_join_append.c).  A key counts if it is a parameter that
+ * Result that may want none for a row, nor below a BitmapAnd, of which few of each side's pages are read; below an Append that of the one partition that a row wants (la_join_append.c).  A key counts if it is a parameter that
  * the outer node itself sets, or one that is the same for all outer rows.  Its comparison function must be the server's
  * own, and of a plain type: it will be called for rows whose turn may never come, and those do not throw.
  *
- * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapAndState, BitmapIndexScanState, BitmapOrState, SubPlanState
+ * Reads AppendState, IndexScanState, IndexOnlyScanState, BitmapIndexScanState, BitmapOrState, SubPlanState
  * and SubqueryScanState of execnodes.h, and BTScanInsertData of nbtree.h.
  *
  *-------------------------------------------------------------------------
@@ -24,7 +24,9 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "join/la_join_end.h"
 #include "join/la_join_target.h"
+#include "la_compat.h"
 
 /* Keys that compare a column with anything but one value. */
 #define OTHER_KINDS \
@@ -38,6 +40,7 @@ typedef struct ScanKeys
 	IndexRuntimeKeyInfo *computed;
 	int			ncomputed;
 	const bool *ready;
+	const uint64 *searches;
 } ScanKeys;
 
 typedef struct Search
@@ -46,15 +49,16 @@ typedef struct Search
 	Relation	table;			/* of the bitmap heap scan above */
 	LaNode	   *bitmap;			/* that scan, if it reads no pages but an
 								 * index's */
-	bool		limited;		/* is there a Limit above? */
+	bool		limited;		/* may a node above stop after few rows? */
 	LaJoinTarget *targets;
 	int			ntargets;
 	int			most;
 } Search;
 
 static void search_node(PlanState *planstate, Search *search);
+static void search_plan(const SubPlanState *called, Search *search);
 static void search_children(Search *search, PlanState *planstate);
-static void search_bitmaps(Search *search, PlanState **bitmaps, int count);
+static void search_bitmaps(Search *search, BitmapOrState *node);
 static void search_index(Search *search, IndexScanState *node);
 static void search_index_only(Search *search, IndexOnlyScanState *node);
 static void search_bitmap_index(Search *search, BitmapIndexScanState *node);
@@ -93,9 +97,8 @@ la_join_targets_find(const LaJoinOuter *outer, LaJoinTarget *targets)
 		{
 			const SubPlanState *called = lfirst_node(SubPlanState, lc);
 
-			search.limited = called->subplan->subLinkType == EXISTS_SUBLINK;
 			if (la_join_calls_per_row(called))
-				search_node(called->planstate, &search);
+				search_plan(called, &search);
 		}
 	}
 	return search.ntargets;
@@ -175,25 +178,20 @@ search_node(PlanState *planstate, Search *search)
 	if (planstate == NULL)
 		return;
 	foreach(lc, planstate->initPlan)
-		search_node(lfirst_node(SubPlanState, lc)->planstate, search);
+		search_plan(lfirst_node(SubPlanState, lc), search);
 	switch (nodeTag(planstate))
 	{
 		case T_AppendState:
 			search_append(search, castNode(AppendState, planstate));
 			break;
 		case T_MergeAppendState:
+		case T_BitmapAndState:
 			break;
 		case T_SubqueryScanState:
 			search_node(castNode(SubqueryScanState, planstate)->subplan, search);
 			break;
-		case T_BitmapAndState:
-			search_bitmaps(search, castNode(BitmapAndState, planstate)->bitmapplans,
-						   castNode(BitmapAndState, planstate)->nplans);
-			break;
 		case T_BitmapOrState:
-			search->bitmap = NULL;
-			search_bitmaps(search, castNode(BitmapOrState, planstate)->bitmapplans,
-						   castNode(BitmapOrState, planstate)->nplans);
+			search_bitmaps(search, castNode(BitmapOrState, planstate));
 			break;
 		case T_BitmapIndexScanState:
 			search_bitmap_index(search, castNode(BitmapIndexScanState, planstate));
@@ -214,6 +212,23 @@ search_node(PlanState *planstate, Search *search)
 }
 
 /*
+ * Of a plan that an expression calls.  It is read to its end for one value, or for an array of all.  EXISTS, IN and ALL end
+ * where the answer is known (relies on ExecScanSubPlan() in nodeSubplan.c and ExecSetParamPlan() in nodeSubplan.c), and a CTE
+ * is read as far as its rows are wanted.
+ */
+static void
+search_plan(const SubPlanState *called, Search *search)
+{
+	SubLinkType type = called->subplan->subLinkType;
+	bool		above = search->limited;
+
+	search->limited = type == EXISTS_SUBLINK || type == ANY_SUBLINK ||
+		type == ALL_SUBLINK || type == CTE_SUBLINK;
+	search_node(called->planstate, search);
+	search->limited = above;
+}
+
+/*
  * Of a node that has one or two children.
  */
 static void
@@ -222,7 +237,7 @@ search_children(Search *search, PlanState *planstate)
 	if (IsA(planstate, ResultState) &&
 		((Result *) planstate->plan)->resconstantqual != NULL)
 		return;
-	if (IsA(planstate, LimitState))
+	if (la_join_stops_early(planstate))
 		search->limited = true;
 	if (IsA(planstate, BitmapHeapScanState))
 	{
@@ -234,10 +249,11 @@ search_children(Search *search, PlanState *planstate)
 }
 
 static void
-search_bitmaps(Search *search, PlanState **bitmaps, int count)
+search_bitmaps(Search *search, BitmapOrState *node)
 {
-	for (int i = 0; i < count; i++)
-		search_node(bitmaps[i], search);
+	search->bitmap = NULL;
+	for (int i = 0; i < node->nplans; i++)
+		search_node(node->bitmapplans[i], search);
 }
 
 static void
@@ -246,7 +262,8 @@ search_index(Search *search, IndexScanState *node)
 	ScanKeys	scan = {
 		node->iss_ScanKeys, node->iss_NumScanKeys,
 		node->iss_RuntimeKeys, node->iss_NumRuntimeKeys,
-		&node->iss_RuntimeKeysReady
+		&node->iss_RuntimeKeysReady,
+		la_compat_searches(node->iss_Instrument)
 	};
 
 	search_scan(search, &node->ss.ps, node->iss_RelationDesc,
@@ -259,7 +276,8 @@ search_index_only(Search *search, IndexOnlyScanState *node)
 	ScanKeys	scan = {
 		node->ioss_ScanKeys, node->ioss_NumScanKeys,
 		node->ioss_RuntimeKeys, node->ioss_NumRuntimeKeys,
-		&node->ioss_RuntimeKeysReady
+		&node->ioss_RuntimeKeysReady,
+		la_compat_searches(node->ioss_Instrument)
 	};
 
 	search_scan(search, &node->ss.ps, node->ioss_RelationDesc,
@@ -272,7 +290,8 @@ search_bitmap_index(Search *search, BitmapIndexScanState *node)
 	ScanKeys	scan = {
 		node->biss_ScanKeys, node->biss_NumScanKeys,
 		node->biss_RuntimeKeys, node->biss_NumRuntimeKeys,
-		&node->biss_RuntimeKeysReady
+		&node->biss_RuntimeKeysReady,
+		la_compat_searches(node->biss_Instrument)
 	};
 
 	search_scan(search, &node->ss.ps, node->biss_RelationDesc, search->table,
@@ -321,6 +340,7 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 	target->streamed = IsA(planstate, BitmapIndexScanState);
 	target->node = IsA(planstate, BitmapIndexScanState) ?
 		search->bitmap : la_registry_find(planstate);
+	target->searches = scan->searches;
 	target->search.key = _bt_mkscankey(index, NULL);
 	target->search.backward = is_backward(planstate->plan);
 	while (target->nvalues < Min(IndexRelationGetNumberOfKeyAttributes(index), LA_JOIN_KEYS) &&

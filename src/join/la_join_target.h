@@ -51,6 +51,7 @@ typedef struct LaJoinTarget
 	bool		streamed;		/* may other processes read the table's pages? */
 	bool		limited;		/* may a Limit end the scan after few rows? */
 	LaNode	   *node;			/* of the scan, or NULL */
+	const uint64 *searches;		/* that the scan has begun, or NULL */
 	const bool *ready;			/* have the scan's keys been computed, or NULL */
 	int			nvalues;
 	LaJoinValue values[LA_JOIN_KEYS + 2];	/* and the two bounds */

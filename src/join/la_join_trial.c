@@ -43,15 +43,15 @@
 #define STILL_SPARSE_ROWS 4
 #define SPARSE_DIVISOR 16
 
-/* Reads between two looks of a join that sleeps, in order and sparse: a look draws some 500 rows. */
+/* Reads between two looks of a join that sleeps: arbitrary. */
 #define READS_PER_LOOK 8192
-#define READS_PER_SPARSE_LOOK 2048
 
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
 
-static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows, uint32 reads);
-static uint32 device_reads(LaJoinTrial *trial, const LaResidency *residency);
+static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows);
+static uint32 divisor(const LaJoinTrial *trial);
+static void begin_look(LaJoinTrial *trial);
 static bool has_order(const LaJoinTrial *trial);
 
 /*
@@ -59,15 +59,12 @@ static bool has_order(const LaJoinTrial *trial);
  * relation, was "last"; so many rows were drawn until then.  Notes whether there is a doubt.
  */
 void
-la_join_trial_wanted(LaJoinTrial *trial, const LaResidency *residency,
-					 BlockNumber last, BlockNumber block, uint32 rows)
+la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
+					 uint32 rows)
 {
 	int64		step = (int64) block - last;
 	LaJoinDoubt before = trial->doubt;
-	uint32		reads;
 
-	if (trial->device_pages == 0)
-		trial->device_pages = la_residency_device_pages(residency);
 	if (trial->looking && trial->wanted == 0)
 		trial->rows = rows;
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
@@ -76,44 +73,46 @@ la_join_trial_wanted(LaJoinTrial *trial, const LaResidency *residency,
 		rows - trial->rows <= PAGES_PER_LOOK * SPARSE_ROWS)
 		return;
 
-	reads = device_reads(trial, residency);
-	trial->doubt = doubt(trial, rows - trial->rows, reads);
+	trial->doubt = doubt(trial, rows - trial->rows);
 	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
-		la_trial_start(&trial->trial, ASKING_FASTER,
-					   trial->doubt == LA_JOIN_SPARSE ? SPARSE_DIVISOR : 1);
+		la_trial_start(&trial->trial, ASKING_FASTER, divisor(trial));
 	trial->rows = rows;
 	trial->looking = false;
 	trial->reads = la_reads();
+	begin_look(trial);
+}
+
+static void
+begin_look(LaJoinTrial *trial)
+{
 	trial->wanted = 0;
 	trial->near = 0;
+	trial->device_pages = 0;
 }
 
 /*
- * Since the last look so many rows were drawn, and pages read from a device.
+ * Since the last look so many rows were drawn.
  */
 static LaJoinDoubt
-doubt(const LaJoinTrial *trial, uint32 rows, uint32 reads)
+doubt(const LaJoinTrial *trial, uint32 rows)
 {
 	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
 		STILL_SPARSE_ROWS : SPARSE_ROWS;
 
 	if (has_order(trial))
 		return LA_JOIN_IN_ORDER;
-	return rows > sparse_rows * reads && !la_wake_forced() ?
+	return rows > sparse_rows * trial->device_pages && !la_wake_forced() ?
 		LA_JOIN_SPARSE : LA_JOIN_NO_DOUBT;
 }
 
 /*
- * Of the pages wanted since the last look, how many came from a device: all, where that is not told.
+ * Where rows want fewer pages, fewer pages are tried: to ask costs as much for each row.
  */
 static uint32
-device_reads(LaJoinTrial *trial, const LaResidency *residency)
+divisor(const LaJoinTrial *trial)
 {
-	int64		before = trial->device_pages;
-
-	trial->device_pages = la_residency_device_pages(residency);
-	return before < 0 || trial->device_pages < 0 ? trial->wanted :
-		Min(trial->wanted, trial->device_pages - before);
+	return trial->doubt == LA_JOIN_SPARSE ?
+		SPARSE_DIVISOR * PAGES_PER_LOOK / trial->wanted : 1;
 }
 
 static bool
@@ -146,14 +145,11 @@ la_join_trial_asks(LaJoinTrial *trial)
 		trial->asleep = 0;
 	else
 		trial->asleep += pages;
-	trial->looking = trial->asleep >= (trial->doubt == LA_JOIN_SPARSE ?
-									   READS_PER_SPARSE_LOOK : READS_PER_LOOK);
-	trial->device_pages = 0;	/* what is read asleep does not count */
+	trial->looking = trial->asleep >= READS_PER_LOOK;
 	if (trial->looking)
 	{
 		trial->asleep = 0;
-		trial->wanted = 0;
-		trial->near = 0;
+		begin_look(trial);
 	}
 	return trial->looking;
 }

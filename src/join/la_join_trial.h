@@ -10,7 +10,6 @@
 
 #include "storage/block.h"
 
-#include "prefetch/la_residency.h"
 #include "prefetch/la_trial.h"
 
 /* Why asking may gain nothing. */
@@ -26,7 +25,7 @@ typedef struct LaJoinTrial
 	uint32		wanted;			/* pages since the last look at them */
 	uint32		near;			/* of these, not far from the one before */
 	uint32		rows;			/* drawn until that look */
-	int64		device_pages;	/* that the process had read until then */
+	int64		device_pages;	/* that had to come from one, since then */
 
 	LaJoinDoubt doubt;			/* by that look */
 	LaTrial		trial;			/* if there is one */
@@ -35,8 +34,8 @@ typedef struct LaJoinTrial
 	bool		looking;		/* is it awake for a look only? */
 } LaJoinTrial;
 
-extern void la_join_trial_wanted(LaJoinTrial *trial, const LaResidency *residency,
-								 BlockNumber last, BlockNumber block, uint32 rows);
+extern void la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last,
+								 BlockNumber block, uint32 rows);
 extern bool la_join_trial_asks(LaJoinTrial *trial);
 
 #endif							/* LA_JOIN_TRIAL_H */

@@ -43,11 +43,18 @@
  */
 #define ROWS_AFTER_RESCAN 4
 
+/* Most rows of a ring: arbitrary, with a distance of 1,000 it would be of 4,096, of which each costs memory. */
+#define MOST_ROWS 1024
+
 /*
  * Most rows of one process of a parallel join, so that no process keeps many from the
  * others: arbitrary.
  */
 #define PARALLEL_ROWS 32
+
+/* Nodes that are judged in a small part of the time of a read, and those for which none is waited: arbitrary. */
+#define NODES_PER_READ 2
+#define FEW_NODES 16
 
 /* Memory of the rows of one ring, in bytes, and its part of work_mem: arbitrary. */
 #define MOST_BYTES (1024 * 1024)
@@ -62,6 +69,8 @@ struct LaJoinWindow
 	TupleDesc	descriptor;
 	const TupleTableSlotOps *ops;
 
+	int			misses;			/* reads that may have woken it, before that
+								 * was judged */
 	bool		allowed;		/* may rows be drawn ahead? */
 	bool		armed;			/* will a rescan be told? */
 	bool		handed;			/* has the oldest row been handed out? */
@@ -73,12 +82,17 @@ struct LaJoinWindow
 	uint32		most_rows;
 	uint32		row_limit;		/* for the moment */
 	uint32		used;			/* rows handed out since the last rescan */
-	int64		given;			/* rows that a Limit above had before these */
+	int64		given;			/* rows that a Limit above had for others,
+								 * before these and while the join slept */
+	int64		left;			/* rows that it had when the join went to
+								 * sleep */
+	bool		resumes;		/* was no row handed out since? */
 	LaJoinRing	ring;
 	LaJoinAsk	ask;
 };
 
 static LaReason find_targets(LaJoinWindow *window);
+static bool is_worth_judging(LaJoinWindow *window);
 static bool is_allowed(LaJoinWindow *window);
 static void note_reads(const LaJoinAsk *ask);
 static void note_reason(LaNode *node);
@@ -86,6 +100,7 @@ static Size open_bytes(const LaJoinWindow *window);
 static bool open_ring(LaJoinWindow *window);
 static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
+static void end_if_over(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
 static Size most_bytes(void);
 static bool has_room(const LaJoinWindow *window);
@@ -112,6 +127,9 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 
 	window->node = node;
 	window->join = join;
+	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
+	if (!fixed)
+		window->ops = &TTSOpsMinimalTuple;
 	node->reason = find_targets(window);
 	if (node->reason != LA_REASON_NONE)
 	{
@@ -123,10 +141,7 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	window->descriptor = ExecGetResultType(outerPlanState(join));
 	if (window->descriptor->tdrefcount >= 0)
 		window->descriptor = CreateTupleDescCopy(window->descriptor);
-	window->ops = ExecGetResultSlotOps(outerPlanState(join), &fixed);
-	if (!fixed)
-		window->ops = &TTSOpsMinimalTuple;
-	window->most_rows = 4 * window->ask.most_requests;
+	window->most_rows = Min(4 * window->ask.most_requests, MOST_ROWS);
 	if (IsParallelWorker() || node->below_gather)
 		window->most_rows = Min(window->most_rows, PARALLEL_ROWS);
 	window->most_rows = la_join_ring_rows(&window->ring, window->most_rows,
@@ -136,6 +151,9 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 	return window;
 }
 
+/*
+ * Slots of another kind than core's may be a table AM's own: how to copy and measure these is not known.
+ */
 static LaReason
 find_targets(LaJoinWindow *window)
 {
@@ -143,8 +161,25 @@ find_targets(LaJoinWindow *window)
 
 	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
 		return LA_REASON_MEMORY;
+	if (window->ops != &TTSOpsVirtual && window->ops != &TTSOpsHeapTuple &&
+		window->ops != &TTSOpsMinimalTuple && window->ops != &TTSOpsBufferHeapTuple)
+		return LA_REASON_TABLE_AM;
 	return la_join_ask_init(&window->ask, la_join_outer_of_loop(window->join), node) ?
 		LA_REASON_NONE : LA_REASON_INNER_SIDE;
+}
+
+/*
+ * To judge a large outer side, as one of many partitions, takes longer than some reads: it pays when about as much
+ * has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers the nodes of a plan in their order.
+ */
+static bool
+is_worth_judging(LaJoinWindow *window)
+{
+	int			nodes = innerPlanState(window->join)->plan->plan_node_id -
+		outerPlanState(window->join)->plan->plan_node_id;
+
+	return window->allowed || la_wake_forced() ||
+		++window->misses * NODES_PER_READ + FEW_NODES >= nodes;
 }
 
 /*
@@ -246,12 +281,13 @@ close_ring(LaJoinWindow *window)
 bool
 la_join_window_wake(LaJoinWindow *window)
 {
-	if (!la_join_ask_may_wake(&window->ask) || !is_allowed(window) ||
-		!open_ring(window))
+	if (!la_join_ask_may_wake(&window->ask) || !is_worth_judging(window) ||
+		!is_allowed(window) || !open_ring(window))
 		return false;
 	if (window->armed)
 		window->node->counters.restarts++;
 	window->draining = false;
+	window->resumes = true;
 	window->row_limit = la_wake_forced() ? window->most_rows : 1;
 	la_join_ask_start(&window->ask);
 	arm(window);
@@ -279,8 +315,9 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 
 	if (window->handed)
 		retire_row(window);
-	if (window->used == 0 && window->node->limit != NULL)
-		window->given = window->node->limit->position;
+	if (window->resumes && window->node->limit != NULL)
+		window->given += window->node->limit->position - window->left;
+	window->resumes = false;
 	if (!window->draining)
 		look_ahead(window);
 	window->used++;
@@ -291,6 +328,8 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 		la_join_ask_hand_out(&window->ask, NULL);
 		if (window->at_end)
 			close_ring(window);
+		else if (window->draining && window->node->limit != NULL)
+			window->left = window->node->limit->position;
 		return *slot != NULL || window->at_end;
 	}
 	window->handed = true;
@@ -314,6 +353,8 @@ look_ahead(LaJoinWindow *window)
 	if (limit <= 1 && ring->head == ring->tail)
 	{
 		arm(window);
+		ask->idle_rows++;
+		end_if_over(window);
 		return;
 	}
 	if (!open_ring(window))
@@ -326,17 +367,22 @@ look_ahead(LaJoinWindow *window)
 	for (;;)
 	{
 		la_join_ask_waiting(ask, ring, window->at_end);
-		if (la_join_ask_is_over(ask))
-		{
-			window->draining = true;
-			la_join_ask_stop(ask);
-		}
+		end_if_over(window);
 		if (window->at_end || window->draining || window->large != NULL ||
 			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
 			!has_room(window))
 			return;
 		draw_row(window);
 	}
+}
+
+static void
+end_if_over(LaJoinWindow *window)
+{
+	if (!la_join_ask_is_over(&window->ask))
+		return;
+	window->draining = true;
+	la_join_ask_stop(&window->ask);
 }
 
 /*
@@ -509,6 +555,8 @@ on_rescan(Datum arg)
 	window->armed = false;
 	window->handed = false;
 	window->used = 0;
+	window->given = window->left = 0;
+	window->resumes = true;
 	window->at_end = false;
 	window->large = NULL;
 	for (uint32 position = ring->head; position != ring->tail; position++)

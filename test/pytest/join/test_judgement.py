@@ -233,7 +233,7 @@ def test_rows_that_are_there_at_once(
     assert _drawn(loop) > 0
 
 
-def test_sorted_enums(server: WatchedServer, connection: Connection) -> None:
+def test_enums(server: WatchedServer, connection: Connection) -> None:
     connection.execute(
         "DROP TABLE IF EXISTS moods; DROP TYPE IF EXISTS mood; "
         "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); "
@@ -243,6 +243,9 @@ def test_sorted_enums(server: WatchedServer, connection: Connection) -> None:
     query = f"SELECT o.m, i.g FROM (SELECT * FROM moods ORDER BY m OFFSET 0) o {_INNER}"
     (loop,) = cold_loops(server, connection, query)
     assert _drawn(loop) > 200
+    query = f"SELECT o.m, i.g FROM moods o {_INNER} WHERE o.m IN ('sad', 'happy')"
+    (loop,) = cold_loops(server, connection, query)
+    assert _drawn(loop) > 150
 
 
 def test_plans_of_expressions_over_many_partitions(

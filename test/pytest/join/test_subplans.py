@@ -125,6 +125,35 @@ def test_exists_asks_for_one_page(server: WatchedServer, connection: Connection)
     assert 20 <= scan["Advised Blocks"] <= 80
 
 
+def test_in_asks_for_one_page(server: WatchedServer, connection: Connection) -> None:
+    """It ends with the first row that decides."""
+    scan = _cold_scan(
+        server,
+        connection,
+        f"SELECT o.id {_FROM} WHERE o.id < 0 OR o.id - o.id + 5000 IN "
+        "(SELECT length(m.pad) FROM many m WHERE m.k = o.id)",
+    )
+    assert 20 <= scan["Advised Blocks"] <= 80
+
+
+@pytest.mark.parametrize("counted", ["on", "off"])
+def test_one_index_for_two_subqueries(
+    server: WatchedServer, connection: Connection, counted: str
+) -> None:
+    """No row comes to the second one."""
+    connection.execute(
+        "DROP TABLE IF EXISTS pairs; CREATE TABLE pairs AS SELECT i AS a, i + 150 AS b "
+        f"FROM generate_series(1, 150) i; ANALYZE pairs; SET track_counts = {counted}"
+    )
+    found = "(SELECT i.pad FROM inner_rows i WHERE i.k = p.{})"
+    scan = _cold_scan(
+        server,
+        connection,
+        f"SELECT COALESCE({found.format('a')}, {found.format('b')}) FROM pairs p",
+    )
+    assert 100 < scan["Advised Blocks"] < 165
+
+
 def test_a_limit_bounds_the_rows(server: WatchedServer, connection: Connection) -> None:
     scan = _cold_scan(server, connection, f"{_ONE} LIMIT 20")
     assert scan["Advised Blocks"] <= 22

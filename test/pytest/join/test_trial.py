@@ -56,9 +56,9 @@ def test_pages_in_another_order_are_asked_for(
 
 
 def test_the_order_may_end(server: WatchedServer, connection: Connection) -> None:
-    """3,072 of 4,000 pages are read asleep, then all are asked for."""
+    """3,072 of 4,000 pages are read asleep, then those are asked for that are in no cache."""
     (loop,) = cold_loops(server, connection, _JOIN.format("both_ways"), "large")
-    assert loop["Drawn Rows"] > 0.95 * (_PAGES - 4_000)
+    assert loop["Drawn Rows"] > 0.85 * (_PAGES - 4_000)
 
 
 def test_an_order_with_gaps_goes_on(server: WatchedServer, connection: Connection) -> None:

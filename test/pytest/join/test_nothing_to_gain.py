@@ -1,0 +1,81 @@
+"""Pages that nodes below do not come to are not asked for; and joins sleep that gain nothing."""
+
+import pytest
+from extension.probes import Connection, explain, nodes
+from server_log import WatchedServer
+
+from join.tables import cold_loops, loops, make_cold
+
+_STOPPING = {
+    "semi join": "SELECT o.id, s.n FROM outer_rows o, LATERAL (SELECT count(*) AS n "
+    "FROM inner_rows a WHERE a.k = o.ref AND EXISTS (SELECT FROM many b WHERE b.k = o.id "
+    "AND b.g <> -1 - a.g)) s",
+    "run condition": "SELECT o.id, s.g FROM outer_rows o, LATERAL (SELECT * FROM (SELECT m.g, "
+    "row_number() OVER (ORDER BY m.g) AS n FROM many m WHERE m.k = o.id) w WHERE n <= 1) s",
+}
+
+
+@pytest.mark.parametrize("name", list(_STOPPING))
+def test_a_node_that_stops_early(server: WatchedServer, connection: Connection, name: str) -> None:
+    """Of eight pages for each of fifty rows one is read, or two."""
+    make_cold(server, connection, "many")
+    connection.execute("SELECT count(pad) FROM inner_rows")
+    connection.execute("SET enable_sort = off; SET enable_seqscan = off")
+    top = loops(explain(connection, _STOPPING[name]))[0]
+    assert 20 < top["Advised Blocks"] <= 150
+
+
+def test_both_sides_of_a_bitmap(server: WatchedServer, connection: Connection) -> None:
+    """Most pages of each are not read."""
+    connection.execute(
+        "CREATE TABLE crossed (a int, b int, pad text); "
+        "ALTER TABLE crossed ALTER pad SET STORAGE PLAIN; "
+        "INSERT INTO crossed SELECT i % 20, i / 20, repeat('x', 5000) "
+        "FROM generate_series(0, 399) i; CREATE INDEX crossed_a ON crossed (a); "
+        "CREATE INDEX crossed_b ON crossed (b); ANALYZE crossed; "
+        "SET enable_bitmapscan = on; SET enable_indexscan = off; SET enable_seqscan = off"
+    )
+    query = (
+        "SELECT o.id, c.pad "
+        "FROM (SELECT id, id % 20 AS a, id / 20 AS b FROM outer_rows OFFSET 0) o "
+        "JOIN crossed c ON c.a = o.a AND c.b = o.b"
+    )
+    make_cold(server, connection, "crossed")
+    plan = explain(connection, query)
+    connection.execute("DROP TABLE crossed")
+    assert [node for node in nodes(plan) if node["Node Type"] == "BitmapAnd"]
+    (loop,) = loops(plan)
+    assert loop["Reason"] == "inner side"
+
+
+@pytest.mark.parametrize(("rows", "is_ahead"), [(12, False), (300, True)])
+def test_few_rows_of_many_partitions(
+    server: WatchedServer, connection: Connection, rows: int, is_ahead: bool
+) -> None:
+    """To judge all partitions takes longer than to read a few pages."""
+    connection.execute(
+        "CREATE TABLE slices (id int, ref int) PARTITION BY LIST (id); "
+        "DO $$ BEGIN FOR i IN 0..59 LOOP EXECUTE format('CREATE TABLE slice_%s PARTITION "
+        "OF slices FOR VALUES IN (%s)', i, i); END LOOP; END $$"
+    )
+    connection.execute(
+        f"INSERT INTO slices SELECT i % 60, i FROM generate_series(0, {rows} - 1) i; ANALYZE slices"
+    )
+    query = "SELECT s.id, i.pad FROM slices s JOIN inner_rows i ON i.k = s.ref"
+    (loop,) = cold_loops(server, connection, query)
+    connection.execute("DROP TABLE slices")
+    assert (loop["Drawn Rows"] > 200) if is_ahead else (loop["Drawn Rows"] == 0)
+
+
+def test_a_join_that_is_left_with_its_first_row(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """It sleeps again where all pages are in shared buffers, though it draws no row ahead."""
+    query = (
+        "SELECT count(*) FROM (SELECT i % 50 AS k FROM generate_series(1, 2000) i OFFSET 0) o "
+        "WHERE o.k < 0 OR EXISTS (SELECT FROM many m JOIN inner_rows i ON i.k = m.g "
+        "WHERE m.k = o.k AND i.g > -1 - o.k)"
+    )
+    connection.execute("SET enable_seqscan = off")
+    (loop,) = cold_loops(server, connection, query)
+    assert 0 < loop["Scans"] < 400

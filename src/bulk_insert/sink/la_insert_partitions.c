@@ -181,6 +181,7 @@ fill_page(LaInsertPool *pool, LaInsertTarget *target)
 	LaInsertBatch *batch = target->common->batch;
 	LaInsertQueue *queue = &target->queue;
 
+	CHECK_FOR_INTERRUPTS();
 	while (queue->rows > 0)
 	{
 		Waiting    *waiting = waiting_at(pool, queue->first);
@@ -255,7 +256,6 @@ flush_queue(LaInsertRoute *route, LaInsertTarget *target, bool all)
 							 target->relation->ri_RelationDesc);
 	while (target->queue.bytes > room)
 	{
-		CHECK_FOR_INTERRUPTS();
 		expect(route, target, target->queue.bytes / room);
 		fill_page(route->pool, target);
 		la_insert_target_flush_page(target);

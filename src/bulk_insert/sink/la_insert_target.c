@@ -19,6 +19,7 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "executor/nodeModifyTable.h"
+#include "miscadmin.h"
 #include "storage/freespace.h"
 #include "utils/memutils.h"
 
@@ -278,6 +279,7 @@ finish_rows(LaInsertTarget *target)
 	}
 	for (int i = 0; i < batch->image.rows; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		ExecStoreHeapTuple(&batch->tuples[i], target->inserted, false);
 		ResetPerTupleExprContext(estate);
 		if (line != NULL)

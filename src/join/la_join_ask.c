@@ -136,9 +136,6 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
-	if (!ask->woken && !la_wake_forced() && !la_join_residency_may_wake(ask->targets[0].table))
-		ask->skips = FEWEST_SKIPS;
-	ask->woken = true;
 	if (ask->skips > 0 && !la_wake_forced())
 	{
 		ask->skips--;
@@ -273,6 +270,7 @@ la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 		row->waits[target] = InvalidBlockNumber;
 		row->counted[target] = false;
 		row->complete[target] = false;
+		row->asked[target] = false;
 		row->where[target] = ask->uses[target].in_vain ? NULL :
 			la_join_target_of_row(&ask->targets[target], row->slot);
 		look_up(ask, ring, ring->tail, target);
@@ -344,7 +342,8 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 	{
 		if (row->counted[target])
 			ask->index_requests--;
-		la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
+		if (row->asked[target] || ask->uses[target].in_vain)
+			la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
 	}
 	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
 		learn(ask, row, table_reads(ask, row) - ask->reads);
@@ -415,6 +414,7 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	LaJoinTarget *where = row->where[target];
 	BlockNumber from = row->waits[target];
 	MemoryContext old;
+	uint32		requests = row->requests;
 	LaPeek		peek;
 
 	end_wait(ask, row, target);
@@ -430,6 +430,7 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	if (peek.missing != InvalidBlockNumber)
 		begin_wait(ask, ring, position, target, peek.missing);
 	ask_for_table(ask, ring, position, where, &peek);
+	row->asked[target] |= row->counted[target] || row->requests != requests;
 }
 
 static void
@@ -578,6 +579,4 @@ request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 	if (before >= 0)
 		pages = Min(la_residency_device_pages(residency) - before, range->nblocks);
 	ask->trial.device_pages += pages;
-	la_join_residency_asked(ask->targets[0].table, ask->rows - ask->requested_rows, pages);
-	ask->requested_rows = ask->rows;
 }

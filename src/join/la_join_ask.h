@@ -36,6 +36,7 @@ typedef struct LaJoinRow
 	BlockNumber waits[LA_JOIN_TARGETS];
 	bool		counted[LA_JOIN_TARGETS];	/* was that request made for it? */
 	bool		complete[LA_JOIN_TARGETS];	/* were all table pages asked for? */
+	bool		asked[LA_JOIN_TARGETS]; /* was anything asked for it alone? */
 	uint32		head;			/* of the ring, when it began to wait last */
 	uint32		order;			/* waits that had begun before */
 } LaJoinRow;
@@ -81,7 +82,6 @@ typedef struct LaJoinAsk
 	LaJoinRange index_range;
 	LaJoinRange table_range;
 	LaJoinTrial trial;
-	bool		woken;			/* was there a read that may wake it? */
 	bool		asked;			/* for anything, since it woke */
 	uint32		in_vain;		/* times it woke and did not, one after the
 								 * other */
@@ -97,7 +97,6 @@ typedef struct LaJoinAsk
 
 	struct LaJoinRecent *recent;	/* pages that were asked for */
 	uint32		rows;			/* drawn in all */
-	uint32		requested_rows; /* until the last request */
 } LaJoinAsk;
 
 static inline LaJoinRow *

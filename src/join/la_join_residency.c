@@ -17,25 +17,12 @@
 /* Refusals without a read from a device between them, after which pages count as resident: arbitrary. */
 #define QUIET_REFUSALS 2
 
-/*
- * Rows for each page from a device above which a join does not wake at once, as in la_join_trial.c; rows after which they
- * are counted anew; and of so many joins, one wakes nevertheless.  Arbitrary.
- */
-#define SPARSE_ROWS 8
-#define ROWS_PER_COUNT 512
-#define SPARSE_SHARE 16
-
 typedef struct Known
 {
 	Oid			tablespace;
 	LaResidency watch;
 	int64		device_pages;	/* at the last refusal */
 	uint32		quiet_refusals;
-	uint32		rows;			/* that joins have looked up since the last
-								 * count */
-	uint32		pages;			/* that came from a device for these */
-	bool		sparse;			/* were they few? */
-	uint32		passed;			/* joins that could have woken meanwhile */
 } Known;
 
 static Known *find_known(Relation table);
@@ -66,34 +53,6 @@ la_join_residency_refused(Relation table)
 	known->device_pages = pages;
 	if (known->quiet_refusals >= QUIET_REFUSALS)
 		known->watch.resident = !known->watch.blind;
-}
-
-/*
- * A join has asked for pages, so many of which come from a device, for so many rows since it did so before.
- */
-void
-la_join_residency_asked(Relation table, uint32 rows, uint32 pages)
-{
-	Known	   *known = find_known(table);
-
-	known->rows += rows;
-	known->pages += pages;
-	if (known->rows < ROWS_PER_COUNT)
-		return;
-	known->sparse = known->rows > SPARSE_ROWS * known->pages;
-	known->rows = known->pages = 0;
-}
-
-/*
- * A join has had pages read.  Where few come from a device, one that is executed for some rows has nothing to gain: these pages
- * are not wanted together.  One of many rows tries it (la_join_trial.c).
- */
-bool
-la_join_residency_may_wake(Relation table)
-{
-	Known	   *known = find_known(table);
-
-	return !known->sparse || ++known->passed % SPARSE_SHARE == 0;
 }
 
 static Known *

@@ -13,8 +13,6 @@
 #include "prefetch/la_residency.h"
 
 extern LaResidency *la_join_residency(Relation table);
-extern void la_join_residency_asked(Relation table, uint32 rows, uint32 pages);
-extern bool la_join_residency_may_wake(Relation table);
 extern void la_join_residency_refused(Relation table);
 
 #endif							/* LA_JOIN_RESIDENCY_H */

@@ -237,7 +237,7 @@ search_children(Search *search, PlanState *planstate)
 	if (IsA(planstate, ResultState) &&
 		((Result *) planstate->plan)->resconstantqual != NULL)
 		return;
-	if (la_join_stops_early(planstate))
+	if (la_join_stops_early(planstate) && !IsA(planstate, NestLoopState))
 		search->limited = true;
 	if (IsA(planstate, BitmapHeapScanState))
 	{
@@ -245,6 +245,7 @@ search_children(Search *search, PlanState *planstate)
 		search->bitmap = la_registry_find(planstate);
 	}
 	search_node(outerPlanState(planstate), search);
+	search->limited |= la_join_stops_early(planstate);
 	search_node(innerPlanState(planstate), search);
 }
 

@@ -42,6 +42,7 @@
 #define SPARSE_ROWS 8
 #define STILL_SPARSE_ROWS 4
 #define SPARSE_DIVISOR 16
+#define FEWEST_TRIED 32
 
 /* Reads between two looks of a join that sleeps: arbitrary. */
 #define READS_PER_LOOK 8192
@@ -106,13 +107,13 @@ doubt(const LaJoinTrial *trial, uint32 rows)
 }
 
 /*
- * Where rows want fewer pages, fewer pages are tried: to ask costs as much for each row.
+ * Where rows want fewer pages, fewer pages are tried, down to a half: to ask costs as much for each row.
  */
 static uint32
 divisor(const LaJoinTrial *trial)
 {
 	return trial->doubt == LA_JOIN_SPARSE ?
-		SPARSE_DIVISOR * PAGES_PER_LOOK / trial->wanted : 1;
+		SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED) : 1;
 }
 
 static bool

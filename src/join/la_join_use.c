@@ -46,20 +46,23 @@ la_join_use_hand_out(LaJoinUse *use, const LaJoinTarget *target)
 }
 
 /*
- * It is done with.
+ * It is done with.  Rows for which nothing was asked do not count, as those with a NULL, unless nothing is asked at all.
  */
 void
 la_join_use_retire(LaJoinUse *use, const LaJoinTarget *target)
 {
 	if (target->searches == NULL)
 		return;
-	use->rows++;
 	if (*target->searches != use->searches)
 	{
+		if (use->in_vain && !use->looked)
+			*use = (LaJoinUse)
+		{
+			0
+		};
 		use->used_rows++;
-		use->in_vain &= use->looked;
 	}
-	if (use->rows < ROWS_PER_LOOK)
+	if (++use->rows < ROWS_PER_LOOK)
 		return;
 	use->in_vain = use->used_rows < USED_ROWS;
 	use->looked = true;

@@ -53,7 +53,7 @@
 #define PARALLEL_ROWS 32
 
 /* Nodes that are judged in a small part of the time of a read, and those for which none is waited: arbitrary. */
-#define NODES_PER_READ 2
+#define NODES_PER_READ 8
 #define FEW_NODES 16
 
 /* Memory of the rows of one ring, in bytes, and its part of work_mem: arbitrary. */

@@ -48,6 +48,31 @@ def test_both_sides_of_a_bitmap(server: WatchedServer, connection: Connection) -
     assert loop["Reason"] == "inner side"
 
 
+def test_rows_with_nulls(server: WatchedServer, connection: Connection) -> None:
+    """That nothing is looked up for most rows does not say that the others gain nothing."""
+    query = (
+        "SELECT o.id, i.pad FROM (SELECT id, CASE WHEN id % 3 = 0 THEN id % 400 END AS ref "
+        "FROM generate_series(0, 1199) id OFFSET 0) o LEFT JOIN inner_rows i ON i.k = o.ref"
+    )
+    (loop,) = cold_loops(server, connection, query)
+    assert loop["Drawn Rows"] > 1100
+    assert loop["Restarts"] == 0
+
+
+def test_the_outer_side_of_a_unique_join(server: WatchedServer, connection: Connection) -> None:
+    """All its rows are read: eight for each of the first rows, too."""
+    connection.execute("CREATE UNIQUE INDEX third_k_is_unique ON third (k)")
+    query = (
+        "SELECT o.id, s.n FROM outer_rows o, LATERAL (SELECT sum(m.g * t.g) AS n "
+        "FROM many m JOIN third t ON t.k = m.g WHERE m.k = o.id) s WHERE o.id < 50"
+    )
+    connection.execute("SET pg_lookahead.test_start_after = 0; SET enable_seqscan = off")
+    make_cold(server, connection, "many")
+    top = loops(explain(connection, query))[0]
+    connection.execute("DROP INDEX third_k_is_unique")
+    assert top["Advised Blocks"] > 350
+
+
 @pytest.mark.parametrize(("rows", "is_ahead"), [(12, False), (300, True)])
 def test_few_rows_of_many_partitions(
     server: WatchedServer, connection: Connection, rows: int, is_ahead: bool
@@ -55,11 +80,11 @@ def test_few_rows_of_many_partitions(
     """To judge all partitions takes longer than to read a few pages."""
     connection.execute(
         "CREATE TABLE slices (id int, ref int) PARTITION BY LIST (id); "
-        "DO $$ BEGIN FOR i IN 0..59 LOOP EXECUTE format('CREATE TABLE slice_%s PARTITION "
+        "DO $$ BEGIN FOR i IN 0..199 LOOP EXECUTE format('CREATE TABLE slice_%s PARTITION "
         "OF slices FOR VALUES IN (%s)', i, i); END LOOP; END $$"
     )
     connection.execute(
-        f"INSERT INTO slices SELECT i % 60, i FROM generate_series(0, {rows} - 1) i; ANALYZE slices"
+        f"INSERT INTO slices SELECT i % 200, i FROM generate_series(0, {rows} - 1) i; ANALYZE slices"
     )
     query = "SELECT s.id, i.pad FROM slices s JOIN inner_rows i ON i.k = s.ref"
     (loop,) = cold_loops(server, connection, query)

@@ -11,8 +11,8 @@ from join.tables import cold_loops, stock_rows
 # More than a whole trial reads: 3,072 pages asleep, as many awake.
 _PAGES = 8_000
 _ASLEEP = 3_072
-# Where pages are wanted by many rows each, 192 are read asleep.
-_FEW_PAGES, _ROWS_EACH, _FEW_ASLEEP = 2_000, 40, 192
+# Where pages are wanted by many rows each, 96 are read asleep.
+_FEW_PAGES, _ROWS_EACH, _FEW_ASLEEP = 2_000, 40, 96
 _MAKE = f"""
 CREATE TABLE large (k int, pad text);
 ALTER TABLE large ALTER pad SET STORAGE PLAIN;

@@ -252,7 +252,7 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 }
 
 /*
- * Whether the policy's cap has as many steps as are between the values.
+ * Are the values at most max_distance steps apart?
  */
 static bool
 is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,

@@ -307,7 +307,8 @@ list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Core, too, has a partition locked while it marks it; nobody is waited for.  It is marked once that is noted, too.
+ * Core, too, has a partition locked while it marks it; nobody is waited for.  The mark and the note of it in the state are of one
+ * transaction.
  */
 static void
 retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)

@@ -258,8 +258,8 @@ la_interval_retire_finish(Oid parent, Oid partition, bool drops)
 }
 
 /*
- * After a command, which finds a relation by its name: whether that was another one.  A schema can be
- * renamed in between, and no lock on what is in it keeps others from that.
+ * After a command, which finds a relation by its name: what should have changed and has not tells that it has met another one.
+ * A schema can be renamed in between, and no lock on what is in it keeps others from that.
  */
 static void
 refuse_another(bool is_another)

@@ -78,7 +78,7 @@ la_insert_batch_begin(Relation table, const uint64 *line)
  * for a few.
  */
 void
-la_insert_batch_read(LaInsertBatch *batch)
+la_insert_batch_make_tuples(LaInsertBatch *batch)
 {
 	int			rows = batch->image.rows;
 
@@ -256,7 +256,7 @@ describe_rows(Page page, char *data)
  * section; or in no buffer, which is InvalidBuffer then.  Returns where the record ends.
  */
 XLogRecPtr
-la_insert_log_page(Relation table, BlockNumber block, Page page, Buffer buffer)
+la_insert_batch_log_page(Relation table, BlockNumber block, Page page, Buffer buffer)
 {
 	PGAlignedBlock data;
 	xl_heap_multi_insert record;
@@ -285,7 +285,7 @@ la_insert_log_page(Relation table, BlockNumber block, Page page, Buffer buffer)
  * Writes the rows to an empty page, which is exclusively locked, and releases it.
  */
 void
-la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
+la_insert_batch_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
 {
 	Relation	table = batch->table;
 	BlockNumber block = BufferGetBlockNumber(buffer);
@@ -297,7 +297,7 @@ la_insert_page_write(LaInsertBatch *batch, Buffer buffer, CommandId cid)
 	memcpy(page, batch->image.page, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(table))
-		PageSetLSN(page, la_insert_log_page(table, block, page, buffer));
+		PageSetLSN(page, la_insert_batch_log_page(table, block, page, buffer));
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 

@@ -35,7 +35,7 @@ typedef struct LaInsertBatch
 extern LaInsertBatch *la_insert_batch_begin(Relation table,
 											const uint64 *line);
 extern void la_insert_batch_retarget(LaInsertBatch *batch, Relation table);
-extern void la_insert_batch_read(LaInsertBatch *batch);
+extern void la_insert_batch_make_tuples(LaInsertBatch *batch);
 extern TupleTableSlot **la_insert_batch_slots(LaInsertBatch *batch);
 extern Size la_insert_batch_mean(const LaInsertBatch *batch);
 extern void la_insert_batch_place(LaInsertBatch *batch, BlockNumber block,
@@ -46,9 +46,9 @@ extern bool la_insert_may_toast(Relation table);
 extern HeapTuple la_insert_toast(LaInsertBatch *batch, Relation table,
 								 TupleTableSlot *row, int options);
 
-extern XLogRecPtr la_insert_log_page(Relation table, BlockNumber block,
-									 Page page, Buffer buffer);
-extern void la_insert_page_write(LaInsertBatch *batch, Buffer buffer,
-								 CommandId cid);
+extern XLogRecPtr la_insert_batch_log_page(Relation table, BlockNumber block,
+										   Page page, Buffer buffer);
+extern void la_insert_batch_write(LaInsertBatch *batch, Buffer buffer,
+								  CommandId cid);
 
 #endif							/* LA_INSERT_BATCH_H */

@@ -47,7 +47,7 @@ log_page(void *arg, BlockNumber block, Page page)
 {
 	LaInsertFile *file = arg;
 
-	return la_insert_log_page(file->batch->table, block, page, InvalidBuffer);
+	return la_insert_batch_log_page(file->batch->table, block, page, InvalidBuffer);
 }
 
 /*
@@ -87,7 +87,7 @@ put(LaInsertFile *file)
 				 errmsg("cannot extend relation \"%s\" beyond %u blocks",
 						RelationGetRelationName(batch->table),
 						MaxBlockNumber)));
-	la_insert_batch_read(batch);
+	la_insert_batch_make_tuples(batch);
 	la_insert_batch_place(batch, file->next, file->cid,
 						  (file->options & HEAP_INSERT_FROZEN) != 0);
 	CheckForSerializableConflictIn(batch->table, NULL, InvalidBlockNumber);

@@ -242,10 +242,9 @@ add_plain(LaInsertTable *table, TupleTableSlot *row)
 }
 
 /*
- * Shall the rows that wait be inserted, because there came as many since none waited as
- * before?  So the indexes show a duplicate after twice as many rows as in core at most, be
- * there few rows for its partition among them.  Of lines of an input core lets some wait,
- * too.
+ * Have as many rows come since the last flush as there were before it?  Then those that wait are inserted, so that a
+ * duplicate is found after twice as many rows as in core at most.  Of a COPY some wait at least, as in core.  Rows of partitions
+ * without indexes wait on.
  */
 static bool
 wants_flush(const LaInsertTable *table)
@@ -294,6 +293,7 @@ la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 	if (target == NULL)
 		return false;
 	row = la_insert_target_check(target, row);
+	/* What a flush finds is about rows before, not about this line. */
 	if (quotes_line != NULL)
 		*quotes_line = false;
 	if (table->route != NULL)

@@ -301,9 +301,9 @@ flush(LaInsertTarget *target, Buffer buffer)
 	LaInsertBatch *batch = common->batch;
 	MemoryContext caller = MemoryContextSwitchTo(common->flush_context);
 
-	la_insert_batch_read(batch);
+	la_insert_batch_make_tuples(batch);
 	if (BufferIsValid(buffer))
-		la_insert_page_write(batch, buffer, common->estate->es_output_cid);
+		la_insert_batch_write(batch, buffer, common->estate->es_output_cid);
 	else
 		insert_by_core(target);
 	if (la_insert_target_has_followers(target))

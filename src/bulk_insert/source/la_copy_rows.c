@@ -44,13 +44,13 @@ typedef struct LaCopy
 	CopyFromState state;
 	EState	   *estate;
 	ModifyTableState *node;		/* of no plan, for core's functions */
-	ResultRelInfo *table;
+	ResultRelInfo *relation;
 	ExprContext *context;		/* of the row that is read */
 	TupleTableSlot *row;
 	bool		runs_user_code; /* are functions of users called for a row? */
 	uint64		rows;			/* inserted, or to be inserted */
 	uint64		excluded;		/* left out by WHERE */
-	LaInsertTable target;
+	LaInsertTable into;
 	MemoryContext collected;	/* memory of that */
 	LaNeeded   *needed;			/* where partitions are created for rows, or
 								 * NULL */
@@ -69,16 +69,16 @@ begin(LaCopy *copy)
 	copy->estate = CreateExecutorState();
 	ExecInitRangeTable(copy->estate, state->range_table, state->rteperminfos,
 					   bms_make_singleton(1));
-	copy->table = makeNode(ResultRelInfo);
-	ExecInitResultRelation(copy->estate, copy->table, 1);
-	CheckValidResultRel(copy->table, CMD_INSERT, ONCONFLICT_NONE, NIL);
-	ExecOpenIndices(copy->table, false);
+	copy->relation = makeNode(ResultRelInfo);
+	ExecInitResultRelation(copy->estate, copy->relation, 1);
+	CheckValidResultRel(copy->relation, CMD_INSERT, ONCONFLICT_NONE, NIL);
+	ExecOpenIndices(copy->relation, false);
 
 	node->ps.state = copy->estate;
 	node->operation = CMD_INSERT;
 	node->mt_nrels = 1;
-	node->resultRelInfo = copy->table;
-	node->rootResultRelInfo = copy->table;
+	node->resultRelInfo = copy->relation;
+	node->rootResultRelInfo = copy->relation;
 	copy->node = node;
 }
 
@@ -104,7 +104,7 @@ prepare(LaCopy *copy)
 	copy->context = CreateExprContext(estate);
 	copy->row = ExecInitExtraTupleSlot(estate, RelationGetDescr(state->rel),
 									   &TTSOpsVirtual);
-	ExecBSInsertTriggers(estate, copy->table);
+	ExecBSInsertTriggers(estate, copy->relation);
 }
 
 /*
@@ -199,7 +199,7 @@ static void
 collect(LaCopy *copy)
 {
 	const CopyFromState state = copy->state;
-	LaInsertTable *target = &copy->target;
+	LaInsertTable *into = &copy->into;
 	MemoryContext caller = CurrentMemoryContext;
 	struct stat file = {0};
 
@@ -209,10 +209,10 @@ collect(LaCopy *copy)
 											"pg_lookahead copy: rows",
 											ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(copy->collected);
-	la_insert_table_begin(target, copy->node);
-	target->common.line = &state->cur_lineno;
-	target->common.quotes_line = &state->line_buf_valid;
-	la_insert_table_collect(target, &copy->counters, copy->runs_user_code,
+	la_insert_table_begin(into, copy->node);
+	into->common.line = &state->cur_lineno;
+	into->common.quotes_line = &state->line_buf_valid;
+	la_insert_table_collect(into, &copy->counters, copy->runs_user_code,
 							file.st_size);
 	MemoryContextSwitchTo(caller);
 }
@@ -226,7 +226,7 @@ quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
 	bool		quotes_line = copy->state->line_buf_valid;
 
 	copy->state->line_buf_valid = false;
-	insert(&copy->target);
+	insert(&copy->into);
 	copy->state->line_buf_valid = quotes_line;
 }
 
@@ -304,7 +304,7 @@ static bool
 insert_single(LaCopy *copy)
 {
 	EState	   *estate = copy->estate;
-	ResultRelInfo *partition = copy->target.route->refused;
+	ResultRelInfo *partition = copy->into.route->refused;
 	const TupleConstr *constraints = partition->ri_RelationDesc->rd_att->constr;
 	bool		triggered = partition->ri_TrigDesc != NULL &&
 		partition->ri_TrigDesc->trig_insert_before_row;
@@ -339,13 +339,13 @@ insert_rows(LaCopy *copy)
 		if (unlikely(copy->needed != NULL) &&
 			la_needed_lacks(copy->needed, NULL, copy->row))
 			provide(copy);
-		if (la_insert_table_add(&copy->target, copy->row) ||
+		if (la_insert_table_add(&copy->into, copy->row) ||
 			insert_single(copy))
 			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,
 										 ++copy->rows);
 	} while (next_row(copy));
 	copy->state->line_buf_valid = false;
-	la_insert_table_end(&copy->target);
+	la_insert_table_end(&copy->into);
 }
 
 static void
@@ -375,7 +375,7 @@ la_copy_rows(CopyFromState state)
 	LaReason	reason;
 
 	begin(&copy);
-	reason = la_copy_judge(state, copy.table, &copy.runs_user_code);
+	reason = la_copy_judge(state, copy.relation, &copy.runs_user_code);
 	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
 	if (reason != LA_REASON_NONE)
 	{
@@ -397,7 +397,7 @@ la_copy_rows(CopyFromState state)
 	PG_END_TRY();
 	error_context_stack = callback.previous;
 	report_skipped(state);
-	ExecASInsertTriggers(copy.estate, copy.table, NULL);
+	ExecASInsertTriggers(copy.estate, copy.relation, NULL);
 	AfterTriggerEndQuery(copy.estate);
 	end(&copy);
 	return copy.rows;

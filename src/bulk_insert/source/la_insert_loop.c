@@ -5,9 +5,9 @@
  *
  * An INSERT that returns no rows is executed in a single call of its ModifyTable
  * node.  Ours mirrors ExecModifyTable() in nodeModifyTable.c, but collects
- * rows in batches.  Batches grow from one row: those of a small statement are
- * inserted as core does it, and of one that fails about as many rows are in
- * the table, dead, as core would have put there, unless a key turns out to be
+ * rows in batches.  The first rows are inserted one by one, as core does it.  Then a batch has as many
+ * rows as there were before it, up to a page (wants_flush() in la_insert_table.c): of a statement that fails
+ * about as many rows are in the table, dead, as core would have put there, unless a key turns out to be
  * there already when entries are made.
  *
  * At any row the rest can be handed back to core, with that row first: its

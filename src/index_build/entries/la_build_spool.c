@@ -45,7 +45,7 @@
  * memcpy(), whose start takes longer than the whole call does.  Here it cannot.
  */
 pg_noinline void
-la_copy(void *to, const void *from, Size size)
+la_tuple_copy(void *to, const void *from, Size size)
 {
 	memcpy(to, from, size);
 }

@@ -143,8 +143,8 @@ la_spool_add_copy(LaSpool *spool, uint64 word, const LaRecord *record)
 	LaRecord   *copy = la_spool_add(spool, word, record->place, size);
 
 	if (size > sizeof(LaRecord))
-		la_copy(la_record_tuple(copy), la_record_tuple(record),
-				size - sizeof(LaRecord));
+		la_tuple_copy(la_record_tuple(copy), la_record_tuple(record),
+					  size - sizeof(LaRecord));
 	return size;
 }
 

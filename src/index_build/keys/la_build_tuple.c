@@ -86,7 +86,7 @@ la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
 		tuple->t_info |= INDEX_VAR_MASK;
 		if (VARATT_IS_SHORT(value))
 		{
-			la_copy(at, value, VARSIZE_SHORT(value));
+			la_tuple_copy(at, value, VARSIZE_SHORT(value));
 			at += VARSIZE_SHORT(value);
 		}
 		else
@@ -94,7 +94,7 @@ la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
 			Size		length = VARATT_CONVERTED_SHORT_SIZE(value);
 
 			SET_VARSIZE_SHORT(at, length);
-			la_copy(at + 1, VARDATA(value), length - 1);
+			la_tuple_copy(at + 1, VARDATA(value), length - 1);
 			at += length;
 		}
 	}

@@ -255,7 +255,7 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	else if (load->tree.leaf == NULL)
 		la_tree_begin_leaves(&load->tree);
 	load->word = word;
-	la_copy(load->base, tuple, size);
+	la_tuple_copy(load->base, tuple, size);
 	load->base_size = size;
 	load->tids[0] = tuple->t_tid;
 	load->ntids = 1;

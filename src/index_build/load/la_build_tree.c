@@ -103,7 +103,7 @@ put_item(Page page, OffsetNumber offset, const IndexTupleData *tuple, Size size)
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper -= MAXALIGN(size);
 	ItemIdSetNormal(PageGetItemId(page, offset), header->pd_upper, size);
-	la_copy((char *) page + header->pd_upper, tuple, size);
+	la_tuple_copy((char *) page + header->pd_upper, tuple, size);
 }
 
 /*

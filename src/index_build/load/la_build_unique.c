@@ -72,7 +72,7 @@ la_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
 		report_duplicate(check, values, isnull);
 	}
 	check->has_live = true;
-	la_copy(check->live, tuple, IndexTupleSize(tuple));
+	la_tuple_copy(check->live, tuple, IndexTupleSize(tuple));
 }
 
 /*

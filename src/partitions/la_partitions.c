@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -28,7 +27,6 @@
 
 #include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
-#include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
 #define RESULT_COLUMNS 4
@@ -40,9 +38,6 @@ PG_FUNCTION_INFO_V1(pg_lookahead_create_range_partitions);
 PG_FUNCTION_INFO_V1(pg_lookahead_create_range_partitions_batched);
 PG_FUNCTION_INFO_V1(pg_lookahead_create_list_partitions);
 PG_FUNCTION_INFO_V1(pg_lookahead_create_list_partitions_batched);
-#ifdef LA_TEST
-PG_FUNCTION_INFO_V1(la_test_partition_blocking_reference);
-#endif
 
 static Datum create_in_one(FunctionCallInfo fcinfo,
 						   const LaPartitionRequest *request);
@@ -100,24 +95,6 @@ pg_lookahead_create_list_partitions_batched(PG_FUNCTION_ARGS)
 {
 	return create_in_batches(fcinfo, true);
 }
-
-#ifdef LA_TEST
-/*
- * Function la_test_partition_blocking_reference(parent), which tests make, and
- * which a server without test settings has not.
- */
-Datum
-la_test_partition_blocking_reference(PG_FUNCTION_ARGS)
-{
-	Relation	parent = table_open(PG_GETARG_OID(0), AccessShareLock);
-	Oid			table = la_partition_blocking_reference(parent);
-
-	table_close(parent, AccessShareLock);
-	if (!OidIsValid(table))
-		PG_RETURN_NULL();
-	PG_RETURN_OID(table);
-}
-#endif
 
 static Datum
 create_in_one(FunctionCallInfo fcinfo, const LaPartitionRequest *request)

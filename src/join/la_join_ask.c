@@ -413,8 +413,8 @@ look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 	LaJoinRow  *row = la_join_row(ring, position);
 	LaJoinTarget *where = row->where[target];
 	BlockNumber from = row->waits[target];
-	MemoryContext old;
 	uint32		requests = row->requests;
+	MemoryContext old;
 	LaPeek		peek;
 
 	end_wait(ask, row, target);

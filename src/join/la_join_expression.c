@@ -190,14 +190,14 @@ la_join_compares_by_own(const Plan *plan)
 			return are_own_operators(((const Memoize *) plan)->hashOperators,
 									 ((const Memoize *) plan)->numKeys);
 		case T_HashJoin:
-			foreach_oid(operator, ((const HashJoin *) plan)->hashoperators)
-				if (are_own_operators(&operator, 1))
-				return true;
-			return false;
 		case T_MergeJoin:
-			foreach_node(OpExpr, clause, ((const MergeJoin *) plan)->mergeclauses)
+			foreach_node(OpExpr, clause, IsA(plan, HashJoin) ?
+						 ((const HashJoin *) plan)->hashclauses :
+						 ((const MergeJoin *) plan)->mergeclauses)
+			{
 				if (are_own_operators(&clause->opno, 1))
-				return true;
+					return true;
+			}
 			return false;
 		default:
 			return false;

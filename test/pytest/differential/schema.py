@@ -26,8 +26,8 @@ TYPES: dict[str, str] = {
 
 # How k follows from the row number ``i`` (0..rows-1), for a domain of ``{d}`` values.
 ARRANGEMENTS: dict[str, str] = {
-    "correlated": "i % {n} * {d} / {n}",
-    "reverse": "({n} - 1 - i % {n}) * {d} / {n}",
+    "correlated": "(i % {n} * {d}::int8 / {n})::int4",
+    "reverse": "(({n} - 1 - i % {n}) * {d}::int8 / {n})::int4",
     "random": "(hashint4(i + {salt}) & 2147483647) % {d}",
     "runs": "((i / 37) * 7919) % {d}",
     "skewed": "(hashint4(i + {salt}) & 2147483647) "

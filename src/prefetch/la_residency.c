@@ -42,6 +42,13 @@
 /* Of so many requests, one is made while pages count as resident: arbitrary. */
 #define RESIDENT_SHARE 8
 
+/* PostgreSQL's processes have one thread; to add up those of a process takes twice as long, 2 microseconds. */
+#ifdef RUSAGE_THREAD
+#define WHOSE_READS RUSAGE_THREAD
+#else
+#define WHOSE_READS RUSAGE_SELF
+#endif
+
 /* The count, when any scan looked at it last: it takes a system call. */
 static long device_blocks = 0;
 
@@ -228,6 +235,6 @@ blocks_so_far(void)
 {
 	struct rusage usage;
 
-	getrusage(RUSAGE_SELF, &usage);
+	getrusage(WHOSE_READS, &usage);
 	return usage.ru_inblock;
 }

@@ -49,8 +49,7 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows for which pages may have been read before that is worth much, in all and of a node: arbitrary. */
-#define FEW_MISSES 2
+/* Rows of a node for which pages may have been read before that is worth much: arbitrary. */
 #define FEW_OWN_MISSES 1
 
 /*
@@ -76,7 +75,7 @@ static LaRun *running = NULL;
  * those of a loop one by one.
  */
 static EState *fetched = NULL;
-static uint32 fetched_misses = 0;
+static LaMisses fetched_misses = {0};
 
 /* In a parallel worker, the query that is a slice of its leader's plan. */
 static EState *slice = NULL;
@@ -178,7 +177,10 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 {
 	run->query_desc = queryDesc;
 	run->bounded = count > 0;
-	run->misses = run->bounded && fetched == queryDesc->estate ? fetched_misses : 0;
+	if (run->bounded && fetched == queryDesc->estate)
+		run->misses = fetched_misses;
+	else
+		memset(&run->misses, 0, sizeof(LaMisses));
 	run->outer = running;
 	if (run->bounded)
 		la_registry_note_bounded(queryDesc->estate);
@@ -191,7 +193,7 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 void
 la_attach_end_run(LaRun *run)
 {
-	if (run->bounded && run->misses > 0)
+	if (run->bounded && run->misses.rows > 0)
 	{
 		fetched = run->query_desc->estate;
 		fetched_misses = run->misses;
@@ -232,8 +234,8 @@ la_attach_wake(PlanState *planstate, LaFeature feature)
 }
 
 /*
- * The same for a feature that has to prepare much: not for the first rows of what runs that had pages read, nor for the
- * node's own first one.  They are not worth it where the kernel has the pages in its cache.
+ * The same for a feature that has to prepare much: not before pages of what runs come from a device, nor for the
+ * node's own first row that had pages read.
  */
 LaNode *
 la_attach_wake_late(PlanState *planstate, LaFeature feature)
@@ -241,7 +243,7 @@ la_attach_wake_late(PlanState *planstate, LaFeature feature)
 	LaNode	   *node;
 
 	if (running != NULL && !la_wake_forced() &&
-		++running->misses <= FEW_MISSES)
+		!la_misses_are_cold(&running->misses, planstate))
 		return NULL;
 	node = la_attach_wake(planstate, feature);
 	if (node != NULL && node->state == NULL && !la_wake_forced() &&

@@ -11,6 +11,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 
+#include "attach/la_misses.h"
 #include "attach/la_registry.h"
 
 /*
@@ -21,7 +22,7 @@ typedef struct LaRun
 {
 	QueryDesc  *query_desc;
 	bool		bounded;		/* is only a number of rows wanted? */
-	uint32		misses;			/* see la_attach_wake_late() */
+	LaMisses	misses;			/* see la_attach_wake_late() */
 	struct LaRun *outer;		/* whose function runs this one */
 } LaRun;
 

@@ -40,7 +40,6 @@
 
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
-#include "join/la_join_residency.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
@@ -62,6 +61,9 @@
 
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
+
+/* Requests of which it is looked whether one comes from a device: arbitrary. */
+#define REQUESTS_PER_LOOK 4
 
 #define RECENT_PAGES 512		/* remembered as asked for: a power of two */
 
@@ -105,6 +107,7 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 	if (ask->ntargets == 0)
 		return false;
 	ask->node = node;
+	la_residency_init(&ask->residency, ask->targets[0].table);
 	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
 	ask->one_match = la_join_stops_early(outer->node);
 	for (int target = 0; target < ask->ntargets; target++)
@@ -132,8 +135,6 @@ la_join_ask_open(LaJoinAsk *ask, MemoryContext context)
 bool
 la_join_ask_may_wake(LaJoinAsk *ask)
 {
-	LaResidency *residency = la_join_residency(ask->targets[0].table);
-
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
 	if (ask->skips > 0 && !la_wake_forced())
@@ -141,7 +142,7 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 		ask->skips--;
 		return false;
 	}
-	return !residency->resident || la_wake_forced() || la_residency_read(residency);
+	return !ask->residency.resident || la_wake_forced() || la_residency_read(&ask->residency);
 }
 
 /*
@@ -152,7 +153,7 @@ la_join_ask_start(LaJoinAsk *ask)
 {
 	uint32		gap_limit = la_gap_limit < 0 ? LA_USUAL_GAP_LIMIT : la_gap_limit;
 
-	la_residency_resume(la_join_residency(ask->targets[0].table));
+	la_residency_resume(&ask->residency);
 	la_range_planner_start(&ask->table_range.planner, gap_limit,
 						   LA_MOST_REQUEST_BLOCKS);
 	la_range_planner_start(&ask->index_range.planner, gap_limit,
@@ -208,7 +209,7 @@ la_join_ask_grow(LaJoinAsk *ask)
 bool
 la_join_ask_is_over(LaJoinAsk *ask)
 {
-	return (la_join_residency(ask->targets[0].table)->resident && !la_wake_forced()) ||
+	return (ask->residency.resident && !la_wake_forced()) ||
 		!has_use(ask) ||
 		ask->idle_rows > SLEEP_AFTER ||
 		!la_join_trial_asks(&ask->trial) ||
@@ -566,17 +567,19 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 }
 
 /*
- * The kernel counts what has to come from a device while it is asked.  Where it does not, all may have to.
+ * The kernel counts what has to come from a device while it is asked, which it tells by a system call: one request in
+ * REQUESTS_PER_LOOK stands for the others.  Where it does not count, all may have to.
  */
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	LaResidency *residency = la_join_residency(ask->targets[0].table);
-	int64		before = la_residency_device_pages(residency);
-	int64		pages = range->wanted;
+	bool		looks = ask->requests++ % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
+	int64		before = looks ? la_residency_device_pages() : 0;
 
-	la_request_make(relation, range, residency, &ask->node->counters);
-	if (before >= 0)
-		pages = Min(la_residency_device_pages(residency) - before, range->nblocks);
-	ask->trial.device_pages += pages;
+	la_request_make(relation, range, &ask->residency, &ask->node->counters);
+	if (looks)
+		ask->trial.device_pages += REQUESTS_PER_LOOK *
+			Min(la_residency_device_pages() - before, range->nblocks);
+	else if (!la_residency_is_told(relation))
+		ask->trial.device_pages += range->wanted;
 }

@@ -17,6 +17,7 @@
 #include "join/la_join_trial.h"
 #include "join/la_join_use.h"
 #include "prefetch/la_range_planner.h"
+#include "prefetch/la_residency.h"
 
 /*
  * An outer row in the ring.  For each target, the index page that it waits for, or
@@ -82,6 +83,7 @@ typedef struct LaJoinAsk
 	LaJoinRange index_range;
 	LaJoinRange table_range;
 	LaJoinTrial trial;
+	LaResidency residency;		/* of all targets' pages */
 	bool		asked;			/* for anything, since it woke */
 	uint32		in_vain;		/* times it woke and did not, one after the
 								 * other */
@@ -95,6 +97,7 @@ typedef struct LaJoinAsk
 	int64		reads;			/* of its tables, when the oldest row was
 								 * handed out */
 
+	uint32		requests;
 	struct LaJoinRecent *recent;	/* pages that were asked for */
 	uint32		rows;			/* drawn in all */
 } LaJoinAsk;

@@ -315,7 +315,6 @@ search_append(Search *search, AppendState *append)
 	if (target->append == NULL)
 		return;
 	target->table = la_join_append_table(target->append);
-	target->streamed = true;	/* of some partition */
 	target->limited = search->limited;
 	if (target->table != NULL)
 		search->ntargets++;
@@ -338,7 +337,6 @@ search_scan(Search *search, PlanState *planstate, Relation index,
 	target->index = index;
 	target->table = table;
 	target->index_only = IsA(planstate, IndexOnlyScanState);
-	target->streamed = IsA(planstate, BitmapIndexScanState);
 	target->node = IsA(planstate, BitmapIndexScanState) ?
 		search->bitmap : la_registry_find(planstate);
 	target->searches = scan->searches;

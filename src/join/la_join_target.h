@@ -48,7 +48,6 @@ typedef struct LaJoinTarget
 	Relation	index;
 	Relation	table;
 	bool		index_only;
-	bool		streamed;		/* may other processes read the table's pages? */
 	bool		limited;		/* may a Limit end the scan after few rows? */
 	LaNode	   *node;			/* of the scan, or NULL */
 	const uint64 *searches;		/* that the scan has begun, or NULL */

@@ -31,7 +31,6 @@
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
 #include "join/la_join_judge.h"
-#include "join/la_join_residency.h"
 #include "join/la_join_window.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
@@ -94,7 +93,6 @@ struct LaJoinWindow
 static LaReason find_targets(LaJoinWindow *window);
 static bool is_worth_judging(LaJoinWindow *window);
 static bool is_allowed(LaJoinWindow *window);
-static void note_reads(const LaJoinAsk *ask);
 static void note_reason(LaNode *node);
 static Size open_bytes(const LaJoinWindow *window);
 static bool open_ring(LaJoinWindow *window);
@@ -197,25 +195,8 @@ is_allowed(LaJoinWindow *window)
 	if (window->allowed)
 		window->limit_counts = la_join_end_limit_counts(node);
 	else if (node->reason != LA_REASON_NONE)
-	{
-		note_reads(&window->ask);
 		note_reason(node);
-	}
 	return window->allowed;
-}
-
-/*
- * The join may not look ahead: notes whether pages come from a device at all, if this process would know.
- */
-static void
-note_reads(const LaJoinAsk *ask)
-{
-	for (int target = 0; target < ask->ntargets; target++)
-	{
-		if (ask->targets[target].streamed)
-			return;
-	}
-	la_join_residency_refused(ask->targets[0].table);
 }
 
 static void

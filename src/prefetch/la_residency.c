@@ -42,6 +42,9 @@
 /* Of so many requests, one is made while pages count as resident: arbitrary. */
 #define RESIDENT_SHARE 8
 
+/* File systems of which it is remembered whether they tell: arbitrary, few servers have more. */
+#define FILE_SYSTEMS 8
+
 /* PostgreSQL's processes have one thread; to add up those of a process takes twice as long, 2 microseconds. */
 #ifdef RUSAGE_THREAD
 #define WHOSE_READS RUSAGE_THREAD
@@ -52,7 +55,6 @@
 /* The count, when any scan looked at it last: it takes a system call. */
 static long device_blocks = 0;
 
-static bool reads_are_counted(Relation relation);
 static bool is_counted(Relation relation);
 static bool count_moved(LaResidency *watch);
 static long blocks_so_far(void);
@@ -95,7 +97,7 @@ la_residency_read(LaResidency *watch)
 	watch->resident = false;
 	if (count_moved(watch))
 		return true;
-	watch->blind = !reads_are_counted(watch->relation);
+	watch->blind = !la_residency_is_told(watch->relation);
 	watch->resident = !watch->blind;
 	return watch->blind;
 }
@@ -120,7 +122,7 @@ la_residency_asked(LaResidency *watch)
 	}
 	else if (++watch->quiet_looks >= QUIET_LOOKS)
 	{
-		watch->blind = !reads_are_counted(watch->relation);
+		watch->blind = !la_residency_is_told(watch->relation);
 		watch->resident = !watch->blind;
 		watch->quiet_looks = 0;
 		watch->reads = pgBufferUsage.shared_blks_read;
@@ -159,34 +161,42 @@ la_residency_not_asked(LaResidency *watch)
 }
 
 /*
- * How many pages this process has caused to be read from devices so far, or -1 where the file system does not
- * tell.  The kernel counts in units of 512 bytes (getrusage(2)).
+ * How many pages this process has caused to be read from devices so far, those of file systems that do not tell
+ * left out.  The kernel counts in units of 512 bytes (getrusage(2)).
  */
 int64
-la_residency_device_pages(const LaResidency *watch)
+la_residency_device_pages(void)
 {
-	if (!reads_are_counted(watch->relation))
-		return -1;
 	return (int64) blocks_so_far() * 512 / BLCKSZ;
 }
 
 /*
- * is_counted(), with the last answer remembered: it takes system calls, and is
- * asked by each scan that finds its pages in memory.
+ * Would a read from a device for this relation be counted?  is_counted(), with answers remembered: it takes system
+ * calls, and is asked by each scan that finds its pages in memory.
  */
-static bool
-reads_are_counted(Relation relation)
+bool
+la_residency_is_told(Relation relation)
 {
-	static RelFileLocator last = {0};
-	static bool answer;
-
-	if (last.spcOid != relation->rd_locator.spcOid ||
-		last.dbOid != relation->rd_locator.dbOid)
+	static struct
 	{
-		answer = is_counted(relation);
-		last = relation->rd_locator;
+		Oid			tablespace;
+		Oid			database;
+		bool		answer;
+	}			known[FILE_SYSTEMS] = {0};
+	static uint32 oldest = 0;
+	RelFileLocator locator = relation->rd_locator;
+	uint32		i;
+
+	for (i = 0; i < FILE_SYSTEMS; i++)
+	{
+		if (known[i].tablespace == locator.spcOid && known[i].database == locator.dbOid)
+			return known[i].answer;
 	}
-	return answer;
+	i = oldest++ % FILE_SYSTEMS;
+	known[i].answer = is_counted(relation);
+	known[i].tablespace = locator.spcOid;
+	known[i].database = locator.dbOid;
+	return known[i].answer;
 }
 
 /*

@@ -30,6 +30,7 @@ extern bool la_residency_read(LaResidency *watch);
 extern bool la_residency_asked(LaResidency *watch);
 extern bool la_residency_may_ask(LaResidency *watch);
 extern void la_residency_not_asked(LaResidency *watch);
-extern int64 la_residency_device_pages(const LaResidency *watch);
+extern bool la_residency_is_told(Relation relation);
+extern int64 la_residency_device_pages(void);
 
 #endif							/* LA_RESIDENCY_H */

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
+import pytest
 from segments import segments_of
 from server_log import WatchedServer
 
 from extension.probes import Connection, need_extension, scalar
 from lookahead.cold import forget
 
+# Names that stat(1) gives to file systems whose reads the kernel counts for the reading process.
+_COUNTED = {"ext2/ext3", "xfs", "btrfs", "f2fs"}
 # A prime that divides none of the sizes used, so that k is a permutation.
 _STRIDE = 7919
 
@@ -57,3 +63,30 @@ def warm_only(
     )
     for path in segments_of(server, connection, name):
         forget(path)
+
+
+def need_counted_reads(path: Path) -> None:
+    """Skip the test where nobody knows which pages of this file come from a device."""
+    done = subprocess.run(
+        ["stat", "-f", "-c", "%T", str(path)], check=True, text=True, capture_output=True
+    )
+    if done.stdout.strip() not in _COUNTED:
+        pytest.skip(f"reads are not counted on {done.stdout.strip()}")
+
+
+def cached_but(
+    server: WatchedServer, connection: Connection, name: str, cold: Iterable[int], pages: int
+) -> None:
+    """A table of make_pages() is in the system's cache, but for the pages of these k.
+
+    In shared buffers is its index alone.
+    """
+    warm_only(server, connection, name, (), pages)
+    inverse = pow(_STRIDE, -1, pages)
+    left_out = {k * inverse % pages for k in cold}
+    (path,) = segments_of(server, connection, name)
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads none beside them
+    for block in set(range(pages)) - left_out:
+        os.pread(file, 8192, block * 8192)
+    os.close(file)

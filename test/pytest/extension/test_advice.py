@@ -4,7 +4,6 @@ The table is cold or in the operating system's cache as each test needs it, neve
 """
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from segments import segments_of
 from server_log import ServerFactory, WatchedServer
 
+from extension.parts import need_counted_reads
 from extension.probes import (
     INDEX_SCANS_ONLY,
     QUIET,
@@ -24,8 +24,6 @@ from extension.probes import (
 from lookahead.extension import Stage
 
 _PAGES = 3_000
-# Names that stat(1) gives to file systems whose reads the kernel counts for the reading process.
-_COUNTED = {"ext2/ext3", "xfs", "btrfs", "f2fs"}
 _BLOCK = 8192
 # Pages before the first that is asked for: the one that wakes the scan, the one that tells that it
 # came from a device, and the first one of the ring, which is read on its turn.
@@ -119,14 +117,6 @@ def _asked_in_order(pages: int, asked: int) -> bool:
     return least <= asked <= pages - _NOT_ASKED
 
 
-def _need_counted_reads(path: Path) -> None:
-    done = subprocess.run(
-        ["stat", "-f", "-c", "%T", str(path)], check=True, text=True, capture_output=True
-    )
-    if done.stdout.strip() not in _COUNTED:
-        pytest.skip(f"reads are not counted on {done.stdout.strip()}")
-
-
 def test_cold_pages_in_random_order_are_all_asked_for(server: WatchedServer) -> None:
     _restart(server, _files(server))
     group = _scan(server, "SELECT * FROM a WHERE k >= 0 ORDER BY k")
@@ -156,7 +146,7 @@ def test_nothing_is_asked_for_what_is_in_memory(server: WatchedServer) -> None:
     the count: now and then on an idle machine, more often on one that lacks memory.
     """
     files = _files(server)
-    _need_counted_reads(files[0])
+    need_counted_reads(files[0])
     requests = []
     for _ in range(5):
         _restart(server, files, cold_from=_PAGES)
@@ -170,7 +160,7 @@ def test_nothing_is_asked_for_what_is_in_memory(server: WatchedServer) -> None:
 
 def test_asking_goes_on_where_memory_ends(server: WatchedServer) -> None:
     files = _files(server)
-    _need_counted_reads(files[0])
+    need_counted_reads(files[0])
     _restart(server, files, cold_from=_PAGES // 2)
     half = f"(h / {_PAGES // 2})"
     group = _scan(server, f"SELECT * FROM a WHERE {half} >= 0 ORDER BY {half}, k")

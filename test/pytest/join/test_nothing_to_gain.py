@@ -1,10 +1,11 @@
 """Pages that nodes below do not come to are not asked for; and joins sleep that gain nothing."""
 
 import pytest
+from extension.parts import cached_but, need_counted_reads
 from extension.probes import Connection, explain, nodes
 from server_log import WatchedServer
 
-from join.tables import cold_loops, loops, make_cold
+from join.tables import PAGES, cold_loops, loops, make_cold
 
 _STOPPING = {
     "semi join": "SELECT o.id, s.n FROM outer_rows o, LATERAL (SELECT count(*) AS n "
@@ -104,3 +105,21 @@ def test_a_join_that_is_left_with_its_first_row(
     connection.execute("SET enable_seqscan = off")
     (loop,) = cold_loops(server, connection, query)
     assert 0 < loop["Scans"] < 400
+
+
+_LOOK_UP = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref WHERE o.id {}"
+
+
+def test_few_rows_of_the_system_cache(server: WatchedServer, connection: Connection) -> None:
+    """Of forty pages two come from the device."""
+    need_counted_reads(server.data_directory)
+    cached_but(server, connection, "inner_rows", (15 * 11, 35 * 11), PAGES)
+    (loop,) = loops(explain(connection, _LOOK_UP.format("BETWEEN 5 AND 44")))
+    assert (loop["Scans"], loop["Drawn Rows"]) == (0, 0)
+
+
+def test_many_rows_of_the_system_cache(server: WatchedServer, connection: Connection) -> None:
+    """One page of ten comes from the device."""
+    cached_but(server, connection, "inner_rows", range(7, PAGES, 10), PAGES)
+    (loop,) = loops(explain(connection, _LOOK_UP.format("> 0")))
+    assert loop["Drawn Rows"] > 0

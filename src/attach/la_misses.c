@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_misses.c
+ *	  do the pages that a query has to read come from a device?
+ *
+ * To prepare to look ahead takes as long as some reads out of the cache of the operating system, and many queries are
+ * over after a few.  So a query whose pages the kernel has is left alone: until so many of its rows had a page read
+ * from a device that it pays, or, when it goes on for long, until any had.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "storage/aio.h"
+
+#include "attach/la_misses.h"
+#include "prefetch/la_residency.h"
+
+/*
+ * Rows with misses before the first look; to how many of them one page from a device belongs at least; and after how many
+ * any page suffices.  Arbitrary.
+ */
+#define FEW_ROWS 2
+#define ROWS_PER_DEVICE_PAGE 3
+#define MANY_ROWS 64
+
+/* Nodes of which it is asked: arbitrary, a large plan is not walked over and over. */
+#define MOST_NODES 1000
+
+static bool are_told(PlanState *planstate);
+static bool is_not_told(PlanState *planstate, void *context);
+
+/*
+ * Pages were read for another row of a query, by this node.  Returns whether such pages come from a device, or may.  Looks
+ * seldom, since that takes a system call: after 1, 4, 16 ... rows.
+ */
+bool
+la_misses_are_cold(LaMisses *misses, PlanState *planstate)
+{
+	uint32		watched;
+	int64		pages;
+
+	if (misses->cold || ++misses->rows < FEW_ROWS)
+		return misses->cold;
+	watched = misses->rows - FEW_ROWS;
+	if (watched == 0)
+	{
+		misses->device_pages = la_residency_device_pages();
+		misses->next_look = FEW_ROWS + 1;
+	}
+	if (misses->rows < misses->next_look || watched == 0)
+		return false;
+	misses->next_look = FEW_ROWS + 4 * watched;
+	pages = la_residency_device_pages() - misses->device_pages;
+	misses->cold = pages * ROWS_PER_DEVICE_PAGE >= watched ||
+		(pages > 0 && watched >= MANY_ROWS) ||
+		!are_told(planstate);
+	return misses->cold;
+}
+
+/*
+ * Is it counted for this process what the scans below a node read?
+ */
+static bool
+are_told(PlanState *planstate)
+{
+	int			nodes = MOST_NODES;
+
+	return !planstate_tree_walker(planstate, is_not_told, &nodes) || nodes < 0;
+}
+
+/*
+ * planstate_tree_walker callback: does a scan read what nobody counts for this process?  The pages of a bitmap are read by
+ * PostgreSQL's workers, if there are any.  Ends the walk, too, when it has come to so many nodes.
+ */
+static bool
+is_not_told(PlanState *planstate, void *context)
+{
+	if (--*(int *) context < 0)
+		return true;
+	if (IsA(planstate, BitmapHeapScanState) && io_method == IOMETHOD_WORKER)
+		return true;
+	switch (nodeTag(planstate))
+	{
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapHeapScanState:
+			if (!la_residency_is_told(((ScanState *) planstate)->ss_currentRelation))
+				return true;
+			break;
+		default:
+			break;
+	}
+	return planstate_tree_walker(planstate, is_not_told, context);
+}

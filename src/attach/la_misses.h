@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_misses.h
+ *	  do the pages that a query has to read come from a device?
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_MISSES_H
+#define LA_MISSES_H
+
+#include "nodes/execnodes.h"
+
+/* Of rows for which a sleeping node of a running query had pages read. */
+typedef struct LaMisses
+{
+	uint32		rows;
+	uint32		next_look;		/* the number of rows at which it is looked
+								 * next */
+	int64		device_pages;	/* of this process, at the first look */
+	bool		cold;			/* they do, or may */
+} LaMisses;
+
+extern bool la_misses_are_cold(LaMisses *misses, PlanState *planstate);
+
+#endif							/* LA_MISSES_H */

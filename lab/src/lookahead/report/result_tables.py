@@ -21,7 +21,6 @@ from lookahead.measurements import Comparison, Measurements, Scenario
 from lookahead.report.sentences import (
     common_text,
     labelling,
-    opponent_name,
     panel_title,
     scenario_label,
     varying_names,
@@ -97,7 +96,7 @@ def wal_table(data: Measurements) -> Table:
         [
             ("scenario", lambda one: label(one.question.scenario)),
             ("arm", lambda one: one.question.challengers[0]),
-            ("against", lambda one: opponent_name(one.question)),
+            ("against", lambda one: one.question.name),
         ],
         [
             ("its WAL", lambda one: size_text(one.baseline_bytes)),
@@ -154,17 +153,17 @@ class ComparisonGroup:
         has_choice = len(question.baselines) > 1
         if self.question:
             return comparison.baseline if has_choice else ""
-        name = opponent_name(question)
+        name = question.name
         return f"{name} ({comparison.baseline})" if has_choice else name
 
     def contest(self, comparison: Comparison) -> str:
         """Scenario and arms, as far as they differ: "pages 42 %, ours, 0, against ours"."""
-        names = {opponent_name(one.question) for one in self.comparisons}
+        names = {one.question.name for one in self.comparisons}
         parts = [self.scenario(comparison)]
         if self.has_challengers:
             parts.append(comparison.challenger)
         if len(names) > 1 or not self.is_ours:
-            parts.append(f"against {opponent_name(comparison.question)}")
+            parts.append(f"against {comparison.question.name}")
         return ", ".join(parts)
 
 
@@ -205,7 +204,7 @@ def _by_question(
     """A group for each question, in the order measured, or one for all of them if they are few."""
     found: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        found.setdefault(opponent_name(one.question), []).append(one)
+        found.setdefault(one.question.name, []).append(one)
     if len(found) > 1 and len(comparisons) > _MAX_ROWS:
         return [
             ComparisonGroup(is_ours, title, question, names, tuple(some))

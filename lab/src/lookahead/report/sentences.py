@@ -14,7 +14,7 @@ from typing import get_args
 
 from lookahead.comparisons import Panel
 from lookahead.formats import decimals_from_one, interval_text
-from lookahead.measurements import Comparison, Factor, Question, Scenario
+from lookahead.measurements import Comparison, Factor, Scenario
 from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate, Verdict
 
@@ -92,14 +92,14 @@ def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
     chosen = list(main_answers(answers))
     subject = experiment.replace("-", " ")
     if len(chosen) > _MAX_SENTENCES:
-        questions = dict.fromkeys(opponent_name(one.question) for one in chosen)
+        questions = dict.fromkeys(one.question.name for one in chosen)
         against = _against(", ".join(questions))
         return [f"{subject}{against}: {_summary(chosen)}"]
     names = varying_names([one.question.scenario for one in chosen])
     found = []
     for one in chosen:
         scenario = f", {scenario_label(one.question.scenario, names)}" if names else ""
-        before = f"{scenario}{_against(opponent_name(one.question))}"
+        before = f"{scenario}{_against(one.question.name)}"
         found.append(f"{subject}{before}{':' if before else ''} {estimate_text(one.estimate)}")
     return found
 
@@ -109,16 +109,10 @@ def main_answers(answers: Sequence[Comparison]) -> Iterator[Comparison]:
     groups: dict[Scenario, dict[str, Comparison]] = {}
     for one in answers:
         # Of several that our side measured against one opponent, the first is its default.
-        groups.setdefault(one.question.scenario, {}).setdefault(opponent_name(one.question), one)
+        groups.setdefault(one.question.scenario, {}).setdefault(one.question.name, one)
     for found in groups.values():
         name = next((name for name in _MAIN_QUESTIONS if name in found), None)
         yield found[name] if name else next(iter(found.values()))
-
-
-def opponent_name(question: Question) -> str:
-    """What our arm is compared with; files of older runs name some questions by our arm."""
-    is_ours = question.name.startswith("ours, ")
-    return question.baselines[0] if is_ours and question.baselines else question.name
 
 
 def _against(question: str) -> str:

@@ -1,7 +1,6 @@
 """The bars of the demo: of which length, and what stands behind them."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -17,7 +16,7 @@ _CELLS = 36
 def _pair(stock_ms: float, our_ms: float, pairs: int = 6) -> BarPair:
     estimate = ratio_of_medians([stock_ms] * pairs, [our_ms] * pairs, seed=1)
     answer = Comparison(_QUESTION, "stock", "ours", stock_ms, our_ms, 1.0, estimate)
-    return BarPair("Index scan", answer, is_default=True)
+    return BarPair("Index scan", answer)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,6 @@ def test_the_longer_bar_is_full(
 def test_few_pairs_claim_nothing() -> None:
     *_, ours = bar_lines([_pair(400.0, 100.0, pairs=5)])
     assert ours.endswith("100 ms, too few pairs to tell")
-
-
-def test_what_is_off_by_default_says_so() -> None:
-    label, *_ = bar_lines([replace(_pair(2.0, 1.0), is_default=False)])
-    assert label == "Index scan (off by default)"
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])

@@ -120,7 +120,7 @@ def test_nothing_is_cut_of_the_bars(
     browser: Browser, made: ResultDocument, tmp_path: Path, width: int
 ) -> None:
     answers = made.measurements.comparisons
-    pairs = [BarPair("CREATE INDEX on random numbers", one, is_default=False) for one in answers]
+    pairs = [BarPair("CREATE INDEX on random numbers", one) for one in answers]
     page = write_demo_page([("made.json", made)], tmp_path / "demo.html", pairs, "Next: that.")
     _assert_nothing_is_cut(browser.open(page, width))
 

@@ -34,7 +34,6 @@ class _Part:
     title: str
     given: Mapping[str, Any]
     bars: Mapping[str, str]
-    is_default: bool = True
 
 
 _PARTS = (
@@ -102,7 +101,7 @@ def _bars(part: _Part, document: ResultDocument) -> Iterator[BarPair]:
     }
     for value, name in part.bars.items():
         if value in answers:
-            yield BarPair(name, answers[value], part.is_default)
+            yield BarPair(name, answers[value])
 
 
 def _show(

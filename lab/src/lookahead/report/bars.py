@@ -23,15 +23,14 @@ _TIMES_WIDTH = 185
 
 @dataclass(frozen=True)
 class BarPair:
-    """A comparison under a name for everybody; `is_default`: without any setting."""
+    """A comparison under a name for everybody, of what is on without any setting."""
 
     name: str
     answer: Comparison
-    is_default: bool
 
     @property
     def label(self) -> str:
-        return f"{self.name} ({'on' if self.is_default else 'off'} by default)"
+        return f"{self.name} (on by default)"
 
     @property
     def times(self) -> tuple[tuple[str, float, str], tuple[str, float, str]]:

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lookahead.check.plan_tree import plan_nodes
 from lookahead.errors import LabError
-from lookahead.experiments.arms import nodes_of, parse_lookahead
+from lookahead.experiments.arms import parse_lookahead
 from lookahead.server import Session
 
 KEYS = 200_000
@@ -224,7 +225,7 @@ def _nodes(connection: Session, shape: Shape, *, has_library: bool) -> Iterator[
         row = connection.execute(f"EXPLAIN ({option}{analyze}FORMAT JSON) {execute}").fetchone()
         connection.execute("DEALLOCATE ALL")
         assert row is not None
-        yield from nodes_of(row[0][0]["Plan"])
+        yield from plan_nodes(row[0][0]["Plan"])
 
 
 def _is_attached(node: dict[str, Any]) -> bool:

@@ -5,10 +5,11 @@ the same text. EXPLAIN (ANALYZE, BUFFERS, LOOKAHEAD, FORMAT JSON) says which pla
 was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast
 
+from lookahead.check.plan_tree import plan_nodes
 from lookahead.decoding import DecodingError, decode
 from lookahead.errors import LabError, UnavailableError
 from lookahead.measurements import Arm, Library, LookaheadEvidence, NodeEvidence
@@ -81,7 +82,7 @@ def parse_node(document: object, plan: str) -> tuple[float, NodeEvidence]:
     try:
         statement = cast(Any, document)[0]
         top: Node = statement["Plan"]
-        nodes = list(nodes_of(top))
+        nodes = list(plan_nodes(top))
         node = next((one for one in nodes if one["Node Type"] == plan), None)
         if node is None:
             raise LabError(
@@ -132,12 +133,6 @@ def check_node(evidence: NodeEvidence, arm: Arm) -> None:
             f"our path did not run: the {arm.plan} was left to stock ({evidence.lookahead.reason})",
             "docs/explain.md explains each reason.",
         )
-
-
-def nodes_of(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.get("Plans", ()):
-        yield from nodes_of(child)
 
 
 def _total(node: Node, name: str) -> int:

@@ -120,7 +120,8 @@ class _Extend:
         insert: Callable[[Session, int, Arm], Sample],
     ) -> None:
         """In each round every arm lets the tables grow by `insert`, and has them read."""
-        later = scenario.with_value("sample", "read cold")
+        growing, _, rows = scenario.factors
+        later = Scenario((growing, Factor("sample", "read cold"), rows))
         scan = f"SELECT {' + '.join(f'(SELECT count(*) FROM {table})' for table in tables)}"
         self._begin(later, scan)
         rounds = self._wanted.repetitions

@@ -43,12 +43,6 @@ class Scenario:
     def value(self, name: str) -> str | None:
         return next((factor.value for factor in self.factors if factor.name == name), None)
 
-    def with_value(self, name: str, value: str) -> "Scenario":
-        """The same with another value of a factor; without one of that name it is the same."""
-        return Scenario(
-            tuple(Factor(name, value) if factor.name == name else factor for factor in self.factors)
-        )
-
     @property
     def label(self) -> str:
         """All values, such as "42 %, uniform, 4 MB, worker"."""

@@ -38,14 +38,6 @@ def output_option(help_text: str) -> _Decorator:
     return path_option("--output", "DIR", help_text, default=Path("results"), show_default=True)
 
 
-def pg_config_option(help_text: str) -> _Decorator:
-    return path_option("--pg-config", "PROGRAM", help_text)
-
-
-def library_option(help_text: str) -> _Decorator:
-    return path_option("--library", "DIR", help_text)
-
-
 def only_one(given: Mapping[NameT, object], hint: str) -> NameT | None:
     """Which of these options was given, None without one; LabError when several were."""
     named = [name for name, is_given in given.items() if is_given]
@@ -89,13 +81,17 @@ def kind_option(kind: Kind) -> OptionValue:
 
 # Of the commands that run experiments: on which server, and where.
 PLACE_OPTIONS = (
-    pg_config_option(
+    path_option(
+        "--pg-config",
+        "PROGRAM",
         "pg_config of the PostgreSQL 18 to use. Default: the one of this system, "
-        "else the pinned binaries."
+        "else the pinned binaries.",
     ),
-    library_option(
+    path_option(
+        "--library",
+        "DIR",
         "Folder with lib/pg_lookahead.so and share/extension/. "
-        "Default: built from the checkout, else the installed one."
+        "Default: built from the checkout, else the installed one.",
     ),
     output_option("Folder for the result file and the page."),
     path_option(

@@ -8,7 +8,7 @@ and no bugs either: standard output says so instead of ending in a traceback.
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
 from textwrap import wrap
@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lookahead.errors import LabError
 from lookahead.formats import printable
-from lookahead.report.tables import Table
+from lookahead.report.tables import Table, with_columns
 
 _VERDICT_STYLES = {"faster": "green", "slower": "red", "inconclusive": "yellow"}
 # Names are wrapped where there is no room for them: not below this, nor within words up to that.
@@ -131,12 +131,7 @@ def _parts(table: Table, width: int) -> list[Table]:
             left = width - taken
         parts[-1].append(index)
         left -= needed
-    return [_columns(table, [*names, *part]) for part in parts]
-
-
-def _columns(table: Table, indices: Sequence[int]) -> Table:
-    rows = tuple(tuple(row[index] for index in indices) for row in table.rows)
-    return Table(table.title, tuple(table.columns[index] for index in indices), rows)
+    return [with_columns(table, [*names, *part]) for part in parts]
 
 
 def _width(table: Table, index: int) -> int:

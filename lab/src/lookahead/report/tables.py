@@ -77,6 +77,11 @@ def without_columns(table: Table, empty: Iterable[str]) -> Table:
         for index in range(len(table.columns))
         if index < table.labels or not nothing.issuperset(row[index] for row in table.rows)
     ]
+    return with_columns(table, kept)
+
+
+def with_columns(table: Table, kept: Sequence[int]) -> Table:
+    """The table with these of its columns."""
     columns = tuple(table.columns[index] for index in kept)
     rows = tuple(tuple(row[index] for index in kept) for row in table.rows)
     return replace(table, columns=columns, rows=rows)

@@ -66,7 +66,6 @@ def ratio_of_medians(
     denominators: Sequence[float],
     *,
     seed: int,
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> RatioEstimate:
     """Estimate median(numerators) / median(denominators); the i-th of both form a pair.
@@ -76,7 +75,7 @@ def ratio_of_medians(
     pairs = _checked(zip(numerators, denominators, strict=True))
     generator = random.Random(seed)
     ratios = (_ratio(generator.choices(pairs, k=len(pairs))) for _ in range(resamples))
-    return _estimate(_ratio(pairs), ratios, len(pairs), (confidence, resamples, seed))
+    return _estimate(_ratio(pairs), ratios, len(pairs), resamples, seed)
 
 
 def ratio_between(first: Iterable[Pair], second: Iterable[Pair], *, seed: int) -> RatioEstimate:
@@ -93,7 +92,7 @@ def ratio_between(first: Iterable[Pair], second: Iterable[Pair], *, seed: int) -
 
     ratios = (drawn(after) / drawn(before) for _ in range(RESAMPLES))
     ratio, pairs = _ratio(after) / _ratio(before), min(len(before), len(after))
-    return _estimate(ratio, ratios, pairs, (CONFIDENCE, RESAMPLES, seed))
+    return _estimate(ratio, ratios, pairs, RESAMPLES, seed)
 
 
 def _checked(pairs: Iterable[Pair]) -> list[Pair]:
@@ -106,13 +105,17 @@ def _checked(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def _estimate(
-    ratio: float, drawn: Iterable[float], pairs: int, how: tuple[float, int, int]
+    ratio: float, drawn: Iterable[float], pairs: int, resamples: int, seed: int
 ) -> RatioEstimate:
-    """The interval of the drawn ratios; `how`: confidence, resamples and seed."""
-    tail, ratios = (1.0 - how[0]) / 2.0, sorted(drawn)
-    low, high = quantile(ratios, tail), quantile(ratios, 1.0 - tail)
+    low, high = middle_of(drawn)
     verdict = verdict_of(low, high) if pairs >= VERDICT_PAIRS else "too few pairs"
-    return RatioEstimate(ratio, low, high, how[0], how[1], pairs, how[2], verdict)
+    return RatioEstimate(ratio, low, high, CONFIDENCE, resamples, pairs, seed, verdict)
+
+
+def middle_of(drawn: Iterable[float]) -> tuple[float, float]:
+    """The ends of the interval that has the middle `CONFIDENCE` of these figures."""
+    ordered, tail = sorted(drawn), (1.0 - CONFIDENCE) / 2.0
+    return quantile(ordered, tail), quantile(ordered, 1.0 - tail)
 
 
 def verdict_of(low: float, high: float) -> Verdict:

@@ -14,7 +14,7 @@ bridging pays while g * 8 kB / bandwidth < 1 / IOPS: the limit is the largest su
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -28,7 +28,7 @@ from lookahead.device.probe.probe_data import (
     ProbeSummary,
 )
 from lookahead.device.profile import MAX_GAP_BLOCKS
-from lookahead.stats import CONFIDENCE, quantile
+from lookahead.stats import middle_of
 
 KNEE_SHARE = 0.95
 # In flight while the size of sequential requests is varied: enough to keep a device busy, few
@@ -124,7 +124,5 @@ def _interval(
     return _spread(figure(rounds), [figure(resample) for resample in resamples])
 
 
-def _spread(value: float, others: Sequence[float]) -> Interval:
-    ordered = sorted(others)
-    tail = (1.0 - CONFIDENCE) / 2.0
-    return Interval(value, quantile(ordered, tail), quantile(ordered, 1.0 - tail))
+def _spread(value: float, others: Iterable[float]) -> Interval:
+    return Interval(value, *middle_of(others))

@@ -55,7 +55,8 @@ def render_sections(
 
     It contains the documents themselves, for those who want to compute: `contents` are those of
     their files, which may be of other versions, where they were read from files. `overview` is
-    what the template shows above all sections.
+    what the template shows above all sections. What is not marked as HTML is escaped, and so is
+    what is not printable: results can come from anywhere.
     """
     if contents is None:
         contents = [asdict(document) for _, document in documents]
@@ -63,16 +64,6 @@ def render_sections(
         {"name": name, "document": document, "data": _embedded(content), **section(document)}
         for (name, document), content in zip(documents, contents, strict=True)
     ]
-    return _render(template, sections, overview)
-
-
-def _render(
-    template: str, sections: Sequence[Mapping[str, object]], overview: Mapping[str, object]
-) -> str:
-    """A page by a template of this package; what is not marked as HTML is escaped.
-
-    So is what is not printable: results can come from anywhere.
-    """
     environment = Environment(
         loader=PackageLoader("lookahead.report", "templates"),
         autoescape=True,
@@ -84,10 +75,9 @@ def _render(
         Markup(printable(environment.get_template(name).render()))
         for name in ("page.css", "page.js")
     )
-    page = environment.get_template(template)
     policy = _content_policy(style, script)
     shared = {"sections": sections, "style": style, "script": script, "policy": policy}
-    return printable(page.render(**shared, **overview))
+    return printable(environment.get_template(template).render(**shared, **overview))
 
 
 def _content_policy(style: str, script: str) -> str:

@@ -1,26 +1,31 @@
-"""`lookahead partitions`: tables with an interval policy, and whether they are looked after."""
+"""`lookahead partitions`: tables with an interval policy, and whether they are looked after.
+
+The extension's view has a row for each table with a policy; its columns are described in
+docs/intervals.md.
+"""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import dsn_option, only_one
-from lookahead.errors import LabError
-from lookahead.formats import require_text
-from lookahead.guarded_connection import asking
-from lookahead.interval_policies import (
-    Policy,
-    Retired,
-    policies_table,
-    read_policies,
-    retired_table,
-)
-from lookahead.report.tables import Table, to_csv, to_markdown
+from lookahead.errors import LabError, UnavailableError
+from lookahead.extension import LIBRARY
+from lookahead.formats import NOTHING, one_line, require_text, server_size
+from lookahead.guarded_connection import GuardedConnection, asking, find_member
+from lookahead.report.tables import Cells, Table, table_of, to_csv, to_markdown
 from lookahead.terminal import Terminal
 
 # Of the JSON output; a change of meaning or name is a new version.
 _SCHEMA, _SCHEMA_VERSION = "lookahead-partitions", 1
+_VIEW = "pg_lookahead_intervals"
+_RETIREMENT = "pg_lookahead_retirement"
+_SECONDS = 19  # of a time as ISO 8601 has it, up to the seconds
+
+_Row = dict[str, Any]
 
 
 @click.command()
@@ -43,9 +48,11 @@ def partitions(
     only_one({"json": as_json, "markdown": markdown, "csv": csv}, "Name one.")
     require_text(dsn or "", "--dsn")
     with asking(dsn or "", "lookahead partitions", "the view cannot be read") as connection:
-        policies, retired = read_policies(connection)
+        policies, retired = _read(connection)
     if as_json:
-        context.terminal.raw(_document(policies, retired))
+        head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
+        document = {**head, "policies": policies, "retirement": retired}
+        context.terminal.raw(json.dumps(document, indent=2))
     elif markdown or csv:
         tables = _tables(policies, retired)
         context.terminal.raw((to_csv(tables) if csv else to_markdown(tables)).rstrip())
@@ -54,23 +61,85 @@ def partitions(
     _judge(policies)
 
 
-def _tables(policies: list[Policy], retired: list[Retired]) -> list[Table]:
-    return [policies_table(policies), *([retired_table(retired)] if retired else [])]
+def _read(connection: GuardedConnection) -> tuple[list[_Row], list[_Row]]:
+    """The policies of the database, each with its `problem`, and the partitions that go next.
+
+    LabError where there is no such view. What goes next is not told of tables that are locked or do
+    not fit their policy.
+    """
+    view = find_member(connection, LIBRARY, "view", _VIEW)
+    if view is None:
+        raise UnavailableError(
+            f"this database has no view {_VIEW} of the extension",
+            "Name the database with --dsn or PGDATABASE; CREATE EXTENSION pg_lookahead makes it.",
+        )
+    query = f"SELECT pg_catalog.to_jsonb(v) FROM {view.schema}.{_VIEW} v ORDER BY v.parent::text"
+    policies = [row for (row,) in connection.execute(query.encode(), ())]
+    query = f"""
+        SELECT v.parent::text, pg_catalog.to_jsonb(r) FROM {view.schema}.{_VIEW} v
+        CROSS JOIN LATERAL {view.schema}.{_RETIREMENT}(v.parent) r
+        WHERE v.retention IS NOT NULL AND v.ahead IS NOT NULL ORDER BY v.parent::text"""
+    retired = [{"parent": parent, **row} for parent, row in connection.execute(query.encode(), ())]
+    return [{**row, "problem": _problem(row)} for row in policies], retired
 
 
-def _document(policies: list[Policy], retired: list[Retired]) -> str:
-    rows = [{**policy.row, "problem": policy.problem or None} for policy in policies]
-    head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
-    going = [{"parent": one.table, **one.row} for one in retired]
-    return json.dumps({**head, "policies": rows, "retirement": going}, indent=2)
+def _problem(policy: _Row) -> str | None:
+    """Why somebody should look at it; None when all is well."""
+    if policy["last_sqlstate"]:
+        message = policy["last_error"] or "the message is for the table's owner"
+        return f"error {policy['last_sqlstate']}: {one_line(message)}"
+    if policy["ahead"] is None:
+        return "not known: the table is locked, or the policy does not fit it"
+    if policy["behind"]:
+        return f"behind: no partition from {one_line(policy['wanted'])} on"
+    return None
 
 
-def _show(terminal: Terminal, policies: list[Policy], retired: list[Retired]) -> None:
+def _cell(value: object) -> str:
+    return NOTHING if value is None else one_line(str(value))
+
+
+def _of(column: str) -> Callable[[_Row], str]:
+    return lambda row: _cell(row[column])
+
+
+_POLICY: Cells[_Row] = (
+    *((name, _of(name)) for name in ("parent", "step", "oldest", "newest")),
+    ("next run", lambda row: _cell(row["next_run"])[:_SECONDS]),
+    ("state", lambda row: row["problem"] or "good"),
+)
+_REACH: Cells[_Row] = (
+    ("partitions", _of("partitions")),
+    ("ahead", _of("ahead")),
+    ("wanted", _of("premake")),
+)
+_RETIRED: Cells[_Row] = (
+    ("parent", _of("parent")),
+    ("partition", _of("partition")),
+    ("from", _of("lower_bound")),
+    ("to", _of("upper_bound")),
+    ("action", _of("action")),
+    ("why", _of("reason")),
+)
+_SIZE: Cells[_Row] = (
+    ("size", lambda row: NOTHING if row["size"] is None else server_size(row["size"])),
+)
+
+
+def _tables(policies: list[_Row], retired: list[_Row]) -> list[Table]:
+    caption = "Ahead: partitions after the one in use, of those that the policy wants"
+    tables = [table_of("Tables with an interval policy", policies, _POLICY, _REACH, caption)]
+    if retired:
+        tables.append(table_of("What the next maintenance takes out", retired, _RETIRED, _SIZE))
+    return tables
+
+
+def _show(terminal: Terminal, policies: list[_Row], retired: list[_Row]) -> None:
     if not policies:
         terminal.result("no table of this database has an interval policy")
         return
     terminal.tables(_tables(policies, retired))
-    by_hand = [policy.table for policy in policies if not policy.is_automatic]
+    by_hand = [_cell(row["parent"]) for row in policies if not row["automatic"]]
     if not by_hand:
         terminal.result("maintenance runs by itself")
     elif len(by_hand) == len(policies):
@@ -80,23 +149,20 @@ def _show(terminal: Terminal, policies: list[Policy], retired: list[Retired]) ->
             f"maintenance runs by itself, but for {', '.join(by_hand)}: a policy from a dump waits "
             "for the first call of pg_lookahead_maintain_partitions()"
         )
-    for policy in policies:
-        for reason in policy.blocked:
-            terminal.finding(
-                "warning",
-                f"{policy.table}: {reason}",
-                "Maintenance tries again.",
-            )
+    for row in policies:
+        for reason in (row["blocked"] or "").splitlines():
+            text = f"{_cell(row['parent'])}: {one_line(reason)}"
+            terminal.finding("warning", text, "Maintenance tries again.")
 
 
-def _judge(policies: list[Policy]) -> None:
-    wrong = [policy for policy in policies if policy.problem]
+def _judge(policies: list[_Row]) -> None:
+    wrong = [row for row in policies if row["problem"]]
     if wrong:
-        told = "; ".join(f"{policy.table}: {policy.problem}" for policy in wrong)
+        told = "; ".join(f"{_cell(row['parent'])}: {row['problem']}" for row in wrong)
         hint = (
             "Maintenance runs by itself, and tries again. The view pg_lookahead_intervals and the "
             "server's log tell more."
-            if all(policy.is_automatic for policy in wrong)
+            if all(row["automatic"] for row in wrong)
             else "CALL pg_lookahead_maintain_partitions() maintains them; is it called from time "
             "to time? The view pg_lookahead_intervals tells more."
         )

@@ -79,40 +79,37 @@ class GuardedConnection(psycopg.Connection[Any]):
         self._search(_OWN_PATH, in_transaction=False)
 
 
-def connect_guarded(dsn: str, purpose: str) -> GuardedConnection:
-    """A session by libpq's rules, in UTF-8 and without transactions of its own.
+def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
+    """A session by libpq's rules, in UTF-8 and without transactions of its own; or LabError.
 
-    `purpose` is what the server's administrator sees. Raises what psycopg raises.
+    `purpose` is what the server's administrator sees.
     """
     try:
         connection = GuardedConnection.connect(
             dsn, autocommit=True, application_name=purpose, client_encoding="utf8"
         )
+        try:
+            connection.guard()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
     except UnicodeError:  # Python looks it up.
-        raise psycopg.OperationalError("the name of the host is none") from None
-    try:
-        connection.guard()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
-    """As `connect_guarded`, of a string that a user has given: LabError when that fails."""
-    try:
-        return connect_guarded(dsn, purpose)
+        reason = "the name of the host is none"
     except psycopg.OperationalError as error:
-        raise UnavailableError(
-            f"no connection to the server: {shown_error(dsn, error)}",
-            "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
-        ) from None
+        # It might quote a part of a password.
+        is_hidden = shown_dsn(dsn) == _HIDDEN
+        reason = "the reason could quote a password" if is_hidden else str(error).strip()
     except psycopg.ProgrammingError:
         # libpq's own words would quote the string, and with it a password.
         raise UsageError(
             "--dsn is no connection string",
             'Such as "host=/run/postgresql dbname=shop" or postgresql://host/shop.',
         ) from None
+    raise UnavailableError(
+        f"no connection to the server: {reason}",
+        "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
+    )
 
 
 def connection_lost(error: psycopg.OperationalError) -> LabError:
@@ -156,11 +153,6 @@ def shown_dsn(dsn: str) -> str:
 def shown_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     """A command line whose connection strings are as `shown_dsn` has them."""
     return tuple(map(_shown_argument, ("", *arguments), arguments))
-
-
-def shown_error(dsn: str, error: psycopg.Error) -> str:
-    """What libpq says of a connection, unless that might quote a part of a password."""
-    return "the reason could quote a password" if shown_dsn(dsn) == _HIDDEN else str(error).strip()
 
 
 def _shown_argument(previous: str, argument: str) -> str:

@@ -15,7 +15,7 @@ from lookahead.check.target import Target, cold_maker
 from lookahead.device.probe.place import tablespace_folder
 from lookahead.errors import ExitStatus, UsageError
 from lookahead.extension import Stage
-from lookahead.guarded_connection import connect_guarded
+from lookahead.guarded_connection import open_guarded
 
 _TRAP = "LANGUAGE plpgsql AS $$ BEGIN RAISE 'a trap was called'; END $$"
 # What the lab calls and compares with, in a schema that is searched before the server's own, by
@@ -153,7 +153,7 @@ def test_the_extensions_own_view_is_read(server: WatchedServer) -> None:
             pytest.skip("this server has no pg_buffercache")
         connection.execute('SET search_path = pg_catalog; CREATE SCHEMA "a %s"')
         connection.execute('CREATE EXTENSION pg_buffercache SCHEMA "a %s"')
-    with connect_guarded(_dsn(server, "hostile"), "test") as connection:
+    with open_guarded(_dsn(server, "hostile"), "test") as connection:
         connection.execute("SELECT pg_catalog.count(*) FROM public.orders")
         plan = {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": "orders"}
         relation = collect_facts(connection, plan).relations["public", "orders"]

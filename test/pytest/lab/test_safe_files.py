@@ -13,7 +13,7 @@ from made_profile import made_profile
 from lookahead.account import acting_as_owner, find_account
 from lookahead.cold import make_cold
 from lookahead.device.block_device import DeviceId
-from lookahead.device.probe.place import MIN_BYTES, TestFile
+from lookahead.device.probe.place import MIN_BYTES, filled_file
 from lookahead.device.profile import merge_into, parse_profiles
 from lookahead.errors import ExitStatus, LabError
 from lookahead.janitor import status_lines
@@ -275,6 +275,9 @@ def test_a_planted_status_file_is_not_read(foreign: Path, victim: Path) -> None:
 @as_root
 def test_no_test_file_behind_a_planted_link(foreign: Path, victim: Path) -> None:
     _plant(foreign / "space", victim.parent)
-    with pytest.raises(LabError, match=_PLANTED) as caught, TestFile(foreign / "space", MIN_BYTES):
+    with (
+        pytest.raises(LabError, match=_PLANTED) as caught,
+        filled_file(foreign / "space", MIN_BYTES),
+    ):
         pass
     assert caught.value.status is ExitStatus.ENVIRONMENT

@@ -13,27 +13,27 @@ import errno
 import os
 import stat
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 
 from lookahead.cold import check_direct_reads
 from lookahead.device.block_device import find_block_device
-from lookahead.device.counters import parse_diskstats
+from lookahead.device.counters import IoMeter
 from lookahead.device.probe.fio import Target
 from lookahead.errors import LabError, UnavailableError, UsageError
 from lookahead.formats import require_text
-from lookahead.guarded_connection import connect_guarded, shown_error
+from lookahead.guarded_connection import asking, server_message
 from lookahead.safe_files import make_nameless
 
 # Of the time in which the device has any request; more than a quiet server's checkpointer.
 MAX_BUSY_PERCENT = 20.0
 _LOOK_SECONDS = 1.0
 _STANDBY_FILES = ("standby.signal", "recovery.signal")
-_DSN_HINT = "Name the server with --dsn, or set PGHOST, PGPORT, PGUSER and PGDATABASE."
 
 _STATE = """
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -100,23 +100,16 @@ def tablespace_folder(name: str, dsn: str | None) -> Place:
 
 def _ask(name: str, dsn: str) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     """The server's state, and the tablespace's location, None where there is none."""
-    try:
-        with connect_guarded(dsn, "lookahead probe") as connection:
-            state = connection.execute(_STATE).fetchone()
-            found = connection.execute(_LOCATION, [name]).fetchone()
-    except psycopg.ProgrammingError:
-        # libpq's own words would quote the string.
-        raise UsageError("--dsn is no connection string", _DSN_HINT) from None
-    except psycopg.OperationalError as error:
-        text = shown_error(dsn, error).splitlines()[0]
-        raise UnavailableError(f"cannot connect: {text}", _DSN_HINT) from None
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise UnavailableError(
-            f"the server does not say where the tablespace is: {error.diag.message_primary}",
-            "Connect as a member of pg_monitor.",
-        ) from None
-    assert state is not None
-    return state, found
+    with asking(dsn, "lookahead probe", "the server does not answer as expected") as connection:
+        state = connection.execute(_STATE).fetchone()
+        assert state is not None
+        try:
+            return state, connection.execute(_LOCATION, [name]).fetchone()
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise UnavailableError(
+                f"the server does not say where the tablespace is: {server_message(error)}",
+                "Connect as a member of pg_monitor.",
+            ) from None
 
 
 def busy_objection(folder: Path) -> str | None:
@@ -124,17 +117,14 @@ def busy_objection(folder: Path) -> str | None:
     device = find_block_device(folder)
     if device is None:
         return None
-    before = parse_diskstats(Path("/proc/diskstats").read_text(), device.name)
-    started = time.monotonic()
-    time.sleep(_LOOK_SECONDS)
-    after = parse_diskstats(Path("/proc/diskstats").read_text(), device.name)
-    if before is None or after is None:
+    try:
+        with IoMeter(device.name) as meter:
+            time.sleep(_LOOK_SECONDS)
+    except ValueError:
         return None
-    busy_ms = after.busy_ms - before.busy_ms
-    percent = min(100.0, busy_ms / 10 / (time.monotonic() - started))
-    if percent <= MAX_BUSY_PERCENT:
+    if meter.rates.util_percent <= MAX_BUSY_PERCENT:
         return None
-    return f"{device.name} is busy {percent:.0f} % of the time"
+    return f"{device.name} is busy {meter.rates.util_percent:.0f} % of the time"
 
 
 def _is_there(path: Path) -> bool:
@@ -166,63 +156,46 @@ def _resolved(folder: Path) -> Path:
     return resolved
 
 
-class TestFile:
-    """Context manager: the file, filled and on the device.
+@contextmanager
+def filled_file(
+    folder: Path, size_bytes: int, rate_bytes_per_s: float = 0.0
+) -> Iterator[tuple[Target, int]]:
+    """What our children can open, while the file is there, filled and on the device; and our
+    descriptor.
 
     `rate_bytes_per_s` limits the writing (0: no limit).
     """
+    with _write_errors(folder):
+        check_direct_reads(folder)
+        descriptor = make_nameless(folder)
+    try:
+        with _write_errors(folder):
+            _fill(descriptor, size_bytes, rate_bytes_per_s)
+        yield Target(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), size_bytes), descriptor
+    finally:
+        os.close(descriptor)
 
-    __test__ = False  # not one of pytest's
 
-    def __init__(self, folder: Path, size_bytes: int, rate_bytes_per_s: float = 0.0) -> None:
-        self.folder = folder
-        self.size_bytes = size_bytes
-        self._rate = rate_bytes_per_s
-        self._descriptor = -1
+def _fill(descriptor: int, size_bytes: int, rate_bytes_per_s: float) -> None:
+    started, written = time.monotonic(), 0
+    while written < size_bytes:
+        chunk = os.urandom(min(_CHUNK_BYTES, size_bytes - written))
+        written += os.write(descriptor, chunk)
+        if rate_bytes_per_s:
+            time.sleep(max(0.0, started + written / rate_bytes_per_s - time.monotonic()))
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
-    @property
-    def target(self) -> Target:
-        """What our children can open, while the file is there."""
-        return Target(Path(f"/proc/{os.getpid()}/fd/{self._descriptor}"), self.size_bytes)
 
-    def __enter__(self) -> Self:
-        with ExitStack() as cleanup:
-            cleanup.callback(self._close)
-            try:
-                check_direct_reads(self.folder)
-                self._descriptor = make_nameless(self.folder)
-                self._fill()
-            except OSError as error:
-                raise self._cannot_write(error) from None
-            cleanup.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
-
-    def evict(self) -> None:
-        os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-    def _fill(self) -> None:
-        started, written = time.monotonic(), 0
-        while written < self.size_bytes:
-            chunk = os.urandom(min(_CHUNK_BYTES, self.size_bytes - written))
-            written += os.write(self._descriptor, chunk)
-            if self._rate:
-                time.sleep(max(0.0, started + written / self._rate - time.monotonic()))
-        os.fsync(self._descriptor)
-        self.evict()
-
-    def _cannot_write(self, error: OSError) -> LabError:
-        message = f'cannot write to "{self.folder}": {error.strerror}'
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f'cannot write to "{folder}": {error.strerror}'
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return UnavailableError(message, "Name a folder that you may write to.")
-        return LabError(message, "Make room or name another folder.")
-
-    def _close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            raise UnavailableError(message, "Name a folder that you may write to.") from None
+        raise LabError(message, "Make room or name another folder.") from None
 
 
 def choose_size(folder: Path, wanted_bytes: int, *, named: bool) -> int:

@@ -15,8 +15,8 @@ import lookahead
 from lookahead.device.block_device import device_of, machine_name
 from lookahead.device.probe import fio
 from lookahead.device.probe.analysis import STREAM_DEPTH, summarize
-from lookahead.device.probe.fio import random_reads, sequential_reads
-from lookahead.device.probe.place import Place, TestFile, busy_objection, choose_size
+from lookahead.device.probe.fio import Target, random_reads, sequential_reads
+from lookahead.device.probe.place import Place, busy_objection, choose_size, filled_file
 from lookahead.device.probe.probe_data import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -59,7 +59,7 @@ class Campaign:
     `report` is told what is under way, `reach` for how many seconds it has measured.
     """
 
-    file: TestFile
+    target: Target
     parameters: ProbeParameters
     report: Callable[[str], None]
     reach: Callable[[float], None]
@@ -98,7 +98,7 @@ class Campaign:
         for first in range(0, len(patterns), _JOBS_AT_ONCE):
             batch = patterns[first : first + _JOBS_AT_ONCE]
             seed = self.parameters.seed + len(self.samples)
-            readings = fio.measure(self.file.target, batch, self.parameters.slice_s, seed)
+            readings = fio.measure(self.target, batch, self.parameters.slice_s, seed)
             for pattern, reading in zip(batch, readings, strict=True):
                 self._bytes += reading.requests * pattern.request_bytes
                 self.samples.append(
@@ -156,8 +156,8 @@ def run_probe(
     campaign: Campaign | None = None
     try:
         report(f"writing a test file of {size // 2**20} MB")
-        with TestFile(folder, size, request.rate_mb_per_s * 1e6) as test_file:
-            campaign = Campaign(test_file, document.parameters, report, reach)
+        with filled_file(folder, size, request.rate_mb_per_s * 1e6) as (target, _):
+            campaign = Campaign(target, document.parameters, report, reach)
             report(f"measuring with fio for {request.time_s:.0f} s, or one round")
             campaign.run()
         document = _finished(document, campaign, folder)

@@ -7,7 +7,7 @@ import click
 
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.errors import BadFileError, LabError
-from lookahead.results import ResultDocument, parse_stored, read_text
+from lookahead.results import ResultDocument, parse_content, read_text, result_in
 from lookahead.stats import RatioEstimate
 from lookahead_bench.aims import Judged, Outcome, judge_all
 
@@ -27,10 +27,9 @@ def aims(context: CommandContext, results: tuple[Path, ...]) -> None:
     """
     counts: Counter[Outcome] = Counter()
     for path in results:
-        stored = parse_stored(read_text(path), str(path))
-        for remark in stored.remarks:
+        document, remarks = result_in(parse_content(read_text(path), str(path)), str(path))
+        for remark in remarks:
             context.terminal.finding(remark.level, remark.text, remark.advice)
-        document = stored.document
         for judged in _judged(path, document):
             context.terminal.result(_line(document.experiment, judged))
             counts[judged.outcome] += 1

@@ -32,7 +32,7 @@ Scalar = str | int | float | bool | None
 OptionValue = Scalar | tuple[Scalar, ...]
 DocumentT = TypeVar("DocumentT")
 Content = dict[str, Any]
-"""The parsed JSON of a file, as it is there."""
+"""The parsed JSON of a file, as it is there; empty of what is no object."""
 SCHEMA = "lookahead-result"
 SCHEMA_VERSION = 5
 # Two runs that begin within one second get "-2", "-3", ...; more than a few is a runaway script.
@@ -197,29 +197,18 @@ def read_result(path: Path) -> ResultDocument:
 
 
 def parse_result(text: str, name: str) -> ResultDocument:
-    """The document in `text`; `name` is for the error message. See `parse_stored`."""
-    return parse_stored(text, name).document
+    """The document in `text`; `name` is for the error message. See `result_in`."""
+    return result_in(parse_content(text, name), name)[0]
 
 
-@dataclass(frozen=True)
-class StoredResult:
-    """A result as it was read: `remarks` are on its reading, and the last findings of `document`.
+def result_in(content: Content, name: str) -> tuple[ResultDocument, list[Finding]]:
+    """The result that a file has, and what is to be said of its reading: its last findings, too.
 
-    `content` is the parsed JSON as it was in the file.
+    BadFileError when it is none. One of an earlier version is refused. One of a later version is
+    read as far as it is known. Comparisons are always worked out from the samples: those in the
+    file are believed by nobody.
     """
-
-    document: ResultDocument
-    remarks: tuple[Finding, ...]
-    content: Content
-
-
-def parse_stored(text: str, name: str) -> StoredResult:
-    """The result in `text`; BadFileError when it is none.
-
-    One of an earlier version is refused. One of a later version is read as far as it is known.
-    Comparisons are always worked out from the samples: those in the file are believed by nobody.
-    """
-    content = _parse_content(text, SCHEMA, name)
+    _require_schema(content, SCHEMA, name)
     found = content.get("schema_version")
     newer = f'"{name}" was written by a newer lookahead (schema version {found}, this one knows '
     is_newer = type(found) is int and found > SCHEMA_VERSION
@@ -244,7 +233,7 @@ def parse_stored(text: str, name: str) -> StoredResult:
         findings=(*document.findings, *remarks),
         measurements=replace(document.measurements, comparisons=answers),
     )
-    return StoredResult(document, tuple(remarks), content)
+    return document, remarks
 
 
 def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
@@ -275,34 +264,39 @@ def read_text(path: Path) -> str:
         raise BadFileError(f'cannot read "{path}": {reason}', _NAME_A_RESULT) from None
 
 
-def schema_of(text: str, name: str) -> object:
-    """What kind of document the text says that it is, None when it does not say."""
-    value = _parse_json(text, name)
-    return value.get("schema") if isinstance(value, dict) else None
+def parse_content(text: str, name: str) -> Content:
+    """The object of which the text is the JSON; BadFileError when it is none."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # Also numbers of thousands of digits, and objects within objects without end.
+        problem = "no JSON of ours"
+        if isinstance(error, json.JSONDecodeError):
+            problem = f"no valid JSON at line {error.lineno}"
+        raise BadFileError(f'"{name}" is empty or cut short: {problem}', COPY_AGAIN) from None
+    return value if isinstance(value, dict) else {}
 
 
-def parse_document(
-    kind: type[DocumentT], schema: str, version: int, text: str, name: str
+def document_in(
+    kind: type[DocumentT], schema: str, version: int, content: Content, name: str
 ) -> DocumentT:
-    """The document of this schema and version in `text`; BadFileError for none."""
-    value = _parse_content(text, schema, name)
-    if value.get("schema_version") != version:
+    """The document of this schema and version that a file has; BadFileError for none."""
+    _require_schema(content, schema, name)
+    if content.get("schema_version") != version:
         raise BadFileError(
-            f'"{name}" has schema version {value.get("schema_version")}; '
+            f'"{name}" has schema version {content.get("schema_version")}; '
             f"this lookahead reads version {version}",
             "Read it with the lookahead that wrote it, or repeat the run.",
         )
     try:
-        return decode(kind, value)
+        return decode(kind, content)
     except DecodingError as error:
         raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
 
 
-def _parse_content(text: str, schema: str, name: str) -> Content:
-    value = _parse_json(text, name)
-    if not isinstance(value, dict) or value.get("schema") != schema:
+def _require_schema(content: Content, schema: str, name: str) -> None:
+    if content.get("schema") != schema:
         raise BadFileError(f'"{name}" is not a result of lookahead', _NAME_A_RESULT)
-    return value
 
 
 def _check_version(content: Content, name: str) -> None:
@@ -318,17 +312,6 @@ def _check_version(content: Content, name: str) -> None:
             f"reads {SCHEMA_VERSION})",
             "Read it with the lookahead that wrote it, or repeat the run.",
         )
-
-
-def _parse_json(text: str, name: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        # Also numbers of thousands of digits, and objects within objects without end.
-        problem = "no JSON of ours"
-        if isinstance(error, json.JSONDecodeError):
-            problem = f"no valid JSON at line {error.lineno}"
-        raise BadFileError(f'"{name}" is empty or cut short: {problem}', COPY_AGAIN) from None
 
 
 def _refuse_constant(name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.outcome import run_command
-from lookahead.device.probe.probe_data import ProbeDocument, parse_probe
+from lookahead.device.probe.probe_data import ProbeDocument, probe_in
 from lookahead.errors import ExitStatus
 from lookahead.guarded_connection import shown_arguments, shown_dsn
 from lookahead.results import encode
@@ -93,6 +93,6 @@ def test_an_old_result_is_read_without_it(probe: ProbeDocument, tmp_path: Path) 
     document["command"] = ["lookahead", "probe", "--dsn", f"host=db password={_SECRET}"]
     path = tmp_path / "probe.json"
     path.write_text(json.dumps(document))
-    assert parse_probe(path.read_text(), "probe").command[-1] == "host=db"
+    assert probe_in(document, "probe").command[-1] == "host=db"
     assert run_command("report", path).status is ExitStatus.SUCCESS
     assert _SECRET not in path.with_suffix(".html").read_text()

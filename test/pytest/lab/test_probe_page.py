@@ -11,7 +11,7 @@ import pytest
 from lab.outcome import run_command
 from lookahead.device.probe.probe_data import (
     ProbeDocument,
-    parse_probe,
+    probe_in,
 )
 from lookahead.errors import ExitStatus, LabError
 from lookahead.report.probe_page import render_probe_page
@@ -42,7 +42,7 @@ def test_curves_knees_and_the_profile_are_shown(probe: ProbeDocument) -> None:
 def test_page_contains_the_probe_itself(probe: ProbeDocument) -> None:
     page = render_probe_page([("made.json", probe)])
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
-    assert parse_probe(data, "page") == probe
+    assert probe_in(json.loads(data), "page") == probe
     assert "<" not in data
 
 
@@ -97,7 +97,7 @@ def test_damaged_curve(probe: ProbeDocument, change: dict[str, object], message:
     value = json.loads(encode(probe))
     value["summary"]["curves"][0].update(change)
     with pytest.raises(LabError, match=rf"damaged: summary.curves\[0\]: {message}") as caught:
-        parse_probe(json.dumps(value), "x")
+        probe_in(value, "x")
     assert caught.value.status is ExitStatus.BAD_FILE
 
 

@@ -2,6 +2,7 @@
 
 import stat
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import HELP_OPTIONS, only_one, path_option
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
-from lookahead.device.probe.probe_data import parse_probe, probe_content
+from lookahead.device.probe.probe_data import probe_in
 from lookahead.errors import BadFileError, UsageError
 from lookahead.report.page import write_page
 from lookahead.report.probe_page import render_probe_page
@@ -17,16 +18,17 @@ from lookahead.report.result_tables import render_tables
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import (
     COPY_AGAIN,
-    StoredResult,
-    parse_stored,
+    Content,
+    ResultDocument,
+    parse_content,
     read_text,
+    result_in,
     result_schema,
-    schema_of,
     write_atomically,
 )
 from lookahead.terminal import Terminal
 
-_Texts = Sequence[tuple[Path, str]]
+_Contents = Sequence[tuple[Path, Content]]
 _BEGINNING = b"<!doctype html>"
 
 
@@ -70,16 +72,16 @@ def report(
     `probe` on pages of their own.
     """
     only_one({"markdown": markdown, "csv": csv, "output": output is not None}, "Name one.")
-    texts = [(path, read_text(path)) for path in results]
+    contents = [(path, parse_content(read_text(path), str(path))) for path in results]
     target = output or results[0].with_suffix(".html")
     if not (markdown or csv):
         _require_page(target)
     terminal = context.terminal
     try:
         if markdown or csv:
-            terminal.raw(_tables(texts, terminal, as_csv=csv).rstrip())
+            terminal.raw(_tables(contents, terminal, as_csv=csv).rstrip())
         else:
-            terminal.result(f"page: {_write(texts, target, terminal)}")
+            terminal.result(f"page: {_write(contents, target, terminal)}")
     except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
@@ -105,43 +107,40 @@ def _begins_as_page(path: Path) -> bool:
         return file.read(len(_BEGINNING)) in (_BEGINNING, b"")
 
 
-def _tables(texts: _Texts, terminal: Terminal, *, as_csv: bool) -> str:
-    if any(_is_probe(path, text) for path, text in texts):
+def _tables(contents: _Contents, terminal: Terminal, *, as_csv: bool) -> str:
+    if any(_are_probes(contents)):
         raise UsageError(
             "a result of `probe` has a page only",
             "Name results of `lookahead run`, or leave out --markdown and --csv.",
         )
-    runs = _runs(texts, terminal)
-    tables = [table for one in runs for table in render_tables(one.document)]
+    tables = [table for _, one in _runs(contents, terminal) for table in render_tables(one)]
     return to_csv(tables) if as_csv else to_markdown(tables)
 
 
-def _write(texts: _Texts, target: Path, terminal: Terminal) -> Path:
+def _write(contents: _Contents, target: Path, terminal: Terminal) -> Path:
     """Write the page of these files; returns its path."""
-    probes = [_is_probe(path, text) for path, text in texts]
-    if all(probes):
-        found = [(path.name, parse_probe(text, str(path))) for path, text in texts]
-        contents = [
-            probe_content(text, one) for (_, text), (_, one) in zip(texts, found, strict=True)
-        ]
-        write_atomically(target, render_probe_page(found, contents))
-        return target
-    if any(probes):
+    are_probes, as_written = _are_probes(contents), [content for _, content in contents]
+    if not any(are_probes):
+        return write_page(_runs(contents, terminal), target, as_written)
+    if not all(are_probes):
         raise UsageError(
             "results of `run` and of `probe` do not go on one page", "Make a page of each kind."
         )
-    stored = _runs(texts, terminal)
-    documents = [(path.name, one.document) for (path, _), one in zip(texts, stored, strict=True)]
-    return write_page(documents, target, [one.content for one in stored])
+    probes = [(path.name, probe_in(content, str(path))) for path, content in contents]
+    # What a probe's document hides, its page does not hand out.
+    commands = ({"command": document.command} for _, document in probes)
+    shown = [{**content, **hidden} for content, hidden in zip(as_written, commands, strict=True)]
+    write_atomically(target, render_probe_page(probes, shown))
+    return target
 
 
-def _runs(texts: _Texts, terminal: Terminal) -> list[StoredResult]:
-    """The results of `run`; what is to be said of their reading is said."""
-    found = [parse_stored(text, str(path)) for path, text in texts]
-    for remark in (remark for one in found for remark in one.remarks):
+def _runs(contents: _Contents, terminal: Terminal) -> list[tuple[str, ResultDocument]]:
+    """The results of `run` by their names; what is to be said of their reading is said."""
+    found = [(path.name, *result_in(content, str(path))) for path, content in contents]
+    for remark in chain.from_iterable(remarks for _, _, remarks in found):
         terminal.finding(remark.level, remark.text, remark.advice)
-    return found
+    return [(name, document) for name, document, _ in found]
 
 
-def _is_probe(path: Path, text: str) -> bool:
-    return schema_of(text, str(path)) == PROBE_SCHEMA
+def _are_probes(contents: _Contents) -> list[bool]:
+    return [content.get("schema") == PROBE_SCHEMA for _, content in contents]

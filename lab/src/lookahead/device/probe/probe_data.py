@@ -5,7 +5,6 @@ Every field is written under its own name; a change of meaning or name is a chan
 """
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +12,7 @@ from lookahead.device.probe.fio import Pattern, Reading
 from lookahead.device.profile import DeviceProfile
 from lookahead.guarded_connection import shown_arguments
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.results import Content, Finding, parse_document
+from lookahead.results import Content, Finding, document_in
 
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 2
@@ -123,13 +122,8 @@ class ProbeDocument:
     profile: DeviceProfile | None
 
 
-def parse_probe(text: str, name: str) -> ProbeDocument:
-    """The document in `text`; `name` is for the error. LabError when it is not of this version."""
-    document = parse_document(ProbeDocument, SCHEMA, SCHEMA_VERSION, text, name)
+def probe_in(content: Content, name: str) -> ProbeDocument:
+    """The probe that a file has; LabError when it is not of this version. `name` is for that."""
+    document = document_in(ProbeDocument, SCHEMA, SCHEMA_VERSION, content, name)
     # Also from a file of a lab that kept connection strings as they were.
     return dataclasses.replace(document, command=shown_arguments(document.command))
-
-
-def probe_content(text: str, document: ProbeDocument) -> Content:
-    """The content of the file that `document` was parsed from; it hides what `document` hides."""
-    return {**json.loads(text), "command": document.command}

@@ -5,6 +5,8 @@ of 600 bytes. Lookups of single rows are pgbench's, with a prepared statement, f
 logs the time of every transaction.
 """
 
+import mmap
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +15,6 @@ from statistics import fmean, median
 from time import monotonic
 
 from lookahead.account import acting_as_owner
-from lookahead.cold import REQUEST_BYTES, read_requests
 from lookahead.errors import LabError
 from lookahead.experiments.arms import SEQ_SCAN, arm_of, check_node, connect_arm, parse_node
 from lookahead.experiments.conditions import (
@@ -93,7 +94,9 @@ class ScanLimits:
         return self.device_ms is not None and self.device_ms >= self.in_memory_ms
 
 
-_LIMIT_SAMPLES, _READERS = 3, 4
+_LIMIT_SAMPLES = 3
+# Large requests, some of them under way at once: what a disk is fastest with. Arbitrary.
+_READERS, _REQUEST_BYTES = 4, 1 << 20
 COUNT_WIDE = f"SELECT count(*) FROM {WIDE}"
 # Where no scan is measured.
 NO_LIMITS = ScanLimits((), None, 0.0)
@@ -130,18 +133,32 @@ def _device_ms(run: Run, files: Sequence[Path]) -> float | None:
 def read_directly(paths: Sequence[Path]) -> float:
     """Read all files once past the page cache; the time in ms. LabError when that cannot be."""
     requests = [
-        (path, offset) for path in paths for offset in range(0, path.stat().st_size, REQUEST_BYTES)
+        (path, offset) for path in paths for offset in range(0, path.stat().st_size, _REQUEST_BYTES)
     ]
     started = monotonic()
     try:
         with ThreadPoolExecutor(_READERS) as pool:
-            list(pool.map(read_requests, (requests[each::_READERS] for each in range(_READERS))))
+            list(pool.map(_read_requests, (requests[each::_READERS] for each in range(_READERS))))
     except OSError as error:
         raise LabError(
             f"the table's files cannot be read directly: {error.strerror}",
             "Does the file system take direct I/O?",
         ) from None
     return (monotonic() - started) * 1000
+
+
+def _read_requests(requests: Sequence[tuple[Path, int]]) -> None:
+    """Read `_REQUEST_BYTES` of a file from an offset past the page cache, one after the other."""
+    descriptors: dict[Path, int] = {}
+    try:
+        with mmap.mmap(-1, _REQUEST_BYTES) as buffer:  # aligned, as direct reads must be
+            for path, offset in requests:
+                if path not in descriptors:
+                    descriptors[path] = os.open(path, os.O_RDONLY | os.O_DIRECT)
+                os.preadv(descriptors[path], [buffer], offset)
+    finally:
+        for descriptor in descriptors.values():
+            os.close(descriptor)
 
 
 def _in_memory_ms(server: PrivateServer) -> float:

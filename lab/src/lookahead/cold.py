@@ -6,8 +6,6 @@ its first measurement that its files stay in memory.
 To empty the operating system's cache of a stopped server's files, every file is written out and
 given up one by one, so that nothing else on the machine notices. How much of the files stays
 resident is counted with mincore(2) before and after; the evidence goes into the result.
-
-Files can be read past the cache, too: how long a disk takes for them without PostgreSQL.
 """
 
 import ctypes
@@ -15,7 +13,8 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lookahead.account import acting_as_owner
@@ -36,8 +35,6 @@ SERVER_BYTES = 200_000_000
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 _VAR_TMP = Path("/var/tmp")  # a disk, by the Filesystem Hierarchy Standard
 _TRIAL_BYTES = 2**20
-# Large requests, some of them under way at once: what a disk is fastest with. Arbitrary.
-REQUEST_BYTES = 1 << 20
 
 
 def cold_record(method: str, before: int, after: int, files: int, total_bytes: int) -> ColdRecord:
@@ -183,14 +180,9 @@ def check_space(place: Path, needed_bytes: int) -> None:
 def check_can_be_cold(folder: Path) -> None:
     """LabError unless a new file in an existing folder leaves the cache when it is given up."""
     try:
-        descriptor = make_nameless(folder)
-        try:
-            os.write(descriptor, bytes(_TRIAL_BYTES))
-            file = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+        with _trial_file(folder) as file:
             forget(file)
             left = resident_bytes(file)
-        finally:
-            os.close(descriptor)
     except OSError as error:
         raise UnavailableError(
             f'cannot write to "{folder}": {error.strerror}',
@@ -209,17 +201,36 @@ def check_direct_reads(folder: Path) -> None:
 
     Raises OSError when none can be written there.
     """
-    kind = memory_file_system(folder)
-    if kind is not None:
-        raise _no_direct_reads(folder, f"{kind} is in memory")
+    reason = f"{kind} is in memory" if (kind := memory_file_system(folder)) else _obstacle(folder)
+    if reason:
+        raise UnavailableError(
+            f'no direct reads are possible in "{folder}": {reason}',
+            "What is read through memory says nothing of a device; name a folder on a disk.",
+        )
+
+
+def _obstacle(folder: Path) -> str:
+    """Why a file in the folder cannot be read past the cache; "" if it can."""
+    with _trial_file(folder) as file:
+        try:
+            with (
+                os.fdopen(os.open(file, os.O_RDONLY | os.O_DIRECT), "rb", buffering=0) as opened,
+                mmap.mmap(-1, _TRIAL_BYTES) as buffer,  # aligned, as direct reads must be
+            ):
+                os.preadv(opened.fileno(), [buffer], 0)
+        except OSError as error:
+            return os.strerror(error.errno or 0)
+    return ""
+
+
+@contextmanager
+def _trial_file(folder: Path) -> Iterator[Path]:
+    """A file without a name, which is on the disk."""
     descriptor = make_nameless(folder)
     try:
-        os.write(descriptor, bytes(mmap.PAGESIZE))
+        os.write(descriptor, bytes(_TRIAL_BYTES))
         os.fsync(descriptor)
-        try:
-            read_requests([(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), 0)])
-        except OSError as error:
-            raise _no_direct_reads(folder, os.strerror(error.errno or 0)) from None
+        yield Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     finally:
         os.close(descriptor)
 
@@ -233,24 +244,3 @@ def _is_usable(place: Path) -> bool:
     except LabError:
         return False
     return True
-
-
-def _no_direct_reads(folder: Path, reason: str) -> LabError:
-    return UnavailableError(
-        f'no direct reads are possible in "{folder}": {reason}',
-        "What is read through memory says nothing of a device; name a folder on a disk.",
-    )
-
-
-def read_requests(requests: Sequence[tuple[Path, int]]) -> None:
-    """Read `REQUEST_BYTES` of a file from an offset past the page cache, one after the other."""
-    descriptors: dict[Path, int] = {}
-    try:
-        with mmap.mmap(-1, REQUEST_BYTES) as buffer:  # aligned, as direct reads must be
-            for path, offset in requests:
-                if path not in descriptors:
-                    descriptors[path] = os.open(path, os.O_RDONLY | os.O_DIRECT)
-                os.preadv(descriptors[path], [buffer], offset)
-    finally:
-        for descriptor in descriptors.values():
-            os.close(descriptor)

@@ -17,7 +17,7 @@ from lookahead.cold import (
     memory_file_system,
 )
 from lookahead.commands import run
-from lookahead.commands.context import CommandContext
+from lookahead.commands.options import CommandContext
 from lookahead.errors import ExitStatus, LabError
 from lookahead.terminal import Terminal
 
@@ -116,11 +116,11 @@ def test_direct_reads_where_they_are_needed(
     with pytest.raises(LabError, match="tmpfs is in memory"):
         check_direct_reads(memory)
 
-    def refuse(requests: object) -> None:
+    def refuse(*_: object) -> None:
         raise OSError(22, "Invalid argument")
 
     # As an overlay over such a file system does.
-    monkeypatch.setattr("lookahead.cold.read_requests", refuse)
+    monkeypatch.setattr(os, "preadv", refuse)
     with pytest.raises(LabError, match=r"are possible in .*: Invalid argument") as caught:
         check_direct_reads(disk)
     assert caught.value.status is ExitStatus.ENVIRONMENT

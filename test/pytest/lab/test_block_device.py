@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lookahead.device.block_device import BlockDevice, find_block_device, find_mount
+from lookahead.device.block_device import find_block_device, find_mount
 
 _MOUNTINFO = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -38,8 +38,3 @@ def test_nothing_mounted() -> None:
 
 def test_proc_lies_on_no_block_device() -> None:
     assert find_block_device(Path("/proc/self")) is None
-
-
-def test_the_queue_is_the_disks() -> None:
-    queue = BlockDevice("nvme0n1p2", "nvme0n1").queue
-    assert queue == Path("/sys/block/nvme0n1/queue")

@@ -43,10 +43,6 @@ class BlockDevice:
     name: str
     disk: str
 
-    @property
-    def queue(self) -> Path:
-        return Path("/sys/block") / self.disk / "queue"
-
 
 def find_mount(path: Path, mountinfo: str) -> Mount | None:
     """The mount that `path` (absolute, resolved) lies on, from the text of mountinfo.

@@ -3,8 +3,7 @@
 import click
 
 from lookahead.cli import main
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.options import HELP_OPTIONS, CommandContext, pass_command_context
 from lookahead.commands.run import make_run_group
 from lookahead_bench import (
     bulk_insert,

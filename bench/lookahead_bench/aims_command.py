@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
+from lookahead.commands.options import CommandContext, pass_command_context
 from lookahead.errors import BadFileError, LabError
 from lookahead.results import ResultDocument, parse_content, read_text, result_in
 from lookahead.stats import RatioEstimate

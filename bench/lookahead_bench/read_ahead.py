@@ -20,8 +20,12 @@ from pathlib import Path
 import click
 
 from lookahead.cold import choose_place
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import kind_option, path_option
+from lookahead.commands.options import (
+    CommandContext,
+    kind_option,
+    pass_command_context,
+    path_option,
+)
 from lookahead.device.block_device import BlockDevice, find_block_device
 from lookahead.errors import LabError, UnavailableError
 from lookahead.experiments.experiment import MemorySize

@@ -12,10 +12,9 @@ import click
 import lookahead
 from lookahead.commands.check import check
 from lookahead.commands.compare import compare
-from lookahead.commands.context import CommandContext
 from lookahead.commands.demo import demo
 from lookahead.commands.doctor import doctor
-from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.options import HELP_OPTIONS, CommandContext
 from lookahead.commands.partitions import partitions
 from lookahead.commands.probe import probe
 from lookahead.commands.report import report

@@ -6,9 +6,10 @@ and no bugs either: standard output says so instead of ending in a traceback.
 """
 
 import errno
+import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import StringIO
 from textwrap import wrap
@@ -85,6 +86,10 @@ class Terminal:
 
     def raw(self, text: str) -> None:
         self._out.print(text, soft_wrap=True, markup=False)
+
+    def document(self, schema: str, version: int, content: Mapping[str, object]) -> None:
+        """One JSON document; a change of meaning or name in it is a new version."""
+        self.raw(json.dumps({"schema": schema, "schema_version": version, **content}, indent=2))
 
     @contextmanager
     def progress(self, total: int) -> Iterator[ProgressBar]:

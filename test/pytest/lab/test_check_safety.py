@@ -11,7 +11,7 @@ from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
 from lookahead.check.facts import collect_facts
-from lookahead.check.target import Target, cold_maker
+from lookahead.check.target import cold_maker
 from lookahead.device.probe.place import tablespace_folder
 from lookahead.errors import ExitStatus, UsageError
 from lookahead.extension import Stage
@@ -280,7 +280,7 @@ def test_a_foreign_table_is_not_read(
     assert "error: the statement reads a foreign table" in outcome.stderr
     scan = {"Node Type": "Foreign Scan", "Schema": "public", "Relation Name": "far"}
     with pytest.raises(UsageError, match="reads no table of this server"):
-        cold_maker(Target(""), scan)
+        cold_maker("", scan)
 
 
 def test_a_policy_is_looked_into(volatile: WatchedServer) -> None:

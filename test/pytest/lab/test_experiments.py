@@ -10,7 +10,7 @@ import pytest
 from lab.declarations import check_declaration
 from lab.outcome import run_command
 from lookahead.cli import cli
-from lookahead.commands.context import CommandContext
+from lookahead.commands.options import CommandContext
 from lookahead.commands.run import EXPERIMENTS, make_run_group, show_outcome
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments import bitmap_scan
@@ -29,7 +29,7 @@ from lookahead.experiments.experiment import (
     sized,
 )
 from lookahead.report.result_tables import render_tables
-from lookahead.report.sentences import sentences
+from lookahead.report.sentences import headline
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import ResultDocument, encode
 from lookahead.terminal import Terminal
@@ -236,4 +236,4 @@ def test_forms_have_standard_output_to_themselves(
     texts = {"json": encode(document), "markdown": to_markdown(tables), "csv": to_csv(tables)}
     assert stdout.getvalue() == texts[form]
     assert f"page:       {result.with_suffix('.html')}" in stderr.getvalue()
-    assert sentences(document)[0] in stderr.getvalue()
+    assert headline(document.experiment, document.measurements.comparisons)[0] in stderr.getvalue()

@@ -29,7 +29,7 @@ from lookahead.check.statement import (
     limit_time,
     read_only,
 )
-from lookahead.check.target import Target
+from lookahead.check.target import connect
 from lookahead.errors import DifferentRowsError, LabError, UnavailableError, UsageError
 from lookahead.experiments.trials import alternate
 from lookahead.formats import milliseconds
@@ -80,11 +80,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """How often to measure, and for how long at most."""
+    """How often to measure, for how long at most, and what else was asked for."""
 
     pairs: int
     time_limit_s: float
     seed: int
+    cold: bool
+    allows_volatile: bool
 
     @property
     def executions(self) -> int:
@@ -116,7 +118,7 @@ class _RawLoader(Loader):
 
 
 def measure(
-    target: Target,
+    dsn: str,
     statement: str,
     plan: MeasurePlan,
     make_cold: Callable[[], str] | None,
@@ -127,7 +129,7 @@ def measure(
     `report` is told before each execution which one it is. Raises LabError when the statement
     writes, fails or returns other rows, or when the time limit comes before the end of a pair.
     """
-    run = _Run(target, statement, plan, report)
+    run = _Run(dsn, statement, plan, report)
     rows, same_order = run.compare_rows()
     caches = run.take_pairs(make_cold)
     whole = len(run.samples) // len(ARMS)
@@ -151,8 +153,8 @@ def measure(
 class _Run:
     """The executions of one measurement."""
 
-    def __init__(self, target: Target, statement: str, plan: MeasurePlan, report: Report) -> None:
-        self._target = target
+    def __init__(self, dsn: str, statement: str, plan: MeasurePlan, report: Report) -> None:
+        self._dsn = dsn
         self._statement = statement
         self._plan = plan
         self._report = report
@@ -167,7 +169,7 @@ class _Run:
 
     def compare_rows(self) -> tuple[int, bool | None]:
         """The number of rows, and whether both arms return them in the same order, None: vary."""
-        with self._target.connect() as connection, read_only(connection):
+        with connect(self._dsn) as connection, read_only(connection):
             if connection.execute("SHOW pg_lookahead.disable").fetchone() == ("on",):
                 raise UnavailableError(
                     "pg_lookahead.disable is on: there is nothing to compare",
@@ -201,7 +203,7 @@ class _Run:
                 caches = make_cold()
             try:
                 with (
-                    self._target.connect() as connection,
+                    connect(self._dsn) as connection,
                     read_only(connection),
                     self._execution(connection, arm, f"pair {pair + 1} of {self._plan.pairs}"),
                 ):

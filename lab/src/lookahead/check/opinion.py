@@ -11,15 +11,15 @@ from lookahead.check.statement import (
     read_only,
     unseen_functions,
 )
-from lookahead.check.target import Target
+from lookahead.check.target import connect
 from lookahead.check.utilities import advise_utility
 
 _STATEMENTS = "Statements"
 
 
-def advise_on(target: Target, statement: str) -> tuple[dict[str, Any], Advice]:
+def advise_on(dsn: str, statement: str) -> tuple[dict[str, Any], Advice]:
     """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty."""
-    with target.connect() as connection, read_only(connection):
+    with connect(dsn) as connection, read_only(connection):
         limit_time(connection, PLANNING_LIMIT_S)
         if utility := advise_utility(connection, statement):
             return {"Node Type": _STATEMENTS, "Plans": []}, utility

@@ -31,23 +31,17 @@ _EVICT_RELATION = """
     WHERE n.nspname = %s AND c.relname = %s"""
 
 
-class Target:
-    """Makes sessions with the library loaded."""
-
-    def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
-
-    def connect(self) -> GuardedConnection:
-        """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
-        connection = open_guarded(self._dsn, "lookahead check")
-        try:
-            _load_library(connection)
-        except psycopg.OperationalError as error:
-            raise connection_lost(error) from None
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+def connect(dsn: str) -> GuardedConnection:
+    """A session in which EXPLAIN knows LOOKAHEAD; raises LabError when there can be none."""
+    connection = open_guarded(dsn, "lookahead check")
+    try:
+        _load_library(connection)
+    except psycopg.OperationalError as error:
+        raise connection_lost(error) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _load_library(connection: GuardedConnection) -> None:
@@ -87,7 +81,7 @@ def _knows_lookahead(connection: GuardedConnection) -> bool:
     return True
 
 
-def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
+def cold_maker(dsn: str, plan: Mapping[str, Any]) -> Callable[[], str]:
     """What to call before each execution; it says what it did.
 
     Raises LabError where the caches of the server cannot be emptied.
@@ -99,10 +93,10 @@ def cold_maker(target: Target, plan: Mapping[str, Any]) -> Callable[[], str]:
             "Statements inside functions are not seen; check one of them by itself.",
         )
     # The function is C code of the extension's, named with its schema.
-    query = _EVICT_RELATION.format(function=_evict_function(target)).encode()
+    query = _EVICT_RELATION.format(function=_evict_function(dsn)).encode()
 
     def evict() -> str:
-        with target.connect() as connection:
+        with connect(dsn) as connection:
             for relation in relations:
                 _evict(connection, query, relation)
         return f"cold: {len(relations)} relations evicted"
@@ -134,9 +128,9 @@ def _relations_of(plan: Mapping[str, Any]) -> set[tuple[str, str]]:
     return found
 
 
-def _evict_function(target: Target) -> str:
+def _evict_function(dsn: str) -> str:
     """The extension's function with its schema, as it stands in a statement."""
-    with target.connect() as connection:
+    with connect(dsn) as connection:
         found = find_member(connection, LIBRARY, "function", f"{_EVICT}(pg_catalog.regclass)")
         permitted = found is not None and connection.execute(
             "SELECT pg_catalog.has_function_privilege(%s::pg_catalog.oid, 'EXECUTE')", (found.oid,)

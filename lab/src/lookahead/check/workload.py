@@ -16,7 +16,7 @@ import psycopg
 
 from lookahead.check.advice import VERDICTS, Verdict
 from lookahead.check.opinion import advise_on
-from lookahead.check.target import Target
+from lookahead.check.target import connect
 from lookahead.errors import LabError, UnavailableError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import find_member, server_message
@@ -56,7 +56,7 @@ class Judged:
     reason: str
 
 
-def judge_top(target: Target, number: int) -> list[Judged]:
+def judge_top(dsn: str, number: int) -> list[Judged]:
     """The statements with the most reads; LabError where they cannot be had."""
     return [
         Judged(
@@ -65,14 +65,14 @@ def judge_top(target: Target, number: int) -> list[Judged]:
             calls,
             reads,
             reads / total,
-            *(_opinion(target, query) if is_trusted else ("unknown", _OF_ANOTHER)),
+            *(_opinion(dsn, query) if is_trusted else ("unknown", _OF_ANOTHER)),
         )
-        for query, calls, reads, total, role, is_trusted in _top(target, number)
+        for query, calls, reads, total, role, is_trusted in _top(dsn, number)
     ]
 
 
-def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float, str, bool]]:
-    with target.connect() as connection:
+def _top(dsn: str, number: int) -> Sequence[tuple[str, float, float, float, str, bool]]:
+    with connect(dsn) as connection:
         view = find_member(connection, _EXTENSION, "view", _EXTENSION)
         if view is None:
             raise UnavailableError(
@@ -90,9 +90,9 @@ def _top(target: Target, number: int) -> Sequence[tuple[str, float, float, float
             ) from None
 
 
-def _opinion(target: Target, query: str) -> tuple[Verdict, str]:
+def _opinion(dsn: str, query: str) -> tuple[Verdict, str]:
     try:
-        _, advice = advise_on(target, query)
+        _, advice = advise_on(dsn, query)
     except LabError as error:
         # Such as a type that no parameter can have, or a table that is gone.
         return "unknown", one_line(error.message.partition("\n")[0])

@@ -1,9 +1,8 @@
 """`lookahead check STATEMENT`: would the library help this statement, here?"""
 
-import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -20,12 +19,13 @@ from lookahead.check.statement import (
     read_only,
     volatile_functions,
 )
-from lookahead.check.target import Target, cold_maker
+from lookahead.check.target import cold_maker, connect
 from lookahead.check.workload import judge_top, workload_lines
-from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
+    CommandContext,
     dsn_option,
     kind_option,
+    pass_command_context,
     seed_option,
 )
 from lookahead.errors import UsageError
@@ -34,42 +34,12 @@ from lookahead.formats import one_line, require_text
 from lookahead.guarded_connection import connection_lost
 from lookahead.stats import VERDICT_PAIRS
 
-# Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-check", 3
 # Twice the fewest that allow a verdict; of a long statement the time limit leaves fewer.
 _DEFAULT_PAIRS = 2 * VERDICT_PAIRS
 _MAX_STATEMENT_BYTES = 16 << 20
 _MAX_PAIRS, _MAX_TOP = 1000, 1000
 _DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_TIME_LIMIT_S = 86400.0
-
-
-@dataclass(frozen=True)
-class CheckRequest:
-    """The options; see their help."""
-
-    statement: str | None
-    dsn: str | None
-    top: int | None
-    measures: bool
-    allows_volatile: bool
-    cold: bool
-    repetitions: int
-    time_limit: float
-    seed: int
-    as_json: bool
-
-    def check_consistency(self) -> None:
-        for option, given in (("--cold", self.cold), ("--allow-volatile", self.allows_volatile)):
-            if given and not self.measures:
-                raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")
-        if (self.statement is None) == (self.top is None):
-            raise UsageError(
-                "name either a statement or --top",
-                "Such as `lookahead check 'SELECT ...'` or `lookahead check --top 20`.",
-            )
-        if self.top is not None and self.measures:
-            raise UsageError("--top measures nothing", "Leave --measure out.")
 
 
 @click.command()
@@ -145,19 +115,35 @@ def check(context: CommandContext, /, **options: Any) -> None:
     connection, no library, or no way to empty caches; 5 the rows with the library differ from those
     without; 130 interrupted.
     """
-    request = CheckRequest(**options)
-    request.check_consistency()
-    require_text(request.dsn or "", "--dsn")
-    if request.top is not None:
-        _check_top(context, request, request.top)
+    dsn, as_json, plan = options["dsn"] or "", options["as_json"], _measure_plan(options)
+    require_text(dsn, "--dsn")
+    if options["top"] is not None:
+        _check_top(context, dsn, options["top"], as_json=as_json)
         return
-    text = _standard_input() if request.statement == "-" else request.statement or ""
+    text = _standard_input() if options["statement"] == "-" else options["statement"]
     require_text(text, "the statement")
     try:
-        advice, measurement = _check(context, request, text)
+        advice, measurement = _check(context, dsn, text, plan)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
-    _show(context, text, advice, measurement, as_json=request.as_json)
+    _show(context, text, advice, measurement, as_json=as_json)
+
+
+def _measure_plan(options: Mapping[str, Any]) -> MeasurePlan | None:
+    """What is to be measured; LabError when options contradict each other."""
+    measures = options["measures"]
+    for option, name in (("--cold", "cold"), ("--allow-volatile", "allows_volatile")):
+        if options[name] and not measures:
+            raise UsageError(f"{option} needs --measure", "Nothing is executed without it.")
+    if (options["statement"] is None) == (options["top"] is None):
+        raise UsageError(
+            "name either a statement or --top",
+            "Such as `lookahead check 'SELECT ...'` or `lookahead check --top 20`.",
+        )
+    if options["top"] is not None and measures:
+        raise UsageError("--top measures nothing", "Leave --measure out.")
+    asked = ("repetitions", "time_limit", "seed", "cold", "allows_volatile")
+    return MeasurePlan(*(options[name] for name in asked)) if measures else None
 
 
 def _standard_input() -> str:
@@ -167,47 +153,44 @@ def _standard_input() -> str:
     return content.decode(errors="surrogateescape")
 
 
-def _check_top(context: CommandContext, request: CheckRequest, number: int) -> None:
+def _check_top(context: CommandContext, dsn: str, number: int, *, as_json: bool) -> None:
     try:
-        judged = judge_top(Target(request.dsn or ""), number)
+        judged = judge_top(dsn, number)
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None
-    if request.as_json:
-        head = {"schema": "lookahead-check-top", "schema_version": 1}
+    if as_json:
         statements = [asdict(one) for one in judged]
-        context.terminal.raw(json.dumps({**head, "statements": statements}, indent=2))
+        context.terminal.document("lookahead-check-top", 1, {"statements": statements})
         return
     for line in workload_lines(judged):
         context.terminal.result(line)
 
 
 def _check(
-    context: CommandContext, request: CheckRequest, statement: str
+    context: CommandContext, dsn: str, statement: str, plan: MeasurePlan | None
 ) -> tuple[Advice, Measurement | None]:
-    target = Target(request.dsn or "")
-    plan, advice = advise_on(target, statement)
-    if not request.measures:
+    tree, advice = advise_on(dsn, statement)
+    if plan is None:
         return advice, None
-    _refuse_to_execute(plan, statement)
-    if not request.allows_volatile:
-        _refuse_volatile(target, plan, statement)
-    maker = cold_maker(target, plan) if request.cold else None
-    times = MeasurePlan(request.repetitions, request.time_limit, request.seed)
-    return advice, _measure(context, target, statement, times, maker)
+    _refuse_to_execute(tree, statement)
+    if not plan.allows_volatile:
+        _refuse_volatile(dsn, tree, statement)
+    maker = cold_maker(dsn, tree) if plan.cold else None
+    return advice, _measure(context, dsn, statement, plan, maker)
 
 
 def _measure(
     context: CommandContext,
-    target: Target,
+    dsn: str,
     statement: str,
-    times: MeasurePlan,
+    plan: MeasurePlan,
     maker: Callable[[], str] | None,
 ) -> Measurement:
     terminal = context.terminal
     terminal.step(
-        f"executes the statement {times.executions} times, at most {times.time_limit_s:g} s in all"
+        f"executes the statement {plan.executions} times, at most {plan.time_limit_s:g} s in all"
     )
-    with terminal.progress(times.executions) as bar:
+    with terminal.progress(plan.executions) as bar:
         begun = 0
 
         def report(text: str) -> None:
@@ -218,16 +201,16 @@ def _measure(
             bar.describe(text)
             terminal.log_only(text)
 
-        return measure(target, statement, times, maker, report)
+        return measure(dsn, statement, plan, maker, report)
 
 
-def _refuse_volatile(target: Target, plan: dict[str, Any], statement: str) -> None:
+def _refuse_volatile(dsn: str, plan: dict[str, Any], statement: str) -> None:
     if any(node["Node Type"] == "Foreign Scan" for node in plan_nodes(plan)):
         raise UsageError(
             "the statement reads a foreign table, and what that executes is not undone",
             "--allow-volatile executes it nevertheless; without --measure it is not executed.",
         )
-    with target.connect() as connection, read_only(connection):
+    with connect(dsn) as connection, read_only(connection):
         limit_time(connection, PLANNING_LIMIT_S)
         found = volatile_functions(connection, statement)
     if found:
@@ -269,14 +252,12 @@ def _show(
     as_json: bool,
 ) -> None:
     if as_json:
-        document = {
-            "schema": _SCHEMA,
-            "schema_version": _SCHEMA_VERSION,
+        found = {
             "statement": statement,
             **asdict(advice),
             "measurement": asdict(measurement) if measurement else None,
         }
-        context.terminal.raw(json.dumps(document, indent=2))
+        context.terminal.document("lookahead-check", 3, found)
         return
     for line in advice_lines(advice):
         context.terminal.result(line)

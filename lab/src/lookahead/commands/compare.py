@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import HELP_OPTIONS
+from lookahead.commands.options import HELP_OPTIONS, CommandContext, pass_command_context
 from lookahead.contrasts import Contrast, arm_contrasts, differences, gain_contrasts, remarks
 from lookahead.errors import NotComparableError
 from lookahead.formats import interval_text, milliseconds

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import PLACE_OPTIONS
+from lookahead.commands.options import PLACE_OPTIONS, CommandContext, pass_command_context
 from lookahead.commands.run import EXPERIMENTS, default_directory
 from lookahead.errors import UnavailableError
 from lookahead.experiments.experiment import run_experiment
@@ -71,7 +70,8 @@ def _demo(context: CommandContext, /, **places: Any) -> None:
     terminal = context.terminal
     found: dict[Path, ResultDocument] = {}
     pairs: list[BarPair] = []
-    request = _request(context, places)
+    places["directory"] = places["directory"] or default_directory(context)
+    request = RunRequest(size="demo", command=context.command, **places)
     experiments = {one.name: one for one in EXPERIMENTS}
     for number, part in enumerate(_PARTS, start=1):
         terminal.step(f"{number} of {len(_PARTS)}: {part.title}")
@@ -125,9 +125,3 @@ demo = click.command(
 )(pass_command_context(_demo))
 for _decorate in PLACE_OPTIONS:
     _decorate(demo)
-
-
-def _request(context: CommandContext, places: Mapping[str, Any]) -> RunRequest:
-    directory = places["directory"] or default_directory(context)
-    others = {name: value for name, value in places.items() if name != "directory"}
-    return RunRequest(size="demo", directory=directory, command=context.command, **others)

@@ -1,20 +1,15 @@
 """`lookahead doctor`: is the library loaded here, what is in its way, what to do about it."""
 
-import json
 from dataclasses import asdict
 
 import click
 from psycopg.conninfo import make_conninfo
 
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import dsn_option
+from lookahead.commands.options import CommandContext, dsn_option, pass_command_context
 from lookahead.doctor import Server, examine, judge
 from lookahead.errors import UsageError
 from lookahead.formats import require_text
 from lookahead.guarded_connection import asking, is_connection_string
-
-# Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-doctor", 1
 
 
 # As psql has it, -h is the host.
@@ -61,9 +56,8 @@ def doctor(
 def _show(context: CommandContext, server: Server, *, as_json: bool) -> None:
     lines = list(judge(server))
     if as_json:
-        head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
-        document = {**head, "server": asdict(server), "lines": [asdict(line) for line in lines]}
-        context.terminal.raw(json.dumps(document, indent=2))
+        found = {"server": asdict(server), "lines": [asdict(line) for line in lines]}
+        context.terminal.document("lookahead-doctor", 1, found)
         return
     for line in lines:
         context.terminal.result(f"{line.level:<8}{line.text}")

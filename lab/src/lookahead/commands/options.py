@@ -1,6 +1,7 @@
-"""The options that several commands have."""
+"""What commands are given by the command line, and the options that several of them have."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Kind, Option
 from lookahead.experiments.runner import DEFAULT_SEED
+from lookahead.terminal import Terminal
 
 _Decorator = Callable[[Any], Any]
 NameT = TypeVar("NameT", bound=str)
@@ -21,6 +23,17 @@ else:
     _ParamType = click.ParamType
 _NONE = "none"
 _MAX_SEED = 2**31 - 1  # pgbench and hashint8extended take it too
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """The terminal to show things on and the exact command line, for the result file."""
+
+    terminal: Terminal
+    command: tuple[str, ...]
+
+
+pass_command_context = click.make_pass_decorator(CommandContext)
 
 
 def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decorator:

@@ -4,14 +4,12 @@ The extension's view has a row for each table with a policy; its columns are des
 docs/intervals.md.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import dsn_option, only_one
+from lookahead.commands.options import CommandContext, dsn_option, only_one, pass_command_context
 from lookahead.errors import LabError, UnavailableError
 from lookahead.extension import LIBRARY
 from lookahead.formats import NOTHING, one_line, require_text, server_size
@@ -19,8 +17,6 @@ from lookahead.guarded_connection import GuardedConnection, asking, find_member
 from lookahead.report.tables import Cells, Table, table_of, to_csv, to_markdown
 from lookahead.terminal import Terminal
 
-# Of the JSON output; a change of meaning or name is a new version.
-_SCHEMA, _SCHEMA_VERSION = "lookahead-partitions", 1
 _VIEW = "pg_lookahead_intervals"
 _RETIREMENT = "pg_lookahead_retirement"
 _SECONDS = 19  # of a time as ISO 8601 has it, up to the seconds
@@ -50,9 +46,8 @@ def partitions(
     with asking(dsn or "", "lookahead partitions", "the view cannot be read") as connection:
         policies, retired = _read(connection)
     if as_json:
-        head = {"schema": _SCHEMA, "schema_version": _SCHEMA_VERSION}
-        document = {**head, "policies": policies, "retirement": retired}
-        context.terminal.raw(json.dumps(document, indent=2))
+        found = {"policies": policies, "retirement": retired}
+        context.terminal.document("lookahead-partitions", 1, found)
     elif markdown or csv:
         tables = _tables(policies, retired)
         context.terminal.raw((to_csv(tables) if csv else to_markdown(tables)).rstrip())

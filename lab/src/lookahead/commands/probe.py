@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
+    CommandContext,
     OptionValue,
     dsn_option,
     kind_option,
     output_option,
+    pass_command_context,
     path_option,
     seed_option,
 )

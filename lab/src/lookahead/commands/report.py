@@ -7,8 +7,13 @@ from pathlib import Path
 
 import click
 
-from lookahead.commands.context import CommandContext, pass_command_context
-from lookahead.commands.options import HELP_OPTIONS, only_one, path_option
+from lookahead.commands.options import (
+    HELP_OPTIONS,
+    CommandContext,
+    only_one,
+    pass_command_context,
+    path_option,
+)
 from lookahead.device.probe.probe_data import SCHEMA as PROBE_SCHEMA
 from lookahead.device.probe.probe_data import probe_in
 from lookahead.errors import BadFileError, UsageError

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from lookahead.cold import choose_place
-from lookahead.commands.context import CommandContext, pass_command_context
 from lookahead.commands.options import (
     HELP_OPTIONS,
     PLACE_OPTIONS,
+    CommandContext,
     OptionValue,
     only_one,
+    pass_command_context,
     path_option,
     seed_option,
 )
@@ -30,7 +31,7 @@ from lookahead.experiments.experiment import Experiment, Flag, Option, run_exper
 from lookahead.experiments.runner import SIZES, RunRequest, Size
 from lookahead.report.page import write_page
 from lookahead.report.result_tables import render_tables
-from lookahead.report.sentences import sentences
+from lookahead.report.sentences import headline
 from lookahead.report.tables import to_csv, to_markdown
 from lookahead.results import ResultDocument, encode, read_result
 
@@ -209,7 +210,8 @@ def show_outcome(context: CommandContext, result: Path, form: str | None = None)
     """
     terminal, document = context.terminal, read_result(result)
     page = write_page([(result.name, document)], result.with_suffix(".html"))
-    where = (f"result:     {result}", f"page:       {page}", "", *sentences(document))
+    said = headline(document.experiment, document.measurements.comparisons)
+    where = (f"result:     {result}", f"page:       {page}", "", *said)
     if form is not None:
         terminal.raw(_FORMS[form](document).rstrip())
         for line in where:

@@ -30,9 +30,9 @@ from lookahead.report.result_tables import (
     figure_tables,
 )
 from lookahead.report.sentences import (
+    headline,
     labelling,
     panel_title,
-    sentences,
     title_of,
 )
 from lookahead.report.svg import in_both_widths
@@ -132,7 +132,7 @@ def _section(document: ResultDocument) -> dict[str, object]:
     panels = panels_of(scenarios_of(data.samples))
     return {
         "title": title_of(document.experiment),
-        "headline": sentences(document),
+        "headline": headline(document.experiment, data.comparisons),
         "measured": f"{document.started_at[:10]}, PostgreSQL {document.software.server_version}",
         "machine": machine_line(document.machine),
         "settings": settings_line(document),

@@ -15,7 +15,6 @@ from typing import get_args
 from lookahead.comparisons import Panel
 from lookahead.formats import decimals_from_one, interval_text
 from lookahead.measurements import Comparison, Factor, Scenario
-from lookahead.results import ResultDocument
 from lookahead.stats import RatioEstimate, Verdict
 
 # A value of so many letters speaks for itself ("LIMIT 100", "uuid"); "4 MB" needs its name.
@@ -77,18 +76,13 @@ _SEEN: dict[Verdict, str] = {
 _MAIN_QUESTIONS = (_PLAIN, "stock's default", "stock's scan", "default", "not loaded")
 
 
-def sentences(document: ResultDocument) -> list[str]:
-    """The headline of a result; empty without a whole pair."""
-    return headline(document.experiment, document.measurements.comparisons)
-
-
 def title_of(experiment: str) -> str:
     """The experiment's name as a heading, such as "Index scan"."""
     return experiment.replace("-", " ").capitalize()
 
 
 def headline(experiment: str, answers: Sequence[Comparison]) -> list[str]:
-    """The sentences about the main question of each scenario."""
+    """The sentences about the main question of each scenario; none without a whole pair."""
     chosen = list(main_answers(answers))
     subject = experiment.replace("-", " ")
     if len(chosen) > _MAX_SENTENCES:

@@ -17,15 +17,11 @@ from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
-from lookahead.load_order import name_first, watchers_before
+from lookahead.load_order import loaded_libraries, name_first, watchers_before
 from lookahead.machine import kernel_number, kernel_text
 
 Level = Literal["ok", "note", "warning"]
-_OFF_BY_DEFAULT = (
-    "enable_interval_creation",
-    "enable_join_prefetch",
-    "enable_late_start",
-)
+_OFF_BY_DEFAULT = ("enable_interval_creation", "enable_join_prefetch", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _WHERE_SET = "where it was set (session, role, database, system), unless that is wanted"
@@ -40,9 +36,6 @@ _SERVER = """
            pg_catalog.pg_database_size(pg_catalog.current_database()),
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
            pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size'))"""
-_MODULES = """
-    SELECT version FROM pg_catalog.pg_get_loaded_modules()
-    WHERE file_name IN ('pg_lookahead', 'pg_lookahead.so')"""
 # A table that every database has; settings choose the kind of scan.
 _SCANS = {
     "index scans": ("enable_seqscan", "enable_bitmapscan"),
@@ -119,7 +112,7 @@ def examine(connection: GuardedConnection) -> Server:
     """Ask the server; nothing is changed, beyond loading the library into this session."""
     version, in_recovery, database, role, size, buffers, cache = _row(connection, _SERVER)
     major_fits = connection.info.server_version // 10000 == SUPPORTED_MAJOR
-    loaded = _loaded(connection) if major_fits else None
+    loaded = loaded_libraries(connection).get(LIBRARY) if major_fits else None
     problem, denied = None, False
     if loaded is None and major_fits:
         try:
@@ -158,11 +151,6 @@ def _row(connection: GuardedConnection, query: str) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = connection.execute(query.encode()).fetchone()
     assert row is not None
     return row
-
-
-def _loaded(connection: GuardedConnection) -> str | None:
-    row = connection.execute(_MODULES).fetchone()
-    return str(row[0]) if row else None
 
 
 def _reason(connection: GuardedConnection, kind: str) -> str | None:

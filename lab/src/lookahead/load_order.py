@@ -14,14 +14,19 @@ _WATCHERS = frozenset(
 )
 # In the order in which this session got them.
 _LOADED = """
-    SELECT pg_catalog.regexp_replace(file_name, '[.]so$', '')
-    FROM pg_catalog.pg_get_loaded_modules() WITH ORDINALITY AS loaded (m, v, file_name, place)
+    SELECT pg_catalog.regexp_replace(file_name, '[.]so$', ''), version
+    FROM pg_catalog.pg_get_loaded_modules() WITH ORDINALITY AS loaded (m, version, file_name, place)
     ORDER BY place"""
+
+
+def loaded_libraries(connection: GuardedConnection) -> dict[str, str | None]:
+    """The libraries of the session with their versions, in the order of loading."""
+    return dict(connection.execute(_LOADED).fetchall())
 
 
 def watchers_before(connection: GuardedConnection) -> tuple[str, ...]:
     """Which of the libraries that look at commands this session has loaded before ours."""
-    loaded = [str(name) for (name,) in connection.execute(_LOADED.encode())]
+    loaded = list(loaded_libraries(connection))
     ahead = loaded[: loaded.index(LIBRARY)] if LIBRARY in loaded else loaded
     return tuple(name for name in ahead if name in _WATCHERS)
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from lookahead.comparisons import compare
 from lookahead.decoding import DecodingError, decode
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Scalar = str | int | float | bool | None
 OptionValue = Scalar | tuple[Scalar, ...]
-DocumentT = TypeVar("DocumentT")
 Content = dict[str, Any]
 """The parsed JSON of a file, as it is there; empty of what is no object."""
 SCHEMA = "lookahead-result"
@@ -208,7 +207,7 @@ def result_in(content: Content, name: str) -> tuple[ResultDocument, list[Finding
     read as far as it is known. Comparisons are always worked out from the samples: those in the
     file are believed by nobody.
     """
-    _require_schema(content, SCHEMA, name)
+    require_schema(content, SCHEMA, name)
     found = content.get("schema_version")
     newer = f'"{name}" was written by a newer lookahead (schema version {found}, this one knows '
     is_newer = type(found) is int and found > SCHEMA_VERSION
@@ -277,24 +276,8 @@ def parse_content(text: str, name: str) -> Content:
     return value if isinstance(value, dict) else {}
 
 
-def document_in(
-    kind: type[DocumentT], schema: str, version: int, content: Content, name: str
-) -> DocumentT:
-    """The document of this schema and version that a file has; BadFileError for none."""
-    _require_schema(content, schema, name)
-    if content.get("schema_version") != version:
-        raise BadFileError(
-            f'"{name}" has schema version {content.get("schema_version")}; '
-            f"this lookahead reads version {version}",
-            "Read it with the lookahead that wrote it, or repeat the run.",
-        )
-    try:
-        return decode(kind, content)
-    except DecodingError as error:
-        raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
-
-
-def _require_schema(content: Content, schema: str, name: str) -> None:
+def require_schema(content: Content, schema: str, name: str) -> None:
+    """BadFileError for a document of another kind, and of none."""
     if content.get("schema") != schema:
         raise BadFileError(f'"{name}" is not a result of lookahead', _NAME_A_RESULT)
 

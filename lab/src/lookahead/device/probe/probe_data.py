@@ -8,11 +8,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from lookahead.decoding import DecodingError, decode
 from lookahead.device.probe.fio import Pattern, Reading
 from lookahead.device.profile import DeviceProfile
+from lookahead.errors import BadFileError
 from lookahead.guarded_connection import shown_arguments
 from lookahead.machine import MachineFacts, SourceFacts
-from lookahead.results import Content, Finding, document_in
+from lookahead.results import COPY_AGAIN, Content, Finding, require_schema
 
 SCHEMA = "lookahead-probe"
 SCHEMA_VERSION = 2
@@ -123,7 +125,17 @@ class ProbeDocument:
 
 
 def probe_in(content: Content, name: str) -> ProbeDocument:
-    """The probe that a file has; LabError when it is not of this version. `name` is for that."""
-    document = document_in(ProbeDocument, SCHEMA, SCHEMA_VERSION, content, name)
+    """The probe that a file has; BadFileError for none, also for one of another version."""
+    require_schema(content, SCHEMA, name)
+    if content.get("schema_version") != SCHEMA_VERSION:
+        raise BadFileError(
+            f'"{name}" has schema version {content.get("schema_version")}; '
+            f"this lookahead reads version {SCHEMA_VERSION}",
+            "Read it with the lookahead that wrote it, or repeat the run.",
+        )
+    try:
+        document = decode(ProbeDocument, content)
+    except DecodingError as error:
+        raise BadFileError(f'"{name}" is damaged: {error}', COPY_AGAIN) from None
     # Also from a file of a lab that kept connection strings as they were.
     return dataclasses.replace(document, command=shown_arguments(document.command))

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import StringIO
 from textwrap import wrap
 from typing import TextIO, cast
@@ -56,8 +56,8 @@ class Terminal:
     def __init__(
         self, stdout: TextIO | None = None, stderr: TextIO | None = None, width: int | None = None
     ) -> None:
-        out = cast(TextIO, _Checked(stdout or sys.stdout))
-        err = cast(TextIO, _Indifferent(stderr or sys.stderr))
+        out = cast(TextIO, _Stream(stdout or sys.stdout))
+        err = cast(TextIO, _Stream(stderr or sys.stderr, may_be_lost=True))
         self._out = Console(file=out, width=width, highlight=False, emoji=False)
         self._err = Console(file=err, width=width, highlight=False, emoji=False)
 
@@ -183,12 +183,16 @@ class _Closed(StringIO):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-class _Checked:
-    """A text stream whose failures are LabErrors; what its encoding lacks is written as escapes."""
+class _Stream:
+    """A text stream; what its encoding lacks is written as escapes.
 
-    def __init__(self, stream: TextIO | None) -> None:
+    A failure is a LabError, but nothing where the text may be lost: messages beside the work.
+    """
+
+    def __init__(self, stream: TextIO | None, *, may_be_lost: bool = False) -> None:
         # Python has no stream for a descriptor that was closed when it started.
         self._stream = stream or _Closed()
+        self._may_be_lost = may_be_lost
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -196,32 +200,31 @@ class _Checked:
     def write(self, text: str) -> int:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         known = text.encode(encoding, "backslashreplace").decode(encoding)
-        with _failures_named():
-            return self._stream.write(known)
-
-    def flush(self) -> None:
-        with _failures_named():
-            self._stream.flush()
-
-
-class _Indifferent(_Checked):
-    """A stream for what may be lost: messages beside the work."""
-
-    def write(self, text: str) -> int:
-        with suppress(LabError):
-            super().write(text)
+        with self._failures_named():
+            self._stream.write(known)
         return len(text)
 
     def flush(self) -> None:
-        with suppress(LabError):
-            super().flush()
+        with self._failures_named():
+            self._stream.flush()
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._may_be_lost:
+                raise LabError(
+                    f"cannot write to standard output: {error.strerror}",
+                    "Make room, or have it read to its end; result files are not affected.",
+                ) from None
 
 
 @contextmanager
 def checked_stdout() -> Iterator[None]:
     """The same for whatever else writes to standard output, and for the end of the process."""
     stream = sys.stdout
-    sys.stdout = cast(TextIO, _Checked(stream))
+    sys.stdout = cast(TextIO, _Stream(stream))
     try:
         yield
     finally:
@@ -240,14 +243,3 @@ def _forget_unwritten(stream: TextIO | None) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-@contextmanager
-def _failures_named() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LabError(
-            f"cannot write to standard output: {error.strerror}",
-            "Make room, or have it read to its end; result files are not affected.",
-        ) from None

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-from lookahead.measurements import (
-    Comparison,
-    Factor,
-    Measurements,
-    Question,
-    Sample,
-    Scenario,
-)
+from lookahead.measurements import Comparison, Factor, Measurements, Question, Sample, Scenario
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
 _Times = Mapping[tuple[Scenario, str], dict[int, float]]
@@ -111,17 +104,13 @@ def proofs(data: Measurements) -> tuple[str, ...]:
         came = f"{sum(pages):,} pages came through look-ahead"
         nothing = "pg_lookahead was there, and found nothing to read ahead,"
         found.append(f"path taken: {came if sum(pages) else nothing} in {len(pages)} samples")
-    built = [one.counts["built_by_us"] for one in ours if "built_by_us" in one.counts]
-    if built:
-        found.append(
-            f"path taken: {sum(built):.0f} indexes in {len(built)} samples were pg_lookahead's own"
-        )
-    batched = [one.counts["batched_rows"] for one in ours if "batched_rows" in one.counts]
-    if batched:
-        found.append(
-            f"path taken: {sum(batched):,.0f} rows in {len(batched)} samples were inserted in "
-            "batches"
-        )
+    for name, what, taken in (
+        ("built_by_us", "indexes", "pg_lookahead's own"),
+        ("batched_rows", "rows", "inserted in batches"),
+    ):
+        if counts := [one.counts[name] for one in ours if name in one.counts]:
+            samples = f"{len(counts)} samples"
+            found.append(f"path taken: {sum(counts):,.0f} {what} in {samples} were {taken}")
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ from typing import Self
 # The factor by which an estimate may miss.
 SURE_FACTOR = 2
 # Rows of which the number is not known; a power of this is still a number.
-_MANY = 1e18
+MANY = 1e18
 # Correlations between which rows are taken for less and less in disorder. Arbitrary.
 _DISORDER, _ORDER = 0.2, 0.5
 # Of shared buffers, for one scan's table: its index and other sessions have the rest. Arbitrary.
@@ -53,10 +53,8 @@ class Range:
         return max(1, round(sqrt(self.low * self.high)))
 
     def times(self, other: "Range") -> "Range":
-        high = (
-            self.high * other.high if self.high and other.high else 0.0
-        )  # even of infinitely many
-        return Range(self.low * other.low, high)
+        is_none = not self.high or not other.high  # even of infinitely many
+        return Range(self.low * other.low, 0.0 if is_none else self.high * other.high)
 
     def at_most(self, limit: float) -> "Range":
         return Range(min(self.low, limit), min(self.high, limit))
@@ -113,7 +111,7 @@ def pages_of_lookups(lookups: Range, rows_each: Range, layout: Layout, disorder:
         return each
     # Below one: not every value has a row.
     found = Range(min(1.0, rows_each.low), min(1.0, rows_each.high))
-    high = distinct(layout.pages, min(lookups.high, _MANY) * found.high * max(1.0, each.high))
+    high = distinct(layout.pages, min(lookups.high, MANY) * found.high * max(1.0, each.high))
     anywhere = max(disorder, disorder_of(layout.correlation))
     visits = lookups.low * found.low * max(1.0, each.low)
     together = layout.dense(lookups.low * rows_each.low)
@@ -162,6 +160,6 @@ def _most(rows: float, layout: Layout) -> float:
     if layout.by_one_column and layout.correlation and layout.rows > 0:
         spread = sqrt(max(0.0, 1.0 / layout.correlation**2 - 1.0) / 12.0)
         window = min(1.0, rows / layout.rows + _SPREADS_IN_WINDOW * spread)
-    scattered = distinct(layout.pages * window, min(rows, _MANY))
+    scattered = distinct(layout.pages * window, min(rows, MANY))
     # A range begins and ends within a page.
     return max(scattered, min(rows, layout.dense(rows) + 1.0))

@@ -10,6 +10,7 @@ from typing import Any
 
 from lookahead.check.facts import Facts, Name, Relation
 from lookahead.check.page_ranges import (
+    MANY,
     Layout,
     Range,
     disorder_of,
@@ -23,7 +24,6 @@ from lookahead.check.page_ranges import (
 from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes
 
 _INFINITE = float("inf")
-_MANY = 1e18
 _CONDITIONS = ("Index Cond", "Filter")
 # Below it a column says nothing about the order of the table.
 _UNORDERED = 0.3
@@ -172,7 +172,8 @@ class ScanPages:
         if index is None or not index.columns:
             return False
         column = index.columns[0]
-        turns = (column.correlation or 0.0) < 0, column.descending, _goes_back(node)
+        goes_back = str(node.get("Scan Direction")) == "Backward"
+        turns = (column.correlation or 0.0) < 0, column.descending, goes_back
         return sum(turns) % 2 == 1
 
     def _outer_columns(self, condition: str, scan: _Scan) -> list[tuple[str, str]]:
@@ -193,7 +194,7 @@ class ScanPages:
         column = self._facts.columns.get(table, {}).get(outer[0][1]) if table else None
         if column is None or column.distinct is None:
             return Range(min(1.0, loops.low), loops.high), 0.0
-        many = distinct(column.distinct, min(loops.high, _MANY))
+        many = distinct(column.distinct, min(loops.high, MANY))
         order = abs(column.correlation) if column.correlation is not None else 1.0
         if order < _UNORDERED and not _chooses(scan.execution.outer, outer[0]):
             return Range(distinct(column.distinct, loops.low), many), 1.0 - order
@@ -202,10 +203,6 @@ class ScanPages:
         rows = max(1.0, relation.rows) if relation else 1.0
         few = loops.low * min(1.0, column.distinct / rows)
         return Range(min(few, many), many), 0.0
-
-
-def _goes_back(node: Node) -> bool:
-    return node.get("Scan Direction") == "Backward"
 
 
 def _rows(node: Node, execution: Execution) -> Range:
@@ -233,10 +230,8 @@ def _of_whole_table(node: Node, relation: Relation, execution: Execution) -> Ran
 def hidden_share(relation: Relation) -> Range:
     """The share of the pages for which the visibility map does not answer."""
     hidden = max(0, relation.pages - relation.all_visible_pages)
-    return Range(
-        max(0, hidden - _NEW_PAGES) / relation.pages if relation.pages else 0.0,
-        hidden / relation.pages if relation.pages else 0.0,
-    )
+    pages = relation.pages or 1
+    return Range(max(0, hidden - _NEW_PAGES) / pages, hidden / pages)
 
 
 def _chooses(outer: Mapping[str, Any] | None, column: tuple[str, str]) -> bool:

@@ -21,12 +21,7 @@ from lookahead.commands.options import (
 )
 from lookahead.comparisons import proofs
 from lookahead.errors import UsageError
-from lookahead.experiments import (
-    bitmap_scan,
-    bulk_insert,
-    index_build,
-    index_scan,
-)
+from lookahead.experiments import bitmap_scan, bulk_insert, index_build, index_scan
 from lookahead.experiments.experiment import Experiment, Flag, Option, run_experiment
 from lookahead.experiments.runner import SIZES, RunRequest, Size
 from lookahead.report.page import write_page

@@ -181,13 +181,8 @@ class Option:
 
 def memory_text(size_kb: int) -> str:
     """A size in kB in its largest whole unit, as PostgreSQL writes it: "4MB", "64kB"."""
-    unit = (
-        next(
-            name for name, kb in reversed(_UNITS_KB.items()) if size_kb % kb == 0 and size_kb >= kb
-        )
-        if size_kb
-        else "kB"
-    )
+    units = (name for name, kb in reversed(_UNITS_KB.items()) if size_kb and size_kb % kb == 0)
+    unit = next(units, "kB")
     return f"{size_kb // _UNITS_KB[unit]}{unit}"
 
 

@@ -34,11 +34,7 @@ def evidence_tables(document: ResultDocument) -> list[Table]:
         _arm_table(data.arms),
         _data_table(data.tables),
         _machine_table(document),
-        Table(
-            ALL_SETTINGS,
-            columns_of(("setting", "value")),
-            tuple(document.settings.items()),
-        ),
+        Table(ALL_SETTINGS, columns_of(("setting", "value")), tuple(document.settings.items())),
     )
     return [table for table in tables if table.rows]
 

@@ -29,12 +29,7 @@ from lookahead.report.result_tables import (
     comparison_table,
     figure_tables,
 )
-from lookahead.report.sentences import (
-    headline,
-    labelling,
-    panel_title,
-    title_of,
-)
+from lookahead.report.sentences import headline, labelling, panel_title, title_of
 from lookahead.report.svg import in_both_widths
 from lookahead.results import Content, ResultDocument, write_atomically
 

@@ -5,18 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from lookahead.comparisons import (
-    Panel,
-    compare_wal,
-    panels_of,
-    scenarios_of,
-)
-from lookahead.formats import (
-    NOTHING,
-    interval_text,
-    milliseconds,
-    size_text,
-)
+from lookahead.comparisons import Panel, compare_wal, panels_of, scenarios_of
+from lookahead.formats import NOTHING, interval_text, milliseconds, size_text
 from lookahead.measurements import Comparison, Measurements, Scenario
 from lookahead.report.sentences import (
     common_text,
@@ -44,11 +34,7 @@ def render_tables(document: ResultDocument) -> list[Table]:
 
 def figure_tables(data: Measurements) -> list[Table]:
     """What was found out beside the comparisons."""
-    tables = (
-        *_median_tables(data),
-        wal_table(data),
-    )
-    return [table for table in tables if table.rows]
+    return [table for table in (*_median_tables(data), wal_table(data)) if table.rows]
 
 
 def _median_tables(data: Measurements) -> Iterator[Table]:

@@ -6,7 +6,7 @@ scan, also at the settings that stock suffers from. The rows of stock's bitmap
 scan and of ours are received and compared, and the pages hit are counted from the rows' own places.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
@@ -56,22 +56,21 @@ class Conditions:
     io_method: str
     read_ahead: Factor
 
+    @property
+    def scenario(self) -> Scenario:
+        return Scenario(
+            (
+                Factor("pages", percent(self.selection.share)),
+                Factor("work_mem", self.work_mem),
+                Factor("I/O method", self.io_method),
+                self.read_ahead,
+            )
+        )
+
 
 def percent(share: float) -> str:
     """Such as "42 %" and "0.1 %"."""
     return f"{share * 100:g} %"
-
-
-def scenario_of(conditions: Conditions) -> Scenario:
-    selection = conditions.selection
-    return Scenario(
-        (
-            Factor("pages", percent(selection.share)),
-            Factor("work_mem", conditions.work_mem),
-            Factor("I/O method", conditions.io_method),
-            conditions.read_ahead,
-        )
-    )
 
 
 def arms_for(plans: Iterable[Plan], settings: Iterable[int], work_mem: str) -> tuple[Arm, ...]:
@@ -110,12 +109,11 @@ def questions_for(scenario: Scenario, arms: Iterable[Arm]) -> tuple[Question, ..
 
 
 def trial_of(conditions: Conditions, arms: tuple[Arm, ...], pages: int) -> Trial:
-    selection, scenario = conditions.selection, scenario_of(conditions)
     return Trial(
-        scenario=scenario,
-        statement=select_value(selection.value),
+        scenario=conditions.scenario,
+        statement=select_value(conditions.selection.value),
         arms=arms,
-        questions=questions_for(scenario, arms),
+        questions=questions_for(conditions.scenario, arms),
         server={"io_method": conditions.io_method},
         rows=pages,
         pages=pages,
@@ -177,22 +175,12 @@ def _measure(run: Run, wanted: BitmapScans) -> None:
     pages = prepare_page_table(
         run, trials, wanted.table_pages, selections, {"io_method": wanted.io_method[0]}
     )
-    chosen = [
-        trial_of(
-            item,
-            arms_for(wanted.plan, wanted.setting, item.work_mem),
-            len(pages[item.selection.value]),
-        )
-        for item in _conditions(wanted, selections, read_ahead_factor(run))
-    ]
-    trials.measure_all(chosen, wanted.repetitions)
-
-
-def _conditions(
-    wanted: BitmapScans, selections: Sequence[Selection], read_ahead: Factor
-) -> Iterator[Conditions]:
+    chosen = []
     for method, memory, selection in product(wanted.io_method, wanted.work_mem, selections):
-        yield Conditions(selection, memory_text(memory), method, read_ahead)
+        item = Conditions(selection, memory_text(memory), method, read_ahead_factor(run))
+        arms = arms_for(wanted.plan, wanted.setting, item.work_mem)
+        chosen.append(trial_of(item, arms, len(pages[selection.value])))
+    trials.measure_all(chosen, wanted.repetitions)
 
 
 def _estimated_seconds(wanted: BitmapScans) -> float:

@@ -2,8 +2,8 @@
 
 docs/results/figures.toml names each figure and the command that measures it. A document shows one
 between the lines `<!-- figure: NAME -->` and `<!-- end of figure -->`, and README's table of a few
-chosen comparisons where NAME is "summary". What stands between is written by this program only;
-test/pytest/bench/test_figures.py holds the documents against the files.
+chosen comparisons where NAME is "summary", which docs/summary.svg draws. All that is written by
+this program only; test/pytest/bench/test_figures.py holds the documents against the files.
 """
 
 import os
@@ -21,15 +21,18 @@ import click
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import interval_text, milliseconds
 from lookahead.measurements import Comparison
+from lookahead.report.bars import BarPair
 from lookahead.report.result_tables import comparison_groups, comparison_table, wal_table
 from lookahead.report.tables import Table, columns_of, to_markdown
 from lookahead.results import ResultDocument, encode, read_result, write_atomically
+from lookahead_bench.picture import draw
 
 TOP = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "docs/benchmarks.md")
 MIN_PAIRS = 5
 """What every comparison that a document shows rests on, at least."""
 SUMMARY = "summary"
+PICTURE = "docs/summary.svg"
 _BLOCK = re.compile(
     r"(?P<begin><!-- figure: (?P<name>[a-z0-9-]+) -->\n)(?P<content>.*?)"
     r"(?P<end><!-- end of figure -->\n)",
@@ -128,28 +131,44 @@ def _conditions(document: ResultDocument) -> str:
     )
 
 
-def _summary_table(top: Path, rows: Sequence[SummaryRow]) -> Table:
-    names = dict.fromkeys(row.figure for row in rows)
-    answers = {name: _answers(read_result(result_path(top, name)), name) for name in names}
-    cells = []
-    pairs = set()
-    for row in rows:
-        answer = _find(row, answers[row.figure])
-        estimate = answer.estimate
-        pairs.add(estimate.pairs)
-        cells.append(
-            (
+def summary_picture(top: Path) -> str:
+    """The rows of README's table as a picture, in SVG; LabError as by rewritten()."""
+    return draw(
+        [
+            BarPair(
                 row.text,
-                milliseconds(answer.baseline_median_ms),
-                milliseconds(answer.challenger_median_ms),
-                f"{estimate.ratio:.2f}",
-                interval_text(estimate),
+                answer.baseline_median_ms,
+                answer.challenger_median_ms,
+                f"{answer.estimate.ratio:.1f} times as fast",
             )
+            for row, answer in _summary(top, read_catalogue(top).summary)
+        ]
+    )
+
+
+def _summary_table(top: Path, rows: Sequence[SummaryRow]) -> Table:
+    found = _summary(top, rows)
+    cells = [
+        (
+            row.text,
+            milliseconds(answer.baseline_median_ms),
+            milliseconds(answer.challenger_median_ms),
+            f"{answer.estimate.ratio:.2f}",
+            interval_text(answer.estimate),
         )
+        for row, answer in found
+    ]
+    pairs = {answer.estimate.pairs for _, answer in found}
     columns = columns_of(("what",), ("stock time", "our time", "times faster", "95 % interval"))
     counts = f"{min(pairs)}" if len(pairs) == 1 else f"{min(pairs)} to {max(pairs)}"
     caption = f"Medians of {counts} pairs of executions, measured in alternation"
     return Table("", columns, tuple(cells), caption)
+
+
+def _summary(top: Path, rows: Sequence[SummaryRow]) -> list[tuple[SummaryRow, Comparison]]:
+    names = dict.fromkeys(row.figure for row in rows)
+    answers = {name: _answers(read_result(result_path(top, name)), name) for name in names}
+    return [(row, _find(row, answers[row.figure])) for row in rows]
 
 
 def _find(row: SummaryRow, answers: Sequence[Comparison]) -> Comparison:
@@ -201,3 +220,4 @@ def figures(names: str | None, options: tuple[str, ...]) -> None:
             raise LabError(f"{name} was not measured", "The reason stands above.") from error
     for document in DOCUMENTS:
         write_atomically(TOP / document, rewritten(TOP, document))
+    write_atomically(TOP / PICTURE, summary_picture(TOP))

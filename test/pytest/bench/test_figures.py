@@ -3,18 +3,21 @@
 import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from lookahead.errors import LabError
 from lookahead_bench.figures import (
     DOCUMENTS,
+    PICTURE,
     SUMMARY,
     TOP,
     read_catalogue,
     result_path,
     rewritten,
     shown_figures,
+    summary_picture,
 )
 
 _SHOWN = sorted(shown_figures(TOP) - {SUMMARY})
@@ -26,6 +29,21 @@ def test_a_document_shows_what_its_result_files_say(document: str) -> None:
     assert (TOP / document).read_text(encoding="utf-8") == rewritten(TOP, document), (
         "make figures rewrites it"
     )
+
+
+def test_the_picture_shows_what_the_result_files_say() -> None:
+    """Of each row a pair of bars, of which the longer one is as long as any."""
+    drawn = (TOP / PICTURE).read_text(encoding="utf-8")
+    assert drawn == summary_picture(TOP), "make figures draws it anew"
+    picture = ElementTree.fromstring(drawn)
+    bars = [bar for bar in picture.iter() if bar.tag.endswith("rect")]
+    rows = read_catalogue(TOP).summary
+    assert [bar.get("class") for bar in bars] == ["arm-7", "ours"] * len(rows)
+    lengths = [float(str(bar.get("width"))) for bar in bars]
+    texts = "".join(picture.itertext())
+    for row, stock, ours in zip(rows, lengths[::2], lengths[1::2], strict=True):
+        assert row.text in texts
+        assert max(stock, ours) == max(lengths)
 
 
 def test_each_figure_is_measured_and_shown_once() -> None:

@@ -15,7 +15,7 @@ from lab.made_trials import FAST, OURS, STOCK, make_trials
 from lookahead.comparisons import compare
 from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.formats import milliseconds
-from lookahead.report.bars import BarPair
+from lookahead.report.bars import bar_pair
 from lookahead.report.page import write_demo_page, write_page
 from lookahead.report.probe_page import render_probe_page
 from lookahead.results import ResultDocument, encode
@@ -120,7 +120,7 @@ def test_nothing_is_cut_of_the_bars(
     browser: Browser, made: ResultDocument, tmp_path: Path, width: int
 ) -> None:
     answers = made.measurements.comparisons
-    pairs = [BarPair("CREATE INDEX on random numbers", one) for one in answers]
+    pairs = [bar_pair("CREATE INDEX on random numbers", one) for one in answers]
     page = write_demo_page([("made.json", made)], tmp_path / "demo.html", pairs, "Next: that.")
     _assert_nothing_is_cut(browser.open(page, width))
 

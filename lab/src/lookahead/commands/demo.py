@@ -12,7 +12,7 @@ from lookahead.commands.run import EXPERIMENTS, default_directory
 from lookahead.errors import UnavailableError
 from lookahead.experiments.experiment import run_experiment
 from lookahead.experiments.runner import RunRequest
-from lookahead.report.bars import BarPair, bar_lines
+from lookahead.report.bars import BarPair, bar_lines, bar_pair
 from lookahead.report.page import write_demo_page
 from lookahead.report.sentences import main_answers
 from lookahead.results import ResultDocument, read_result
@@ -101,7 +101,7 @@ def _bars(part: _Part, document: ResultDocument) -> Iterator[BarPair]:
     }
     for value, name in part.bars.items():
         if value in answers:
-            yield BarPair(name, answers[value])
+            yield bar_pair(f"{name} (on by default)", answers[value])
 
 
 def _show(

@@ -23,32 +23,29 @@ _TIMES_WIDTH = 185
 
 @dataclass(frozen=True)
 class BarPair:
-    """A comparison under a name for everybody, of what is on without any setting."""
+    """A comparison under a name for everybody: median times in ms, and what they say."""
 
-    name: str
-    answer: Comparison
-
-    @property
-    def label(self) -> str:
-        return f"{self.name} (on by default)"
+    label: str
+    stock_ms: float
+    our_ms: float
+    verdict: str
 
     @property
     def times(self) -> tuple[tuple[str, float, str], tuple[str, float, str]]:
         """Of stock and of ours: who, median ms, and what is written behind the bar."""
-        stock, ours = self.answer.baseline_median_ms, self.answer.challenger_median_ms
-        found = f"{milliseconds(ours)}, {self._verdict}"
-        return ("stock", stock, milliseconds(stock)), ("ours", ours, found)
-
-    @property
-    def _verdict(self) -> str:
-        """Such as "5.5 times faster"."""
-        if self.answer.estimate.verdict == "too few pairs":
-            return "too few pairs to tell"
-        return estimate_text(self.answer.estimate).split(" (")[0]
+        found = f"{milliseconds(self.our_ms)}, {self.verdict}"
+        return ("stock", self.stock_ms, milliseconds(self.stock_ms)), ("ours", self.our_ms, found)
 
     @property
     def longest_ms(self) -> float:
-        return max(time_ms for _, time_ms, _ in self.times)
+        return max(self.stock_ms, self.our_ms)
+
+
+def bar_pair(label: str, answer: Comparison) -> BarPair:
+    """With a verdict such as "5.5 times faster", if the pairs suffice for one."""
+    few = answer.estimate.verdict == "too few pairs"
+    verdict = "too few pairs to tell" if few else estimate_text(answer.estimate).split(" (")[0]
+    return BarPair(label, answer.baseline_median_ms, answer.challenger_median_ms, verdict)
 
 
 def bar_lines(pairs: Sequence[BarPair]) -> Iterator[str]:

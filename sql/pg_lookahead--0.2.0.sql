@@ -72,11 +72,8 @@ CREATE FUNCTION pg_lookahead_device_profile(
     OUT device text,
     OUT profile text,
     OUT measured_at text,
-    OUT random_read_us float8,
     OUT iops float8,
     OUT depth integer,
-    OUT request_blocks integer,
-    OUT gap_limit integer,
     OUT bandwidth_mb float8,
     OUT reason text)
 RETURNS record
@@ -84,8 +81,7 @@ AS 'MODULE_PATHNAME', 'pg_lookahead_device_profile'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW pg_lookahead_device AS
-    SELECT t.spcname AS tablespace, d.device, d.profile, d.measured_at::pg_catalog.timestamptz AS measured_at,
-           d.random_read_us, d.iops, d.depth, d.request_blocks, d.gap_limit, d.bandwidth_mb, d.reason
+    SELECT t.spcname AS tablespace, d.device, d.profile, d.measured_at, d.iops, d.depth, d.bandwidth_mb, d.reason
     FROM pg_catalog.pg_tablespace t, LATERAL pg_lookahead_device_profile(t.oid) d;
 
 GRANT SELECT ON pg_lookahead_device TO PUBLIC;

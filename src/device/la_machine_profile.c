@@ -5,9 +5,7 @@
  *
  * The file that pg_lookahead.device_profile names is read by each process
  * when it first needs it, and again after a reload of the configuration.  In
- * any doubt there is no profile; the view pg_lookahead_device says why, and
- * the log says it once, not in every session: again when the reason, the path
- * or the file has changed.
+ * any doubt there is no profile; the view pg_lookahead_device says why.
  *
  * The path tells of the machine's layout, so it is hidden as core hides those
  * of its files.
@@ -29,15 +27,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "access/xact.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "device/la_machine_profile.h"
-#include "statistics/la_worker_table.h"
 
 /* The file as it was when it was read. */
 typedef struct LaReadProfile
@@ -57,7 +52,6 @@ char	   *la_device_profile = NULL;
 static bool check_device_profile(char **newval, void **extra, GucSource source);
 static bool read_file(const char *path, LaProfile *profile, char *reason);
 static void read_current(void);
-static bool is_news(void);
 static bool read_for_machine(void);
 static bool read_checked(int file, LaProfile *profile, char *reason);
 static bool check_status(const struct stat *status, char *reason);
@@ -140,38 +134,9 @@ read_current(void)
 		return;
 	}
 	current.usable = read_for_machine();
-	if (!current.usable && is_news())
-		ereport(LOG,
-				(errmsg("device profile \"%s\" is ignored: %s",
-						la_device_profile, current.reason),
-				 errhint("Write it again with \"lookahead probe --profile\", or set \"%s\" to an empty string.",
-						 "pg_lookahead.device_profile")));
-}
-
-/*
- * Has no session said yet why the file is not usable?  A process that cannot
- * tell, as it has no part in shared memory and is in no state to take it, says
- * nothing.
- */
-static bool
-is_news(void)
-{
-	struct stat status;
-	uint64		report;
-
-	if (!la_worker_table_attached() &&
-		(IsInParallelMode() || !la_worker_table_attach()))
-		return false;
-	report = hash_bytes_extended((const unsigned char *) current.reason,
-								 strlen(current.reason), 0);
-	report = hash_bytes_extended((const unsigned char *) la_device_profile,
-								 strlen(la_device_profile), report);
-	if (stat(la_device_profile, &status) == 0)
-	{
-		report = hash_combine64(report, status.st_ino);
-		report = hash_combine64(report, status.st_mtime);
-	}
-	return la_worker_table_first_report(report);
+	if (!current.usable)
+		elog(DEBUG1, "pg_lookahead ignores its device profile: %s",
+			 current.reason);
 }
 
 /*

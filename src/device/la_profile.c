@@ -159,7 +159,7 @@ resolve(LaTablespaceProfile *entry)
 	}
 }
 
-#define PROFILE_COLUMNS 10
+#define PROFILE_COLUMNS 7
 
 PG_FUNCTION_INFO_V1(pg_lookahead_device_profile);
 
@@ -199,23 +199,16 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 	}
 	if (found->usable)
 	{
-		/* What the file does not say is null. */
-		memset(nulls + 2, false, 7 * sizeof(bool));
+		memset(nulls + 2, false, 4 * sizeof(bool));
 		values[2] = CStringGetTextDatum(found->section.measured_at);
-		values[3] = Float8GetDatum(profile->random_read_us);
-		nulls[3] = profile->random_read_us == 0;
-		values[4] = Float8GetDatum(profile->iops);
-		values[5] = Int32GetDatum(profile->depth);
-		values[6] = Int32GetDatum(profile->request_blocks);
-		nulls[6] = profile->request_blocks == 0;
-		values[7] = Int32GetDatum(profile->gap_limit);
-		nulls[7] = profile->gap_limit < 0;
-		values[8] = Float8GetDatum(profile->bandwidth_mb);
+		values[3] = Float8GetDatum(profile->iops);
+		values[4] = Int32GetDatum(profile->depth);
+		values[5] = Float8GetDatum(profile->bandwidth_mb);
 	}
 	else
 	{
-		values[9] = CStringGetTextDatum(found->reason);
-		nulls[9] = false;
+		values[6] = CStringGetTextDatum(found->reason);
+		nulls[6] = false;
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values,
 													  nulls)));

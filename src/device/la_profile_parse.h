@@ -22,20 +22,17 @@
 #define LA_PROFILE_IDENTITY_LENGTH 127
 #define LA_PROFILE_TIME_LENGTH 20
 
+/* Depths at which random reads are measured: 1, 2, 4 ... 256. */
+#define LA_PROFILE_DEPTHS 9
+
 /*
  * What was measured of one device; every value is within the bounds of
- * la_profile_parse.c.  Scans use depth, IOPS and bandwidth, which are always
- * there; the others are shown, and missing ones have the value named here.
+ * la_profile_parse.c.
  */
 typedef struct LaDeviceProfile
 {
 	int			depth;			/* reads in flight beyond which nothing is
 								 * gained, 1 to 256 */
-	int			request_blocks; /* size of a read beyond which nothing is
-								 * gained, 1 to 512, or 0 */
-	int			gap_limit;		/* longest gap that is cheaper to read than to
-								 * skip, in blocks, 0 to 256, or -1 */
-	double		random_read_us; /* time of one random read, alone, or 0 */
 	double		iops;			/* random reads per second at that depth */
 	double		bandwidth_mb;	/* 10^6 bytes per second */
 } LaDeviceProfile;
@@ -48,6 +45,7 @@ typedef struct LaProfileSection
 	char		machine[LA_PROFILE_MACHINE_LENGTH + 1];
 	char		identity[LA_PROFILE_IDENTITY_LENGTH + 1];
 	char		measured_at[LA_PROFILE_TIME_LENGTH + 1];
+	double		iops_at_depth[LA_PROFILE_DEPTHS];	/* 0 where not measured */
 	LaDeviceProfile values;
 } LaProfileSection;
 
@@ -65,7 +63,7 @@ typedef struct LaProfileError
 	const char *what;
 } LaProfileError;
 
-extern bool la_profile_parse(const char *text, size_t length,
+extern bool la_profile_parse(char *text, size_t length,
 							 LaProfile *profile, LaProfileError *error);
 
 #endif							/* LA_PROFILE_PARSE_H */

@@ -332,8 +332,7 @@ change_stream(LaBitmapScan *state)
 
 /*
  * The scan of a bitmap is about to begin, and sleeps while no more than so many
- * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream: the
- * device profile may have to be read, in a subtransaction.
+ * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream.
  */
 static void
 begin_bitmap(LaBitmapScan *state, int64 reads)

@@ -5,13 +5,11 @@
  *
  * Core gives plan nodes a place in the DSM segment of a parallel query, but
  * we have no node of our own, so the counters travel beside it: in one table
- * for the cluster, made when the first parallel query, or a report, needs it and
+ * for the cluster, made when the first parallel query needs it and
  * kept until the server stops.  A worker adds the counters of its nodes to the cells of
  * its leader; the leader takes them out when its workers have ended.  A cell is
  * found by its key, in time that does not depend on how many there are: a query
- * over a thousand partitions has a cell for each.  Beside the cells it has the last
- * report of an unusable device profile, so that only one session logs it
- * (la_machine_profile.c).
+ * over a thousand partitions has a cell for each.
  *
  * The name of the segment and its first bytes are the build of the library,
  * so a leader and a worker of different builds never see each other's cells.
@@ -85,7 +83,6 @@ typedef struct LaWorkerTable
 	char		build_id[32];	/* never changes */
 	int32		leader_count;	/* never changes */
 	LWLock		lock;
-	uint64		last_report;	/* see la_worker_table_first_report() */
 	int32		first_free;
 	int32		buckets[CELLS]; /* first cell of each, by hash of its key */
 	LaWorkerCell cells[CELLS];
@@ -175,7 +172,6 @@ init_table(LA_SEGMENT_INIT_PARAMETERS)
 	strlcpy(made->build_id, LA_BUILD_ID, sizeof(made->build_id));
 	made->leader_count = MaxBackends;
 	LWLockInitialize(&made->lock, la_compat_new_tranche(TRANCHE_NAME));
-	made->last_report = 0;
 	made->first_free = 0;
 	for (int i = 0; i < CELLS; i++)
 	{
@@ -285,23 +281,6 @@ la_worker_table_full(void)
 	full = table->leaders[MyProcNumber].full;
 	LWLockRelease(&table->lock);
 	return full;
-}
-
-/*
- * In a process whose table is attached: is this report, given by a hash, another
- * one than the last that any process of the cluster has made?  For what each
- * session finds out for itself and the log should say once.
- */
-bool
-la_worker_table_first_report(uint64 report)
-{
-	bool		first;
-
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
-	first = table->last_report != report;
-	table->last_report = report;
-	LWLockRelease(&table->lock);
-	return first;
 }
 
 /*

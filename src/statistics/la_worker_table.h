@@ -20,6 +20,5 @@ extern void la_worker_table_give(dsm_handle context, int plan_node_id,
 extern bool la_worker_table_take(dsm_handle context, int plan_node_id,
 								 LaCounters *counters);
 extern bool la_worker_table_full(void);
-extern bool la_worker_table_first_report(uint64 report);
 
 #endif							/* LA_WORKER_TABLE_H */

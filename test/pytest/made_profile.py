@@ -13,11 +13,8 @@ def made_profile(device: DeviceId, **changes: Any) -> DeviceProfile:
         device=device,
         machine=machine_name(),
         measured_at="2026-01-31T23:59:59Z",
-        random_read_latency_us=95.5,
         bandwidth_mb=1500.0,
         depth=64,
-        request_blocks=32,
-        gap_limit=3,
         rates=(DepthRate(1, 10_000.0), DepthRate(64, 60_000.5)),
     )
     return replace(made, **changes)

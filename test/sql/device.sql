@@ -2,8 +2,7 @@
 -- pg_lookahead_device: one row per tablespace, for everybody
 --
 CREATE EXTENSION pg_lookahead;
-SELECT tablespace, device ~ '^\d+:\d+$' AS has_device, profile, measured_at, random_read_us, iops,
-       depth, request_blocks, gap_limit, bandwidth_mb, reason
+SELECT tablespace, device ~ '^\d+:\d+$' AS has_device, profile, measured_at, iops, depth, bandwidth_mb, reason
 FROM pg_lookahead_device
 WHERE tablespace IN ('pg_default', 'pg_global') ORDER BY tablespace COLLATE "C";
 

@@ -14,6 +14,7 @@ INCLUDE = f"-I{_TOP / 'src'}"
 MAX_SECTIONS = 32
 
 MACHINE = "id-" + "0123456789abcdef" * 2
+# As all probes have written it: scans have no use for request_blocks and two others.
 SECTION = f"""[device 8:1]
 machine = {MACHINE}
 identity = fs=ab12;sectors=1000;serial=XYZ
@@ -33,9 +34,6 @@ PROFILE = f"{HEAD}{SECTION}[end]\n"
 class CValues(ctypes.Structure):
     _fields_ = (
         ("depth", ctypes.c_int),
-        ("request_blocks", ctypes.c_int),
-        ("gap_limit", ctypes.c_int),
-        ("random_read_us", ctypes.c_double),
         ("iops", ctypes.c_double),
         ("bandwidth_mb", ctypes.c_double),
     )
@@ -48,6 +46,7 @@ class CSection(ctypes.Structure):
         ("machine", ctypes.c_char * 38),
         ("identity", ctypes.c_char * 128),
         ("measured_at", ctypes.c_char * 21),
+        ("iops_at_depth", ctypes.c_double * 9),
         ("values", CValues),
     )
 
@@ -68,9 +67,12 @@ class Parser:
 
     def parse(self, text: str | bytes) -> CProfile | tuple[int, str]:
         data = text.encode("latin-1") if isinstance(text, str) else text
+        own = ctypes.create_string_buffer(data, len(data) or 1)  # the parser cuts it up
         profile, error = CProfile(), CError()
+        # a session parses into the memory of the file before
+        ctypes.memset(ctypes.byref(profile), 0x40, ctypes.sizeof(profile))
         if self.library.la_profile_parse(
-            data, ctypes.c_size_t(len(data)), ctypes.byref(profile), ctypes.byref(error)
+            own, ctypes.c_size_t(len(data)), ctypes.byref(profile), ctypes.byref(error)
         ):
             return profile
         return error.line, error.what.decode()

@@ -26,7 +26,8 @@ _FUZZER = Path(__file__).with_name("fuzz_profile.c")
 _FUZZ_INPUTS = 200_000  # a new seed comes with every run
 _SOAK_INPUTS = 10_000_000
 _COMPARED_INPUTS = 5_000
-_NO_TIME = "the value is not a time such as 2026-01-31T23:59:59Z"
+_NO_TEXT = "the value is empty, too long or has blanks"
+_UNREAD = ("random_read_latency_us", "request_blocks", "gap_limit", "iops_at_depth_1 ")
 
 
 def test_whole_profile(parser: Parser) -> None:
@@ -39,8 +40,7 @@ def test_whole_profile(parser: Parser) -> None:
     assert section.identity == b"fs=ab12;sectors=1000;serial=XYZ"
     assert section.measured_at == b"2026-01-31T23:59:59Z"
     values = section.values
-    assert (values.depth, values.request_blocks, values.gap_limit) == (64, 32, 3)
-    assert (values.random_read_us, values.iops, values.bandwidth_mb) == (95.5, 60000.25, 1500.0)
+    assert (values.depth, values.iops, values.bandwidth_mb) == (64, 60000.25, 1500.0)
 
 
 def test_blanks_do_not_matter_and_the_order_neither(parser: Parser) -> None:
@@ -51,18 +51,15 @@ def test_blanks_do_not_matter_and_the_order_neither(parser: Parser) -> None:
     assert profile.sections[0].values.iops == 60000.25
 
 
-def test_what_no_scan_needs_may_be_missing(parser: Parser) -> None:
-    shown = ("random_read_latency_us", "request_blocks", "gap_limit", "iops_at_depth_1 ")
-    lines = [line for line in PROFILE.splitlines() if not line.startswith(shown)]
-    text = "\n".join(lines) + "\n"
-    profile = parser.parse(text)
-    assert isinstance(profile, CProfile)
-    values = profile.sections[0].values
-    assert (values.random_read_us, values.request_blocks, values.gap_limit) == (0, 0, -1)
-    (read,) = parse_profiles(text)
-    assert (read.random_read_latency_us, read.request_blocks, read.gap_limit) == (None, None, None)
-    assert (values.iops, read.iops) == (60000.25, 60000.25)
-    assert parse_profiles(format_profiles((replace(read, rates=(DepthRate(64, 5.0),)),)))
+def test_what_no_scan_needs_may_be_missing_or_anything(parser: Parser) -> None:
+    lines = [line for line in PROFILE.splitlines() if not line.startswith(_UNREAD)]
+    other = "request_blocks = many\nlater = 1\nlater = 2\n"
+    for text in ("\n".join(lines) + "\n", PROFILE.replace("request_blocks = 32\n", other)):
+        profile = parser.parse(text)
+        assert isinstance(profile, CProfile)
+        (read,) = parse_profiles(text)
+        assert (profile.sections[0].values.iops, read.iops) == (60000.25, 60000.25)
+        assert parse_profiles(format_profiles((replace(read, rates=(DepthRate(64, 5.0),)),)))
 
 
 def test_each_section_has_its_own_rates(parser: Parser) -> None:
@@ -70,13 +67,6 @@ def test_each_section_has_its_own_rates(parser: Parser) -> None:
     second = SECTION.replace("8:1", "8:2").replace("iops_at_depth_64 = 60000.25\n", "")
     refused = parser.parse(f"{HEAD}{SECTION}{second}[end]\n")
     assert refused == (25, "the section before it lacks the IOPS at its depth")
-
-
-@pytest.mark.parametrize("day", ["2028-02-29", "2000-02-29", "9999-12-31", "2026-04-30"])
-def test_days_of_the_calendar(parser: Parser, day: str) -> None:
-    text = PROFILE.replace("2026-01-31", day)
-    assert isinstance(parser.parse(text), CProfile)
-    assert parse_profiles(text)[0].measured_at.startswith(day)
 
 
 def test_several_devices(parser: Parser) -> None:
@@ -122,9 +112,7 @@ def test_every_truncation_is_refused(parser: Parser) -> None:
         "٣",
     ],
 )
-@pytest.mark.parametrize(
-    "key", ["random_read_latency_us", "bandwidth_mb", "depth", "request_blocks", "iops_at_depth_64"]
-)
+@pytest.mark.parametrize("key", ["bandwidth_mb", "depth", "iops_at_depth_64"])
 def test_absurd_numbers_are_refused(parser: Parser, key: str, value: str) -> None:
     lines = [
         f"{key} = {value}" if line.startswith(f"{key} ") else line for line in PROFILE.splitlines()
@@ -142,29 +130,19 @@ def test_absurd_numbers_are_refused(parser: Parser, key: str, value: str) -> Non
         ("version = 1", "versoin = 1", 2, "it stands outside of any section"),
         ("version = 1", "version = 1\nversion = 1", 3, "it stands outside of any section"),
         ("version = 1\n", "", 3, 'there is no "version = 1" before it'),
-        ("[device 8:1]", "[device 8]", 4, "the device number is not MAJOR:MINOR"),
+        ("[device 8:1]", "[device 8]", 4, "it is neither [device MAJOR:MINOR] nor [end]"),
         ("[device 8:1]", "[device 8:-1]", 4, "the device number is not MAJOR:MINOR"),
-        ("[device 8:1]", "[device 4096:1]", 4, "the device number is not MAJOR:MINOR"),
+        ("[device 8:1]", "[device 8:1234567890]", 4, "the device number is not MAJOR:MINOR"),
         ("[device 8:1]", "[disk 8:1]", 4, "it is neither [device MAJOR:MINOR] nor [end]"),
-        ("id-0123", "id-012g", 5, "the value is not the name of a machine"),
-        ("id-0123", "id-123", 5, "the value is not the name of a machine"),
-        ("serial=XYZ", "serial=X Z", 6, "the value is not the identity of a device"),
-        ("serial=XYZ", "serial=" + "X" * 128, 6, "the value is not the identity of a device"),
-        ("01-31T", "01-31 ", 7, _NO_TIME),
-        ("01-31T", "13-01T", 7, _NO_TIME),
-        ("01-31T", "00-01T", 7, _NO_TIME),
-        ("01-31T", "01-00T", 7, _NO_TIME),
-        ("01-31T", "04-31T", 7, _NO_TIME),
-        ("01-31T", "02-29T", 7, _NO_TIME),
-        ("2026", "0026", 7, _NO_TIME),
-        ("T23:", "T24:", 7, _NO_TIME),
-        (":59Z", ":60Z", 7, _NO_TIME),
-        ("bandwidth_mb", "bandwith_mb", 9, "the key is unknown"),
+        ("id-0123", "id-0120123", 5, _NO_TEXT),
+        ("serial=XYZ", "serial=X Z", 6, _NO_TEXT),
+        ("serial=XYZ", "serial=" + "X" * 128, 6, _NO_TEXT),
+        ("01-31T", "01-31 ", 7, _NO_TEXT),
+        ("2026-01-31T23:59:59Z", "", 7, _NO_TEXT),
+        ("bandwidth_mb", "bandwith_mb", 15, "a key is missing in the section before it"),
         ("bandwidth_mb = 1500", "depth = 8", 10, "the key comes twice"),
         ("depth = 64", "depth = 257", 10, "the value is out of range"),
         ("depth = 64", "depth = 6.4", 10, "the value is not a whole number"),
-        ("request_blocks = 32", "request_blocks = 513", 11, "the value is out of range"),
-        ("gap_limit = 3", "gap_limit = 257", 12, "the value is out of range"),
         ("gap_limit = 3", "gap_limit", 12, 'it is not "key = value"'),
         ("bandwidth_mb = 1500\n", "", 14, "a key is missing in the section before it"),
         (

@@ -25,7 +25,7 @@ from lookahead.device.probe.probe_data import (
     ProbeSample,
     ProbeSummary,
 )
-from lookahead.device.profile import BLOCK_BYTES, DEPTHS, DepthRate, DeviceProfile
+from lookahead.device.profile import DEPTHS, DepthRate, DeviceProfile
 from lookahead.errors import LabError, UnavailableError
 from lookahead.machine import collect_machine_facts, collect_source_facts
 from lookahead.results import Finding, ResultFile, now_text
@@ -257,16 +257,13 @@ def _findings(summary: ProbeSummary) -> list[Finding]:
 
 
 def _profile(summary: ProbeSummary, folder: Path, measured_at: str) -> DeviceProfile:
-    depths, sizes = summary.curves
+    depths, _ = summary.curves
     return DeviceProfile(
         device=device_of(folder),
         machine=machine_name(),
         measured_at=measured_at.replace("+00:00", "Z"),
-        random_read_latency_us=summary.latency_us.value,
         bandwidth_mb=summary.bandwidth_mb.value,
         depth=int(depths.knee.value),
-        request_blocks=max(1, int(sizes.knee.value) * 1024 // BLOCK_BYTES),
-        gap_limit=int(summary.gap_limit.value),
         rates=tuple(DepthRate(point.x, point.figure.value) for point in depths.points),
     )
 

@@ -237,15 +237,6 @@ typedef get_relation_info_hook_type LaRelationHook;
 #endif
 
 /*
- * CLUSTER, which is a form of REPACK in 19.
- */
-#if PG_VERSION_NUM >= 190000
-#define LA_CLUSTER_STATEMENT T_RepackStmt
-#else
-#define LA_CLUSTER_STATEMENT T_ClusterStmt
-#endif
-
-/*
  * Changes the ambuild of an index's relcache entry.  In 19 the routine is that
  * of all indexes, so the entry gets a copy, which is freed with it.
  */

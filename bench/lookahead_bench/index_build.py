@@ -149,11 +149,10 @@ class BuildConditions(Conditions):
     key: Key
 
     def settings(self) -> dict[str, str]:
-        is_small = self.rows <= _SMALL_ROWS
-        return {
-            **super().settings(),
-            "min_parallel_table_scan_size": "8MB" if is_small else "0",
-        }
+        settings = super().settings()
+        if self.workers and self.rows <= _SMALL_ROWS:
+            settings["min_parallel_table_scan_size"] = "8MB"
+        return settings
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,8 @@ def _random_settings(rng: Random, *, misled: bool) -> tuple[str, ...]:
     memory = "160MB" if workers else rng.choice(("2MB", "2MB", "64MB", "64MB"))
     chosen = {
         SWITCH: "on",
-        "max_parallel_maintenance_workers": str(workers),
-        "min_parallel_table_scan_size": "0",
+        "max_parallel_maintenance_workers": str(max(workers, 1)),
+        "min_parallel_table_scan_size": "0" if workers else "1TB",
         "maintenance_work_mem": memory,
     }
     if misled:

@@ -58,6 +58,22 @@ def test_rows_are_those_of_stock(
     assert _batched(connection) - before > len(expected) // 2
 
 
+def test_inner_commands_do_not_end_what_was_begun(connection: Connection) -> None:
+    """A query is looked at because of the command around it."""
+    connection.execute(
+        "CREATE FUNCTION inner_command() RETURNS event_trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN COMMENT ON FUNCTION inner_command IS 'called'; END $$; "
+        "CREATE EVENT TRIGGER early ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS') "
+        "EXECUTE FUNCTION inner_command()"
+    )
+    try:
+        before = _batched(connection)
+        rows = _make(connection, DEFAULT, f"CREATE TABLE made AS {_NARROW}")
+        assert _batched(connection) - before > len(rows) // 2
+    finally:
+        connection.execute("DROP EVENT TRIGGER early; DROP FUNCTION inner_command")
+
+
 def test_select_into(connection: Connection) -> None:
     statement = _NARROW.replace(" FROM", " INTO made FROM", 1)
     assert _make(connection, DEFAULT, statement) == _make(connection, STOCK, statement)

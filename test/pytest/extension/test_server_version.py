@@ -55,7 +55,6 @@ def test_a_feature_that_is_off_says_the_same(unported: WatchedServer) -> None:
 
 def test_indexes_are_built_by_core_and_nothing_is_counted(unported: WatchedServer) -> None:
     with unported.connect() as session:
-        session.execute("SET max_parallel_maintenance_workers = 0")
         session.execute("CREATE EXTENSION pg_lookahead; CREATE INDEX u_again ON u (k)")
         assert scalar(session, "SELECT sum(nodes + scans) FROM pg_stat_lookahead") == 0
         assert scalar(session, "SELECT relations FROM pg_lookahead_evict('u')") >= 1

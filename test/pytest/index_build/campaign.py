@@ -168,8 +168,8 @@ class Round:
         memory = _PARALLEL_MEMORY if workers else rng.choice(_MEMORIES)
         for name, value in (
             ("maintenance_work_mem", memory),
-            ("max_parallel_maintenance_workers", str(workers)),
-            ("min_parallel_table_scan_size", "0"),
+            ("max_parallel_maintenance_workers", str(max(workers, 1))),
+            ("min_parallel_table_scan_size", "0" if workers else "1TB"),
         ):
             self._do(f"SET {name} = '{value}'")
 

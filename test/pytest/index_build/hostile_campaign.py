@@ -83,7 +83,7 @@ class Resources:
         """SQL that gives a build of an index on the table just that."""
         return (
             f"SET maintenance_work_mem = {self.memory_kb}; "
-            f"SET max_parallel_maintenance_workers = {self.workers}; "
+            f"SET max_parallel_maintenance_workers = {max(self.workers, 1)}; "
             f"ALTER TABLE {table} SET (parallel_workers = {self.workers})"
         )
 

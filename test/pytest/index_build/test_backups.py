@@ -24,7 +24,7 @@ from server_log import ServerFactory, WatchedServer
 from waiting import wait_until
 
 from index_build.pages import first_difference, read_image, without_free_space
-from index_build.twins import SWITCH, Counters, choose
+from index_build.twins import SWITCH, Counters, choose, with_workers
 from lookahead.extension import Stage
 from lookahead.installation import Installation
 
@@ -32,10 +32,7 @@ _ROWS = 120_000  # an index of 8 MB
 _STATEMENT = "CREATE INDEX b_s ON b (s)"
 # Pages are written 1 MB at a time, the file grows by 2 MB: every other time it ends in zeroes.
 _BATCH = "SET maintenance_work_mem = '16MB'"
-_WORKERS = (
-    "SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0; "
-    "SET maintenance_work_mem = '160MB'"
-)
+_WORKERS = f"{with_workers(2)}; SET maintenance_work_mem = '160MB'"
 # All builds have got so far before they go on to their point.
 _ONE_STEP_WRITTEN = "pg-lookahead-step-written"
 # While a build stands here no checkpoint begins, and so no backup.
@@ -147,7 +144,7 @@ def test_backup_taken_at(
     take: Take,
 ) -> None:
     conninfo = f"host={primary.socket_directory} port={primary.port} user=postgres"
-    builder.execute(_WORKERS if workers else "SET max_parallel_maintenance_workers = 0")
+    builder.execute(_WORKERS if workers else with_workers(0))
     with (
         server_factory(settings={**QUIET, "primary_conninfo": conninfo}, start=False) as copy,
         ThreadPoolExecutor(1) as pool,

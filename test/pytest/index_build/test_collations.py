@@ -10,7 +10,17 @@ import pytest
 from extension.probes import QUIET, Connection, need_extension, need_icu
 from server_log import ServerFactory, WatchedServer
 
-from index_build.twins import ARMS, SWITCH, Arm, Counters, Twins, check_tree, choose, complaint
+from index_build.twins import (
+    ARMS,
+    SWITCH,
+    Arm,
+    Counters,
+    Twins,
+    check_tree,
+    choose,
+    complaint,
+    with_workers,
+)
 from lookahead.extension import Stage
 
 _ROWS = 30_000
@@ -70,7 +80,7 @@ def test_same_index(twins: Twins, locale: str, keys: str, memory: str, workers: 
     session.execute("SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '128MB'")
     stock = twins.build("stock", create, "c_i")
     session.execute(f"SET maintenance_work_mem = '{memory}'")
-    session.execute(f"DROP INDEX c_i; SET max_parallel_maintenance_workers = {workers}")
+    session.execute(f"DROP INDEX c_i; {with_workers(workers)}")
     ours = twins.build("ours", create, "c_i")
     assert complaint(stock, ours) == ""
     assert twins.tally.built == 1
@@ -112,7 +122,7 @@ def test_wrong_sort_keys(misled: WatchedServer, statement: str, workers: int) ->
         # A session knows nothing of what others have found out.
         with misled.connect() as session:
             choose(session, arm)
-            session.execute(f"SET max_parallel_maintenance_workers = {workers}")
+            session.execute(with_workers(workers))
             session.execute(statement.format(i="c_i"))
             assert Counters.of(session).left == ({"collation": 1} if arm == "ours" else {})
             builds[arm] = Twins(session, misled.data_directory).read("c_i")

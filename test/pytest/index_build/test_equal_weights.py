@@ -3,7 +3,7 @@
 import pytest
 from extension.probes import need_extension, need_icu
 
-from index_build.twins import Twins, check_tree, complaint
+from index_build.twins import Twins, check_tree, complaint, with_workers
 
 # The same letters, composed and decomposed, mixed and repeated.
 _SAME = (
@@ -21,7 +21,7 @@ _TEXTS = {
 def test_same_index(twins: Twins, rows: int, deterministic: bool, texts: str) -> None:
     session = twins.connection
     need_icu(session)
-    session.execute("SET maintenance_work_mem = '64MB'; SET max_parallel_maintenance_workers = 0")
+    session.execute(f"SET maintenance_work_mem = '64MB'; {with_workers(0)}")
     session.execute(
         "CREATE COLLATION weights (provider = icu, locale = 'und', "
         f"deterministic = {deterministic})"

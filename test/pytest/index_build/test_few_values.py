@@ -3,7 +3,7 @@ they differ, and words of their keys are made of the columns that these have."""
 
 import pytest
 
-from index_build.twins import Twins, complaint
+from index_build.twins import Twins, complaint, with_workers
 
 _ROWS = 10_000
 _BIT = "(hashint4(i + {}) & 1)"
@@ -41,10 +41,7 @@ def test_same_index(twins: Twins, keys: str, nulls: int, workers: int) -> None:
         f"CASE WHEN hashint4(i + {100 + n}) & 15 >= {nulls} THEN {made} END AS {name}"
         for n, (name, made) in enumerate(_COLUMNS.items())
     )
-    session.execute(
-        "SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '80MB'; "
-        f"SET max_parallel_maintenance_workers = {workers}"
-    )
+    session.execute(f"SET maintenance_work_mem = '80MB'; {with_workers(workers)}")
     session.execute(
         "CREATE TABLE v WITH (autovacuum_enabled = off) AS "
         f"SELECT {columns} FROM generate_series(1, {_ROWS}) i"

@@ -4,7 +4,7 @@ import pytest
 from extension.probes import Connection, need_extension, need_icu
 
 from index_build.stories import check_trees, compare
-from index_build.twins import Counters, Twins
+from index_build.twins import Counters, Twins, with_workers
 
 _ICU = '"und-x-icu"'
 
@@ -32,10 +32,7 @@ _COLUMNS = {
 
 def _make(session: Connection, rows: str, workers: int, memory: str) -> list[str]:
     """Settings, and the statements that make table `l` of rows with one text."""
-    session.execute(
-        f"SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '{memory}'; "
-        f"SET max_parallel_maintenance_workers = {workers}"
-    )
+    session.execute(f"SET maintenance_work_mem = '{memory}'; {with_workers(workers)}")
     table = "CREATE TABLE l (s text, n int, f float8) WITH (autovacuum_enabled = off)"
     return [table, f"INSERT INTO l SELECT s, NULLIF(1, length(s)), 0.5 FROM ({rows}) r (s)"]
 

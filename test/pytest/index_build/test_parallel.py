@@ -10,7 +10,15 @@ from extension.probes import Connection, need_extension, need_icu, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from index_build.twins import ARMS, Counters, Twins, check_tree, choose, complaint
+from index_build.twins import (
+    ARMS,
+    Counters,
+    Twins,
+    check_tree,
+    choose,
+    complaint,
+    with_workers,
+)
 from lookahead_bench.build_watch import BuildWatch
 
 _ROWS = 200_000
@@ -54,7 +62,7 @@ def _table(server: WatchedServer) -> Iterator[None]:
 
 def _allow(session: Connection, workers: int) -> None:
     session.execute(
-        f"SET max_parallel_maintenance_workers = {workers}; SET min_parallel_table_scan_size = 0; "
+        f"{with_workers(workers)}; "
         f"SET maintenance_work_mem = '{_MEMORY}'; SET max_parallel_workers = 8"
     )
 

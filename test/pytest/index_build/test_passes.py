@@ -4,7 +4,7 @@ have in common. Where to distribute them would be of little use, PostgreSQL buil
 import pytest
 from extension.probes import Connection, scalar
 
-from index_build.twins import Twins, complaint
+from index_build.twins import Twins, complaint, with_workers
 
 _ZERO = "CASE WHEN hashint4(i) % 2 = 0 THEN '-0' ELSE '0' END"
 _UUID = "lpad(to_hex(hashint4(i) & 1048575), 32, '0')::uuid"
@@ -34,9 +34,7 @@ def _check_written(
 ) -> None:
     """An index as by stock, with less than so many times the table's size written to files."""
     session = twins.connection
-    session.execute(
-        f"SET maintenance_work_mem = '{memory}'; SET max_parallel_maintenance_workers = 0"
-    )
+    session.execute(f"SET maintenance_work_mem = '{memory}'; {with_workers(0)}")
     session.execute(
         "CREATE TABLE l WITH (autovacuum_enabled = off) AS "
         f"SELECT {columns} FROM generate_series(1, {rows}) i"
@@ -93,7 +91,7 @@ def test_what_words_divide_poorly_is_left(twins: Twins, keys: str, workers: int)
     columns, order = _POOR[keys]
     session.execute(
         f"SET maintenance_work_mem = '{12 if workers else 2}MB'; "
-        f"SET max_parallel_maintenance_workers = {workers}"
+        "SET max_parallel_maintenance_workers = 2"
     )
     session.execute(
         f"CREATE TABLE l WITH (autovacuum_enabled = off, parallel_workers = {workers}) AS "

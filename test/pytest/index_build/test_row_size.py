@@ -9,7 +9,7 @@ from server_log import WatchedServer
 
 from index_build.lone_worker import gated, lone_worker
 from index_build.stories import compare
-from index_build.twins import Counters, Failure, Twins, choose
+from index_build.twins import Counters, Failure, Twins, choose, with_workers
 from lookahead_bench.build_watch import BuildWatch
 
 # Hexadecimal digits hardly compress. Most text of an index row is 2704 bytes less its headers.
@@ -64,10 +64,7 @@ def test_too_long_row(
     """A few rows of many are; the one that stock names is the first in the index's order."""
     if keys == "icu":
         need_icu(connection)
-    connection.execute(
-        "SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '160MB'; "
-        f"SET max_parallel_maintenance_workers = {workers}"
-    )
+    connection.execute(f"SET maintenance_work_mem = '160MB'; {with_workers(workers)}")
     rows = _table("EXTERNAL", f"CASE WHEN i % 40 = 13 THEN {length} ELSE 40 END")
     failure = _refused(twins, *rows, f"CREATE INDEX r_i ON r ({_KEYS[keys]})")
     if length < 8172:

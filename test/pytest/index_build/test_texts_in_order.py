@@ -10,7 +10,15 @@ import pytest
 from extension.probes import QUIET, Connection, need_icu, scalar
 from server_log import ServerFactory, WatchedServer
 
-from index_build.twins import SWITCH, Counters, Twins, check_tree, choose, complaint
+from index_build.twins import (
+    SWITCH,
+    Counters,
+    Twins,
+    check_tree,
+    choose,
+    complaint,
+    with_workers,
+)
 from lookahead.extension import Stage
 
 _ROWS = 30_000  # more than 2 MB with their keys
@@ -85,7 +93,7 @@ def test_same_index(twins: Twins, collation: str, text: str, order: str) -> None
     session = twins.connection
     if collation != "libc_text":
         need_icu(session)
-    session.execute("SET max_parallel_maintenance_workers = 0")
+    session.execute(with_workers(0))
     _make_table(session, _TEXTS[text], _ORDERS[order], collation)
     for keys in _KEYS:
         _compare(twins, keys.format(c=collation))
@@ -120,7 +128,7 @@ def _compare(twins: Twins, keys: str) -> None:
 def test_what_is_written(twins: Twins, text: str, order: str, most: float) -> None:
     session = twins.connection
     need_icu(session)
-    session.execute("SET maintenance_work_mem = '2MB'; SET max_parallel_maintenance_workers = 0")
+    session.execute("SET maintenance_work_mem = '2MB'")
     _make_table(session, _TEXTS[text], _ORDERS[order], '"en-x-icu"')
     create = 'CREATE INDEX t_i ON t (s COLLATE "en-x-icu")'
     stock = twins.build("stock", create, "t_i")
@@ -138,7 +146,7 @@ def test_what_is_written(twins: Twins, text: str, order: str, most: float) -> No
 def test_duplicates_are_found(twins: Twins) -> None:
     session = twins.connection
     need_icu(session)
-    session.execute("SET max_parallel_maintenance_workers = 0")
+    session.execute(with_workers(0))
     _make_table(session, _TEXTS["first letters"], _ORDERS["two runs"], '"en-x-icu"')
     session.execute("INSERT INTO t SELECT * FROM t WHERE id = 77")
     create = 'CREATE UNIQUE INDEX t_i ON t (s COLLATE "en-x-icu")'
@@ -170,7 +178,7 @@ def test_whose_sort_keys_are_made(
     with misled.connect() as session:
         if collation != "libc_text":
             need_icu(session)
-        session.execute("SET max_parallel_maintenance_workers = 0")
+        session.execute(with_workers(0))
         text = "md5(i::text) || left('xy', 1 + i / 2 % 2)"
         _make_table(session, text, _ORDERS[order], collation)
         choose(session, "ours")

@@ -5,7 +5,7 @@ from extension.probes import Connection, need_extension
 from server_log import WatchedServer
 
 from index_build.stories import check_trees, compare
-from index_build.twins import Failure, Twins
+from index_build.twins import Failure, Twins, with_workers
 
 _ROWS = (
     "CREATE TABLE q (id int, k int, s text, z int) WITH (autovacuum_enabled = off)",
@@ -91,10 +91,7 @@ def test_nulls(twins: Twins, keys: str, nulls: str) -> None:
 @pytest.mark.parametrize("memory", ["2MB", "64MB"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_many_duplicates(connection: Connection, twins: Twins, memory: str, workers: int) -> None:
-    connection.execute(
-        f"SET maintenance_work_mem = '{memory}'; SET min_parallel_table_scan_size = 0; "
-        f"SET max_parallel_maintenance_workers = {workers}"
-    )
+    connection.execute(f"SET maintenance_work_mem = '{memory}'; {with_workers(workers)}")
     # More than fits into the smaller memory.
     doubles = "INSERT INTO q SELECT id + 5000 * j, k, s, z FROM q, generate_series(1, 40) j"
     told = compare(twins, (*_ROWS, doubles, "CREATE UNIQUE INDEX u ON q (k)"), fails=["23505"])

@@ -21,6 +21,16 @@ Arm = Literal["stock", "ours"]
 ARMS: tuple[Arm, Arm] = ("stock", "ours")
 SWITCH = "pg_lookahead.enable_index_build"
 
+
+def with_workers(number: int) -> str:
+    """SQL by which builds have so many parallel workers, if memory allows, whatever the table."""
+    size = "0" if number else "'1TB'"
+    return (
+        f"SET max_parallel_maintenance_workers = {number or 1}; "
+        f"SET min_parallel_table_scan_size = {size}"
+    )
+
+
 # A table with both faults, duplicates and rows that are too long, may be refused for either.
 _EITHER_ERROR = {"23505", "54000"}
 

@@ -70,7 +70,7 @@ _TABLE_SECONDS_PER_ROW, _BUILD_SECONDS_PER_ROW = 4e-6, 1.5e-6
 _SECONDS_PER_BUILD = 0.15
 _DEMO_KEYS = ("int-sorted", "bigint-random", "int-few", "text-c")
 ROWS = Option(Count(1, _MAX_ROWS), "Rows of the table.")
-WORKERS = Option(Count(0, _MAX_WORKERS), "max_parallel_maintenance_workers.")
+WORKERS = Option(Count(0, _MAX_WORKERS), "Parallel workers of a build.")
 MEMORY = Option(MemorySize(1024, _MAX_MEMORY_KB), "maintenance_work_mem.")
 
 

@@ -77,11 +77,14 @@ class Conditions:
         )
 
     def settings(self) -> dict[str, str]:
-        """Of the session that builds; tables have workers whatever their size, if any."""
+        """Of the session that builds; tables have workers whatever their size, if any.
+
+        Where max_parallel_maintenance_workers is 0, PostgreSQL builds in both arms.
+        """
         return {
             "maintenance_work_mem": f"{self.memory_kb}kB",
-            "max_parallel_maintenance_workers": str(self.workers),
-            "min_parallel_table_scan_size": "0",
+            "max_parallel_maintenance_workers": str(self.workers or 1),
+            "min_parallel_table_scan_size": "0" if self.workers else "1TB",
         }
 
 

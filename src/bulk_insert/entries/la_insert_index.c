@@ -150,39 +150,15 @@ build(Relation table, Relation index)
 }
 
 /*
- * The key in the detail of such an error, which may be translated; NULL when it is not
- * told.
- */
-static char *
-duplicate_key(const char *detail)
-{
-	const char *pattern = _("Key %s is duplicated.");
-	const char *key = strstr(pattern, "%s");
-	size_t		before;
-	size_t		after;
-
-	if (detail == NULL || key == NULL)
-		return NULL;
-	before = key - pattern;
-	after = strlen(key + 2);
-	if (strlen(detail) < before + after ||
-		strncmp(detail, pattern, before) != 0 ||
-		strcmp(detail + strlen(detail) - after, key + 2) != 0)
-		return NULL;
-	return pnstrdup(detail + before, strlen(detail) - before - after);
-}
-
-/*
  * In an error handler: turns the error of an index build that has found a key twice into
- * that of an insert, but not one that a function of the index has raised.  Mirrors the
- * error of _bt_check_unique() in nbtinsert.c.
+ * that of an insert, but not one that a function of the index has raised.  Its detail says
+ * that the key "is duplicated".  Mirrors the error of _bt_check_unique() in nbtinsert.c.
  */
 static void
 report_as_insert(Relation table, Relation index, MemoryContext context)
 {
 	const char *name = RelationGetRelationName(index);
 	ErrorData  *error;
-	char	   *key;
 
 	MemoryContextSwitchTo(context);
 	error = CopyErrorData();
@@ -190,11 +166,10 @@ report_as_insert(Relation table, Relation index, MemoryContext context)
 		strcmp(error->constraint_name, name) != 0)
 		return;
 	FlushErrorState();
-	key = duplicate_key(error->detail);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
 			 errmsg("duplicate key value violates unique constraint \"%s\"", name),
-			 key != NULL ? errdetail("Key %s already exists.", key) : 0,
+			 error->detail != NULL ? errdetail_internal("%s", error->detail) : 0,
 			 errtableconstraint(table, name)));
 }
 

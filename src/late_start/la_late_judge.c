@@ -6,7 +6,7 @@
  * A child that starts late must do so without a word: whatever core would have
  * raised when the query started must have been raised then.  Core starts the
  * first child as ever, so a child qualifies that cannot fail where that one has
- * not: a scan of a table, whose expressions are of a few plain kinds and call
+ * not: a scan of a table, but no bitmap heap scan, whose expressions are of a few plain kinds and call
  * functions that the first child calls too (whoever must not call a function is told
  * so when the expression is prepared).  They
  * are the server's own, which nobody can drop.  Where one child does not
@@ -19,15 +19,11 @@
  */
 #include "postgres.h"
 
-#include "access/amapi.h"
-#include "access/htup_details.h"
 #include "access/transam.h"
-#include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 #include "late_start/la_late_judge.h"
 
@@ -74,9 +70,6 @@ static void find_in_list(List *plans, const PlannedStmt *statement,
 static bool is_parent(Plan *plan, const PlannedStmt *statement,
 					  LaLateFinding *finding);
 static bool is_plain_scan(Plan *plan, Siblings *siblings);
-static bool is_plain_bitmap(Plan *plan, Siblings *siblings);
-static bool summarizes(Oid index);
-static bool are_plain_bitmaps(List *plans, Siblings *siblings);
 static bool are_plain(List *expressions, Siblings *siblings);
 static bool differs(Node *node, void *context);
 static bool is_foreign_function(Oid function, void *context);
@@ -277,74 +270,9 @@ is_plain_scan(Plan *plan, Siblings *siblings)
 					are_plain(scan->indexqual, siblings) &&
 					are_plain(scan->recheckqual, siblings);
 			}
-		case T_BitmapHeapScan:
-			return are_plain(castNode(BitmapHeapScan, plan)->bitmapqualorig,
-							 siblings) &&
-				is_plain_bitmap(outerPlan(plan), siblings);
 		default:
 			return false;
 	}
-}
-
-/*
- * Does what makes the bitmap of a child qualify?
- */
-static bool
-is_plain_bitmap(Plan *plan, Siblings *siblings)
-{
-	check_stack_depth();
-	switch (nodeTag(plan))
-	{
-		case T_BitmapIndexScan:
-			{
-				const BitmapIndexScan *scan = (const BitmapIndexScan *) plan;
-
-				return !summarizes(scan->indexid) &&
-					are_plain(scan->indexqual, siblings) &&
-					are_plain(scan->indexqualorig, siblings);
-			}
-		case T_BitmapAnd:
-			return are_plain_bitmaps(castNode(BitmapAnd, plan)->bitmapplans,
-									 siblings);
-		case T_BitmapOr:
-			return are_plain_bitmaps(castNode(BitmapOr, plan)->bitmapplans,
-									 siblings);
-		default:
-			return false;
-	}
-}
-
-/*
- * Does an index say of ranges of pages what rows there have, as BRIN does?  Built anew by others while the query
- * runs, it leaves out what the query still sees of rows that were updated in place.  So is one of which nothing is
- * known.
- */
-static bool
-summarizes(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	Oid			access_method;
-	const IndexAmRoutine *routine;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	access_method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-	ReleaseSysCache(tuple);
-	routine = GetIndexAmRoutineByAmId(access_method, true);
-	return routine == NULL || routine->amsummarizing;
-}
-
-static bool
-are_plain_bitmaps(List *plans, Siblings *siblings)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-	{
-		if (!is_plain_bitmap((Plan *) lfirst(lc), siblings))
-			return false;
-	}
-	return true;
 }
 
 /*

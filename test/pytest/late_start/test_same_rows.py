@@ -50,8 +50,6 @@ _NESTED = "SET enable_hashjoin = off; SET enable_mergejoin = off;"
 _WAYS = {
     "any plan": "",
     "index scans": f"{_NESTED} SET enable_seqscan = off; SET enable_bitmapscan = off",
-    "bitmaps": f"{_NESTED} SET enable_seqscan = off; SET enable_indexscan = off;"
-    " SET enable_indexonlyscan = off",
     "sequential": f"{_NESTED} SET enable_indexscan = off; SET enable_indexonlyscan = off;"
     " SET enable_bitmapscan = off",
     "awake": "SET pg_lookahead.test_start_after = 0; SET enable_seqscan = off",

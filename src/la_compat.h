@@ -89,17 +89,6 @@ la_compat_beginscan(Relation table, Snapshot snapshot)
 }
 
 static inline TableScanDesc
-la_compat_beginscan_tidrange(Relation table, Snapshot snapshot,
-							 ItemPointer first, ItemPointer last)
-{
-#if PG_VERSION_NUM >= 190000
-	return table_beginscan_tidrange(table, snapshot, first, last, SO_NONE);
-#else
-	return table_beginscan_tidrange(table, snapshot, first, last);
-#endif
-}
-
-static inline TableScanDesc
 la_compat_beginscan_bm(Relation table, Snapshot snapshot)
 {
 #if PG_VERSION_NUM >= 190000

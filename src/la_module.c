@@ -47,7 +47,6 @@ static const LaFeatureMethods *const features[] = {
 	[LA_FEATURE_INDEX_SCAN] = &la_index_scan_methods,
 	[LA_FEATURE_BITMAP_SCAN] = &la_bitmap_scan_methods,
 	[LA_FEATURE_SEQ_SCAN] = &la_seq_scan_methods,
-	[LA_FEATURE_TID_RANGE_SCAN] = &la_tid_range_scan_methods,
 	[LA_FEATURE_INDEX_BUILD] = &la_index_build_methods,
 	[LA_FEATURE_BULK_INSERT] = &la_bulk_insert_methods,
 	[LA_FEATURE_NESTED_LOOP] = &la_nested_loop_methods,

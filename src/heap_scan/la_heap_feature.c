@@ -27,14 +27,14 @@ const LaSetting la_heap_settings[] = {
 	},
 	{
 		.name = "pg_lookahead.enable_seq_prefetch",
-		.summary = "Enables asking for pages ahead, in large requests, by sequential and TID range scans.",
+		.summary = "Enables asking for pages ahead, in large requests, by sequential scans.",
 		.flag = &enable_seq_prefetch,
 		.context = PGC_USERSET,
 		.flags = GUC_EXPLAIN,
 	},
 	{
 		.name = "pg_lookahead.bulk_read_size",
-		.summary = "Sets the size of the requests by which sequential and TID range scans ask ahead.",
+		.summary = "Sets the size of the requests by which sequential scans ask ahead.",
 		.detail = "-1 chooses it automatically; 0 leaves these scans to PostgreSQL, as enable_seq_prefetch = off does.",
 		.number = &la_bulk_read_size,
 		.least = -1,
@@ -45,11 +45,6 @@ const LaSetting la_heap_settings[] = {
 	{0}
 };
 
-/* A sequential scan knows which pages it will want, however far ahead. */
-#define SEQ_SCAN_EXPLAINED \
-	(LA_COUNTER(scans) | LA_COUNTER(requests) | LA_COUNTER(advised) | \
-	 LA_COUNTER(pauses))
-
 const LaFeatureInfo la_bitmap_scan_feature = {
 	.name = "bitmap_scan",
 	.enabled = &enable_bitmap_prefetch,
@@ -59,18 +54,12 @@ const LaFeatureInfo la_bitmap_scan_feature = {
 	.has_mode = true,
 };
 
+/* It knows which pages it will want, however far ahead. */
 const LaFeatureInfo la_seq_scan_feature = {
 	.name = "seq_scan",
 	.enabled = &enable_seq_prefetch,
 	.counters = LA_SCAN_COUNTERS,
-	.explained = SEQ_SCAN_EXPLAINED,
-	.has_mode = true,
-};
-
-const LaFeatureInfo la_tid_range_scan_feature = {
-	.name = "tid_range_scan",
-	.enabled = &enable_seq_prefetch,
-	.counters = LA_SCAN_COUNTERS,
-	.explained = SEQ_SCAN_EXPLAINED,
+	.explained = LA_COUNTER(scans) | LA_COUNTER(requests) | LA_COUNTER(advised) |
+	LA_COUNTER(pauses),
 	.has_mode = true,
 };

@@ -17,7 +17,6 @@
 
 extern const LaFeatureInfo la_bitmap_scan_feature;
 extern const LaFeatureInfo la_seq_scan_feature;
-extern const LaFeatureInfo la_tid_range_scan_feature;
 extern const LaSetting la_heap_settings[];
 
 extern int	la_bulk_read_size;
@@ -25,6 +24,5 @@ extern int	la_bulk_read_size;
 extern const LaFeatureMethods la_bitmap_scan_methods;
 
 extern const LaFeatureMethods la_seq_scan_methods;
-extern const LaFeatureMethods la_tid_range_scan_methods;
 
 #endif							/* LA_HEAP_FEATURE_H */

@@ -3,7 +3,7 @@
  * la_heap_reason.c
  *	  which scans that read a table through a read stream are left to core
  *
- * Bitmap heap, sequential and TID range scans: before they run, when their table is
+ * Bitmap heap and sequential scans: before they run, when their table is
  * small, or when its scan descriptor does not look as expected.
  *
  * Their tuples are core's; ours is only the read stream in their scan
@@ -49,7 +49,7 @@ la_heap_scan_classify(PlanState *planstate, const LaPlace *place)
 /*
  * Why this scan must be left to core, as far as is known before it runs.
  * eflags are those of the whole query: BACKWARD says that a cursor may turn
- * round, for which only the sequential scans have an order of their own.
+ * round, for which only sequential scans have an order of their own.
  */
 static LaReason
 heap_scan_reason(PlanState *planstate, int eflags)

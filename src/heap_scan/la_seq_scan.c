@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_seq_scan.c
- *	  sequential and TID range scans that ask for their pages ahead
+ *	  sequential scans that ask for their pages ahead
  *
  * Core's stream has a few reads of io_combine_limit in flight, and with
  * io_method = sync no more than the OS reads ahead by itself.  Ours is like
@@ -73,7 +73,6 @@ typedef struct LaSeqScan
 	uint64		ramp;			/* pages since it began to ask */
 } LaSeqScan;
 
-static ExecProcNodeMtd *core_tid_range_exec(const PlanState *planstate);
 static void attach_seq(PlanState *planstate);
 static TupleTableSlot *seq_exec(PlanState *planstate);
 static void begin_seq_scan(ScanState *node);
@@ -99,22 +98,6 @@ const LaFeatureMethods la_seq_scan_methods = {
 	.attach = attach_seq,
 };
 
-const LaFeatureMethods la_tid_range_scan_methods = {
-	.info = &la_tid_range_scan_feature,
-	.nodes = {T_TidRangeScanState},
-	.classify = la_heap_scan_classify,
-	.core_exec = core_tid_range_exec,
-	.attach = attach_seq,
-};
-
-static ExecProcNodeMtd *
-core_tid_range_exec(const PlanState *planstate)
-{
-	static ExecProcNodeMtd known;
-
-	return &known;
-}
-
 static void
 attach_seq(PlanState *planstate)
 {
@@ -128,8 +111,7 @@ attach_seq(PlanState *planstate)
 static TupleTableSlot *
 seq_exec(PlanState *planstate)
 {
-	ExecProcNodeMtd core = IsA(planstate, TidRangeScanState) ?
-		*core_tid_range_exec(planstate) : *la_core_exec_of_seq_scan(planstate);
+	ExecProcNodeMtd core = *la_core_exec_of_seq_scan(planstate);
 	bool		first = planstate->ExecProcNodeReal == seq_exec;
 
 	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)
@@ -141,29 +123,20 @@ seq_exec(PlanState *planstate)
 
 /*
  * Begins the scan when there is none, and gives it our stream if it may ever ask
- * for something.  Mirrors the beginning of SeqNext() in nodeSeqscan.c and
- * TidRangeNext() in nodeTidrangescan.c.  A parallel scan has been begun (relies
- * on ExecSeqScanInitializeDSM() and ExecSeqScanInitializeWorker() in
- * nodeSeqscan.c).  The range of TIDs is not computed yet: TidRangeNext() rescans
- * a scan that is there with the right one.
+ * for something.  Mirrors the beginning of SeqNext() in nodeSeqscan.c.  A
+ * parallel scan has been begun (relies on ExecSeqScanInitializeDSM() and
+ * ExecSeqScanInitializeWorker() in nodeSeqscan.c).
  */
 static void
 begin_seq_scan(ScanState *node)
 {
 	TableScanDesc scan = node->ss_currentScanDesc;
-	Relation	table = node->ss_currentRelation;
-	Snapshot	snapshot = node->ps.state->es_snapshot;
-	ItemPointerData nowhere;
 	BlockNumber least;
 	LaNode	   *registered;
 
-	if (scan == NULL && IsA(node, TidRangeScanState))
-	{
-		ItemPointerSet(&nowhere, 0, FirstOffsetNumber);
-		scan = la_compat_beginscan_tidrange(table, snapshot, &nowhere, &nowhere);
-	}
-	else if (scan == NULL)
-		scan = la_compat_beginscan(table, snapshot);
+	if (scan == NULL)
+		scan = la_compat_beginscan(node->ss_currentRelation,
+								   node->ps.state->es_snapshot);
 	node->ss_currentScanDesc = scan;
 
 	/* A trial takes some pages before it asks. */
@@ -175,8 +148,7 @@ begin_seq_scan(ScanState *node)
 			registered->mode = LA_MODE_SMALL_TABLE;
 		return;
 	}
-	registered = la_attach_wake(&node->ps, IsA(node, TidRangeScanState) ?
-								LA_FEATURE_TID_RANGE_SCAN : LA_FEATURE_SEQ_SCAN);
+	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);
 	if (registered != NULL && registered->state == NULL &&
 		la_heap_scan_layout_as_expected(registered, scan))
 		swap_stream(registered, scan);
@@ -270,18 +242,18 @@ next_parallel(ReadStream *stream, void *callback_private_data,
 
 /*
  * The first page of a serial scan.  Mirrors heapgettup_initial_block() in
- * heapam.c.
+ * heapam.c, without the limits that other scans have.
  */
 static BlockNumber
 first_block(LaSeqScan *state)
 {
 	HeapScanDesc heap = state->heap;
 
-	if (heap->rs_nblocks == 0 || heap->rs_numblocks == 0)
+	if (heap->rs_nblocks == 0)
 		return InvalidBlockNumber;
 	state->start = heap->rs_startblock;
 	start_asking(state);
-	state->run_end = Min(heap->rs_numblocks, heap->rs_nblocks);
+	state->run_end = heap->rs_nblocks;
 	return heap->rs_startblock;
 }
 
@@ -300,8 +272,6 @@ advance_block(LaSeqScan *state)
 	if (heap->rs_base.rs_flags & SO_ALLOW_SYNC)
 		ss_report_location(heap->rs_base.rs_rd, block);
 	if (block == heap->rs_startblock)
-		return InvalidBlockNumber;
-	if (heap->rs_numblocks != InvalidBlockNumber && --heap->rs_numblocks == 0)
 		return InvalidBlockNumber;
 	state->position++;
 	return block;
@@ -354,7 +324,7 @@ ask_ahead(LaSeqScan *state)
 static bool
 must_ask(LaSeqScan *state)
 {
-	if (!la_feature_enabled(state->node->feature) || la_bulk_read_size == 0 ||
+	if (!la_feature_enabled(LA_FEATURE_SEQ_SCAN) || la_bulk_read_size == 0 ||
 		!la_wake_is_wanted(&state->wake))
 		return false;
 	if (!state->wake.awake)

@@ -4,7 +4,7 @@
  *	  how many requests a scan may have in flight
  *
  * What a setting says, else the device's profile, else what was best on the devices
- * measured.  Up to that limit the control of la_advice.c goes step by step.  Sequential and TID range scans have a rule of their own, of
+ * measured.  Up to that limit the control of la_advice.c goes step by step.  Sequential scans have a rule of their own, of
  * requests that are larger and fewer (la_seq_scan.c).
  *
  *-------------------------------------------------------------------------

@@ -12,7 +12,7 @@ class Floor:
     """The least that must have been done for a pass to mean anything.
 
     Index scans that looked ahead and table pages whose rows came through it; bitmap scans and the
-    pages that came out of their windows; sequential and TID range scans and what they asked for;
+    pages that came out of their windows; sequential scans and what they asked for;
     indexes that we built; rows inserted in batches; outer rows that joins drew ahead; nodes whose
     children started late. Each field is a counter of `evidence.py`.
     """

@@ -88,10 +88,8 @@ def where(rng: Random, table: Table, index: Index, alias: str) -> str:
         return inside_box(rng, table, alias)
     if table.gin and choice < 0.24:
         return in_array(rng, alias)
-    if choice < 0.34:
-        return tid_range(rng, table, alias)
     parts = [index_condition(rng, index, alias)]
-    if choice < 0.5:
+    if choice < 0.4:
         # Two indexes of one table: a bitmap of both.
         second = index_condition(rng, rng.choice(table.indexes), alias)
         parts = [f"({parts[0]} {rng.choice(('AND', 'OR', 'OR'))} {second})"]
@@ -113,16 +111,6 @@ def in_array(rng: Random, alias: str) -> str:
     """Numbers in an array that the GIN index can answer."""
     wanted = ", ".join(str(rng.randrange(-6, 40)) for _ in range(rng.choice((1, 2, 5))))
     return f"ARRAY[{alias}.id % 40, -{alias}.payload] {rng.choice(('@>', '&&'))} '{{{wanted}}}'"
-
-
-def tid_range(rng: Random, table: Table, alias: str) -> str:
-    """A range of row addresses: open, closed, empty or past the end of the table."""
-    pages = max(table.rows // rng.choice((3, 20)), 1)
-    first = rng.choice((0, rng.randrange(pages), pages * 10))
-    last = first + rng.choice((-1, 0, 1, pages // 2, 4294967290 - first))
-    low = f"{alias}.ctid {rng.choice(('>', '>='))} '({first},{rng.choice((0, 1, 3))})'"
-    high = f"{alias}.ctid {rng.choice(('<', '<='))} '({max(last, 0)},{rng.choice((0, 2, 65535))})'"
-    return rng.choice((low, high, f"{low} AND {high}", f"{low} AND {high}"))
 
 
 def narrow(rng: Random, table: Table, alias: str, width: int) -> str:

@@ -136,23 +136,6 @@ def lateral(rng: Random, tables: Tables) -> Case:
     return statement("lateral", sql, limited=True)
 
 
-def tid_ranges(rng: Random, tables: Tables) -> Case:
-    """A TID range scan that is rescanned with another range for each outer row."""
-    _, source = driving(rng, tables, 40)
-    inner, index = pick(rng, tables)
-    step = rng.choice((1, 7, 50))
-    page = f"(abs(a.id) % {max(inner.rows // 4, 1)})"
-    low, high = f"('(' || {page} || ',1)')::tid", f"('(' || {page} + {step} || ',2)')::tid"
-    condition = f"b.ctid >= {low} AND b.ctid < {high}"
-    if rng.random() < 0.3:
-        condition += f" AND {index_condition(rng, index, 'b')}"
-    sql = (
-        f"SELECT a.id, l.* FROM {source} CROSS JOIN LATERAL (SELECT {output(rng, inner, 'b')} "
-        f"FROM {inner.name} b WHERE {condition} LIMIT {rng.choice((1, 5, 1000))}) l"
-    )
-    return statement("tid_ranges", sql, limited=True)
-
-
 def semi_join(rng: Random, tables: Tables) -> Case:
     """EXISTS, NOT EXISTS, IN and NOT IN: scans that end at the first match."""
     outer, source = driving(rng, tables, 80)
@@ -282,7 +265,6 @@ QUERIES = (
     (nested_loop, 8),
     (merge_join, 6),
     (lateral, 9),
-    (tid_ranges, 4),
     (semi_join, 7),
     (correlated, 7),
     (aggregate, 8),

@@ -28,11 +28,10 @@ _SCANS_PER_PAIR = {
     "index_scan": 0.5,
     "bitmap_scan": 0.4,
     "seq_scan": 0.02,
-    "tid_range_scan": 0.01,
     "nested_loop": 0.004,
 }
 _BLOCKS_PER_PAIR = {"index_scan": 20, "bitmap_scan": 1}
-_REQUESTS_PER_PAIR = {"seq_scan": 0.5, "tid_range_scan": 0.05}
+_REQUESTS_PER_PAIR = {"seq_scan": 0.5}
 # Pairs that could not be compared fully, because stock itself had another plan or another order
 # the second time: a few in a thousand.
 _INCOMPLETE_SHARE = 0.02

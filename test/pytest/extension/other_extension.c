@@ -38,7 +38,7 @@ take_scan(QueryDesc *queryDesc, int eflags)
 	planstate = queryDesc->planstate;
 	if (planstate != NULL &&
 		(IsA(planstate, IndexScanState) || IsA(planstate, BitmapHeapScanState) ||
-		 IsA(planstate, SeqScanState) || IsA(planstate, TidRangeScanState)))
+		 IsA(planstate, SeqScanState)))
 	{
 		taken_from = planstate->ExecProcNodeReal;
 		ExecSetExecProcNode(planstate, pass_on);

@@ -21,12 +21,10 @@ _SEQ = (
     "SELECT count(pad) FROM t",
     _BITMAP[1] | {"prefetched", "bridged", "distance_sum", "distance_max"},
 )
-_TID_RANGE = ("SELECT count(pad) FROM t WHERE ctid < '(100,1)'", _SEQ[1])
 _QUERIES = {
     "index": _INDEX,
     "bitmap": _BITMAP,
     "seq": _SEQ,
-    "tid range": _TID_RANGE,
 }
 _OF_OTHERS = {"rows", "batches", "extensions", "extended", "sorted", "drawn"}
 _ALLOWED = {"index": "enable_indexscan", "bitmap": "enable_bitmapscan", "seq": "enable_seqscan"}
@@ -55,7 +53,6 @@ def _table(connection: Connection) -> None:
 def _allow_only(connection: Connection, scan: str) -> None:
     for name, setting in _ALLOWED.items():
         connection.execute(f"SET {setting} = {'on' if name == scan else 'off'}")
-    connection.execute(f"SET enable_tidscan = {'on' if scan == 'tid range' else 'off'}")
 
 
 def _shown(rows: list[_Row], hidden: set[str]) -> list[_Row]:

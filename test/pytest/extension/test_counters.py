@@ -95,7 +95,7 @@ def test_view_is_for_everybody(connection: Connection) -> None:
     connection.execute("DROP ROLE IF EXISTS reader")
     connection.execute("CREATE ROLE reader")
     connection.execute("SET ROLE reader")
-    assert scalar(connection, "SELECT count(*) FROM pg_stat_lookahead") == 9
+    assert scalar(connection, "SELECT count(*) FROM pg_stat_lookahead") == 8
     connection.execute("RESET ROLE")
 
 

@@ -16,7 +16,6 @@ _SCANS = {
     "index only": ("enable_indexonlyscan", "SELECT count(k) FROM d WHERE k >= 0"),
     "bitmap": ("enable_bitmapscan", "SELECT count(pad) FROM d WHERE k >= 0"),
     "sequential": ("enable_seqscan", "SELECT count(pad) FROM d"),
-    "TID range": ("enable_tidscan", "SELECT count(pad) FROM d WHERE ctid >= '(0,1)'"),
 }
 
 

@@ -72,7 +72,6 @@ def test_a_node_taken_afterwards_still_prefetches(
     [
         ("bitmapscan", "SELECT k, pad FROM o WHERE k < 900", 900),
         ("seqscan", "SELECT k, pad FROM o", _ROWS),
-        ("tidscan", "SELECT k, pad FROM o WHERE ctid < '(9999,1)'", _ROWS),
     ],
 )
 @pytest.mark.parametrize("ours_first", [True, False])
@@ -85,7 +84,7 @@ def test_table_scans_are_shared(
         for library in libraries if ours_first else reversed(libraries):
             session.execute(f"LOAD '{library}'")
         session.execute(AWAKE)
-        for other in {"bitmapscan", "seqscan", "tidscan", "indexscan"} - {path}:
+        for other in {"bitmapscan", "seqscan", "indexscan"} - {path}:
             session.execute(f"SET enable_{other} = off")
         [group] = lookahead(explain(session, sql))
         assert group["Status"] == ("prefetch" if ours_first else "stock")

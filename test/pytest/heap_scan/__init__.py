@@ -1,1 +1,1 @@
-"""Bitmap heap, sequential and TID range scans: core's blocks in core's order, asked for ahead."""
+"""Bitmap heap and sequential scans: core's blocks in core's order, asked for ahead."""

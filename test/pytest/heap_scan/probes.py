@@ -14,7 +14,6 @@ BITMAP_SCANS = (
 SEQ_SCANS = (
     "SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off"
 )
-TID_RANGES = f"{SEQ_SCANS}; SET enable_seqscan = off"
 # Look ahead from the first page on, in the smallest table, at pages that are in buffers, too; a
 # request for every two pages, whatever a trial would say. Needs a build with LA_TEST=1.
 FORCED = "SET pg_lookahead.test_start_after = 0; SET pg_lookahead.bulk_read_size = 2"
@@ -29,7 +28,7 @@ PARALLEL = (
     "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
     "SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0"
 )
-KINDS = ("Bitmap Heap Scan", "Seq Scan", "Tid Range Scan")
+KINDS = ("Bitmap Heap Scan", "Seq Scan")
 
 
 @dataclass(frozen=True)

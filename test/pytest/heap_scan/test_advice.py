@@ -17,7 +17,6 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
-    TID_RANGES,
     make_cold,
     make_pages,
     only_scan,
@@ -167,8 +166,6 @@ def test_a_trial_decides_by_default(connection: Connection) -> None:
     connection.execute(SEQ_SCANS)
     scan = _cold_scan(connection, "SELECT k, pad FROM a")
     assert scan["Mode"] in ("trial", "plain", "advice")
-    cached = only_scan(connection, "SELECT k, pad FROM a WHERE ctid < '(100,1)'")
-    assert cached["Mode"] in ("cached", "trial")
 
 
 def test_small_tables_are_left_alone(connection: Connection) -> None:
@@ -189,7 +186,6 @@ def test_view_adds_up_what_explain_shows(connection: Connection) -> None:
     for feature, settings, sql in (
         ("bitmap_scan", BITMAP_SCANS, _every(3)),
         ("seq_scan", f"{SEQ_SCANS}; {FORCED}", "SELECT k FROM a"),
-        ("tid_range_scan", f"{TID_RANGES}; {FORCED}", "SELECT k FROM a WHERE ctid < '(99,1)'"),
     ):
         connection.execute(f"RESET ALL; {settings}")
         view = f"SELECT {columns} FROM pg_stat_lookahead WHERE feature = '{feature}'"

@@ -14,7 +14,6 @@ from heap_scan.probes import (
     OFF,
     SEQ_SCANS,
     TAKEN_OVER,
-    TID_RANGES,
     make_cold,
     make_pages,
     only_scan,
@@ -85,9 +84,8 @@ def test_gap_is_read_through_without_an_error(session: Connection) -> None:
         (BITMAP_SCANS, "k BETWEEN 80 AND 120"),
         (BITMAP_SCANS, "r >= 0"),
         (SEQ_SCANS, "true"),
-        (TID_RANGES, "ctid BETWEEN '(40,1)' AND '(60,1)'"),
     ],
-    ids=["bitmap", "whole_bitmap", "seq", "tid_range"],
+    ids=["bitmap", "whole_bitmap", "seq"],
 )
 def test_wanted_page_gives_stocks_error(session: Connection, settings: str, condition: str) -> None:
     messages = []
@@ -99,14 +97,3 @@ def test_wanted_page_gives_stocks_error(session: Connection, settings: str, cond
         messages.append(str(error.value))
     assert messages[0] == messages[1]
     assert f"invalid page in block {_DAMAGED} " in messages[0]
-
-
-def test_ranges_beside_it_are_read(session: Connection) -> None:
-    session.execute(TID_RANGES)
-    make_cold(session, "d")
-    for condition, first, last in (
-        (f"ctid < '({_DAMAGED},0)'", 0, 99),
-        (f"ctid >= '({_DAMAGED + 1},0)'", 102, 399),
-    ):
-        rows = session.execute(f"SELECT k FROM d WHERE {condition}").fetchall()
-        assert [row[0] for row in rows] == list(range(first, last + 1))

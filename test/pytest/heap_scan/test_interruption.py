@@ -23,7 +23,6 @@ from heap_scan.probes import (
     FORCED,
     PARALLEL,
     SEQ_SCANS,
-    TID_RANGES,
     make_pages,
 )
 
@@ -41,7 +40,6 @@ _SCANS = {
     ),
     "changing": (f"{BITMAP_SCANS}; {CHANGING}", "SELECT count(md5(pad)) FROM i WHERE r < 6000"),
     "seq": (SEQ_SCANS, "SELECT count(md5(pad)) FROM i"),
-    "tid_range": (TID_RANGES, "SELECT count(md5(pad)) FROM i WHERE ctid >= '(9,1)'"),
     "parallel_bitmap": (
         f"{BITMAP_SCANS}; {PARALLEL}",
         "SELECT count(md5(pad)) FROM i WHERE r < 6000",

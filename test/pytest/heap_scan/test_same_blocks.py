@@ -10,7 +10,6 @@ from heap_scan.probes import (
     FORCED,
     OFF,
     SEQ_SCANS,
-    TID_RANGES,
     make_pages,
     only_scan,
     scans,
@@ -116,7 +115,6 @@ def test_tables_of_few_pages(connection: Connection, pages: int) -> None:
     queries = {
         "Bitmap Heap Scan": (BITMAP_SCANS, "k >= 0"),
         "Seq Scan": (SEQ_SCANS, "k >= 0"),
-        "Tid Range Scan": (TID_RANGES, "ctid < '(4294967294,1)'"),
     }
     for kind, (settings, condition) in queries.items():
         sql = f"SELECT k, r, ctid FROM few WHERE {condition}"

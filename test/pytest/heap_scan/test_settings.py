@@ -9,7 +9,6 @@ from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
     SEQ_SCANS,
-    TID_RANGES,
     make_cold,
     make_pages,
     only_scan,
@@ -19,7 +18,6 @@ from heap_scan.probes import (
 _PAGES = 600
 _BITMAP = "SELECT k, pad FROM g WHERE r < 300"
 _TABLE = "SELECT k, pad FROM g"
-_RANGE = "SELECT k, pad FROM g WHERE ctid < '(500,1)'"
 
 
 @pytest.fixture(autouse=True)
@@ -68,10 +66,10 @@ def test_options_of_a_tablespace_stop_none(
     ("switch", "left"),
     [
         ("enable_bitmap_prefetch = off", {_BITMAP}),
-        ("enable_seq_prefetch = off", {_TABLE, _RANGE}),
+        ("enable_seq_prefetch = off", {_TABLE}),
         ("enable_index_prefetch = off", set()),
-        ("bulk_read_size = 0", {_TABLE, _RANGE}),
-        ("enabled = off", {_BITMAP, _TABLE, _RANGE}),
+        ("bulk_read_size = 0", {_TABLE}),
+        ("enabled = off", {_BITMAP, _TABLE}),
     ],
 )
 def test_each_switch_stops_its_own_scans(
@@ -79,7 +77,7 @@ def test_each_switch_stops_its_own_scans(
 ) -> None:
     connection.execute(f"SET pg_lookahead.{switch}")
     found = set()
-    for settings, sql in ((BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (TID_RANGES, _RANGE)):
+    for settings, sql in ((BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE)):
         connection.execute(f"RESET enable_seqscan; RESET enable_bitmapscan; {settings}")
         scan = only_scan(connection, sql)
         if scan["Status"] == "stock":
@@ -91,8 +89,8 @@ def test_each_switch_stops_its_own_scans(
 @pytest.mark.expects_in_log("leaves table scans of this session to core")
 @pytest.mark.parametrize(
     ("settings", "sql"),
-    [(BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE), (TID_RANGES, _RANGE)],
-    ids=["bitmap", "seq", "tid_range"],
+    [(BITMAP_SCANS, _BITMAP), (SEQ_SCANS, _TABLE)],
+    ids=["bitmap", "seq"],
 )
 def test_failed_self_check_leaves_a_session_to_core(
     connection: Connection, settings: str, sql: str
@@ -106,9 +104,7 @@ def test_failed_self_check_leaves_a_session_to_core(
     for _ in range(2):
         assert connection.execute(sql).fetchall() == expected
         assert only_scan(connection, sql)["Reason"] == "self-check"
-    feature = {BITMAP_SCANS: "bitmap_scan"}.get(
-        settings, "seq_scan" if sql == _TABLE else "tid_range_scan"
-    )
+    feature = "seq_scan" if sql == _TABLE else "bitmap_scan"
     counted = scalar(
         connection,
         "SELECT (fallbacks ->> 'self-check')::int FROM pg_stat_lookahead "

@@ -12,7 +12,6 @@ from heap_scan.probes import (
     BITMAP_SCANS,
     FORCED,
     SEQ_SCANS,
-    TID_RANGES,
     make_pages,
     only_scan,
 )
@@ -22,7 +21,6 @@ _PAGES = 1_000
 _SCANS = {
     "bitmap": (BITMAP_SCANS, "SELECT count(*), sum(k), min(pad) FROM m WHERE r < 900"),
     "seq": (SEQ_SCANS, "SELECT count(*), sum(k), min(pad) FROM m"),
-    "tid_range": (TID_RANGES, "SELECT count(*), sum(k), min(pad) FROM m WHERE ctid >= '(5,1)'"),
 }
 
 

@@ -30,8 +30,8 @@ def test_counters_of_all_backends_are_summed_and_held_against_the_floor(
     file.write_text(
         "index_scan.nodes=3 index_scan.scans=2 index_scan.prefetched=39 index_scan.kills=0 "
         "bitmap_scan.scans=4 bitmap_scan.prefetched=9 \n"
-        "index_scan.scans=1 index_scan.prefetched=2 index_scan.direct=1 seq_scan.scans=3 "
-        "seq_scan.requests=2 tid_range_scan.scans=2 tid_range_scan.requests=4 "
+        "index_scan.scans=1 index_scan.prefetched=2 index_scan.direct=1 seq_scan.scans=5 "
+        "seq_scan.requests=6 "
         "index_build.scans=7 bulk_insert.rows=10 \n"
     )
     sums = evidence.sum_counters(file)

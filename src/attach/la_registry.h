@@ -32,6 +32,7 @@ typedef struct LaQuery
 	bool		is_slice;		/* a worker's, for a leader to count */
 	bool		looked_at;		/* does the leader want to know its end? */
 	bool		listening;		/* do workers hand counters to us? */
+	uint64		next_report;	/* number of the first that we have not read */
 	bool		workers_uncounted;	/* did some not, although they ran? */
 	bool		bounded;		/* is only a number of rows wanted now? */
 	bool		keeps_rows;		/* may who receives them, behind an error? */

@@ -55,13 +55,10 @@ typedef struct LaGather
  */
 #define END_OF_SLICE (-1)
 
-/* Queries of this leader that listen to their workers. */
-static int	listeners = 0;
-
 static TupleTableSlot *gather_exec(PlanState *planstate);
 static LaGather *find_gather(LaQuery *query, PlanState *planstate);
-static void collect_gather(LaQuery *query, LaGather *gather);
-static void listen(LaQuery *query, PlanState *planstate);
+static LaGather *gather_of(LaQuery *query, dsm_handle context);
+static LaNode *find_node(LaQuery *query, LaNode *before, int plan_node_id);
 static void note_launch(LaQuery *query, LaGather *gather);
 static void give_counters(LaQuery *query);
 
@@ -124,14 +121,73 @@ la_worker_counters_begin_slice(LaQuery *query, bool looked_at)
 void
 la_worker_counters_collect(LaQuery *query)
 {
+	LaNode	   *node;
+	LaWorkerReport report;
 	slist_iter	iter;
 
 	if (!query->listening)
 		return;
+	node = slist_head_element(LaNode, link, &query->nodes);
+	while (la_worker_table_read(&query->next_report, &report,
+								&query->workers_uncounted))
+	{
+		LaGather   *gather = gather_of(query, report.context);
+
+		if (gather == NULL)
+			continue;
+		if (report.plan_node_id == END_OF_SLICE)
+			gather->reported = true;
+		else
+		{
+			node = find_node(query, node, report.plan_node_id);
+			if (node->plan_node_id == report.plan_node_id)
+				la_counters_add(&node->worker_counters, &report.counters);
+		}
+	}
 	slist_foreach(iter, &query->gathers)
-		collect_gather(query, slist_container(LaGather, link, iter.cur));
-	if (la_worker_table_full())
-		query->workers_uncounted = true;
+	{
+		LaGather   *gather = slist_container(LaGather, link, iter.cur);
+
+		if (gather->launched && !gather->reported)
+			query->workers_uncounted = true;
+	}
+}
+
+/*
+ * The Gather with this parallel context, or NULL.
+ */
+static LaGather *
+gather_of(LaQuery *query, dsm_handle context)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->gathers)
+	{
+		LaGather   *gather = slist_container(LaGather, link, iter.cur);
+
+		if (gather->context == context)
+			return gather;
+	}
+	return NULL;
+}
+
+/*
+ * The node of a query with this number, or the one that was found before.  Workers report
+ * their nodes in the order in which the leader has them, so it is one of the next: a query over
+ * many partitions has many.
+ */
+static LaNode *
+find_node(LaQuery *query, LaNode *before, int plan_node_id)
+{
+	LaNode	   *node = before;
+
+	do
+	{
+		node = slist_has_next(&query->nodes, &node->link) ?
+			slist_container(LaNode, link, node->link.next) :
+			slist_head_element(LaNode, link, &query->nodes);
+	} while (node->plan_node_id != plan_node_id && node != before);
+	return node;
 }
 
 /*
@@ -142,13 +198,7 @@ la_worker_counters_end(LaQuery *query)
 {
 	if (query->is_slice)
 		give_counters(query);
-	if (!query->listening)
-		return;
-
 	la_worker_counters_collect(query);
-	query->listening = false;
-	if (--listeners == 0)
-		la_worker_table_listen(false);
 }
 
 /*
@@ -170,7 +220,14 @@ gather_exec(PlanState *planstate)
 		planstate->ExecProcNodeReal = gather->exec;
 	if (planstate->ExecProcNode == gather_exec)
 		planstate->ExecProcNode = gather->exec;
-	listen(query, planstate);
+
+	/* ExecGather() launches none without parallel mode. */
+	if (planstate->state->es_use_parallel_mode && !query->listening &&
+		la_worker_table_attached())
+	{
+		query->next_report = la_worker_table_next_number();
+		query->listening = true;
+	}
 
 	/* The first row can be the last thing that happens: an aggregate's. */
 	PG_TRY();
@@ -183,27 +240,6 @@ gather_exec(PlanState *planstate)
 	}
 	PG_END_TRY();
 	return slot;
-}
-
-static void
-collect_gather(LaQuery *query, LaGather *gather)
-{
-	LaCounters	counters;
-	slist_iter	iter;
-
-	if (gather->context == DSM_HANDLE_INVALID)
-		return;
-	slist_foreach(iter, &query->nodes)
-	{
-		LaNode	   *node = slist_container(LaNode, link, iter.cur);
-
-		if (la_worker_table_take(gather->context, node->plan_node_id, &counters))
-			la_counters_add(&node->worker_counters, &counters);
-	}
-	if (la_worker_table_take(gather->context, END_OF_SLICE, &counters))
-		gather->reported = true;
-	if (gather->launched && !gather->reported)
-		query->workers_uncounted = true;
 }
 
 static LaGather *
@@ -219,22 +255,6 @@ find_gather(LaQuery *query, PlanState *planstate)
 			return gather;
 	}
 	return NULL;
-}
-
-/*
- * Before a Gather launches workers: lets them hand counters to this process.
- * ExecGather launches none without parallel mode.
- */
-static void
-listen(LaQuery *query, PlanState *planstate)
-{
-	if (!planstate->state->es_use_parallel_mode || query->listening ||
-		!la_worker_table_attached())
-		return;
-	if (listeners == 0)
-		la_worker_table_listen(true);
-	listeners++;
-	query->listening = true;
 }
 
 /*
@@ -269,17 +289,22 @@ static void
 give_counters(LaQuery *query)
 {
 	static const LaCounters nothing = {0};
-	dsm_handle	context = DatumGetUInt32(MyBgworkerEntry->bgw_main_arg);
+	LaWorkerReport report = {
+		.context = DatumGetUInt32(MyBgworkerEntry->bgw_main_arg)
+	};
 	slist_iter	iter;
 
 	slist_foreach(iter, &query->nodes)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
 
-		if (memcmp(&node->counters, &nothing, sizeof(nothing)) != 0)
-			la_worker_table_give(context, node->plan_node_id,
-								 &node->counters);
+		if (memcmp(&node->counters, &nothing, sizeof(nothing)) == 0)
+			continue;
+		report.plan_node_id = node->plan_node_id;
+		report.counters = node->counters;
+		la_worker_table_append(&report);
 	}
+	report.plan_node_id = END_OF_SLICE;
 	if (query->looked_at)
-		la_worker_table_give(context, END_OF_SLICE, &nothing);
+		la_worker_table_append(&report);
 }

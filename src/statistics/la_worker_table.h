@@ -12,13 +12,19 @@
 
 #include "la_counters.h"
 
+/* What a worker has counted for a plan node. */
+typedef struct LaWorkerReport
+{
+	dsm_handle	context;		/* segment of its parallel context */
+	int			plan_node_id;
+	LaCounters	counters;
+} LaWorkerReport;
+
 extern bool la_worker_table_attach(void);
 extern bool la_worker_table_attached(void);
-extern void la_worker_table_listen(bool listening);
-extern void la_worker_table_give(dsm_handle context, int plan_node_id,
-								 const LaCounters *counters);
-extern bool la_worker_table_take(dsm_handle context, int plan_node_id,
-								 LaCounters *counters);
-extern bool la_worker_table_full(void);
+extern uint64 la_worker_table_next_number(void);
+extern void la_worker_table_append(const LaWorkerReport *report);
+extern bool la_worker_table_read(uint64 *number, LaWorkerReport *report,
+								 bool *missed);
 
 #endif							/* LA_WORKER_TABLE_H */

@@ -153,9 +153,6 @@ la_worker_counters_collect(LaQuery *query)
 	}
 }
 
-/*
- * The Gather with this parallel context, or NULL.
- */
 static LaGather *
 gather_of(LaQuery *query, dsm_handle context)
 {
@@ -282,9 +279,6 @@ note_launch(LaQuery *query, LaGather *gather)
 		query->workers_uncounted = true;
 }
 
-/*
- * In a worker: hands the counters of its slice to the leader.
- */
 static void
 give_counters(LaQuery *query)
 {

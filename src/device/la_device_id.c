@@ -154,9 +154,6 @@ find_serial(const char *device, char *serial)
 	serial[0] = '\0';
 }
 
-/*
- * Reads the first line of a small file.
- */
 static bool
 read_text(const char *path, char *text)
 {

@@ -250,9 +250,6 @@ read_checked(int file, LaProfile *profile, char *reason)
 	return done;
 }
 
-/*
- * Is this a file to be trusted?
- */
 static bool
 check_status(const struct stat *status, char *reason)
 {

@@ -116,9 +116,6 @@ forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue)
 		entry->resolved = false;
 }
 
-/*
- * Finds the section of a tablespace.
- */
 static void
 resolve(LaTablespaceProfile *entry)
 {

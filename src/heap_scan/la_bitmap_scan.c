@@ -303,10 +303,6 @@ take_over(BitmapHeapScanState *node, int64 reads)
 	state->streams.changing = true;
 }
 
-/*
- * Core's first stream has been used up, or a rescan has dropped it: ours takes its
- * place.
- */
 static void
 end_take_over(LaBitmapScan *state, bool same_bitmap)
 {
@@ -315,9 +311,6 @@ end_take_over(LaBitmapScan *state, bool same_bitmap)
 						same_bitmap);
 }
 
-/*
- * The stream in use has been used up because another one shall follow.
- */
 static void
 change_stream(LaBitmapScan *state)
 {
@@ -409,9 +402,6 @@ may_change(const LaBitmapScan *state)
 		!(state->node->query->bounded && !IsParallelWorker());
 }
 
-/*
- * Shall the stream in use make way for the other one?
- */
 static bool
 must_change(LaBitmapScan *state)
 {

@@ -44,9 +44,6 @@
 
 static bool take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result);
 
-/*
- * The scan of a bitmap is about to begin.
- */
 void
 la_bitmap_window_start(LaBitmapWindow *window)
 {

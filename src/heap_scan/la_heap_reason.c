@@ -34,9 +34,6 @@ static LaSelfCheck self_check = {.subject = "table scans"};
 
 static LaReason heap_scan_reason(PlanState *planstate, int eflags);
 
-/*
- * For the table of features.
- */
 LaVerdict
 la_heap_scan_classify(PlanState *planstate, const LaPlace *place)
 {

@@ -338,9 +338,6 @@ must_ask(LaSeqScan *state)
 	return true;
 }
 
-/*
- * Does a trial, or its verdict, say that the scan shall ask?
- */
 static bool
 trial_wants_asking(LaSeqScan *state)
 {

@@ -8,8 +8,7 @@
  * (la_trial.c).  So there a trial decides between our way and core's, which is
  * another stream: with asynchronous reads, and without advice.  In a part that has
  * hardly any gaps that stream asks for the same large reads as we would; so it is
- * used without a trial, unless core reads synchronously, which leaves such a part to
- * the read-ahead of the kernel.
+ * used without a trial.
  *
  * To change from one to the other, the callback ends the stream in use.  When its
  * pages are used up, the other stream is put in its place.
@@ -21,8 +20,7 @@
  *
  * It is looked now and then how many blocks follow directly on the one before.
  * Each level is left at a lower share than it is reached at, so that a part
- * between two levels does not go to and fro.  With io_method = sync no part counts
- * as solid.
+ * between two levels does not go to and fro.
  *
  * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
  *
@@ -59,8 +57,9 @@ static bool add_density(LaDensity *density, BlockNumber block);
 static LaDensityLevel level_of(double share, LaDensityLevel before);
 
 /*
- * Prepares the first of our streams, which is not in use yet.  It reads nothing ahead
- * by itself: advice does.
+ * Prepares the first of our streams, which reads nothing ahead by itself: advice does.
+ * la_stream_switch_begin() puts it in the place of core's, la_stream_switch_start() begins
+ * a bitmap.
  */
 void
 la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
@@ -75,9 +74,6 @@ la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
 	streams->streams[streams->kind] = begin_stream(streams, 0);
 }
 
-/*
- * Puts it in the place of the stream that the scan began with.
- */
 void
 la_stream_switch_begin(LaStreamSwitch *streams)
 {
@@ -85,9 +81,6 @@ la_stream_switch_begin(LaStreamSwitch *streams)
 	streams->heap->rs_read_stream = streams->streams[LA_STREAM_ADVISED];
 }
 
-/*
- * The scan of a bitmap is about to begin, with whatever stream is in use.
- */
 void
 la_stream_switch_start(LaStreamSwitch *streams)
 {
@@ -99,9 +92,6 @@ la_stream_switch_start(LaStreamSwitch *streams)
 	};
 }
 
-/*
- * A block is given to the stream in use.
- */
 void
 la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 {

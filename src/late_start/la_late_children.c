@@ -259,9 +259,6 @@ merge_exec(PlanState *planstate)
 	return core_merge(planstate);
 }
 
-/*
- * What is known of a node, by the children that it sees.
- */
 static LateNode *
 node_of(PlanState **seen)
 {

@@ -74,9 +74,6 @@ static bool are_plain(List *expressions, Siblings *siblings);
 static bool differs(Node *node, void *context);
 static bool is_foreign_function(Oid function, void *context);
 
-/*
- * What there is to be known about a plan.
- */
 const LaLateFinding *
 la_late_judge(PlannedStmt *statement)
 {
@@ -209,9 +206,6 @@ la_late_children_of(Plan *parent)
 	return NULL;
 }
 
-/*
- * May the children of a node start late?
- */
 static bool
 is_parent(Plan *plan, const PlannedStmt *statement, LaLateFinding *finding)
 {
@@ -240,9 +234,6 @@ is_parent(Plan *plan, const PlannedStmt *statement, LaLateFinding *finding)
 	return true;
 }
 
-/*
- * Does a child qualify?
- */
 static bool
 is_plain_scan(Plan *plan, Siblings *siblings)
 {

@@ -151,9 +151,6 @@ const LaFeatureMethods la_late_start_methods = {
 	.begin_utility = la_late_begin_utility,
 };
 
-/*
- * How many children a node has at least, for them to start late.
- */
 static int
 least_children(void)
 {
@@ -290,9 +287,6 @@ prepare(const LaLateFinding *finding)
 	return start;
 }
 
-/*
- * Is this plan a stand-in?  NULL when not.
- */
 static CustomScan *
 stand_in(Plan *plan)
 {
@@ -368,9 +362,6 @@ begin_state(CustomScanState *node, EState *estate, int eflags)
 	((StandInState *) node)->eflags = eflags;
 }
 
-/*
- * Nobody executes a stand-in.
- */
 static TupleTableSlot *
 execute_state(CustomScanState *node)
 {

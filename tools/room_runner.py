@@ -19,12 +19,12 @@ _NO_CACHE = ("-p", "no:cacheprovider")
 # Whoever takes the longest goes first, so that no process waits for the last one; rooms that are
 # not named here come afterwards.
 _LONGEST_FIRST = (
-    "lab",
+    "bulk_insert",
     "index_build",
     "extension",
-    "heap_scan",
-    "bulk_insert",
+    "lab",
     "server",
+    "heap_scan",
     "differential",
 )
 # "7 failed, 812 passed, 20 skipped in 203.11s (0:03:23)"

@@ -82,7 +82,7 @@ def _parse() -> argparse.Namespace:
     )
     cases = parser.add_mutually_exclusive_group()
     cases.add_argument("--all", action="store_true", help="all cases and whole campaigns")
-    cases.add_argument("--sample", type=int, help="another sample of the cases, of any number")
+    cases.add_argument("--sample", type=int, help="a whole sample of the cases, of any number")
     parser.add_argument("--seed", type=int, help="of random tests")
     options = parser.parse_args()
     options.rooms = options.rooms.replace(",", " ").split()
@@ -107,10 +107,10 @@ def _choice_of_cases(options: argparse.Namespace) -> list[str]:
     seed = options.seed
     chosen = []
     if not options.all:
-        sample = _SAMPLE if options.sample is None else options.sample
-        chosen = [f"--sample={sample}"]
-        if options.sample is None and seed is None:
-            seed = _SEED
+        chosen = [f"--sample={options.sample}"]
+        if options.sample is None:
+            chosen = [f"--sample={_SAMPLE}", "--brief"]
+            seed = _SEED if seed is None else seed
     return [*chosen, *([] if seed is None else [f"--seed={seed}"])]
 
 

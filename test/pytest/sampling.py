@@ -1,5 +1,7 @@
 """`--sample N`: of the many cases of a parametrized test a tenth, and shorter random campaigns.
 
+With `--brief`, for a first look, no long tests, and a tenth of what is left of each room.
+
 A test has cases when pytest runs its function several times, for its own parameters or for those
 of a fixture. Of each such function a tenth of the cases runs, at least two: for the same N the same
 ones, for ten successive N all of them. Long tests, each of which takes as long as a hundred others,
@@ -20,16 +22,19 @@ from catalogue import read_mutants
 _PARTS = 10
 _LEAST = 2  # one alone is often the plainest of all, or the one that says nothing
 _LONG = ("long", "end_to_end")
+_LONG_TESTS = ": long tests"  # behind the name of their room
 _LEFT_OUT = pytest.StashKey[dict[str, tuple[int, int]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("pg_lookahead").addoption(
+    group = parser.getgroup("pg_lookahead")
+    group.addoption(
         "--sample",
         type=int,
         metavar="N",
         help="of each parametrized test the Nth tenth of its cases, and a tenth of the campaigns",
     )
+    group.addoption("--brief", action="store_true", help="no long tests, and of the others a tenth")
 
 
 def sampled_cases(function: str, count: int, number: int) -> set[int]:
@@ -53,9 +58,10 @@ def named_by_mutants() -> set[str]:
 
 
 def choose(
-    cases: Sequence[tuple[str, str]], named: Set[str], number: int
+    cases: Sequence[tuple[str, str]], named: Set[str], number: int, *, long: bool = True
 ) -> tuple[set[int], dict[str, tuple[int, int]]]:
     """Which of these cases run, by their places; each has the function that it is of, and its name.
+    Long tests are left out unless `long`.
 
     Also returns for each function that does not run whole how many cases are left out, of how many.
     """
@@ -67,6 +73,7 @@ def choose(
     for function, own in places.items():
         here = set(range(len(own)))
         kept = here if function in named else sampled_cases(function, len(own), number)
+        kept = kept if long or not function.endswith(_LONG_TESTS) else set()
         kept |= {case for case in here if cases[own[case]][1] in named}
         chosen |= {own[case] for case in kept}
         if kept != here:
@@ -74,12 +81,18 @@ def choose(
     return chosen, left_out
 
 
-def _case_of(item: pytest.Item, named: Set[str]) -> tuple[str, str]:
-    """Function and name of an item; both begin at the folder of pytest.ini, as for mutants."""
+def _function_of(item: pytest.Item, named: Set[str]) -> str:
+    """What the item is a case of. It begins at the folder of pytest.ini, as for mutants."""
     function = item.nodeid.partition("[")[0]
     if any(map(item.get_closest_marker, _LONG)) and function not in named:
-        function = f"{item.path.parent.name}: long tests"
-    return function, item.nodeid
+        function = f"{item.path.parent.name}{_LONG_TESTS}"
+    return function
+
+
+def _room_of(item: pytest.Item, named: Set[str]) -> str:
+    """The same, where all of a room are cases of one function, except those that mutants name."""
+    function = item.nodeid.partition("[")[0]
+    return function if function in named else item.path.parent.name
 
 
 @pytest.hookimpl(trylast=True)  # of those that -k and -m leave
@@ -87,12 +100,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.sample is None:
         return
     named = named_by_mutants()
-    cases = [_case_of(item, named) for item in items]
-    chosen, config.stash[_LEFT_OUT] = choose(cases, named, config.option.sample)
-    config.hook.pytest_deselected(
-        items=[item for place, item in enumerate(items) if place not in chosen]
-    )
-    items[:] = [item for place, item in enumerate(items) if place in chosen]
+    left_out = config.stash[_LEFT_OUT] = {}
+    brief = config.option.brief
+    for group_of in (_function_of, _room_of) if brief else (_function_of,):
+        cases = [(group_of(item, named), item.nodeid) for item in items]
+        chosen, missing = choose(cases, named, config.option.sample, long=not brief)
+        left_out |= missing
+        config.hook.pytest_deselected(
+            items=[item for place, item in enumerate(items) if place not in chosen]
+        )
+        items[:] = [item for place, item in enumerate(items) if place in chosen]
 
 
 def pytest_terminal_summary(

@@ -24,6 +24,7 @@ def test_keys_are_columns() -> None:
         assert {*table.key.split(", "), *table.indexed} <= columns, name
 
 
+@pytest.mark.end_to_end
 @pytest.mark.usefixtures("small")
 def test_whole_run(tmp_path: Path, disk: Path) -> None:
     place = ("--directory", disk, "--output", tmp_path, *PG_CONFIG)

@@ -30,6 +30,7 @@ def unported(server_factory: ServerFactory, installation: Installation) -> Itera
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [
@@ -46,6 +47,7 @@ def test_scans_are_cores_and_explain_says_why(unported: WatchedServer, settings:
         assert found == [{"Status": "stock", "Reason": "server version"}]
 
 
+@pytest.mark.long
 def test_a_feature_that_is_off_says_the_same(unported: WatchedServer) -> None:
     with unported.connect() as session:
         session.execute(f"{INDEX_SCANS_ONLY}; SET pg_lookahead.enabled = off")
@@ -53,6 +55,7 @@ def test_a_feature_that_is_off_says_the_same(unported: WatchedServer) -> None:
         assert part["Reason"] == "server version"
 
 
+@pytest.mark.long
 def test_indexes_are_built_by_core_and_nothing_is_counted(unported: WatchedServer) -> None:
     with unported.connect() as session:
         session.execute("CREATE EXTENSION pg_lookahead; CREATE INDEX u_again ON u (k)")

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from waiting import wait_until
 
 _SCRIPT = Path(__file__).parents[3] / "tools" / "setup-python"
@@ -67,6 +68,7 @@ def assert_one_line(done: subprocess.CompletedProcess[str], *words: str) -> None
         assert word in line
 
 
+@pytest.mark.long
 def test_an_environment_is_made_once_and_anew_after_a_change_or_a_kill(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout")
     python = checkout / ".venv" / "bin" / "python"

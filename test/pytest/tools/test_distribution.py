@@ -61,6 +61,7 @@ def archive(disk: Path) -> Path:
     return Path(printed[0])
 
 
+@pytest.mark.long
 def test_it_builds_and_passes_installcheck_outside_git(
     archive: Path, disk: Path, installation: Installation, server_factory: ServerFactory
 ) -> None:

@@ -88,8 +88,8 @@ def test_variables_reach_the_rooms_and_the_longest_goes_first(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], ["--sample=0", "--seed=1"]),
-        (["--seed", "7"], ["--sample=0", "--seed=7"]),
+        ([], ["--sample=0", "--brief", "--seed=1"]),
+        (["--seed", "7"], ["--sample=0", "--brief", "--seed=7"]),
         (["--sample", "3"], ["--sample=3"]),
         (["--sample", "3", "--seed", "7"], ["--sample=3", "--seed=7"]),
         (["--all"], []),

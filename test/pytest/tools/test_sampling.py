@@ -60,7 +60,7 @@ def test_every_test_of_a_mutant_is_in_the_sample() -> None:
     files = sorted({test.partition("::")[0] for test in named})
     command = [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-p", "no:cacheprovider"]
     listed = subprocess.run(
-        [*command, "--collect-only", "-q", "--sample=0", *files],
+        [*command, "--collect-only", "-q", "--sample=0", "--brief", *files],
         cwd=_PYTEST,
         stdout=subprocess.PIPE,
         text=True,
@@ -108,6 +108,14 @@ def test_a_sample_says_what_it_left_out(run: Callable[..., str]) -> None:
     assert re.search(r"sampled: .*: long tests: 2 of 3 cases\n", output)
     assert "sampled: 28 cases of 2 tests left out (make test ALL=1 runs them)\n" in output
     assert "6 passed, 28 deselected" in output
+
+
+def test_a_brief_run_has_a_tenth_of_the_sample_of_a_room(run: Callable[..., str]) -> None:
+    output = run("--sample=3", "--brief", "-v")
+    assert re.search(r"sampled: .*test_many.py::test_many: 3 of 30 cases\n", output)
+    assert re.search(r"sampled: .*: long tests: 0 of 3 cases\n", output)
+    assert re.search(r"sampled: [^:]+: 2 of 4 cases\n", output)
+    assert "2 passed, 32 deselected" in output
 
 
 def test_without_a_sample_all_runs(run: Callable[..., str]) -> None:

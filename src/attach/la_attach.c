@@ -178,7 +178,10 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 	run->query_desc = queryDesc;
 	run->bounded = count > 0;
 	if (run->bounded && fetched == queryDesc->estate)
+	{
 		run->misses = fetched_misses;
+		la_misses_resume(&run->misses);
+	}
 	else
 		memset(&run->misses, 0, sizeof(LaMisses));
 	run->outer = running;

@@ -17,17 +17,28 @@
 #include "attach/la_misses.h"
 #include "prefetch/la_residency.h"
 
-/*
- * Rows with misses before the first look; to how many of them one page from a device belongs at least; and after how many
- * any page suffices.  Arbitrary.
- */
+/* Rows with misses before the first look: arbitrary. */
 #define FEW_ROWS 2
+
+/*
+ * To how many rows with misses one page from a device belongs at least, among the first of them, and when there are more, for
+ * which the same preparations are made; and after how many any page suffices, because a trial can tell then.  Arbitrary.
+ */
 #define ROWS_PER_DEVICE_PAGE 3
-#define MANY_ROWS 64
+#define MORE_ROWS 64
+#define MORE_ROWS_PER_DEVICE_PAGE 8
+#define MANY_ROWS 1024
+
+/*
+ * Time of a row, in microseconds, from which on any page from a device suffices: to look a row up ahead takes some three.
+ * Arbitrary, a quick device has less where a third of the rows has such a page.
+ */
+#define SLOW_ROW_US 30
 
 /* Nodes of which it is asked: arbitrary, a large plan is not walked over and over. */
 #define MOST_NODES 1000
 
+static bool is_worth_it(const LaMisses *misses, uint32 rows);
 static bool are_told(PlanState *planstate);
 static bool is_not_told(PlanState *planstate, void *context);
 
@@ -39,7 +50,6 @@ bool
 la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 {
 	uint32		watched;
-	int64		pages;
 
 	if (misses->cold || ++misses->rows < FEW_ROWS)
 		return misses->cold;
@@ -47,27 +57,56 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 	if (watched == 0)
 	{
 		misses->device_pages = la_residency_device_pages();
+		INSTR_TIME_SET_CURRENT(misses->began);
 		misses->next_look = FEW_ROWS + 1;
 	}
 	if (misses->rows < misses->next_look || watched == 0)
 		return false;
 	misses->next_look = FEW_ROWS + 4 * watched;
-	pages = la_residency_device_pages() - misses->device_pages;
-	misses->cold = pages * ROWS_PER_DEVICE_PAGE >= watched ||
-		(pages > 0 && watched >= MANY_ROWS) ||
-		!are_told(planstate);
+	misses->cold = is_worth_it(misses, watched) || !are_told(planstate);
 	return misses->cold;
 }
 
 /*
- * Is it counted for this process what the scans below a node read?
+ * A query whose rows are fetched a few at a time goes on: the time until then was not spent on reads.
+ */
+void
+la_misses_resume(LaMisses *misses)
+{
+	if (misses->rows >= FEW_ROWS && !misses->cold)
+		INSTR_TIME_SET_CURRENT(misses->began);
+}
+
+/*
+ * Do enough pages come from a device, of so many rows since the first look?
+ */
+static bool
+is_worth_it(const LaMisses *misses, uint32 rows)
+{
+	int64		pages = la_residency_device_pages() - misses->device_pages;
+	instr_time	elapsed;
+
+	if (pages == 0)
+		return false;
+	INSTR_TIME_SET_CURRENT(elapsed);
+	INSTR_TIME_SUBTRACT(elapsed, misses->began);
+	return rows >= MANY_ROWS ||
+		pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >= rows ||
+		INSTR_TIME_GET_MICROSEC(elapsed) >= (uint64) SLOW_ROW_US * rows;
+}
+
+/*
+ * Is it counted for this process what the scans read whose pages were missed: of a loop, on its inner side?
  */
 static bool
 are_told(PlanState *planstate)
 {
 	int			nodes = MOST_NODES;
 
-	return !planstate_tree_walker(planstate, is_not_told, &nodes) || nodes < 0;
+	return !(IsA(planstate, NestLoopState) ?
+			 is_not_told(innerPlanState(planstate), &nodes) :
+			 planstate_tree_walker(planstate, is_not_told, &nodes)) ||
+		nodes < 0;
 }
 
 /*

@@ -9,6 +9,7 @@
 #define LA_MISSES_H
 
 #include "nodes/execnodes.h"
+#include "portability/instr_time.h"
 
 /* Of rows for which a sleeping node of a running query had pages read. */
 typedef struct LaMisses
@@ -17,9 +18,11 @@ typedef struct LaMisses
 	uint32		next_look;		/* the number of rows at which it is looked
 								 * next */
 	int64		device_pages;	/* of this process, at the first look */
+	instr_time	began;			/* then, or when the query went on */
 	bool		cold;			/* they do, or may */
 } LaMisses;
 
 extern bool la_misses_are_cold(LaMisses *misses, PlanState *planstate);
+extern void la_misses_resume(LaMisses *misses);
 
 #endif							/* LA_MISSES_H */

@@ -62,8 +62,11 @@
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
 
-/* Requests of which it is looked whether one comes from a device: arbitrary. */
-#define REQUESTS_PER_LOOK 4
+/*
+ * Requests of which it is looked whether one comes from a device.  Arbitrary, but odd: rows may ask for a page of the index
+ * and one of the table in turn.
+ */
+#define REQUESTS_PER_LOOK 3
 
 #define RECENT_PAGES 512		/* remembered as asked for: a power of two */
 

@@ -50,7 +50,7 @@
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
 
-static LaJoinDoubt doubt(const LaJoinTrial *trial, uint32 rows);
+static LaJoinDoubt doubt(LaJoinTrial *trial, uint32 rows);
 static uint32 divisor(const LaJoinTrial *trial);
 static void begin_look(LaJoinTrial *trial);
 static bool has_order(const LaJoinTrial *trial);
@@ -92,18 +92,20 @@ begin_look(LaJoinTrial *trial)
 }
 
 /*
- * Since the last look so many rows were drawn.
+ * Since the last look so many rows were drawn.  After one that found enough pages, another one has to agree: the pages that are looked at
+ * are a part of all.
  */
 static LaJoinDoubt
-doubt(const LaJoinTrial *trial, uint32 rows)
+doubt(LaJoinTrial *trial, uint32 rows)
 {
 	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
 		STILL_SPARSE_ROWS : SPARSE_ROWS;
+	bool		was_dense = trial->dense;
 
 	if (has_order(trial))
 		return LA_JOIN_IN_ORDER;
-	return rows > sparse_rows * trial->device_pages && !la_wake_forced() ?
-		LA_JOIN_SPARSE : LA_JOIN_NO_DOUBT;
+	trial->dense = rows <= sparse_rows * trial->device_pages || la_wake_forced();
+	return trial->dense || was_dense ? LA_JOIN_NO_DOUBT : LA_JOIN_SPARSE;
 }
 
 /*

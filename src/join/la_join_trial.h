@@ -28,6 +28,7 @@ typedef struct LaJoinTrial
 	int64		device_pages;	/* that had to come from one, since then */
 
 	LaJoinDoubt doubt;			/* by that look */
+	bool		dense;			/* did it find enough of these? */
 	LaTrial		trial;			/* if there is one */
 	int64		reads;			/* until now */
 	int64		asleep;			/* of these, since it was decided not to ask */

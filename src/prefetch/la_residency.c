@@ -45,7 +45,7 @@
 /* File systems of which it is remembered whether they tell: arbitrary, few servers have more. */
 #define FILE_SYSTEMS 8
 
-/* PostgreSQL's processes have one thread; to add up those of a process takes twice as long, 2 microseconds. */
+/* Others of a process are io_uring's; to add up all takes twice as long, 2 microseconds on a virtual machine. */
 #ifdef RUSAGE_THREAD
 #define WHOSE_READS RUSAGE_THREAD
 #else

@@ -107,19 +107,43 @@ def test_a_join_that_is_left_with_its_first_row(
     assert 0 < loop["Scans"] < 400
 
 
-_LOOK_UP = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref WHERE o.id {}"
+_LOOK_UP = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref WHERE {}"
+_FORTY = "o.id BETWEEN 5 AND 44"
 
 
-def test_few_rows_of_the_system_cache(server: WatchedServer, connection: Connection) -> None:
-    """Of forty pages two come from the device."""
+@pytest.mark.parametrize(
+    ("outer", "forty"),
+    [
+        ("Seq Scan", _FORTY),
+        ("Bitmap Heap Scan", "(o.id BETWEEN 5 AND 24 OR o.id BETWEEN 60 AND 79)"),
+    ],
+)
+def test_few_rows_of_the_system_cache(
+    server: WatchedServer, connection: Connection, outer: str, forty: str
+) -> None:
+    """How the outer rows are found does not matter."""
     need_counted_reads(server.data_directory)
-    cached_but(server, connection, "inner_rows", (15 * 11, 35 * 11), PAGES)
-    (loop,) = loops(explain(connection, _LOOK_UP.format("BETWEEN 5 AND 44")))
+    if outer != "Seq Scan":
+        connection.execute("CREATE INDEX outer_rows_id ON outer_rows (id)")
+        connection.execute("SET enable_bitmapscan = on; SET enable_seqscan = off")
+    cached_but(server, connection, "inner_rows", (), PAGES)
+    plan = explain(connection, _LOOK_UP.format(forty))
+    connection.execute("DROP INDEX IF EXISTS outer_rows_id")
+    (loop,) = loops(plan)
+    assert outer in {node["Node Type"] for node in nodes(plan)}
     assert (loop["Scans"], loop["Drawn Rows"]) == (0, 0)
 
 
+def test_few_slow_rows(server: WatchedServer, connection: Connection) -> None:
+    """Where rows take long, one page from the device is enough."""
+    cached_but(server, connection, "inner_rows", (15 * 11, 35 * 11), PAGES)
+    slow = f"{_LOOK_UP.format(_FORTY)} AND pg_sleep(0.0005)::text = ''"
+    (loop,) = loops(explain(connection, slow))
+    assert loop["Drawn Rows"] > 0
+
+
 def test_many_rows_of_the_system_cache(server: WatchedServer, connection: Connection) -> None:
-    """One page of ten comes from the device."""
-    cached_but(server, connection, "inner_rows", range(7, PAGES, 10), PAGES)
-    (loop,) = loops(explain(connection, _LOOK_UP.format("> 0")))
+    """One page of six comes from the device."""
+    cached_but(server, connection, "inner_rows", range(5, PAGES, 6), PAGES)
+    (loop,) = loops(explain(connection, _LOOK_UP.format("o.id > 0")))
     assert loop["Drawn Rows"] > 0

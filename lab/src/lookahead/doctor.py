@@ -28,7 +28,8 @@ _WHERE_SET = "where it was set (session, role, database, system), unless that is
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
     WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
-                   'debug_io_direct', 'shared_buffers', 'effective_cache_size')
+                   'debug_io_direct', 'shared_buffers', 'effective_cache_size',
+                   'max_parallel_maintenance_workers')
        OR name LIKE 'pg\\_lookahead.%'"""
 _SERVER = """
     SELECT pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery(),
@@ -278,6 +279,18 @@ def _switches(server: Server) -> Iterator[Line]:
             yield Line("note", text, f"SET {name} = on tries it in a session.")
         else:
             yield Line("warning", f"{name} is off", f"RESET {name}, {_WHERE_SET}.")
+    yield from _hindered(server)
+
+
+def _hindered(server: Server) -> Iterator[Line]:
+    """What other settings keep from working."""
+    builds = server.settings.get(f"{LIBRARY}.enable_index_build") == "on"
+    if builds and server.settings.get("max_parallel_maintenance_workers") == "0":
+        yield Line(
+            "warning",
+            "index builds are left to PostgreSQL: max_parallel_maintenance_workers is 0",
+            "Set it to 1 or more; builds of a table with parallel_workers = 0 take no worker.",
+        )
     inserts = server.settings.get(f"{LIBRARY}.enable_bulk_insert") == "on"
     if inserts and server.settings.get(f"{LIBRARY}.bulk_extend_size") in ("0", "0kB"):
         yield Line(

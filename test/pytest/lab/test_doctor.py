@@ -160,11 +160,14 @@ def test_settings_that_fight_each_other() -> None:
         **_SERVER.settings,
         "pg_lookahead.enable_bulk_insert": "on",
         "pg_lookahead.bulk_extend_size": "0",
+        "pg_lookahead.enable_index_build": "on",
+        "max_parallel_maintenance_workers": "0",
         "pg_lookahead.disable": "on",
         "pg_lookahead.enabled": "off",
     }
     said = " ".join(_said(replace(_SERVER, settings=settings)))
     assert "warning: inserts in batches are on, and bulk_extend_size = 0 leaves" in said
+    assert "warning: index builds are left to PostgreSQL: max_parallel" in said
     assert "warning: pg_lookahead.disable is on" in said
     assert "warning: pg_lookahead.enabled is off" in said
 

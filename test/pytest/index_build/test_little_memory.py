@@ -32,7 +32,7 @@ def _settings(memory_kb: int, workers: int) -> str:
     return (
         f"SET maintenance_work_mem = {memory_kb}; SET max_parallel_workers = 8; "
         f"ALTER TABLE l SET (parallel_workers = {workers}); "
-        "SET max_parallel_maintenance_workers = 2"
+        f"SET max_parallel_maintenance_workers = {max(workers, 1)}"
     )
 
 

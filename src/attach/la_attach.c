@@ -198,6 +198,7 @@ la_attach_end_run(LaRun *run)
 {
 	if (run->bounded && run->misses.rows > 0)
 	{
+		la_misses_pause(&run->misses);
 		fetched = run->query_desc->estate;
 		fetched_misses = run->misses;
 	}

@@ -7,10 +7,13 @@
  * over after a few.  So a query whose pages the kernel has is left alone: until so many of its rows had a page read
  * from a device that it pays, or, when it goes on for long, until any had.
  *
+ * Reads BufferUsage of instrument.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/aio.h"
 
@@ -35,6 +38,14 @@
  */
 #define SLOW_ROW_US 30
 
+/*
+ * Rows that find all pages in shared buffers are looked up ahead, too, for a part of the price.  They are not counted, but
+ * their hits are: some five a row, beyond those of rows with a miss.  Arbitrary.
+ */
+#define HITS_OF_MISSED_ROW 8
+#define HITS_PER_ROW 8
+#define HITS_PER_US 2
+
 /* Nodes of which it is asked: arbitrary, a large plan is not walked over and over. */
 #define MOST_NODES 1000
 
@@ -57,6 +68,7 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 	if (watched == 0)
 	{
 		misses->device_pages = la_residency_device_pages();
+		misses->hits = pgBufferUsage.shared_blks_hit;
 		INSTR_TIME_SET_CURRENT(misses->began);
 		misses->next_look = FEW_ROWS + 1;
 	}
@@ -68,13 +80,35 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 }
 
 /*
- * A query whose rows are fetched a few at a time goes on: the time until then was not spent on reads.
+ * A query has given the rows that were fetched.  What comes until it goes on is not its own: keeps what was.
+ */
+void
+la_misses_pause(LaMisses *misses)
+{
+	instr_time	now;
+
+	if (misses->rows < FEW_ROWS || misses->cold)
+		return;
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, misses->began);
+	misses->began = now;
+	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
+}
+
+/*
+ * It goes on.
  */
 void
 la_misses_resume(LaMisses *misses)
 {
-	if (misses->rows >= FEW_ROWS && !misses->cold)
-		INSTR_TIME_SET_CURRENT(misses->began);
+	instr_time	began;
+
+	if (misses->rows < FEW_ROWS || misses->cold)
+		return;
+	INSTR_TIME_SET_CURRENT(began);
+	INSTR_TIME_SUBTRACT(began, misses->began);
+	misses->began = began;
+	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
 }
 
 /*
@@ -84,29 +118,35 @@ static bool
 is_worth_it(const LaMisses *misses, uint32 rows)
 {
 	int64		pages = la_residency_device_pages() - misses->device_pages;
+	int64		hits = pgBufferUsage.shared_blks_hit - misses->hits - HITS_OF_MISSED_ROW * (int64) rows;
 	instr_time	elapsed;
 
+	hits = Max(hits, 0);
 	if (pages == 0)
 		return false;
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, misses->began);
 	return rows >= MANY_ROWS ||
-		pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >= rows ||
-		INSTR_TIME_GET_MICROSEC(elapsed) >= (uint64) SLOW_ROW_US * rows;
+		pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
+		rows + hits / HITS_PER_ROW ||
+		INSTR_TIME_GET_MICROSEC(elapsed) >= (int64) SLOW_ROW_US * rows + hits / HITS_PER_US;
 }
 
 /*
- * Is it counted for this process what the scans read whose pages were missed: of a loop, on its inner side?
+ * Is it counted for this process what the scans read whose pages were missed: of loops over loops, on their inner sides,
+ * and of a scan, by the plans that it calls?
  */
 static bool
 are_told(PlanState *planstate)
 {
 	int			nodes = MOST_NODES;
+	bool		not_told = false;
 
-	return !(IsA(planstate, NestLoopState) ?
-			 is_not_told(innerPlanState(planstate), &nodes) :
-			 planstate_tree_walker(planstate, is_not_told, &nodes)) ||
-		nodes < 0;
+	if (!IsA(planstate, NestLoopState))
+		not_told = planstate_tree_walker(planstate, is_not_told, &nodes);
+	for (; IsA(planstate, NestLoopState) && !not_told; planstate = outerPlanState(planstate))
+		not_told = is_not_told(innerPlanState(planstate), &nodes);
+	return !not_told || nodes < 0;
 }
 
 /*

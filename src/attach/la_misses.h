@@ -18,11 +18,13 @@ typedef struct LaMisses
 	uint32		next_look;		/* the number of rows at which it is looked
 								 * next */
 	int64		device_pages;	/* of this process, at the first look */
-	instr_time	began;			/* then, or when the query went on */
+	int64		hits;			/* pages found in shared buffers, then */
+	instr_time	began;			/* then, without the time between fetches */
 	bool		cold;			/* they do, or may */
 } LaMisses;
 
 extern bool la_misses_are_cold(LaMisses *misses, PlanState *planstate);
+extern void la_misses_pause(LaMisses *misses);
 extern void la_misses_resume(LaMisses *misses);
 
 #endif							/* LA_MISSES_H */

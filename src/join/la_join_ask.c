@@ -63,8 +63,8 @@
 #define FEWER_ROWS 8
 
 /*
- * Requests of which it is looked whether one comes from a device.  Arbitrary, but odd: rows may ask for a page of the index
- * and one of the table in turn.
+ * Requests of which it is looked whether one comes from a device: arbitrary.  Which one is by chance, because rows may ask for pages
+ * of the index and of the table in turn.
  */
 #define REQUESTS_PER_LOOK 3
 
@@ -576,7 +576,7 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	bool		looks = ask->requests++ % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
+	bool		looks = murmurhash32(ask->requests++) % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
 	int64		before = looks ? la_residency_device_pages() : 0;
 
 	la_request_make(relation, range, &ask->residency, &ask->node->counters);

@@ -5,7 +5,7 @@ from extension.parts import cached_but, need_counted_reads
 from extension.probes import Connection, explain, nodes
 from server_log import WatchedServer
 
-from join.tables import PAGES, cold_loops, loops, make_cold
+from join.tables import PAGES, cold_loops, drawn, loops, make_cold
 
 _STOPPING = {
     "semi join": "SELECT o.id, s.n FROM outer_rows o, LATERAL (SELECT count(*) AS n "
@@ -140,6 +140,18 @@ def test_few_slow_rows(server: WatchedServer, connection: Connection) -> None:
     slow = f"{_LOOK_UP.format(_FORTY)} AND pg_sleep(0.0005)::text = ''"
     (loop,) = loops(explain(connection, slow))
     assert loop["Drawn Rows"] > 0
+
+
+def test_slow_rows_fetched_one_by_one(server: WatchedServer, connection: Connection) -> None:
+    """Their time is that of all fetches; the pages from the device are those of later rows."""
+    cached_but(server, connection, "inner_rows", (30 * 11, 35 * 11), PAGES)
+    before = drawn(connection)
+    slow = f"{_LOOK_UP.format('true')} AND pg_sleep(0.0005)::text = ''"
+    with connection.transaction():
+        connection.execute(f"DECLARE c CURSOR FOR {slow}")
+        for _ in range(90):
+            connection.execute("FETCH 1 FROM c")
+    assert drawn(connection) > before
 
 
 def test_many_rows_of_the_system_cache(server: WatchedServer, connection: Connection) -> None:

@@ -164,12 +164,14 @@ def test_joins(server: WatchedServer, statement: str) -> None:
         assert outcome.stdout.startswith(verdict), outcome.stdout
 
 
-def test_builds_switched_off(server: WatchedServer) -> None:
-    dsn = f"{_dsn(server)} options='-c pg_lookahead.enable_index_build=off'"
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("pg_lookahead.enable_index_build", "off"), ("max_parallel_maintenance_workers", "0")],
+)
+def test_builds_switched_off(server: WatchedServer, name: str, value: str) -> None:
+    dsn = f"{_dsn(server)} options='-c {name}={value}'"
     outcome = run_command("check", "CREATE INDEX ON orders (k)", "--dsn", dsn)
-    assert outcome.stdout.startswith(
-        "NO: index builds are left to PostgreSQL: pg_lookahead.enable_index_build is off"
-    )
+    assert outcome.stdout.startswith(f"NO: index builds are left to PostgreSQL: {name} is {value}")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ _SETTINGS = """
     SELECT name, setting NOT IN ('off', '0') FROM pg_catalog.pg_settings
     WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
                    'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
-                   'pg_lookahead.bulk_extend_size')"""
+                   'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers')"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,9 @@ def _of_build(
         return "no", f"only btree indexes are built by pg_lookahead, not {one_line(method)}"
     if off := _off(INDEX_BUILD, switches):
         return "no", f"index builds are left to PostgreSQL: {off}"
+    if not switches["max_parallel_maintenance_workers"]:
+        reason = "max_parallel_maintenance_workers is 0"
+        return "no", f"index builds are left to PostgreSQL: {reason}"
     if table.rows is None:
         return "unknown", f"{table.name} was never analyzed: ANALYZE tells how large it is"
     rows = f"about {table.rows:,.0f} rows of {table.name}"

@@ -123,12 +123,15 @@ la_worker_counters_collect(LaQuery *query)
 {
 	LaNode	   *node;
 	LaWorkerReport report;
+	uint64		end;
 	slist_iter	iter;
 
 	if (!query->listening)
 		return;
+	end = la_worker_table_next_number();
 	node = slist_head_element(LaNode, link, &query->nodes);
-	while (la_worker_table_read(&query->next_report, &report,
+	while (query->next_report < end &&
+		   la_worker_table_read(&query->next_report, &report,
 								&query->workers_uncounted))
 	{
 		LaGather   *gather = gather_of(query, report.context);
@@ -288,6 +291,7 @@ give_counters(LaQuery *query)
 	};
 	slist_iter	iter;
 
+	la_worker_table_begin();
 	slist_foreach(iter, &query->nodes)
 	{
 		LaNode	   *node = slist_container(LaNode, link, iter.cur);
@@ -301,4 +305,5 @@ give_counters(LaQuery *query)
 	report.plan_node_id = END_OF_SLICE;
 	if (query->looked_at)
 		la_worker_table_append(&report);
+	la_worker_table_end();
 }

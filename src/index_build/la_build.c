@@ -19,9 +19,8 @@
  * An error in mid-build leaves nothing that we would have to undo: memory is in
  * a context below the caller's; temporary files, workers and the file of a new
  * index go with the transaction, or stay with the invalid index, as core's do,
- * if it is concurrent.  Two things outlive that, and are put back where they are
- * set: that checkpoints wait (log_and_write() in la_page_writer.c), and the
- * setting of parallel workers (la_ambuild.c).  The build is counted here.
+ * if it is concurrent.  That checkpoints wait outlives it, and is put back where it is
+ * set (log_and_write() in la_page_writer.c).  The build is counted here.
  *
  * Why core builds an index is mostly known beforehand.  In mid-build a row that
  * is too long, entries that words hardly divide and an order that was guessed

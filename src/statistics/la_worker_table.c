@@ -162,13 +162,24 @@ la_worker_table_next_number(void)
 }
 
 /*
- * In a worker whose table is attached.  Must not throw.
+ * In a worker whose table is attached: its reports will lie together, until la_worker_table_end().  Must not throw, nor must
+ * what comes between.
  */
+void
+la_worker_table_begin(void)
+{
+	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
+}
+
 void
 la_worker_table_append(const LaWorkerReport *report)
 {
-	LWLockAcquire(&table->lock, LW_EXCLUSIVE);
 	table->reports[table->count++ % REPORTS] = *report;
+}
+
+void
+la_worker_table_end(void)
+{
 	LWLockRelease(&table->lock);
 }
 

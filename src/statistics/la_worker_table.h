@@ -23,7 +23,9 @@ typedef struct LaWorkerReport
 extern bool la_worker_table_attach(void);
 extern bool la_worker_table_attached(void);
 extern uint64 la_worker_table_next_number(void);
+extern void la_worker_table_begin(void);
 extern void la_worker_table_append(const LaWorkerReport *report);
+extern void la_worker_table_end(void);
 extern bool la_worker_table_read(uint64 *number, LaWorkerReport *report,
 								 bool *missed);
 

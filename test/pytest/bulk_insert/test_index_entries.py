@@ -163,10 +163,11 @@ def test_duplicate_keys(connection: Connection, first: str, duplicate: int) -> N
                 connection.execute("TRUNCATE t")
             connection.execute(f"INSERT INTO t {query}")
         diagnosis = raised.value.diag
+        detail = diagnosis.message_detail or ""
         fields.append(
             (
                 diagnosis.message_primary,
-                (diagnosis.message_detail or "").replace("is duplicated", "already exists"),
+                detail.replace("is duplicated", "already exists") if first else detail,
                 diagnosis.schema_name,
                 diagnosis.table_name,
                 diagnosis.constraint_name,

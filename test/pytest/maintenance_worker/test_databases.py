@@ -154,11 +154,12 @@ def test_how_often_a_database_is_looked_at(session: Connection, server: WatchedS
         started = f'starting background worker process "{WORKER} for database {oids[name]}"'
         return server.read_log().count(started)
 
-    # In rounds 1, 3, 7, 15 and 31; the others in each in which none is still at work.
+    # In rounds 1, 3, 7, 15 and 31; one without a policy in 1, 11 and 21; the others in each in
+    # which none is still at work: on a busy machine eight of theirs take more rounds.
     wait_until(lambda: starts("broken") >= 3, "three workers have died")
     wait_until(lambda: starts("postgres") >= 8, "eight rounds are over")
     assert starts("broken") <= 5
-    assert starts("without") <= 1
+    assert starts("without") * 3 <= starts("postgres")
     server.configure({"log_min_messages": "warning"})
     look(session)
     session.execute("DROP DATABASE without")

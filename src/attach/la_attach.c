@@ -180,7 +180,7 @@ la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
 	if (run->bounded && fetched == queryDesc->estate)
 	{
 		run->misses = fetched_misses;
-		la_misses_resume(&run->misses);
+		la_misses_turn(&run->misses);
 	}
 	else
 		memset(&run->misses, 0, sizeof(LaMisses));
@@ -198,7 +198,7 @@ la_attach_end_run(LaRun *run)
 {
 	if (run->bounded && run->misses.rows > 0)
 	{
-		la_misses_pause(&run->misses);
+		la_misses_turn(&run->misses);
 		fetched = run->query_desc->estate;
 		fetched_misses = run->misses;
 	}

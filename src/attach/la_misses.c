@@ -80,10 +80,11 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 }
 
 /*
- * A query has given the rows that were fetched.  What comes until it goes on is not its own: keeps what was.
+ * A query whose rows are fetched a few at a time pauses, or goes on: what comes in between is not its own.  While it
+ * pauses, "began" is the time that has passed and "hits" the number of them; now less either gives the other.
  */
 void
-la_misses_pause(LaMisses *misses)
+la_misses_turn(LaMisses *misses)
 {
 	instr_time	now;
 
@@ -92,22 +93,6 @@ la_misses_pause(LaMisses *misses)
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, misses->began);
 	misses->began = now;
-	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
-}
-
-/*
- * It goes on.
- */
-void
-la_misses_resume(LaMisses *misses)
-{
-	instr_time	began;
-
-	if (misses->rows < FEW_ROWS || misses->cold)
-		return;
-	INSTR_TIME_SET_CURRENT(began);
-	INSTR_TIME_SUBTRACT(began, misses->began);
-	misses->began = began;
 	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
 }
 

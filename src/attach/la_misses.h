@@ -24,7 +24,6 @@ typedef struct LaMisses
 } LaMisses;
 
 extern bool la_misses_are_cold(LaMisses *misses, PlanState *planstate);
-extern void la_misses_pause(LaMisses *misses);
-extern void la_misses_resume(LaMisses *misses);
+extern void la_misses_turn(LaMisses *misses);
 
 #endif							/* LA_MISSES_H */

@@ -246,8 +246,9 @@ la_attach_wake_late(PlanState *planstate, LaFeature feature)
 {
 	LaNode	   *node;
 
-	if (running != NULL && !la_wake_forced() &&
-		!la_misses_are_cold(&running->misses, planstate))
+	if (!la_wake_forced() &&
+		(running == NULL || running->query_desc->estate != planstate->state ||
+		 !la_misses_are_cold(&running->misses, planstate)))
 		return NULL;
 	node = la_attach_wake(planstate, feature);
 	if (node != NULL && node->state == NULL && !la_wake_forced() &&

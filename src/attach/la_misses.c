@@ -19,6 +19,7 @@
 
 #include "attach/la_misses.h"
 #include "prefetch/la_residency.h"
+#include "prefetch/la_wake.h"
 
 /* Rows with misses before the first look: arbitrary. */
 #define FEW_ROWS 2
@@ -33,10 +34,12 @@
 #define MANY_ROWS 1024
 
 /*
- * Time of a row, in microseconds, from which on any page from a device suffices: to look a row up ahead takes some three.
- * Arbitrary, a quick device has less where a third of the rows has such a page.
+ * Time of a row, and of a page that was read for it, in microseconds, from which on any page from a device suffices: to look a
+ * row up ahead takes some three, and a page out of the system's cache four.  Arbitrary, a quick device has less where a third
+ * of the rows has such a page.
  */
 #define SLOW_ROW_US 30
+#define SLOW_READ_US 12
 
 /*
  * Rows that find all pages in shared buffers are looked up ahead, too, for a part of the price.  They are not counted, but
@@ -49,7 +52,7 @@
 /* Nodes of which it is asked: arbitrary, a large plan is not walked over and over. */
 #define MOST_NODES 1000
 
-static bool is_worth_it(const LaMisses *misses, uint32 rows);
+static bool is_worth_it(const LaMisses *misses, uint32 rows, bool told);
 static bool are_told(PlanState *planstate);
 static bool is_not_told(PlanState *planstate, void *context);
 
@@ -69,19 +72,21 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 	{
 		misses->device_pages = la_residency_device_pages();
 		misses->hits = pgBufferUsage.shared_blks_hit;
+		misses->reads = la_reads();
 		INSTR_TIME_SET_CURRENT(misses->began);
 		misses->next_look = FEW_ROWS + 1;
 	}
 	if (misses->rows < misses->next_look || watched == 0)
 		return false;
 	misses->next_look = FEW_ROWS + 4 * watched;
-	misses->cold = is_worth_it(misses, watched) || !are_told(planstate);
+	misses->cold = is_worth_it(misses, watched, true) ||
+		(!are_told(planstate) && is_worth_it(misses, watched, false));
 	return misses->cold;
 }
 
 /*
  * A query whose rows are fetched a few at a time pauses, or goes on: what comes in between is not its own.  While it
- * pauses, "began" is the time that has passed and "hits" the number of them; now less either gives the other.
+ * pauses, "began" is the time that has passed, and the numbers are those of its own; now less either gives the other.
  */
 void
 la_misses_turn(LaMisses *misses)
@@ -94,27 +99,33 @@ la_misses_turn(LaMisses *misses)
 	INSTR_TIME_SUBTRACT(now, misses->began);
 	misses->began = now;
 	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
+	misses->reads = la_reads() - misses->reads;
+	misses->device_pages = la_residency_device_pages() - misses->device_pages;
 }
 
 /*
- * Do enough pages come from a device, of so many rows since the first look?
+ * Do enough pages come from a device, of so many rows since the first look?  The kernel reads more of them ahead than the
+ * rows have read so far.  Where nobody tells, only the time does.
  */
 static bool
-is_worth_it(const LaMisses *misses, uint32 rows)
+is_worth_it(const LaMisses *misses, uint32 rows, bool told)
 {
-	int64		pages = la_residency_device_pages() - misses->device_pages;
+	int64		reads = la_reads() - misses->reads;
+	int64		pages = told ? Min(la_residency_device_pages() - misses->device_pages, reads) : reads;
 	int64		hits = pgBufferUsage.shared_blks_hit - misses->hits - HITS_OF_MISSED_ROW * (int64) rows;
 	instr_time	elapsed;
 
 	hits = Max(hits, 0);
 	if (pages == 0)
 		return false;
+	if (rows >= MANY_ROWS ||
+		(told && pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
+		 rows + hits / HITS_PER_ROW))
+		return true;
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, misses->began);
-	return rows >= MANY_ROWS ||
-		pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
-		rows + hits / HITS_PER_ROW ||
-		INSTR_TIME_GET_MICROSEC(elapsed) >= (int64) SLOW_ROW_US * rows + hits / HITS_PER_US;
+	return INSTR_TIME_GET_MICROSEC(elapsed) >=
+		Max((int64) SLOW_ROW_US * rows, SLOW_READ_US * reads) + hits / HITS_PER_US;
 }
 
 /*

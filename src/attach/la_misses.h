@@ -18,6 +18,7 @@ typedef struct LaMisses
 	uint32		next_look;		/* the number of rows at which it is looked
 								 * next */
 	int64		device_pages;	/* of this process, at the first look */
+	int64		reads;			/* pages that were not, then */
 	int64		hits;			/* pages found in shared buffers, then */
 	instr_time	began;			/* then, without the time between fetches */
 	bool		cold;			/* they do, or may */

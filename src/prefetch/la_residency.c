@@ -42,8 +42,8 @@
 /* Of so many requests, one is made while pages count as resident: arbitrary. */
 #define RESIDENT_SHARE 8
 
-/* File systems of which it is remembered whether they tell: arbitrary, few servers have more. */
-#define FILE_SYSTEMS 8
+/* Tablespaces of which it is remembered whether they tell: arbitrary, few servers have more. */
+#define FILE_SYSTEMS 32
 
 /* Others of a process are io_uring's; to add up all takes twice as long, 2 microseconds on a virtual machine. */
 #ifdef RUSAGE_THREAD

@@ -20,7 +20,7 @@
  * for those of a table: rows wait for the former half their way.  The budgets count ranges.
  *
  * A join that wants one match per row, as a semi join or one over a LIMIT, asks for one page, for
- * twice as many when a row had more pages read than were asked for, and for as many as any needed after
+ * as many as a row that had more pages read than were asked for, twice as many at least, and for as many as any needed after
  * FEWER_ROWS rows that needed fewer.
  *
  * A target to which no row has come yet, or most rows do not, is not asked for until they do.
@@ -57,7 +57,7 @@
 #define MOST_IN_VAIN 6
 
 /* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
-#define SLEEP_AFTER 256
+#define SLEEP_AFTER 64
 
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
@@ -362,7 +362,7 @@ learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
 {
 	ask->most_reads = Max(ask->most_reads, reads);
 	if (reads > row->wanted)
-		ask->matches = Min(ask->matches * 2, LA_PEEK_BLOCKS);
+		ask->matches = Min(Max(ask->matches * 2, reads), LA_PEEK_BLOCKS);
 	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
 		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
 	else
@@ -513,7 +513,7 @@ recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 	uint64		page = (uint64) RelationGetRelid(relation) << 32 | block;
 	LaJoinRecent *recent = &ask->recent[murmurhash64(page) % RECENT_PAGES];
 
-	if (recent->page == page && ask->rows - recent->rows <= 2 * ask->most_requests)
+	if (recent->page == page && ask->rows - recent->rows <= 4 * ask->most_requests)
 		return true;
 	recent->page = page;
 	recent->rows = ask->rows;
@@ -537,7 +537,6 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 		open->last_block = InvalidBlockNumber;
 	}
 	open->relation = relation;
-	ask->asked = true;
 	ask->idle_rows = 0;
 	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
 	open->last_block = block;
@@ -571,7 +570,7 @@ ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
 
 /*
  * The kernel counts what has to come from a device while it is asked, which it tells by a system call: one request in
- * REQUESTS_PER_LOOK stands for the others.  Where it does not count, all may have to.
+ * REQUESTS_PER_LOOK stands for the others.  Where it does not count, a trial has to tell.
  */
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
@@ -579,10 +578,9 @@ request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 	bool		looks = murmurhash32(ask->requests++) % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
 	int64		before = looks ? la_residency_device_pages() : 0;
 
+	ask->asked = true;
 	la_request_make(relation, range, &ask->residency, &ask->node->counters);
 	if (looks)
 		ask->trial.device_pages += REQUESTS_PER_LOOK *
 			Min(la_residency_device_pages() - before, range->nblocks);
-	else if (!la_residency_is_told(relation))
-		ask->trial.device_pages += range->wanted;
 }

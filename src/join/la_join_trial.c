@@ -23,20 +23,22 @@
 #include "prefetch/la_wake.h"
 
 /*
- * Pages after which it is looked at their order; how many of them have to be near; and how
+ * Pages after which it is looked at their order, or rows, where so far all but the first page of the table and of the index
+ * were in order; how many of them have to be near; and how
  * far from the one before a near one is, before it or behind it: rows that have waited for a page of
  * the index want theirs later than others.  Once they are in order, fewer suffice, or a trial would begin anew
  * again and again.  Arbitrary, but that of pages in random order hardly
  * any is near, and that the kernel reads as much with its usual read-ahead.
  */
 #define PAGES_PER_LOOK 64
+#define FIRST_PAGES 2
 #define NEAR_PAGES 56
 #define STILL_NEAR_PAGES 32
 #define NEAR_BLOCKS 32
 
 /*
- * Rows for each page from a device above which it is tried: a row is looked up ahead in one microsecond or ten,
- * and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
+ * Rows, or pages that they want, for each page from a device above which it is tried: a row is looked up ahead in one
+ * microsecond or ten, and read requests of a local disk save 40 or more.  Once it is sparse, fewer suffice.  And the part of a
  * trial's usual pages: the kernel reads none of them ahead.  Arbitrary.
  */
 #define SPARSE_ROWS 8
@@ -71,7 +73,8 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
-		rows - trial->rows <= PAGES_PER_LOOK * SPARSE_ROWS)
+		rows - trial->rows <= (trial->near + FIRST_PAGES >= trial->wanted ?
+							   Max(SPARSE_ROWS * trial->wanted, PAGES_PER_LOOK) : PAGES_PER_LOOK * SPARSE_ROWS))
 		return;
 
 	trial->doubt = doubt(trial, rows - trial->rows);
@@ -104,7 +107,7 @@ doubt(LaJoinTrial *trial, uint32 rows)
 
 	if (has_order(trial))
 		return LA_JOIN_IN_ORDER;
-	trial->dense = rows <= sparse_rows * trial->device_pages || la_wake_forced();
+	trial->dense = Max(rows, trial->wanted) <= sparse_rows * trial->device_pages || la_wake_forced();
 	return trial->dense || was_dense ? LA_JOIN_NO_DOUBT : LA_JOIN_SPARSE;
 }
 

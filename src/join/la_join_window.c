@@ -167,14 +167,14 @@ find_targets(LaJoinWindow *window)
 }
 
 /*
- * To judge a large outer side, as one of many partitions, takes longer than some reads: it pays when about as much
- * has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers the nodes of a plan in their order.
+ * To judge a large outer side, as one of many partitions, takes longer than some reads, and to find the join in a large plan,
+ * too: it pays when about as much has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers the nodes of a plan in
+ * their order.
  */
 static bool
 is_worth_judging(LaJoinWindow *window)
 {
-	int			nodes = innerPlanState(window->join)->plan->plan_node_id -
-		outerPlanState(window->join)->plan->plan_node_id;
+	int			nodes = innerPlanState(window->join)->plan->plan_node_id;
 
 	return window->allowed || la_wake_forced() ||
 		++window->misses * NODES_PER_READ + FEW_NODES >= nodes;
@@ -320,13 +320,15 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 }
 
 /*
- * Draws rows and asks for their pages, as far as that is allowed.
+ * Draws rows and asks for their pages, as far as that is allowed.  For a row that is alone nothing is asked that its own look-up
+ * will not read at once.
  */
 static void
 look_ahead(LaJoinWindow *window)
 {
 	LaJoinRing *ring = &window->ring;
 	LaJoinAsk  *ask = &window->ask;
+	uint32		idle_rows = ask->idle_rows;
 	uint32		limit;
 
 	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
@@ -347,7 +349,10 @@ look_ahead(LaJoinWindow *window)
 
 	for (;;)
 	{
-		la_join_ask_waiting(ask, ring, window->at_end);
+		if (ring->tail - ring->head != 1)
+			la_join_ask_waiting(ask, ring, window->at_end);
+		else if (window->at_end)
+			ask->idle_rows = idle_rows + 1;
 		end_if_over(window);
 		if (window->at_end || window->draining || window->large != NULL ||
 			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
@@ -436,7 +441,7 @@ draw_row(LaJoinWindow *window)
 
 /*
  * Shall a row be copied?  Of one that an expression has made, the values may be larger together than
- * any piece of memory; and one that fills the ring alone is handed on as it is.
+ * any piece of memory; and one that fills the ring alone, as a sort may give it, is handed on as it is.
  */
 static bool
 fits(TupleTableSlot *slot)
@@ -444,6 +449,8 @@ fits(TupleTableSlot *slot)
 	TupleDesc	descriptor = slot->tts_tupleDescriptor;
 	Size		bytes = 0;
 
+	if (TTS_IS_MINIMALTUPLE(slot) && ((MinimalTupleTableSlot *) slot)->mintuple != NULL)
+		return ((MinimalTupleTableSlot *) slot)->mintuple->t_len < most_bytes();
 	if (!TTS_IS_VIRTUAL(slot))
 		return true;
 	for (int i = 0; i < descriptor->natts; i++)

@@ -107,6 +107,23 @@ def test_a_join_that_is_left_with_its_first_row(
     assert 0 < loop["Scans"] < 400
 
 
+def test_a_row_that_is_alone(server: WatchedServer, connection: Connection) -> None:
+    """Its page would be asked for when it is read."""
+    connection.execute(
+        "CREATE TABLE between (id int PRIMARY KEY, ref int); "
+        "INSERT INTO between SELECT id, ref FROM outer_rows; ANALYZE between; "
+        "SET join_collapse_limit = 1; SET enable_seqscan = off"
+    )
+    query = (
+        "SELECT count(i.pad) FROM outer_rows o "
+        "LEFT JOIN (between b JOIN inner_rows i ON i.k = b.ref) ON b.id = o.id"
+    )
+    above, below = cold_loops(server, connection, query)
+    connection.execute("DROP TABLE between")
+    assert above["Advised Blocks"] == 0
+    assert below["Requests"] == 0
+
+
 _LOOK_UP = "SELECT o.id, i.pad FROM outer_rows o JOIN inner_rows i ON i.k = o.ref WHERE {}"
 _FORTY = "o.id BETWEEN 5 AND 44"
 

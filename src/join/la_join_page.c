@@ -75,7 +75,7 @@ la_join_page_create(ScanState *scan, LaNode *node)
 		MemoryContextSwitchTo(old);
 		return NULL;
 	}
-	page->descriptor = CreateTupleDescCopy(RelationGetDescr(scan->ss_currentRelation));
+	page->descriptor = CreateTupleDescCopyConstr(RelationGetDescr(scan->ss_currentRelation));
 	page->most_rows = la_join_ring_rows(&page->ring,
 										Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage),
 										page->descriptor);
@@ -154,6 +154,7 @@ void
 la_join_page_end(LaJoinPage *page)
 {
 	la_join_ask_hand_out(&page->ask, NULL);
+	la_join_ask_stop(&page->ask);
 	drop_rows(page, 0);
 	MemoryContextDelete(page->context);
 	page->ring.rows = NULL;
@@ -207,10 +208,7 @@ ask_ahead(LaJoinPage *page)
 		at_end = ring->tail >= page->heap->rs_ntuples;
 		la_join_ask_waiting(&page->ask, ring, at_end);
 		if (la_join_ask_is_over(&page->ask))
-		{
-			la_join_ask_stop(&page->ask);
 			return false;
-		}
 		if (at_end || ring->tail - ring->head >= limit ||
 			la_join_ask_is_full(&page->ask))
 			return true;

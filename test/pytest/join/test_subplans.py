@@ -45,6 +45,8 @@ _QUERIES = {
     "(SELECT i.k, i.g FROM inner_rows i WHERE i.k = o.ref)",
     "any": f"SELECT o.id = ANY (SELECT m.g FROM many m WHERE m.k = o.id) {_FROM}",
     "key of an expression": f"SELECT (SELECT i.pad FROM inner_rows i WHERE i.k = o.id + 1) {_FROM}",
+    "added bound": "SELECT (SELECT sum(length(m.pad)) FROM many m "
+    "WHERE m.k = o.id AND m.g >= o.added) FROM grown o",
     "added column": "SELECT (SELECT i.pad FROM inner_rows i WHERE i.k = o.added) FROM grown o",
 }
 _NOT_AHEAD = {"key of an expression", "added column"}

@@ -10,7 +10,7 @@
 #include "join/la_join_feature.h"
 #include "la_counters.h"
 
-static bool enable_join_prefetch = false;
+static bool enable_join_prefetch = true;
 
 #define SUBPLAN_COUNTERS \
 	(LA_COUNTERS(scans, advised) | LA_COUNTER(pauses) | LA_COUNTER(restarts))

@@ -21,7 +21,7 @@ from lookahead.load_order import loaded_libraries, name_first, watchers_before
 from lookahead.machine import kernel_number, kernel_text
 
 Level = Literal["ok", "note", "warning"]
-_OFF_BY_DEFAULT = ("enable_interval_creation", "enable_join_prefetch", "enable_late_start")
+_OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _WHERE_SET = "where it was set (session, role, database, system), unless that is wanted"

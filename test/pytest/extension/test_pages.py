@@ -67,7 +67,7 @@ def test_readme_says_what_is_on_by_default(session: Connection) -> None:
     ]
     assert default == "on"
     off = re.findall(r"\| \[off\]\(docs/settings\.md#pg_lookahead(\w+)\) \|$", readme, re.MULTILINE)
-    assert off == ["enable_join_prefetch", "enable_late_start", "enable_interval_creation"]
+    assert off == ["enable_late_start", "enable_interval_creation"]
     assert {scalar(session, f"SHOW pg_lookahead.{name}") for name in off} == {"off"}
 
 

@@ -80,13 +80,13 @@ la_misses_are_cold(LaMisses *misses, PlanState *planstate)
 		return false;
 	misses->next_look = FEW_ROWS + 4 * watched;
 	misses->cold = is_worth_it(misses, watched, true) ||
-		(!are_told(planstate) && is_worth_it(misses, watched, false));
+		(is_worth_it(misses, watched, false) && !are_told(planstate));
 	return misses->cold;
 }
 
 /*
  * A query whose rows are fetched a few at a time pauses, or goes on: what comes in between is not its own.  While it
- * pauses, "began" is the time that has passed, and the numbers are those of its own; now less either gives the other.
+ * pauses, "began" is the time that has passed, "hits" and "reads" are those of its own; now less either gives the other.
  */
 void
 la_misses_turn(LaMisses *misses)
@@ -100,7 +100,6 @@ la_misses_turn(LaMisses *misses)
 	misses->began = now;
 	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
 	misses->reads = la_reads() - misses->reads;
-	misses->device_pages = la_residency_device_pages() - misses->device_pages;
 }
 
 /*

@@ -20,8 +20,8 @@
  * for those of a table: rows wait for the former half their way.  The budgets count ranges.
  *
  * A join that wants one match per row, as a semi join or one over a LIMIT, asks for one page, for
- * as many as a row that had more pages read than were asked for, twice as many at least, and for as many as any needed after
- * FEWER_ROWS rows that needed fewer.
+ * twice as many when a row had more pages read than were asked for, for as many as that when the next one had, too, and for as
+ * many as any needed after FEWER_ROWS rows that needed fewer.
  *
  * A target to which no row has come yet, or most rows do not, is not asked for until they do.
  *
@@ -57,7 +57,7 @@
 #define MOST_IN_VAIN 6
 
 /* Rows for which nothing had to be asked, after which the join sleeps: arbitrary. */
-#define SLEEP_AFTER 64
+#define SLEEP_AFTER 256
 
 /* Rows that need fewer pages than are asked for, after which no more are than one of them needed: arbitrary. */
 #define FEWER_ROWS 8
@@ -140,7 +140,7 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 {
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
-	if (ask->skips > 0 && !la_wake_forced())
+	if (ask->skips > 0 && ask->trial.doubt == LA_JOIN_NO_DOUBT && !la_wake_forced())
 	{
 		ask->skips--;
 		return false;
@@ -360,9 +360,12 @@ la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
 static void
 learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
 {
+	int64		exceeded = ask->exceeded;
+
 	ask->most_reads = Max(ask->most_reads, reads);
+	ask->exceeded = reads > row->wanted ? reads : 0;
 	if (reads > row->wanted)
-		ask->matches = Min(Max(ask->matches * 2, reads), LA_PEEK_BLOCKS);
+		ask->matches = Min(Max(ask->matches * 2, Min(reads, exceeded)), LA_PEEK_BLOCKS);
 	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
 		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
 	else
@@ -549,13 +552,17 @@ request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
 }
 
 /*
- * Asks for a range whose first row is among the oldest quarters of the ring.
+ * Asks for a range whose first row is among the oldest quarters of the ring.  A page of a row that is done with has been read.
  */
 static void
 ask_old_range(LaJoinAsk *ask, LaJoinRange *open, const LaJoinRing *ring,
 			  uint32 quarters)
 {
-	if ((open->row - ring->head) * 4 < (ring->tail - ring->head) * quarters)
+	int32		ahead = (int32) (open->row - ring->head);
+
+	if (ahead < 0 && open->planner.open.nblocks == 1)
+		open->planner.open.nblocks = 0;
+	else if (ahead * 4 < (int32) ((ring->tail - ring->head) * quarters))
 		ask_open_range(ask, open);
 }
 

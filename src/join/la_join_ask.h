@@ -94,6 +94,7 @@ typedef struct LaJoinAsk
 	uint32		matches;
 	uint32		most_reads;		/* of a row, since that was changed */
 	uint32		fewer_rows;		/* that needed less, since then */
+	int64		exceeded;		/* by the row before: its pages, or 0 */
 	int64		reads;			/* of its tables, when the oldest row was
 								 * handed out */
 

@@ -56,6 +56,7 @@ static LaJoinDoubt doubt(LaJoinTrial *trial, uint32 rows);
 static uint32 divisor(const LaJoinTrial *trial);
 static void begin_look(LaJoinTrial *trial);
 static bool has_order(const LaJoinTrial *trial);
+static bool seems_in_order(const LaJoinTrial *trial);
 
 /*
  * A page of the table or of the index will have to be read, and the one before it, of the same
@@ -73,8 +74,8 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 	if (step >= -NEAR_BLOCKS && step <= NEAR_BLOCKS)
 		trial->near++;
 	if (++trial->wanted < PAGES_PER_LOOK && la_trial_test_pages() == 0 &&
-		rows - trial->rows <= (trial->near + FIRST_PAGES >= trial->wanted ?
-							   Max(SPARSE_ROWS * trial->wanted, PAGES_PER_LOOK) : PAGES_PER_LOOK * SPARSE_ROWS))
+		rows - trial->rows <= (seems_in_order(trial) ? Max(SPARSE_ROWS * trial->wanted, PAGES_PER_LOOK) :
+							   PAGES_PER_LOOK * SPARSE_ROWS))
 		return;
 
 	trial->doubt = doubt(trial, rows - trial->rows);
@@ -129,6 +130,16 @@ has_order(const LaJoinTrial *trial)
 	return trial->near >= (trial->doubt == LA_JOIN_IN_ORDER ?
 						   STILL_NEAR_PAGES : NEAR_PAGES) &&
 		!la_wake_forced();
+}
+
+/*
+ * The same of fewer pages, where nobody has said so yet.
+ */
+static bool
+seems_in_order(const LaJoinTrial *trial)
+{
+	return trial->doubt != LA_JOIN_IN_ORDER && trial->near > 0 &&
+		trial->near + FIRST_PAGES >= trial->wanted;
 }
 
 /*

@@ -54,6 +54,7 @@
 /* Nodes that are judged in a small part of the time of a read, and those for which none is waited: arbitrary. */
 #define NODES_PER_READ 8
 #define FEW_NODES 16
+#define NODES_PASSED 64			/* on the way to a join, for one judged */
 
 /* Memory of the rows of one ring, in bytes, and its part of work_mem: arbitrary. */
 #define MOST_BYTES (1024 * 1024)
@@ -98,6 +99,7 @@ static Size open_bytes(const LaJoinWindow *window);
 static bool open_ring(LaJoinWindow *window);
 static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
+static bool is_alone(const LaJoinRing *ring);
 static void end_if_over(LaJoinWindow *window);
 static uint32 row_limit(const LaJoinWindow *window);
 static Size most_bytes(void);
@@ -174,7 +176,8 @@ find_targets(LaJoinWindow *window)
 static bool
 is_worth_judging(LaJoinWindow *window)
 {
-	int			nodes = innerPlanState(window->join)->plan->plan_node_id;
+	int			before = outerPlanState(window->join)->plan->plan_node_id;
+	int			nodes = innerPlanState(window->join)->plan->plan_node_id - before + before / NODES_PASSED;
 
 	return window->allowed || la_wake_forced() ||
 		++window->misses * NODES_PER_READ + FEW_NODES >= nodes;
@@ -349,7 +352,7 @@ look_ahead(LaJoinWindow *window)
 
 	for (;;)
 	{
-		if (ring->tail - ring->head != 1)
+		if (!is_alone(ring))
 			la_join_ask_waiting(ask, ring, window->at_end);
 		else if (window->at_end)
 			ask->idle_rows = idle_rows + 1;
@@ -360,6 +363,15 @@ look_ahead(LaJoinWindow *window)
 			return;
 		draw_row(window);
 	}
+}
+
+/*
+ * Has the ring one row, of which a page of the table is wanted at most?
+ */
+static bool
+is_alone(const LaJoinRing *ring)
+{
+	return ring->tail - ring->head == 1 && la_join_row(ring, ring->head)->wanted <= 1;
 }
 
 static void

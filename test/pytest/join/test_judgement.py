@@ -280,4 +280,4 @@ def test_rows_of_some_kilobytes(server: WatchedServer, connection: Connection) -
     )
     connection.execute("SET pg_lookahead.test_start_after = 0")
     (loop,) = cold_loops(server, connection, query)
-    assert _drawn(loop) > 3700
+    assert _drawn(loop) > 3900

@@ -30,7 +30,6 @@
 #include "access/tableam.h"
 #include "catalog/pg_collation.h"
 #include "commands/explain_state.h"
-#include "executor/instrument.h"
 #include "nodes/execnodes.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
@@ -155,24 +154,6 @@ la_compat_parallelscan_init(Relation table, ParallelBlockTableScanWorker own,
 											 InvalidBlockNumber);
 #else
 	table_block_parallelscan_startblock_init(table, own, shared);
-#endif
-}
-
-/*
- * What a node has done with buffers, or NULL when that is not counted.  Reads
- * Instrumentation of instrument.h.
- */
-static inline const BufferUsage *
-la_compat_buffer_usage(const PlanState *planstate)
-{
-	if (planstate->instrument == NULL)
-		return NULL;
-#if PG_VERSION_NUM >= 190000
-	return planstate->instrument->instr.need_bufusage ?
-		&planstate->instrument->instr.bufusage : NULL;
-#else
-	return planstate->instrument->need_bufusage ?
-		&planstate->instrument->bufusage : NULL;
 #endif
 }
 

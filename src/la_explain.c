@@ -14,8 +14,6 @@
 #include "commands/defrem.h"
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
-#include "executor/instrument.h"
-#include "storage/bufmgr.h"
 
 #include "attach/la_methods.h"
 #include "attach/la_registry.h"
@@ -42,7 +40,6 @@ static void show_node(const LaNode *node, ExplainState *es);
 static void show_counter(const LaCounters *counters, int position,
 						 ExplainState *es);
 static double mean_of(const LaCounters *counters, int position);
-static double waited_ms(const LaNode *node);
 static void explain(const LaNode *node, ExplainState *es);
 
 /*
@@ -211,18 +208,6 @@ show_node(const LaNode *node, ExplainState *es)
 		appendStringInfo(es->str, " mode=%s", mode);
 	else if (info->has_mode)
 		ExplainPropertyText("Mode", mode, es);
-
-	/*
-	 * Counting reads that took long would need a clock, and core's is on at
-	 * the user's wish only.
-	 */
-	if (!track_io_timing || node->planstate == NULL ||
-		la_compat_buffer_usage(node->planstate) == NULL)
-		return;
-	if (is_text)
-		appendStringInfo(es->str, " waited=%.3fms", waited_ms(node));
-	else
-		ExplainPropertyFloat("Time Waited", "ms", waited_ms(node), 3, es);
 }
 
 static void
@@ -254,20 +239,4 @@ mean_of(const LaCounters *counters, int position)
 	if (divisor == 0)
 		return 0.0;
 	return (double) la_counter_value(counters, position) / (double) divisor;
-}
-
-/*
- * How long the node's processes were in reads: of synchronous ones the whole
- * time, of asynchronous ones what was left of it when their pages' turn came.
- * Workers' instrumentation is part of it (relies on
- * ExecParallelRetrieveInstrumentation() in execParallel.c).  Reads BufferUsage of
- * instrument.h.
- */
-static double
-waited_ms(const LaNode *node)
-{
-	const BufferUsage *usage = la_compat_buffer_usage(node->planstate);
-
-	return INSTR_TIME_GET_MILLISEC(usage->shared_blk_read_time) +
-		INSTR_TIME_GET_MILLISEC(usage->local_blk_read_time);
 }

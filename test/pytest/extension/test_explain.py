@@ -208,26 +208,3 @@ def test_buffer_counts_of_a_parallel_plan_are_whole(connection: Connection) -> N
         connection, _SCAN, "ANALYZE, LOOKAHEAD, BUFFERS, WAL, MEMORY, SERIALIZE, VERBOSE"
     )
     assert len(lookahead(plan)) == 1
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_time_waited_is_that_of_the_reads(connection: Connection, workers: int) -> None:
-    """Without a clock, or without counts of buffers, nothing is known of it."""
-    connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
-    connection.execute(
-        "SET enable_indexscan = off; SET enable_bitmapscan = on; SET parallel_setup_cost = 0; "
-        "SET min_parallel_table_scan_size = 0; SET parallel_tuple_cost = 0; "
-        f"SET max_parallel_workers_per_gather = {workers}"
-    )
-    query = "SELECT count(pad) FROM x WHERE k < 4000"
-    options = "ANALYZE, LOOKAHEAD, COSTS OFF, TIMING OFF"
-    assert "waited=" not in _text(connection, query, options)
-    connection.execute("SET track_io_timing = on")
-    assert "waited=" not in _text(connection, query, f"{options}, BUFFERS OFF")
-    assert re.search(r" waited=\d+\.\d{3}ms$", _text(connection, query, options), re.MULTILINE)
-    connection.execute("SELECT pg_lookahead_evict('x')")
-    plan = explain(connection, query)
-    (scan,) = [node for node in nodes(plan) if node["Node Type"] == "Bitmap Heap Scan"]
-    assert scan["Parallel Aware"] is (workers > 0)
-    assert scan["Shared Read Blocks"] > 0
-    assert scan["Lookahead"]["Time Waited"] == scan["Shared I/O Read Time"] > 0

@@ -37,9 +37,24 @@
 #include "device/la_profile.h"
 #include "la_sql_function.h"
 
+/*
+ * An entry of a cache of the process: it stays readable as long as that runs,
+ * but a reload may change it, so whoever needs the values for long copies them.
+ */
+typedef struct LaTablespaceProfile
+{
+	Oid			tablespace;		/* hash key */
+	bool		resolved;
+	bool		usable;
+	char		device[24];		/* MAJOR:MINOR, or empty */
+	char		reason[LA_PROFILE_REASON_SIZE]; /* unless usable */
+	LaProfileSection section;	/* if usable */
+} LaTablespaceProfile;
+
 /* LaTablespaceProfile by tablespace; NULL until the first look-up. */
 static HTAB *tablespaces = NULL;
 
+static const LaTablespaceProfile *find_profile(Oid tablespace);
 static void forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue);
 static void make_table(void);
 static void resolve(LaTablespaceProfile *entry);
@@ -56,15 +71,15 @@ la_profile_for_tablespace(Oid spcOid)
 
 	if (la_device_profile == NULL || la_device_profile[0] == '\0')
 		return NULL;
-	found = la_profile_find(spcOid);
+	found = find_profile(spcOid);
 	return found->usable ? &found->section.values : NULL;
 }
 
 /*
  * The same, with everything the file says or the reason why it says nothing.
  */
-const LaTablespaceProfile *
-la_profile_find(Oid tablespace)
+static const LaTablespaceProfile *
+find_profile(Oid tablespace)
 {
 	LaTablespaceProfile *entry;
 	bool		found;
@@ -181,7 +196,7 @@ pg_lookahead_device_profile(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 
 	memset(nulls, true, sizeof(nulls));
-	found = la_profile_find(tablespace);
+	found = find_profile(tablespace);
 	profile = &found->section.values;
 	if (found->device[0] != '\0')
 	{

@@ -130,8 +130,8 @@ la_stats_add_workers(LaFeature feature, const LaCounters *counters)
  * What the view shows, and since when that counts.  Returns whether it is of the
  * whole cluster.
  */
-bool
-la_stats_fetch(LaTotals *totals, TimestampTz *since)
+static bool
+fetch_totals(LaTotals *totals, TimestampTz *since)
 {
 	const LaTotals *cluster = la_cluster_stats_fetch(since);
 
@@ -146,19 +146,6 @@ la_stats_fetch(LaTotals *totals, TimestampTz *since)
 		la_counters_add(&totals->features[f].counters, &worker_totals[f]);
 	*since = session_reset != 0 ? session_reset : MyStartTimestamp;
 	return false;
-}
-
-/*
- * Sets to zero what the view shows.
- */
-void
-la_stats_reset(void)
-{
-	if (la_cluster_stats_reset())
-		return;
-	memset(&session_totals, 0, sizeof(session_totals));
-	memset(worker_totals, 0, sizeof(worker_totals));
-	session_reset = GetCurrentTimestamp();
 }
 
 #ifdef LA_TEST
@@ -249,7 +236,7 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	LaTotals	totals;
 	TimestampTz since;
-	bool		of_cluster = la_stats_fetch(&totals, &since);
+	bool		of_cluster = fetch_totals(&totals, &since);
 	Datum		values[MAX_COLUMNS];
 	bool		nulls[MAX_COLUMNS] = {0};
 	int			last = COLUMNS_BEFORE + la_counter_columns();
@@ -287,6 +274,10 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 Datum
 pg_lookahead_stats_reset(PG_FUNCTION_ARGS)
 {
-	la_stats_reset();
+	if (la_cluster_stats_reset())
+		PG_RETURN_VOID();
+	memset(&session_totals, 0, sizeof(session_totals));
+	memset(worker_totals, 0, sizeof(worker_totals));
+	session_reset = GetCurrentTimestamp();
 	PG_RETURN_VOID();
 }

@@ -8,8 +8,6 @@
 #ifndef LA_STATS_H
 #define LA_STATS_H
 
-#include "datatype/timestamp.h"
-
 #include "statistics/la_cluster_stats.h"
 
 extern void la_stats_count(LaFeature feature, LaReason reason, bool in_slice);
@@ -18,7 +16,5 @@ extern void la_stats_recount(LaFeature feature, LaReason reason,
 extern void la_stats_add(LaFeature feature, const LaCounters *counters);
 extern void la_stats_add_workers(LaFeature feature,
 								 const LaCounters *counters);
-extern bool la_stats_fetch(LaTotals *totals, TimestampTz *since);
-extern void la_stats_reset(void);
 
 #endif							/* LA_STATS_H */

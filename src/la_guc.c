@@ -21,8 +21,6 @@
  */
 #include "postgres.h"
 
-#include "nodes/pg_list.h"
-
 #include "la_guc.h"
 
 bool		la_enabled = true;
@@ -78,61 +76,27 @@ static const LaSetting general_settings[] = {
 	{0}
 };
 
-static List *add_settings(List *settings, const LaSetting *room);
-static int	compare_settings(const ListCell *a, const ListCell *b);
-static int	rank(const LaSetting *setting);
+static void define_room(const LaSetting *settings);
 static void define(const LaSetting *setting);
 
 /*
  * Defines every setting and reserves the prefix, so that a misspelt
- * pg_lookahead.* is an error.  Their order is that in which EXPLAIN (SETTINGS)
- * shows those that were changed before the library came.
+ * pg_lookahead.* is an error.
  */
 void
 la_guc_define(const LaSetting *const *rooms, int count)
 {
-	List	   *settings = add_settings(NIL, general_settings);
-	ListCell   *lc;
-
+	define_room(general_settings);
 	for (int i = 0; i < count; i++)
-		settings = add_settings(settings, rooms[i]);
-	list_sort(settings, compare_settings);
-	foreach(lc, settings)
-		define(lfirst(lc));
-	list_free(settings);
-
+		define_room(rooms[i]);
 	MarkGUCPrefixReserved("pg_lookahead");
 }
 
-static List *
-add_settings(List *settings, const LaSetting *room)
+static void
+define_room(const LaSetting *settings)
 {
-	for (const LaSetting *setting = room; setting->name != NULL; setting++)
-		settings = lappend(settings, unconstify(LaSetting *, setting));
-	return settings;
-}
-
-/*
- * list_sort() comparator: what is done at all before how much of it, then by
- * name.
- */
-static int
-compare_settings(const ListCell *a, const ListCell *b)
-{
-	const LaSetting *left = lfirst(a);
-	const LaSetting *right = lfirst(b);
-
-	if (rank(left) != rank(right))
-		return rank(left) - rank(right);
-	return strcmp(left->name, right->name);
-}
-
-static int
-rank(const LaSetting *setting)
-{
-	if (setting->flag != NULL)
-		return 0;
-	return setting->number != NULL ? 1 : 2;
+	for (; settings->name != NULL; settings++)
+		define(settings);
 }
 
 static void

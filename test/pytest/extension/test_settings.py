@@ -1,6 +1,5 @@
 """Settings: who may change them, within which bounds, and that bad ones are refused."""
 
-import re
 from collections.abc import Iterator
 
 import psycopg
@@ -139,18 +138,6 @@ def test_settings_show_in_explain(session: Connection) -> None:
     session.execute("SET pg_lookahead.prefetch_distance = 17")
     text = "\n".join(row[0] for row in session.execute(f"EXPLAIN (SETTINGS) {_SCAN}").fetchall())
     assert "pg_lookahead.prefetch_distance = '17'" in text
-
-
-def test_settings_made_before_the_library_came_show_in_one_order(released: WatchedServer) -> None:
-    """Whatever the order in which they were made, and the room that each belongs to."""
-    made = ("prefetch_distance=8", "enabled=off", "bulk_read_size=16", "enable_index_prefetch=off")
-    usual = "enable_bulk_insert=on"  # which these servers have otherwise
-    options = " ".join(f"-c pg_lookahead.{setting}" for setting in (usual, *made))
-    with released.connect(options=options) as session:
-        shown = session.execute("EXPLAIN (SETTINGS) SELECT 1").fetchall()
-    text = "\n".join(row[0] for row in shown)
-    names = ["enable_index_prefetch", "enabled", "bulk_read_size", "prefetch_distance"]
-    assert re.findall(r"pg_lookahead\.(\w+)", text) == names
 
 
 @pytest.mark.parametrize("distance", [1, 2, 30, 1000])

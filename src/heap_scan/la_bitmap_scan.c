@@ -385,7 +385,6 @@ must_look_ahead(LaBitmapScan *state)
 		if (!state->wake.woken)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
-		la_stream_switch_woken(&state->streams);
 		state->node->mode = LA_MODE_ADVICE;
 	}
 	return true;
@@ -409,7 +408,7 @@ must_change(LaBitmapScan *state)
 
 	if (!may_change(state))
 		return false;
-	wanted = la_stream_switch_choose(&state->streams);
+	wanted = la_stream_switch_wanted(&state->streams);
 	state->node->mode = wanted == LA_STREAM_ADVISED ? LA_MODE_ADVICE : LA_MODE_PLAIN;
 	return wanted != state->streams.kind;
 }

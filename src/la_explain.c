@@ -194,9 +194,7 @@ static void
 show_node(const LaNode *node, ExplainState *es)
 {
 	const LaFeatureInfo *info = la_feature_info(node->feature);
-	const char *mode = la_mode_text(node->mode);
 	LaCounters	sum = node->counters;
-	bool		is_text = es->format == EXPLAIN_FORMAT_TEXT;
 
 	la_counters_add(&sum, &node->worker_counters);
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
@@ -204,10 +202,6 @@ show_node(const LaNode *node, ExplainState *es)
 		if (la_counter_in(info->explained, i))
 			show_counter(&sum, i, es);
 	}
-	if (info->has_mode && is_text)
-		appendStringInfo(es->str, " mode=%s", mode);
-	else if (info->has_mode)
-		ExplainPropertyText("Mode", mode, es);
 }
 
 static void

@@ -33,7 +33,6 @@ typedef struct LaFeatureInfo
 	uint64		counters;		/* what it counts, as LA_COUNTER()s; the other
 								 * columns of the view are null */
 	uint64		explained;		/* those of them that EXPLAIN shows */
-	bool		has_mode;		/* does EXPLAIN show LaNode.mode? */
 } LaFeatureInfo;
 
 extern void la_feature_declare(LaFeature feature, const LaFeatureInfo *info);

@@ -51,28 +51,11 @@ static const char *const reason_texts[] = {
 	[LA_REASON_DISABLED] = "disabled",
 };
 
-static const char *const mode_texts[] = {
-	[LA_MODE_NONE] = "none",
-	[LA_MODE_SMALL_TABLE] = "small-table",
-	[LA_MODE_CACHED] = "cached",
-	[LA_MODE_TRIAL] = "trial",
-	[LA_MODE_ADVICE] = "advice",
-	[LA_MODE_PLAIN] = "plain",
-};
-
 StaticAssertDecl(lengthof(reason_texts) == LA_REASON_COUNT,
 				 "every LaReason needs a text");
-StaticAssertDecl(lengthof(mode_texts) == LA_MODE_COUNT,
-				 "every LaMode needs a text");
 
 const char *
 la_reason_text(LaReason reason)
 {
 	return reason_texts[reason];
-}
-
-const char *
-la_mode_text(LaMode mode)
-{
-	return mode_texts[mode];
 }

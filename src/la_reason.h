@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_reason.h
- *	  why something is left to core, and what is done where it is not
+ *	  why something is left to core
  *
  *-------------------------------------------------------------------------
  */
@@ -53,22 +53,6 @@ typedef enum LaReason
 
 #define LA_REASON_COUNT (LA_REASON_DISABLED + 1)
 
-/*
- * What this process does in a table scan.
- */
-typedef enum LaMode
-{
-	LA_MODE_NONE,				/* it has executed nothing of the scan */
-	LA_MODE_SMALL_TABLE,
-	LA_MODE_CACHED,
-	LA_MODE_TRIAL,
-	LA_MODE_ADVICE,
-	LA_MODE_PLAIN,
-} LaMode;
-
-#define LA_MODE_COUNT (LA_MODE_PLAIN + 1)
-
 extern const char *la_reason_text(LaReason reason);
-extern const char *la_mode_text(LaMode mode);
 
 #endif							/* LA_REASON_H */

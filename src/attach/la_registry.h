@@ -57,7 +57,6 @@ typedef struct LaNode
 	LaFeature	feature;
 	LaReason	reason;			/* why it is left to core, if it is */
 	int			way;			/* of executing it: LaVerdict.way */
-	LaMode		mode;			/* of a table scan */
 
 	/* A Limit that passes every row of this node on, or NULL. */
 	LimitState *limit;

@@ -65,7 +65,7 @@ static BlockNumber next_block_of_bitmap(ReadStream *stream,
 										void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
 static inline bool may_change(const LaBitmapScan *state);
-static bool must_change(LaBitmapScan *state);
+static bool must_change(const LaBitmapScan *state);
 
 const LaFeatureMethods la_bitmap_scan_methods = {
 	.info = &la_bitmap_scan_feature,
@@ -175,7 +175,6 @@ bitmap_recheck(BitmapHeapScanState *node, TupleTableSlot *slot)
 static void
 set_up(BitmapHeapScanState *node)
 {
-	LaNode	   *registered = la_registry_find(&node->ss.ps);
 	LaBitmapScan *state;
 
 	node->tbm = (TIDBitmap *) MultiExecProcNode(outerPlanState(node));
@@ -187,9 +186,6 @@ set_up(BitmapHeapScanState *node)
 	state = find_state(node);
 	if (state != NULL)
 		begin_bitmap(state, la_reads());
-	else if (registered != NULL)
-		registered->mode = la_heap_scan_is_small(node->ss.ss_currentScanDesc,
-												 LA_SMALL_TABLE) ? LA_MODE_SMALL_TABLE : LA_MODE_CACHED;
 	node->ss.ss_currentScanDesc->st.rs_tbmiterator =
 		tbm_begin_iterate(node->tbm, NULL, InvalidDsaPointer);
 	node->initialized = true;
@@ -250,7 +246,6 @@ make_bitmap_scan(BitmapHeapScanState *node)
 	state->node = registered;
 	state->window.heap = (HeapScanDesc) scan;
 	state->window.parallel = node->pstate != NULL;
-	registered->mode = LA_MODE_CACHED;
 	state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
 											&registered->counters);
 	la_stream_switch_init(&state->streams, (HeapScanDesc) scan,
@@ -385,7 +380,6 @@ must_look_ahead(LaBitmapScan *state)
 		if (!state->wake.woken)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
-		state->node->mode = LA_MODE_ADVICE;
 	}
 	return true;
 }
@@ -402,13 +396,8 @@ may_change(const LaBitmapScan *state)
 }
 
 static bool
-must_change(LaBitmapScan *state)
+must_change(const LaBitmapScan *state)
 {
-	LaStreamKind wanted;
-
-	if (!may_change(state))
-		return false;
-	wanted = la_stream_switch_wanted(&state->streams);
-	state->node->mode = wanted == LA_STREAM_ADVISED ? LA_MODE_ADVICE : LA_MODE_PLAIN;
-	return wanted != state->streams.kind;
+	return may_change(state) &&
+		la_stream_switch_wanted(&state->streams) != state->streams.kind;
 }

@@ -51,7 +51,6 @@ const LaFeatureInfo la_bitmap_scan_feature = {
 	.counters = LA_SCAN_COUNTERS,
 	.explained = LA_COUNTERS(scans, pauses) |
 	LA_COUNTERS(distance_sum, distance_max),
-	.has_mode = true,
 };
 
 /* It knows which pages it will want, however far ahead. */
@@ -61,5 +60,4 @@ const LaFeatureInfo la_seq_scan_feature = {
 	.counters = LA_SCAN_COUNTERS,
 	.explained = LA_COUNTER(scans) | LA_COUNTER(requests) | LA_COUNTER(advised) |
 	LA_COUNTER(pauses),
-	.has_mode = true,
 };

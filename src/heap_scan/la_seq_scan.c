@@ -87,7 +87,6 @@ static BlockNumber advance_block(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
 static void ask_ahead(LaSeqScan *state);
 static bool must_ask(LaSeqScan *state);
-static bool trial_wants_asking(LaSeqScan *state);
 static void ask_for_next(LaSeqScan *state);
 
 const LaFeatureMethods la_seq_scan_methods = {
@@ -142,12 +141,7 @@ begin_seq_scan(ScanState *node)
 	/* A trial takes some pages before it asks. */
 	least = la_bulk_read_size < 0 ? la_trial_pages_before_asking() : LA_SMALL_TABLE;
 	if (la_heap_scan_is_small(scan, least))
-	{
-		registered = la_registry_find(&node->ps);
-		if (registered != NULL)
-			registered->mode = LA_MODE_SMALL_TABLE;
 		return;
-	}
 	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);
 	if (registered != NULL && registered->state == NULL &&
 		la_heap_scan_layout_as_expected(registered, scan))
@@ -166,7 +160,6 @@ swap_stream(LaNode *node, TableScanDesc scan)
 
 	state->node = node;
 	node->state = state;
-	node->mode = LA_MODE_CACHED;
 
 	state->heap = heap;
 	la_residency_init(&state->residency, scan->rs_rd);
@@ -304,7 +297,7 @@ ask_ahead(LaSeqScan *state)
 	uint64		goal;
 
 	if (!must_ask(state) ||
-		(state->on_trial && !trial_wants_asking(state)))
+		(state->on_trial && !la_trial_pages(&state->trial, 1)))
 	{
 		state->ramp = 0;
 		return;
@@ -333,19 +326,8 @@ must_ask(LaSeqScan *state)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
 		la_trial_start(&state->trial, CLEARLY_FASTER, 1);
-		state->node->mode = state->on_trial ? LA_MODE_TRIAL : LA_MODE_ADVICE;
 	}
 	return true;
-}
-
-static bool
-trial_wants_asking(LaSeqScan *state)
-{
-	bool		ask = la_trial_pages(&state->trial, 1);
-
-	if (state->trial.phase == LA_TRIAL_DECIDED)
-		state->node->mode = ask ? LA_MODE_ADVICE : LA_MODE_PLAIN;
-	return ask;
 }
 
 /*

@@ -99,14 +99,13 @@ def test_explain_shows_every_counter(connection: Connection, scan: str) -> None:
     query, hidden = _QUERIES[scan]
     _allow_only(connection, scan)
     shown = _shown(_rows(), hidden)
-    mode = [] if scan == "index" else ["Mode"]
     (group,) = lookahead(explain(connection, query))
-    assert list(group) == ["Status", *(row.label for row in shown), *mode]
+    assert list(group) == ["Status", *(row.label for row in shown)]
 
     lines = connection.execute(f"EXPLAIN (ANALYZE, LOOKAHEAD) {query}").fetchall()
     (line,) = (text for (text,) in lines if "Lookahead:" in text)
     names = [row.name for row in shown if row.name]
-    assert re.findall(r"(\w+)=", line) == [*names, *(name.lower() for name in mode)]
+    assert re.findall(r"(\w+)=", line) == names
     has_distance = "distance_max" not in hidden
     assert len(re.findall(r" distance=\d+\.\d/\d+( |$)", line)) == has_distance
 

@@ -135,7 +135,7 @@ def test_nothing_is_asked_for_what_is_in_memory(
     assert scan["Requests"] < 200
     # Nor for what is in shared buffers.
     scan = only_scan(connection, _every(8))
-    assert (scan["Requests"], scan["Prefetched Blocks"], scan["Mode"]) == (0, 0, "cached")
+    assert (scan["Requests"], scan["Prefetched Blocks"]) == (0, 0)
 
 
 def test_a_few_rows_cost_no_reads_of_others(connection: Connection) -> None:
@@ -158,14 +158,14 @@ def test_sequential_scans_ask_in_requests_of_the_size_set(
         # A request must not be longer than the scan has come so far.
         assert scan["Advised Blocks"] > (0.9 if size < 100 else 0.4) * _PAGES
         assert scan["Requests"] <= _PAGES // size + 2
-    assert scan["Mode"] == "advice"
 
 
 def test_a_trial_decides_by_default(connection: Connection) -> None:
-    """The table is too short for a verdict, so it ends within the trial."""
+    """The table is too short for a verdict: the scan ends soon after it has begun to ask."""
     connection.execute(SEQ_SCANS)
     scan = _cold_scan(connection, "SELECT k, pad FROM a")
-    assert scan["Mode"] in ("trial", "plain", "advice")
+    assert scan["Scans"] == 1
+    assert 0 < scan["Advised Blocks"] <= _PAGES - 3_072
 
 
 def test_small_tables_are_left_alone(connection: Connection) -> None:
@@ -174,7 +174,7 @@ def test_small_tables_are_left_alone(connection: Connection) -> None:
         connection.execute(f"RESET ALL; {settings}")
         make_cold(connection, "small")
         scan = only_scan(connection, "SELECT k, pad FROM small WHERE k >= 0")
-        assert (scan["Scans"], scan["Mode"]) == (0, "small-table")
+        assert scan["Scans"] == 0
         connection.execute(FORCED)
         make_cold(connection, "small")
         assert only_scan(connection, "SELECT k, pad FROM small WHERE k >= 0")["Scans"] == 1

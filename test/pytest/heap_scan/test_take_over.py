@@ -119,10 +119,10 @@ def test_cached_sequential_scans_are_not_counted(connection: Connection) -> None
         "SELECT g, x.n FROM generate_series(1, 4) g CROSS JOIN LATERAL "
         "(SELECT count(pad) AS n FROM t WHERE k >= 0 * g) x"
     )
-    for cold, expected in ((range(0), (0, "cached")), (range(600, 700), (1, "advice"))):
+    for cold, expected in ((range(0), 0), (range(600, 700), 1)):
         _warm_but(connection, set(cold))
         (scan,) = scans(explain(connection, query))
-        assert (scan["Scans"], scan["Mode"]) == expected
+        assert scan["Scans"] == expected
 
 
 def _warm_but(connection: Connection, cold: set[int]) -> None:
@@ -151,7 +151,7 @@ def test_a_cached_scan_keeps_nothing_and_looks_at_nothing(
             used.append(_executor_bytes(connection))
     assert used[0] == used[1]
     (scan,) = scans(explain(connection, query))
-    assert (scan["Scans"], scan["Mode"]) == (0, "cached")
+    assert scan["Scans"] == 0
 
 
 def _executor_bytes(connection: Connection) -> int:

@@ -90,7 +90,7 @@ la_bitmap_window_look_ahead(LaBitmapWindow *window)
 			la_advice_flush(advice);
 			break;
 		}
-		(void) la_advice_add(advice, result->blockno, window->taken);
+		la_advice_add(advice, result->blockno, window->taken);
 		window->taken++;
 	}
 }

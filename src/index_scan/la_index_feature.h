@@ -13,8 +13,8 @@
 #include "la_guc.h"
 
 /*
- * Bounds of the TID ring, in entries (powers of two).  8192 entries of 16
- * bytes are 128 kB; what all rings of a statement may use is said in la_ring_memory.c.
+ * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
+ * bytes are 96 kB; what all rings of a statement may use is said in la_ring_memory.c.
  */
 #define LA_RING_SIZE_MIN 2
 #define LA_RING_SIZE_MAX 8192

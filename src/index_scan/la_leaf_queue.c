@@ -213,7 +213,6 @@ describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
 	entry->offset = item->indexOffset;
 	entry->leaf = queue->newest % LA_LEAVES_MAX;
 	entry->recheck = false;
-	entry->seen_in = InvalidBuffer;
 }
 
 /*

@@ -10,7 +10,6 @@
 
 #include "access/genam.h"
 #include "access/sdir.h"
-#include "storage/buf.h"
 #include "storage/itemptr.h"
 
 #include "index_scan/la_btree_kill.h"
@@ -23,10 +22,9 @@ typedef struct LaTidEntry
 	OffsetNumber offset;		/* btree: of the index tuple on its leaf */
 	uint8		leaf;			/* btree: slot in LaLeafQueue.leaves */
 	bool		recheck;		/* the AM's xs_recheck */
-	Buffer		seen_in;		/* shared buffer that had the page, unpinned */
 } LaTidEntry;
 
-StaticAssertDecl(sizeof(LaTidEntry) == 16, "a ring entry has 16 bytes");
+StaticAssertDecl(sizeof(LaTidEntry) == 12, "a ring entry has 12 bytes");
 
 /*
  * Leaf pages that can have unconsumed entries at a time.  Arbitrary; look-

@@ -12,21 +12,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "storage/bufmgr.h"
-#include "storage/bufpage.h"
-
 #include "index_scan/la_ring_advice.h"
 #include "index_scan/la_ring_fill.h"
 #include "prefetch/la_advice.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
-
-/*
- * Entries from the one being fetched to the one whose row is brought to the
- * processor's caches: arbitrary, about a memory latency.
- */
-#define ROWS_AHEAD 3
 
 /*
  * Table pages that are read on their turn before the scan looks ahead again, where
@@ -43,7 +33,6 @@ typedef struct LaRingAdvice
 
 static uint64 entries_wanted(const LaTidRing *ring);
 static void advise_entries(LaTidRing *ring, BlockNumber current);
-static pg_attribute_always_inline void prefetch_row(LaTidRing *ring, uint64 position);
 
 /*
  * Makes what the ring needs for advice, in the current memory context.
@@ -100,7 +89,6 @@ la_ring_advice_before_fetch(LaTidRing *ring, const LaTidEntry *entry)
 		advise_entries(ring, ItemPointerGetBlockNumber(&entry->tid));
 	else
 		ring->draining = true;
-	prefetch_row(ring, ring->consumed + ROWS_AHEAD);
 }
 
 /*
@@ -159,7 +147,6 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 	}
 	while (la_advice_wants_more(state->advice))
 	{
-		LaTidEntry *entry;
 		BlockNumber block;
 
 		if (state->advised - ring->consumed >= wanted ||
@@ -169,44 +156,12 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 			la_advice_flush(state->advice);
 			return;
 		}
-		entry = la_ring_entry(ring, state->advised);
-		block = ItemPointerGetBlockNumber(&entry->tid);
+		block = ItemPointerGetBlockNumber(&la_ring_entry(ring, state->advised)->tid);
 		if (block != state->last_advised)
 		{
-			entry->seen_in = la_advice_add(state->advice, block, state->advised);
+			la_advice_add(state->advice, block, state->advised);
 			state->last_advised = block;
 		}
 		state->advised++;
 	}
-}
-
-/*
- * Brings the row of an entry to the processor's caches, when its page was seen
- * in shared buffers.  The buffer is not pinned and may have another page by
- * now.  So nothing depends on the line pointer but the address that is given
- * to the processor, which is kept within the page.  Reads PageHeaderData of
- * bufpage.h.  (Inlined, because gcc takes a function that only prefetches for one without
- * effect, and drops its calls.)
- */
-static pg_attribute_always_inline void
-prefetch_row(LaTidRing *ring, uint64 position)
-{
-	LaRingAdvice *state = ring->advice;
-	LaTidEntry *entry;
-	char	   *page;
-	OffsetNumber offset;
-	ItemIdData	pointer;
-
-	if (position >= state->advised)
-		return;
-	entry = la_ring_entry(ring, position);
-	if (!BufferIsValid(entry->seen_in))
-		return;
-
-	offset = ItemPointerGetOffsetNumberNoCheck(&entry->tid);
-	if (offset < FirstOffsetNumber || offset > MaxHeapTuplesPerPage)
-		return;
-	page = BufferGetBlock(entry->seen_in);
-	pointer = ((PageHeader) page)->pd_linp[offset - 1];
-	__builtin_prefetch(page + (ItemIdGetOffset(&pointer) & (BLCKSZ - 1)));
 }

@@ -12,16 +12,14 @@
  *
  * The distance is controlled like that of a read stream (mirrors
  * read_stream_look_ahead() in read_stream.c): it starts at 1, doubles with each
- * page used while pages ahead are not in shared buffers, and goes by one
- * towards MEMORY_DISTANCE when as many pages as the distance were used without
- * that.
+ * page used while pages ahead are not in shared buffers, and goes down by one
+ * when as many pages as the distance were used without that.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -50,16 +48,9 @@
 #define FOLLOWING_PAGES 28
 #define ASCENDING_PAGES 24
 
-/*
- * Pages to look ahead when all are in shared buffers, to have them come to the
- * processor's caches.
- */
-#define MEMORY_DISTANCE 8
-
 static void adapt_distance(LaAdvice *advice);
 static void learn_gap(LaAdvice *advice, BlockNumber block);
 static bool recently_asked(LaAdvice *advice, BlockNumber block);
-static Buffer find_in_shared_buffers(LaAdvice *advice, BlockNumber block);
 static void note_pass(LaAdvice *advice, BlockNumber block);
 static bool was_before(LaAdvice *advice, BlockNumber block);
 static bool in_sequence(LaAdvice *advice, BlockNumber block);
@@ -115,7 +106,6 @@ la_advice_start(LaAdvice *advice, uint32 max_distance)
 	advice->missed = false;
 	advice->last_block = InvalidBlockNumber;
 	advice->run_length = 0;
-	advice->last_found = false;
 	advice->looked_at = 0;
 	advice->following = 0;
 	advice->ascending = 0;
@@ -180,12 +170,10 @@ la_advice_wants_more(const LaAdvice *advice)
 
 /*
  * The page used at a position, later than any before, will be this one.
- * Returns the shared buffer that has it now, or InvalidBuffer.
  */
-Buffer
+void
 la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 {
-	Buffer		buffer = InvalidBuffer;
 	bool		sequential;
 	LaRange		range;
 
@@ -193,20 +181,15 @@ la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 		learn_gap(advice, block);
 	sequential = in_sequence(advice, block);
 
-	/* In a sequence a page is, as a rule, where the one before it was. */
-	if (!sequential || advice->last_found ||
-		advice->run_length % SEQUENTIAL_RUN == 0)
-		buffer = find_in_shared_buffers(advice, block);
-	advice->last_found = BufferIsValid(buffer);
-
-	if (sequential || BufferIsValid(buffer) || recently_asked(advice, block))
+	if (sequential || BufferIsValid(la_shared_buffer_find(advice->relation, block)) ||
+		recently_asked(advice, block))
 	{
 		/* Costs a place in the distance, unless among pages asked for. */
 		if (la_range_planner_is_near(&advice->planner, block))
-			return buffer;
+			return;
 		la_advice_flush(advice);
 		push_in_flight(advice, position);
-		return buffer;
+		return;
 	}
 
 	advice->missed = true;
@@ -215,7 +198,6 @@ la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 		ask_range(advice, &range, advice->open_position);
 	if (advice->planner.open.wanted == 1)
 		advice->open_position = position;
-	return InvalidBuffer;
 }
 
 /*
@@ -244,10 +226,7 @@ adapt_distance(LaAdvice *advice)
 	}
 	else if (++advice->hits >= advice->distance)
 	{
-		if (advice->distance > MEMORY_DISTANCE)
-			advice->distance--;
-		else if (advice->distance < Min(MEMORY_DISTANCE, advice->max_distance))
-			advice->distance++;
+		advice->distance = Max(advice->distance - 1, 1);
 		advice->hits = 0;
 	}
 }
@@ -316,28 +295,7 @@ static bool
 was_before(LaAdvice *advice, BlockNumber block)
 {
 	return advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS] == block ||
-		BufferIsValid(find_in_shared_buffers(advice, block));
-}
-
-/*
- * The shared buffer that has a page, which will be looked at soon: a page that is there is
- * seldom in the processor's caches.  The buffer is not pinned and may be given to another page
- * meanwhile: nothing is read from it here.
- */
-static Buffer
-find_in_shared_buffers(LaAdvice *advice, BlockNumber block)
-{
-	Buffer		buffer = la_shared_buffer_find(advice->relation, block);
-
-	if (BufferIsValid(buffer))
-	{
-		char	   *page = BufferGetBlock(buffer);
-
-		__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-		__builtin_prefetch(page);
-		__builtin_prefetch(page + PG_CACHE_LINE_SIZE / 2);
-	}
-	return buffer;
+		BufferIsValid(la_shared_buffer_find(advice->relation, block));
 }
 
 /*

@@ -9,7 +9,6 @@
 #define LA_ADVICE_H
 
 #include "storage/block.h"
-#include "storage/buf.h"
 #include "utils/relcache.h"
 
 #include "la_counters.h"
@@ -38,7 +37,6 @@ typedef struct LaAdvice
 	bool		missed;			/* asked since la_advice_turn() */
 	BlockNumber last_block;		/* added last */
 	uint32		run_length;		/* adjacent pages before it */
-	bool		last_found;		/* was it in shared buffers? */
 	uint32		looked_at;		/* pages since it was last looked */
 	BlockNumber last_missed;	/* the one before */
 	uint32		following;		/* of these, right behind others */
@@ -67,8 +65,8 @@ extern void la_advice_start(LaAdvice *advice, uint32 max_distance);
 extern void la_advice_resume(LaAdvice *advice);
 extern bool la_advice_turn(LaAdvice *advice, uint64 position);
 extern bool la_advice_wants_more(const LaAdvice *advice);
-extern Buffer la_advice_add(LaAdvice *advice, BlockNumber block,
-							uint64 position);
+extern void la_advice_add(LaAdvice *advice, BlockNumber block,
+						  uint64 position);
 extern void la_advice_flush(LaAdvice *advice);
 
 #endif							/* LA_ADVICE_H */

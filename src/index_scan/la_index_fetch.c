@@ -351,10 +351,7 @@ shadow_fetch_reset(IndexFetchTableData *base)
 	LaIndexFetch *fetch = (LaIndexFetch *) base;
 
 	if (fetch->looking_ahead)
-	{
-		la_tid_ring_note_end(fetch->ring);
 		la_tid_ring_reset(fetch->ring);
-	}
 	fetch->looking_ahead = false;
 	fetch->looked_ahead = false;
 	fetch->wants_ring = false;

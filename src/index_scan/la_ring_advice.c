@@ -31,7 +31,6 @@ typedef struct LaRingAdvice
 	BlockNumber last_advised;
 } LaRingAdvice;
 
-static uint64 entries_wanted(const LaTidRing *ring);
 static void advise_entries(LaTidRing *ring, BlockNumber current);
 
 /*
@@ -115,22 +114,6 @@ la_ring_advice_free(LaTidRing *ring)
 }
 
 /*
- * How many entries are wanted at most, the one being fetched included: by a Limit, or by what the scan took the
- * last times.  One that goes on for longer may want as many again as it has had.
- */
-static uint64
-entries_wanted(const LaTidRing *ring)
-{
-	const LaIndexFindings *findings = ring->findings;
-	uint64		wanted = la_registry_rows_wanted(ring->node);
-	uint64		most = Max(findings->most_entries, findings->most_before);
-
-	if (findings->left_early < LA_TIMES_LEFT_EARLY)
-		return wanted;
-	return Min(wanted, most > ring->consumed ? most - ring->consumed : ring->consumed);
-}
-
-/*
  * Gives advice for the entries after the next one, as far as the distance
  * allows and they are wanted.
  */
@@ -138,7 +121,7 @@ static void
 advise_entries(LaTidRing *ring, BlockNumber current)
 {
 	LaRingAdvice *state = ring->advice;
-	uint64		wanted = entries_wanted(ring);
+	uint64		wanted = la_registry_rows_wanted(ring->node);
 
 	if (state->advised <= ring->consumed)
 	{

@@ -21,12 +21,6 @@
 #include "prefetch/la_wake.h"
 
 /*
- * Times that a scan was left before its end, after which it is believed that it will be again, and what
- * came before as many is forgotten: arbitrary.
- */
-#define LA_TIMES_LEFT_EARLY 8
-
-/*
  * What an index scan finds out while it is awake, whoever delivers its rows: core's functions
  * or a ring.
  */
@@ -35,10 +29,6 @@ typedef struct LaIndexFindings
 	LaWake		wake;			/* looks at entries */
 	LaResidency residency;		/* do pages come from a device? */
 	uint32		reads_to_pass;	/* pages to be read before that counts */
-	uint32		left_early;		/* times it began anew before its end */
-	uint64		most_entries;	/* that a ring gave, of the last of those
-								 * times */
-	uint64		most_before;	/* of as many times before */
 	bool		lock_step;		/* dead entries of an AM that must be asked
 								 * for one entry at a time: no ring */
 } LaIndexFindings;

@@ -138,25 +138,6 @@ la_tid_ring_hand_back(LaTidRing *ring)
 }
 
 /*
- * The scan begins anew.  What the last ones had taken when they were left tells how far the next one
- * will go, as in a semi join.
- */
-void
-la_tid_ring_note_end(LaTidRing *ring)
-{
-	LaIndexFindings *findings = ring->findings;
-
-	findings->most_entries = Max(findings->most_entries, ring->consumed);
-	if (ring->exhausted && ring->consumed == ring->filled)
-		return;
-	if (++findings->left_early % LA_TIMES_LEFT_EARLY == 0)
-	{
-		findings->most_before = findings->most_entries;
-		findings->most_entries = 0;
-	}
-}
-
-/*
  * Drops everything that was read ahead.  The index AM must still stand where
  * look-ahead has left it.
  */

@@ -25,7 +25,6 @@ extern bool la_tid_ring_next(LaTidRing *ring, ScanDirection direction,
 							 TupleTableSlot *slot);
 extern bool la_tid_ring_drained(const LaTidRing *ring);
 extern void la_tid_ring_hand_back(LaTidRing *ring);
-extern void la_tid_ring_note_end(LaTidRing *ring);
 extern void la_tid_ring_reset(LaTidRing *ring);
 extern void la_tid_ring_free(LaTidRing *ring);
 

@@ -139,24 +139,6 @@ def test_a_row_that_wants_several_partitions(server: WatchedServer, connection: 
         assert (loop["Prefetched Blocks"] > 0) == is_asked
 
 
-def test_an_inner_scan_that_is_left_early_asks_for_what_it_took_before(
-    server: WatchedServer, connection: Connection
-) -> None:
-    """Four of eight pages of each key, of which the first three are read as they come."""
-    connection.execute("SET pg_lookahead.enable_join_prefetch = off")
-    query = (
-        "SELECT o.id FROM outer_rows o CROSS JOIN LATERAL (SELECT FROM many m WHERE m.k = o.id "
-        "AND m.g / 50 >= 3 AND pad > '' ORDER BY m.g LIMIT 1) l WHERE o.id < 50"
-    )
-    make_cold(server, connection, "many")
-    (scan,) = [
-        node["Lookahead"]
-        for node in nodes(explain(connection, query))
-        if node["Node Type"] == "Index Scan"
-    ]
-    assert 45 <= scan["Advised Blocks"] <= 80
-
-
 def test_forced_again_and_again(connection: Connection) -> None:
     """Pages that are in the system's cache make no other join of a forced session sleep."""
     connection.execute("SET pg_lookahead.test_start_after = 0")

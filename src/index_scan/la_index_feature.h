@@ -13,11 +13,10 @@
 #include "la_guc.h"
 
 /*
- * Bounds of the TID ring, in entries (powers of two).  8192 entries of 12
- * bytes are 96 kB; what all rings of a statement may use is said in la_ring_memory.c.
+ * Entries of a ring: a power of two, and arbitrary.  With 12 bytes each they take 24 kB;
+ * what all rings of a statement may take is said in la_ring.c.
  */
-#define LA_RING_SIZE_MIN 2
-#define LA_RING_SIZE_MAX 8192
+#define LA_RING_SIZE 2048
 
 extern const LaFeatureInfo la_index_scan_feature;
 extern const LaSetting la_index_settings[];

@@ -43,7 +43,6 @@
 #include "index_scan/la_index_fetch.h"
 #include "index_scan/la_index_peek.h"
 #include "index_scan/la_index_reason.h"
-#include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
 
 /*
@@ -188,7 +187,7 @@ la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
 		fetch->looking_ahead = false;
 		fetch->wants_ring = false;
 	}
-	if (fetch->ring != NULL && la_ring_memory_crowded(fetch->node->query))
+	if (fetch->ring != NULL)
 		give_up_ring(fetch);
 	return false;
 }
@@ -214,8 +213,8 @@ start_ring(LaIndexFetch *fetch, ScanDirection direction)
 }
 
 /*
- * Frees the ring of a scan that has ended, for the sake of others in the same
- * query.
+ * Frees the ring of a scan that has ended or sleeps, for the sake of others in
+ * the same query.
  */
 static void
 give_up_ring(LaIndexFetch *fetch)
@@ -291,8 +290,8 @@ note_read(LaIndexFetch *fetch)
 }
 
 /*
- * Gives the scan back to core if nothing was read for some time.  What we
- * have allocated stays, for the next time.
+ * Gives the scan back to core if nothing was read for some time.  All that we
+ * have allocated but the ring stays, for the next time.
  */
 static void
 fall_asleep(LaIndexFetch *fetch)
@@ -300,7 +299,7 @@ fall_asleep(LaIndexFetch *fetch)
 	if (!la_wake_is_calm(&fetch->findings.wake))
 		return;
 	Assert(!fetch->looking_ahead);
-	if (fetch->ring != NULL && la_ring_memory_crowded(fetch->node->query))
+	if (fetch->ring != NULL)
 		give_up_ring(fetch);
 	la_wake_sleep(&fetch->findings.wake);
 	if (IsA(fetch->planstate, IndexScanState))
@@ -335,7 +334,7 @@ may_look_ahead(LaIndexFetch *fetch)
 		return false;
 	if (la_registry_rows_wanted(fetch->node) <= 1 && !la_wake_forced())
 		return false;
-	if (fetch->ring == NULL && !la_ring_memory_affordable(fetch->node->query))
+	if (fetch->ring == NULL && !la_ring_affordable(fetch->node->query))
 		return false;
 	return la_index_trust_check(fetch->scan, fetch->inner,
 								fetch->entries_taken > 0, &fetch->node->reason);

@@ -13,7 +13,7 @@
 #include "executor/tuptable.h"
 
 #include "attach/la_registry.h"
-#include "index_scan/la_ring_state.h"
+#include "index_scan/la_ring.h"
 
 struct LaIndexPeek;
 

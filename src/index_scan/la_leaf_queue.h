@@ -29,7 +29,7 @@ StaticAssertDecl(sizeof(LaTidEntry) == 12, "a ring entry has 12 bytes");
 /*
  * Leaf pages that can have unconsumed entries at a time.  Arbitrary; look-
  * ahead waits when it would need more, which takes entries of 64 leaf pages
- * in fewer than LA_RING_SIZE_MAX entries.
+ * in fewer than LA_RING_SIZE entries.
  */
 #define LA_LEAVES_MAX 64
 

@@ -12,8 +12,8 @@
  */
 #include "postgres.h"
 
+#include "index_scan/la_index_feature.h"
 #include "index_scan/la_ring_advice.h"
-#include "index_scan/la_ring_fill.h"
 #include "prefetch/la_advice.h"
 #include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
@@ -24,6 +24,9 @@
  */
 #define READS_TO_PASS 512
 
+/* One random stop in so many entries, with test_stop_seed. */
+#define TEST_STOP_ONE_IN 16
+
 typedef struct LaRingAdvice
 {
 	LaAdvice   *advice;
@@ -31,6 +34,7 @@ typedef struct LaRingAdvice
 	BlockNumber last_advised;
 } LaRingAdvice;
 
+static bool stops_at_random(LaTidRing *ring);
 static void advise_entries(LaTidRing *ring, BlockNumber current);
 
 /*
@@ -133,7 +137,7 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 		BlockNumber block;
 
 		if (state->advised - ring->consumed >= wanted ||
-			la_ring_stops_at_random(ring) ||
+			stops_at_random(ring) ||
 			(state->advised == ring->filled && !la_ring_fill(ring)))
 		{
 			la_advice_flush(state->advice);
@@ -147,4 +151,18 @@ advise_entries(LaTidRing *ring, BlockNumber current)
 		}
 		state->advised++;
 	}
+}
+
+/*
+ * Shall look-ahead stop here for the moment, for the sake of a test?
+ */
+static bool
+stops_at_random(LaTidRing *ring)
+{
+#ifdef LA_TEST
+	return la_test_stop_seed != 0 &&
+		pg_prng_uint64_range(&ring->test_random, 1, TEST_STOP_ONE_IN) == 1;
+#else
+	return false;
+#endif
 }

@@ -8,7 +8,7 @@
 #ifndef LA_RING_ADVICE_H
 #define LA_RING_ADVICE_H
 
-#include "index_scan/la_ring_state.h"
+#include "index_scan/la_ring.h"
 
 extern void la_ring_advice_create(LaTidRing *ring);
 extern void la_ring_advice_start(LaTidRing *ring);

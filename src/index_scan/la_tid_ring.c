@@ -4,7 +4,7 @@
  *	  rows of an index scan that looks ahead
  *
  * A ring of index entries lies between the index AM, from which it is filled
- * (la_ring_fill.c), and the executor, which consumes it.  In between, the kernel is
+ * (la_ring.c), and the executor, which consumes it.  In between, the kernel is
  * asked for the table pages of the entries (la_ring_advice.c).
  *
  * The row itself is fetched by the heap AM, so visibility, HOT chains and
@@ -28,8 +28,6 @@
 
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_ring_advice.h"
-#include "index_scan/la_ring_fill.h"
-#include "index_scan/la_ring_memory.h"
 #include "index_scan/la_tid_ring.h"
 
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
@@ -53,7 +51,7 @@ la_tid_ring_create(IndexScanDesc scan, IndexFetchTableData *heap_fetch,
 	ring->findings = findings;
 	ring->context = context;
 	ring->heap = GetHeapamTableAmRoutine();
-	la_ring_memory_take(ring);
+	la_ring_take(ring);
 	ring->is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
 	la_leaf_queue_init(&ring->leaves, context);
 	la_ring_advice_create(ring);
@@ -157,7 +155,7 @@ la_tid_ring_free(LaTidRing *ring)
 {
 	la_ring_advice_free(ring);
 	la_leaf_queue_free(&ring->leaves);
-	la_ring_memory_release(ring);
+	la_ring_release(ring);
 	pfree(ring);
 }
 

@@ -14,7 +14,7 @@
 #include "executor/tuptable.h"
 
 #include "attach/la_registry.h"
-#include "index_scan/la_ring_state.h"
+#include "index_scan/la_ring.h"
 
 extern LaTidRing *la_tid_ring_create(IndexScanDesc scan,
 									 IndexFetchTableData *heap_fetch,

@@ -1,14 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * la_ring_state.h
- *	  the ring of index entries, for the files that work on it: la_tid_ring.c
- *	  consumes it, la_ring_fill.c fills it, and la_ring_advice.c asks for the
- *	  pages
+ * la_ring.h
+ *	  the ring of index entries that an index scan has read ahead
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LA_RING_STATE_H
-#define LA_RING_STATE_H
+#ifndef LA_RING_H
+#define LA_RING_H
 
 #include "access/genam.h"
 #include "access/relscan.h"
@@ -48,7 +46,6 @@ typedef struct LaTidRing
 
 	LaTidEntry *entries;
 	uint32		capacity;		/* a power of two */
-	uint32		max_capacity;
 	uint64		consumed;
 	uint64		filled;
 	bool		exhausted;		/* the AM has no more entries */
@@ -70,10 +67,15 @@ typedef struct LaTidRing
 #endif
 } LaTidRing;
 
+extern bool la_ring_affordable(const LaQuery *query);
+extern void la_ring_take(LaTidRing *ring);
+extern void la_ring_release(LaTidRing *ring);
+extern bool la_ring_fill(LaTidRing *ring);
+
 static inline LaTidEntry *
 la_ring_entry(LaTidRing *ring, uint64 position)
 {
 	return &ring->entries[position & (ring->capacity - 1)];
 }
 
-#endif							/* LA_RING_STATE_H */
+#endif							/* LA_RING_H */

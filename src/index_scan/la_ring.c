@@ -1,12 +1,16 @@
 /*-------------------------------------------------------------------------
  *
- * la_ring_fill.c
- *	  takes index entries from the index AM into a ring
+ * la_ring.c
+ *	  the ring of index entries that an index scan has read ahead
  *
  * Asks the AM for entries that the executor has not come to, and no more than
  * the ring has room for.  What becomes of dead entries decides how far: those of
  * a btree are kept by leaf (la_leaf_queue.c), those of other AMs can be noted one
  * by one only.
+ *
+ * A query over a thousand partitions must not take a thousand rings' worth: the
+ * rings of one statement share a budget.  A scan that would begin to look ahead
+ * beyond it stays with core, and scans that are over or asleep give up their rings.
  *
  * Reads IndexScanDescData of relscan.h.
  *
@@ -16,19 +20,66 @@
 
 #include "access/amapi.h"
 #include "access/genam.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "index_scan/la_index_feature.h"
 #include "index_scan/la_leaf_queue.h"
-#include "index_scan/la_ring_fill.h"
-#include "index_scan/la_ring_memory.h"
+#include "index_scan/la_ring.h"
 #include "la_feature.h"
+
+/* What a ring takes beside its entries, as a rule, in bytes. */
+#define FIXED_BYTES 8192
 
 /* Most entries taken from a leaf at once: arbitrary. */
 #define FILL_AT_ONCE 32
 
+static Size ring_bytes(uint32 capacity);
 static bool fill_from_leaf(LaTidRing *ring);
 static bool fill_from_am(LaTidRing *ring);
 static bool ask_am(LaTidRing *ring);
+
+/*
+ * May another scan of this query begin to look ahead?
+ */
+bool
+la_ring_affordable(const LaQuery *query)
+{
+	return query->ring_bytes + ring_bytes(LA_RING_SIZE) <= LA_STATEMENT_BYTES;
+}
+
+/*
+ * Allocates the entries of a ring.
+ */
+void
+la_ring_take(LaTidRing *ring)
+{
+	ring->capacity = LA_RING_SIZE;
+#ifdef LA_TEST
+	if (la_test_ring_size > 0)
+		ring->capacity = pg_nextpower2_32(Max(la_test_ring_size, 2));
+#endif
+	ring->entries = MemoryContextAlloc(ring->context,
+									   ring->capacity * sizeof(LaTidEntry));
+	ring->node->query->ring_bytes += ring_bytes(ring->capacity);
+}
+
+void
+la_ring_release(LaTidRing *ring)
+{
+	ring->node->query->ring_bytes -= ring_bytes(ring->capacity);
+	pfree(ring->entries);
+}
+
+/*
+ * What a ring of some capacity takes.
+ */
+static Size
+ring_bytes(uint32 capacity)
+{
+	return FIXED_BYTES + capacity * sizeof(LaTidEntry);
+}
 
 /*
  * Takes at least one entry from the index AM.  Returns false if there is none,
@@ -42,8 +93,7 @@ la_ring_fill(LaTidRing *ring)
 		ring->draining = true;
 	if (ring->exhausted || ring->draining)
 		return false;
-	if (ring->filled - ring->consumed == ring->capacity &&
-		!la_ring_memory_grow(ring))
+	if (ring->filled - ring->consumed == ring->capacity)
 		return false;
 	return ring->is_btree ? fill_from_leaf(ring) : fill_from_am(ring);
 }

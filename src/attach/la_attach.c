@@ -514,11 +514,10 @@ attach_to_node(PlanState *planstate, LaFeature feature, WalkContext *context)
 static LaVerdict
 classify(PlanState *planstate, LaFeature feature, const WalkContext *context)
 {
-	const LaFeatureMethods *methods = la_methods[feature];
-	LaVerdict	verdict = methods->classify(planstate, &context->place);
+	LaVerdict	verdict = la_methods[feature]->classify(planstate, &context->place);
 
 	if (verdict.reason == LA_REASON_NONE && context->fresh &&
-		!la_core_exec_learn(planstate, methods->core_exec(planstate)))
+		!la_core_exec_learn(planstate, la_core_exec_of(planstate)))
 		verdict.reason = LA_REASON_OTHER_EXTENSION;
 	return verdict;
 }
@@ -530,6 +529,8 @@ classify(PlanState *planstate, LaFeature feature, const WalkContext *context)
 static bool
 attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
 {
+	const LaNodeKind *kind = la_methods[feature]->nodes;
+
 	la_stats_count(feature, reason, in_slice);
 	if (reason != LA_REASON_NONE)
 	{
@@ -537,6 +538,8 @@ attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
 			 la_reason_text(reason));
 		return false;
 	}
-	la_methods[feature]->attach(planstate);
+	while (kind->tag != nodeTag(planstate))
+		kind++;
+	ExecSetExecProcNode(planstate, kind->exec);
 	return true;
 }

@@ -8,8 +8,8 @@
  * taken the node: such a function lies outside of the server's binary.  So
  * a function is believed when it lies in the mapping that also has
  * standard_ExecutorStart(); and since a kind of node has one function, or one for
- * each combination of qual and projection (la_core_exec_of_seq_scan()), a
- * node with us needs no place of its own to keep it.
+ * each combination of qual and projection, a node with us needs no place of its
+ * own to keep it.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +21,7 @@
 #include "executor/executor.h"
 
 #include "attach/la_core_exec.h"
+#include "attach/la_methods.h"
 
 /* The server's binary in memory: first address, and the one after the last. */
 static uintptr_t server_begin = 0;
@@ -47,16 +48,19 @@ la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
 }
 
 /*
- * Where core's function for a sequential scan is kept: there is one for each combination of
- * qual and projection (relies on ExecInitSeqScan() in nodeSeqscan.c).
+ * Where core's function for such a node is kept.  For a sequential scan there is one for each
+ * combination of qual and projection (relies on ExecInitSeqScan() in nodeSeqscan.c).
  */
 ExecProcNodeMtd *
-la_core_exec_of_seq_scan(const PlanState *planstate)
+la_core_exec_of(const PlanState *planstate)
 {
-	static ExecProcNodeMtd known[4];
+	static ExecProcNodeMtd known[LA_NODE_KINDS];
+	static ExecProcNodeMtd seq_scans[4];
 
-	return &known[(planstate->qual != NULL ? 1 : 0) +
-				  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
+	if (IsA(planstate, SeqScanState))
+		return &seq_scans[(planstate->qual != NULL ? 1 : 0) +
+						  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
+	return &known[nodeTag(planstate)];
 }
 
 /*

@@ -12,6 +12,6 @@
 
 extern bool la_core_exec_learn(const PlanState *planstate,
 							   ExecProcNodeMtd *known);
-extern ExecProcNodeMtd *la_core_exec_of_seq_scan(const PlanState *planstate);
+extern ExecProcNodeMtd *la_core_exec_of(const PlanState *planstate);
 
 #endif							/* LA_CORE_EXEC_H */

@@ -30,14 +30,14 @@ la_methods_init(const LaFeatureMethods *const *features)
 
 		la_methods[feature] = methods;
 		la_feature_declare(feature, methods->info);
-		for (int i = 0; i < LA_FEATURE_NODES && methods->nodes[i] != T_Invalid; i++)
+		for (int i = 0; i < LA_FEATURE_NODES && methods->nodes[i].tag != T_Invalid; i++)
 		{
 			uint8	   *by_kind = methods->calling ?
 				la_methods_of_calling : la_methods_by_kind;
 
-			Assert(methods->nodes[i] < LA_NODE_KINDS);
-			Assert(by_kind[methods->nodes[i]] == 0);
-			by_kind[methods->nodes[i]] = feature + 1;
+			Assert(methods->nodes[i].tag < LA_NODE_KINDS);
+			Assert(by_kind[methods->nodes[i].tag] == 0);
+			by_kind[methods->nodes[i].tag] = feature + 1;
 		}
 	}
 }
@@ -50,7 +50,7 @@ la_methods_any_node(void)
 {
 	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
 	{
-		if (la_methods[feature]->attach != NULL && la_feature_enabled(feature))
+		if (la_methods[feature]->nodes[0].exec != NULL && la_feature_enabled(feature))
 			return true;
 	}
 	return false;

@@ -23,6 +23,15 @@
 #define LA_FEATURE_NODES 4
 
 /*
+ * A kind of plan node, and the function that executes those that are attached.
+ */
+typedef struct LaNodeKind
+{
+	NodeTag		tag;
+	ExecProcNodeMtd exec;
+} LaNodeKind;
+
+/*
  * Where a plan node stands in its query.
  */
 typedef struct LaPlace
@@ -82,14 +91,10 @@ typedef struct LaFeatureMethods
 	 * for those whose expressions call plans; there are T_Invalid behind the
 	 * last.  A query that starts has each node classified; one that is not
 	 * left to core is attached to, which gives it another function.
-	 * core_exec() tells where the room keeps core's function for such a node,
-	 * NULL until the first has been seen.
 	 */
-	NodeTag		nodes[LA_FEATURE_NODES];
+	LaNodeKind	nodes[LA_FEATURE_NODES];
 	bool		calling;		/* those that call plans; goes before others */
 	LaVerdict	(*classify) (PlanState *planstate, const LaPlace *place);
-	ExecProcNodeMtd *(*core_exec) (const PlanState *planstate);
-	void		(*attach) (PlanState *planstate);
 
 	/*
 	 * Which of them the feature is for; NULL when for all.  Others are not

@@ -30,6 +30,7 @@
 
 #include "attach/la_asleep.h"
 #include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
 #include "heap_scan/la_bitmap_window.h"
 #include "heap_scan/la_heap_feature.h"
 #include "heap_scan/la_heap_reason.h"
@@ -48,8 +49,6 @@ typedef struct LaBitmapScan
 	LaWake		wake;			/* looks at pages */
 } LaBitmapScan;
 
-static ExecProcNodeMtd *core_bitmap_exec(const PlanState *planstate);
-static void attach_bitmap(PlanState *planstate);
 static TupleTableSlot *bitmap_exec(PlanState *planstate);
 static TupleTableSlot *bitmap_next(BitmapHeapScanState *node);
 static bool bitmap_recheck(BitmapHeapScanState *node, TupleTableSlot *slot);
@@ -69,25 +68,9 @@ static bool must_change(const LaBitmapScan *state);
 
 const LaFeatureMethods la_bitmap_scan_methods = {
 	.info = &la_bitmap_scan_feature,
-	.nodes = {T_BitmapHeapScanState},
+	.nodes = {{T_BitmapHeapScanState, bitmap_exec}},
 	.classify = la_heap_scan_classify,
-	.core_exec = core_bitmap_exec,
-	.attach = attach_bitmap,
 };
-
-static ExecProcNodeMtd *
-core_bitmap_exec(const PlanState *planstate)
-{
-	static ExecProcNodeMtd known;
-
-	return &known;
-}
-
-static void
-attach_bitmap(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, bitmap_exec);
-}
 
 /*
  * ExecProcNode of an attached node.  Mirrors ExecBitmapHeapScan() in
@@ -210,7 +193,7 @@ parallel_exec(BitmapHeapScanState *node)
 		if (state != NULL)
 			begin_bitmap(state, la_reads());
 	}
-	return (*core_bitmap_exec(&node->ss.ps)) (&node->ss.ps);
+	return (*la_core_exec_of(&node->ss.ps)) (&node->ss.ps);
 }
 
 /*

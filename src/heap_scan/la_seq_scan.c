@@ -73,7 +73,6 @@ typedef struct LaSeqScan
 	uint64		ramp;			/* pages since it began to ask */
 } LaSeqScan;
 
-static void attach_seq(PlanState *planstate);
 static TupleTableSlot *seq_exec(PlanState *planstate);
 static void begin_seq_scan(ScanState *node);
 static void swap_stream(LaNode *node, TableScanDesc scan);
@@ -91,17 +90,9 @@ static void ask_for_next(LaSeqScan *state);
 
 const LaFeatureMethods la_seq_scan_methods = {
 	.info = &la_seq_scan_feature,
-	.nodes = {T_SeqScanState},
+	.nodes = {{T_SeqScanState, seq_exec}},
 	.classify = la_heap_scan_classify,
-	.core_exec = la_core_exec_of_seq_scan,
-	.attach = attach_seq,
 };
-
-static void
-attach_seq(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, seq_exec);
-}
 
 /*
  * ExecProcNode of an attached node: once only, unless an extension that
@@ -110,7 +101,7 @@ attach_seq(PlanState *planstate)
 static TupleTableSlot *
 seq_exec(PlanState *planstate)
 {
-	ExecProcNodeMtd core = *la_core_exec_of_seq_scan(planstate);
+	ExecProcNodeMtd core = *la_core_exec_of(planstate);
 	bool		first = planstate->ExecProcNodeReal == seq_exec;
 
 	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)

@@ -21,14 +21,13 @@
 #include "miscadmin.h"
 
 #include "attach/la_asleep.h"
+#include "attach/la_core_exec.h"
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_index_fetch.h"
 #include "index_scan/la_index_reason.h"
 #include "la_compat.h"
 #include "prefetch/la_wake.h"
 
-static ExecProcNodeMtd *core_index_exec(const PlanState *planstate);
-static void attach_index_scan(PlanState *planstate);
 static TupleTableSlot *index_scan_exec(PlanState *pstate);
 static TupleTableSlot *index_next(IndexScanState *node);
 static bool next_slot(IndexScanState *node, IndexScanDesc scan,
@@ -40,27 +39,9 @@ static IndexScanDesc begin_index_only_scan(IndexOnlyScanState *node);
 
 const LaFeatureMethods la_index_scan_methods = {
 	.info = &la_index_scan_feature,
-	.nodes = {T_IndexScanState, T_IndexOnlyScanState},
+	.nodes = {{T_IndexScanState, index_scan_exec}, {T_IndexOnlyScanState, index_only_exec}},
 	.classify = la_index_classify,
-	.core_exec = core_index_exec,
-	.attach = attach_index_scan,
 };
-
-static ExecProcNodeMtd *
-core_index_exec(const PlanState *planstate)
-{
-	static ExecProcNodeMtd index_scan;
-	static ExecProcNodeMtd index_only_scan;
-
-	return IsA(planstate, IndexOnlyScanState) ? &index_only_scan : &index_scan;
-}
-
-static void
-attach_index_scan(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, IsA(planstate, IndexOnlyScanState) ?
-						index_only_exec : index_scan_exec);
-}
 
 /*
  * ExecProcNode of an attached index scan.  Mirrors ExecIndexScan() in
@@ -195,7 +176,7 @@ static TupleTableSlot *
 index_only_exec(PlanState *pstate)
 {
 	IndexOnlyScanState *node = castNode(IndexOnlyScanState, pstate);
-	ExecProcNodeMtd core = *core_index_exec(pstate);
+	ExecProcNodeMtd core = *la_core_exec_of(pstate);
 	IndexScanDesc scan = node->ioss_ScanDesc;
 
 	if (scan == NULL)

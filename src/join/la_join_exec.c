@@ -24,6 +24,7 @@
 
 #include "attach/la_asleep.h"
 #include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
 #include "join/la_join_end.h"
 #include "join/la_join_exec.h"
 #include "join/la_join_feature.h"
@@ -32,8 +33,6 @@
 
 static bool has_parameters(const PlanState *planstate);
 static LaVerdict classify_loop(PlanState *planstate, const LaPlace *place);
-static ExecProcNodeMtd *core_loop_exec(const PlanState *planstate);
-static void attach_loop(PlanState *planstate);
 static TupleTableSlot *asleep_exec(PlanState *planstate);
 static TupleTableSlot *awake_exec(PlanState *planstate);
 static TupleTableSlot *run_loop(NestLoopState *join, LaJoinWindow *window);
@@ -43,10 +42,8 @@ static LaJoinWindow *wake(NestLoopState *join, LaJoinWindow *window);
 
 const LaFeatureMethods la_nested_loop_methods = {
 	.info = &la_nested_loop_feature,
-	.nodes = {T_NestLoopState},
+	.nodes = {{T_NestLoopState, asleep_exec}},
 	.classify = classify_loop,
-	.core_exec = core_loop_exec,
-	.attach = attach_loop,
 	.concerns = has_parameters,
 };
 
@@ -72,20 +69,6 @@ classify_loop(PlanState *planstate, const LaPlace *place)
 	if (!la_request_possible())
 		verdict.reason = LA_REASON_DIRECT_IO;
 	return verdict;
-}
-
-static ExecProcNodeMtd *
-core_loop_exec(const PlanState *planstate)
-{
-	static ExecProcNodeMtd known;
-
-	return &known;
-}
-
-static void
-attach_loop(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, asleep_exec);
 }
 
 /*
@@ -244,7 +227,7 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	if (node->state == NULL || !la_join_window_wake(node->state))
 	{
 		if (node->reason != LA_REASON_NONE)
-			la_attach_change_exec(&join->js.ps, asleep_exec, *core_loop_exec(&join->js.ps));
+			la_attach_change_exec(&join->js.ps, asleep_exec, *la_core_exec_of(&join->js.ps));
 		return window;
 	}
 	la_attach_change_exec(&join->js.ps, asleep_exec, awake_exec);

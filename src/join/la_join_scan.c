@@ -32,7 +32,6 @@
 
 static bool calls_per_row(const PlanState *planstate);
 static LaVerdict classify_scan(PlanState *planstate, const LaPlace *place);
-static void attach_scan(PlanState *planstate);
 static TupleTableSlot *asleep_exec(PlanState *planstate);
 static TupleTableSlot *awake_exec(PlanState *planstate);
 static TupleTableSlot *run_scan(ScanState *scan, LaJoinPage *page);
@@ -41,11 +40,9 @@ static LaJoinPage *wake(ScanState *scan, LaJoinPage *page);
 
 const LaFeatureMethods la_subplan_methods = {
 	.info = &la_subplan_feature,
-	.nodes = {T_SeqScanState},
+	.nodes = {{T_SeqScanState, asleep_exec}},
 	.calling = true,
 	.classify = classify_scan,
-	.core_exec = la_core_exec_of_seq_scan,
-	.attach = attach_scan,
 	.concerns = calls_per_row,
 };
 
@@ -75,12 +72,6 @@ classify_scan(PlanState *planstate, const LaPlace *place)
 	if (!la_request_possible())
 		verdict.reason = LA_REASON_DIRECT_IO;
 	return verdict;
-}
-
-static void
-attach_scan(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, asleep_exec);
 }
 
 /*
@@ -184,7 +175,7 @@ wake(ScanState *scan, LaJoinPage *page)
 	if (node->state == NULL)
 		node->state = la_join_page_create(scan, node);
 	if (node->state == NULL)
-		la_attach_change_exec(&scan->ps, asleep_exec, *la_core_exec_of_seq_scan(&scan->ps));
+		la_attach_change_exec(&scan->ps, asleep_exec, *la_core_exec_of(&scan->ps));
 	else if (la_join_page_wake(node->state))
 	{
 		la_attach_change_exec(&scan->ps, asleep_exec, awake_exec);

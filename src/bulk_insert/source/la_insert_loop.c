@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 
 #include "attach/la_attach.h"
+#include "attach/la_core_exec.h"
 #include "bulk_insert/judge/la_insert_relation.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/sink/la_insert_table.h"
@@ -51,7 +52,6 @@ typedef struct HandedBack
 	TupleTableSlot *row;
 } HandedBack;
 
-static ExecProcNodeMtd core_exec = NULL;
 static HandedBack handed_back;
 
 /*
@@ -73,14 +73,15 @@ static TupleTableSlot *
 hand_back(LaInsert *insert, TupleTableSlot *row)
 {
 	PlanState  *source = insert->source;
+	ExecProcNodeMtd core = *la_core_exec_of(&insert->node->ps);
 
-	ExecSetExecProcNode(&insert->node->ps, core_exec);
+	ExecSetExecProcNode(&insert->node->ps, core);
 	handed_back = (HandedBack)
 	{
 		.source = source,.exec = source->ExecProcNode,.row = row
 	};
 	source->ExecProcNode = handed_back_exec;
-	return core_exec(&insert->node->ps);
+	return core(&insert->node->ps);
 }
 
 /*
@@ -211,7 +212,7 @@ insert_exec(PlanState *planstate)
 	TupleTableSlot *row;
 
 	if (node->mt_done || estate->es_epq_active != NULL)
-		return core_exec(planstate);
+		return (*la_core_exec_of(planstate)) (planstate);
 	if (node->fireBSTriggers)
 	{
 		ExecBSInsertTriggers(estate, node->rootResultRelInfo);
@@ -230,25 +231,11 @@ insert_exec(PlanState *planstate)
 	return NULL;
 }
 
-static void
-attach(PlanState *planstate)
-{
-	ExecSetExecProcNode(planstate, insert_exec);
-}
-
-static ExecProcNodeMtd *
-core_exec_of(const PlanState *planstate)
-{
-	return &core_exec;
-}
-
 const LaFeatureMethods la_bulk_insert_methods = {
 	.info = &la_bulk_insert_feature,
-	.nodes = {T_ModifyTableState},
+	.nodes = {{T_ModifyTableState, insert_exec}},
 	.concerns = la_insert_concerns,
 	.classify = la_insert_classify,
-	.core_exec = core_exec_of,
-	.attach = attach,
 	.judge_query = la_insert_judge_query,
 	.mark_plan = la_insert_mark_plan,
 	.begin_filling = la_insert_begin_filling,

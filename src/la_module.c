@@ -3,7 +3,7 @@
  * la_module.c
  *	  what happens when the library is loaded
  *
- * The features, and the settings of each room, are listed here.
+ * The features, what rooms do in hooks, and the settings of each room, are listed here.
  *
  * Order matters: settings before hooks, because a hook may run as soon
  * as it is installed; hooks last, because nothing after them may fail.  The library
@@ -21,6 +21,9 @@
 #include "attach/la_hooks.h"
 #include "attach/la_methods.h"
 #include "bulk_insert/la_insert_feature.h"
+#include "bulk_insert/source/la_copy.h"
+#include "bulk_insert/source/la_insert_reason.h"
+#include "bulk_insert/source/la_insert_receiver.h"
 #include "device/la_machine_profile.h"
 #include "heap_scan/la_heap_feature.h"
 #include "index_build/la_build_feature.h"
@@ -32,6 +35,7 @@
 #include "la_explain.h"
 #include "la_feature.h"
 #include "la_guc.h"
+#include "late_start/la_late_children.h"
 #include "late_start/la_late_start.h"
 #include "maintenance_worker/la_maintenance_launcher.h"
 #include "needed_partitions/la_needed_watch.h"
@@ -56,6 +60,27 @@ static const LaFeatureMethods *const features[] = {
 
 StaticAssertDecl(lengthof(features) == LA_FEATURE_COUNT,
 				 "every LaFeature needs a room");
+
+/* What rooms do in hooks. */
+static const LaHooks hooks = {
+	.explain_node = la_explain_node,
+	.explain_plan = la_explain_plan,
+	.modify_start = la_needed_start,
+	.begin_start = la_late_begin_start,
+	.end_start = la_late_end_start,
+	.started = la_late_started,
+	.judge_query = la_insert_judge_query,
+	.mark_plan = la_insert_mark_plan,
+	.begin_filling = la_insert_begin_filling,
+	.end_filling = la_insert_end_filling,
+	.plan_relation = la_ambuild_plan_relation,
+	.before_utility = la_late_before_utility,
+	.begin_utility = la_insert_begin_utility,
+	.end_utility = la_insert_end_utility,
+	.copy_feature = LA_FEATURE_BULK_INSERT,
+	.concerns_copy = la_copy_concerns,
+	.run_copy = la_copy_run,
+};
 
 /* The settings of each room. */
 static const LaSetting *const settings[] = {
@@ -122,5 +147,5 @@ _PG_init(void)
 	report_newer_server();
 	la_explain_init();
 	la_maintenance_launcher_register();
-	la_hooks_install(la_explain_node, la_explain_plan, la_needed_start);
+	la_hooks_install(&hooks);
 }

@@ -8,8 +8,7 @@
  * executes in core's place); none changes a plan but by a
  * mark that core does not look at (la_insert_reason.c), or while a query starts
  * (la_late_start.c).  What
- * happens there is said by the table of features (la_methods.h) and, for plan
- * nodes, by la_attach.c.
+ * happens there is said by LaHooks, in la_module.c, and for plan nodes by la_attach.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +23,6 @@
 
 #include "attach/la_attach.h"
 #include "attach/la_hooks.h"
-#include "attach/la_methods.h"
 #include "attach/la_worker_counters.h"
 #include "la_compat.h"
 #include "statistics/la_cluster_stats.h"
@@ -38,13 +36,7 @@ static planner_hook_type next_planner = NULL;
 static LaRelationHook next_relation = NULL;
 static explain_per_node_hook_type next_explain_per_node = NULL;
 static explain_per_plan_hook_type next_explain_per_plan = NULL;
-static LaExplainNode our_explain_node;
-static LaExplainPlan our_explain_plan;
-static LaModifyStart our_modify_start;
-
-/* Features that have something to do with utility commands, which are few. */
-static LaFeature utility_features[LA_FEATURE_COUNT];
-static int	n_utility_features = 0;
+static const LaHooks *ours;
 
 static void hook_shmem_request(void);
 static void hook_executor_start(QueryDesc *queryDesc, int eflags);
@@ -53,8 +45,6 @@ static void start_pruned_query(QueryDesc *queryDesc, int eflags);
 static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
 							  uint64 count);
 static bool fills_table(const QueryDesc *queryDesc);
-static void begin_filling(QueryDesc *queryDesc);
-static void end_filling(QueryDesc *queryDesc);
 static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 bool readOnlyTree,
 								 ProcessUtilityContext context,
@@ -62,8 +52,6 @@ static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 QueryEnvironment *queryEnv,
 								 DestReceiver *dest, QueryCompletion *qc);
 static void execute_utility(const LaUtility *utility, QueryCompletion *qc);
-static void execute_copy(LaFeature feature, const LaUtility *utility,
-						 QueryCompletion *qc);
 static void call_next_utility(const LaUtility *utility, QueryCompletion *qc);
 static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
 static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
@@ -79,17 +67,9 @@ static void hook_explain_per_plan(PlannedStmt *plan, IntoClause *into,
  * Installs the hooks: last of all at load, because they may run at once.
  */
 void
-la_hooks_install(LaExplainNode explain_node, LaExplainPlan explain_plan,
-				 LaModifyStart modify_start)
+la_hooks_install(const LaHooks *hooks)
 {
-	our_explain_node = explain_node;
-	our_explain_plan = explain_plan;
-	our_modify_start = modify_start;
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->begin_utility != NULL)
-			utility_features[n_utility_features++] = feature;
-	}
+	ours = hooks;
 	next_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = hook_explain_per_node;
 	next_explain_per_plan = explain_per_plan_hook;
@@ -140,7 +120,7 @@ hook_executor_start(QueryDesc *queryDesc, int eflags)
 		start_pruned_query(queryDesc, eflags);
 	la_attach_start(queryDesc, eflags, in_slice);
 	if (queryDesc->plannedstmt->resultRelations != NIL)
-		our_modify_start(queryDesc, eflags);
+		ours->modify_start(queryDesc, eflags);
 }
 
 static void
@@ -153,22 +133,14 @@ start_query(QueryDesc *queryDesc, int eflags)
 }
 
 /*
- * Starts a query whose plan is pruned while it starts or runs, for features that have
- * to do with that.
+ * Starts a query whose plan is pruned while it starts or runs.
  */
 static void
 start_pruned_query(QueryDesc *queryDesc, int eflags)
 {
-	void	   *begun[LA_FEATURE_COUNT] = {0};
-	bool		any = false;
+	void	   *begun = ours->begin_start(queryDesc, eflags);
 
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->begin_start != NULL)
-			begun[feature] = la_methods[feature]->begin_start(queryDesc, eflags);
-		any |= begun[feature] != NULL;
-	}
-	if (!any)
+	if (begun == NULL)
 	{
 		start_query(queryDesc, eflags);
 		return;
@@ -179,18 +151,10 @@ start_pruned_query(QueryDesc *queryDesc, int eflags)
 	}
 	PG_FINALLY();
 	{
-		for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-		{
-			if (begun[feature] != NULL)
-				la_methods[feature]->end_start(begun[feature]);
-		}
+		ours->end_start(begun);
 	}
 	PG_END_TRY();
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (begun[feature] != NULL)
-			la_methods[feature]->started(queryDesc, eflags);
-	}
+	ours->started(queryDesc, eflags);
 }
 
 /*
@@ -206,7 +170,7 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 	PG_TRY();
 	{
 		if (unlikely(fills))
-			begin_filling(queryDesc);
+			ours->begin_filling(queryDesc);
 		if (next_ExecutorRun)
 			next_ExecutorRun(queryDesc, direction, count);
 		else
@@ -215,7 +179,7 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 	PG_FINALLY();
 	{
 		if (unlikely(fills))
-			end_filling(queryDesc);
+			ours->end_filling(queryDesc);
 		la_attach_end_run(&run);
 	}
 	PG_END_TRY();
@@ -233,26 +197,6 @@ fills_table(const QueryDesc *queryDesc)
 		 queryDesc->dest->mydest == DestTransientRel);
 }
 
-static void
-begin_filling(QueryDesc *queryDesc)
-{
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->begin_filling != NULL)
-			la_methods[feature]->begin_filling(queryDesc);
-	}
-}
-
-static void
-end_filling(QueryDesc *queryDesc)
-{
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->end_filling != NULL)
-			la_methods[feature]->end_filling(queryDesc);
-	}
-}
-
 /*
  * ProcessUtility_hook: the only one that sees a utility command's beginning and
  * its end.
@@ -263,69 +207,41 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 					 ParamListInfo params, QueryEnvironment *queryEnv,
 					 DestReceiver *dest, QueryCompletion *qc)
 {
-	bool		begun[LA_FEATURE_COUNT] = {0};
 	LaUtility	utility = {
 		.statement = pstmt,.query_string = queryString,
 		.read_only = readOnlyTree,.context = context,.params = params,
 		.environment = queryEnv,.dest = dest
 	};
+	bool		begun;
 
-	for (int i = 0; i < n_utility_features; i++)
-	{
-		LaFeature	feature = utility_features[i];
-
-		begun[feature] = la_methods[feature]->begin_utility(pstmt->utilityStmt);
-	}
+	ours->before_utility();
+	begun = ours->begin_utility(pstmt->utilityStmt);
 	PG_TRY();
 	{
 		execute_utility(&utility, qc);
 	}
 	PG_FINALLY();
 	{
-		for (int i = 0; i < n_utility_features; i++)
-		{
-			LaFeature	feature = utility_features[i];
-
-			if (la_methods[feature]->end_utility != NULL)
-				la_methods[feature]->end_utility(begun[feature]);
-		}
+		ours->end_utility(begun);
 	}
 	PG_END_TRY();
 }
 
 /*
- * Executes a utility command: core does, but for a COPY that a feature wants.
+ * Executes a utility command: core does, but for a COPY that a feature wants, unless a library
+ * that was loaded before us has a hook: it would not see the command.
  */
 static void
 execute_utility(const LaUtility *utility, QueryCompletion *qc)
 {
-	bool		is_copy = IsA(utility->statement->utilityStmt, CopyStmt);
-
-	for (int i = 0; is_copy && i < n_utility_features; i++)
+	if (IsA(utility->statement->utilityStmt, CopyStmt) &&
+		ours->concerns_copy(utility))
 	{
-		LaFeature	feature = utility_features[i];
-
-		if (la_methods[feature]->concerns_copy != NULL &&
-			la_methods[feature]->concerns_copy(utility))
-		{
-			execute_copy(feature, utility, qc);
+		if (next_ProcessUtility != NULL)
+			la_stats_count(ours->copy_feature, LA_REASON_OTHER_EXTENSION, false);
+		else if (ours->run_copy(utility, qc))
 			return;
-		}
 	}
-	call_next_utility(utility, qc);
-}
-
-/*
- * Executes a COPY that a feature wants, unless a library that was loaded before us has a hook: it
- * would not see the command.
- */
-static void
-execute_copy(LaFeature feature, const LaUtility *utility, QueryCompletion *qc)
-{
-	if (next_ProcessUtility != NULL)
-		la_stats_count(feature, LA_REASON_OTHER_EXTENSION, false);
-	else if (la_methods[feature]->run_copy(utility, qc))
-		return;
 	call_next_utility(utility, qc);
 }
 
@@ -350,23 +266,14 @@ call_next_utility(const LaUtility *utility, QueryCompletion *qc)
 static PlannedStmt *
 hook_planner(LA_PLANNER_HOOK_PARAMETERS)
 {
-	LaJudgement judgements[LA_FEATURE_COUNT];
+	LaJudgement judgement = ours->judge_query(parse);
 	PlannedStmt *plan;
 
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->judge_query != NULL)
-			judgements[feature] = la_methods[feature]->judge_query(parse);
-	}
 	if (next_planner)
 		plan = next_planner(LA_PLANNER_HOOK_ARGUMENTS);
 	else
 		plan = standard_planner(LA_PLANNER_HOOK_ARGUMENTS);
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->mark_plan != NULL)
-			la_methods[feature]->mark_plan(plan, &judgements[feature]);
-	}
+	ours->mark_plan(plan, &judgement);
 	return plan;
 }
 
@@ -378,11 +285,7 @@ hook_relation(LA_RELATION_HOOK_PARAMETERS)
 {
 	if (next_relation)
 		next_relation(LA_RELATION_HOOK_ARGUMENTS);
-	for (LaFeature feature = 0; feature < LA_FEATURE_COUNT; feature++)
-	{
-		if (la_methods[feature]->plan_relation != NULL)
-			la_methods[feature]->plan_relation(root, rel);
-	}
+	ours->plan_relation(root, rel);
 }
 
 /*
@@ -396,7 +299,7 @@ hook_explain_per_node(PlanState *planstate, List *ancestors,
 	if (next_explain_per_node)
 		next_explain_per_node(planstate, ancestors, relationship, plan_name,
 							  es);
-	our_explain_node(planstate, es);
+	ours->explain_node(planstate, es);
 }
 
 /*
@@ -409,5 +312,5 @@ hook_explain_per_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 {
 	if (next_explain_per_plan)
 		next_explain_per_plan(plan, into, es, queryString, params, queryEnv);
-	our_explain_plan(plan, into, es);
+	ours->explain_plan(plan, into, es);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_methods.c
- *	  the table of features: where each comes into what core does
+ *	  the table of features: which plan nodes are for each
  *
  * Every node of every query that starts is looked up, so a kind of node has one
  * feature at most, which is found by the number of the kind, and another one for nodes whose

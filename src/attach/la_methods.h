@@ -1,17 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * la_methods.h
- *	  the table of features: where each comes into what core does
+ *	  the table of features: which plan nodes are for each
  *
  *-------------------------------------------------------------------------
  */
 #ifndef LA_METHODS_H
 #define LA_METHODS_H
 
-#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
-#include "nodes/pathnodes.h"
-#include "tcop/utility.h"
 
 #include "la_feature.h"
 #include "la_reason.h"
@@ -54,33 +51,8 @@ typedef struct LaVerdict
 } LaVerdict;
 
 /*
- * What is found out about a query before it is planned: why it is left to core, if it
- * is; and the functions and types of users, by OID, that came up.
- */
-typedef struct LaJudgement
-{
-	LaReason	reason;
-	List	   *functions;
-	List	   *types;
-} LaJudgement;
-
-/*
- * A utility command, as ProcessUtility_hook gets it.
- */
-typedef struct LaUtility
-{
-	PlannedStmt *statement;
-	const char *query_string;
-	bool		read_only;		/* must the statement not be changed? */
-	ProcessUtilityContext context;
-	ParamListInfo params;
-	QueryEnvironment *environment;
-	DestReceiver *dest;
-} LaUtility;
-
-/*
- * What a feature does, and where.  Each has one, at the top of its room; la_module.c
- * lists them by LaFeature.  What a feature has nothing to do with is NULL.
+ * What a feature is, and what it does with plan nodes, if it is for any.  Each has one, at the
+ * top of its room; la_module.c lists them by LaFeature.
  */
 typedef struct LaFeatureMethods
 {
@@ -101,48 +73,6 @@ typedef struct LaFeatureMethods
 	 * even left to core: nothing is counted or shown.
 	 */
 	bool		(*concerns) (const PlanState *planstate);
-
-	/*
-	 * A query starts whose plan is pruned while it starts or runs.  What the
-	 * first returns, unless that is NULL, is passed to the second after
-	 * core's start or its error, which must not throw. The third comes last,
-	 * without an error.
-	 */
-	void	   *(*begin_start) (QueryDesc *query, int eflags);
-	void		(*end_start) (void *begun);
-	void		(*started) (QueryDesc *query, int eflags);
-
-	/*
-	 * A query will be planned, and has been.  What is found out about the
-	 * query, which the planner changes, is passed to the second.
-	 */
-	LaJudgement (*judge_query) (Query *query);
-	void		(*mark_plan) (PlannedStmt *plan, const LaJudgement *judgement);
-
-	/*
-	 * The execution of a query whose rows become a new table begins, and
-	 * ends, be it by an error; they nest.  The second must not throw.
-	 */
-	void		(*begin_filling) (QueryDesc *query);
-	void		(*end_filling) (QueryDesc *query);
-
-	/* The planner has looked at a table. */
-	void		(*plan_relation) (PlannerInfo *root, RelOptInfo *rel);
-
-	/*
-	 * A utility command begins, and ends, be it by an error; they nest.  What
-	 * the first returns is passed to the second.  The second must not throw.
-	 */
-	bool		(*begin_utility) (Node *statement);
-	void		(*end_utility) (bool begun);
-
-	/*
-	 * Might the feature, which has begin_utility, too, execute this COPY in
-	 * core's place?  The other executes it; false when it is left to core,
-	 * and nothing has been done of it.
-	 */
-	bool		(*concerns_copy) (const LaUtility *utility);
-	bool		(*run_copy) (const LaUtility *utility, QueryCompletion *qc);
 } LaFeatureMethods;
 
 extern const LaFeatureMethods *la_methods[LA_FEATURE_COUNT];

@@ -36,20 +36,18 @@
 #include "la_compat.h"
 #include "la_feature.h"
 
-static void take_over_table(PlannerInfo *root, RelOptInfo *rel);
 static void take_over_indexes(Oid relation);
 
 const LaFeatureMethods la_index_build_methods = {
 	.info = &la_index_build_feature,
-	.plan_relation = take_over_table,
 };
 
 /*
  * The planner has looked at a table: a query without a join tree is the dummy
  * that plan_create_index_workers() makes.
  */
-static void
-take_over_table(PlannerInfo *root, RelOptInfo *rel)
+void
+la_ambuild_plan_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	if (root->parse->jointree != NULL || root->parse->commandType != CMD_SELECT)
 		return;

@@ -110,18 +110,17 @@ la_late_adopt(PlanState *parent, PlanState *first, List *plans, int eflags,
 }
 
 /*
- * A utility command begins: it finds all children started, as core's are.
+ * A utility command is about to begin: it finds all children started, as core's are.
  */
-bool
-la_late_begin_utility(Node *statement)
+void
+la_late_before_utility(void)
 {
 	dlist_mutable_iter iter;
 
 	if (likely(dlist_is_empty(&unfinished)) || !IsTransactionState())
-		return false;
+		return;
 	dlist_foreach_modify(iter, &unfinished)
 		start_all(dlist_container(LateNode, link, iter.cur));
-	return false;
 }
 
 /*

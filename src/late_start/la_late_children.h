@@ -12,6 +12,6 @@
 
 extern void la_late_adopt(PlanState *parent, PlanState *first, List *plans,
 						  int eflags, bool late);
-extern bool la_late_begin_utility(Node *statement);
+extern void la_late_before_utility(void);
 
 #endif							/* LA_LATE_CHILDREN_H */

@@ -108,9 +108,6 @@ const LaSetting la_late_settings[] = {
 /* How many queries whose start we watch are starting now, one in another. */
 static int	starting = 0;
 
-static void *begin(QueryDesc *queryDesc, int eflags);
-static void end(void *begun);
-static void settle_query(QueryDesc *queryDesc, int eflags);
 static bool is_for_core(const QueryDesc *queryDesc, int eflags);
 static bool is_cursor(void);
 static bool is_explained(void);
@@ -145,10 +142,6 @@ static const LaFeatureInfo feature = {
 
 const LaFeatureMethods la_late_start_methods = {
 	.info = &feature,
-	.begin_start = begin,
-	.end_start = end,
-	.started = settle_query,
-	.begin_utility = la_late_begin_utility,
 };
 
 static int
@@ -164,8 +157,8 @@ least_children(void)
 /*
  * A query will start whose plan is pruned at run time.  NULL when it is left to core.
  */
-static void *
-begin(QueryDesc *queryDesc, int eflags)
+void *
+la_late_begin_start(QueryDesc *queryDesc, int eflags)
 {
 	static const LaLateFinding nothing = {0};
 	const LaLateFinding *finding = &nothing;
@@ -191,8 +184,8 @@ begin(QueryDesc *queryDesc, int eflags)
 /*
  * It has started, or failed: the plan is as it was.  Must not throw.
  */
-static void
-end(void *begun)
+void
+la_late_end_start(void *begun)
 {
 	const LateStart *start = (const LateStart *) begun;
 
@@ -204,8 +197,8 @@ end(void *begun)
 /*
  * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
  */
-static void
-settle_query(QueryDesc *queryDesc, int eflags)
+void
+la_late_started(QueryDesc *queryDesc, int eflags)
 {
 	EState	   *estate = queryDesc->estate;
 	bool		late = !is_for_core(queryDesc, eflags) &&

@@ -10,7 +10,7 @@
 
 #include "commands/copy.h"
 
-#include "attach/la_methods.h"
+#include "attach/la_hooks.h"
 
 extern bool la_copy_concerns(const LaUtility *utility);
 extern bool la_copy_run(const LaUtility *utility, QueryCompletion *qc);

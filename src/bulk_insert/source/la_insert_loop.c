@@ -27,7 +27,6 @@
 #include "bulk_insert/judge/la_insert_relation.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/sink/la_insert_table.h"
-#include "bulk_insert/source/la_copy.h"
 #include "bulk_insert/source/la_insert_reason.h"
 #include "bulk_insert/source/la_insert_receiver.h"
 #include "statistics/la_stats.h"
@@ -236,12 +235,4 @@ const LaFeatureMethods la_bulk_insert_methods = {
 	.nodes = {{T_ModifyTableState, insert_exec}},
 	.concerns = la_insert_concerns,
 	.classify = la_insert_classify,
-	.judge_query = la_insert_judge_query,
-	.mark_plan = la_insert_mark_plan,
-	.begin_filling = la_insert_begin_filling,
-	.end_filling = la_insert_end_filling,
-	.begin_utility = la_insert_begin_utility,
-	.end_utility = la_insert_end_utility,
-	.concerns_copy = la_copy_concerns,
-	.run_copy = la_copy_run,
 };

@@ -8,6 +8,7 @@
 #ifndef LA_INSERT_REASON_H
 #define LA_INSERT_REASON_H
 
+#include "attach/la_hooks.h"
 #include "attach/la_methods.h"
 
 extern LaJudgement la_insert_judge_query(Query *query);

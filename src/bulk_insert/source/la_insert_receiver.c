@@ -97,7 +97,7 @@ static int	depth = 0;
 static LaInsertReport last_report;
 
 /*
- * For the table of features: does a utility command fill a new table?  Then queries
+ * Does a utility command fill a new table?  Then queries
  * that are planned from now on are judged.
  */
 bool
@@ -117,7 +117,7 @@ la_insert_begin_utility(Node *statement)
 }
 
 /*
- * For the table of features: a utility command ends, and its plan may be freed.
+ * A utility command ends, and its plan may be freed.
  */
 void
 la_insert_end_utility(bool begun)

@@ -24,8 +24,8 @@ const LaCounter la_counter_table[] = {
 	COUNTER(pauses) = {"pauses", "Pauses", "pauses"},
 	COUNTER(direct) = {"direct", "Direct Blocks", "direct_blocks"},
 	COUNTER(repeated) = {"repeated", "Repeated Blocks", "repeated_blocks"},
-	COUNTER(distance_sum) = {"distance", "Mean Distance", NULL, LA_COUNTER_MEAN, LA_COUNTER_POSITION(prefetched)},
-	COUNTER(distance_max) = {NULL, "Max Distance", NULL, LA_COUNTER_MAXIMUM},
+	COUNTER(distance_sum) = {"distance", "Mean Distance", NULL},
+	COUNTER(distance_max) = {NULL, "Max Distance", NULL},
 	COUNTER(killed) = {"kills", "Killed Items", "killed_items"},
 	COUNTER(restarts) = {"restarts", "Restarts", "restarts"},
 	COUNTER(rows) = {"rows", "Batched Rows", "batched_rows"},
@@ -60,26 +60,6 @@ la_counters_add(LaCounters *sum, const LaCounters *counters)
 	uint64		distance_max = Max(sum->distance_max, counters->distance_max);
 
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
-	{
-		Assert((la_counter_table[i].kind == LA_COUNTER_MAXIMUM) ==
-			   (i == LA_COUNTER_POSITION(distance_max)));
 		sums[i] += la_counter_value(counters, i);
-	}
 	sum->distance_max = distance_max;
-}
-
-/*
- * How many counters the view shows.
- */
-int
-la_counter_columns(void)
-{
-	int			columns = 0;
-
-	for (int i = 0; i < LA_COUNTER_COUNT; i++)
-	{
-		if (la_counter_table[i].column != NULL)
-			columns++;
-	}
-	return columns;
 }

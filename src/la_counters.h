@@ -52,29 +52,21 @@ typedef struct LaCounters
  */
 #define LA_SCAN_COUNTERS LA_COUNTERS(scans, restarts)
 
-/* How a counter is added up, and what EXPLAIN shows of it. */
-typedef enum LaCounterKind
-{
-	LA_COUNTER_SUM,
-	LA_COUNTER_MEAN,			/* a sum, of which the mean is shown */
-	LA_COUNTER_MAXIMUM,			/* shown beside the mean that it follows */
-} LaCounterKind;
-
 typedef struct LaCounter
 {
-	const char *name;			/* in EXPLAIN's text; NULL of a maximum */
+	const char *name;			/* in EXPLAIN's text; NULL of the largest
+								 * distance, which follows the mean */
 	const char *label;			/* in EXPLAIN's other formats */
-	const char *column;			/* of pg_stat_lookahead, or NULL */
-	LaCounterKind kind;
-	uint32		divisor;		/* of a mean: LA_COUNTER_POSITION() of what it
-								 * is the mean over */
+	const char *column;			/* of pg_stat_lookahead; NULL of the distance */
 } LaCounter;
+
+/* How many the view shows: all but the two of the distance. */
+#define LA_COUNTER_COLUMNS (LA_COUNTER_COUNT - 2)
 
 extern const LaCounter la_counter_table[LA_COUNTER_COUNT];
 
 extern uint64 la_counter_value(const LaCounters *counters, int position);
 extern void la_counters_add(LaCounters *sum, const LaCounters *counters);
-extern int	la_counter_columns(void);
 
 /*
  * Is a counter in a set of LA_COUNTER()s?

@@ -39,7 +39,7 @@ static bool is_wanted(ExplainState *es);
 static void show_node(const LaNode *node, ExplainState *es);
 static void show_counter(const LaCounters *counters, int position,
 						 ExplainState *es);
-static double mean_of(const LaCounters *counters, int position);
+static void show_distance(const LaCounters *counters, ExplainState *es);
 static void explain(const LaNode *node, ExplainState *es);
 
 /*
@@ -199,7 +199,11 @@ show_node(const LaNode *node, ExplainState *es)
 	la_counters_add(&sum, &node->worker_counters);
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
-		if (la_counter_in(info->explained, i))
+		if (!la_counter_in(info->explained, i))
+			continue;
+		if (i == LA_COUNTER_POSITION(distance_sum))
+			show_distance(&sum, es);
+		else if (i != LA_COUNTER_POSITION(distance_max))
 			show_counter(&sum, i, es);
 	}
 }
@@ -210,27 +214,29 @@ show_counter(const LaCounters *counters, int position, ExplainState *es)
 	const LaCounter *counter = &la_counter_table[position];
 	uint64		value = la_counter_value(counters, position);
 
-	if (es->format != EXPLAIN_FORMAT_TEXT && counter->kind == LA_COUNTER_MEAN)
-		ExplainPropertyFloat(counter->label, NULL, mean_of(counters, position),
-							 1, es);
-	else if (es->format != EXPLAIN_FORMAT_TEXT)
+	if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyUInteger(counter->label, NULL, value, es);
-	else if (counter->kind == LA_COUNTER_MEAN)
-		appendStringInfo(es->str, " %s=%.1f", counter->name,
-						 mean_of(counters, position));
-	else if (counter->kind == LA_COUNTER_MAXIMUM)
-		appendStringInfo(es->str, "/" UINT64_FORMAT, value);
 	else
 		appendStringInfo(es->str, " %s=" UINT64_FORMAT, counter->name, value);
 }
 
-static double
-mean_of(const LaCounters *counters, int position)
+/*
+ * The distance, over the pages that look-ahead knew: its mean, and the largest.
+ */
+static void
+show_distance(const LaCounters *counters, ExplainState *es)
 {
-	uint64		divisor = la_counter_value(counters,
-										   la_counter_table[position].divisor);
+	const LaCounter *mean = &la_counter_table[LA_COUNTER_POSITION(distance_sum)];
+	double		value = counters->prefetched == 0 ? 0.0 :
+		(double) counters->distance_sum / (double) counters->prefetched;
 
-	if (divisor == 0)
-		return 0.0;
-	return (double) la_counter_value(counters, position) / (double) divisor;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfo(es->str, " %s=%.1f/" UINT64_FORMAT, mean->name, value,
+						 counters->distance_max);
+		return;
+	}
+	ExplainPropertyFloat(mean->label, NULL, value, 1, es);
+	ExplainPropertyUInteger(la_counter_table[LA_COUNTER_POSITION(distance_max)].label,
+							NULL, counters->distance_max, es);
 }

@@ -187,7 +187,7 @@ append_counters(StringInfo line, LaFeature feature)
 	for (int i = 0; i < LA_COUNTER_COUNT; i++)
 	{
 		if (la_counter_in(info->counters, i) &&
-			la_counter_table[i].kind == LA_COUNTER_SUM)
+			la_counter_table[i].column != NULL)
 			appendStringInfo(line, "%s.%s=" UINT64_FORMAT " ", info->name,
 							 la_counter_table[i].name,
 							 la_counter_value(&totals->counters, i));
@@ -195,10 +195,10 @@ append_counters(StringInfo line, LaFeature feature)
 }
 #endif
 
-/* Columns of the view before the counters, behind them, and at most. */
+/* Columns of the view before the counters, behind them, and all. */
 #define COLUMNS_BEFORE 3
 #define COLUMNS_AFTER 2
-#define MAX_COLUMNS (COLUMNS_BEFORE + LA_COUNTER_COUNT + COLUMNS_AFTER)
+#define COLUMNS (COLUMNS_BEFORE + LA_COUNTER_COLUMNS + COLUMNS_AFTER)
 
 PG_FUNCTION_INFO_V1(pg_lookahead_stats);
 PG_FUNCTION_INFO_V1(pg_lookahead_stats_reset);
@@ -237,12 +237,12 @@ pg_lookahead_stats(PG_FUNCTION_ARGS)
 	LaTotals	totals;
 	TimestampTz since;
 	bool		of_cluster = fetch_totals(&totals, &since);
-	Datum		values[MAX_COLUMNS];
-	bool		nulls[MAX_COLUMNS] = {0};
-	int			last = COLUMNS_BEFORE + la_counter_columns();
+	Datum		values[COLUMNS];
+	bool		nulls[COLUMNS] = {0};
+	int			last = COLUMNS_BEFORE + LA_COUNTER_COLUMNS;
 
 	InitMaterializedSRF(fcinfo, 0);
-	la_sql_function_check_row(fcinfo, rsinfo->setDesc, last + COLUMNS_AFTER);
+	la_sql_function_check_row(fcinfo, rsinfo->setDesc, COLUMNS);
 
 	for (int f = 0; f < LA_FEATURE_COUNT; f++)
 	{

@@ -37,7 +37,7 @@
 #include "heap_scan/la_stream_switch.h"
 #include "la_compat.h"
 #include "prefetch/la_advice.h"
-#include "prefetch/la_distance.h"
+#include "prefetch/la_request.h"
 #include "prefetch/la_wake.h"
 
 typedef struct LaBitmapScan
@@ -315,7 +315,7 @@ begin_bitmap(LaBitmapScan *state, int64 reads)
 	la_bitmap_window_start(&state->window);
 	la_stream_switch_start(&state->streams);
 	la_wake_start(&state->wake, reads);
-	la_advice_start(advice, la_distance_limit(advice->relation));
+	la_advice_start(advice, la_request_limit(advice->relation));
 }
 
 /*

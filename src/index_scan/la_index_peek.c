@@ -26,7 +26,7 @@
 #include "index_scan/la_index_peek.h"
 #include "la_feature.h"
 #include "prefetch/la_advice.h"
-#include "prefetch/la_distance.h"
+#include "prefetch/la_request.h"
 
 /* What is kept for an attached node that is awake. */
 struct LaIndexPeek
@@ -121,7 +121,7 @@ begin_leaf(LaIndexPeek *peek, const LaLeafWindow *window)
 										&node->counters);
 		node->counters.scans++;
 		la_advice_start(peek->advice,
-						la_distance_limit(peek->advice->relation));
+						la_request_limit(peek->advice->relation));
 	}
 	else
 		la_advice_resume(peek->advice);

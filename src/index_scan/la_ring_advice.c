@@ -15,7 +15,7 @@
 #include "index_scan/la_index_feature.h"
 #include "index_scan/la_ring_advice.h"
 #include "prefetch/la_advice.h"
-#include "prefetch/la_distance.h"
+#include "prefetch/la_request.h"
 #include "prefetch/la_wake.h"
 
 /*
@@ -62,7 +62,7 @@ la_ring_advice_start(LaTidRing *ring)
 	state->advised = 0;
 	state->last_advised = InvalidBlockNumber;
 	la_advice_start(advice,
-					la_distance_limit(advice->relation));
+					la_request_limit(advice->relation));
 	la_residency_init(&advice->residency, advice->relation);
 }
 

@@ -40,10 +40,8 @@
 
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
-#include "prefetch/la_distance.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
-#include "prefetch/la_shared_buffer.h"
 #include "prefetch/la_wake.h"
 
 /* Newer requests after which an index page should have come: arbitrary. */
@@ -111,7 +109,7 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 		return false;
 	ask->node = node;
 	la_residency_init(&ask->residency, ask->targets[0].table);
-	ask->most_requests = Max(la_distance_limit(ask->targets[0].table), 1);
+	ask->most_requests = Max(la_request_limit(ask->targets[0].table), 1);
 	ask->one_match = la_join_stops_early(outer->node);
 	for (int target = 0; target < ask->ntargets; target++)
 		ask->one_match |= ask->targets[target].limited;
@@ -490,7 +488,7 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 			VM_ALL_VISIBLE(target->table, block, &map_buffer))
 			continue;
 		ask->node->counters.prefetched++;
-		if (BufferIsValid(la_shared_buffer_find(target->table, block)))
+		if (!la_request_is_needed(target->table, block))
 			continue;
 		row->wanted++;
 		if (recently_asked(ask, target->table, block))

@@ -26,7 +26,7 @@
 #include "utils/rel.h"
 
 #include "join/la_join_peek.h"
-#include "prefetch/la_shared_buffer.h"
+#include "prefetch/la_request.h"
 
 /*
  * Most pages that one look goes through, down and to the right: arbitrary, several times
@@ -73,7 +73,7 @@ la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
 		_bt_relbuf(index, buffer);
 		if (next == InvalidBlockNumber || step == MOST_STEPS)
 			break;
-		if (!BufferIsValid(la_shared_buffer_find(index, next)))
+		if (la_request_is_needed(index, next))
 		{
 			peek->missing = next;
 			break;

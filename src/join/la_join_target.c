@@ -371,7 +371,7 @@ is_backward(const Plan *plan)
 }
 
 /*
- * Pages of temporary tables are in local buffers, of which la_shared_buffer_find() knows
+ * Pages of temporary tables are in local buffers, of which la_request_is_needed() knows
  * nothing.
  */
 static bool

@@ -32,7 +32,6 @@
 #include "join/la_join_end.h"
 #include "join/la_join_judge.h"
 #include "join/la_join_window.h"
-#include "prefetch/la_distance.h"
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 

@@ -27,7 +27,6 @@
 #include "prefetch/la_advice.h"
 #include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
-#include "prefetch/la_shared_buffer.h"
 
 /* Blocks after which the gap limit is chosen anew: arbitrary. */
 #define BLOCKS_PER_CHOICE 128
@@ -181,7 +180,7 @@ la_advice_add(LaAdvice *advice, BlockNumber block, uint64 position)
 		learn_gap(advice, block);
 	sequential = in_sequence(advice, block);
 
-	if (sequential || BufferIsValid(la_shared_buffer_find(advice->relation, block)) ||
+	if (sequential || !la_request_is_needed(advice->relation, block) ||
 		recently_asked(advice, block))
 	{
 		/* Costs a place in the distance, unless among pages asked for. */
@@ -295,7 +294,7 @@ static bool
 was_before(LaAdvice *advice, BlockNumber block)
 {
 	return advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS] == block ||
-		BufferIsValid(la_shared_buffer_find(advice->relation, block));
+		!la_request_is_needed(advice->relation, block);
 }
 
 /*

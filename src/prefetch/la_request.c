@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_request.c
- *	  one request to the kernel to read pages ahead
+ *	  requests to the kernel to read pages ahead: each one, and how many there may be
  *
  * All scans ask here, however they choose what to ask for, so that each request
  * is counted, and watched for whether it was of use (la_residency.c), in one way.
@@ -17,12 +17,29 @@
  */
 #include "postgres.h"
 
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/smgr.h"
 #include "utils/rel.h"
 
+#include "device/la_profile.h"
+#include "prefetch/la_prefetch_settings.h"
 #include "prefetch/la_request.h"
+
+/*
+ * Requests in flight when pg_lookahead.prefetch_distance is 0, the device has no
+ * profile, and effective_io_concurrency is not larger.  On the devices measured, 64 gains
+ * another fifth over 16 and larger values hardly anything (docs/benchmarks.md).
+ */
+#define AUTOMATIC_LIMIT 64
+
+/*
+ * Fewest requests in flight by a profile: a volume with a limit on requests gains
+ * nothing by a second one, but the scan does, which has other work to do
+ * meanwhile.  Arbitrary.
+ */
+#define LEAST_LIMIT 8
 
 static bool initiate(Relation relation, const LaRange *range);
 
@@ -39,6 +56,49 @@ la_request_possible(void)
 #else
 	return false;
 #endif
+}
+
+/*
+ * How many requests a scan of a relation may have in flight: what a setting says, else the
+ * device's profile, else what was best on the devices measured.  Up to that limit the control
+ * of la_advice.c goes step by step.  Sequential scans have a rule of their own, of
+ * requests that are larger and fewer (la_seq_scan.c).
+ */
+int
+la_request_limit(Relation relation)
+{
+	int			limit = la_prefetch_distance;
+	const LaDeviceProfile *profile;
+
+	if (limit != 0)
+		return limit;
+	profile = la_profile_for_tablespace(relation->rd_locator.spcOid);
+	return profile != NULL ? Max(profile->depth, LEAST_LIMIT) :
+		Max(effective_io_concurrency, AUTOMATIC_LIMIT);
+}
+
+/*
+ * Has a page to be read, because it is not in shared buffers?  Nothing is pinned, so the answer
+ * may be wrong a moment later: it decides what is asked for, and nothing else.  Mirrors the
+ * first half of PrefetchSharedBuffer() in bufmgr.c, whose second half asks for one page at once.
+ */
+bool
+la_request_is_needed(Relation relation, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *partition_lock;
+	int			buffer;
+
+	if (RelationUsesLocalBuffers(relation))
+		return true;
+	InitBufferTag(&tag, &relation->rd_locator, MAIN_FORKNUM, block);
+	hash = BufTableHashCode(&tag);
+	partition_lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(partition_lock, LW_SHARED);
+	buffer = BufTableLookup(&tag, hash);
+	LWLockRelease(partition_lock);
+	return buffer < 0;
 }
 
 /*

@@ -304,6 +304,6 @@ def test_pages_are_asked_for_behind_ascending_passes(server: WatchedServer) -> N
     _restart(server, _files(server))
     group = _scan(server, f"SELECT * FROM a WHERE {order} >= 0 ORDER BY {order}, h")
     assert group["Restarts"] >= 1
-    # READS_TO_PASS of la_tid_ring.c, 512, are read on their turn before the scan tries again; the
-    # kernel ends a pass late beside other readers of the disk.
+    # READS_TO_PASS of la_ring_advice.c, 512, are read on their turn before the scan tries again;
+    # the kernel ends a pass late beside other readers of the disk.
     assert half // 3 < group["Advised Blocks"] < _PAGES - half // 4

@@ -14,7 +14,7 @@
 
 /*
  * Bytes of a chunk.  Arbitrary, within these bounds: the largest index tuple
- * that is kept, of BTMaxItemSize, must fit several times, and a thousand spools
+ * that is kept, of BTMaxItemSize, must fit several times, and hundreds of spools
  * that each hold one partly filled chunk must be small beside
  * maintenance_work_mem.
  */

@@ -19,7 +19,7 @@
 #include "index_build/sort/la_build_bucket.h"
 
 /*
- * Words remembered for finding bounds: at least 8 for each of the most
+ * Words remembered for finding bounds: at least 64 for each of the most
  * buckets.  When there are more, every other one is forgotten.
  */
 #define SAMPLE_SIZE (16 * 1024)
@@ -161,14 +161,14 @@ divide_evenly(uint64 low, uint64 high, int count, uint64 *bounds)
 }
 
 /*
- * Buckets for words between low and high, about as many as wanted, if `most` and
- * the memory of the pool allow.
+ * Buckets for words between low and high, about as many as wanted, if the memory of
+ * the pool allows.
  */
 LaBuckets *
 la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
-				uint64 low, uint64 high, double wanted, int most)
+				uint64 low, uint64 high, double wanted)
 {
-	int			count = Max((int) Min(wanted, la_buckets_most(pool->limit, most)), 2);
+	int			count = Max((int) Min(wanted, la_buckets_most(pool->limit)), 2);
 	uint64	   *bounds = palloc((2 * count + 1) * sizeof(uint64));
 	int			nbounds = find_quantiles(sample, low, high, count, bounds);
 	LaBuckets  *buckets;

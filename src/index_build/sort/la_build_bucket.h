@@ -16,11 +16,10 @@
 
 /*
  * Most buckets: limited by how many memory pages can be written to in turn
- * without exhausting the processor's TLB, and for buckets with files by the
- * 8 kB buffer that each file has.  Arbitrary within that.
+ * without exhausting the processor's TLB, and by the 8 kB buffer that each file
+ * has.  Arbitrary within that.
  */
-#define LA_MAX_BUCKETS 1024
-#define LA_MAX_FILE_BUCKETS 256
+#define LA_MAX_BUCKETS 256
 
 /*
  * Entries of a bucket when everything fits into memory: 32 bytes for each
@@ -56,7 +55,7 @@ extern void la_sample_begin(LaSample *sample, int64 chunks);
 extern void la_sample_keep(LaSample *sample, uint64 word);
 extern LaBuckets *la_buckets_make(LaChunkPool *pool, LaRecordKind kind,
 								  const LaSample *sample, uint64 low,
-								  uint64 high, double wanted, int most);
+								  uint64 high, double wanted);
 extern void la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
 								  const LaBuildKey *key, int word);
 extern void la_buckets_to_files(LaBuckets *buckets);
@@ -67,9 +66,9 @@ extern void la_buckets_to_files(LaBuckets *buckets);
  * of files, that many chunks (twice as many if there are files) are held in reserve.
  */
 static inline int
-la_buckets_most(int64 chunks, int most)
+la_buckets_most(int64 chunks)
 {
-	return Max(Min(most, chunks / 16), 2);
+	return Max(Min(LA_MAX_BUCKETS, chunks / 16), 2);
 }
 
 /*

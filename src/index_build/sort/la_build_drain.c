@@ -118,8 +118,7 @@ drain_by_buckets(LaDrain *drain, LaSpool *spool, const LaWordRange *range,
 	int64		wanted = 4 * (sort_size(spool) + filed_chunks(spool) * LA_CHUNK_SIZE) /
 		drain->sort->sort_bytes;
 	LaBuckets  *buckets = la_buckets_make(pool, spool->kind, range->sample,
-										  range->low, range->high, wanted,
-										  LA_MAX_FILE_BUCKETS);
+										  range->low, range->high, wanted);
 	int64		nrecords = spool->nrecords;
 	bool		was_in_file = spool->file != NULL;
 	LaWordRange once_more = *range;
@@ -243,8 +242,7 @@ drain_part(LaDrain *drain)
 		int64		wanted = Max(spool->nrecords / LA_BUCKET_ENTRIES,
 								 2 * sort_size(spool) / sort->sort_bytes);
 		LaBuckets  *buckets = la_buckets_make(&sort->pool, spool->kind, range.sample,
-											  range.low, range.high, wanted,
-											  LA_MAX_BUCKETS);
+											  range.low, range.high, wanted);
 
 		la_buckets_distribute(buckets, spool, NULL, 0);
 		drain_buckets(drain, buckets, &range, sort->count);

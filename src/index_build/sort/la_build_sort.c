@@ -59,8 +59,7 @@ la_sort_begin(Relation heap, LaBuildKey *key, int64 bytes, bool is_shared)
 	sort->bytes = bytes;
 	sort->sort_bytes = Max(bytes / 32, 2 * LA_CHUNK_SIZE);
 	la_pool_init(&sort->pool, bytes - sort->sort_bytes);
-	sort->reserve = Max(la_buckets_most(sort->pool.limit, LA_MAX_BUCKETS),
-						2 * la_buckets_most(sort->pool.limit, LA_MAX_FILE_BUCKETS));
+	sort->reserve = 2 * la_buckets_most(sort->pool.limit);
 	la_spool_init(&sort->spool, &sort->pool, key->kind);
 	la_spool_init(&sort->nulls, &sort->pool, key->kind);
 	la_sample_begin(&sort->sample, sort->pool.limit);
@@ -329,7 +328,7 @@ begin_buckets(LaSort *sort, double fraction_done)
 	int64		limit = sort->pool.limit;
 
 	sort->buckets = la_buckets_make(&sort->pool, sort->key->kind, &sort->sample, 0,
-									PG_UINT64_MAX, wanted, LA_MAX_FILE_BUCKETS);
+									PG_UINT64_MAX, wanted);
 	/* no early move to files, which would be one of many small pieces */
 	sort->pool.limit = sort->pool.nused + sort->reserve;
 	la_buckets_distribute(sort->buckets, &sort->spool, NULL, 0);

@@ -101,9 +101,7 @@ typedef struct BuildScan
 	/* Simple index: one column of a fixed size at a fixed offset, or -1. */
 	int			fixed_offset;
 	CompactAttribute fixed_column;
-	bool		plain_columns;	/* no expressions, no predicate */
-	AttrNumber	last_column;	/* of these, in the table */
-	bool		fixed_columns;	/* all up to it have fixed sizes */
+	bool		plain_column;	/* one, no expression, no predicate */
 
 	EState	   *estate;
 	ExprState  *predicate;
@@ -223,17 +221,6 @@ collect_rows(BuildScan *scan, Buffer buffer)
 }
 
 /*
- * Whether columns of a row are best got one by one: there is one only, or none is
- * farther away than another.  Else each would mean to walk over all before it.
- */
-static inline bool
-is_direct(const BuildScan *scan, HeapTuple row)
-{
-	return scan->info->ii_NumIndexAttrs == 1 ||
-		(scan->fixed_columns && !HeapTupleHasNulls(row));
-}
-
-/*
  * The values of the index's columns for a row.  False if the row does not
  * satisfy the predicate of a partial index.
  */
@@ -242,26 +229,11 @@ row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
 		   bool *isnull)
 {
 	IndexInfo  *info = scan->info;
-	TupleDesc	tupdesc = RelationGetDescr(scan->heap);
 
-	if (scan->plain_columns && is_direct(scan, row))
+	if (scan->plain_column)
 	{
-		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-			values[i] = heap_getattr(row, info->ii_IndexAttrNumbers[i],
-									 tupdesc, &isnull[i]);
-		return true;
-	}
-	if (scan->plain_columns)
-	{
-		ExecStoreBufferHeapTuple(row, scan->slot, buffer);
-		slot_getsomeattrs(scan->slot, scan->last_column);
-		for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-		{
-			int			column = info->ii_IndexAttrNumbers[i] - 1;
-
-			values[i] = scan->slot->tts_values[column];
-			isnull[i] = scan->slot->tts_isnull[column];
-		}
+		values[0] = heap_getattr(row, info->ii_IndexAttrNumbers[0],
+								 RelationGetDescr(scan->heap), &isnull[0]);
 		return true;
 	}
 
@@ -468,20 +440,12 @@ prepare_columns(BuildScan *scan)
 	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
 	scan->predicate = ExecPrepareQual(info->ii_Predicate, scan->estate);
 
-	scan->plain_columns = info->ii_Expressions == NIL &&
+	scan->plain_column = info->ii_NumIndexAttrs == 1 && attnum > 0 &&
 		info->ii_Predicate == NIL;
-	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
-	{
-		scan->plain_columns &= info->ii_IndexAttrNumbers[i] > 0;
-		scan->last_column = Max(scan->last_column, info->ii_IndexAttrNumbers[i]);
-	}
-	scan->fixed_columns = true;
-	for (int i = 0; i < scan->last_column; i++)
-		scan->fixed_columns &= TupleDescAttr(tupdesc, i)->attlen > 0;
 
 	/* the offset is the same in all rows whose columns up to here are set */
 	scan->fixed_offset = -1;
-	if (!scan->plain_columns || scan->sort->key->fixed_size == 0)
+	if (!scan->plain_column || scan->sort->key->fixed_size == 0)
 		return;
 	for (int i = 0; i < attnum; i++)
 	{

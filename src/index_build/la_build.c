@@ -51,7 +51,7 @@
 #include "index_build/load/la_build_load.h"
 #include "index_build/parallel/la_build_parallel.h"
 #include "index_build/scan/la_build_scan.h"
-#include "index_build/sort/la_build_sort.h"
+#include "index_build/sort/la_build_drain.h"
 #include "la_reason.h"
 #include "statistics/la_stats.h"
 
@@ -153,7 +153,7 @@ build_alone(Relation heap, Relation index, IndexInfo *indexInfo,
 						 la_page_writer_begin(index, batch_blocks));
 	if (sort->in_order)
 		la_load_trust_order(load);
-	la_sort_finish(sort, la_load_output(load));
+	la_drain(sort, la_load_output(load));
 	return la_load_end(load) ? LA_REASON_NONE : LA_REASON_COLLATION;
 }
 

@@ -100,6 +100,4 @@ la_record_size(LaRecordKind kind, const LaRecord *record)
 	return sizeof(LaRecord) + la_tuple_size(kind, la_record_tuple(record));
 }
 
-extern void la_tuple_copy(void *to, const void *from, Size size);
-
 #endif							/* LA_BUILD_RECORD_H */

@@ -53,8 +53,8 @@ la_tuple_copy(void *to, const void *from, Size size)
 /*
  * Most chunks of a pool of the given size.
  */
-int64
-la_pool_chunks(int64 bytes)
+static int64
+pool_chunks(int64 bytes)
 {
 	return Max(bytes / LA_CHUNK_SIZE, MIN_CHUNKS);
 }
@@ -70,7 +70,7 @@ la_pool_init(LaChunkPool *pool, int64 bytes)
 	pool->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "index build entries",
 										  ALLOCSET_SMALL_SIZES);
-	pool->limit = la_pool_chunks(bytes);
+	pool->limit = pool_chunks(bytes);
 }
 
 /*
@@ -84,7 +84,7 @@ la_pool_reset(LaChunkPool *pool, int64 bytes)
 	MemoryContextReset(pool->context);
 	pool->free_chunks = NULL;
 	pool->nallocated = 0;
-	pool->limit = la_pool_chunks(bytes);
+	pool->limit = pool_chunks(bytes);
 }
 
 /*

@@ -87,7 +87,7 @@ typedef struct LaSpoolReader
 	char	   *end;
 } LaSpoolReader;
 
-extern int64 la_pool_chunks(int64 bytes);
+extern void la_tuple_copy(void *to, const void *from, Size size);
 extern void la_pool_init(LaChunkPool *pool, int64 bytes);
 extern void la_pool_reset(LaChunkPool *pool, int64 bytes);
 extern void la_spool_init(LaSpool *spool, LaChunkPool *pool,

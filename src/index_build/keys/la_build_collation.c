@@ -95,7 +95,7 @@ la_collation_is_shifted(Oid collation)
  * Prepares for sort keys in a collation that has them, in the current context.
  */
 void
-la_sort_key_init(LaSortKey *key, Oid collation)
+la_collation_key_init(LaSortKey *key, Oid collation)
 {
 	memset(key, 0, sizeof(*key));
 	key->collation = collation;
@@ -109,7 +109,7 @@ la_sort_key_init(LaSortKey *key, Oid collation)
  * Makes the beginning of the sort key of a text.
  */
 void
-la_sort_key_make(LaSortKey *key, Datum value)
+la_collation_key_make(LaSortKey *key, Datum value)
 {
 	text	   *packed = la_text_start(value, MAX_TEXT + MAX_MULTIBYTE_CHAR_LEN);
 	const char *data = VARDATA_ANY(packed);

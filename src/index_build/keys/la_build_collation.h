@@ -28,8 +28,8 @@ typedef struct LaSortKey
 } LaSortKey;
 
 extern bool la_collation_is_shifted(Oid collation);
-extern void la_sort_key_init(LaSortKey *key, Oid collation);
-extern void la_sort_key_make(LaSortKey *key, Datum value);
+extern void la_collation_key_init(LaSortKey *key, Oid collation);
+extern void la_collation_key_make(LaSortKey *key, Datum value);
 extern void la_collation_distrust(Oid collation);
 extern bool la_collation_is_distrusted(Oid collation);
 

@@ -115,8 +115,8 @@ init_column(LaBuildKey *key, int column)
 
 	description->kind = column_kind(key->index, column);
 	if (description->kind == LA_COLUMN_COLLATED)
-		la_sort_key_init(&description->sort_key,
-						 key->index->rd_indcollation[column]);
+		la_collation_key_init(&description->sort_key,
+							  key->index->rd_indcollation[column]);
 	description->width = Max(TupleDescAttr(key->tupdesc, column)->attlen, 0);
 	description->descending = (option & INDOPTION_DESC) != 0;
 	description->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;

@@ -69,7 +69,7 @@ number_of_value(const LaKeyColumn *column, Datum value)
  * As many of the lowest bits as a value of the column has.
  */
 uint64
-la_key_value_bits(const LaKeyColumn *column)
+la_string_value_bits(const LaKeyColumn *column)
 {
 	return PG_UINT64_MAX >> (64 - 8 * column->width);
 }
@@ -79,7 +79,7 @@ la_key_value_bits(const LaKeyColumn *column)
  * some bits are flipped.
  */
 uint64
-la_key_word_of_value(const LaKeyColumn *column, Datum value)
+la_string_word_of_value(const LaKeyColumn *column, Datum value)
 {
 	uint64		number = number_of_value(column, value);
 
@@ -87,10 +87,10 @@ la_key_word_of_value(const LaKeyColumn *column, Datum value)
 }
 
 /*
- * The inverse of la_key_word_of_value().
+ * The inverse of la_string_word_of_value().
  */
 Datum
-la_key_value_of_word(const LaKeyColumn *column, uint64 word)
+la_string_value_of_word(const LaKeyColumn *column, uint64 word)
 {
 	uint64		number = column->descending ? ~word : word;
 
@@ -280,7 +280,7 @@ make_word(const LaBuildKey *key, const Datum *values, const bool *isnull,
  * The first word of what a value of a fixed size becomes.
  */
 uint64
-la_key_fixed_word(const LaKeyColumn *column, Datum value)
+la_string_fixed_word(const LaKeyColumn *column, Datum value)
 {
 	KeyString	string = {0};
 
@@ -296,7 +296,7 @@ la_key_fixed_word(const LaKeyColumn *column, Datum value)
  * others.
  */
 uint64
-la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
+la_string_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 {
 	int			length;
 
@@ -314,8 +314,8 @@ la_key_first_word(LaBuildKey *key, const Datum *values, const bool *isnull)
 	}
 
 	if (key->is_guess && !isnull[key->nencoded - 1])
-		la_sort_key_make(&key->columns[key->nencoded - 1].sort_key,
-						 values[key->nencoded - 1]);
+		la_collation_key_make(&key->columns[key->nencoded - 1].sort_key,
+							  values[key->nencoded - 1]);
 	return make_word(key, values, isnull, 0, &length);
 }
 
@@ -345,10 +345,10 @@ store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
  * stores the string.
  */
 uint64
-la_key_make(LaBuildKey *key, const Datum *values, const bool *isnull,
-			LaKeyBytes *kept)
+la_string_make(LaBuildKey *key, const Datum *values, const bool *isnull,
+			   LaKeyBytes *kept)
 {
-	uint64		word = la_key_first_word(key, values, isnull);
+	uint64		word = la_string_first_word(key, values, isnull);
 
 	if (key->kind == LA_RECORD_BYTES)
 		store_string(key, values, isnull, kept);
@@ -361,7 +361,7 @@ la_key_make(LaBuildKey *key, const Datum *values, const bool *isnull,
  * columns that become bytes, or in as much as is kept.
  */
 bool
-la_key_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
+la_string_next_word(const LaBuildKey *key, IndexTuple tuple, int word, uint64 *bytes)
 {
 	KeyString	string = {.from = 8 * word};
 	Datum		values[INDEX_MAX_KEYS];
@@ -464,8 +464,8 @@ common_beginning(const LaBuildKey *key, IndexTuple a, IndexTuple b)
  * quickly.
  */
 int
-la_key_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
-					int most)
+la_string_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
+					   int most)
 {
 	int			end;
 
@@ -476,8 +476,8 @@ la_key_parting_word(const LaBuildKey *key, IndexTuple a, IndexTuple b, int word,
 		uint64		word_a;
 		uint64		word_b;
 
-		if (!la_key_next_word(key, a, word, &word_a) ||
-			!la_key_next_word(key, b, word, &word_b))
+		if (!la_string_next_word(key, a, word, &word_a) ||
+			!la_string_next_word(key, b, word, &word_b))
 			return most;
 		if (word_a != word_b)
 			return word;

@@ -13,6 +13,7 @@
 #include "access/tupmacs.h"
 #include "varatt.h"
 
+#include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/keys/la_build_tuple.h"
 
@@ -22,8 +23,8 @@
  * that.  Mirrors heap_compute_data_size() in heaptuple.c.
  */
 Size
-la_key_tuple_size(const LaBuildKey *key, const Datum *values,
-				  const bool *isnull)
+la_tuple_plain_size(const LaBuildKey *key, const Datum *values,
+					const bool *isnull)
 {
 	Size		size = 0;
 
@@ -50,13 +51,13 @@ la_key_tuple_size(const LaBuildKey *key, const Datum *values,
 }
 
 /*
- * Makes the index tuple of a row of which la_key_tuple_size() has told the
+ * Makes the index tuple of a row of which la_tuple_plain_size() has told the
  * size, without its TID.  Mirrors index_form_tuple_context() in indextuple.c and
  * fill_val() in heaptuple.c.
  */
 void
-la_key_form_tuple(const LaBuildKey *key, const Datum *values, Size size,
-				  IndexTuple tuple)
+la_tuple_form(const LaBuildKey *key, const Datum *values, Size size,
+			  IndexTuple tuple)
 {
 	char	   *at = (char *) tuple + sizeof(IndexTupleData);
 	char	   *data = at;
@@ -109,8 +110,8 @@ la_word_form_init(LaWordForm *form, const LaBuildKey *key)
 	const LaKeyColumn *column = &key->columns[0];
 
 	form->width = column->width;
-	form->value_bits = la_key_value_bits(column);
-	form->flipped_bits = (uint64) la_key_value_of_word(column, 0) &
+	form->value_bits = la_string_value_bits(column);
+	form->flipped_bits = (uint64) la_string_value_of_word(column, 0) &
 		form->value_bits;
 }
 
@@ -120,8 +121,8 @@ la_word_form_init(LaWordForm *form, const LaBuildKey *key)
  * comparetup_index_btree_tiebreak() in tuplesortvariants.c.
  */
 int
-la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
-			   bool *has_null)
+la_tuple_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
+				 bool *has_null)
 {
 	*has_null = false;
 	for (int i = 0; i < key->nkeyatts; i++)
@@ -145,7 +146,7 @@ la_key_compare(const LaBuildKey *key, IndexTuple a, IndexTuple b,
  * The same, faster where strings are kept.
  */
 int
-la_key_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
+la_tuple_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 {
 	bool		has_null;
 
@@ -159,5 +160,5 @@ la_key_compare_order(const LaBuildKey *key, IndexTuple a, IndexTuple b)
 		if (order != 0)
 			return order;
 	}
-	return la_key_compare(key, a, b, &has_null);
+	return la_tuple_compare(key, a, b, &has_null);
 }

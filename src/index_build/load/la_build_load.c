@@ -29,6 +29,7 @@
 #include "utils/injection_point.h"
 #include "utils/rel.h"
 
+#include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_tuple.h"
 #include "index_build/load/la_build_load.h"
 #include "index_build/load/la_build_tree.h"
@@ -210,7 +211,7 @@ static bool
 is_next(const LaLoad *load, IndexTuple tuple)
 {
 	bool		has_null;
-	int			order = la_key_compare(load->key, load->base, tuple, &has_null);
+	int			order = la_tuple_compare(load->key, load->base, tuple, &has_null);
 
 	if (order == 0)
 		order = ItemPointerCompare(&load->tids[load->ntids - 1],

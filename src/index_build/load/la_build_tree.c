@@ -22,7 +22,7 @@
 #include "pgstat.h"
 #include "utils/rel.h"
 
-#include "index_build/entries/la_build_record.h"
+#include "index_build/entries/la_build_spool.h"
 #include "index_build/load/la_build_tree.h"
 
 static void add_item(LaTree *tree, LaLevel *level, IndexTuple tuple,

@@ -12,6 +12,7 @@
 
 #include "access/genam.h"
 
+#include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_string.h"
 #include "index_build/load/la_build_unique.h"
 
@@ -62,7 +63,7 @@ la_unique_check_tuple(LaUniqueCheck *check, IndexTuple tuple)
 	bool		has_null;
 
 	if (check->has_live &&
-		la_key_compare(check->key, check->live, tuple, &has_null) == 0 &&
+		la_tuple_compare(check->key, check->live, tuple, &has_null) == 0 &&
 		(!has_null || check->nulls_not_distinct))
 	{
 		Datum		values[INDEX_MAX_KEYS];
@@ -82,7 +83,7 @@ void
 la_unique_report_word(LaUniqueCheck *check)
 {
 	Datum		value = check->live_isnull ? (Datum) 0 :
-		la_key_value_of_word(&check->key->columns[0], check->live_word);
+		la_string_value_of_word(&check->key->columns[0], check->live_word);
 
 	report_duplicate(check, &value, &check->live_isnull);
 }

@@ -52,7 +52,7 @@ tuple_precedes(const LaMerge *merge, const LaRecord *a, uint64 word,
 
 	if (a->word != word)
 		return a->word < word;
-	order = la_key_compare_order(merge->key, la_record_tuple(a), tuple);
+	order = la_tuple_compare_order(merge->key, la_record_tuple(a), tuple);
 	return order < 0 || (order == 0 && a->place < place);
 }
 

@@ -51,7 +51,7 @@
 #include "index_build/parallel/la_build_relay.h"
 #include "index_build/parallel/la_build_stream.h"
 #include "index_build/scan/la_build_scan.h"
-#include "index_build/sort/la_build_sort.h"
+#include "index_build/sort/la_build_drain.h"
 #include "la_background.h"
 #include "la_compat.h"
 
@@ -402,8 +402,8 @@ la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
 		la_load_abandon(load);
 		la_sort_discard(sort);
 	}
-	la_sort_finish(sort, la_merge_begin(la_load_output(load), key,
-										parallel.streams, parallel.nstreams));
+	la_drain(sort, la_merge_begin(la_load_output(load), key,
+								  parallel.streams, parallel.nstreams));
 	if (!la_load_end(load) && *reason == LA_REASON_NONE)
 		*reason = LA_REASON_COLLATION;
 	end_workers(&parallel);
@@ -437,7 +437,7 @@ scan_and_send(Relation heap, Relation index, ParallelShared *shared,
 	sender = la_sender_begin(queue, key.kind, &result);
 	if (sort->reason != LA_REASON_NONE)
 		la_sort_discard(sort);
-	la_sort_finish(sort, la_sender_output(sender));
+	la_drain(sort, la_sender_output(sender));
 	la_sender_end(sender);
 }
 

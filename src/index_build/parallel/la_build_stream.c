@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "index_build/entries/la_build_spool.h"
 #include "index_build/parallel/la_build_relay.h"
 #include "index_build/parallel/la_build_stream.h"
 

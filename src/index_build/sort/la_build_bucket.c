@@ -216,8 +216,8 @@ la_buckets_distribute(LaBuckets *buckets, LaSpool *spool,
 			LaSpool    *target;
 
 			if (key != NULL)
-				(void) la_key_next_word(key, la_record_tuple(record), word,
-										&record->word);
+				(void) la_string_next_word(key, la_record_tuple(record), word,
+										   &record->word);
 			target = &buckets->spools[la_bucket_of(buckets, record->word)];
 			reader.at += la_spool_add_copy(target, record->word, record);
 		}

@@ -21,10 +21,9 @@
  */
 #include "postgres.h"
 
+#include "index_build/sort/la_build_drain.h"
 #include "index_build/sort/la_build_look.h"
-#include "index_build/sort/la_build_put.h"
 #include "index_build/sort/la_build_radix.h"
-#include "index_build/sort/la_build_sort.h"
 
 /*
  * How often an entry is distributed after the first time, each of which may be
@@ -283,7 +282,7 @@ make_room_for_sorting(LaSort *sort)
  * Sorts all entries and hands them over to `output`.
  */
 void
-la_sort_finish(LaSort *sort, LaOutput *output)
+la_drain(LaSort *sort, LaOutput *output)
 {
 	bool		nulls_first = sort->key->columns[0].nulls_first;
 	LaDrain		drain = {sort, output};

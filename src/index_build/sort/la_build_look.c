@@ -50,7 +50,7 @@ la_look_in_order(LaSpool *spool, const LaBuildKey *key)
 		IndexTuple	tuple = la_record_tuple(record);
 
 		in_order = before == NULL || record->word > word ||
-			la_key_compare_order(key, before, tuple) <= 0;
+			la_tuple_compare_order(key, before, tuple) <= 0;
 		word = record->word;
 		before = tuple;
 		if (reader.at == reader.end)
@@ -84,7 +84,7 @@ la_look_next_word(LaSpool *spool, const LaBuildKey *key, int word)
 		IndexTuple	tuple = la_record_tuple(record);
 
 		if (first != NULL)
-			next = la_key_parting_word(key, first, tuple, word + 1, next);
+			next = la_string_parting_word(key, first, tuple, word + 1, next);
 		else
 		{
 			/* the next chunk of a file takes the place of this one */
@@ -116,7 +116,7 @@ la_look_sample(LaSpool *spool, const LaBuildKey *key, int word,
 		uint64		sampled = record->word;
 
 		if (key != NULL)
-			(void) la_key_next_word(key, la_record_tuple(record), word, &sampled);
+			(void) la_string_next_word(key, la_record_tuple(record), word, &sampled);
 		*low = Min(*low, sampled);
 		*high = Max(*high, sampled);
 		la_sample_add(sample, sampled);
@@ -134,8 +134,8 @@ in_order(const LaBuildKey *key, const LaEntry *entries, int count)
 	{
 		if (entries[i].word < entries[i - 1].word ||
 			(entries[i].word == entries[i - 1].word &&
-			 la_key_compare_order(key, la_record_tuple(entries[i - 1].record),
-								  la_record_tuple(entries[i].record)) > 0))
+			 la_tuple_compare_order(key, la_record_tuple(entries[i - 1].record),
+									la_record_tuple(entries[i].record)) > 0))
 			return false;
 	}
 	return true;
@@ -181,8 +181,8 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
 		if (nwords > 1 && key->nencoded > 0)
 		{
 			for (int i = 1; i < size; i++)
-				next = la_key_parting_word(key, first, la_record_tuple(group[i].record),
-										   word + 1, next);
+				next = la_string_parting_word(key, first, la_record_tuple(group[i].record),
+											  word + 1, next);
 		}
 		if (next == LA_NO_WORD)
 		{
@@ -190,8 +190,8 @@ count_left(const LaBuildKey *key, LaEntry *entries, int count, int fitting,
 			continue;
 		}
 		for (int i = 0; i < size; i++)
-			(void) la_key_next_word(key, la_record_tuple(group[i].record), next,
-									&group[i].word);
+			(void) la_string_next_word(key, la_record_tuple(group[i].record), next,
+									   &group[i].word);
 		left += count_left(key, group, size, fitting, next, nwords - 1);
 	}
 	return left;

@@ -17,7 +17,7 @@
 #include "utils/tuplesort.h"
 
 #include "index_build/keys/la_build_string.h"
-#include "index_build/sort/la_build_put.h"
+#include "index_build/sort/la_build_drain.h"
 #include "index_build/sort/la_build_radix.h"
 
 /*
@@ -157,7 +157,7 @@ add_spool(Tuplesortstate *state, LaDrain *drain, LaSpool *spool)
 		{
 			isnull[0] = drain->are_null;
 			values[0] = isnull[0] ? (Datum) 0 :
-				la_key_value_of_word(&key->columns[0], record->word);
+				la_string_value_of_word(&key->columns[0], record->word);
 		}
 		place_to_sorted_tid(record->place, &tid);
 		tuplesort_putindextuplevalues(state, key->index, &tid, values, isnull);
@@ -183,12 +183,12 @@ put_sorted_tuple(LaDrain *drain, IndexTuple tuple, bool make_word, uint64 word,
 	if (key->kind == LA_RECORD_WORD)
 	{
 		if (!isnull[0])
-			record.word = la_key_word_of_value(&key->columns[0], values[0]);
+			record.word = la_string_word_of_value(&key->columns[0], values[0]);
 		output->add_words(output, &record, 1);
 		return;
 	}
 	if (make_word)
-		record.word = la_key_first_word(key, values, isnull);
+		record.word = la_string_first_word(key, values, isnull);
 	la_place_get_tid(record.place, &tuple->t_tid);
 	if (key->kind == LA_RECORD_BYTES)
 	{

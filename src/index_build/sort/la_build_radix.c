@@ -76,9 +76,9 @@ compare_entries(const LaEntry *a, const LaEntry *b, const LaRadix *radix)
 {
 	if (radix->has_tuples)
 	{
-		int			order = la_key_compare_order(radix->key,
-												 la_record_tuple(a->record),
-												 la_record_tuple(b->record));
+		int			order = la_tuple_compare_order(radix->key,
+												   la_record_tuple(a->record),
+												   la_record_tuple(b->record));
 
 		if (order != 0)
 			return order;
@@ -150,8 +150,8 @@ load_word(RadixSort *sort, const Group *group, bool *differ)
 	{
 		/* a word of a text that is compressed may take long */
 		CHECK_FOR_INTERRUPTS();
-		if (!la_key_next_word(sort->radix->key, la_record_tuple(entries[i].record),
-							  group->word, &entries[i].word))
+		if (!la_string_next_word(sort->radix->key, la_record_tuple(entries[i].record),
+								 group->word, &entries[i].word))
 		{
 			*differ = false;
 			return false;
@@ -192,9 +192,9 @@ sort_equal_words(RadixSort *sort, Group group)
 			for (int64 i = 1; i < group.count && next > group.word + 1; i++)
 			{
 				CHECK_FOR_INTERRUPTS();
-				next = la_key_parting_word(radix->key, first,
-										   la_record_tuple(entries[i].record),
-										   group.word + 1, next);
+				next = la_string_parting_word(radix->key, first,
+											  la_record_tuple(entries[i].record),
+											  group.word + 1, next);
 			}
 			differ = next < PG_INT32_MAX;
 			group.word = next;

@@ -111,7 +111,7 @@ static IndexTuple
 add_with_key(LaSort *sort, const Datum *values, const bool *isnull,
 			 uint64 place, Size size)
 {
-	uint64		word = la_key_make(sort->key, values, isnull, sort->kept);
+	uint64		word = la_string_make(sort->key, values, isnull, sort->kept);
 	Size		kept_size = sort->kept == NULL ? 0 : la_bytes_size(sort->kept->length);
 	Size		record_size = sizeof(LaRecord) + size + kept_size;
 	LaRecord   *record = isnull[0] ?
@@ -189,7 +189,7 @@ add_in_order(LaSort *sort, IndexTuple tuple, uint64 place, bool isnull)
 	if (spool->nrecords > 0)
 	{
 		bool		has_null;
-		int			order = la_key_compare(sort->key, last, tuple, &has_null);
+		int			order = la_tuple_compare(sort->key, last, tuple, &has_null);
 
 		if (order > 0 ||
 			(order == 0 && ItemPointerCompare(&last->t_tid, &tuple->t_tid) > 0))
@@ -214,7 +214,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		  const Datum *values, const bool *isnull)
 {
 	const LaBuildKey *key = sort->key;
-	Size		size = la_key_tuple_size(key, values, isnull);
+	Size		size = la_tuple_plain_size(key, values, isnull);
 	Datum		stored[INDEX_MAX_KEYS];
 	bool		stored_isnull[INDEX_MAX_KEYS];
 	IndexTuple	formed = NULL;
@@ -241,7 +241,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 		if (formed == NULL)
 		{
 			formed = MemoryContextAlloc(sort->tuple_context, size);
-			la_key_form_tuple(key, values, size, formed);
+			la_tuple_form(key, values, size, formed);
 		}
 		formed->t_tid = *tid;
 		if (add_in_order(sort, formed, place, isnull[0]))
@@ -252,7 +252,7 @@ add_tuple(LaSort *sort, uint64 place, const ItemPointerData *tid,
 	if (formed != NULL)
 		memcpy(tuple, formed, size);
 	else
-		la_key_form_tuple(key, values, size, tuple);
+		la_tuple_form(key, values, size, tuple);
 	tuple->t_tid = *tid;
 }
 
@@ -274,7 +274,7 @@ la_sort_add(LaSort *sort, const ItemPointerData *tid, const Datum *values,
 	else if (isnull[0])
 		la_spool_add(&sort->nulls, 0, place, sizeof(LaRecord));
 	else
-		add_record(sort, la_key_word_of_value(&sort->key->columns[0], values[0]),
+		add_record(sort, la_string_word_of_value(&sort->key->columns[0], values[0]),
 				   place, sizeof(LaRecord));
 }
 
@@ -291,9 +291,9 @@ la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
 
 	if (key->is_word)
 	{
-		/* this is la_key_word_of_value() */
-		uint64		value_bits = la_key_value_bits(column);
-		uint64		flipped_bits = la_key_word_of_value(column, 0);
+		/* this is la_string_word_of_value() */
+		uint64		value_bits = la_string_value_bits(column);
+		uint64		flipped_bits = la_string_word_of_value(column, 0);
 
 		for (int i = 0; i < count; i++)
 		{
@@ -305,13 +305,13 @@ la_sort_add_values(LaSort *sort, const Datum *values, const uint64 *places,
 	}
 	for (int i = 0; i < count; i++)
 	{
-		LaRecord   *record = add_record(sort, la_key_fixed_word(column, values[i]),
+		LaRecord   *record = add_record(sort, la_string_fixed_word(column, values[i]),
 										places[i],
 										sizeof(LaRecord) + key->fixed_size);
 
 		count_entry(sort, places[i]);
-		la_key_form_tuple(key, &values[i], key->fixed_size,
-						  la_record_tuple(record));
+		la_tuple_form(key, &values[i], key->fixed_size,
+					  la_record_tuple(record));
 		la_place_get_tid(places[i], &la_record_tuple(record)->t_tid);
 	}
 }

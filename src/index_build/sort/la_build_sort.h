@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * la_build_sort.h
- *	  collects index entries and hands them over in the index's order
+ *	  collects index entries
  *
  *-------------------------------------------------------------------------
  */
 #ifndef LA_BUILD_SORT_H
 #define LA_BUILD_SORT_H
 
-#include "index_build/entries/la_build_output.h"
 #include "index_build/entries/la_build_spool.h"
 #include "index_build/keys/la_build_key.h"
 #include "index_build/sort/la_build_bucket.h"
@@ -57,6 +56,5 @@ extern void la_sort_add_values(LaSort *sort, const Datum *values,
 							   const uint64 *places, int count);
 extern void la_sort_limit_memory(LaSort *sort, double fraction_done);
 extern void la_sort_discard(LaSort *sort);
-extern void la_sort_finish(LaSort *sort, LaOutput *output);
 
 #endif							/* LA_BUILD_SORT_H */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * la_build_put.h
- *	  sorts the entries of one spool and hands them over
+ * la_build_drain.h
+ *	  hands collected index entries over in the index's order
  *
  *-------------------------------------------------------------------------
  */
-#ifndef LA_BUILD_PUT_H
-#define LA_BUILD_PUT_H
+#ifndef LA_BUILD_DRAIN_H
+#define LA_BUILD_DRAIN_H
 
 #include "index_build/entries/la_build_output.h"
 #include "index_build/sort/la_build_sort.h"
@@ -31,6 +31,9 @@ typedef struct LaWordRange
 	LaSample   *sample;			/* of the words; NULL: of these there is none */
 } LaWordRange;
 
+extern void la_drain(LaSort *sort, LaOutput *output);
+
+/* Of la_build_put.c: the entries of one spool. */
 extern void la_put_as_it_is(LaDrain *drain, LaSpool *spool,
 							const LaWordRange *range);
 extern void la_put_sorted(LaDrain *drain, LaSpool *spool,
@@ -38,4 +41,4 @@ extern void la_put_sorted(LaDrain *drain, LaSpool *spool,
 extern void la_put_sorted_by_core(LaDrain *drain, LaSpool *spool,
 								  const LaWordRange *range);
 
-#endif							/* LA_BUILD_PUT_H */
+#endif							/* LA_BUILD_DRAIN_H */

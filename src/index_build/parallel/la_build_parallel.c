@@ -9,22 +9,19 @@
  * ParallelContext of parallel.h.
  *
  *	  leader: scan, sort  \
- *	  worker 0: scan, sort -> leader: merge, fill pages -> worker 1: WAL, file
- *	  worker 2: scan, sort /
+ *	  worker 0: scan, sort -> leader: merge, fill pages, WAL, file
+ *	  worker 1: scan, sort /
  *
- * All but the second worker scan the table, each the blocks that nobody else
- * has taken, and sort what they find; the workers send it to the leader in
- * order (la_build_stream.c), which merges it with its own (la_build_merge.c)
- * while it loads the index.  The second worker writes the pages
- * (la_build_relay.c): that is about as much work as the leader's, and none
- * that two processes could share.
+ * All scan the table, each the blocks that nobody else has taken, and sort what
+ * they find; the workers send it to the leader in order (la_build_stream.c), which
+ * merges it with its own (la_build_merge.c) while it loads the index.
  *
  * Workers that cannot be had are done without: the blocks are taken by those
- * there are, and without a second worker the leader writes.  That also holds
- * for a worker that finds a library of another build in the place of ours.
+ * there are.  That also holds for a worker that finds a library of another build
+ * in the place of ours.
  *
- * maintenance_work_mem is shared out among the processes that sort, less the
- * queues and the pages that wait to be written.
+ * maintenance_work_mem is shared out among the processes, less the queues and the
+ * pages that wait to be written.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +45,6 @@
 #include "index_build/load/la_build_load.h"
 #include "index_build/parallel/la_build_merge.h"
 #include "index_build/parallel/la_build_parallel.h"
-#include "index_build/parallel/la_build_relay.h"
 #include "index_build/parallel/la_build_stream.h"
 #include "index_build/scan/la_build_scan.h"
 #include "index_build/sort/la_build_drain.h"
@@ -63,22 +59,16 @@
 #define KEY_WAL_USAGE		UINT64CONST(5)
 #define KEY_BUFFER_USAGE	UINT64CONST(6)
 
-/* The worker that writes, unless it is the only one. */
-#define WRITING_WORKER 1
-
 /*
- * Bytes of the queue of a worker that sorts, at most and at least.  It
+ * Bytes of the queue of a worker, at most and at least.  It
  * should hold what the leader loads while another process has the processor,
  * a few milliseconds.
  */
-#define SORT_QUEUE_SIZE (4 * 1024 * 1024)
-#define MIN_SORT_QUEUE_SIZE (64 * 1024)
-
-/* Fewest blocks that the queue of the worker that writes has room for. */
-#define MIN_PAGE_QUEUE_BLOCKS 16
+#define QUEUE_SIZE (4 * 1024 * 1024)
+#define MIN_QUEUE_SIZE (64 * 1024)
 
 /*
- * Least memory of a process that sorts, in bytes.  Core gives each participant
+ * Least memory of a process for sorting, in bytes.  Core gives each participant
  * 32 MB, but any amount where the table's parallel_workers says how many there
  * are.  Building an index on 600,000 random numbers or texts of 32 bytes with
  * four workers took 0.65 to 0.7 of core's time with 3.5 MB for each process, 0.8 to
@@ -97,8 +87,7 @@ typedef struct ParallelShared
 	int			nworkers;		/* asked for */
 	int			batch_blocks;
 	int64		sort_memory;
-	Size		sort_queue_size;
-	Size		page_queue_size;
+	Size		queue_size;
 	LaScanShare scan;
 } ParallelShared;
 
@@ -117,39 +106,25 @@ typedef struct Parallel
 	int			nstreams;
 } Parallel;
 
-static bool
-worker_writes(int worker)
-{
-	return worker == WRITING_WORKER;
-}
-
 static Size
 queues_size(const ParallelShared *plan)
 {
-	return plan->nworkers * plan->sort_queue_size + plan->page_queue_size;
+	return plan->nworkers * plan->queue_size;
 }
 
 /*
- * Shares out the memory.  The queue of the worker that writes holds about as
- * much as it writes at a time, so that it need not wait for the next batch.
- * What is left for sorting is negative if the queues, which have a least size,
- * take more than there is.
+ * Shares out the memory.  What is left for sorting is negative if the queues, which
+ * have a least size, take more than there is.
  */
 static void
 plan_memory(ParallelShared *plan, int64 memory)
 {
-	int			nwriters = plan->nworkers > WRITING_WORKER ? 1 : 0;
-	int			nsorters = plan->nworkers - nwriters;
-
 	plan->batch_blocks = Min(LA_BUILD_BATCH_BLOCKS, memory / 16 / BLCKSZ);
-	plan->page_queue_size = (Size) nwriters * BLCKSZ *
-		Max(plan->batch_blocks, MIN_PAGE_QUEUE_BLOCKS);
-	plan->sort_queue_size = Min(SORT_QUEUE_SIZE, memory / 64);
-	plan->sort_queue_size = MAXALIGN(Max(plan->sort_queue_size,
-										 MIN_SORT_QUEUE_SIZE));
+	plan->queue_size = Min(QUEUE_SIZE, memory / 64);
+	plan->queue_size = MAXALIGN(Max(plan->queue_size, MIN_QUEUE_SIZE));
 	memory -= (int64) plan->batch_blocks * BLCKSZ;
 	memory -= (int64) queues_size(plan);
-	plan->sort_memory = memory / (nsorters + 1);
+	plan->sort_memory = memory / (plan->nworkers + 1);
 }
 
 /*
@@ -200,10 +175,7 @@ make_room(ParallelContext *context, uint64 key, Size size)
 static shm_mq *
 queue_of_worker(const ParallelShared *shared, char *queues, int worker)
 {
-	int			nwriters_before = worker > WRITING_WORKER ? 1 : 0;
-
-	return (shm_mq *) (queues + worker * shared->sort_queue_size +
-					   nwriters_before * shared->page_queue_size);
+	return (shm_mq *) (queues + worker * shared->queue_size);
 }
 
 static void
@@ -215,16 +187,8 @@ make_queues(Parallel *parallel)
 	{
 		shm_mq	   *queue = queue_of_worker(shared, parallel->queues, i);
 
-		if (worker_writes(i))
-		{
-			shm_mq_create(queue, shared->sort_queue_size + shared->page_queue_size);
-			shm_mq_set_sender(queue, MyProc);
-		}
-		else
-		{
-			shm_mq_create(queue, shared->sort_queue_size);
-			shm_mq_set_receiver(queue, MyProc);
-		}
+		shm_mq_create(queue, shared->queue_size);
+		shm_mq_set_receiver(queue, MyProc);
 	}
 }
 
@@ -321,25 +285,6 @@ attach_queue(Parallel *parallel, int worker)
 }
 
 /*
- * Where the leader's pages go: to the worker that writes, if there is one.
- */
-static LaPageSink *
-begin_pages(Parallel *parallel, Relation index)
-{
-	const ParallelShared *shared = parallel->shared;
-
-	if (parallel->context->nworkers_launched > WRITING_WORKER)
-	{
-		shm_mq_handle *queue = attach_queue(parallel, WRITING_WORKER);
-
-		if (shm_mq_wait_for_attach(queue) == SHM_MQ_SUCCESS)
-			return la_relay_begin(queue);
-		ProcessParallelMessages();
-	}
-	return la_page_writer_begin(index, shared->batch_blocks);
-}
-
-/*
  * Waits until the workers have scanned the table, and begins the streams in which
  * their entries come.
  */
@@ -353,8 +298,6 @@ begin_streams(Parallel *parallel, const LaBuildKey *key)
 	{
 		LaStream   *stream = &parallel->streams[parallel->nstreams];
 
-		if (worker_writes(i))
-			continue;
 		if (la_stream_begin(stream, attach_queue(parallel, i), key->kind))
 			parallel->nstreams++;
 		else
@@ -396,7 +339,8 @@ la_parallel_build(Relation heap, Relation index, IndexInfo *indexInfo,
 	}
 
 	load = la_load_begin(heap, index, key, indexInfo, result->index_tuples,
-						 begin_pages(&parallel, index));
+						 la_page_writer_begin(index,
+											  parallel.shared->batch_blocks));
 	if (*reason != LA_REASON_NONE)
 	{
 		la_load_abandon(load);
@@ -453,9 +397,7 @@ work(ParallelShared *shared, shm_toc *toc, shm_mq_handle *queue)
 	Relation	heap = table_open(shared->heap, heap_lock);
 	Relation	index = index_open(shared->index, index_lock);
 
-	if (worker_writes(ParallelWorkerNumber))
-		la_relay_serve(queue, la_page_writer_begin(index, shared->batch_blocks));
-	else if (shared->concurrent)
+	if (shared->concurrent)
 	{
 		char	   *saved = shm_toc_lookup(toc, KEY_SNAPSHOT, false);
 		Snapshot	snapshot = RegisterSnapshot(RestoreSnapshot(saved));
@@ -490,10 +432,7 @@ pg_lookahead_build_worker(dsm_segment *seg, shm_toc *toc)
 
 	queue = queue_of_worker(shared, shm_toc_lookup(toc, KEY_QUEUES, false),
 							ParallelWorkerNumber);
-	if (worker_writes(ParallelWorkerNumber))
-		shm_mq_set_receiver(queue, MyProc);
-	else
-		shm_mq_set_sender(queue, MyProc);
+	shm_mq_set_sender(queue, MyProc);
 
 	InstrStartParallelQuery();
 	work(shared, toc, shm_mq_attach(queue, seg, NULL));

@@ -13,8 +13,11 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
 #include "index_build/entries/la_build_spool.h"
-#include "index_build/parallel/la_build_relay.h"
 #include "index_build/parallel/la_build_stream.h"
 
 /*
@@ -41,13 +44,27 @@ struct LaSender
 };
 
 /*
- * A leader that is gone has failed, and is about to end this worker.
+ * The other process has gone.  A worker whose leader has failed is being told
+ * to end, and just does so; the leader fails with the worker's error, or if
+ * there is none with what core says then.
  */
+pg_noreturn static void
+fail_with_other(void)
+{
+	if (IsParallelWorker())
+		proc_exit(1);
+	CHECK_FOR_INTERRUPTS();
+	ProcessParallelMessages();
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("lost connection to parallel worker")));
+}
+
 static void
 send_bytes(LaSender *sender, const void *data, Size size, bool flush)
 {
 	if (shm_mq_send(sender->queue, size, data, false, flush) != SHM_MQ_SUCCESS)
-		la_relay_lost();
+		fail_with_other();
 }
 
 static void
@@ -166,7 +183,7 @@ la_stream_begin(LaStream *stream, shm_mq_handle *queue, LaRecordKind kind)
 	if (shm_mq_receive(queue, &size, &data, false) != SHM_MQ_SUCCESS)
 	{
 		if (shm_mq_get_sender(shm_mq_get_queue(queue)) != NULL)
-			la_relay_lost();
+			fail_with_other();
 		return false;
 	}
 	Assert(size == sizeof(LaScanResult));
@@ -184,7 +201,7 @@ la_stream_receive(LaStream *stream)
 	void	   *data;
 
 	if (shm_mq_receive(stream->queue, &size, &data, false) != SHM_MQ_SUCCESS)
-		la_relay_lost();
+		fail_with_other();
 	stream->part = ((StreamBatch *) data)->part;
 	stream->end = (char *) data + size;
 	stream->record = stream->part == LA_STREAM_END ? NULL :

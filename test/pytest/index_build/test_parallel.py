@@ -188,7 +188,7 @@ def test_error_in_a_worker_is_the_build_s(connection: Connection) -> None:
 def test_ended_worker_fails_the_build(
     server: WatchedServer, connection: Connection, number: int
 ) -> None:
-    """The second worker writes, the others sort; none leaves the leader waiting."""
+    """None leaves the leader waiting."""
     choose(connection, "ours")
     _allow(connection, 3)
     ended: list[bool] = []

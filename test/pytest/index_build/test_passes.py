@@ -90,7 +90,7 @@ def test_what_words_divide_poorly_is_left(twins: Twins, keys: str, workers: int)
     session = twins.connection
     columns, order = _POOR[keys]
     session.execute(
-        f"SET maintenance_work_mem = '{12 if workers else 2}MB'; "
+        f"SET maintenance_work_mem = '{16 if workers else 2}MB'; "
         "SET max_parallel_maintenance_workers = 2"
     )
     session.execute(

@@ -72,9 +72,8 @@ typedef struct PendingPage
 	Page		page;
 } PendingPage;
 
-typedef struct PageWriter
+struct LaPageWriter
 {
-	LaPageSink	sink;			/* first, so that one is the other */
 	SMgrRelation smgr;
 	bool		use_wal;
 	LaLogPage	log_page;		/* NULL: by an image; set where we append */
@@ -89,33 +88,27 @@ typedef struct PageWriter
 	PendingPage *pending;
 	int			nfree;
 	Page	   *free_pages;
-} PageWriter;
+};
 
-static Page writer_get(LaPageSink *sink);
-static void writer_put(LaPageSink *sink, BlockNumber block, Page page);
-static void writer_end(LaPageSink *sink);
-static void write_step(PageWriter *writer);
-static void log_and_write(PageWriter *writer, int count);
-static void log_pages(PageWriter *writer, PendingPage *pages, int count);
-static void write_pages(PageWriter *writer, PendingPage *pages, int count);
-static void extend_page_by_page(PageWriter *writer, PendingPage *pages,
+static void write_step(LaPageWriter *writer);
+static void log_and_write(LaPageWriter *writer, int count);
+static void log_pages(LaPageWriter *writer, PendingPage *pages, int count);
+static void write_pages(LaPageWriter *writer, PendingPage *pages, int count);
+static void extend_page_by_page(LaPageWriter *writer, PendingPage *pages,
 								int count);
-static void write_run(PageWriter *writer, PendingPage *pages, int count);
-static void make_durable(PageWriter *writer);
+static void write_run(LaPageWriter *writer, PendingPage *pages, int count);
+static void make_durable(LaPageWriter *writer);
 
 /*
  * Starts to write the main fork of rel.  batch_blocks is how many finished pages
  * are kept before they are written, by as many blocks the file grows at once.
  * Everything is allocated in the current context.
  */
-LaPageSink *
+LaPageWriter *
 la_page_writer_begin(Relation rel, int batch_blocks)
 {
-	PageWriter *writer = palloc0(sizeof(PageWriter));
+	LaPageWriter *writer = palloc0(sizeof(LaPageWriter));
 
-	writer->sink.get = writer_get;
-	writer->sink.put = writer_put;
-	writer->sink.end = writer_end;
 	writer->smgr = RelationGetSmgr(rel);
 	writer->use_wal = RelationNeedsWAL(rel);
 	writer->batch_blocks = Max(batch_blocks, WAL_RECORD_PAGES);
@@ -125,22 +118,21 @@ la_page_writer_begin(Relation rel, int batch_blocks)
 	writer->room = WAL_RECORD_PAGES;
 	writer->pending = palloc(writer->room * sizeof(PendingPage));
 	writer->free_pages = palloc(writer->room * sizeof(Page));
-	return &writer->sink;
+	return writer;
 }
 
 /*
  * The same for pages that are appended to a fork, each of which is logged by log_page.
  */
-LaPageSink *
+LaPageWriter *
 la_page_writer_append(Relation rel, int batch_blocks, LaLogPage log_page,
 					  void *arg)
 {
-	LaPageSink *sink = la_page_writer_begin(rel, batch_blocks);
-	PageWriter *writer = (PageWriter *) sink;
+	LaPageWriter *writer = la_page_writer_begin(rel, batch_blocks);
 
 	writer->log_page = log_page;
 	writer->log_arg = arg;
-	return sink;
+	return writer;
 }
 
 /*
@@ -148,7 +140,7 @@ la_page_writer_append(Relation rel, int batch_blocks, LaLogPage log_page,
  * to the checkpointer; otherwise the fork is made durable at the end.
  */
 static bool
-appends(const PageWriter *writer)
+appends(const LaPageWriter *writer)
 {
 	return writer->log_page != NULL;
 }
@@ -157,17 +149,18 @@ appends(const PageWriter *writer)
  * Writes what has been put.
  */
 static void
-write_all(PageWriter *writer)
+write_all(LaPageWriter *writer)
 {
 	while (writer->npending > 0)
 		write_step(writer);
 }
 
-static Page
-writer_get(LaPageSink *sink)
+/*
+ * A page to fill.  Its content is undefined; it belongs to the caller until it is put.
+ */
+Page
+la_page_writer_get(LaPageWriter *writer)
 {
-	PageWriter *writer = (PageWriter *) sink;
-
 	if (writer->nfree > 0)
 		return writer->free_pages[--writer->nfree];
 	return MemoryContextAllocAligned(writer->context, BLCKSZ,
@@ -175,12 +168,11 @@ writer_get(LaPageSink *sink)
 }
 
 /*
- * Writes the page sooner or later.
+ * Takes a finished page, of standard layout, and writes it sooner or later.
  */
-static void
-writer_put(LaPageSink *sink, BlockNumber block, Page page)
+void
+la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 {
-	PageWriter *writer = (PageWriter *) sink;
 	PendingPage *pending;
 
 	if (writer->npending == writer->room)
@@ -207,11 +199,9 @@ writer_put(LaPageSink *sink, BlockNumber block, Page page)
 /*
  * Writes what is left and makes the fork durable as core would.
  */
-static void
-writer_end(LaPageSink *sink)
+void
+la_page_writer_end(LaPageWriter *writer)
 {
-	PageWriter *writer = (PageWriter *) sink;
-
 	write_all(writer);
 	INJECTION_POINT("pg-lookahead-pages-written", NULL);
 	make_durable(writer);
@@ -232,7 +222,7 @@ compare_pending(const void *a, const void *b)
  * writer can keep pace with.
  */
 static void
-write_step(PageWriter *writer)
+write_step(LaPageWriter *writer)
 {
 	PendingPage *pending = writer->pending;
 	int			npending = writer->npending;
@@ -279,7 +269,7 @@ write_step(PageWriter *writer)
  * clears the flag, and all checkpoints would wait until the transaction ends.
  */
 static void
-log_and_write(PageWriter *writer, int count)
+log_and_write(LaPageWriter *writer, int count)
 {
 	PendingPage *pages = writer->pending;
 
@@ -312,7 +302,7 @@ log_and_write(PageWriter *writer, int count)
  * file.
  */
 static void
-log_pages(PageWriter *writer, PendingPage *pages, int count)
+log_pages(LaPageWriter *writer, PendingPage *pages, int count)
 {
 	BlockNumber blocks[WAL_RECORD_PAGES];
 	Page		images[WAL_RECORD_PAGES];
@@ -337,7 +327,7 @@ log_pages(PageWriter *writer, PendingPage *pages, int count)
  * where write_step() has not done it.
  */
 static void
-write_pages(PageWriter *writer, PendingPage *pages, int count)
+write_pages(LaPageWriter *writer, PendingPage *pages, int count)
 {
 	int			first = 0;
 
@@ -362,7 +352,7 @@ write_pages(PageWriter *writer, PendingPage *pages, int count)
  * smgr_bulk_flush() in bulk_write.c.
  */
 static void
-extend_page_by_page(PageWriter *writer, PendingPage *pages, int count)
+extend_page_by_page(LaPageWriter *writer, PendingPage *pages, int count)
 {
 	static const PGIOAlignedBlock zeroes = {0};
 
@@ -387,7 +377,7 @@ extend_page_by_page(PageWriter *writer, PendingPage *pages, int count)
  * segment of the file.
  */
 static void
-write_run(PageWriter *writer, PendingPage *pages, int count)
+write_run(LaPageWriter *writer, PendingPage *pages, int count)
 {
 	const void *images[PG_IOV_MAX];
 
@@ -414,7 +404,7 @@ write_run(PageWriter *writer, PendingPage *pages, int count)
  * missed early writes whose WAL it makes unnecessary to replay, synced at once.
  */
 static void
-make_durable(PageWriter *writer)
+make_durable(LaPageWriter *writer)
 {
 	if (SmgrIsTemp(writer->smgr) || appends(writer))
 		return;

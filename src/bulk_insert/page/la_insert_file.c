@@ -91,12 +91,12 @@ put(LaInsertFile *file)
 	la_insert_batch_place(batch, file->next, file->cid,
 						  (file->options & HEAP_INSERT_FROZEN) != 0);
 	CheckForSerializableConflictIn(batch->table, NULL, InvalidBlockNumber);
-	file->pages->put(file->pages, file->next++, batch->image.page);
+	la_page_writer_put(file->pages, file->next++, batch->image.page);
 	file->counters->rows += batch->image.rows;
 	file->counters->batches++;
 	file->counters->extended++;
 	pgstat_count_heap_insert(batch->table, batch->image.rows);
-	la_insert_batch_reset(batch, file->pages->get(file->pages));
+	la_insert_batch_reset(batch, la_page_writer_get(file->pages));
 }
 
 /*
@@ -134,6 +134,6 @@ la_insert_file_end(LaInsertFile *file)
 {
 	if (file->batch->image.rows > 0)
 		put(file);
-	file->pages->end(file->pages);
+	la_page_writer_end(file->pages);
 	RelationSetTargetBlock(file->batch->table, file->next - 1);
 }

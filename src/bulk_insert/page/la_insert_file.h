@@ -9,13 +9,13 @@
 #define LA_INSERT_FILE_H
 
 #include "bulk_insert/page/la_insert_batch.h"
-#include "bulk_write/la_page_sink.h"
+#include "bulk_write/la_page_writer.h"
 #include "la_counters.h"
 
 typedef struct LaInsertFile
 {
 	LaInsertBatch *batch;
-	LaPageSink *pages;
+	LaPageWriter *pages;
 	BlockNumber next;
 	CommandId	cid;
 	int			options;		/* of heap_insert() */

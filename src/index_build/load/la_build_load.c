@@ -269,7 +269,7 @@ load_add_tuple(LaOutput *output, IndexTuple tuple, uint64 word, uint64 place)
  */
 LaLoad *
 la_load_begin(Relation heap, Relation index, const LaBuildKey *key,
-			  const IndexInfo *indexInfo, int64 count, LaPageSink *pages)
+			  const IndexInfo *indexInfo, int64 count, LaPageWriter *pages)
 {
 	LaLoad	   *load = palloc0(sizeof(LaLoad));
 	Size		largest = key->is_word ? LA_WORD_TUPLE_SIZE : INDEX_SIZE_MASK + 1;
@@ -337,7 +337,7 @@ la_load_abandon(LaLoad *load)
 bool
 la_load_end(LaLoad *load)
 {
-	LaPageSink *pages = load->tree.pages;
+	LaPageWriter *pages = load->tree.pages;
 
 	if (!load->abandoned)
 	{
@@ -347,7 +347,7 @@ la_load_end(LaLoad *load)
 			finish_group(load);
 		la_tree_end(&load->tree);
 	}
-	pages->end(pages);
+	la_page_writer_end(pages);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
 								 load->tree.done);
 	return !load->abandoned;

@@ -11,7 +11,7 @@
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
-#include "bulk_write/la_page_sink.h"
+#include "bulk_write/la_page_writer.h"
 #include "index_build/entries/la_build_output.h"
 #include "index_build/keys/la_build_key.h"
 
@@ -19,7 +19,7 @@ typedef struct LaLoad LaLoad;
 
 extern LaLoad *la_load_begin(Relation heap, Relation index,
 							 const LaBuildKey *key, const IndexInfo *indexInfo,
-							 int64 count, LaPageSink *pages);
+							 int64 count, LaPageWriter *pages);
 extern LaOutput *la_load_output(LaLoad *load);
 extern void la_load_trust_order(LaLoad *load);
 extern void la_load_abandon(LaLoad *load);

@@ -7,7 +7,7 @@
  * order, the same decision when a page is full, high keys truncated by core's
  * _bt_truncate(), and the same bytes left over in the middle of a page.  Each
  * level of the tree has a page that is being filled; one that is full goes to the
- * sink, and a downlink to the level above.
+ * writer, and a downlink to the level above.
  *
  * Reads PageHeaderData of bufpage.h, and BTPageOpaqueData and BTScanInsertData of
  * nbtree.h.
@@ -32,7 +32,7 @@ static void add_item(LaTree *tree, LaLevel *level, IndexTuple tuple,
  * Starts to fill an index, which is empty, with pages that go to `pages`.
  */
 void
-la_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageSink *pages)
+la_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageWriter *pages)
 {
 	memset(tree, 0, sizeof(*tree));
 	tree->heap = heap;
@@ -50,7 +50,7 @@ la_tree_begin(LaTree *tree, Relation heap, Relation index, LaPageSink *pages)
 static Page
 new_page(LaTree *tree, uint32 level)
 {
-	Page		page = tree->pages->get(tree->pages);
+	Page		page = la_page_writer_get(tree->pages);
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -190,7 +190,7 @@ finish_page(LaTree *tree, LaLevel *level)
 	level->low_key = CopyIndexTuple(high_key);
 	BTPageGetOpaque(page)->btpo_next = sibling_block;
 	BTPageGetOpaque(sibling)->btpo_prev = block;
-	tree->pages->put(tree->pages, block, page);
+	la_page_writer_put(tree->pages, block, page);
 
 	level->page = sibling;
 	level->block = sibling_block;
@@ -286,10 +286,10 @@ la_tree_end(LaTree *tree)
 		else
 			link_to_parent(tree, level, block);
 		slide_left(level->page);
-		tree->pages->put(tree->pages, block, level->page);
+		la_page_writer_put(tree->pages, block, level->page);
 	}
 
-	metapage = tree->pages->get(tree->pages);
+	metapage = la_page_writer_get(tree->pages);
 	_bt_initmetapage(metapage, root, root_level, tree->inskey->allequalimage);
-	tree->pages->put(tree->pages, BTREE_METAPAGE, metapage);
+	la_page_writer_put(tree->pages, BTREE_METAPAGE, metapage);
 }

@@ -12,7 +12,7 @@
 #include "access/nbtree.h"
 #include "utils/rel.h"
 
-#include "bulk_write/la_page_sink.h"
+#include "bulk_write/la_page_writer.h"
 
 /* One level of the tree and the page being filled, as core's BTPageState. */
 typedef struct LaLevel
@@ -32,7 +32,7 @@ typedef struct LaTree
 	Relation	heap;
 	Relation	index;
 	BTScanInsert inskey;		/* for _bt_truncate() and allequalimage */
-	LaPageSink *pages;
+	LaPageWriter *pages;
 	BlockNumber next_block;
 	LaLevel    *leaf;			/* NULL: nothing has come */
 	int64		done;			/* entries that have come, which the caller
@@ -43,7 +43,7 @@ typedef struct LaTree
 #define LA_TREE_CLOSE_TO_FULL 64
 
 extern void la_tree_begin(LaTree *tree, Relation heap, Relation index,
-						  LaPageSink *pages);
+						  LaPageWriter *pages);
 extern void la_tree_begin_leaves(LaTree *tree);
 extern void la_tree_add(LaTree *tree, IndexTuple tuple, Size posting_size);
 extern void la_tree_end(LaTree *tree);

@@ -32,11 +32,6 @@
 #include "commands/copyfrom_internal.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
-#include "optimizer/optimizer.h"
-#include "parser/parse_coerce.h"
-#include "parser/parse_collate.h"
-#include "parser/parse_expr.h"
 #include "parser/parse_relation.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
@@ -89,7 +84,6 @@ has_option(const CopyStmt *statement, const char *name)
 static LaReason
 unsuitable(const CopyStmt *statement, Relation table)
 {
-	const TupleConstr *constraints = table->rd_att->constr;
 	bool		partitioned = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	LaReason	reason;
 
@@ -97,15 +91,11 @@ unsuitable(const CopyStmt *statement, Relation table)
 		return LA_REASON_DISABLED;
 	if (check_enable_rls(RelationGetRelid(table), InvalidOid, true) == RLS_ENABLED)
 		return LA_REASON_CHECK_OPTION;
-	if (has_option(statement, "freeze"))
-		return LA_REASON_FREEZE;
+	if (statement->whereClause != NULL || has_option(statement, "freeze") ||
+		has_option(statement, "on_error"))
+		return LA_REASON_COPY_OPTION;
 	if (la_bulk_extend_size == 0 && !partitioned)
 		return LA_REASON_BULK_EXTEND_SIZE;
-
-	/* A condition on generated columns is refused. */
-	if (statement->whereClause != NULL && constraints != NULL &&
-		(constraints->has_generated_stored || constraints->has_generated_virtual))
-		return LA_REASON_DISABLED;
 	reason = la_insert_unsuitable_table(table, table->trigdesc);
 
 	/* Core sends rows to the servers of foreign partitions in batches. */
@@ -117,14 +107,14 @@ unsuitable(const CopyStmt *statement, Relation table)
 
 /*
  * Why a COPY that has begun is left to core: a function that is called for a row could look for
- * the rows before.  What makes a row of the input, and decides whether it is wanted, is called
- * besides the table's own.  Tells, too, whether functions are called that are not the server's.
+ * the rows before.  What makes a row of the input is called besides the table's own.  Tells,
+ * too, whether functions are called that are not the server's.
  */
 LaReason
 la_copy_judge(CopyFromState state, const ResultRelInfo *target, bool *runs_user_code)
 {
 	TupleDesc	descriptor = RelationGetDescr(state->rel);
-	List	   *expressions = list_make1(state->whereClause);
+	List	   *expressions = NIL;
 	LaInsertSearch search = {0};
 	LaInsertCalls calls;
 	ListCell   *lc;
@@ -154,25 +144,6 @@ la_copy_judge(CopyFromState state, const ResultRelInfo *target, bool *runs_user_
 }
 
 /*
- * WHERE, or NULL, as an implicit AND.  The table has no generated columns, which
- * the condition must not have.
- */
-static Node *
-transform_condition(ParseState *pstate, ParseNamespaceItem *target,
-					Node *condition)
-{
-	if (condition == NULL)
-		return NULL;
-	addNSItemToQuery(pstate, target, false, true, true);
-	condition = transformExpr(pstate, condition, EXPR_KIND_COPY_WHERE);
-	condition = coerce_to_boolean(pstate, condition, "WHERE");
-	assign_expr_collations(pstate, condition);
-	condition = eval_const_expressions(NULL, condition);
-	condition = (Node *) canonicalize_qual((Expr *) condition, false);
-	return (Node *) make_ands_implicit((Expr *) condition);
-}
-
-/*
  * May the user insert into these columns?
  */
 static void
@@ -197,14 +168,12 @@ static CopyFromState
 begin(ParseState *pstate, const CopyStmt *statement, Relation table)
 {
 	ParseNamespaceItem *target;
-	Node	   *condition;
 
 	target = addRangeTableEntryForRelation(pstate, table, RowExclusiveLock,
 										   NULL, false, false);
 	target->p_perminfo->requiredPerms = ACL_INSERT;
-	condition = transform_condition(pstate, target, statement->whereClause);
 	check_permissions(pstate, target, table, statement->attlist);
-	return BeginCopyFrom(pstate, table, condition, statement->filename,
+	return BeginCopyFrom(pstate, table, NULL, statement->filename,
 						 statement->is_program, NULL, statement->attlist,
 						 statement->options);
 }

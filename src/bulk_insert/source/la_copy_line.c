@@ -218,7 +218,7 @@ read_csv_row(CopyFromState state, ExprContext *context, Datum *values,
 }
 
 /*
- * Is a field a value or NULL, whatever its column, and its error that of the statement?
+ * Is a field a value or NULL, whatever its column?
  */
 static bool
 is_suitable(const CopyFromState state)
@@ -229,7 +229,7 @@ is_suitable(const CopyFromState state)
 		state->routine->CopyFromOneRow != CopyFromCSVOneRow)
 		return false;
 	return state->attnumlist != NIL && state->convert_select_flags == NULL &&
-		state->escontext == NULL && options->default_print == NULL &&
+		options->default_print == NULL &&
 		options->force_notnull == NIL && !options->force_notnull_all &&
 		options->force_null == NIL && !options->force_null_all;
 }

@@ -49,7 +49,6 @@ typedef struct LaCopy
 	TupleTableSlot *row;
 	bool		runs_user_code; /* are functions of users called for a row? */
 	uint64		rows;			/* inserted, or to be inserted */
-	uint64		excluded;		/* left out by WHERE */
 	LaInsertTable into;
 	MemoryContext collected;	/* memory of that */
 	LaNeeded   *needed;			/* where partitions are created for rows, or
@@ -98,9 +97,6 @@ prepare(LaCopy *copy)
 		copy->node->mt_partition_tuple_routing =
 			ExecSetupPartitionTupleRouting(estate, state->rel);
 	copy->needed = la_needed_watch(copy->node);
-	if (state->whereClause != NULL)
-		state->qualexpr = ExecInitQual(castNode(List, state->whereClause),
-									   &copy->node->ps);
 	copy->context = CreateExprContext(estate);
 	copy->row = ExecInitExtraTupleSlot(estate, RelationGetDescr(state->rel),
 									   &TTSOpsVirtual);
@@ -125,71 +121,29 @@ end(LaCopy *copy)
 }
 
 /*
- * ON_ERROR: was the line no row?
- */
-static bool
-is_skipped(CopyFromState state)
-{
-	if (state->opts.on_error != COPY_ON_ERROR_IGNORE ||
-		!state->escontext->error_occurred)
-		return false;
-	state->escontext->error_occurred = false;
-	pgstat_progress_update_param(PROGRESS_COPY_TUPLES_SKIPPED,
-								 state->num_errors);
-	if (state->opts.reject_limit > 0 &&
-		state->num_errors > state->opts.reject_limit)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("skipped more than REJECT_LIMIT (%" PRId64 ") rows due to data type incompatibility",
-						state->opts.reject_limit)));
-	return true;
-}
-
-/*
- * WHERE.
- */
-static bool
-is_wanted(LaCopy *copy)
-{
-	ExecStoreVirtualTuple(copy->row);
-	copy->row->tts_tableOid = RelationGetRelid(copy->state->rel);
-	if (copy->state->whereClause == NULL)
-		return true;
-	copy->context->ecxt_scantuple = copy->row;
-	if (ExecQual(copy->state->qualexpr, copy->context))
-		return true;
-	pgstat_progress_update_param(PROGRESS_COPY_TUPLES_EXCLUDED,
-								 ++copy->excluded);
-	return false;
-}
-
-/*
- * Reads the next row that is wanted.  False when there is none.  The row stays where it is
- * longer than what is evaluated for those before.
+ * Reads the next row.  False when there is none.  The row stays where it is longer than what
+ * is evaluated for those before.
  */
 static bool
 next_row(LaCopy *copy)
 {
 	TupleTableSlot *row = copy->row;
+	MemoryContext caller;
+	bool		found;
 
-	for (;;)
-	{
-		MemoryContext caller;
-		bool		found;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetPerTupleExprContext(copy->estate);
-		ResetExprContext(copy->context);
-		caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
-		ExecClearTuple(row);
-		found = NextCopyFrom(copy->state, copy->context, row->tts_values,
-							 row->tts_isnull);
-		MemoryContextSwitchTo(caller);
-		if (!found)
-			return false;
-		if (!is_skipped(copy->state) && is_wanted(copy))
-			return true;
-	}
+	CHECK_FOR_INTERRUPTS();
+	ResetPerTupleExprContext(copy->estate);
+	ResetExprContext(copy->context);
+	caller = MemoryContextSwitchTo(copy->context->ecxt_per_tuple_memory);
+	ExecClearTuple(row);
+	found = NextCopyFrom(copy->state, copy->context, row->tts_values,
+						 row->tts_isnull);
+	MemoryContextSwitchTo(caller);
+	if (!found)
+		return false;
+	ExecStoreVirtualTuple(row);
+	row->tts_tableOid = RelationGetRelid(copy->state->rel);
+	return true;
 }
 
 /*
@@ -348,19 +302,6 @@ insert_rows(LaCopy *copy)
 	la_insert_table_end(&copy->into);
 }
 
-static void
-report_skipped(CopyFromState state)
-{
-	if (state->opts.on_error == COPY_ON_ERROR_STOP || state->num_errors == 0 ||
-		state->opts.log_verbosity < COPY_LOG_VERBOSITY_DEFAULT)
-		return;
-	ereport(NOTICE,
-			errmsg_plural("%" PRIu64 " row was skipped due to data type incompatibility",
-						  "%" PRIu64 " rows were skipped due to data type incompatibility",
-						  state->num_errors,
-						  state->num_errors));
-}
-
 /*
  * Inserts what comes of the input, and returns the number of rows.  Where rows must not wait
  * core does it.
@@ -396,7 +337,6 @@ la_copy_rows(CopyFromState state)
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
-	report_skipped(state);
 	ExecASInsertTriggers(copy.estate, copy.relation, NULL);
 	AfterTriggerEndQuery(copy.estate);
 	end(&copy);

@@ -12,9 +12,6 @@ from bulk_insert.tables import TABLE, Table
 _FORMATS = ("text", "text", "csv", "csv", "binary")
 _NULL = "NIX"
 _DEFAULT = "@"
-# Fields of the key that are no number.
-_BAD_SHARE = 0.25
-_BAD_FIELD = "CASE WHEN i % {} = 3 THEN 'x' || i ELSE ({})::text END"
 
 
 @dataclass(frozen=True)
@@ -28,10 +25,7 @@ class Copy:
 def random_copy(
     rng: Random, table: Table, first: int, path: str, *, fault: str, new_file: bool
 ) -> Copy:
-    """`fault` is an expression for the key; of `i` no row is faulty, but fields may be bad.
-
-    `new_file`: the COPY may ask for FREEZE.
-    """
+    """`fault` is an expression for the key. `new_file`: the COPY may ask for FREEZE."""
     columns = list(table.inserted)
     if rng.random() < 0.3:
         rng.shuffle(columns)
@@ -47,17 +41,12 @@ def random_copy(
     rows = f"generate_series({first}, {first + table.rows - 1}) i"
     names = [column.name for column in columns]
     named = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
-    conditions = ["", "", "", f" WHERE {KEY} % 3 <> 1"]
-    if fault == "i":
-        # Where core lets no row wait, its errors quote the line.
-        conditions.append(" WHERE random() < 2")
-    condition = rng.choice(conditions)
     listed = f" ({', '.join(names)})"
     if names == [column.name for column in table.columns] and rng.random() < 0.5:
         listed = ""
     return Copy(
         f"COPY (SELECT {named} FROM {rows}) TO '{path}' ({', '.join([*both, *writing])})",
-        f"COPY {TABLE}{listed} FROM '{path}' ({', '.join([*both, *reading])}){condition}",
+        f"COPY {TABLE}{listed} FROM '{path}' ({', '.join([*both, *reading])})",
     )
 
 
@@ -67,14 +56,8 @@ def _value(column: Column, fault: str) -> str:
 
 
 def _fields(rng: Random, columns: Sequence[Column], fault: str, reading: list[str]) -> list[str]:
-    """Values as texts; those of a key that are bad are skipped, or as many as `reading` says."""
+    """Values as texts; adds what `reading` says of them."""
     fields = {column.name: f"({_value(column, fault)})::text" for column in columns}
-    if fault == "i" and rng.random() < _BAD_SHARE:
-        fields[KEY] = _BAD_FIELD.format(rng.choice((4, 17, 200)), "i")
-        reading.append("ON_ERROR ignore")
-        reading.append(f"LOG_VERBOSITY {rng.choice(('default', 'verbose', 'silent'))}")
-        if rng.random() < 0.3:
-            reading.append(f"REJECT_LIMIT {rng.choice((1, 30))}")
     if rng.random() < 0.3:
         reading.append(f"DEFAULT '{_DEFAULT}'")
         for name in fields:

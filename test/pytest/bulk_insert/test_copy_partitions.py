@@ -79,7 +79,6 @@ _ROWS = {
         "CREATE TABLE t1 (g int GENERATED ALWAYS AS (k + 2) STORED, s text, k int);"
         "ALTER TABLE t ATTACH PARTITION t1 FOR VALUES IN (1)"
     ),
-    "where": Case(_THIRDS, options="WHERE k % 5 = 0 AND tableoid = 't'::regclass"),
     "without_bulk_extension": Case(
         _ranges(9), inside="SET LOCAL pg_lookahead.bulk_extend_size = 0"
     ),

@@ -23,7 +23,6 @@ _LOGGED = """
 _LOG = "SELECT who, k FROM log ORDER BY at"
 _CSV = "".join(f'{k},"value, {k}"\n' for k in range(1, MANY))
 _ODD = "".join(f"{k}\t{'x' * (k * 37 % 5000)}\n" for k in range(600))
-_BAD = lines(50) + "x\tbad\n" + lines(900, 51) + "51y\tbad\n" + lines(50, 951)
 
 _ROWS = {
     "text": Case(),
@@ -57,9 +56,6 @@ _ROWS = {
         "b date DEFAULT 'epoch')",
         target="t (k, s)",
     ),
-    "where": Case(options="WHERE k % 3 = 0"),
-    "where_none": Case(options="WHERE k < 0"),
-    "where_volatile": Case(options="WHERE k % 3 = 0 AND random() < 2"),
     "identity": Case(
         "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY, k int, s text)", target="t (k, s)"
     ),
@@ -133,10 +129,6 @@ _ROWS = {
         "CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);"
         "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1, 2)"
     ),
-    "on_error": Case(data=_BAD, options="(ON_ERROR ignore)"),
-    "on_error_verbose": Case(data=_BAD, options="(ON_ERROR ignore, LOG_VERBOSITY verbose)"),
-    "on_error_silent": Case(data=_BAD, options="(ON_ERROR ignore, LOG_VERBOSITY silent)"),
-    "reject_limit": Case(data=_BAD, options="(ON_ERROR ignore, REJECT_LIMIT 2)"),
     "security_of_others": Case(
         "CREATE TABLE t (k int, s text); ALTER TABLE t ENABLE ROW LEVEL SECURITY"
     ),
@@ -151,9 +143,6 @@ _ERRORS = {
     "duplicate_in_input": Case(_KEY, lines(900) + lines(1, 437)),
     "duplicate_early": Case(_KEY, lines(9) + lines(1, 4) + lines(9, 10)),
     "duplicate_in_table": Case(_KEY + "; INSERT INTO t VALUES (777, 'before')"),
-    "duplicate_where_some_are_skipped": Case(
-        _KEY, _BAD + lines(1, 60), "(ON_ERROR ignore, FORMAT text) WHERE k % 2 = 0"
-    ),
     "duplicate_after_lines_in_values": Case(
         _KEY, (_CSV + "1234,x\n").replace(", ", "\n"), "(FORMAT csv)"
     ),
@@ -184,7 +173,6 @@ _ERRORS = {
     "default": Case(
         "CREATE TABLE t (k int, s text, g int DEFAULT 1 / (now() <> now())::int)", target="t (k, s)"
     ),
-    "where": Case(options="WHERE 1 / (k - 1100) < 2"),
     "foreign_key": Case(
         "CREATE TABLE p (k int PRIMARY KEY); CREATE TABLE t (k int REFERENCES p)", "1\n2\n"
     ),
@@ -214,7 +202,7 @@ _ERRORS = {
     "null_byte": Case(data=lines(700).encode() + b"5\t\x00\n"),
     "unterminated_quote": Case(data=_CSV + '1,"x\n', options="(FORMAT csv)"),
     "header": Case(data="k\tt\n" + lines(), options="(HEADER match)"),
-    "reject_limit": Case(data=_BAD, options="(ON_ERROR ignore, REJECT_LIMIT 1)"),
+    "reject_limit": Case(options="(REJECT_LIMIT 1)"),
     "signature": Case(data=b"not a binary file", options="(FORMAT binary)"),
     "binary_trailer": Case(
         data=b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x03" + bytes(12), options="(FORMAT binary)"
@@ -224,13 +212,6 @@ _ERRORS = {
     "generated_column": Case(
         "CREATE TABLE t (k int, g int GENERATED ALWAYS AS (1) STORED)", target="t (k, g)"
     ),
-    "generated_in_where": Case(
-        "CREATE TABLE t (k int, s text, g int GENERATED ALWAYS AS (1) STORED)",
-        options="WHERE g = 1",
-    ),
-    "unknown_in_where": Case(options="WHERE nothing = 1"),
-    "number_as_condition": Case(options="WHERE k"),
-    "subquery_in_where": Case(options="WHERE k = (SELECT 1)"),
     "unknown_option": Case(options="(NOTHING)"),
     "conflicting_options": Case(options="(FORMAT binary, DELIMITER ',')"),
     "force_null_column": Case(options="(FORMAT csv, FORCE_NULL (nothing))"),
@@ -268,7 +249,6 @@ _ERRORS = {
 
 # Those of which no row is collected: left to core, or without rows.
 _NONE_COLLECTED = {
-    "where_none",
     "read_only_temporary",
     "frozen",
     "before_row",

@@ -21,10 +21,10 @@
 
 #include "access/transam.h"
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
+#include "attach/la_plan_children.h"
 #include "late_start/la_late_judge.h"
 
 typedef struct FindingEntry
@@ -63,12 +63,8 @@ typedef struct Siblings
 static void forget(void *arg);
 static bool is_plain_query(const PlannedStmt *statement);
 static bool prunes_late(const PartitionPruneInfo *info, bool *early);
-static void find_parents(Plan *plan, const PlannedStmt *statement,
-						 LaLateFinding *finding);
-static void find_in_list(List *plans, const PlannedStmt *statement,
-						 LaLateFinding *finding);
-static bool is_parent(Plan *plan, const PlannedStmt *statement,
-					  LaLateFinding *finding);
+static bool find_parents(Plan *plan, void *context);
+static bool is_parent(Plan *plan, LaLateFinding *finding);
 static bool is_plain_scan(Plan *plan, Siblings *siblings);
 static bool are_plain(List *expressions, Siblings *siblings);
 static bool differs(Node *node, void *context);
@@ -80,6 +76,7 @@ la_late_judge(PlannedStmt *statement)
 	FindingEntry *entry;
 	LaLateFinding *finding;
 	MemoryContext old;
+	ListCell   *lc;
 	bool		found;
 
 	if (finding_table == NULL)
@@ -96,8 +93,12 @@ la_late_judge(PlannedStmt *statement)
 	finding->on_reset.arg = finding;
 	if (is_plain_query(statement))
 	{
-		find_parents(statement->planTree, statement, finding);
-		find_in_list(statement->subplans, statement, finding);
+		(void) find_parents(statement->planTree, finding);
+		foreach(lc, statement->subplans)
+		{
+			if (lfirst(lc) != NULL)
+				(void) find_parents(lfirst(lc), finding);
+		}
 	}
 	findingtable_insert(finding_table, statement, &found)->finding = finding;
 	Assert(!found);
@@ -160,37 +161,19 @@ prunes_late(const PartitionPruneInfo *info, bool *early)
 }
 
 /*
- * Finds the nodes whose children may start late, in this plan and below.
+ * la_plan_children callback: finds the nodes whose children may start late, in this plan and
+ * below.  Nothing is known of what a custom scan does with plans below it.
  */
-static void
-find_parents(Plan *plan, const PlannedStmt *statement, LaLateFinding *finding)
+static bool
+find_parents(Plan *plan, void *context)
 {
-	List	  **children;
+	LaLateFinding *finding = (LaLateFinding *) context;
 
-	if (plan == NULL)
-		return;
-	check_stack_depth();
-	if (is_parent(plan, statement, finding))
-	{
+	if (is_parent(plan, finding))
 		finding->parents = lappend(finding->parents, plan);
-		return;
-	}
-	children = la_late_children_of(plan);
-	if (children != NULL)
-		find_in_list(*children, statement, finding);
-	else if (IsA(plan, SubqueryScan))
-		find_parents(castNode(SubqueryScan, plan)->subplan, statement, finding);
-	find_parents(outerPlan(plan), statement, finding);
-	find_parents(innerPlan(plan), statement, finding);
-}
-
-static void
-find_in_list(List *plans, const PlannedStmt *statement, LaLateFinding *finding)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		find_parents((Plan *) lfirst(lc), statement, finding);
+	else if (!IsA(plan, CustomScan))
+		(void) la_plan_children(plan, find_parents, finding);
+	return false;
 }
 
 /*
@@ -207,7 +190,7 @@ la_late_children_of(Plan *parent)
 }
 
 static bool
-is_parent(Plan *plan, const PlannedStmt *statement, LaLateFinding *finding)
+is_parent(Plan *plan, LaLateFinding *finding)
 {
 	List	  **children = la_late_children_of(plan);
 	Siblings	siblings = {.first = true};
@@ -221,7 +204,7 @@ is_parent(Plan *plan, const PlannedStmt *statement, LaLateFinding *finding)
 		castNode(MergeAppend, plan)->part_prune_index;
 	if (number < 0 ||
 		!prunes_late(list_nth_node(PartitionPruneInfo,
-								   statement->partPruneInfos, number), &early))
+								   finding->statement->partPruneInfos, number), &early))
 		return false;
 	foreach(lc, *children)
 	{

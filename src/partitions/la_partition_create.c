@@ -44,7 +44,6 @@
 #include "partitions/la_partition_attached.h"
 #include "partitions/la_partition_create.h"
 #include "partitions/la_partition_direct.h"
-#include "partitions/la_partition_functions.h"
 #include "partitions/la_partition_plan.h"
 #include "partitions/la_partition_way.h"
 
@@ -144,7 +143,7 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	parent = open_parent(request->parent);
 	la_partition_check_key(parent, request->series->is_list);
 	if (result->way != LA_PARTITION_NATIVE &&
-		la_partition_calls_functions(parent))
+		la_partition_calls_functions(request->parent))
 	{
 		LockRelationOid(request->parent, AccessExclusiveLock);
 		result->way = LA_PARTITION_NATIVE;

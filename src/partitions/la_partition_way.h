@@ -16,6 +16,7 @@ extern LaPartitionWay la_partition_way(const LaPartitionRequest *request,
 									   const char **reason);
 extern LaPartitionWay la_partition_way_beside_writers(const LaPartitionRequest *request,
 													  const char **reason);
+extern bool la_partition_calls_functions(Oid table);
 extern bool la_partition_fires_event_trigger(CommandTag tag);
 extern const char *la_partition_way_name(LaPartitionWay way);
 extern LaPartitionWay la_partition_way_by_name(const char *name);

@@ -59,6 +59,36 @@ la_sql_function_check_row(FunctionCallInfo fcinfo, TupleDesc row, int columns)
 }
 
 /*
+ * Refuses a null.
+ */
+void
+la_sql_argument_need(FunctionCallInfo fcinfo, int argument, const char *name)
+{
+	if (PG_ARGISNULL(argument))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", name)));
+}
+
+/*
+ * An argument of type integer, within these limits.
+ */
+int
+la_sql_argument_number(FunctionCallInfo fcinfo, int argument, const char *name,
+					   int least, int most)
+{
+	int			number;
+
+	la_sql_argument_need(fcinfo, argument, name);
+	number = PG_GETARG_INT32(argument);
+	if (number < least || number > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between %d and %d", name, least, most)));
+	return number;
+}
+
+/*
  * An argument of type text, or NULL.
  */
 char *
@@ -77,10 +107,7 @@ la_sql_argument_any(FunctionCallInfo fcinfo, int argument, const char *name)
 	int			level;
 	char	   *text;
 
-	if (PG_ARGISNULL(argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", name)));
+	la_sql_argument_need(fcinfo, argument, name);
 	level = la_sql_argument_begin_output();
 	text = la_sql_argument_text_of(PG_GETARG_DATUM(argument),
 								   get_fn_expr_argtype(fcinfo->flinfo, argument));

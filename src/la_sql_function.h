@@ -16,6 +16,10 @@ extern TupleDesc la_sql_function_row(FunctionCallInfo fcinfo, int columns);
 extern void la_sql_function_check_row(FunctionCallInfo fcinfo, TupleDesc row,
 									  int columns);
 
+extern void la_sql_argument_need(FunctionCallInfo fcinfo, int argument,
+								 const char *name);
+extern int	la_sql_argument_number(FunctionCallInfo fcinfo, int argument,
+								   const char *name, int least, int most);
 extern char *la_sql_argument_text(FunctionCallInfo fcinfo, int argument);
 extern char *la_sql_argument_any(FunctionCallInfo fcinfo, int argument,
 								 const char *name);

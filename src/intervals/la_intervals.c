@@ -60,8 +60,6 @@ PG_FUNCTION_INFO_V1(la_test_interval_create_for);
 static void tell_busy(void *parent);
 static Oid	read_parent(FunctionCallInfo fcinfo);
 static void read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy);
-static int	read_number(FunctionCallInfo fcinfo, int argument,
-						const char *name, int least, int most);
 static bool read_action(FunctionCallInfo fcinfo, int argument);
 static void check_policy(LaIntervalPolicy *policy);
 static void choose_zone(LaIntervalPolicy *policy, Oid key_type);
@@ -255,10 +253,7 @@ read_parent(FunctionCallInfo fcinfo)
 {
 	Oid			parent;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", "parent")));
+	la_sql_argument_need(fcinfo, 0, "parent");
 	parent = PG_GETARG_OID(0);
 	la_partition_check_command(parent);
 	LockRelationOid(parent, ShareUpdateExclusiveLock);
@@ -279,7 +274,7 @@ read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
 	policy->origin = PG_ARGISNULL(i) ? NULL
 		: la_sql_argument_any(fcinfo, i, "origin");
 	i++;
-	policy->premake = read_number(fcinfo, i++, "premake", 0, MOST_PREMADE);
+	policy->premake = la_sql_argument_number(fcinfo, i++, "premake", 0, MOST_PREMADE);
 	policy->retention = PG_ARGISNULL(i) ? NULL
 		: la_sql_argument_any(fcinfo, i, "retention");
 	i++;
@@ -290,31 +285,12 @@ read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
 		policy->tablespace = pstrdup(NameStr(*PG_GETARG_NAME(i)));
 	i++;
 	policy->storage = la_sql_argument_text(fcinfo, i++);
-	policy->max_partitions = read_number(fcinfo, i++, "max_partitions", 0,
-										 MOST_STEPS);
-	policy->max_distance = read_number(fcinfo, i++, "max_distance", 0,
-									   MOST_STEPS);
+	policy->max_partitions = la_sql_argument_number(fcinfo, i++, "max_partitions", 0,
+													MOST_STEPS);
+	policy->max_distance = la_sql_argument_number(fcinfo, i++, "max_distance", 0,
+												  MOST_STEPS);
 	if (!PG_ARGISNULL(i))
 		policy->analyze_every = PG_GETARG_INTERVAL_P(i);
-}
-
-static int
-read_number(FunctionCallInfo fcinfo, int argument, const char *name,
-			int least, int most)
-{
-	int			number;
-
-	if (PG_ARGISNULL(argument))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", name)));
-	number = PG_GETARG_INT32(argument);
-	if (number < least || number > most)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be between %d and %d", name,
-						least, most)));
-	return number;
 }
 
 /*

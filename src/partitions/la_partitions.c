@@ -53,8 +53,6 @@ static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 											Oid parent);
 static char **split_array(FunctionCallInfo fcinfo, int argument,
 						  Oid *element_type, int *count);
-static int	read_number(FunctionCallInfo fcinfo, int argument,
-						const char *name, int most);
 
 /*
  * SQL function pg_lookahead_create_range_partitions(parent, start, step,
@@ -127,7 +125,7 @@ create_in_batches(FunctionCallInfo fcinfo, bool by_list)
 				 errhint("Use CALL outside of a transaction block, or the function without \"_batched\".")));
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	request = read_request(fcinfo, by_list, argument + 1);
-	size = read_number(fcinfo, argument, "batch_size", MOST_PARTITIONS);
+	size = la_sql_argument_number(fcinfo, argument, "batch_size", 1, MOST_PARTITIONS);
 	batch = AllocSetContextCreate(CurrentMemoryContext,
 								  "pg_lookahead batch of partitions",
 								  ALLOCSET_DEFAULT_SIZES);
@@ -191,10 +189,7 @@ read_request(FunctionCallInfo fcinfo, bool by_list, int options)
 	LaPartitionRequest *request = palloc0_object(LaPartitionRequest);
 	char	   *way;
 
-	if (PG_ARGISNULL(0))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("argument \"%s\" must not be null", "parent")));
+	la_sql_argument_need(fcinfo, 0, "parent");
 	request->parent = PG_GETARG_OID(0);
 	la_partition_check_command(request->parent);
 	request->names = la_sql_argument_text(fcinfo, options);
@@ -214,7 +209,8 @@ read_request(FunctionCallInfo fcinfo, bool by_list, int options)
 		request->series =
 			la_partition_series_ranges(type, la_sql_argument_any(fcinfo, 1, "start"),
 									   la_sql_argument_any(fcinfo, 2, "step"),
-									   read_number(fcinfo, 3, "count", MOST_PARTITIONS));
+									   la_sql_argument_number(fcinfo, 3, "count", 1,
+															  MOST_PARTITIONS));
 	}
 	return request;
 }
@@ -235,7 +231,7 @@ read_values(FunctionCallInfo fcinfo, Oid parent)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("either \"bounds\" or \"modulus\" must be given")));
 	if (PG_ARGISNULL(1))
-		count = read_number(fcinfo, 2, "modulus", MOST_PARTITIONS);
+		count = la_sql_argument_number(fcinfo, 2, "modulus", 1, MOST_PARTITIONS);
 	else
 		values = split_array(fcinfo, 1, &type, &count);
 
@@ -292,16 +288,4 @@ split_array(FunctionCallInfo fcinfo, int argument, Oid *element_type, int *count
 	AtEOXact_GUC(true, level);
 	*element_type = element;
 	return texts;
-}
-
-static int
-read_number(FunctionCallInfo fcinfo, int argument, const char *name, int most)
-{
-	int			number = PG_ARGISNULL(argument) ? 0 : PG_GETARG_INT32(argument);
-
-	if (number < 1 || number > most)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be between 1 and %d", name, most)));
-	return number;
 }

@@ -67,7 +67,7 @@ _REFUSED = {
     "no partitions": ("int", "RANGE (k)", "0, 1, 0", "22023", '"count" must be between'),
     "too many partitions": ("int", "RANGE (k)", "0, 1, 1000001", "22023", '"count" must be'),
     "null start": ("int", "RANGE (k)", "NULL, 1, 1", "22004", '"start" must not be null'),
-    "null count": ("int", "RANGE (k)", "1, 1, NULL", "22023", '"count" must be between'),
+    "null count": ("int", "RANGE (k)", "1, 1, NULL", "22004", '"count" must not be null'),
     "text": ("text", "RANGE (k)", "'a', 1, 1", "0A000", "cannot make steps in type text"),
     "two columns": ("int", "RANGE (k, t)", "1, 1, 1", "0A000", "more than one column"),
     "list": ("int", "LIST (k)", "1, 1, 1", "42809", "is not partitioned by range"),

@@ -38,7 +38,6 @@
 #include "commands/tablecmds.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -123,17 +122,11 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 
 /*
  * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
- * as they are: an insert does not change them.  It is no sequential scan of its table, either, so
- * what the build has counted as one, or several, is taken back.  Reads PgStat_TableStatus of
- * pgstat.h.
+ * as they are: an insert does not change them.
  */
 static void
 build(Relation table, Relation index)
 {
-	bool		counts = pgstat_should_count_relation(table);
-	PgStat_Counter scans = counts ? table->pgstat_info->counts.numscans : 0;
-	PgStat_Counter rows = counts ? table->pgstat_info->counts.tuples_returned : 0;
-
 	CheckTableNotInUse(index, "INSERT");
 	RelationTruncate(index, 0);
 	if (index->rd_amcache != NULL)
@@ -142,11 +135,6 @@ build(Relation table, Relation index)
 		index->rd_amcache = NULL;
 	}
 	la_build(table, index, BuildIndexInfo(index));
-	if (counts)
-	{
-		table->pgstat_info->counts.numscans = scans;
-		table->pgstat_info->counts.tuples_returned = rows;
-	}
 }
 
 /*

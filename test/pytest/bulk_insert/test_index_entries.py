@@ -100,30 +100,6 @@ def test_planner_statistics_stay(connection: Connection) -> None:
     assert rows == [("i_key", 0.0), ("t", -1.0)] or all(count <= 0 for _, count in rows)
 
 
-def test_scans_are_not_counted(connection: Connection) -> None:
-    """Of the table whose indexes are built at the end."""
-    connection.execute("DROP TABLE IF EXISTS s")
-    with connection.transaction():
-        connection.execute("CREATE TABLE s (k int, n int, pad text)")
-        connection.execute("CREATE INDEX ON s (k); CREATE INDEX ON s (n, pad)")
-        built = _built(connection)
-        scans, rows = _scans(connection)
-        connection.execute(f"INSERT INTO s {_SOURCE}")
-        assert _built(connection) == built + 2
-        assert _scans(connection) == (scans, rows)
-        connection.execute("SELECT count(*) FROM s")
-        assert _scans(connection) == (scans + 1, rows + _ROWS)
-    connection.execute("DROP TABLE s")
-
-
-def _scans(session: Connection) -> tuple[int, int]:
-    row = session.execute(
-        "SELECT seq_scan, seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 's'"
-    ).fetchone()
-    assert row is not None
-    return int(row[0]), int(row[1])
-
-
 def test_few_rows_build_nothing(connection: Connection) -> None:
     """Whatever number of rows the planner expects."""
     with connection.transaction():

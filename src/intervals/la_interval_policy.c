@@ -29,9 +29,8 @@
 	"premake, retention, retention_action, names, tablespace, storage, " \
 	"max_partitions, max_distance, analyze_every"
 
-#define OF_TABLE " FROM {policy} WHERE parent = $1 AND row_type = $2"
-
-#define READ "SELECT " COLUMNS ", " LA_INTERVAL_VERSION OF_TABLE
+#define READ "SELECT " COLUMNS ", " LA_INTERVAL_VERSION \
+	" FROM {policy} WHERE parent = $1 AND row_type = $2"
 
 /* Where a row of such a query is put, with the columns in the order of COLUMNS. */
 typedef struct LaIntervalFound
@@ -49,15 +48,6 @@ static char *get_text(HeapTuple row, TupleDesc columns, int number);
 static int	get_texts(HeapTuple row, TupleDesc columns, int number,
 					  char ***texts);
 static Datum make_texts(char **texts, int count);
-
-/*
- * Whether a table has a policy, which may be one that cannot be obeyed.
- */
-bool
-la_interval_policy_exists(Oid parent)
-{
-	return execute(parent, "SELECT 1" OF_TABLE, NULL, NULL) > 0;
-}
 
 /*
  * The policy of a table, or NULL.

@@ -33,7 +33,6 @@ typedef struct LaIntervalPolicy
 								 * that was read */
 } LaIntervalPolicy;
 
-extern bool la_interval_policy_exists(Oid parent);
 extern LaIntervalPolicy *la_interval_policy_read(Oid parent);
 extern LaIntervalPolicy *la_interval_policy_lock(Oid parent);
 extern LaIntervalPolicy *la_interval_policy_need(Oid parent);

@@ -205,7 +205,7 @@ look(Relation relation)
 	if (!can_have_policy(relation) || !la_interval_table_exists())
 		return false;
 	PushActiveSnapshot(GetLatestSnapshot());
-	has_policy = la_interval_policy_exists(RelationGetRelid(relation));
+	has_policy = la_interval_policy_read(RelationGetRelid(relation)) != NULL;
 	PopActiveSnapshot();
 	return has_policy;
 }

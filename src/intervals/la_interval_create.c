@@ -123,9 +123,9 @@ take_off(LaIntervalWanted *wanted, const LaPartitionSeries *series)
  * for a null.  In a transaction, with an active snapshot; the caller need not
  * be the owner, and has to have checked that somebody may insert into the table.
  * Throws where the value is not to have a partition, and then has created
- * nothing.
+ * nothing.  False when somebody was faster.
  */
-LaIntervalOutcome
+bool
 la_interval_create_for(Oid parent, char *value)
 {
 	LaIntervalPolicy *policy = la_interval_policy_need(parent);
@@ -154,7 +154,7 @@ la_interval_create_for(Oid parent, char *value)
 		PopActiveSnapshot();
 	}
 	la_interval_owner_end(&before);
-	return is_missing ? LA_INTERVAL_CREATED : LA_INTERVAL_PRESENT;
+	return is_missing;
 }
 
 /*

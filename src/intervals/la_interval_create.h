@@ -13,12 +13,6 @@
 #include "intervals/la_interval_policy.h"
 #include "partitions/la_partition_create.h"
 
-typedef enum LaIntervalOutcome
-{
-	LA_INTERVAL_CREATED,
-	LA_INTERVAL_PRESENT			/* somebody was faster */
-} LaIntervalOutcome;
-
 /* Partitions that a policy wants, to be created in batches. */
 typedef struct LaIntervalWanted
 {
@@ -37,6 +31,6 @@ extern void la_interval_create_batch(LaIntervalWanted *wanted,
 									 const LaIntervalPolicy *policy);
 extern bool la_interval_create_pass_over(LaIntervalWanted *wanted,
 										 const ErrorData *error);
-extern LaIntervalOutcome la_interval_create_for(Oid parent, char *value);
+extern bool la_interval_create_for(Oid parent, char *value);
 
 #endif							/* LA_INTERVAL_CREATE_H */

@@ -104,7 +104,7 @@ create(LaNeededRequest *request)
 		PushActiveSnapshot(GetTransactionSnapshot());
 		check(request);
 		request->is_created =
-			la_interval_create_for(request->table, pstrdup(request->value)) == LA_INTERVAL_CREATED;
+			la_interval_create_for(request->table, pstrdup(request->value));
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}

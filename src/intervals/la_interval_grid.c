@@ -54,11 +54,6 @@ la_interval_grid_open(Oid parent)
 static void
 check_parent(Relation parent)
 {
-	if (parent->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("\"%s\" is not partitioned",
-						RelationGetRelationName(parent))));
 	la_partition_check_key(parent, false);
 	if (RelationGetPartitionKey(parent)->partsupfunc[0].fn_oid >= FirstNormalObjectId)
 		ereport(ERROR,

@@ -232,11 +232,6 @@ open_parent(Oid parent)
 
 	if (relation == NULL)
 		la_partition_refuse_missing(parent);
-	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("\"%s\" is not partitioned",
-						RelationGetRelationName(relation))));
 	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
 					   RelationGetRelationName(relation));
@@ -248,13 +243,18 @@ open_parent(Oid parent)
 }
 
 /*
- * Refuses a key of another kind, or of several columns.
+ * Refuses a table without partitions, and a key of another kind, or of several columns.
  */
 void
 la_partition_check_key(Relation parent, bool by_list)
 {
 	PartitionKey key = RelationGetPartitionKey(parent);
 
+	if (parent->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+				 errmsg("\"%s\" is not partitioned",
+						RelationGetRelationName(parent))));
 	if (key->strategy != (by_list ? PARTITION_STRATEGY_LIST
 						  : PARTITION_STRATEGY_RANGE))
 		ereport(ERROR,

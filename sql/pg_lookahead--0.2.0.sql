@@ -260,7 +260,6 @@ CREATE FUNCTION pg_lookahead_retirement(
     OUT partition regclass,
     OUT lower_bound text,
     OUT upper_bound text,
-    OUT size bigint,
     OUT action text,
     OUT lock_because text,
     OUT reason text)

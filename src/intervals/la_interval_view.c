@@ -15,12 +15,10 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/pg_inherits.h"
 #include "funcapi.h"
 #include "nodes/pg_list.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -30,8 +28,8 @@
 #include "intervals/la_interval_retire.h"
 #include "la_sql_function.h"
 
-/* Of both functions. */
-#define COLUMNS 7
+#define STATUS_COLUMNS 7
+#define RETIREMENT_COLUMNS 6
 
 PG_FUNCTION_INFO_V1(pg_lookahead_interval_status);
 PG_FUNCTION_INFO_V1(pg_lookahead_retirement);
@@ -40,8 +38,8 @@ PG_FUNCTION_INFO_V1(pg_lookahead_retirement);
 typedef struct LaIntervalStatus
 {
 	const LaIntervalPolicy *policy;
-	Datum		values[COLUMNS];
-	bool		nulls[COLUMNS];
+	Datum		values[STATUS_COLUMNS];
+	bool		nulls[STATUS_COLUMNS];
 } LaIntervalStatus;
 
 static void fill(void *arg);
@@ -49,7 +47,6 @@ static void fill_outlook(LaIntervalStatus *status,
 						 const LaIntervalOutlook *outlook);
 static void put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
 					const LaIntervalOld *old, const char *why);
-static Datum size_of(Oid partition, bool *is_null);
 static Datum text_of(const char *text, bool *is_null);
 
 /*
@@ -61,7 +58,7 @@ Datum
 pg_lookahead_interval_status(PG_FUNCTION_ARGS)
 {
 	Oid			parent = PG_GETARG_OID(0);
-	TupleDesc	row = la_sql_function_row(fcinfo, COLUMNS);
+	TupleDesc	row = la_sql_function_row(fcinfo, STATUS_COLUMNS);
 	LaIntervalStatus status = {0};
 
 	memset(status.nulls, true, sizeof(status.nulls));
@@ -128,8 +125,7 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 }
 
 /*
- * SQL function pg_lookahead_retirement(parent).  The size is null where somebody has
- * locked the partition.
+ * SQL function pg_lookahead_retirement(parent).
  */
 Datum
 pg_lookahead_retirement(PG_FUNCTION_ARGS)
@@ -141,7 +137,7 @@ pg_lookahead_retirement(PG_FUNCTION_ARGS)
 	char	   *why;
 
 	InitMaterializedSRF(fcinfo, 0);
-	la_sql_function_check_row(fcinfo, result->setDesc, COLUMNS);
+	la_sql_function_check_row(fcinfo, result->setDesc, RETIREMENT_COLUMNS);
 	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
 	list = la_interval_old_list(policy, GetCurrentTimestamp());
 	why = OidIsValid(list->source) ?
@@ -159,8 +155,8 @@ static void
 put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
 		const LaIntervalOld *old, const char *why)
 {
-	Datum		values[COLUMNS];
-	bool		nulls[COLUMNS] = {0};
+	Datum		values[RETIREMENT_COLUMNS];
+	bool		nulls[RETIREMENT_COLUMNS] = {0};
 	int			i = 0;
 
 	values[i++] = ObjectIdGetDatum(old->relation);
@@ -168,38 +164,12 @@ put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
 	i++;
 	values[i] = text_of(old->upper, &nulls[i]);
 	i++;
-	values[i] = size_of(old->relation, &nulls[i]);
-	i++;
 	values[i++] = CStringGetTextDatum(policy->drops ? "drop" : "detach");
 	values[i] = text_of(la_interval_retire_obstacle(policy->parent, old->relation),
 						&nulls[i]);
 	i++;
 	values[i++] = CStringGetTextDatum(why);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
-static Datum
-size_of(Oid partition, bool *is_null)
-{
-	int64		size = 0;
-
-	foreach_oid(leaf, find_all_inheritors(partition, NoLock, NULL))
-	{
-		Datum		part;
-
-		if (!ConditionalLockRelationOid(leaf, AccessShareLock))
-		{
-			*is_null = true;
-			return (Datum) 0;
-		}
-		if (get_rel_name(leaf) != NULL)
-		{
-			part = DirectFunctionCall1(pg_total_relation_size, ObjectIdGetDatum(leaf));
-			size += DatumGetInt64(part);
-		}
-		UnlockRelationOid(leaf, AccessShareLock);
-	}
-	return Int64GetDatum(size);
 }
 
 static Datum

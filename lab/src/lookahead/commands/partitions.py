@@ -12,7 +12,7 @@ import click
 from lookahead.commands.options import CommandContext, dsn_option, only_one, pass_command_context
 from lookahead.errors import LabError, UnavailableError
 from lookahead.extension import LIBRARY
-from lookahead.formats import NOTHING, one_line, require_text, server_size
+from lookahead.formats import NOTHING, one_line, require_text
 from lookahead.guarded_connection import GuardedConnection, asking, find_member
 from lookahead.report.tables import Cells, Table, table_of, to_csv, to_markdown
 from lookahead.terminal import Terminal
@@ -116,16 +116,13 @@ _RETIRED: Cells[_Row] = (
     ("action", _of("action")),
     ("why", _of("reason")),
 )
-_SIZE: Cells[_Row] = (
-    ("size", lambda row: NOTHING if row["size"] is None else server_size(row["size"])),
-)
 
 
 def _tables(policies: list[_Row], retired: list[_Row]) -> list[Table]:
     caption = "Ahead: partitions after the one in use, of those that the policy wants"
     tables = [table_of("Tables with an interval policy", policies, _POLICY, _REACH, caption)]
     if retired:
-        tables.append(table_of("What the next maintenance takes out", retired, _RETIRED, _SIZE))
+        tables.append(table_of("What the next maintenance takes out", retired, _RETIRED))
     return tables
 
 

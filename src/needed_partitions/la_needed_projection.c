@@ -28,7 +28,6 @@
 #include "needed_partitions/la_needed_projection.h"
 
 static void watch_insert(LaNeeded *needed);
-static bool is_row(const List *columns, Relation table);
 static Datum copy_row(ExprState *projection, ExprContext *context,
 					  bool *is_null);
 static void watch_update(LaNeeded *needed);
@@ -84,7 +83,7 @@ watch_insert(LaNeeded *needed)
 	ProjectionInfo *copy = &needed->copy;
 
 	if (target->ri_projectNewInfoValid ||
-		!is_row(outerPlan(node->ps.plan)->targetlist, needed->table))
+		!la_needed_is_row(outerPlan(node->ps.plan)->targetlist, needed->table))
 		return;
 	target->ri_newTupleSlot = table_slot_create(needed->table,
 												&node->ps.state->es_tupleTable);
@@ -98,8 +97,13 @@ watch_insert(LaNeeded *needed)
 	target->ri_projectNewInfoValid = true;
 }
 
-static bool
-is_row(const List *columns, Relation table)
+/*
+ * Are the rows of a plan with these columns of the table's row type?  Core checks it before the
+ * first row, and has error messages for it.  A dropped column, and a generated one, gets a null of
+ * whatever type.
+ */
+bool
+la_needed_is_row(const List *columns, Relation table)
 {
 	TupleDesc	row = RelationGetDescr(table);
 

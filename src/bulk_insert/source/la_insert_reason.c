@@ -27,7 +27,6 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
@@ -38,6 +37,7 @@
 #include "bulk_insert/source/la_insert_reason.h"
 #include "bulk_insert/source/la_insert_receiver.h"
 #include "la_compat.h"
+#include "needed_partitions/la_needed_projection.h"
 
 /* Of a query that neither inserts rows nor fills a new table, or inserts a few rows. */
 #define NO_JUDGEMENT LA_REASON_DISABLED
@@ -222,37 +222,6 @@ marked_reason(const List *found, Oid target)
 }
 
 /*
- * Are the rows of the plan below of the table's row type?  Core checks it before
- * the first row, and has error messages for it.  A dropped column, and a generated one, gets
- * a null of whatever type.  Mirrors ExecCheckPlanOutput() in nodeModifyTable.c.
- */
-static bool
-fits(const List *rows, Relation table)
-{
-	TupleDesc	descriptor = RelationGetDescr(table);
-	ListCell   *lc;
-	int			number = 0;
-
-	foreach(lc, rows)
-	{
-		const TargetEntry *entry = lfirst(lc);
-		Form_pg_attribute column;
-
-		if (entry->resjunk || number == descriptor->natts)
-			return false;
-		column = TupleDescAttr(descriptor, number++);
-		if (column->attisdropped || column->attgenerated != '\0')
-		{
-			if (!IsA(entry->expr, Const) || !((const Const *) entry->expr)->constisnull)
-				return false;
-		}
-		else if (exprType((const Node *) entry->expr) != column->atttypid)
-			return false;
-	}
-	return number == descriptor->natts;
-}
-
-/*
  * For the table of features.
  */
 LaVerdict
@@ -273,7 +242,7 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 	else if (verdict.reason == LA_REASON_NONE && insert->mt_transition_capture != NULL)
 		verdict.reason = LA_REASON_TRANSITION_TABLE;
 	else if (verdict.reason == LA_REASON_NONE &&
-			 !fits(outerPlanState(planstate)->plan->targetlist, table))
+			 !la_needed_is_row(outerPlanState(planstate)->plan->targetlist, table))
 		verdict.reason = LA_REASON_SELF_CHECK;
 	return verdict;
 }

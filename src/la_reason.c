@@ -43,6 +43,7 @@ static const char *const reason_texts[] = {
 	[LA_REASON_USER_FUNCTION] = "function of a user",
 	[LA_REASON_BULK_EXTEND_SIZE] = "bulk_extend_size is 0",
 	[LA_REASON_COPY_OPTION] = "COPY option",
+	[LA_REASON_SUBPARTITIONS] = "subpartitions",
 	[LA_REASON_OUTER_SIDE] = "outer side",
 	[LA_REASON_INNER_SIDE] = "inner side",
 	[LA_REASON_EARLY_STOP] = "early stop",

@@ -11,7 +11,7 @@
  * taken a change back, when the session is about to look at catalogs; relies on
  * AcceptInvalidationMessages() in inval.c.  A change of any function, type, operator, cast or
  * operator class ends all answers; one of a table ends that about its expressions.
- * Whatever adds to a tree of partitions changes columns, too, and those are listened to as parts
+ * Whatever adds a partition changes columns, too, and those are listened to as parts
  * of types.  Relies on heap_create_with_catalog() in heap.c, MergeAttributesIntoExisting() and
  * RemoveInheritance() in tablecmds.c.
  *

@@ -25,8 +25,7 @@ typedef enum LaInsertSubject
 {
 	LA_INSERT_TYPE,				/* what is called for values of a type */
 	LA_INSERT_STORED,			/* by expressions that are stored with a table */
-	LA_INSERT_KEYS,				/* by the keys of a partitioned table, and of
-								 * those below it */
+	LA_INSERT_KEY,				/* by the key of a partitioned table */
 	LA_INSERT_FOREIGN,			/* has it a foreign partition? */
 } LaInsertSubject;
 

@@ -25,10 +25,8 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_foreign_table.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
-#include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "utils/builtins.h"
 #include "utils/partcache.h"
@@ -79,19 +77,36 @@ calls_row_trigger(const TriggerDesc *triggers, bool one_of_many)
 }
 
 /*
+ * Is a partition partitioned again?  One that is being detached counts: whether it does for core
+ * depends on the snapshot.
+ */
+static bool
+has_subpartitions(Relation table)
+{
+	PartitionDesc partitions = RelationGetPartitionDesc(table, false);
+
+	return partitions->nparts > 0 &&
+		memchr(partitions->is_leaf, false, partitions->nparts) != NULL;
+}
+
+/*
  * Why inserts into this table, which a statement names, are left to core, whatever is inserted.
- * A trigger can get all rows as a table, which is filled as they are inserted.
+ * A trigger can get all rows as a table, which is filled as they are inserted.  Of partitions
+ * that are partitioned again nothing is locked, and each has a key that may call functions.
  */
 LaReason
 la_insert_unsuitable_table(Relation table, const TriggerDesc *triggers)
 {
+	bool		partitioned = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	LaReason	reason = unsuitable_storage(table);
 
 	if (reason != LA_REASON_NONE)
 		return reason;
+	if (partitioned && has_subpartitions(table))
+		return LA_REASON_SUBPARTITIONS;
 	if (triggers != NULL && triggers->trig_insert_new_table)
 		return LA_REASON_TRANSITION_TABLE;
-	return calls_row_trigger(triggers, table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) ?
+	return calls_row_trigger(triggers, partitioned) ?
 		LA_REASON_ROW_TRIGGER : LA_REASON_NONE;
 }
 
@@ -140,18 +155,18 @@ look_at_stored(void *arg)
 }
 
 /*
- * All tables that a catalog has rows of, sorted.  Its first column is a table's OID.
+ * All foreign tables, sorted.
  */
 static List *
-all_of(Oid catalog)
+foreign_tables(void)
 {
-	Relation	relation = table_open(catalog, AccessShareLock);
+	Relation	relation = table_open(ForeignTableRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, NULL, 0, NULL);
 	HeapTuple	tuple;
 	List	   *tables = NIL;
 
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		tables = lappend_oid(tables, *(Oid *) GETSTRUCT(tuple));
+		tables = lappend_oid(tables, ((Form_pg_foreign_table) GETSTRUCT(tuple))->ftrelid);
 	systable_endscan(scan);
 	table_close(relation, AccessShareLock);
 	list_sort(tables, list_oid_cmp);
@@ -176,57 +191,6 @@ is_among(const List *sorted, Oid table)
 			high = middle;
 	}
 	return false;
-}
-
-/*
- * The root, and its partitions that are partitioned, however deep.  Tells, unless that is NULL,
- * whether one of the others is foreign.  One that is being detached counts: whether it does for
- * core depends on the snapshot.
- *
- * The relation cache knows the partitions of the root; those below are not locked yet, and are
- * only looked up: one that is gone has none.  The tables of a kind are listed once, however many there are elsewhere:
- * there are mostly fewer than leaves, none of which is looked up so.
- */
-static List *
-partitioned_within(Relation root, bool *has_foreign)
-{
-	PartitionDesc partitions = RelationGetPartitionDesc(root, false);
-	List	   *foreign = has_foreign != NULL ? all_of(ForeignTableRelationId) : NIL;
-	List	   *tables = list_make1_oid(RelationGetRelid(root));
-	List	   *partitioned = NIL;
-	bool		found = false;
-
-	for (int i = 0; i < partitions->nparts; i++)
-	{
-		if (!partitions->is_leaf[i])
-			tables = lappend_oid(tables, partitions->oids[i]);
-		else
-			found |= is_among(foreign, partitions->oids[i]);
-	}
-	if (list_length(tables) > 1)
-		partitioned = all_of(PartitionedRelationId);
-	for (int i = 1; i < list_length(tables); i++)
-	{
-		Oid			table = list_nth_oid(tables, i);
-		List	   *children;
-		ListCell   *lc;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)))
-			continue;
-		children = find_inheritance_children_extended(table, false, NoLock, NULL, NULL);
-		foreach(lc, children)
-		{
-			if (is_among(partitioned, lfirst_oid(lc)))
-				tables = lappend_oid(tables, lfirst_oid(lc));
-			else
-				found |= is_among(foreign, lfirst_oid(lc));
-		}
-		list_free(children);
-	}
-	if (has_foreign != NULL)
-		*has_foreign = found;
-	return tables;
 }
 
 /*
@@ -259,31 +223,30 @@ search_key(Oid table, LaInsertSearch *search)
 }
 
 /*
- * LaInsertLook: at the keys of a partitioned table, and of its partitions that are partitioned.
+ * LaInsertLook: at the key of a partitioned table.
  */
 static int
-look_at_keys(void *arg)
+look_at_key(void *arg)
 {
 	LaInsertSearch search = {0};
-	ListCell   *lc;
 
-	foreach(lc, partitioned_within(arg, NULL))
-	{
-		if (search_key(lfirst_oid(lc), &search))
-			return LA_CALLS_SEEING;
-	}
-	return la_insert_search_result(&search);
+	return search_key(RelationGetRelid((Relation) arg), &search) ?
+		LA_CALLS_SEEING : la_insert_search_result(&search);
 }
 
 /*
- * LaInsertLook: is one of the partitions a foreign table?
+ * LaInsertLook: is one of the partitions a foreign table?  The tables of that kind are listed
+ * once, however many there are elsewhere: there are mostly fewer than partitions.
  */
 static int
 look_for_foreign(void *arg)
 {
-	bool		found;
+	PartitionDesc partitions = RelationGetPartitionDesc(arg, false);
+	List	   *foreign = foreign_tables();
+	bool		found = false;
 
-	(void) partitioned_within(arg, &found);
+	for (int i = 0; i < partitions->nparts; i++)
+		found |= is_among(foreign, partitions->oids[i]);
 	return found;
 }
 
@@ -362,14 +325,14 @@ la_insert_calls(const ResultRelInfo *target)
 	LaInsertSearch late = {.late = true};
 	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
 										   look_at_stored, table);
-	LaInsertCalls keys = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
-		la_insert_known(LA_INSERT_KEYS, RelationGetRelid(table), look_at_keys, table);
+	LaInsertCalls key = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
+		la_insert_known(LA_INSERT_KEY, RelationGetRelid(table), look_at_key, table);
 
-	if (stored == LA_CALLS_SEEING || keys == LA_CALLS_SEEING ||
+	if (stored == LA_CALLS_SEEING || key == LA_CALLS_SEEING ||
 		search_indexes(target, &late) || search_conditions(target, &late) ||
 		(table->rd_rel->relispartition && target->ri_RootResultRelInfo == NULL &&
 		 la_insert_search((Node *) RelationGetPartitionQual(table), &search)))
 		return LA_CALLS_SEEING;
-	return Max(Max(stored, keys),
+	return Max(Max(stored, key),
 			   Max(la_insert_search_result(&search), la_insert_search_result(&late)));
 }

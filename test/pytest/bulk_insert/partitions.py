@@ -34,9 +34,10 @@ def random_partitions(
     kind = rng.choice((_ranges, _ranges, _remainders, _hashes))
     clause, bounds = kind(rng)
     making: list[str] = []
+    has_deeper = rng.random() < 0.1  # which leaves all of it to core
     for number, bound in enumerate(bounds):
         name = f"{table}{number}"
-        if rng.random() < 0.15 and bound != "DEFAULT":
+        if has_deeper and rng.random() < 0.3 and bound != "DEFAULT":
             inner, inner_bounds = rng.choice((_remainders, _hashes))(rng)
             parent = f"{parent_persistence(persistence)}TABLE {name}"
             making.append(f"CREATE {parent} PARTITION OF {table} {bound} {inner}")

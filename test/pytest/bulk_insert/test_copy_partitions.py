@@ -57,12 +57,6 @@ _ROWS = {
             for i in range(8)
         )
     ),
-    "levels": Case(
-        f"{_TABLE} LIST ((k % 2)); CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);"
-        "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1) PARTITION BY RANGE (k);"
-        "CREATE TABLE t10 PARTITION OF t1 FOR VALUES FROM (0) TO (700);"
-        "CREATE TABLE t11 PARTITION OF t1 DEFAULT"
-    ),
     "keys": Case(
         "CREATE TABLE t (k int PRIMARY KEY, s text) PARTITION BY HASH (k);"
         "CREATE TABLE t0 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);"

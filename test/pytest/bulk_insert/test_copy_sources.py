@@ -265,6 +265,13 @@ _LEFT = {
         "'BEGIN RETURN NULL; END'; CREATE TRIGGER a AFTER INSERT ON t "
         "REFERENCING NEW TABLE AS n EXECUTE FUNCTION f()"
     ),
+    "subpartitions": Case(
+        "CREATE TABLE t (k int, s text) PARTITION BY LIST ((k % 2));"
+        "CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);"
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1) PARTITION BY RANGE (k);"
+        "CREATE TABLE t10 PARTITION OF t1 FOR VALUES FROM (0) TO (700);"
+        "CREATE TABLE t11 PARTITION OF t1 DEFAULT"
+    ),
     "system catalog": Case(f"{Case.making}; ALTER TABLE t SET (user_catalog_table = true)"),
 }
 _LOOKS = (

@@ -105,15 +105,6 @@ _KEYS = {
         from_to("MINVALUE, MINVALUE", "7, 'x5'", "MAXVALUE, MAXVALUE"),
         "i % 15",
     ),
-    "partitions of partitions": (
-        "int",
-        "RANGE (k)",
-        "CREATE TABLE low PARTITION OF p FOR VALUES FROM (0) TO (1000) "
-        "PARTITION BY LIST ((k % 3)); CREATE TABLE low0 PARTITION OF low FOR VALUES IN (0, 1); "
-        "CREATE TABLE low2 (s text, k int); ALTER TABLE low ATTACH PARTITION low2 DEFAULT; "
-        "CREATE TABLE high PARTITION OF p DEFAULT",
-        "i",
-    ),
     "other columns": (
         "int",
         "RANGE (k)",

@@ -26,23 +26,20 @@ _LEFT = {
 
 
 def test_volatile_key_of_a_partition(connection: Connection) -> None:
-    """It is looked for in the whole tree before a row waits, as a row's way is found by it."""
+    """It is looked for before a row waits, as a row's way is found by it."""
     with connection.transaction(force_rollback=True):
         choose(connection, ONE_PAGE)
         connection.execute(
             "CREATE FUNCTION many_rows(k int) RETURNS bool LANGUAGE plpgsql VOLATILE AS "
-            "$$ BEGIN RETURN (SELECT count(*) FROM p) >= 50; END $$; "
+            "$$ BEGIN RETURN k <> 2 OR (SELECT count(*) FROM p) >= 50; END $$; "
             "CREATE DOMAIN late AS int CHECK (many_rows(VALUE))"
         )
         make(
             connection,
             "int",
-            "LIST (k)",
+            "LIST (((k::late)::int))",
             "CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); "
-            "CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2) PARTITION BY LIST (k); "
-            "CREATE TABLE p3 PARTITION OF p2 FOR VALUES IN (2) "
-            "PARTITION BY LIST (((k::late)::int)); "
-            "CREATE TABLE p4 PARTITION OF p3 DEFAULT",
+            "CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)",
         )
         before = Counters.of(connection).rows
         connection.execute(series("CASE WHEN i = 60 THEN 2 ELSE 1 END", 100))

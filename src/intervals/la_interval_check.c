@@ -11,8 +11,6 @@
  */
 #include "postgres.h"
 
-#include "access/reloptions.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
 #include "commands/tablespace.h"
 #include "miscadmin.h"
@@ -27,7 +25,6 @@
 
 static const Interval no_time = {0};
 
-static void check_storage(List *options);
 static void check_tablespace(const char *name);
 
 /*
@@ -74,8 +71,8 @@ la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *
 		.tablespace = policy->tablespace,
 		.storage = policy->storage,
 	};
-	CreateStmt *statement;
 	char	   *name;
+	Datum		toast_options;
 
 	if (policy->names != NULL && strstr(policy->names, "{bound}") == NULL)
 		ereport(ERROR,
@@ -84,9 +81,7 @@ la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *
 				 errdetail("Partitions made by interval differ in \"{bound}\" only.")));
 	name = la_partition_name(policy->names, get_rel_name(policy->parent),
 							 request.series, 0);
-	statement = la_partition_statement_parse(&request,
-											 la_partition_statement_text(&request, name, 0));
-	check_storage(statement->options);
+	(void) la_partition_statement_storage(&request, name, &toast_options);
 	if (policy->tablespace != NULL)
 		check_tablespace(policy->tablespace);
 	if (policy->analyze_every != NULL &&
@@ -97,22 +92,6 @@ la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than zero",
 						"analyze_every")));
-}
-
-/*
- * Mirrors DefineRelation() in tablecmds.c and ProcessUtilitySlow() in utility.c.
- */
-static void
-check_storage(List *options)
-{
-	const char *const namespaces[] = HEAP_RELOPT_NAMESPACES;
-	Datum		table = transformRelOptions((Datum) 0, options, NULL, namespaces,
-											true, false);
-	Datum		toast = transformRelOptions((Datum) 0, options, "toast",
-											namespaces, true, false);
-
-	(void) heap_reloptions(RELKIND_RELATION, table, true);
-	(void) heap_reloptions(RELKIND_TOASTVALUE, toast, true);
 }
 
 /*

@@ -7,7 +7,7 @@
  * parsed by core's grammar, its bound read by core's transformPartitionBound().
  * All names in it are qualified and quoted, so no search path matters.
  *
- * Two options are texts of the caller, who has to write them as in a
+ * Storage options are a text of the caller, who has to write them as in a
  * statement.  They run with the caller's rights and could not do more than the
  * caller can; they are checked so that a slip does not become something else
  * than what the documentation says.
@@ -22,7 +22,9 @@
  */
 #include "postgres.h"
 
+#include "access/reloptions.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "parser/parser.h"
@@ -94,6 +96,26 @@ la_partition_statement_parse(const LaPartitionRequest *request,
 				 errmsg("invalid options of partitions"),
 				 errdetail("They make this statement: %s", text)));
 	return statement;
+}
+
+/*
+ * Storage options of the partition and of its TOAST table, checked.  Mirrors DefineRelation() in
+ * tablecmds.c and ProcessUtilitySlow() in utility.c.
+ */
+Datum
+la_partition_statement_storage(const LaPartitionRequest *request,
+							   const char *name, Datum *toast)
+{
+	const char *const namespaces[] = HEAP_RELOPT_NAMESPACES;
+	char	   *text = la_partition_statement_text(request, name, 0);
+	List	   *options = la_partition_statement_parse(request, text)->options;
+	Datum		table = transformRelOptions((Datum) 0, options, NULL, namespaces,
+											true, false);
+
+	(void) heap_reloptions(RELKIND_RELATION, table, true);
+	*toast = transformRelOptions((Datum) 0, options, "toast", namespaces, true, false);
+	(void) heap_reloptions(RELKIND_TOASTVALUE, *toast, true);
+	return table;
 }
 
 /*

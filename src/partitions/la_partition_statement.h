@@ -37,6 +37,8 @@ extern char *la_partition_statement_text(const LaPartitionRequest *request,
 										 const char *name, int i);
 extern CreateStmt *la_partition_statement_parse(const LaPartitionRequest *request,
 												char *text);
+extern Datum la_partition_statement_storage(const LaPartitionRequest *request,
+											const char *name, Datum *toast);
 extern void la_partition_statement_execute(const LaPartitionRequest *request,
 										   const char *name, int i);
 extern void la_partition_statement_begin_blame(ErrorContextCallback *callback,

@@ -17,7 +17,6 @@
 #include "postgres.h"
 
 #include "access/attmap.h"
-#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/toast_compression.h"
 #include "access/xact.h"
@@ -63,8 +62,6 @@ struct LaPartitionTable
 static Oid	choose_namespace(Relation parent);
 static Oid	choose_tablespace(const LaPartitionRequest *request,
 							  Relation parent);
-static void read_options(LaPartitionTable *table,
-						 const LaPartitionRequest *request);
 static void read_columns(LaPartitionTable *table, Relation parent);
 static ColumnDef *column_of(Form_pg_attribute attribute, bool not_null,
 							bool inherits);
@@ -95,7 +92,8 @@ la_partition_table_read(const LaPartitionRequest *request, Relation parent,
 	if (!OidIsValid(table->access_method))
 		table->access_method = get_table_am_oid(default_table_access_method,
 												false);
-	read_options(table, request);
+	table->options = la_partition_statement_storage(request, "partition",
+													&table->toast_options);
 	read_columns(table, parent);
 	return table;
 }
@@ -191,24 +189,6 @@ choose_tablespace(const LaPartitionRequest *request, Relation parent)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("only shared relations can be placed in pg_global tablespace")));
 	return tablespace;
-}
-
-/*
- * Storage options of the table and of its TOAST table.
- */
-static void
-read_options(LaPartitionTable *table, const LaPartitionRequest *request)
-{
-	const char *const namespaces[] = HEAP_RELOPT_NAMESPACES;
-	char	   *text = la_partition_statement_text(request, "partition", 0);
-	List	   *options = la_partition_statement_parse(request, text)->options;
-
-	table->options = transformRelOptions((Datum) 0, options, NULL, namespaces,
-										 true, false);
-	(void) heap_reloptions(RELKIND_RELATION, table->options, true);
-	table->toast_options = transformRelOptions((Datum) 0, options, "toast",
-											   namespaces, true, false);
-	(void) heap_reloptions(RELKIND_TOASTVALUE, table->toast_options, true);
 }
 
 /*

@@ -56,7 +56,7 @@ la_insert_table_begin(LaInsertTable *table, ModifyTableState *node)
  * that a tuple lacks depends on that.  Mirrors ExecGetInsertNewTuple() in nodeModifyTable.c.
  */
 static LaInsertTarget *
-find(LaInsertTable *table, TupleTableSlot **row)
+find_target(LaInsertTable *table, TupleTableSlot **row)
 {
 	if (unlikely(la_insert_row_is_short(*row)))
 	{
@@ -76,7 +76,7 @@ find(LaInsertTable *table, TupleTableSlot **row)
 bool
 la_insert_table_insert(LaInsertTable *table, TupleTableSlot *row)
 {
-	LaInsertTarget *target = find(table, &row);
+	LaInsertTarget *target = find_target(table, &row);
 
 	if (target == NULL)
 		return false;
@@ -286,7 +286,7 @@ la_insert_table_flush(LaInsertTable *table)
 bool
 la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)
 {
-	LaInsertTarget *target = find(table, &row);
+	LaInsertTarget *target = find_target(table, &row);
 	bool	   *quotes_line = table->common.quotes_line;
 	bool		quoted = quotes_line != NULL && *quotes_line;
 

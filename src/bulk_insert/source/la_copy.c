@@ -38,7 +38,6 @@
 #include "utils/rls.h"
 
 #include "bulk_insert/judge/la_insert_relation.h"
-#include "bulk_insert/judge/la_insert_search.h"
 #include "bulk_insert/la_insert_feature.h"
 #include "bulk_insert/source/la_copy.h"
 #include "la_self_check.h"
@@ -106,44 +105,6 @@ unsuitable(const CopyStmt *statement, Relation table)
 }
 
 /*
- * Why a COPY that has begun is left to core: a function that is called for a row could look for
- * the rows before.  What makes a row of the input is called besides the table's own.  Tells,
- * too, whether functions are called that are not the server's.
- */
-LaReason
-la_copy_judge(CopyFromState state, const ResultRelInfo *target, bool *runs_user_code)
-{
-	TupleDesc	descriptor = RelationGetDescr(state->rel);
-	List	   *expressions = NIL;
-	LaInsertSearch search = {0};
-	LaInsertCalls calls;
-	ListCell   *lc;
-
-	/* Core sets no column that was dropped, not even to NULL. */
-	for (int i = 0; i < descriptor->natts; i++)
-	{
-		if (!TupleDescAttr(descriptor, i)->attisdropped &&
-			state->defexprs[i] != NULL)
-			expressions = lappend(expressions, state->defexprs[i]->expr);
-	}
-
-	/* Input functions of columns that are read are called. */
-	foreach(lc, state->attnumlist)
-	{
-		if (la_insert_search_type(&search,
-								  TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid))
-			return LA_REASON_VOLATILE;
-	}
-	if ((state->need_transcoding &&
-		 la_insert_search_function(&search, state->conversion_proc)) ||
-		la_insert_search((Node *) expressions, &search))
-		return LA_REASON_VOLATILE;
-	calls = la_insert_calls(target);
-	*runs_user_code = Max(calls, la_insert_search_result(&search)) != LA_CALLS_CORE;
-	return calls == LA_CALLS_SEEING ? LA_REASON_VOLATILE : LA_REASON_NONE;
-}
-
-/*
  * May the user insert into these columns?
  */
 static void
@@ -165,7 +126,7 @@ check_permissions(ParseState *pstate, ParseNamespaceItem *target,
  * Checks a COPY as far as that goes without a row, and opens its input.
  */
 static CopyFromState
-begin(ParseState *pstate, const CopyStmt *statement, Relation table)
+open_input(ParseState *pstate, const CopyStmt *statement, Relation table)
 {
 	ParseNamespaceItem *target;
 
@@ -211,7 +172,7 @@ copy(const LaUtility *utility, Relation table)
 	pstate->p_sourcetext = utility->query_string;
 	pstate->p_queryEnv = utility->environment;
 
-	state = begin(pstate, (CopyStmt *) statement, table);
+	state = open_input(pstate, (CopyStmt *) statement, table);
 	if (la_self_check(&self_check, as_expected(state, pstate, table), &reason))
 		rows = la_copy_rows(state);
 	else

@@ -14,8 +14,6 @@
 
 extern bool la_copy_concerns(const LaUtility *utility);
 extern bool la_copy_run(const LaUtility *utility, QueryCompletion *qc);
-extern LaReason la_copy_judge(CopyFromState state, const ResultRelInfo *target,
-							  bool *runs_user_code);
 extern uint64 la_copy_rows(CopyFromState state);
 extern void la_copy_read_plain_lines(CopyFromState state);
 

@@ -31,6 +31,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "bulk_insert/judge/la_insert_relation.h"
+#include "bulk_insert/judge/la_insert_search.h"
 #include "bulk_insert/sink/la_insert_table.h"
 #include "bulk_insert/source/la_copy.h"
 #include "needed_partitions/la_needed_watch.h"
@@ -60,7 +62,7 @@ typedef struct LaCopy
  * Opens the table.
  */
 static void
-begin(LaCopy *copy)
+open_table(LaCopy *copy)
 {
 	CopyFromState state = copy->state;
 	ModifyTableState *node = makeNode(ModifyTableState);
@@ -79,6 +81,44 @@ begin(LaCopy *copy)
 	node->resultRelInfo = copy->relation;
 	node->rootResultRelInfo = copy->relation;
 	copy->node = node;
+}
+
+/*
+ * Why a COPY that has begun is left to core: a function that is called for a row could look for
+ * the rows before.  What makes a row of the input is called besides the table's own.  Tells,
+ * too, whether functions are called that are not the server's.
+ */
+static LaReason
+judge_copy(CopyFromState state, const ResultRelInfo *target, bool *runs_user_code)
+{
+	TupleDesc	descriptor = RelationGetDescr(state->rel);
+	List	   *expressions = NIL;
+	LaInsertSearch search = {0};
+	LaInsertCalls calls;
+	ListCell   *lc;
+
+	/* Core sets no column that was dropped, not even to NULL. */
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (!TupleDescAttr(descriptor, i)->attisdropped &&
+			state->defexprs[i] != NULL)
+			expressions = lappend(expressions, state->defexprs[i]->expr);
+	}
+
+	/* Input functions of columns that are read are called. */
+	foreach(lc, state->attnumlist)
+	{
+		if (la_insert_search_type(&search,
+								  TupleDescAttr(descriptor, lfirst_int(lc) - 1)->atttypid))
+			return LA_REASON_VOLATILE;
+	}
+	if ((state->need_transcoding &&
+		 la_insert_search_function(&search, state->conversion_proc)) ||
+		la_insert_search((Node *) expressions, &search))
+		return LA_REASON_VOLATILE;
+	calls = la_insert_calls(target);
+	*runs_user_code = Max(calls, la_insert_search_result(&search)) != LA_CALLS_CORE;
+	return calls == LA_CALLS_SEEING ? LA_REASON_VOLATILE : LA_REASON_NONE;
 }
 
 /*
@@ -223,7 +263,7 @@ as_core_has_it(EState *estate, ResultRelInfo *partition, bool triggered,
  * has decided that it is not inserted.
  */
 static bool
-insert(EState *estate, ResultRelInfo *partition, TupleTableSlot *row)
+insert_into_partition(EState *estate, ResultRelInfo *partition, TupleTableSlot *row)
 {
 	Relation	table = partition->ri_RelationDesc;
 	List	   *rechecks = NIL;
@@ -275,7 +315,7 @@ insert_single(LaCopy *copy)
 		ExecConstraints(partition, row, estate);
 	if (triggered)
 		ExecPartitionCheck(partition, row, estate, true);
-	return insert(estate, partition, row);
+	return insert_into_partition(estate, partition, row);
 }
 
 /*
@@ -315,8 +355,8 @@ la_copy_rows(CopyFromState state)
 	};
 	LaReason	reason;
 
-	begin(&copy);
-	reason = la_copy_judge(state, copy.relation, &copy.runs_user_code);
+	open_table(&copy);
+	reason = judge_copy(state, copy.relation, &copy.runs_user_code);
 	la_stats_count(LA_FEATURE_BULK_INSERT, reason, false);
 	if (reason != LA_REASON_NONE)
 	{

@@ -64,7 +64,7 @@ static BlockNumber next_block_of_bitmap(ReadStream *stream,
 										void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
 static inline bool may_change(const LaBitmapScan *state);
-static bool must_change(const LaBitmapScan *state);
+static bool must_change(LaBitmapScan *state);
 
 const LaFeatureMethods la_bitmap_scan_methods = {
 	.info = &la_bitmap_scan_feature,
@@ -363,6 +363,7 @@ must_look_ahead(LaBitmapScan *state)
 		if (!state->wake.woken)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
+		la_stream_switch_woken(&state->streams);
 	}
 	return true;
 }
@@ -379,8 +380,8 @@ may_change(const LaBitmapScan *state)
 }
 
 static bool
-must_change(const LaBitmapScan *state)
+must_change(LaBitmapScan *state)
 {
 	return may_change(state) &&
-		la_stream_switch_wanted(&state->streams) != state->streams.kind;
+		la_stream_switch_choose(&state->streams) != state->streams.kind;
 }

@@ -4,9 +4,11 @@
  *	  changes the read stream of a bitmap scan in mid-scan
  *
  * Where a part of the bitmap has most of the table's pages, they are read much as
- * in a sequential scan, and asking for them may cost more than it gains.  So such a
- * part is read core's way, by another stream: with asynchronous reads, and without
- * advice.
+ * in a sequential scan, and asking for them may cost more than it gains
+ * (la_trial.c).  So there a trial decides between our way and core's, which is
+ * another stream: with asynchronous reads, and without advice.  In a part that has
+ * hardly any gaps that stream asks for the same large reads as we would; so it is
+ * used without a trial.
  *
  * To change from one to the other, the callback ends the stream in use.  When its
  * pages are used up, the other stream is put in its place.
@@ -17,8 +19,8 @@
  * meantime: core's stream delivers what it has, and comes to an end.
  *
  * It is looked now and then how many blocks follow directly on the one before.
- * A part stays dense down to a lower share than it became dense at, so that one in
- * between does not go to and fro.
+ * Each level is left at a lower share than it is reached at, so that a part
+ * between two levels does not go to and fro.
  *
  * Reads HeapScanDescData of heapam.h and TableScanDescData of relscan.h.
  *
@@ -30,22 +32,20 @@
 #include "access/relscan.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
+#include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
 #include "heap_scan/la_stream_switch.h"
-#include "prefetch/la_prefetch_settings.h"
+#include "prefetch/la_trial.h"
 
 /*
- * Blocks after which it is looked how dense they lie, and of these the shares that
- * follow directly on the one before: from which on a part is dense, and below
- * which it no longer is.
+ * How many times as fast our way has to be in a dense part: more than what two
+ * measurements of the same way differ by on a quiet machine.
  */
-#define BLOCKS_PER_LOOK 512
-#define DENSE_FROM 0.7
-#define DENSE_UNTIL 0.6
+#define ADVICE_FASTER 1.1
 
 /* Reads in flight of core's way, at least: its default. */
 #define CORE_READS 16
@@ -53,6 +53,8 @@
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
 static void set_limits(int concurrency, int maintenance);
 static int	kind_of_stream(Relation relation, int max_ios);
+static bool add_density(LaDensity *density, BlockNumber block);
+static LaDensityLevel level_of(double share, LaDensityLevel before);
 
 /*
  * Prepares the first of our streams, which reads nothing ahead by itself: advice does.
@@ -86,40 +88,45 @@ la_stream_switch_start(LaStreamSwitch *streams)
 	/* As long as nothing is known, a bitmap counts as sparse. */
 	streams->density = (LaDensity)
 	{
-		.last_block = InvalidBlockNumber
+		.last_block = InvalidBlockNumber,.level = LA_DENSITY_SPARSE
 	};
 }
 
-/*
- * The next block of the bitmap.
- */
 void
 la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 {
-	LaDensity  *density = &streams->density;
-	uint32		test_pages = la_trial_test_pages();
-	double		share;
+	if (add_density(&streams->density, block) &&
+		streams->density.level == LA_DENSITY_DENSE)
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
+}
 
-	if (block == density->last_block + 1)
-		density->adjacent++;
-	density->last_block = block;
-	if (++density->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
-		return;
-
-	share = (double) density->adjacent / density->counted;
-	density->is_dense = test_pages > 0 ? !density->is_dense :
-		share >= (density->is_dense ? DENSE_UNTIL : DENSE_FROM);
-	density->counted = 0;
-	density->adjacent = 0;
+/*
+ * The scan has been woken: a trial that was under way would have measured the time of
+ * its sleep, too.
+ */
+void
+la_stream_switch_woken(LaStreamSwitch *streams)
+{
+	if (streams->density.level == LA_DENSITY_DENSE)
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
 
 /*
  * The stream that the next page should come from.
  */
 LaStreamKind
-la_stream_switch_wanted(const LaStreamSwitch *streams)
+la_stream_switch_choose(LaStreamSwitch *streams)
 {
-	return streams->density.is_dense ? LA_STREAM_CORE : LA_STREAM_ADVISED;
+	switch (streams->density.level)
+	{
+		case LA_DENSITY_SPARSE:
+			break;
+		case LA_DENSITY_DENSE:
+			return la_trial_pages(&streams->trial, 1) ? LA_STREAM_ADVISED : LA_STREAM_CORE;
+		case LA_DENSITY_SOLID:
+			return LA_STREAM_CORE;
+	}
+	return LA_STREAM_ADVISED;
 }
 
 /*
@@ -238,4 +245,55 @@ la_take_over_finish(LaTakeOver *take_over, TableScanDesc scan,
 	memset(&take_over->iterator, 0, sizeof(take_over->iterator));
 	tbm_free(take_over->nothing);
 	take_over->nothing = NULL;
+}
+
+/*
+ * Blocks after which it is looked how dense they lie, and of these the shares that
+ * follow directly on the one before: from which on a part is dense, and below
+ * which it no longer is; and the same for a part that is solid.  There the mean
+ * run is as long as core's largest read by default, 16 blocks.
+ */
+#define BLOCKS_PER_LOOK 512
+#define DENSE_FROM 0.7
+#define DENSE_UNTIL 0.6
+#define SOLID_FROM (15.0 / 16.0)
+#define SOLID_UNTIL 0.9
+
+/*
+ * The next block of the bitmap.  Returns true when the level is another one now.
+ */
+static bool
+add_density(LaDensity *density, BlockNumber block)
+{
+	uint32		test_pages = la_trial_test_pages();
+	LaDensityLevel before = density->level;
+	double		share;
+
+	if (block == density->last_block + 1)
+		density->adjacent++;
+	density->last_block = block;
+	if (++density->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
+		return false;
+
+	share = test_pages > 0 ? DENSE_FROM :
+		(double) density->adjacent / density->counted;
+	density->counted = 0;
+	density->adjacent = 0;
+	density->level = level_of(share, before);
+	return density->level != before;
+}
+
+/*
+ * With io_method = sync no part is solid: core would leave it to the read-ahead of
+ * the kernel.
+ */
+static LaDensityLevel
+level_of(double share, LaDensityLevel before)
+{
+	if (io_method != IOMETHOD_SYNC &&
+		share >= (before == LA_DENSITY_SOLID ? SOLID_UNTIL : SOLID_FROM))
+		return LA_DENSITY_SOLID;
+	if (share < (before == LA_DENSITY_SPARSE ? DENSE_FROM : DENSE_UNTIL))
+		return LA_DENSITY_SPARSE;
+	return LA_DENSITY_DENSE;
 }

@@ -14,14 +14,24 @@
 #include "storage/block.h"
 #include "storage/read_stream.h"
 
-/* How dense the blocks of a bitmap lie. */
+#include "prefetch/la_trial.h"
+
+/*
+ * How dense the blocks of a bitmap lie.
+ */
+typedef enum LaDensityLevel
+{
+	LA_DENSITY_SPARSE,
+	LA_DENSITY_DENSE,			/* most blocks follow on another one */
+	LA_DENSITY_SOLID,			/* nearly all do */
+} LaDensityLevel;
+
 typedef struct LaDensity
 {
 	uint32		counted;		/* blocks since the last look */
 	uint32		adjacent;		/* of these, right behind another one */
 	BlockNumber last_block;
-	bool		is_dense;		/* did most of those counted last follow on
-								 * another one? */
+	LaDensityLevel level;		/* of the blocks counted last */
 } LaDensity;
 
 typedef enum LaStreamKind
@@ -41,6 +51,7 @@ typedef struct LaStreamSwitch
 	LaStreamKind kind;			/* of the one in use */
 	bool		changing;		/* it is being used up */
 	LaDensity	density;
+	LaTrial		trial;			/* of a dense part */
 } LaStreamSwitch;
 
 extern void la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
@@ -49,8 +60,9 @@ extern void la_stream_switch_init(LaStreamSwitch *streams, HeapScanDesc heap,
 								  void *callback_data);
 extern void la_stream_switch_begin(LaStreamSwitch *streams);
 extern void la_stream_switch_start(LaStreamSwitch *streams);
+extern void la_stream_switch_woken(LaStreamSwitch *streams);
 extern void la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block);
-extern LaStreamKind la_stream_switch_wanted(const LaStreamSwitch *streams);
+extern LaStreamKind la_stream_switch_choose(LaStreamSwitch *streams);
 extern void la_stream_switch_change(LaStreamSwitch *streams);
 
 typedef struct LaTakeOver

@@ -61,7 +61,7 @@ const LaSetting la_prefetch_settings[] = {
 	},
 	{
 		.name = "pg_lookahead.test_trial_pages",
-		.summary = "Sets the number of pages of each phase of a trial, which any join then has, and between two changes of a bitmap scan's stream.",
+		.summary = "Sets the number of pages of each phase of a trial, which any bitmap and any join then has.",
 		.detail = "0 uses the default.",
 		.number = &la_test_trial_pages,
 		.least = 0,

@@ -21,8 +21,8 @@ extern int	la_test_trial_pages;
 #endif
 
 /*
- * Pages of each phase of a trial in a test, and between two changes of a bitmap scan's stream: the
- * small tables of tests are over before those of the default length.  0 in a release.
+ * Pages of each phase of a trial in a test: one of the default length never ends in the
+ * small tables of tests.  0 in a release.
  */
 static inline uint32
 la_trial_test_pages(void)

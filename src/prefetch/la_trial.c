@@ -9,7 +9,7 @@
  * times.  Settings do not tell the one from the other, so the scan tries: it reads
  * some pages without asking, then as many with asking, and goes on asking only
  * if that was clearly faster, by the factor that the scan gives, until the next trial.
- * For a join, not to ask is to sleep.
+ * For a bitmap scan, not to ask is core's stream (la_stream_switch.c), for a join to sleep.
  *
  *-------------------------------------------------------------------------
  */

@@ -49,7 +49,7 @@ class Mode:
 
 
 # About half of the smallest value seen over builds, modes and seeds; README.md says how to measure
-# them anew. Where `test_trial_pages` is 1, each second page of a bitmap comes out of a window;
+# them anew. Where `test_trial_pages` is 1, one page in five of a bitmap comes out of a window;
 # where `bulk_read_size` is 16, there is one request of a sequential scan for seven otherwise.
 _FLOORS = {
     "regress": Floor(15_000, 45_000, 700, 4_000, 8_500, 4_000, 700),

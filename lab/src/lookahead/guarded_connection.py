@@ -6,6 +6,9 @@ of ours searches the server's own schema only; what lies elsewhere is called by 
 and after its extension was asked whether it belongs to it, never by its name alone. The user's
 search path is in effect during the user's own statement.
 
+A pooler may hand the session on to somebody else, with our search path and the library in it, and
+ours may go on in another that has neither: behind one nothing is asked at all.
+
 Connection strings are shown and kept without what opens a door: only what names the place stays, so
 a secret that a later libpq takes is not kept either. A password that was not quoted as it should be
 (an "@" or "/" in a URL, a space) ends up in other parts, or in what libpq says of it: then nothing
@@ -27,6 +30,7 @@ from lookahead.formats import one_line
 
 # Named last, temporary tables hide nothing; functions and operators are never looked up there.
 _OWN_PATH = "pg_catalog, pg_temp"
+_SESSION = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.pg_backend_pid()"
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
 _HIDDEN = "(a connection string that is not shown)"
 # What precedes a value within an argument: "--dsn=", "-d".
@@ -72,10 +76,15 @@ class GuardedConnection(psycopg.Connection[Any]):
         self.execute("SELECT pg_catalog.set_config(%s, %s, %s)", arguments)
 
     def guard(self) -> None:
-        """Search the server's own schema from here on."""
-        row = self.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
+        """Search the server's own schema from here on; LabError where others have the session."""
+        row = self.execute(_SESSION).fetchone()
         assert row is not None
-        self.users_path = row[0]
+        self.users_path, process = row
+        if process != self.info.backend_pid:  # poolers make up one for each client
+            raise UnavailableError(
+                "there is a connection pooler in between, and it shares sessions with others",
+                "Name the server itself: its own host and port.",
+            )
         self._search(_OWN_PATH, in_transaction=False)
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
@@ -11,6 +12,7 @@ from lab.outcome import Outcome, run_command
 from lookahead.doctor import Server, Tablespace, judge
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
+from lookahead.guarded_connection import GuardedConnection
 
 _GB = 2**30
 
@@ -102,6 +104,19 @@ def test_json(server: WatchedServer) -> None:
     assert (found["schema"], found["schema_version"]) == ("lookahead-doctor", 1)
     assert found["server"]["scans"]["index scans"] is None
     assert found["lines"][0]["level"] == "ok"
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("check", "SELECT 1"), ("partitions",)])
+def test_a_pooler_in_between(
+    server: WatchedServer, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Its clients have process numbers that it made up; its sessions are other people's next."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 7)
+    monkeypatch.setattr(GuardedConnection, "_search", lambda *_, **__: pytest.fail("changed"))
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    outcome = run_command(*command, "--dsn", place)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "error: there is a connection pooler in between" in outcome.stderr
 
 
 def test_no_server() -> None:

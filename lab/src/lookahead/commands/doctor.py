@@ -35,7 +35,7 @@ def doctor(
 
     Whether new sessions have it, what is left to PostgreSQL and why, memory against data, devices;
     a line each, and below it what to do. Works with any role, and says what that may not see.
-    Nothing is changed.
+    Nothing is changed. Name the server itself, not a connection pooler.
 
     Exit status: 0 whatever is found; 1 the server ended a query; 2 wrong options; 3 no connection.
     """

@@ -209,7 +209,13 @@ def test_a_nested_loop_is_judged_by_each_of_its_executions(
 
 @pytest.mark.parametrize(
     ("rows_each", "condition", "verdict"),
-    [(1, "k = ", "yes"), (10, "k = ", "yes"), (1, "k > ", "little")],
+    [
+        (1, "k = ", "yes"),
+        (10, "k = ", "yes"),
+        (1, "k > ", "little"),
+        (1, "o = 5) AND (orders.k > ", "little"),
+        (1, "k > 'a = b'::text) AND (orders.k < ", "little"),
+    ],
 )
 def test_a_nested_loop_that_looks_ahead_is_judged_by_all_of_them(
     rows_each: int, condition: str, verdict: Verdict
@@ -221,6 +227,31 @@ def test_a_nested_loop_that_looks_ahead_is_judged_by_all_of_them(
     plan = {**_loop(rows_each, condition), "Lookahead": _ELIGIBLE}
     found = advise(plan, replace(facts, relations=relations, columns=columns))
     assert found.verdict == verdict
+    assert ("finds out while it runs" in found.conclusion) == (verdict == "yes")
+
+
+@pytest.mark.parametrize(
+    ("above", "correlation", "words"),
+    [
+        ({"Node Type": "Limit", "Plan Rows": 100, "Total Cost": 1.0}, 0.0, "left before its end"),
+        ({"Node Type": "Merge Join", "Plan Rows": 100}, 0.0, "left before its end"),
+        ({"Node Type": "Sort", "Plan Rows": 4000}, 1.0, "in the order of the table"),
+    ],
+    ids=["limit", "merge join", "in order"],
+)
+def test_a_nested_loop_that_may_gain_nothing_is_not_known(
+    above: dict[str, Any], correlation: float, words: str
+) -> None:
+    lines, facts = ("shop", "lines"), _facts(1_000_000, correlation)
+    facts = replace(
+        facts,
+        relations={**facts.relations, lines: _relation(400)},
+        columns={**facts.columns, lines: {"k": Column("k", correlation, 4000.0)}},
+    )
+    loop = {**_loop(1), "Lookahead": _ELIGIBLE, "Startup Cost": 0.0, "Total Cost": 9.0}
+    found = advise({**above, "Plans": [loop]}, facts)
+    assert found.verdict == "unknown"
+    assert words in found.conclusion
 
 
 @pytest.mark.parametrize("correlation", [1.0, -1.0])

@@ -7,15 +7,14 @@ ahead within one of its executions, and is judged by what one of them reads; but
 nested loop that draws rows ahead by what all of them do.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any, Literal
 
-from lookahead.check.facts import Facts, Memory, Place, Relation
+from lookahead.check.facts import Facts, Memory, Name, Place, Relation
 from lookahead.check.page_ranges import Range
-from lookahead.check.plan_tree import Node, executions, plan_nodes, table_of
+from lookahead.check.plan_tree import Execution, Node, executions, plan_nodes, table_of
 from lookahead.check.scan_pages import ScanPages, hidden_share
 from lookahead.formats import one_line, server_size
 
@@ -37,7 +36,6 @@ _INSIDE = "statements inside functions are not seen ({names}): check them by the
 
 # The first entries of an index scan go through stock's code, small tables too (docs/explain.md).
 _FEW_PAGES = 16
-_EQUALITY = re.compile(r" = (?!ANY )")
 _WHOLE_TABLE_SCANS = ("Seq Scan", "Tid Range Scan")
 # Of bitmap heap scans: of more pages than that they gained nothing at a large OS read-ahead.
 _MOST_PAGES = 0.75
@@ -45,6 +43,19 @@ _MOST_PAGES = 0.75
 _FEW_ROWS = 1000
 # What is read ahead is worth a verdict if it is at least that share of all that is read.
 _WORTH_SHARE = 0.1
+_NOT_KNOWN = (
+    "how many pages there are to read ahead does not follow from the statistics; "
+    "--measure --cold finds out"
+)
+_BY_JOIN = "; the join finds out while it runs whether it may look ahead"
+_MAY_STOP = (
+    "the join may be left before its end, and finds out while it runs whether it looks ahead; "
+    "--measure --cold tells"
+)
+_IN_ORDER = (
+    "the join looks the rows up in the order of the table, which the system may read ahead by "
+    "itself; --measure --cold tells"
+)
 _PLACES = {
     "shared buffers": "fits into shared buffers",
     "OS cache": "larger than shared buffers, fits into effective_cache_size",
@@ -60,8 +71,9 @@ class NodeAdvice:
     executions of the node together, when nothing is cached before; `estimated_pages` is within a
     factor of 2 of either, None where they are too far apart. Of a table that is not known all are
     None, of executions without a bound the most. `executions` is about how many there are, None
-    where that is not known; with `is_unsure` each may read too few pages to look ahead. `no_gain`
-    says why reading ahead gains nothing; `place` is where the table would fit.
+    where that is not known; with `is_unsure` each may read too few pages to look ahead.
+    `by_join` says that only the join above looks ahead, `doubt` why that may gain nothing,
+    `no_gain` why reading ahead gains nothing; `place` is where the table would fit.
     """
 
     node_type: str
@@ -74,6 +86,8 @@ class NodeAdvice:
     most_pages: int | None
     executions: int | None
     is_unsure: bool
+    by_join: bool
+    doubt: str | None
     no_gain: str | None
     table: Relation | None
     place: Place | None
@@ -101,18 +115,21 @@ class Advice:
 class _Pages:
     """What a node reads, and why reading ahead gains nothing there, if it does not.
 
-    `each` is what is read by all that one look-ahead is for: an execution, or all of them.
+    `each` is what is read by all that one look-ahead is for: an execution, or, `by_join`, all.
     """
 
     all: Range
     each: Range
     executions: Range
     no_gain: str | None
+    by_join: bool
+    doubt: str | None
 
     @property
     def is_unsure(self) -> bool:
         """Whether one of many executions may read too few pages to look ahead."""
-        return self.executions.high > 1 and self.each.low <= _FEW_PAGES < self.each.high
+        is_few = self.executions.high > 1 and self.each.low <= _FEW_PAGES < self.each.high
+        return is_few or self.doubt is not None
 
 
 def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ()) -> Advice:
@@ -123,14 +140,7 @@ def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ())
     for node, execution in executions(plan, facts.participation):
         table = table_of(node)
         if table is not None and table in facts.relations:
-            pages = scans.of(node, table, execution)
-            each = scans.each(node, table, execution)
-            is_consecutive = scans.is_consecutive(node, table, pages)
-            reason = _no_gain(node, facts.relations[table], pages, is_consecutive=is_consecutive)
-            if execution.drawn_ahead and _is_looked_up(node):
-                each = pages
-            reason = reason or _no_gain_each(each)
-            found[id(node)] = _Pages(pages, each, execution.loops, reason)
+            found[id(node)] = _pages_of(scans, node, facts.relations[table], table, execution)
     nodes = tuple(
         _node_advice(node, facts, found.get(id(node)))
         for node in plan_nodes(plan)
@@ -140,6 +150,23 @@ def advise(plan: Mapping[str, Any], facts: Facts, functions: Sequence[str] = ())
     if functions and verdict in ("no", "little", "unknown"):
         verdict, conclusion = "unknown", _INSIDE.format(names=", ".join(functions))
     return Advice(nodes, verdict, conclusion, tuple(functions))
+
+
+def _pages_of(
+    scans: ScanPages, node: Node, relation: Relation, table: Name, execution: Execution
+) -> _Pages:
+    pages = scans.of(node, table, execution)
+    each = scans.each(node, table, execution)
+    is_consecutive = scans.is_consecutive(node, table, pages)
+    reason = _no_gain(node, relation, pages, is_consecutive=is_consecutive)
+    by_join, doubt = False, None
+    if execution.drawn_ahead and each.low <= _FEW_PAGES and scans.is_looked_up(node, table):
+        each, by_join = pages, True
+        if execution.may_stop:
+            doubt = _MAY_STOP
+        elif scans.is_in_order(node, table, execution):
+            doubt = _IN_ORDER
+    return _Pages(pages, each, execution.loops, reason or _no_gain_each(each), by_join, doubt)
 
 
 def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
@@ -163,6 +190,8 @@ def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
         most_pages=ceil(pages.high) if pages and isfinite(pages.high) else None,
         executions=found.executions.known if found else None,
         is_unsure=found is not None and found.is_unsure,
+        by_join=found is not None and found.by_join,
+        doubt=found.doubt if found else None,
         no_gain=found.no_gain if found else None,
         table=relation,
         place=facts.memory.place_of(relation.size_bytes) if relation else None,
@@ -188,12 +217,6 @@ def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bo
     if is_consecutive:
         return "the pages lie side by side, and the system reads those ahead already"
     return None
-
-
-def _is_looked_up(node: Node) -> bool:
-    """Whether a nested loop finds the rows of this scan ahead: by `=` in an index."""
-    source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
-    return _EQUALITY.search(str(source.get("Index Cond", ""))) is not None
 
 
 def _no_gain_each(each: Range) -> str | None:
@@ -244,25 +267,23 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
     is_unsure = any(node.estimated_pages is None or node.is_unsure for node in gaining)
     if pages <= _FEW_PAGES or pages < _WORTH_SHARE * sum(map(_at_least, nodes)):
         if is_unsure:
-            return (
-                "unknown",
-                "how many pages there are to read ahead does not follow from the statistics; "
-                "--measure --cold finds out",
-            )
+            doubts = [node.doubt for node in gaining if node.doubt]
+            return "unknown", doubts[0] if doubts else _NOT_KNOWN
         return "little", (
             f"about {pages:,} pages to read ahead are few, or a small part of what the statement "
             "reads"
         )
     about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
+    join = _BY_JOIN if any(node.by_join for node in gaining) else ""
     tables = {node.relation: node.table for node in gaining if node.table is not None}
     place = memory.place_of(sum(table.size_bytes for table in tables.values()))
     if place == "disk" or any(node.table is None for node in gaining):
-        return "yes", f"{about}, of tables larger than memory"
+        return "yes", f"{about}, of tables larger than memory{join}"
     where = "the cache of the system" if place == "OS cache" else place
     return (
         "when cold",
         f"{about} while the tables are cold; it changes little once they are in {where}, where "
-        "they fit",
+        f"they fit{join}",
     )
 
 

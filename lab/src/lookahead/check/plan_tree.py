@@ -33,7 +33,8 @@ class Execution:
     It is executed `loops` times, by all processes together, and a share `consumed` of its rows is
     asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
     EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
-    are looked up, `drawn_ahead` whether that is done for many of them at once.
+    are looked up, `drawn_ahead` whether that is done for many of them at once. With `may_stop`
+    it may be left before its end, and finds out while it runs whether it does that.
     """
 
     loops: Range = _ONCE
@@ -42,6 +43,7 @@ class Execution:
     participants: float = 1.0
     outer: Node | None = None
     drawn_ahead: bool = False
+    may_stop: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def _inner(join: Node, above: Execution) -> Execution:
         participants=above.participants,
         outer=outer,
         drawn_ahead=is_attached(join),
+        may_stop=above.consumed.low < 1.0,
     )
 
 
@@ -197,6 +200,7 @@ def _subplan(
         drawn_ahead=participation.joins_ahead
         and parent["Node Type"] == "Seq Scan"
         and is_attached(parent),
+        may_stop=above.consumed.low < 1.0,
     )
 
 

@@ -116,6 +116,37 @@ class ScanPages:
         filled = layout.dense(float(source.get(INDEX_ROWS, source.get("Plan Rows", 0))))
         return pages.high <= filled * _CONSECUTIVE + 1
 
+    def is_looked_up(self, node: Node, table: Name) -> bool:
+        """Whether an index finds its rows by `=` with a column of another node."""
+        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
+        condition = _LITERAL.sub("''", str(source.get("Index Cond", "")))
+        compared = (part.partition(" = ")[2] for part in condition.split(" AND "))
+        return any(
+            self._outer_columns(value, scan) for value in compared if not value.startswith("ANY ")
+        )
+
+    def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
+        """Whether the rows are looked up in the order of the table."""
+        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], execution)
+        outer = self._outer_columns(str(source.get("Index Cond", "")), scan)
+        correlation = self._layout(source, scan).correlation or 0.0
+        return len(outer) == 1 and correlation >= _IN_ORDER and self._comes_sorted(*outer[0], scan)
+
+    def _comes_sorted(self, alias: str, name: str, scan: _Scan) -> bool:
+        """Whether the outer rows come in the order of this column."""
+        outer = scan.execution.outer or {}
+        if outer.get("Node Type") in ("Sort", "Incremental Sort"):
+            return next(columns_in(outer["Sort Key"][0]), None) == (alias, name)
+        table = self._tables[alias]
+        for node in plan_nodes(outer):
+            if node.get("Alias") == alias and "Index Name" in node and table:
+                index = self._facts.indexes.get((table[0], str(node["Index Name"])))
+                return index is not None and [one.name for one in index.columns[:1]] == [name]
+        column = self._facts.columns.get(table, {}).get(name) if table else None
+        return column is not None and abs(column.correlation or 0.0) >= _IN_ORDER
+
     def _found_by(self, node: Node, scan: _Scan, rows: Range) -> Range:
         """Pages of the rows that a scan of an index finds each time."""
         layout = self._layout(node, scan)

@@ -1,6 +1,7 @@
 """`lookahead check --top`: the statements of pg_stat_statements, judged by their generic plans."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ _TABLES = """
     CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
         FROM generate_series(0, 49999) AS id;
     CREATE INDEX orders_k ON orders (k);
+    CREATE TABLE skewed AS SELECT CASE WHEN id % 10 = 0 THEN id ELSE 0 END AS k, pad FROM orders;
+    CREATE INDEX ON skewed (k);
     CREATE TABLE gone AS SELECT id FROM orders;
     ALTER DATABASE postgres SET enable_bitmapscan = off;
     ALTER DATABASE postgres SET enable_seqscan = off;
@@ -50,11 +53,14 @@ def server(
     with server_factory(stage=stage, settings=settings) as made:
         with made.connect() as connection:
             connection.execute(_TABLES)
-            connection.execute("VACUUM ANALYZE orders, gone")
+            connection.execute("VACUUM ANALYZE orders, gone, skewed")
         with made.connect() as connection:
             connection.execute("SELECT pg_stat_statements_reset()")
             connection.execute("SELECT sum(length(pad)) FROM orders WHERE k BETWEEN 100 AND 20000")
             connection.execute("SELECT count(*) FROM gone WHERE id > 3")
+            connection.execute("SELECT min(pad) FROM skewed WHERE k = 0")
+            values = ", ".join(str(number * 97) for number in range(500))
+            connection.execute(f"SELECT avg(length(pad)) FROM orders WHERE k IN ({values})")
             connection.execute("DROP TABLE gone")
         with made.connect(user="second") as connection:
             connection.execute("SELECT max(pad) FROM orders WHERE k BETWEEN 100 AND 9000")
@@ -117,6 +123,32 @@ def test_statements_of_others_are_not_planned(server: WatchedServer) -> None:
     assert (second["role"], second["verdict"]) == ("second", "when cold")
     own = _judged(server, "SELECT count(pad) FROM mallory.t", user="mallory")
     assert (own["role"], own["verdict"]) == ("mallory", "little")
+
+
+def test_a_list_of_values_is_not_known(server: WatchedServer) -> None:
+    """It is kept as its first value, and so planned as one."""
+    found = _judged(server, "SELECT avg(length(pad)) FROM orders")
+    assert " IN ($1 /*, ... */)" in found["query"]
+    assert (found["verdict"], found["reason"][:23]) == ("unknown", "its list of values is k")
+
+
+def test_a_statement_that_reads_more_than_its_generic_plan_is_not_known(
+    server: WatchedServer,
+) -> None:
+    found = _judged(server, "SELECT min(pad) FROM skewed")
+    assert found["reads"] > 1000
+    assert found["verdict"] == "unknown"
+    assert re.fullmatch(r"it read [\d,]+ pages a call, its generic plan \d+ at .*", found["reason"])
+
+
+def test_what_is_cached_is_asked_once(
+    server: WatchedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("lookahead.check.workload.cached_bytes", lambda _: asked.append(1))
+    monkeypatch.setattr("lookahead.check.opinion.cached_bytes", lambda _: asked.append(2))
+    assert _top(server).status is ExitStatus.SUCCESS
+    assert asked == [1]
 
 
 def test_planning_has_an_end(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,13 @@ class Advice:
     conclusion: str
     functions: tuple[str, ...] = ()
 
+    @property
+    def most_pages(self) -> int | None:
+        """Of all its tables; None without a bound, or where it reads indexes instead."""
+        pages = [node.most_pages for node in self.nodes if node.node_type != "Index Only Scan"]
+        known = [number for number in pages if number is not None]
+        return sum(known) if known and len(known) == len(self.nodes) else None
+
 
 @dataclass(frozen=True)
 class _Pages:

@@ -20,9 +20,13 @@ from lookahead.guarded_connection import GuardedConnection, find_member
 
 Place = Literal["shared buffers", "OS cache", "disk"]
 Name = tuple[str, str]
+# Bytes in shared buffers by file, None where that is not known.
+CachedBytes = Mapping[int, int] | None
 
 # Of a table; the rest is what others have read since.
 _CACHED_SHARE = 0.95
+# pg_buffercache makes a row of each buffer, of which memory and disk are taken: arbitrary.
+_MOST_BUFFERS_BYTES = 16 << 30
 _BLOCK_BYTES = 8192
 _SETTINGS = """
     SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
@@ -61,8 +65,7 @@ _COLUMNS = """
     WHERE schemaname = ANY (%s) AND tablename = ANY (%s) AND NOT inherited"""
 _CACHED = """
     SELECT relfilenode, pg_catalog.count(*) FROM {schema}.pg_buffercache
-    WHERE relfilenode = ANY (%s::pg_catalog.oid[])
-      AND reldatabase = (SELECT oid FROM pg_catalog.pg_database
+    WHERE reldatabase = (SELECT oid FROM pg_catalog.pg_database
                          WHERE datname = pg_catalog.current_database())
     GROUP BY relfilenode"""
 _SCALE = 1e6
@@ -151,13 +154,15 @@ class Facts:
     participation: Participation = field(default_factory=Participation)
 
 
-def collect_facts(connection: psycopg.Connection[Any], plan: Mapping[str, Any]) -> Facts:
+def collect_facts(
+    connection: psycopg.Connection[Any], plan: Mapping[str, Any], cached: CachedBytes
+) -> Facts:
     """The facts for a plan, within the caller's transaction."""
     tables = {table for table in map(table_of, plan_nodes(plan)) if table}
     names = [[schema for schema, _ in tables], [name for _, name in tables]]
     settings = connection.execute(_SETTINGS).fetchone()
     assert settings is not None
-    relations = _relations(connection, names)
+    relations = _relations(connection, names, cached)
     entries = connection.execute(_INDEXES, names).fetchall()
     owners = [names[0], names[1] + [row[1] for row in entries]]
     columns = _columns(connection, owners, relations)
@@ -170,9 +175,10 @@ def collect_facts(connection: psycopg.Connection[Any], plan: Mapping[str, Any]) 
     )
 
 
-def _relations(connection: psycopg.Connection[Any], names: list[list[str]]) -> dict[Name, Relation]:
+def _relations(
+    connection: psycopg.Connection[Any], names: list[list[str]], cached: CachedBytes
+) -> dict[Name, Relation]:
     rows = connection.execute(_RELATIONS, names).fetchall()
-    cached = _cached_bytes(connection, [row[6] for row in rows if row[6] is not None])
     return {
         (row[0], row[1]): Relation(
             pages=row[2],
@@ -212,17 +218,16 @@ def _indexes(
     return found
 
 
-def _cached_bytes(
-    connection: psycopg.Connection[Any], filenodes: Iterable[int]
-) -> dict[int, int] | None:
-    """Bytes in shared buffers by file, None where pg_buffercache is absent or closed to us."""
+def cached_bytes(connection: psycopg.Connection[Any]) -> CachedBytes:
+    """Of the database's files; None where pg_buffercache is absent, closed to us or too large."""
     view = find_member(connection, "pg_buffercache", "view", "pg_buffercache")
-    if view is None:
+    settings = connection.execute(_SETTINGS).fetchone()
+    if view is None or settings is None or settings[0] > _MOST_BUFFERS_BYTES:
         return None
     query = _CACHED.format(schema=view.schema)
     try:
-        with connection.transaction():  # a savepoint
-            rows = connection.execute(query.encode(), [list(filenodes)]).fetchall()
+        with connection.transaction():  # a savepoint, if there is a transaction
+            rows = connection.execute(query.encode(), ()).fetchall()
     except psycopg.errors.InsufficientPrivilege:
         return None
     return {filenode: count * _BLOCK_BYTES for filenode, count in rows}

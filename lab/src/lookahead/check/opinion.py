@@ -1,9 +1,10 @@
 """One statement on a server: explained within a read-only transaction, and advised on."""
 
+from collections.abc import Callable
 from typing import Any
 
 from lookahead.check.advice import NEW_TABLE, Advice, advise
-from lookahead.check.facts import add_index_rows, collect_facts
+from lookahead.check.facts import CachedBytes, add_index_rows, cached_bytes, collect_facts
 from lookahead.check.statement import (
     PLANNING_LIMIT_S,
     explain,
@@ -13,12 +14,20 @@ from lookahead.check.statement import (
 )
 from lookahead.check.target import connect
 from lookahead.check.utilities import advise_utility
+from lookahead.guarded_connection import GuardedConnection
 
 _STATEMENTS = "Statements"
 
 
-def advise_on(dsn: str, statement: str) -> tuple[dict[str, Any], Advice]:
-    """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty."""
+def advise_on(
+    dsn: str,
+    statement: str,
+    cached: Callable[[GuardedConnection], CachedBytes] | None = None,
+) -> tuple[dict[str, Any], Advice]:
+    """Its plan and the advice; the plan of a command that EXPLAIN does not take is empty.
+
+    `cached` says what is in shared buffers; without it the server is asked.
+    """
     with connect(dsn) as connection, read_only(connection):
         limit_time(connection, PLANNING_LIMIT_S)
         if utility := advise_utility(connection, statement):
@@ -30,7 +39,7 @@ def advise_on(dsn: str, statement: str) -> tuple[dict[str, Any], Advice]:
             if "Lookahead" in document:
                 document["Plan"][NEW_TABLE] = document["Lookahead"]
         plan = {"Node Type": _STATEMENTS, "Plans": plans}
-        facts = collect_facts(connection, plan)
+        facts = collect_facts(connection, plan, (cached or cached_bytes)(connection))
         functions = unseen_functions(connection, plans)
         add_index_rows(connection, statement, plans)
         return plan, advise(plan, facts, functions)

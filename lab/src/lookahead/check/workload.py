@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import psycopg
 
 from lookahead.check.advice import VERDICTS, Verdict
+from lookahead.check.facts import CachedBytes, cached_bytes
 from lookahead.check.opinion import advise_on
 from lookahead.check.target import connect
 from lookahead.errors import LabError, UnavailableError
@@ -38,6 +39,13 @@ _TOP = """
     CROSS JOIN (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user) AS own
     WHERE reads > 0 AND query IS NOT NULL AND query <> '<insufficient privilege>'
     ORDER BY reads DESC, query LIMIT %s"""
+_Row = tuple[str, float, float, float, str, bool]
+# What a list of constants is kept as, with the first of them.
+_LIST = "/*, ... */"
+_OF_A_LIST = "its list of values is kept as one value: check it with the values"
+# So many times what a generic plan reads, a statement reads something else. Pages of indexes are
+# in it. Arbitrary.
+_MORE, _FEW = 4, 16
 _SHOWN_LETTERS = 72
 _GAINS = ("yes", "when cold")
 _OF_ANOTHER = "planning it could call its role's functions with your rights: run this as that role"
@@ -58,6 +66,7 @@ class Judged:
 
 def judge_top(dsn: str, number: int) -> list[Judged]:
     """The statements with the most reads; LabError where they cannot be had."""
+    rows, cached = _top(dsn, number)
     return [
         Judged(
             role,
@@ -65,13 +74,18 @@ def judge_top(dsn: str, number: int) -> list[Judged]:
             calls,
             reads,
             reads / total,
-            *(_opinion(dsn, query) if is_trusted else ("unknown", _OF_ANOTHER)),
+            *(
+                _opinion(dsn, query, reads / calls, cached)
+                if is_trusted
+                else ("unknown", _OF_ANOTHER)
+            ),
         )
-        for query, calls, reads, total, role, is_trusted in _top(dsn, number)
+        for query, calls, reads, total, role, is_trusted in rows
     ]
 
 
-def _top(dsn: str, number: int) -> Sequence[tuple[str, float, float, float, str, bool]]:
+def _top(dsn: str, number: int) -> tuple[list[_Row], CachedBytes]:
+    """The statements, and what is cached: that is asked once for all of them."""
     with connect(dsn) as connection:
         view = find_member(connection, _EXTENSION, "view", _EXTENSION)
         if view is None:
@@ -82,7 +96,8 @@ def _top(dsn: str, number: int) -> Sequence[tuple[str, float, float, float, str,
             )
         try:
             rows = connection.execute(_TOP.format(schema=view.schema).encode(), (number,))
-            return [(str(row[0]), row[1], row[2], float(row[3]), *row[4:]) for row in rows]
+            found = [(str(row[0]), row[1], row[2], float(row[3]), *row[4:]) for row in rows]
+            return found, cached_bytes(connection)
         except psycopg.Error as error:
             raise UnavailableError(
                 f"{_EXTENSION} cannot be read: {server_message(error)}",
@@ -90,14 +105,22 @@ def _top(dsn: str, number: int) -> Sequence[tuple[str, float, float, float, str,
             ) from None
 
 
-def _opinion(dsn: str, query: str) -> tuple[Verdict, str]:
+def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tuple[Verdict, str]:
+    if _LIST in query:
+        return "unknown", _OF_A_LIST
     try:
-        _, advice = advise_on(dsn, query)
+        _, advice = advise_on(dsn, query, lambda _: cached)
     except LabError as error:
         # Such as a type that no parameter can have, or a table that is gone.
         return "unknown", one_line(error.message.partition("\n")[0])
     except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
         return "unknown", server_message(error)
+    pages = advice.most_pages
+    if advice.verdict == "little" and pages is not None and reads_each > _MORE * max(pages, _FEW):
+        return "unknown", (
+            f"it read {reads_each:,.0f} pages a call, its generic plan {pages:,} at most: check it "
+            "with values"
+        )
     return advice.verdict, advice.conclusion
 
 

@@ -31,6 +31,15 @@ from lookahead.formats import one_line
 # Named last, temporary tables hide nothing; functions and operators are never looked up there.
 _OWN_PATH = "pg_catalog, pg_temp"
 _SESSION = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.pg_backend_pid()"
+# A limit of the user's own stays, if it is shorter; 0 is none. In milliseconds.
+_SET_TIMEOUT = """
+    SELECT pg_catalog.set_config('statement_timeout', CASE WHEN setting::pg_catalog.int8 = 0
+               THEN mine::pg_catalog.text
+               ELSE least(setting::pg_catalog.int8, mine)::pg_catalog.text END, %s)
+    FROM pg_catalog.pg_settings, (SELECT %s::pg_catalog.int8 AS mine) AS limits
+    WHERE name = 'statement_timeout'"""
+# Of a look at the server, in seconds. Arbitrary.
+_LOOK_LIMIT_S = 60.0
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
 _HIDDEN = "(a connection string that is not shown)"
 # What precedes a value within an argument: "--dsn=", "-d".
@@ -70,6 +79,10 @@ class GuardedConnection(psycopg.Connection[Any]):
         result = self.pgconn.prepare(b"", text)
         if result.status != ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(result)
+
+    def limit_time(self, limit_s: float, *, in_transaction: bool = True) -> None:
+        """Have the server cancel what takes longer, for the rest of the transaction or session."""
+        self.execute(_SET_TIMEOUT, (in_transaction, max(1, round(limit_s * 1000))))
 
     def _search(self, path: str, *, in_transaction: bool = True) -> None:
         arguments = ("search_path", path, in_transaction)
@@ -135,9 +148,13 @@ def connection_lost(error: psycopg.OperationalError) -> LabError:
 
 @contextmanager
 def asking(dsn: str, purpose: str, failure: str) -> Iterator[GuardedConnection]:
-    """As `open_guarded`; an error in the block is a LabError, too, which begins with `failure`."""
+    """As `open_guarded`; an error in the block is a LabError, too, which begins with `failure`.
+
+    No query takes longer than a minute, such as one that waits for a lock.
+    """
     try:
         with open_guarded(dsn, purpose) as connection:
+            connection.limit_time(_LOOK_LIMIT_S, in_transaction=False)
             yield connection
     except psycopg.OperationalError as error:
         raise connection_lost(error) from None

@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
+from lookahead.check.statement import StatementCancelled
+from lookahead.check.target import cold_maker
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 
@@ -309,6 +313,34 @@ def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -
     assert measured["caches"] == "cold: 2 relations evicted"
     # All pages of the table that it hits, and leaves of the index.
     assert all(sample["shared_read_blocks"] > 1000 for sample in measured["samples"])
+
+
+@contextmanager
+def _extension(server: WatchedServer) -> Iterator[psycopg.Connection[Any]]:
+    """The extension, and a session that has it."""
+    with server.connect() as connection:
+        connection.execute("CREATE EXTENSION pg_lookahead")
+        yield connection
+    with server.connect() as connection:
+        connection.execute("DROP EXTENSION pg_lookahead")
+
+
+def test_what_stays_in_memory_is_not_cold(server: WatchedServer) -> None:
+    """A session that keeps a page in use."""
+    with _extension(server) as connection, connection.transaction():
+        connection.execute("DECLARE held CURSOR FOR TABLE odd; FETCH held")
+        outcome = _check(server, "TABLE odd", "--measure", "--cold", "--repetitions", "1")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert "caches:     not cold: " in outcome.stdout
+    assert " stayed in memory when 1 relations were evicted" in outcome.stdout
+
+
+def test_an_eviction_has_the_time_that_is_left(server: WatchedServer) -> None:
+    plan = {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": "odd"}
+    with _extension(server) as connection, connection.transaction():
+        connection.execute("LOCK odd")
+        with pytest.raises(StatementCancelled, match="an eviction was ended"):
+            cold_maker(_dsn(server), plan)(0.1)
 
 
 def test_an_eviction_that_is_refused(server: WatchedServer) -> None:

@@ -106,6 +106,19 @@ def test_json(server: WatchedServer) -> None:
     assert found["lines"][0]["level"] == "ok"
 
 
+@pytest.mark.parametrize("command", ["doctor", "partitions"])
+def test_a_lock_is_not_waited_for(
+    server: WatchedServer, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("lookahead.guarded_connection._LOOK_LIMIT_S", 0.1)
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    with server.connect() as connection, connection.transaction():
+        connection.execute("LOCK pg_catalog.pg_extension")
+        outcome = run_command(command, "--dsn", place)
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: a query of lookahead was ended: canceling statement" in outcome.stderr
+
+
 @pytest.mark.parametrize("command", [("doctor",), ("check", "SELECT 1"), ("partitions",)])
 def test_a_pooler_in_between(
     server: WatchedServer, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

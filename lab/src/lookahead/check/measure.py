@@ -26,7 +26,6 @@ from lookahead.check.statement import (
     StatementCancelled,
     explain,
     explained_errors,
-    limit_time,
     read_only,
 )
 from lookahead.check.target import connect
@@ -121,7 +120,7 @@ def measure(
     dsn: str,
     statement: str,
     plan: MeasurePlan,
-    make_cold: Callable[[], str] | None,
+    make_cold: Callable[[float], str] | None,
     report: Report,
 ) -> Measurement:
     """Compare rows, then take pairs; `make_cold` precedes each of their executions if given.
@@ -195,13 +194,14 @@ class _Run:
         with self._execution(connection, arm, purpose):
             return _digest(connection, self._statement)
 
-    def take_pairs(self, make_cold: Callable[[], str] | None) -> str:
+    def take_pairs(self, make_cold: Callable[[float], str] | None) -> str:
         """As many as the time allows, one at least; returns the state of the caches."""
         caches = "as the executions before left them"
         for pair, arm in alternate(ARMS, self._plan.pairs):
-            if make_cold is not None:
-                caches = make_cold()
             try:
+                if make_cold is not None:
+                    with self._in_time():
+                        caches = make_cold(self._left_s())
                 with (
                     connect(self._dsn) as connection,
                     read_only(connection),
@@ -217,14 +217,23 @@ class _Run:
     @contextmanager
     def _execution(self, connection: GuardedConnection, arm: Arm, purpose: str) -> Iterator[None]:
         """Of the statement by an arm; the end of our time is told from the user's own limits."""
+        left_s = self._left_s()
+        state = "on" if arm == "lookahead" else "off"
+        connection.execute(f"SET LOCAL pg_lookahead.enabled = {state}")
+        connection.limit_time(left_s)
+        self.executions += 1
+        self._report(f"execution {self.executions} of {self._total}: library {state}, {purpose}")
+        with self._in_time():
+            yield
+
+    def _left_s(self) -> float:
         left_s = self._plan.time_limit_s - self.elapsed_s
         if left_s <= 0:
             raise self._time_is_over()
-        state = "on" if arm == "lookahead" else "off"
-        connection.execute(f"SET LOCAL pg_lookahead.enabled = {state}")
-        limit_time(connection, left_s)
-        self.executions += 1
-        self._report(f"execution {self.executions} of {self._total}: library {state}, {purpose}")
+        return left_s
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
         try:
             yield
         except StatementCancelled:

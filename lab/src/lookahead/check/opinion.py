@@ -8,7 +8,6 @@ from lookahead.check.facts import CachedBytes, add_index_rows, cached_bytes, col
 from lookahead.check.statement import (
     PLANNING_LIMIT_S,
     explain,
-    limit_time,
     read_only,
     unseen_functions,
 )
@@ -29,7 +28,7 @@ def advise_on(
     `cached` says what is in shared buffers; without it the server is asked.
     """
     with connect(dsn) as connection, read_only(connection):
-        limit_time(connection, PLANNING_LIMIT_S)
+        connection.limit_time(PLANNING_LIMIT_S)
         if utility := advise_utility(connection, statement):
             return {"Node Type": _STATEMENTS, "Plans": []}, utility
         documents = explain(connection, statement, "VERBOSE, LOOKAHEAD")

@@ -33,13 +33,6 @@ _SERVER_STATES = ("25P03", "25P04", "40", "53", "55P03", "57", "58", "XX")
 # Of the planning of one statement, in seconds. Arbitrary.
 PLANNING_LIMIT_S = 60.0
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# A limit of the user's own stays, if it is shorter; 0 is none. In milliseconds.
-_SET_TIMEOUT = """
-    SELECT pg_catalog.set_config('statement_timeout', CASE WHEN setting::pg_catalog.int8 = 0
-               THEN mine::pg_catalog.text
-               ELSE least(setting::pg_catalog.int8, mine)::pg_catalog.text END, true)
-    FROM pg_catalog.pg_settings, (SELECT %s::pg_catalog.int8 AS mine) AS limits
-    WHERE name = 'statement_timeout'"""
 # Of a role that may, the tree stays out of the server's log.
 _PRINT_PLAN = """
     SELECT pg_catalog.set_config('debug_print_plan', 'on', true),
@@ -121,11 +114,6 @@ def read_only(connection: GuardedConnection) -> Iterator[None]:
     finally:
         if not connection.closed:
             connection.execute("ROLLBACK")
-
-
-def limit_time(connection: GuardedConnection, limit_s: float) -> None:
-    """Have the server cancel what takes longer, for the rest of the transaction."""
-    connection.execute(_SET_TIMEOUT, (max(1, round(limit_s * 1000)),))
 
 
 def explain(

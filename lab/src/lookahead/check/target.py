@@ -10,9 +10,10 @@ from typing import Any
 import psycopg
 
 from lookahead.check.plan_tree import plan_nodes, table_of
+from lookahead.check.statement import StatementCancelled
 from lookahead.errors import UnavailableError, UsageError
 from lookahead.extension import LIBRARY
-from lookahead.formats import one_line
+from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import (
     GuardedConnection,
     connection_lost,
@@ -25,9 +26,13 @@ from lookahead.installation import SUPPORTED_MAJOR
 # Before the library is loaded, its option of EXPLAIN is a syntax error.
 _PROBE = "EXPLAIN (LOOKAHEAD) SELECT"
 _EVICT = "pg_lookahead_evict"
+# Somebody may read along: as cold.py has it.
+_COLD_SHARE = 0.01
 _EVICT_RELATION = """
-    SELECT {function}(c.oid::pg_catalog.regclass) FROM pg_catalog.pg_class c
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    SELECT e.bytes::pg_catalog.int8, e.bytes_cached::pg_catalog.int8
+               + e.buffers_skipped * pg_catalog.current_setting('block_size')::pg_catalog.int4
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
+    LATERAL {function}(c.oid::pg_catalog.regclass) AS e
     WHERE n.nspname = %s AND c.relname = %s"""
 
 
@@ -81,8 +86,8 @@ def _knows_lookahead(connection: GuardedConnection) -> bool:
     return True
 
 
-def cold_maker(dsn: str, plan: Mapping[str, Any]) -> Callable[[], str]:
-    """What to call before each execution; it says what it did.
+def cold_maker(dsn: str, plan: Mapping[str, Any]) -> Callable[[float], str]:
+    """What to call before each execution, with its time limit; it says what was least cold so far.
 
     Raises LabError where the caches of the server cannot be emptied.
     """
@@ -95,18 +100,38 @@ def cold_maker(dsn: str, plan: Mapping[str, Any]) -> Callable[[], str]:
     # The function is C code of the extension's, named with its schema.
     query = _EVICT_RELATION.format(function=_evict_function(dsn)).encode()
 
-    def evict() -> str:
+    worst = (0, 0)
+
+    def evict(limit_s: float) -> str:
+        nonlocal worst
         with connect(dsn) as connection:
-            for relation in relations:
-                _evict(connection, query, relation)
-        return f"cold: {len(relations)} relations evicted"
+            connection.limit_time(limit_s, in_transaction=False)
+            sizes = [_evict(connection, query, relation) for relation in relations]
+        size, cached = (sum(column) for column in zip(*sizes, strict=True))
+        worst = max(worst, (cached, size))
+        return _evicted(len(relations), *worst)
 
     return evict
 
 
-def _evict(connection: psycopg.Connection[Any], query: bytes, relation: tuple[str, str]) -> None:
+def _evicted(relations: int, cached: int, size: int) -> str:
+    if cached <= size * _COLD_SHARE:
+        return f"cold: {relations} relations evicted"
+    return (
+        f"not cold: {server_size(cached)} of {server_size(size)} stayed in memory when "
+        f"{relations} relations were evicted"
+    )
+
+
+def _evict(
+    connection: psycopg.Connection[Any], query: bytes, relation: tuple[str, str]
+) -> tuple[int, int]:
+    """Bytes of its files, and how many of them are still cached."""
     try:
-        connection.execute(query, relation)
+        row = connection.execute(query, relation).fetchone()
+        return (row[0], row[1]) if row else (0, 0)
+    except psycopg.errors.QueryCanceled as error:
+        raise StatementCancelled(f"an eviction was ended: {server_message(error)}") from None
     except psycopg.Error as error:
         raise UnavailableError(
             f'cannot evict "{".".join(map(one_line, relation))}": ' + server_message(error),

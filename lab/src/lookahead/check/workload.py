@@ -17,6 +17,7 @@ import psycopg
 from lookahead.check.advice import VERDICTS, Verdict
 from lookahead.check.facts import CachedBytes, cached_bytes
 from lookahead.check.opinion import advise_on
+from lookahead.check.statement import PLANNING_LIMIT_S
 from lookahead.check.target import connect
 from lookahead.errors import LabError, UnavailableError
 from lookahead.formats import one_line
@@ -87,6 +88,7 @@ def judge_top(dsn: str, number: int) -> list[Judged]:
 def _top(dsn: str, number: int) -> tuple[list[_Row], CachedBytes]:
     """The statements, and what is cached: that is asked once for all of them."""
     with connect(dsn) as connection:
+        connection.limit_time(PLANNING_LIMIT_S, in_transaction=False)
         view = find_member(connection, _EXTENSION, "view", _EXTENSION)
         if view is None:
             raise UnavailableError(

@@ -15,7 +15,6 @@ from lookahead.check.plan_tree import plan_nodes
 from lookahead.check.statement import (
     PLANNING_LIMIT_S,
     has_parameters,
-    limit_time,
     read_only,
     volatile_functions,
 )
@@ -83,8 +82,8 @@ _MAX_TIME_LIMIT_S = 86400.0
     default=_DEFAULT_TIME_LIMIT_S,
     show_default=True,
     metavar="SECONDS",
-    help="With --measure: for all executions together. The one under way is cancelled, and the "
-    "pairs that are finished count.",
+    help="With --measure: for all executions and evictions together. The one under way is "
+    "cancelled, and the pairs that are finished count.",
 )
 @seed_option("Seed of the interval.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -184,7 +183,7 @@ def _measure(
     dsn: str,
     statement: str,
     plan: MeasurePlan,
-    maker: Callable[[], str] | None,
+    maker: Callable[[float], str] | None,
 ) -> Measurement:
     terminal = context.terminal
     terminal.step(
@@ -211,7 +210,7 @@ def _refuse_volatile(dsn: str, plan: dict[str, Any], statement: str) -> None:
             "--allow-volatile executes it nevertheless; without --measure it is not executed.",
         )
     with connect(dsn) as connection, read_only(connection):
-        limit_time(connection, PLANNING_LIMIT_S)
+        connection.limit_time(PLANNING_LIMIT_S)
         found = volatile_functions(connection, statement)
     if found:
         raise UsageError(

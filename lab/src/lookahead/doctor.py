@@ -30,7 +30,7 @@ _SETTINGS = """
     WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
                    'debug_io_direct', 'shared_buffers', 'effective_cache_size',
                    'max_parallel_maintenance_workers')
-       OR name LIKE 'pg\\_lookahead.%'"""
+       OR name LIKE 'pg\\_lookahead.%%'"""
 _SERVER = """
     SELECT pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery(),
            pg_catalog.current_database()::pg_catalog.text, current_user::pg_catalog.text,
@@ -121,7 +121,7 @@ def examine(connection: GuardedConnection) -> Server:
         except psycopg.Error as error:
             problem = server_message(error)
             denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
-    settings = dict(connection.execute(_SETTINGS.encode()).fetchall())
+    settings = dict(_rows(connection, _SETTINGS))
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
     query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, 0"
@@ -148,9 +148,13 @@ def examine(connection: GuardedConnection) -> Server:
     )
 
 
+def _rows(connection: GuardedConnection, query: str) -> list[tuple[Any, ...]]:
+    # With parameters, though there are none: as such, find_member() has doubled each "%".
+    return connection.execute(query.encode(), ()).fetchall()
+
+
 def _row(connection: GuardedConnection, query: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(query.encode()).fetchone()
-    assert row is not None
+    (row,) = _rows(connection, query)
     return row
 
 
@@ -165,15 +169,13 @@ def _reason(connection: GuardedConnection, kind: str) -> str | None:
 
 
 def _fallbacks(connection: GuardedConnection, schema: str) -> dict[str, dict[str, int]]:
-    rows = connection.execute(_FALLBACKS.format(schema=schema).encode()).fetchall()
+    rows = _rows(connection, _FALLBACKS.format(schema=schema))
     return {f"{row[0]} ({row[2]})": row[1] for row in rows if row[1]}
 
 
 def _tablespaces(connection: GuardedConnection, schema: str) -> Iterator[Tablespace]:
     is_here = (connection.info.host or "").startswith("/")
-    for name, device, profile, reason in connection.execute(
-        _DEVICES.format(schema=schema).encode()
-    ):
+    for name, device, profile, reason in _rows(connection, _DEVICES.format(schema=schema)):
         read_ahead, model = _disk(str(device)) if is_here and device else (None, None)
         yield Tablespace(name, device, profile, reason, read_ahead, model)
 

@@ -24,7 +24,8 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
             connection.execute("CREATE ROLE reader LOGIN")
             connection.execute("CREATE DATABASE extended")
         with made.connect("extended") as connection:
-            connection.execute("CREATE EXTENSION pg_lookahead")
+            connection.execute('CREATE SCHEMA "100% odd"')
+            connection.execute('CREATE EXTENSION pg_lookahead SCHEMA "100% odd"')
         yield made
 
 

@@ -111,3 +111,11 @@ def test_a_plan_may_be_deep() -> None:
     for _ in range(5000):
         plan = _node("Result", 1, plan)
     assert _found(plan)[1] == Execution()
+
+
+def test_an_append_may_have_many_parts() -> None:
+    """Each is looked at once: as often as there are parts, 20,000 would take minutes."""
+    parts = [_scan() for _ in range(20_000)]
+    plan = _node("Nested Loop", 9, _node("Result", 9), _node("Append", 1, *parts))
+    found = [item for node, item in executions(plan, Participation()) if "Alias" in node]
+    assert {execution.loops for execution in found} == {Range(9 / 20_000, 9)}

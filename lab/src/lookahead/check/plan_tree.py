@@ -155,11 +155,10 @@ def _child(parent: Node, child: Node, above: Execution, participation: Participa
         return _inner(parent, above)
     if kind == "Recursive Union" and relationship == "Inner":
         return replace(below, loops=Range(1.0, float("inf")))
-    if kind in ("Append", "Merge Append"):
-        # Partitions without matching rows may be left out while it is executed.
-        parts = sum(not _is_subplan(part) for part in parent["Plans"])
-        if above.loops.high > 1:
-            return replace(below, loops=Range(above.loops.low / parts, above.loops.high))
+    if kind in ("Append", "Merge Append") and above.loops.high > 1:
+        # Partitions without matching rows may be left out while it is executed. They are not looked
+        # at, as there can be thousands.
+        return replace(below, loops=Range(above.loops.low / len(parent["Plans"]), above.loops.high))
     return below
 
 

@@ -6,7 +6,6 @@ The conditions that EXPLAIN (VERBOSE) prints say which columns are looked up, by
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lookahead.check.facts import Facts, Name, Relation
 from lookahead.check.page_ranges import (
@@ -24,6 +23,7 @@ from lookahead.check.page_ranges import (
 from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes
 
 _INFINITE = float("inf")
+_NOTHING: Node = {}
 _CONDITIONS = ("Index Cond", "Filter")
 # Below it a column says nothing about the order of the table.
 _UNORDERED = 0.3
@@ -56,12 +56,21 @@ class _Scan:
     execution: Execution
 
 
+@dataclass(frozen=True)
+class _Outer:
+    """The scans of an outer side by alias, and the columns that conditions in it are on."""
+
+    scans: Mapping[str, Node]
+    chosen: frozenset[tuple[str, str]]
+
+
 class ScanPages:
     """The estimates for one plan; `tables` are its tables by alias, None of what is no table."""
 
     def __init__(self, facts: Facts, tables: Mapping[str, Name | None]) -> None:
         self._facts = facts
         self._tables = tables
+        self._outers: dict[int, _Outer] = {}
 
     def of(self, node: Node, table: Name, execution: Execution) -> Range:
         """Pages of the table that all executions of the scan read; some again, if it is large."""
@@ -136,14 +145,14 @@ class ScanPages:
 
     def _comes_sorted(self, alias: str, name: str, scan: _Scan) -> bool:
         """Whether the outer rows come in the order of this column."""
-        outer = scan.execution.outer or {}
+        outer = scan.execution.outer or _NOTHING
         if outer.get("Node Type") in ("Sort", "Incremental Sort"):
             return next(columns_in(outer["Sort Key"][0]), None) == (alias, name)
         table = self._tables[alias]
-        for node in plan_nodes(outer):
-            if node.get("Alias") == alias and "Index Name" in node and table:
-                index = self._facts.indexes.get((table[0], str(node["Index Name"])))
-                return index is not None and [one.name for one in index.columns[:1]] == [name]
+        node = self._outer(scan).scans.get(alias, {})
+        if "Index Name" in node and table:
+            index = self._facts.indexes.get((table[0], str(node["Index Name"])))
+            return index is not None and [one.name for one in index.columns[:1]] == [name]
         column = self._facts.columns.get(table, {}).get(name) if table else None
         return column is not None and abs(column.correlation or 0.0) >= _IN_ORDER
 
@@ -215,6 +224,18 @@ class ScanPages:
             if alias in self._tables and alias != scan.alias
         ]
 
+    def _outer(self, scan: _Scan) -> _Outer:
+        """That of the scan; of many partitions it is the same, so each is looked at once."""
+        plan = scan.execution.outer or _NOTHING
+        if id(plan) not in self._outers:
+            nodes = list(plan_nodes(plan))
+            conditions = (str(node.get(key, "")) for node in nodes for key in _CONDITIONS)
+            self._outers[id(plan)] = _Outer(
+                {str(node["Alias"]): node for node in nodes if "Alias" in node},
+                frozenset(column for text in conditions for column in columns_in(text)),
+            )
+        return self._outers[id(plan)]
+
     def _lookups(self, condition: str, scan: _Scan) -> tuple[Range, float]:
         """Different values that are looked up, and the share of them known to be in disorder."""
         loops = scan.execution.loops
@@ -227,7 +248,7 @@ class ScanPages:
             return Range(min(1.0, loops.low), loops.high), 0.0
         many = distinct(column.distinct, min(loops.high, MANY))
         order = abs(column.correlation) if column.correlation is not None else 1.0
-        if order < _UNORDERED and not _chooses(scan.execution.outer, outer[0]):
+        if order < _UNORDERED and outer[0] not in self._outer(scan).chosen:
             return Range(distinct(column.distinct, loops.low), many), 1.0 - order
         # Neighbours may well have the same value.
         relation = self._facts.relations.get(table) if table else None
@@ -263,15 +284,6 @@ def hidden_share(relation: Relation) -> Range:
     hidden = max(0, relation.pages - relation.all_visible_pages)
     pages = relation.pages or 1
     return Range(max(0, hidden - _NEW_PAGES) / pages, hidden / pages)
-
-
-def _chooses(outer: Mapping[str, Any] | None, column: tuple[str, str]) -> bool:
-    """Whether a condition below the node is on this very column."""
-    return outer is not None and any(
-        column in columns_in(str(node.get(key, "")))
-        for node in plan_nodes(outer)
-        for key in _CONDITIONS
-    )
 
 
 def columns_in(condition: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
-from lookahead.check.statement import StatementCancelled
+from lookahead.check.measure import _with_length
+from lookahead.check.statement import StatementCancelled, explain
 from lookahead.check.target import cold_maker
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
@@ -313,6 +314,28 @@ def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -
     assert measured["caches"] == "cold: 2 relations evicted"
     # All pages of the table that it hits, and leaves of the index.
     assert all(sample["shared_read_blocks"] > 1000 for sample in measured["samples"])
+
+
+def test_values_are_read_as_for_a_client(
+    server: WatchedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents: list[dict[str, Any]] = []
+
+    def noting(*arguments: Any) -> Any:
+        found = explain(*arguments)
+        documents.extend(found)
+        return found
+
+    monkeypatch.setattr("lookahead.check.measure.explain", noting)
+    statement = "SELECT pad, '{}'::aclitem[] FROM orders WHERE k < 9"  # without a binary form
+    outcome = _check(server, statement, "--measure", "--repetitions", "1")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert sum("Serialization" in document for document in documents) == 2
+
+
+def test_rows_are_told_apart_wherever_their_values_end() -> None:
+    rows = [(b"a", b"b\x1e\x01c"), (b"a\x1e\x01b", b"c"), (b"a", None), (b"a", b""), (b"a", b"N")]
+    assert len({b"".join(map(_with_length, row)) for row in rows}) == len(rows)
 
 
 @contextmanager

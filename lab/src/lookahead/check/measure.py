@@ -38,6 +38,9 @@ from lookahead.stats import RatioEstimate, ratio_of_medians
 
 Arm = Literal["stock", "lookahead"]
 ARMS: tuple[Arm, Arm] = ("stock", "lookahead")
+# Values are made into text, as for a client, so TOAST tables are read, too. Not every type has a
+# binary form. The buffers of that are not among the plan's.
+_ANALYZE = "ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD, SERIALIZE TEXT"
 _HASH_RANGE = 1 << 256
 # Of rows that differ; a sum of floats has many values. Arbitrary.
 _MORE_COMPARISONS = 4
@@ -260,12 +263,16 @@ def _digest(connection: GuardedConnection, statement: str) -> _Digest:
         for oid in (*filter(None, known), _ANY_OTHER_TYPE):
             cursor.adapters.register_loader(oid, _RawLoader)
         for row in _stream(cursor, statement):
-            text = b"\x1e".join(b"\x00" if value is None else b"\x01" + value for value in row)
-            one = hashlib.sha256(text).digest()
+            one = hashlib.sha256(b"".join(map(_with_length, row))).digest()
             ordered.update(one)
             unordered = (unordered + int.from_bytes(one)) % _HASH_RANGE
             rows += 1
     return _Digest(rows, ordered.hexdigest(), unordered)
+
+
+def _with_length(value: bytes | None) -> bytes:
+    """No other values, one after the other, have the same bytes."""
+    return b"N" if value is None else b"%d:%b" % (len(value), value)
 
 
 def _stream(cursor: psycopg.Cursor[Any], statement: str) -> Iterator[Sequence[bytes | None]]:
@@ -282,7 +289,7 @@ def _stream(cursor: psycopg.Cursor[Any], statement: str) -> Iterator[Sequence[by
 
 def _sample(connection: GuardedConnection, statement: str, pair: int, arm: Arm) -> CheckSample:
     explain(connection, statement, "LOOKAHEAD")  # loads catalogs
-    (document,) = explain(connection, statement, "ANALYZE, TIMING OFF, BUFFERS, LOOKAHEAD")
+    (document,) = explain(connection, statement, _ANALYZE)
     plan = document["Plan"]
     return CheckSample(
         pair=pair,

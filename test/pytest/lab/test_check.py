@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
 from lab.outcome import Outcome, run_command
 from lookahead.check.measure import _with_length
-from lookahead.check.statement import StatementCancelled, explain
-from lookahead.check.target import cold_maker
+from lookahead.check.statement import explain
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 
@@ -287,35 +284,6 @@ def test_a_role_whose_sessions_have_the_library(server: WatchedServer) -> None:
     assert "would read ahead" in outcome.stdout
 
 
-def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, "--measure", "--cold")
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert "--cold is not possible here" in outcome.stderr
-    assert "CREATE EXTENSION pg_lookahead" in outcome.stderr
-
-
-def test_cold_with_nothing_to_evict(server: WatchedServer) -> None:
-    """Statements inside functions would be measured warm."""
-    outcome = _check(server, "SELECT looks(7)", "--measure", "--cold")
-    assert outcome.status is ExitStatus.USAGE
-    assert "error: --cold has nothing to empty: the plan reads no table" in outcome.stderr
-
-
-def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -> None:
-    with server.connect() as connection:
-        connection.execute("CREATE EXTENSION pg_lookahead")
-    try:
-        outcome = _check(server, _QUERY, "--measure", "--cold", "--repetitions", "1", "--json")
-    finally:
-        with server.connect() as connection:
-            connection.execute("DROP EXTENSION pg_lookahead")
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    measured = json.loads(outcome.stdout)["measurement"]
-    assert measured["caches"] == "cold: 2 relations evicted"
-    # All pages of the table that it hits, and leaves of the index.
-    assert all(sample["shared_read_blocks"] > 1000 for sample in measured["samples"])
-
-
 def test_values_are_read_as_for_a_client(
     server: WatchedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,51 +304,6 @@ def test_values_are_read_as_for_a_client(
 def test_rows_are_told_apart_wherever_their_values_end() -> None:
     rows = [(b"a", b"b\x1e\x01c"), (b"a\x1e\x01b", b"c"), (b"a", None), (b"a", b""), (b"a", b"N")]
     assert len({b"".join(map(_with_length, row)) for row in rows}) == len(rows)
-
-
-@contextmanager
-def _extension(server: WatchedServer) -> Iterator[psycopg.Connection[Any]]:
-    """The extension, and a session that has it."""
-    with server.connect() as connection:
-        connection.execute("CREATE EXTENSION pg_lookahead")
-        yield connection
-    with server.connect() as connection:
-        connection.execute("DROP EXTENSION pg_lookahead")
-
-
-def test_what_stays_in_memory_is_not_cold(server: WatchedServer) -> None:
-    """A session that keeps a page in use."""
-    with _extension(server) as connection, connection.transaction():
-        connection.execute("DECLARE held CURSOR FOR TABLE odd; FETCH held")
-        outcome = _check(server, "TABLE odd", "--measure", "--cold", "--repetitions", "1")
-    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-    assert "caches:     not cold: " in outcome.stdout
-    assert " stayed in memory when 1 relations were evicted" in outcome.stdout
-
-
-def test_an_eviction_has_the_time_that_is_left(server: WatchedServer) -> None:
-    plan = {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": "odd"}
-    with _extension(server) as connection, connection.transaction():
-        connection.execute("LOCK odd")
-        with pytest.raises(StatementCancelled, match="an eviction was ended"):
-            cold_maker(_dsn(server), plan)(0.1)
-
-
-def test_an_eviction_that_is_refused(server: WatchedServer) -> None:
-    with server.connect() as connection:
-        connection.execute(
-            "CREATE EXTENSION pg_lookahead; GRANT EXECUTE ON FUNCTION pg_lookahead_evict TO reader;"
-            "ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'"
-        )
-    try:
-        outcome = _check(server, _QUERY, "--measure", "--cold", user="reader")
-    finally:
-        with server.connect() as connection:
-            connection.execute(
-                "DROP EXTENSION pg_lookahead; ALTER ROLE reader RESET session_preload_libraries"
-            )
-    assert outcome.status is ExitStatus.ENVIRONMENT
-    assert 'error: cannot evict "public.orders": ' in outcome.stderr
 
 
 def test_a_server_without_the_library(server_factory: ServerFactory) -> None:

@@ -16,6 +16,7 @@ from lookahead.device.probe.place import tablespace_folder
 from lookahead.errors import ExitStatus, UsageError
 from lookahead.extension import Stage
 from lookahead.guarded_connection import open_guarded
+from lookahead.installation import Installation
 
 _TRAP = "LANGUAGE plpgsql AS $$ BEGIN RAISE 'a trap was called'; END $$"
 # What the lab calls and compares with, in a schema that is searched before the server's own, by
@@ -257,6 +258,29 @@ def test_volatile_functions_are_not_called(
     assert "error: the statement calls volatile functions: " in outcome.stderr
     assert function in outcome.stderr
     assert "--allow-volatile" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "function"),
+    [
+        ("crosstab('SELECT 1, 2, 3')", "crosstab"),
+        ("connectby('t', 'a', 'b', '1', 0)", "connectby"),
+    ],
+)
+def test_functions_in_c_that_execute_texts(
+    volatile: WatchedServer, installation: Installation, call: str, function: str
+) -> None:
+    """They are declared stable."""
+    if not (installation.pkglibdir / "tablefunc.so").exists():
+        pytest.skip("this server has no tablefunc")
+    with volatile.connect() as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS tablefunc")
+    statement = f"SELECT * FROM {call} AS t(a text, b text, c int)"
+    outcome = _check(volatile, statement)
+    assert outcome.stdout.startswith("DON'T KNOW: statements inside functions are not seen")
+    measured = _check(volatile, statement, "--measure")
+    assert measured.status is ExitStatus.USAGE
+    assert f"volatile functions: public.{function}(" in measured.stderr
 
 
 @pytest.mark.parametrize(

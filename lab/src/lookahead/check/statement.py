@@ -55,7 +55,9 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _PARAMETER = re.compile(r"(?<![\w$])\$[0-9]")
-# Those of the server itself and of modules in C execute none, as far as anybody knows.
+# Functions in C that execute the text that they are given; some are declared stable.
+_EXECUTE_TEXTS = "^(crosstab|connectby|xpath_table|dblink|query_to_xml|ts_stat|ts_rewrite)"
+# Other ones in C, the server's own among them, execute none, as far as anybody knows.
 _WITH_STATEMENTS = """
     SELECT DISTINCT p.proname::pg_catalog.text
     FROM ROWS FROM (
@@ -64,7 +66,8 @@ _WITH_STATEMENTS = """
     JOIN pg_catalog.pg_proc p ON p.proname = called.name
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-    WHERE called.schema IN ('', n.nspname) AND l.lanname NOT IN ('internal', 'c') ORDER BY 1"""
+    WHERE called.schema IN ('', n.nspname)
+      AND (l.lanname NOT IN ('internal', 'c') OR p.proname ~ %s) ORDER BY 1"""
 _OPERATORS = re.compile(r":opnos? (?:\(o )?([\d ]+)")
 # A value that is made of text or JSON is checked in all of its parts: of domains, records, arrays
 # and ranges, each of whatever the others are made of.
@@ -96,7 +99,8 @@ _VOLATILE = """
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[]))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
-      AND (provolatile = 'v' OR pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+      AND (provolatile = 'v' OR proname ~ %(texts)s
+           OR pronamespace = 'pg_catalog'::pg_catalog.regnamespace
            AND proname ~ '^(pg_input_|(table|schema|database)_to_xml)')
     ORDER BY 1"""
 
@@ -170,7 +174,7 @@ def unseen_functions(
     names = [[text.strip('"').replace('""', '"') for text in pair] for pair in sorted(called)]
     if not names:
         return ()
-    columns = [[pair[0] for pair in names], [pair[1] for pair in names]]
+    columns = ([pair[0] for pair in names], [pair[1] for pair in names], _EXECUTE_TEXTS)
     return tuple(row[0] for row in connection.execute(_WITH_STATEMENTS, columns))
 
 
@@ -240,6 +244,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
+        "texts": _EXECUTE_TEXTS,
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))
 

@@ -46,6 +46,15 @@ _SCANS = {
 _SCAN = """
     EXPLAIN (LOOKAHEAD, FORMAT JSON)
     SELECT relname FROM pg_catalog.pg_class WHERE oid < 2000::pg_catalog.oid"""
+# Whose setting wins over the system's, by `source`.
+_SOURCE = """
+    SELECT pg_catalog.max(source) FROM pg_catalog.pg_settings
+    WHERE name = 'session_preload_libraries'"""
+_OWN_SETTING = {
+    "database": "ALTER DATABASE {database}",
+    "user": "ALTER ROLE {role}",
+    "database user": "ALTER ROLE {role} IN DATABASE {database}",
+}
 _FALLBACKS = "SELECT feature, fallbacks, scope FROM {schema}.pg_stat_lookahead ORDER BY 1"
 _POLICIES = """
     SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE automatic)
@@ -75,7 +84,7 @@ class Server:
     `loaded` is the version of the library that the session had from its beginning, `problem` why
     it could not be loaded later either; `denied` is that this role may not. `scans` has the reason
     why a kind of scan is left to PostgreSQL, None of one that is not; `fallbacks` counts of `scope`
-    by feature and reason.
+    by feature and reason. `preload_source` is where session_preload_libraries was set.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
     maintained without anybody's call. `watchers` look at commands, and were loaded before.
     """
@@ -98,6 +107,7 @@ class Server:
     policies: int = 0
     automatic: int = 0
     watchers: tuple[str, ...] = ()
+    preload_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,7 @@ def examine(connection: GuardedConnection) -> Server:
         policies=policies,
         automatic=automatic,
         watchers=watchers_before(connection) if can_explain else (),
+        preload_source=_row(connection, _SOURCE)[0],
     )
 
 
@@ -229,7 +240,7 @@ def _library(server: Server) -> Iterator[Line]:
         yield Line(
             "warning",
             f"{LIBRARY} is installed, but new sessions of this role do not have it",
-            f"{_preloading(places.get(_SESSION))}; or for a role or database only.",
+            _preloading(server, places.get(_SESSION)),
         )
     else:
         where = " and ".join(f"{one} ({', '.join(places[one])})" for one in named)
@@ -250,13 +261,19 @@ def _library(server: Server) -> Iterator[Line]:
         )
 
 
-def _preloading(libraries: list[str] | None) -> str:
+def _preloading(server: Server, libraries: list[str] | None) -> str:
     """How to add ours to those that are preloaded, None where they are not known."""
     if libraries is None:
-        return f"Have a superuser add {LIBRARY} to {_SESSION}"
+        return f"Have a superuser add {LIBRARY} to {_SESSION}; or for a role or database only."
     names = (one.replace("'", "''") for one in (LIBRARY, *libraries))
-    value = ", ".join(f"'{one}'" for one in names)
-    return f"ALTER SYSTEM SET {_SESSION} = {value}; SELECT pg_reload_conf()"
+    value = f"{_SESSION} = " + ", ".join(f"'{one}'" for one in names)
+    if own := _OWN_SETTING.get(server.preload_source or ""):
+        role, database = (
+            '"' + one_line(name).replace('"', '""') + '"' for name in (server.role, server.database)
+        )
+        own = own.format(role=role, database=database)
+        return f"It has a setting of its own, which wins: {own} SET {value}"
+    return f"ALTER SYSTEM SET {value}; SELECT pg_reload_conf(); or for a role or database only."
 
 
 def _switches(server: Server) -> Iterator[Line]:

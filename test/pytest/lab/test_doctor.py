@@ -81,10 +81,17 @@ def test_a_server_whose_sessions_lack_the_library(
         place = f"host={made.socket_directory} port={made.port} user=postgres dbname=postgres"
         beside = "options='-c session_preload_libraries=plpgsql'"
         others = run_command("doctor", "--dsn", f"{place} {beside}")
+        with made.connect() as connection:
+            connection.execute("ALTER ROLE postgres SET session_preload_libraries = plpgsql")
+        own = _doctor(made)
         denied = _doctor(made, user="reader")
     assert "is installed, but new sessions of this role do not have it" in outcome.stdout
     assert "ALTER SYSTEM SET session_preload_libraries = 'pg_lookahead'" in outcome.stdout
     assert "session_preload_libraries = 'pg_lookahead', 'plpgsql'; SELECT" in others.stdout
+    assert (
+        "which wins: ALTER ROLE \"postgres\" SET session_preload_libraries = 'pg_lookahead', "
+        "'plpgsql'\n" in own.stdout
+    )
     assert "warning pg_lookahead cannot be loaded: access to library" in denied.stdout
     assert "have one add it to session_preload_libraries" in denied.stdout
     assert "Install it" not in denied.stdout

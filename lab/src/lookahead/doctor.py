@@ -6,19 +6,16 @@ nothing is guessed. `examine` asks, `judge` is pure.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 
 import lookahead
-from lookahead.device.block_device import whole_disk
 from lookahead.extension import LIBRARY
 from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
-from lookahead.machine import kernel_number, kernel_text
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
@@ -64,17 +61,12 @@ _DEVICES = "SELECT tablespace, device, profile, reason FROM {schema}.pg_lookahea
 
 @dataclass(frozen=True)
 class Tablespace:
-    """Where its files lie, as far as the server tells: `device` is "major:minor".
-
-    Read-ahead and model are those of a device of this machine, None where that is not known.
-    """
+    """Where its files lie, as far as the server tells: `device` is "major:minor"."""
 
     name: str
     device: str | None
     profile: str | None
     reason: str | None
-    read_ahead_kb: int | None = None
-    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +128,7 @@ def examine(connection: GuardedConnection) -> Server:
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
     query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, 0"
     policies, automatic = _row(connection, query)
+    devices = _rows(connection, _DEVICES.format(schema=view.schema)) if view else []
     return Server(
         version=version,
         in_recovery=in_recovery,
@@ -151,7 +144,7 @@ def examine(connection: GuardedConnection) -> Server:
         scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
         has_extension=view is not None,
         fallbacks=_fallbacks(connection, view.schema) if view else {},
-        tablespaces=tuple(_tablespaces(connection, view.schema)) if view else (),
+        tablespaces=tuple(Tablespace(*row) for row in devices),
         policies=policies,
         automatic=automatic,
         watchers=watchers_before(connection) if can_explain else (),
@@ -182,20 +175,6 @@ def _reason(connection: GuardedConnection, kind: str) -> str | None:
 def _fallbacks(connection: GuardedConnection, schema: str) -> dict[str, dict[str, int]]:
     rows = _rows(connection, _FALLBACKS.format(schema=schema))
     return {f"{row[0]} ({row[2]})": row[1] for row in rows if row[1]}
-
-
-def _tablespaces(connection: GuardedConnection, schema: str) -> Iterator[Tablespace]:
-    is_here = (connection.info.host or "").startswith("/")
-    for name, device, profile, reason in _rows(connection, _DEVICES.format(schema=schema)):
-        read_ahead, model = _disk(str(device)) if is_here and device else (None, None)
-        yield Tablespace(name, device, profile, reason, read_ahead, model)
-
-
-def _disk(number: str) -> tuple[int | None, str | None]:
-    """Read-ahead in kB and model of the disk below a device of this machine."""
-    disk = whole_disk(Path("/sys/dev/block") / number)
-    model = kernel_text(disk / "device/model")
-    return kernel_number(disk, "queue/read_ahead_kb"), model or None
 
 
 def judge(server: Server) -> Iterator[Line]:
@@ -393,9 +372,7 @@ def _storage(server: Server) -> Iterator[Line]:
         names.setdefault(replace(one, name=""), []).append(one.name)
     for one, some in names.items():
         disk = f"device {one.device}" if one.device else "no device to be seen"
-        model = f", {one_line(one.model)}" if one.model else ""
-        ahead = "" if one.read_ahead_kb is None else f", read-ahead {one.read_ahead_kb} kB"
-        text = f"tablespace {', '.join(map(one_line, some))}: {disk}{model}{ahead}"
+        text = f"tablespace {', '.join(map(one_line, some))}: {disk}"
         if one.profile is not None:
             yield Line("ok", f"{text}, profile {one_line(one.profile)}")
         else:

@@ -22,6 +22,7 @@ _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
 _WHERE_SET = "where it was set (session, role, database, system), unless that is wanted"
+_REASONS = "docs/troubleshooting.md: reasons."
 _SETTINGS = """
     SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
     WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
@@ -259,7 +260,7 @@ def _switches(server: Server) -> Iterator[Line]:
     off = [
         name
         for name, value in sorted(server.settings.items())
-        if name.startswith(f"{LIBRARY}.enable") and value == "off"
+        if name.startswith(f"{LIBRARY}.enable_") and value == "off"
     ]
     if server.settings.get(f"{LIBRARY}.disable") == "on":
         yield Line(
@@ -309,18 +310,17 @@ def _left(server: Server) -> Iterator[Line]:
         if reason is None:
             yield Line("ok", f"{kind} are looked after")
         else:
-            yield Line(
-                "warning", f"{kind} are left to PostgreSQL: {reason}", "docs/explain.md: reasons."
-            )
+            yield Line("warning", f"{kind} are left to PostgreSQL: {reason}", _REASONS)
+    primary = ", on the primary" if server.in_recovery else ""
     if not server.has_extension:
         yield Line(
             "note",
             "what fell back, and on which devices tables lie, is not known here",
-            f"CREATE EXTENSION {LIBRARY} in this database.",
+            f"CREATE EXTENSION {LIBRARY} in this database{primary}.",
         )
     for feature, reasons in server.fallbacks.items():
         told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
-        yield Line("note", f"fell back, {feature}: {told}", "docs/explain.md: reasons.")
+        yield Line("note", f"fell back, {feature}: {told}", _REASONS)
 
 
 def _maintenance(server: Server) -> Iterator[Line]:

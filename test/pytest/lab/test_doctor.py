@@ -205,7 +205,7 @@ def test_settings_that_fight_each_other() -> None:
     assert "warning: inserts in batches are on, and bulk_extend_size = 0 leaves" in said
     assert "warning: index builds are left to PostgreSQL: max_parallel" in said
     assert "warning: pg_lookahead.disable is on" in said
-    assert "warning: pg_lookahead.enabled is off" in said
+    assert said.count("pg_lookahead.enabled is off") == 1
 
 
 @pytest.mark.parametrize(
@@ -236,6 +236,13 @@ def test_reasons_and_devices() -> None:
     assert "note: fell back, copy (cluster): other extension 12,000" in said
     assert "ok: tablespace fast: device 259:0, profile id" in said
     assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
+
+
+def test_an_extension_comes_to_a_standby_from_its_primary() -> None:
+    for in_recovery in (False, True):
+        lines = judge(replace(_SERVER, in_recovery=in_recovery, has_extension=False))
+        (remedy,) = (one.remedy for one in lines if one.remedy.startswith("CREATE EXTENSION"))
+        assert remedy.endswith("on the primary.") == in_recovery
 
 
 def test_policies_that_nobody_obeys() -> None:

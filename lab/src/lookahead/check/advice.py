@@ -254,7 +254,7 @@ def _conclude_insert(rows: int, group: Mapping[str, Any] | None) -> _Conclusion:
     if rows < _FEW_ROWS:
         return "little", f"{rows:,} rows are few to insert in batches"
     if group is None or group.get("Reason") == "disabled":
-        return "no", f"{batches} only with {BULK_INSERT} = on (it is off)"
+        return "no", f"{batches}, but that is switched off ({BULK_INSERT}, or the library)"
     if group.get("Status") == "stock":
         return "no", f"PostgreSQL inserts its rows one by one: {group.get('Reason')}"
     return "yes", batches

@@ -164,6 +164,7 @@ def _evict_function(dsn: str) -> str:
         raise UnavailableError(
             f"--cold is not possible here: this role has no function {_EVICT}(regclass) of the "
             "extension",
-            "Let a superuser run CREATE EXTENSION pg_lookahead and the check.",
+            "Let a superuser run CREATE EXTENSION pg_lookahead (of a standby: on its primary), and "
+            "the check.",
         )
     return f"{found.schema}.{_EVICT}"

@@ -131,7 +131,7 @@ def check_node(evidence: NodeEvidence, arm: Arm) -> None:
     if status != "prefetch":
         raise LabError(
             f"our path did not run: the {arm.plan} was left to stock ({evidence.lookahead.reason})",
-            "docs/explain.md explains each reason.",
+            "docs/troubleshooting.md explains each reason.",
         )
 
 

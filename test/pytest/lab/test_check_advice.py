@@ -171,6 +171,15 @@ def test_text() -> None:
     ]
 
 
+@pytest.mark.parametrize(("found", "verdict"), [(995_000, "when cold"), (980_000, "yes")])
+def test_what_is_used_of_a_large_table_may_be_in_memory(found: int, verdict: Verdict) -> None:
+    facts = _facts(1_000_000)
+    used = replace(_relation(1_000_000), fetched_pages=1_000_000, found_pages=found)
+    advice = advise(_scan(5_000, _ELIGIBLE), replace(facts, relations={_ORDERS: used}))
+    assert advice.verdict == verdict
+    assert ("has been in shared buffers so far" in advice.conclusion) == (verdict == "when cold")
+
+
 def _loop(rows_each: int, condition: str = "k = ", **more: Any) -> dict[str, Any]:
     """A lookup in `orders` for each of 4,000 rows of another table."""
     outer = {"Node Type": "Seq Scan", "Schema": "shop", "Relation Name": "lines", "Alias": "lines"}

@@ -145,9 +145,8 @@ def test_inserts_switched_off(server: WatchedServer, statement: str, verdict: st
         dsn = f"{_dsn(server)} options='-c pg_lookahead.{switch}=off'"
         outcome = run_command("check", statement, "--dsn", dsn)
         assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
-        assert outcome.stdout.startswith(
-            verdict.replace("LITTLE", "NO" if switch == "enabled" else "LITTLE")
-        )
+        reads = "NO" if switch == "enabled" else "LITTLE"
+        assert outcome.stdout.startswith(verdict.replace("LITTLE", reads))
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,11 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
     join = _BY_JOIN if any(node.by_join for node in gaining) else ""
     tables = {node.relation: node.table for node in gaining if node.table is not None}
     place = memory.place_of(sum(table.size_bytes for table in tables.values()))
+    if all(node.table is not None and node.table.is_found for node in gaining):
+        return "when cold", (
+            f"{about} while the tables are cold; but 99 % of what is fetched of them has been in "
+            f"shared buffers so far{join}"
+        )
     if place == "disk" or any(node.table is None for node in gaining):
         return "yes", f"{about}, of tables larger than memory{join}"
     where = "the cache of the system" if place == "OS cache" else place

@@ -27,6 +27,8 @@ CachedBytes = Mapping[int, int] | None
 _CACHED_SHARE = 0.95
 # pg_buffercache makes a row of each buffer, of which memory and disk are taken: arbitrary.
 _MOST_BUFFERS_BYTES = 16 << 30
+# Of so many pages fetched and more, fewer were read: the part that is used is in memory. Arbitrary.
+_MANY_FETCHED, _MISSED_SHARE = 100_000, 0.01
 _BLOCK_BYTES = 8192
 _SETTINGS = """
     SELECT pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')),
@@ -39,7 +41,8 @@ _RELATIONS = """
            coalesce(pg_catalog.pg_relation_size(c.oid), 0)
                / pg_catalog.current_setting('block_size')::pg_catalog.int4,
            c.reltuples, c.relallvisible, coalesce(pg_catalog.pg_table_size(c.oid), 0),
-           pg_catalog.pg_relation_filenode(c.oid)
+           pg_catalog.pg_relation_filenode(c.oid),
+           pg_catalog.pg_stat_get_blocks_fetched(c.oid), pg_catalog.pg_stat_get_blocks_hit(c.oid)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = ANY (%s) AND c.relname = ANY (%s)"""
 _INDEXES = """
@@ -88,19 +91,30 @@ _INDEX_SCANS = ("Index Scan", "Index Only Scan")
 
 @dataclass(frozen=True)
 class Relation:
-    """A table; sizes in bytes. `cached_bytes` is None where pg_buffercache cannot be asked."""
+    """A table; sizes in bytes. `cached_bytes` is None where pg_buffercache cannot be asked.
+
+    `fetched_pages` and the `found_pages` of them in shared buffers are what statistics count.
+    """
 
     pages: int
     rows: float
     all_visible_pages: int
     size_bytes: int
     cached_bytes: int | None
+    fetched_pages: int = 0
+    found_pages: int = 0
 
     @property
     def is_cached(self) -> bool:
         """Whether it is known to be in shared buffers at the moment."""
         enough = self.pages * _BLOCK_BYTES * _CACHED_SHARE
         return self.cached_bytes is not None and 0 < enough <= self.cached_bytes
+
+    @property
+    def is_found(self) -> bool:
+        """Whether what is read of it is nearly always in shared buffers."""
+        missed = self.fetched_pages - self.found_pages
+        return self.fetched_pages >= _MANY_FETCHED and missed < self.fetched_pages * _MISSED_SHARE
 
 
 @dataclass(frozen=True)
@@ -186,6 +200,8 @@ def _relations(
             all_visible_pages=row[4],
             size_bytes=row[5],
             cached_bytes=None if cached is None else cached.get(row[6], 0),
+            fetched_pages=row[7],
+            found_pages=row[8],
         )
         for row in rows
     }

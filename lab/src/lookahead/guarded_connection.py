@@ -130,7 +130,7 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
         ) from None
     raise UnavailableError(
         f"no connection to the server: {reason}",
-        "Name it with --dsn or the PG* variables of libpq, such as PGHOST and PGDATABASE.",
+        "Name it with -h, -p and -d, with --dsn, or by the PG* variables of libpq, such as PGHOST.",
     )
 
 

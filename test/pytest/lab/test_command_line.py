@@ -23,7 +23,7 @@ _HELPS = {
     "run-index-build": ("run", "index-build", "--help"),
     "run-bulk-insert": ("run", "bulk-insert", "--help"),
     "run-bitmap-scan": ("run", "bitmap-scan", "--help"),
-    "check": ("check", "-h"),
+    "check": ("check", "--help"),
     "partitions": ("partitions", "--help"),
     "probe": ("probe", "--help"),
     "report": ("report", "--help"),
@@ -183,12 +183,23 @@ def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
     assert outcome.stdout == ""
 
 
-@pytest.mark.parametrize("words", [(), ("run",), ("run", "bitmap-scan"), ("report",), ("probe",)])
+@pytest.mark.parametrize("words", [(), ("run",), ("run", "bitmap-scan"), ("report",), ("demo",)])
 def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(*words, "--help").status is ExitStatus.SUCCESS
     help_text = capsys.readouterr().out
     assert run_command(*words, "-h").status is ExitStatus.SUCCESS
     assert capsys.readouterr().out == help_text
+
+
+@pytest.mark.parametrize(
+    "command", [("check", "SELECT 1"), ("check", "--top", "3"), ("doctor",), ("partitions",)]
+)
+def test_the_place_of_a_server_as_psql_has_it(command: tuple[str, ...]) -> None:
+    place = ("-h", "/nowhere", "-p", "5433", "-U", "nobody", "-d", "shop")
+    outcome = run_command(*command, *place)
+    assert outcome.status is ExitStatus.ENVIRONMENT
+    assert "/nowhere/.s.PGSQL.5433" in outcome.stderr
+    assert run_command(*command, "--dsn", "", *place).status is ExitStatus.USAGE
 
 
 _STATES = {

@@ -134,7 +134,7 @@ def test_the_rate_is_a_mean(disk: Path) -> None:
     [
         ((), ExitStatus.USAGE, "name either a folder or a tablespace"),
         (("/", "--tablespace", "x"), ExitStatus.USAGE, "name either a folder or a tablespace"),
-        (("/", "--dsn", "x"), ExitStatus.USAGE, "--dsn needs --tablespace"),
+        (("/", "--dsn", "x"), ExitStatus.USAGE, "a server is asked for a tablespace only"),
         (("/dev/null",), ExitStatus.USAGE, '"/dev/null" is no folder'),
         (("/no/such/place",), ExitStatus.USAGE, "cannot look at"),
         (("/dev/null/place",), ExitStatus.USAGE, "cannot look at"),

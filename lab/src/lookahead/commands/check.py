@@ -21,11 +21,12 @@ from lookahead.check.statement import (
 from lookahead.check.target import cold_maker, connect
 from lookahead.check.workload import judge_top, workload_lines
 from lookahead.commands.options import (
+    SERVER_COMMAND,
     CommandContext,
-    dsn_option,
     kind_option,
     pass_command_context,
     seed_option,
+    server_options,
 )
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Number
@@ -41,9 +42,9 @@ _DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_TIME_LIMIT_S = 86400.0
 
 
-@click.command()
+@click.command(context_settings=SERVER_COMMAND)
 @click.argument("statement", required=False)
-@dsn_option("Connection string of the server.")
+@server_options("Connection string of the server.")
 @click.option(
     "--top",
     type=kind_option(Count(1, _MAX_TOP)),
@@ -115,7 +116,6 @@ def check(context: CommandContext, /, **options: Any) -> None:
     without; 130 interrupted.
     """
     dsn, as_json, plan = options["dsn"] or "", options["as_json"], _measure_plan(options)
-    require_text(dsn, "--dsn")
     if options["top"] is not None:
         _check_top(context, dsn, options["top"], as_json=as_json)
         return

@@ -2,20 +2,26 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from psycopg.conninfo import make_conninfo
 
 from lookahead.errors import UsageError
 from lookahead.experiments.experiment import Count, Kind, Option
 from lookahead.experiments.runner import DEFAULT_SEED
+from lookahead.formats import require_text
+from lookahead.guarded_connection import is_connection_string
 from lookahead.terminal import Terminal
 
 _Decorator = Callable[[Any], Any]
 NameT = TypeVar("NameT", bound=str)
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+# As psql has it, -h is the host.
+SERVER_COMMAND = {"help_option_names": ["--help"]}
 # Generic for type checkers since click 8.5; distributions have older ones.
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -42,9 +48,41 @@ def path_option(name: str, metavar: str, help_text: str, **more: Any) -> _Decora
     return click.option(name, type=kind, metavar=metavar, help=help_text, **more)
 
 
-def dsn_option(help_text: str) -> _Decorator:
+def server_options(help_text: str) -> _Decorator:
+    """The server to connect to: the command gets it as `dsn`, None where nothing is named."""
     default = "Default: libpq's rules (PGHOST, PGDATABASE, ...)."
-    return click.option("--dsn", metavar="STRING", help=f"{help_text} {default}")
+    options = (
+        click.option("--dsn", metavar="STRING", help=f"{help_text} {default}"),
+        click.option("-h", "--host", metavar="HOST", help="As psql has it, and so the next ones."),
+        click.option("-p", "--port", metavar="PORT"),
+        click.option("-U", "--username", metavar="USER"),
+        click.option("-d", "--dbname", metavar="DATABASE"),
+    )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_dsn(*arguments: Any, **given: Any) -> None:
+            words = ("host", "port", "username", "dbname")
+            place = {name: given.pop(name) for name in words}
+            command(*arguments, **{**given, "dsn": _dsn(given["dsn"], **place)})
+
+        for option in reversed(options):
+            option(with_dsn)
+        return with_dsn
+
+    return decorate
+
+
+def _dsn(dsn: str | None, *, username: str | None, **place: str | None) -> str | None:
+    named = {"user": username, **place}
+    given = {name: value for name, value in named.items() if value is not None}
+    if dsn is not None and given:
+        raise UsageError("--dsn names the place already", "Leave -h, -p, -U and -d out.")
+    if is_connection_string(place["dbname"] or ""):
+        raise UsageError("-d takes the name of a database", "--dsn takes a connection string.")
+    for text in (dsn, *given.values()):
+        require_text(text or "", "the name of the server")
+    return make_conninfo(**given) if given else dsn
 
 
 def output_option(help_text: str) -> _Decorator:

@@ -9,10 +9,16 @@ from typing import Any
 
 import click
 
-from lookahead.commands.options import CommandContext, dsn_option, only_one, pass_command_context
+from lookahead.commands.options import (
+    SERVER_COMMAND,
+    CommandContext,
+    only_one,
+    pass_command_context,
+    server_options,
+)
 from lookahead.errors import LabError, UnavailableError
 from lookahead.extension import LIBRARY
-from lookahead.formats import NOTHING, one_line, require_text
+from lookahead.formats import NOTHING, one_line
 from lookahead.guarded_connection import GuardedConnection, asking, find_member
 from lookahead.report.tables import Cells, Table, table_of, to_csv, to_markdown
 from lookahead.terminal import Terminal
@@ -24,8 +30,8 @@ _SECONDS = 19  # of a time as ISO 8601 has it, up to the seconds
 _Row = dict[str, Any]
 
 
-@click.command()
-@dsn_option("Connection string of the database.")
+@click.command(context_settings=SERVER_COMMAND)
+@server_options("Connection string of the database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @click.option("--csv", is_flag=True, help="Print the table as CSV.")
@@ -42,7 +48,6 @@ def partitions(
     maintenance failed, or that cannot be told; 2 wrong options; 3 no connection or no extension.
     """
     only_one({"json": as_json, "markdown": markdown, "csv": csv}, "Name one.")
-    require_text(dsn or "", "--dsn")
     with asking(dsn or "", "lookahead partitions", "the view cannot be read") as connection:
         policies, retired = _read(connection)
     if as_json:
@@ -66,7 +71,7 @@ def _read(connection: GuardedConnection) -> tuple[list[_Row], list[_Row]]:
     if view is None:
         raise UnavailableError(
             f"this database has no view {_VIEW} of the extension",
-            "Name the database with --dsn or PGDATABASE; CREATE EXTENSION pg_lookahead makes it.",
+            "Name the database with -d or PGDATABASE; CREATE EXTENSION pg_lookahead makes it.",
         )
     query = f"SELECT pg_catalog.to_jsonb(v) FROM {view.schema}.{_VIEW} v ORDER BY v.parent::text"
     policies = [row for (row,) in connection.execute(query.encode(), ())]

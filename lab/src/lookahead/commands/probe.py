@@ -7,14 +7,15 @@ from typing import Any
 import click
 
 from lookahead.commands.options import (
+    SERVER_COMMAND,
     CommandContext,
     OptionValue,
-    dsn_option,
     kind_option,
     output_option,
     pass_command_context,
     path_option,
     seed_option,
+    server_options,
 )
 from lookahead.device.block_device import device_of
 from lookahead.device.probe.place import MIN_BYTES, Place, named_folder, tablespace_folder
@@ -37,10 +38,10 @@ _DEFAULT_RATE_MB = 500
 _MAX_RATE_MB = 1_000_000
 
 
-@click.command()
+@click.command(context_settings=SERVER_COMMAND)
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[FOLDER]")
 @click.option("--tablespace", metavar="NAME", help="Instead the folder of this tablespace.")
-@dsn_option("With --tablespace: connection string.")
+@server_options("With --tablespace: connection string.")
 @path_option(
     "--profile",
     "FILE",
@@ -127,7 +128,7 @@ def _place(folder: Path | None, tablespace: str | None, dsn: str | None) -> Plac
     if tablespace is not None:
         return tablespace_folder(tablespace, dsn)
     if dsn is not None:
-        raise UsageError("--dsn needs --tablespace", "Leave it out.")
+        raise UsageError("a server is asked for a tablespace only", "Name one, or no server.")
     assert folder is not None
     return named_folder(folder)
 

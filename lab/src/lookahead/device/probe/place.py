@@ -76,7 +76,6 @@ def named_folder(folder: Path) -> Place:
 def tablespace_folder(name: str, dsn: str | None) -> Place:
     """The folder of a tablespace of the server that libpq's rules or `dsn` lead to."""
     require_text(name, "the tablespace's name")
-    require_text(dsn or "", "--dsn")
     state, found = _ask(name, dsn or "")
     if found is None:
         raise UsageError(

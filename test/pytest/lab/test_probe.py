@@ -69,14 +69,15 @@ def _document(folder: Path) -> ProbeDocument:
 @needs_fio
 def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
     """Of the profile there was, it replaces its own section only."""
-    profile = disk / "profile"
+    profile = disk / "a b's profile"
     before = (made_profile(device_of(disk)), made_profile(_OTHER_DEVICE))
     profile.write_text(format_profiles(before))
     outcome = _probe(disk, "--profile", profile)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     shown = ("random reads\n", "reads/s", "gap limit, by IOPS and bandwidth", f"profile: {profile}")
     assert all(words in outcome.stdout for words in shown), outcome.stdout
-    assert "ALTER SYSTEM SET pg_lookahead.device_profile" in outcome.stderr
+    assert "ALTER SYSTEM SET pg_lookahead.device_profile = '/" in outcome.stderr
+    assert "/a b''s profile'; SELECT pg_reload_conf();" in outcome.stderr
 
     document = _document(disk)
     assert document.status == "complete"
@@ -90,7 +91,7 @@ def test_a_small_probe_makes_result_and_profile(disk: Path) -> None:
     assert written.depth == document.profile.depth
     assert written.device == document.profile.device
     assert profile.stat().st_mode & 0o777 == 0o644
-    assert sorted(path.name for path in disk.iterdir()) == ["profile", "results"]
+    assert sorted(path.name for path in disk.iterdir()) == [profile.name, "results"]
 
 
 def test_a_file_that_is_no_profile_is_not_replaced(disk: Path) -> None:

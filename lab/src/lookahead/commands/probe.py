@@ -1,6 +1,7 @@
 """`lookahead probe`: measure the device below a folder or tablespace, and write its profile."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -149,13 +150,14 @@ def _write_profile(context: CommandContext, document: ProbeDocument, path: Path)
         )
     merge_into(path, document.profile)
     context.terminal.result(f"profile: {path}")
-    absolute = path.resolve()
+    absolute = str(path.resolve())
+    literal = "'" + absolute.replace("'", "''") + "'"
     context.terminal.step(
-        f"use it: ALTER SYSTEM SET pg_lookahead.device_profile = '{absolute}'; "
+        f"use it: ALTER SYSTEM SET pg_lookahead.device_profile = {literal}; "
         "SELECT pg_reload_conf();"
     )
     if os.geteuid() != 0:
         context.terminal.step(
             "the file has to belong to root or to the server's account: "
-            f"sudo chown root {absolute}, if this is neither"
+            f"sudo chown root {shlex.quote(absolute)}, if this is neither"
         )

@@ -1,6 +1,7 @@
 """Facts about the machine and the source tree that a result is worth nothing without.
 
-Nothing personal is collected: no host, user or folder names.
+Nothing personal is collected: no host, user or folder names. The command line that a result has,
+too, can name some: a connection string's place, a folder.
 """
 
 import os
@@ -176,6 +177,6 @@ def kernel_number(folder: Path | None, name: str) -> int | None:
 def kernel_text(path: Path) -> str | None:
     """What a file of the kernel's says, None when there is none."""
     try:
-        return path.read_text().strip()
+        return path.read_text(errors="replace").strip()
     except OSError:
         return None

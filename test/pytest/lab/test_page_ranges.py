@@ -133,3 +133,8 @@ def test_columns_of_a_condition(condition: str, columns: list[tuple[str, str]]) 
 )
 def test_values_of_lists(condition: str, number: int | None) -> None:
     assert values_in_lists(condition) == number
+
+
+@pytest.mark.parametrize("ends", [(1e200, 1e200), (0.0, float("inf")), (float("inf"),) * 2])
+def test_a_number_without_a_bound_is_not_known(ends: tuple[float, float]) -> None:
+    assert Range(*ends).known is None

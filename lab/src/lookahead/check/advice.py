@@ -193,7 +193,7 @@ def _node_advice(node: Node, facts: Facts, found: _Pages | None) -> NodeAdvice:
         attached=attached,
         reason=reason,
         estimated_pages=pages.known if pages else None,
-        least_pages=round(pages.low) if pages else None,
+        least_pages=round(pages.low) if pages and isfinite(pages.low) else None,
         most_pages=ceil(pages.high) if pages and isfinite(pages.high) else None,
         executions=found.executions.known if found else None,
         is_unsure=found is not None and found.is_unsure,

@@ -18,7 +18,7 @@ the geometric mean of the ends: that is an estimate. A wider range is none.
 """
 
 from dataclasses import dataclass
-from math import log1p, sqrt
+from math import isfinite, log1p, sqrt
 from typing import Self
 
 # The factor by which an estimate may miss.
@@ -48,7 +48,10 @@ class Range:
         """The number that is less than `SURE_FACTOR` from all of the range, if there is one."""
         if self.high <= 0:
             return 0
-        if self.low <= 0 or self.high > self.low * SURE_FACTOR**2:
+        # A product of estimates of nested loops can be beyond all numbers.
+        if self.low <= 0 or not isfinite(self.low * self.high):
+            return None
+        if self.high > self.low * SURE_FACTOR**2:
             return None
         return max(1, round(sqrt(self.low * self.high)))
 

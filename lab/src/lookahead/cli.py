@@ -33,8 +33,8 @@ def cli() -> None:
     """Measure what pg_lookahead gains on this machine.
 
     Exit status: 0 done; 1 failed at work; 2 wrong usage; 3 no usable server, library, account or
-    folder; 4 damaged result file or one of another version; 6 results that are not comparable;
-    130 interrupted.
+    folder; 4 damaged result file or one of another version; 5 other rows with the library (check);
+    6 results that are not comparable (compare); 130 interrupted.
     """
 
 
@@ -81,6 +81,8 @@ def _execute(
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else program
         hint = f"`{path} --help` lists options and values."
+        if isinstance(error, click.NoSuchOption) and len(error.option_name.split()) > 1:
+            hint += " A statement that begins with a comment goes behind `--`."
         message = error.format_message()
         for given, shown in zip(arguments, command[1:], strict=True):
             message = message.replace(given, shown) if given != shown else message

@@ -279,7 +279,9 @@ def parse_content(text: str, name: str) -> Content:
 def require_schema(content: Content, schema: str, name: str) -> None:
     """BadFileError for a document of another kind, and of none."""
     if content.get("schema") != schema:
-        raise BadFileError(f'"{name}" is not a result of lookahead', _NAME_A_RESULT)
+        command = "run" if schema == SCHEMA else "probe"
+        hint = f"Name a .json file that `lookahead {command}` has written."
+        raise BadFileError(f'"{name}" is not a result of lookahead {command}', hint)
 
 
 def _check_version(content: Content, name: str) -> None:

@@ -183,6 +183,12 @@ def test_wrong_usage(arguments: list[str], message: str, hint: str) -> None:
     assert outcome.stdout == ""
 
 
+def test_a_statement_that_begins_with_a_comment() -> None:
+    outcome = run_command("check", "-- all of them\nSELECT 1")
+    assert outcome.status is ExitStatus.USAGE
+    assert "A statement that begins with a comment goes behind `--`." in outcome.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("run",), ("run", "bitmap-scan"), ("report",), ("demo",)])
 def test_short_name_of_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(*words, "--help").status is ExitStatus.SUCCESS

@@ -10,6 +10,7 @@ import pytest
 from lab.conftest import compared
 from lab.outcome import Outcome, run_command
 from lookahead.contrasts import arm_contrasts, gain_contrasts
+from lookahead.device.probe.probe_data import ProbeDocument
 from lookahead.errors import ExitStatus
 from lookahead.results import ResultDocument, encode
 from lookahead.stats import ratio_between, ratio_of_medians
@@ -153,6 +154,14 @@ def test_a_folder_is_no_result(document: ResultDocument, tmp_path: Path) -> None
     path.write_text(encode(document))
     outcome = run_command("compare", path, tmp_path)
     assert outcome.status is ExitStatus.BAD_FILE
+
+
+def test_a_probe_is_no_result_to_compare(probe: ProbeDocument, tmp_path: Path) -> None:
+    path = tmp_path / "probe.json"
+    path.write_text(encode(probe))
+    outcome = run_command("compare", path, path)
+    assert outcome.status is ExitStatus.BAD_FILE
+    assert "hint: Name a .json file that `lookahead run` has written" in outcome.stderr
 
 
 def test_markdown(compare_with: Callable[..., Outcome]) -> None:

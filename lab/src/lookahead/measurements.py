@@ -184,14 +184,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Digest:
-    """SHA-256 over the rows of a scenario's statement, equal in all of `arms`.
-
-    `ordered`: the rows in the order in which they came; else whatever order, sorted.
-    """
+    """SHA-256 over the rows of a scenario's statement in their order, equal in all of `arms`."""
 
     scenario: Scenario
     arms: tuple[str, ...]
-    ordered: bool
     rows: int
     sha256: str
 

@@ -133,7 +133,7 @@ def make_scans() -> Measurements:
         arms=fast.arms,
         questions=(*fast.questions, *even.questions),
         statements={trial.scenario.label: trial.statement for trial in (fast, even)},
-        digests=(Digest(fast.scenario, ("stock", "ours"), True, 10_000, "ef" * 32),),
+        digests=(Digest(fast.scenario, ("stock", "ours"), 10_000, "ef" * 32),),
         samples=tuple(samples),
     )
 

@@ -82,6 +82,6 @@ def make_trials() -> Measurements:
         tables=(Table("lookahead_pages", 107_000, 1000, 8_192_000, 100_000, 1.5),),
         arms=ARMS,
         questions=tuple(questions),
-        digests=(Digest(shares[0], (STOCK, OURS), True, 1000, "ab" * 32),),
+        digests=(Digest(shares[0], (STOCK, OURS), 1000, "ab" * 32),),
         samples=tuple(samples),
     )

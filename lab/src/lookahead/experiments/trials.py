@@ -157,14 +157,14 @@ class Trials(Generic[TrialT]):
         )
         self.run.terminal.log_only(self.label(trial.scenario))
 
-    def compare_rows(self, trial: TrialT, arms: Sequence[Arm], *, ordered: bool = True) -> None:
+    def compare_rows(self, trial: TrialT, arms: Sequence[Arm]) -> None:
         """Receive the rows in each of `arms` on the running server; LabError when they differ."""
         found = {}
         for arm in arms:
             with connect_arm(self.run.server, arm) as connection:
                 if arm.plan:  # the arm's own code is about to return the rows
                     explain_trial(connection, trial.statement_of(arm), arm)
-                found[arm.name] = digest_rows(connection, trial.statement_of(arm), ordered=ordered)
+                found[arm.name] = digest_rows(connection, trial.statement_of(arm))
         if len(set(found.values())) != 1:
             raise LabError(
                 f"the arms returned different rows for {trial.scenario.label}: "
@@ -172,7 +172,7 @@ class Trials(Generic[TrialT]):
                 "This is a bug of pg_lookahead, report it.",
             )
         rows, sha256 = next(iter(found.values()))
-        digest = Digest(trial.scenario, tuple(found), ordered, rows, sha256)
+        digest = Digest(trial.scenario, tuple(found), rows, sha256)
         self.record(digests=(*self.data.digests, digest))
 
     def cool(self, settings: Mapping[str, str]) -> ColdRecord:
@@ -253,11 +253,11 @@ def check_counts(trial: Trial, arm: Arm, evidence: NodeEvidence) -> None:
         )
 
 
-def digest_rows(connection: Session, query: str, *, ordered: bool = True) -> tuple[int, str]:
-    """Number and SHA-256 of the rows in the order the server sends them, or else sorted."""
+def digest_rows(connection: Session, query: str) -> tuple[int, str]:
+    """Number and SHA-256 of the rows in the order the server sends them."""
     texts = ("\x1f".join(map(str, row)) for row in _stream(connection, query))
     digest, rows = hashlib.sha256(), 0
-    for text in texts if ordered else sorted(texts):
+    for text in texts:
         digest.update(text.encode())
         digest.update(b"\x1e")
         rows += 1

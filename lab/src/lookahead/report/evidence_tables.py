@@ -200,11 +200,10 @@ def _digest_table(digests: Sequence[Digest]) -> Table:
         [
             ("scenario", lambda one: label(one.scenario)),
             ("arms", lambda one: " = ".join(one.arms)),
-            ("order", lambda one: "as they came" if one.ordered else "sorted"),
             ("SHA-256", lambda one: one.sha256[:16]),
         ],
         [("rows", lambda one: f"{one.rows:,}")],
-        "Received by the client in each of these arms and compared: equal",
+        "Received by the client in each of these arms and compared as they came: equal",
     )
 
 

@@ -26,6 +26,7 @@ def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServe
         with made.connect("extended") as connection:
             connection.execute('CREATE SCHEMA "100% odd"')
             connection.execute('CREATE EXTENSION pg_lookahead SCHEMA "100% odd"')
+            connection.execute('GRANT USAGE ON SCHEMA "100% odd" TO reader')
         yield made
 
 

@@ -12,8 +12,9 @@
  *
  * The distance is controlled like that of a read stream (mirrors
  * read_stream_look_ahead() in read_stream.c): it starts at 1, doubles with each
- * page used while pages ahead are not in shared buffers, and goes down by one
- * when as many pages as the distance were used without that.
+ * page used while pages ahead are not in shared buffers, and goes by one
+ * towards LEAST_DISTANCE when as many pages as the distance were used without
+ * that.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +31,12 @@
 
 /* Blocks after which the gap limit is chosen anew: arbitrary. */
 #define BLOCKS_PER_CHOICE 128
+
+/*
+ * Pages to look ahead while all are in shared buffers: of the few that are not, the first ones would be seen too late
+ * otherwise, and one in fifty would gain nothing.  Arbitrary.
+ */
+#define LEAST_DISTANCE 8
 
 /*
  * Adjacent pages after which a scan counts as sequential: arbitrary, several of
@@ -225,7 +232,10 @@ adapt_distance(LaAdvice *advice)
 	}
 	else if (++advice->hits >= advice->distance)
 	{
-		advice->distance = Max(advice->distance - 1, 1);
+		if (advice->distance > LEAST_DISTANCE)
+			advice->distance--;
+		else if (advice->distance < Min(LEAST_DISTANCE, advice->max_distance))
+			advice->distance++;
 		advice->hits = 0;
 	}
 }

@@ -52,7 +52,7 @@ class Mode:
 # them anew. Where `test_trial_pages` is 1, one page in five of a bitmap comes out of a window;
 # where `bulk_read_size` is 16, there is one request of a sequential scan for seven otherwise.
 _FLOORS = {
-    "regress": Floor(15_000, 45_000, 700, 4_000, 8_500, 4_000, 700),
+    "regress": Floor(15_000, 45_000, 700, 4_000, 8_500, 4_000, 700, drawn=25_000),
     "isolation": Floor(1_200, 1_200, 45, 2, 1_400, 200, 800),
 }
 # Without sequential scans most tables are read through an index, whole.
@@ -60,7 +60,7 @@ _SEQSCAN_OFF_FLOORS = {
     "regress": Floor(20_000, 1_000_000, 6_000, 6_500, 5_000, 4_000, 700),
     "isolation": Floor(1_300, 1_300, 110, 3, 1_200, 200, 800),
 }
-# All scans are core's.
+# All scans and joins are core's.
 _DIRECT_IO_FLOORS = {
     suite: Floor(0, 0, 0, 0, 0, 0, floor.builds) for suite, floor in _FLOORS.items()
 }
@@ -72,12 +72,9 @@ _INSERT_FLOORS = {
     "isolation": replace(_FLOORS["isolation"], rows=900_000),
 }
 
-# Outer rows are drawn ahead from the first one on.
-_JOINS = {"pg_lookahead.enable_join_prefetch": "on"}
-_JOIN_FLOORS = {
-    "regress": replace(_FLOORS["regress"], drawn=30_000),
-    "isolation": _FLOORS["isolation"],
-}
+# Outer rows are drawn ahead from the first one on; without that, inner sides look ahead themselves.
+_JOINS_OFF = {"pg_lookahead.enable_join_prefetch": "off"}
+_JOINS_OFF_FLOORS = {suite: replace(floor, drawn=0) for suite, floor in _FLOORS.items()}
 _LOOPS_ONLY_FLOORS = {
     "regress": replace(_FLOORS["regress"], drawn=150_000),
     "isolation": replace(_FLOORS["isolation"], drawn=60_000),
@@ -112,19 +109,24 @@ _STARTS = {"regress": (0, 0, 0, 0, 0, 0, 1, 2, 3)}
 MODES = (
     Mode("default", floors=_FLOORS),
     Mode("parallel", {"debug_parallel_query": "regress"}, floors=_FLOORS),
-    Mode("seqscan-off", {"enable_seqscan": "off"}, paired=True, floors=_SEQSCAN_OFF_FLOORS),
+    Mode(
+        "seqscan-off",
+        {"enable_seqscan": "off"},
+        forced=_JOINS_OFF,
+        paired=True,
+        floors=_SEQSCAN_OFF_FLOORS,
+    ),
     Mode("io-sync", {"io_method": "sync"}, floors=_FLOORS),
     # One worker: its queue is full most of the time, so both of its paths run.
     Mode("io-worker", {"io_method": "worker", "io_workers": "1"}, floors=_FLOORS),
     Mode("io-uring", {"io_method": "io_uring"}, needs_io_uring=True, floors=_FLOORS),
     # The pages that we write past shared buffers go past the kernel's cache, too.
     Mode("direct-io", {"debug_io_direct": "data"}, floors=_DIRECT_IO_FLOORS),
-    Mode("joins", forced=_JOINS, floors=_JOIN_FLOORS),
+    Mode("joins-off", forced=_JOINS_OFF, floors=_JOINS_OFF_FLOORS),
     # Every join with an index on its inner side is a nested loop.
     Mode(
         "joins-only",
         {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_seqscan": "off"},
-        forced=_JOINS,
         paired=True,
         floors=_LOOPS_ONLY_FLOORS,
     ),

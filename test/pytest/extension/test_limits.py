@@ -110,6 +110,7 @@ def test_short_scans_of_a_cold_table(connection: Connection, query: str, streams
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_lookahead")
     connection.execute("RESET pg_lookahead.test_start_after")
     connection.execute("SET enable_hashjoin = off; SET enable_mergejoin = off")
+    connection.execute("SET pg_lookahead.enable_join_prefetch = off")
     connection.execute("SELECT pg_lookahead_evict('l')")
     assert streamed_scans(explain(connection, query)) == streams
 

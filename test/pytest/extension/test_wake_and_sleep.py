@@ -62,6 +62,14 @@ def test_a_scan_wakes_and_sleeps_twice(server: WatchedServer, session: Connectio
     assert cold <= group["Prefetched Blocks"] < _PAGES - 2 * _PART + _SLEEP_AFTER + 70
 
 
+def test_few_cold_pages_among_many_in_buffers(server: WatchedServer, session: Connection) -> None:
+    """They are seen in time because a scan looks some pages ahead while all are in buffers."""
+    _prepared(server, session, [k for k in range(_PAGES) if k % 40])
+    (group,) = lookahead(explain(session, _ALL))
+    assert group["Restarts"] == 0
+    assert group["Max Distance"] >= 8
+
+
 def test_rows_of_a_cursor_across_the_changes(server: WatchedServer, session: Connection) -> None:
     _prepared(server, session, _HOT_COLD_HOT_COLD)
     seen: list[int] = []

@@ -7,7 +7,9 @@
  * is written and read once whatever the size, but for looks that tell whether to
  * move it (la_build_look.c).  Buckets are not merged.  Only what the sample did not
  * foretell, a bucket too large for memory, is distributed again, by the same words
- * if these differ, else by the next words in which they do.
+ * if these differ, else by the next words in which they do.  Entries that came in the
+ * order of their words are not distributed, but sorted in groups that end where a word
+ * does.
  *
  * A bucket that memory holds is sorted there (la_build_put.c).
  *
@@ -177,6 +179,59 @@ drain_by_next_word(LaDrain *drain, LaSpool *spool, LaWordRange range)
 }
 
 /*
+ * Whether a group (see drain_in_groups()) is to end where the word does.
+ */
+static bool
+group_is_large(const LaSort *sort, const LaSpool *group)
+{
+	return group->file != NULL || group->nrecords >= LA_BUCKET_ENTRIES ||
+		2 * sort_size(group) >= sort->sort_bytes ||
+		2 * group->nbytes >= sort->pool.limit * LA_CHUNK_SIZE;
+}
+
+/*
+ * Hands over the records of a group, and begins the next.
+ */
+static void
+drain_group(LaDrain *drain, LaSpool *group)
+{
+	/*
+	 * the sample there is is of all groups; no group is divided into groups
+	 * again
+	 */
+	LaWordRange range = {.low = group->first_word,.high = group->last_word,.npasses = 1};
+
+	drain_range(drain, group, &range);
+	la_spool_init(group, group->pool, group->kind);
+}
+
+/*
+ * Hands over the records of a spool whose words are in order, but not the keys: in
+ * groups that end where a word does, so that only a word that is too frequent for
+ * memory is written again.
+ */
+static void
+drain_in_groups(LaDrain *drain, LaSpool *spool)
+{
+	LaSpool		group;
+	LaSpoolReader reader;
+	LaRecord   *record;
+
+	la_spool_init(&group, spool->pool, spool->kind);
+	la_spool_read(spool, &reader, false);
+	while ((record = la_spool_next(&reader)) != NULL)
+	{
+		if (group.nrecords > 0 && record->word != group.last_word &&
+			group_is_large(drain->sort, &group))
+			drain_group(drain, &group);
+		la_spool_add_copy(&group, record->word, record);
+		if (spool->pool->nused > spool->pool->limit)
+			la_spool_to_file(&group);
+	}
+	drain_group(drain, &group);
+}
+
+/*
  * Hands over the records of a spool in order.
  */
 static void
@@ -193,6 +248,9 @@ drain_range(LaDrain *drain, LaSpool *spool, const LaWordRange *range)
 		la_put_as_it_is(drain, spool, range);
 	else if (fits_in_memory(drain->sort, spool))
 		la_put_sorted(drain, spool, range);
+	else if (spool->ordered && spool->first_word != spool->last_word &&
+			 range->npasses == 0)
+		drain_in_groups(drain, spool);
 	else if (range->npasses >= MAX_PASSES)
 		la_put_sorted_by_core(drain, spool, range);
 	else if (!equal_words && range->sample == NULL)

@@ -146,6 +146,11 @@ def test_what_comes_in_the_order_of_the_first_column_is_not_written(twins: Twins
     _check_written(twins, columns, _ROWS, "n, u", 0, "8MB")
 
 
+def test_what_comes_in_the_order_of_the_first_column_is_written_once(twins: Twins) -> None:
+    """Entries of one value are sorted in memory, some values at a time."""
+    _check_written(twins, "(i / 10)::int8 AS n, md5(i::text)::uuid AS u", 2 * _ROWS, "n, u", 1.5)
+
+
 def test_a_large_bucket_leaves_others_their_memory(twins: Twins) -> None:
     """Wide entries of one word that memory just holds come before those of ten, many and narrow."""
     wide = "(SELECT string_agg(md5(i || ':' || j), '') FROM generate_series(1, 59) j)"

@@ -7,7 +7,7 @@
  * parsed by core's grammar, its bound read by core's transformPartitionBound().
  * All names in it are qualified and quoted, so no search path matters.
  *
- * Storage options are a text of the caller, who has to write them as in a
+ * Storage options, and what is behind PARTITION BY, are texts of the caller, who has to write them as in a
  * statement.  They run with the caller's rights and could not do more than the
  * caller can; they are checked so that a slip does not become something else
  * than what the documentation says.

@@ -187,6 +187,11 @@ read_bounds(LaInsertRoute *route)
 	bool		is_deep = false;
 
 	route->wants_bounds = false;
+
+	/*
+	 * One that is partitioned again may have been attached since the table
+	 * was looked at.
+	 */
 	for (int i = 0; i < partitions->nparts; i++)
 		is_deep |= !partitions->is_leaf[i];
 	if (!is_deep)

@@ -87,6 +87,7 @@ static void end_query(LaQuery *query);
 static void attach_registered(LaQuery *query, bool in_slice);
 static void walk(PlanState *planstate, WalkContext *context);
 static bool walker(PlanState *planstate, WalkContext *context);
+static bool walk_below(PlanState *planstate, WalkContext *context);
 static void note_subplans(PlanState *planstate, WalkContext *context);
 static bool was_entered(PlanState *planstate, WalkContext *context);
 static void note_merge_join(MergeJoinState *join, WalkContext *context);
@@ -355,9 +356,7 @@ walk(PlanState *planstate, WalkContext *context)
 static bool
 walker(PlanState *planstate, WalkContext *context)
 {
-	LaPlace		saved = context->place;
 	LaFeature	feature;
-	bool		result;
 
 	if (unlikely(context->subplans != NULL) && was_entered(planstate, context))
 		return false;
@@ -374,19 +373,30 @@ walker(PlanState *planstate, WalkContext *context)
 	switch (nodeTag(planstate))
 	{
 		case T_MergeJoinState:
-			note_merge_join(castNode(MergeJoinState, planstate), context);
-			break;
 		case T_LimitState:
-			note_limit(castNode(LimitState, planstate), context);
-			break;
 		case T_GatherState:
 		case T_GatherMergeState:
-			context->place.gather = planstate;
-			break;
+			return walk_below(planstate, context);
 		default:
-			break;
+			return planstate_tree_walker(planstate, walker, context);
 	}
+}
 
+/*
+ * Walks what is below a node that makes a difference to it.
+ */
+static bool
+walk_below(PlanState *planstate, WalkContext *context)
+{
+	LaPlace		saved = context->place;
+	bool		result;
+
+	if (IsA(planstate, MergeJoinState))
+		note_merge_join(castNode(MergeJoinState, planstate), context);
+	else if (IsA(planstate, LimitState))
+		note_limit(castNode(LimitState, planstate), context);
+	else
+		context->place.gather = planstate;
 	result = planstate_tree_walker(planstate, walker, context);
 	context->place = saved;
 	return result;

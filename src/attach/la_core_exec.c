@@ -31,16 +31,13 @@ static bool owned_by_server(ExecProcNodeMtd function);
 static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
 
 /*
- * Has a node that nobody has executed the function that core gives to its
- * kind?  Then that is *known from now on, NULL until the first such node.
+ * The same where it was not *known until now.
  */
 bool
-la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
+la_core_exec_learn_new(const PlanState *planstate, ExecProcNodeMtd *known)
 {
 	ExecProcNodeMtd function = planstate->ExecProcNodeReal;
 
-	if (likely(*known == function))
-		return true;
 	if (*known != NULL || !owned_by_server(function))
 		return false;
 	*known = function;

@@ -10,8 +10,19 @@
 
 #include "nodes/execnodes.h"
 
-extern bool la_core_exec_learn(const PlanState *planstate,
-							   ExecProcNodeMtd *known);
+extern bool la_core_exec_learn_new(const PlanState *planstate,
+								   ExecProcNodeMtd *known);
 extern ExecProcNodeMtd *la_core_exec_of(const PlanState *planstate);
+
+/*
+ * Has a node that nobody has executed the function that core gives to its
+ * kind?  Then that is *known from now on, NULL until the first such node.
+ */
+static inline bool
+la_core_exec_learn(const PlanState *planstate, ExecProcNodeMtd *known)
+{
+	return likely(*known == planstate->ExecProcNodeReal) ||
+		la_core_exec_learn_new(planstate, known);
+}
 
 #endif							/* LA_CORE_EXEC_H */

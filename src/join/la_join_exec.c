@@ -95,7 +95,7 @@ awake_exec(PlanState *planstate)
  * The next row of the join, or NULL.  Mirrors ExecNestLoop() in nodeNestloop.c.  The
  * window is NULL until the loop wakes.
  */
-static TupleTableSlot *
+static pg_attribute_always_inline TupleTableSlot *
 run_loop(NestLoopState *join, LaJoinWindow *window)
 {
 	ExprState  *joinqual = join->js.joinqual;

@@ -161,7 +161,7 @@ run_loop(NestLoopState *join, LaJoinWindow *window)
 /*
  * The next outer row, or an empty slot or NULL when there is none.
  */
-static TupleTableSlot *
+static pg_attribute_always_inline TupleTableSlot *
 next_outer(NestLoopState *join, LaJoinWindow *window)
 {
 	TupleTableSlot *slot;
@@ -179,7 +179,7 @@ next_outer(NestLoopState *join, LaJoinWindow *window)
  * Gives the inner side the values of another outer row, and starts it anew.  Mirrors a part
  * of ExecNestLoop() in nodeNestloop.c.
  */
-static void
+static pg_attribute_always_inline void
 begin_inner(NestLoopState *join, TupleTableSlot *outer)
 {
 	ExprContext *econtext = join->js.ps.ps_ExprContext;

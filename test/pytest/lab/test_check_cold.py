@@ -14,6 +14,7 @@ from lookahead.check.statement import StatementCancelled
 from lookahead.check.target import cold_maker
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
+from lookahead.guarded_connection import GuardedConnection
 
 _TABLES = """
     CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
@@ -85,9 +86,10 @@ def _extension(server: WatchedServer) -> Iterator[psycopg.Connection[Any]]:
     """The extension, and a session that has it."""
     with server.connect() as connection:
         connection.execute("CREATE EXTENSION pg_lookahead")
-        yield connection
-    with server.connect() as connection:
-        connection.execute("DROP EXTENSION pg_lookahead")
+        try:
+            yield connection
+        finally:
+            connection.execute("DROP EXTENSION pg_lookahead")
 
 
 def test_what_stays_in_memory_is_not_cold(server: WatchedServer) -> None:
@@ -100,12 +102,32 @@ def test_what_stays_in_memory_is_not_cold(server: WatchedServer) -> None:
     assert " stayed in memory when 1 relations were evicted" in outcome.stdout
 
 
+def _scan(table: str) -> dict[str, str]:
+    return {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": table}
+
+
 def test_an_eviction_has_the_time_that_is_left(server: WatchedServer) -> None:
-    plan = {"Node Type": "Seq Scan", "Schema": "public", "Relation Name": "odd"}
     with _extension(server) as connection, connection.transaction():
         connection.execute("LOCK odd")
         with pytest.raises(StatementCancelled, match="an eviction was ended"):
-            cold_maker(_dsn(server), plan)(0.1)
+            cold_maker(_dsn(server), _scan("odd"))(0.1)
+
+
+def test_all_evictions_together_have_the_time_that_is_left(
+    server: WatchedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(GuardedConnection, "limit_time", lambda _, limit, **__: given.append(limit))
+    plan = {"Plans": [_scan("odd"), _scan("orders")], "Node Type": "Append"}
+    with _extension(server):
+        evict = cold_maker(_dsn(server), plan)
+        monkeypatch.setattr("lookahead.check.target.monotonic", iter((100, 103, 107)).__next__)
+        assert evict(10).startswith("cold: 2 relations")
+        assert given == [7, 3]
+        monkeypatch.setattr("lookahead.check.target.monotonic", iter((100, 103, 110)).__next__)
+        with pytest.raises(StatementCancelled, match="an eviction was ended"):
+            evict(10)
+    assert given == [7, 3, 7]
 
 
 def test_an_eviction_that_is_refused(server: WatchedServer) -> None:

@@ -5,6 +5,7 @@ tables cold after the extension has evicted them.
 """
 
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -104,9 +105,9 @@ def cold_maker(dsn: str, plan: Mapping[str, Any]) -> Callable[[float], str]:
 
     def evict(limit_s: float) -> str:
         nonlocal worst
+        end = monotonic() + limit_s
         with connect(dsn) as connection:
-            connection.limit_time(limit_s, in_transaction=False)
-            sizes = [_evict(connection, query, relation) for relation in relations]
+            sizes = [_evict(connection, query, relation, end) for relation in relations]
         size, cached = (sum(column) for column in zip(*sizes, strict=True))
         worst = max(worst, (cached, size))
         return _evicted(len(relations), *worst)
@@ -124,10 +125,14 @@ def _evicted(relations: int, cached: int, size: int) -> str:
 
 
 def _evict(
-    connection: psycopg.Connection[Any], query: bytes, relation: tuple[str, str]
+    connection: GuardedConnection, query: bytes, relation: tuple[str, str], end: float
 ) -> tuple[int, int]:
-    """Bytes of its files, and how many of them are still cached."""
+    """Bytes of its files, and how many of them are still cached; `end` is of all evictions."""
+    left_s = end - monotonic()
+    if left_s <= 0:
+        raise StatementCancelled("an eviction was ended: no time is left")
     try:
+        connection.limit_time(left_s, in_transaction=False)
         row = connection.execute(query, relation).fetchone()
         return (row[0], row[1]) if row else (0, 0)
     except psycopg.errors.QueryCanceled as error:

@@ -130,6 +130,18 @@ def test_all_evictions_together_have_the_time_that_is_left(
     assert given == [7, 3, 7]
 
 
+def test_tables_of_other_schemas_are_not_evicted(server: WatchedServer) -> None:
+    """A planner that knows no better order would call the function before it looks at schemas."""
+    dsn = f"{_dsn(server)} options='-c geqo_threshold=2'"
+    with _extension(server) as connection:
+        connection.execute("CREATE SCHEMA other; CREATE VIEW other.odd AS TABLE odd")
+        try:
+            for table in ("odd", "gone"):
+                assert cold_maker(dsn, _scan(table))(60) == "cold: 1 relations evicted"
+        finally:
+            connection.execute("DROP SCHEMA other CASCADE")
+
+
 def test_an_eviction_that_is_refused(server: WatchedServer) -> None:
     with server.connect() as connection:
         connection.execute(

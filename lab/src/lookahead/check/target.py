@@ -29,12 +29,14 @@ _PROBE = "EXPLAIN (LOOKAHEAD) SELECT"
 _EVICT = "pg_lookahead_evict"
 # Somebody may read along: as cold.py has it.
 _COLD_SHARE = 0.01
+# Not joined with the function: that could be called before the schema is compared.
 _EVICT_RELATION = """
     SELECT e.bytes::pg_catalog.int8, e.bytes_cached::pg_catalog.int8
                + e.buffers_skipped * pg_catalog.current_setting('block_size')::pg_catalog.int4
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
-    LATERAL {function}(c.oid::pg_catalog.regclass) AS e
-    WHERE n.nspname = %s AND c.relname = %s"""
+    FROM {function}((
+        SELECT c.oid FROM pg_catalog.pg_class c
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = %s)::pg_catalog.regclass) AS e"""
 
 
 def connect(dsn: str) -> GuardedConnection:
@@ -134,7 +136,8 @@ def _evict(
     try:
         connection.limit_time(left_s, in_transaction=False)
         row = connection.execute(query, relation).fetchone()
-        return (row[0], row[1]) if row else (0, 0)
+        assert row is not None
+        return row[0] or 0, row[1] or 0  # NULL of one that is gone
     except psycopg.errors.QueryCanceled as error:
         raise StatementCancelled(f"an eviction was ended: {server_message(error)}") from None
     except psycopg.Error as error:

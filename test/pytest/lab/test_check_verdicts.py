@@ -21,6 +21,11 @@ _TABLES = """
     CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
     CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (3000);
     CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (3000) TO (9000);
+    CREATE TABLE deep (id int, k int) PARTITION BY RANGE (id);
+    CREATE TABLE deep_1 PARTITION OF deep DEFAULT PARTITION BY LIST (k);
+    CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w;
+    CREATE TABLE spread (id int) PARTITION BY LIST (id);
+    CREATE FOREIGN TABLE spread_1 PARTITION OF spread DEFAULT SERVER far;
     INSERT INTO parts SELECT id, id FROM generate_series(0, 5999) AS id;
     CREATE TABLE hashed AS TABLE orders;
     CREATE INDEX hashed_k ON hashed USING hash (k);
@@ -35,6 +40,7 @@ _TABLES = """
     ALTER DATABASE postgres SET enable_seqscan = off;
 """
 
+_BATCHES = "NO: its rows would be inserted in larger batches, but"
 _ONLY_WITH_INSERTS = (
     "LITTLE: inserting: its rows (about 50,000) would be inserted in batches, but that is "
     "switched off (pg_lookahead.enable_bulk_insert, or the library)"
@@ -77,6 +83,13 @@ def _content(server: WatchedServer) -> Any:
         ("REINDEX INDEX CONCURRENTLY orders_k", "YES: about 50,000 rows"),
         ("REINDEX (VERBOSE) TABLE orders;", "YES: "),
         ("COPY orders (id, k) FROM STDIN", "YES: its rows would be inserted into orders"),
+        ("COPY parts FROM PROGRAM 'freeze where' (NULL \"on_error\") -- where", "YES: "),
+        ("COPY orders FROM STDIN WHERE k > 5", f"{_BATCHES} a COPY with WHERE is left to"),
+        ("COPY orders FROM STDIN (FORMAT csv, on_error ignore)", f"{_BATCHES} a COPY with ON_ERR"),
+        ("COPY orders (id) FROM '/x' FREEZE", f"{_BATCHES} a COPY with FREEZE is left to"),
+        ("COPY deep FROM STDIN", f"{_BATCHES} partitions of deep are partitioned again"),
+        ("COPY deep_1 FROM STDIN", "YES: "),
+        ("COPY spread FROM STDIN", f"{_BATCHES} partitions of spread are foreign tables"),
         ("CREATE INDEX ON parts (k)", "LITTLE: about 6,000 rows of parts are few"),
         ("CREATE INDEX ON ONLY parts (k)", "NO: ONLY parts builds nothing"),
         ("CREATE INDEX ON orders (k) WHERE k < 5", "DON'T KNOW: of about 50,000 rows of orders"),
@@ -135,7 +148,7 @@ def test_tables_that_are_not_there(server: WatchedServer, table: str, cause: str
 @pytest.mark.parametrize(
     ("statement", "verdict"),
     [
-        ("COPY orders FROM STDIN", "NO: its rows would be inserted in larger batches, but"),
+        ("COPY orders FROM STDIN", _BATCHES),
         ("INSERT INTO orders SELECT * FROM orders", _ONLY_WITH_INSERTS),
         ("CREATE TABLE made AS TABLE orders", _ONLY_WITH_INSERTS),
     ],

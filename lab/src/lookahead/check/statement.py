@@ -155,7 +155,12 @@ def explain(
 
 def has_parameters(statement: str) -> bool:
     """Whether `$1` and the like stand in it, as in the statements of pg_stat_statements."""
-    return _PARAMETER.search(_QUOTED.sub(" ", statement)) is not None
+    return _PARAMETER.search(without_texts(statement)) is not None
+
+
+def without_texts(statement: str) -> str:
+    """Without literals, quoted names and comments."""
+    return _QUOTED.sub(" ", statement)
 
 
 def unseen_functions(

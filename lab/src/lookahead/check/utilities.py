@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
-from lookahead.check.statement import explained_errors
+from lookahead.check.statement import explained_errors, without_texts
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.load_order import name_first, watchers_before
@@ -33,6 +33,9 @@ _REINDEX = re.compile(
 )
 _COPY = re.compile(rf"copy\s+{_TABLE}\s*(?:\([^)]*\)\s*)?(?P<direction>from|to)\b", re.IGNORECASE)
 _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
+# With these it is PostgreSQL's: unsuitable() in la_copy.c.
+_COPY_OPTION = re.compile(r"\b(?:where|freeze|on_error)\b", re.IGNORECASE)
+_LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # Of an index: its table's rows. What a name means is the user's business, so it is asked before.
 _FACTS = """
     SELECT named.relkind::pg_catalog.text,
@@ -44,7 +47,9 @@ _FACTS = """
                JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
                JOIN pg_catalog.pg_am m ON m.oid = x.relam
                WHERE i.indrelid = leaf.oid AND x.oid = coalesce(own.indexrelid, x.oid)
-                 AND m.amname = 'btree'))
+                 AND m.amname = 'btree')),
+           coalesce(pg_catalog.string_agg(leaf.relkind::pg_catalog.text, '')
+                    FILTER (WHERE leaf.oid <> named.oid), '')
     FROM pg_catalog.pg_class named
     LEFT JOIN pg_catalog.pg_index own ON own.indexrelid = named.oid,
     LATERAL (
@@ -66,7 +71,7 @@ class _Table:
     """What is named: a table, or an index of one; `kind` is that of pg_class.
 
     `rows` are those of it and its partitions, None where it was never analyzed. `is_partial` is an
-    index's, `has_btree` is of the index or any of the table.
+    index's, `has_btree` is of the index or any of the table; `part_kinds` are those of partitions.
     """
 
     name: str
@@ -74,6 +79,7 @@ class _Table:
     rows: float | None
     is_partial: bool
     has_btree: bool
+    part_kinds: str
 
 
 def advise_utility(connection: GuardedConnection, statement: str) -> Advice | None:
@@ -99,7 +105,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
     if copy:
         ahead = watchers_before(connection)
-        found = _of_copy(table, copy["direction"].lower(), switches, ahead)
+        found = _of_copy(table, copy, switches, ahead)
     else:
         found = _of_build(table, match, switches)
     return Advice((), *found)
@@ -136,24 +142,36 @@ def _of_build(
 
 
 def _of_copy(
-    table: _Table, direction: str, switches: Mapping[str, Any], ahead: tuple[str, ...]
+    table: _Table, match: re.Match[str], switches: Mapping[str, Any], ahead: tuple[str, ...]
 ) -> tuple[Verdict, str]:
     """`ahead` are the libraries that look at commands and were loaded before."""
-    if direction == "to":
+    if match["direction"].lower() == "to":
         return "no", "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
-    if off := _off(BULK_INSERT, switches):
-        return "no", f"its rows would be inserted in larger batches, but {off}"
-    if not switches.get(BULK_EXTEND_SIZE) and table.kind != "p":
-        return "no", f"its rows would be inserted in larger batches, but {BULK_EXTEND_SIZE} is 0"
-    if ahead:
-        return "no", (
-            f"its rows would be inserted in larger batches, but {' and '.join(ahead)} "
-            f"{'looks' if len(ahead) == 1 else 'look'} at commands and came first: {name_first()}"
-        )
+    if reason := _against_copy(table, match, switches, ahead):
+        return "no", f"its rows would be inserted in larger batches, but {reason}"
     return "yes", (
         f"its rows would be inserted into {table.name} in larger batches; afterwards "
         "pg_stat_lookahead tells whether they were, or why not"
     )
+
+
+def _against_copy(
+    table: _Table, match: re.Match[str], switches: Mapping[str, Any], ahead: tuple[str, ...]
+) -> str:
+    """Why it is left to PostgreSQL; "" where nothing is known to be in the way."""
+    if off := _off(BULK_INSERT, switches):
+        return off
+    if option := _COPY_OPTION.search(without_texts(match.string[match.end() :])):
+        return f"a COPY with {option[0].upper()} is left to PostgreSQL"
+    for kind, what in _LEFT_PARTS.items():
+        if kind in table.part_kinds:
+            return f"partitions of {table.name} are {what}"
+    if not switches.get(BULK_EXTEND_SIZE) and table.kind != "p":
+        return f"{BULK_EXTEND_SIZE} is 0"
+    if ahead:
+        looks = "looks" if len(ahead) == 1 else "look"
+        return f"{' and '.join(ahead)} {looks} at commands and came first: {name_first()}"
+    return ""
 
 
 def _off(switch: str, switches: Mapping[str, Any]) -> str:

@@ -139,7 +139,7 @@ def connection_lost(error: psycopg.OperationalError) -> LabError:
     if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)):
         return LabError(
             f"a query of lookahead was ended: {server_message(error)}",
-            "Time limits of the role, such as statement_timeout, apply to it.",
+            "It has a minute at most; limits of the role, such as statement_timeout, apply, too.",
         )
     return LabError(
         f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."

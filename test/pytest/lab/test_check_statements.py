@@ -172,6 +172,7 @@ def test_time_limits_are_no_fault_of_the_statement(error: type[psycopg.Error]) -
     assert caught.value.status is ExitStatus.FAILURE
     told = connection_lost(psycopg.errors.QueryCanceled("late"))
     assert told.message == "a query of lookahead was ended: late"
+    assert told.hint.startswith("It has a minute at most; limits of the role")
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(server: WatchedServer) -> None:

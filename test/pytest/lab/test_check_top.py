@@ -151,6 +151,26 @@ def test_what_is_cached_is_asked_once(
     assert asked == [1]
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT 1/0, 0", "SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)"]
+)
+def test_what_is_cached_may_not_be_told(
+    server: WatchedServer, installation: Installation, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    if not (installation.pkglibdir / "pg_buffercache.so").exists():
+        pytest.skip("this server has no pg_buffercache")
+    monkeypatch.setattr("lookahead.check.facts._CACHED", query)
+    with server.connect() as connection:
+        connection.execute("CREATE EXTENSION pg_buffercache")
+        try:
+            assert "WHEN COLD: about " in _top(server).stdout
+            place = f"host={server.socket_directory} port={server.port} user=postgres"
+            one = run_command("check", "SELECT max(pad) FROM orders WHERE k > 9", "--dsn", place)
+        finally:
+            connection.execute("DROP EXTENSION pg_buffercache")
+    assert one.stdout.startswith("WHEN COLD: "), one.stderr
+
+
 def test_planning_has_an_end(server: WatchedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lookahead.check.opinion.PLANNING_LIMIT_S", 0.1)
     with server.connect() as connection:

@@ -235,7 +235,7 @@ def _indexes(
 
 
 def cached_bytes(connection: psycopg.Connection[Any]) -> CachedBytes:
-    """Of the database's files; None where pg_buffercache is absent, closed to us or too large."""
+    """Of the database's files; None where pg_buffercache is absent, silent or too large."""
     view = find_member(connection, "pg_buffercache", "view", "pg_buffercache")
     settings = connection.execute(_SETTINGS).fetchone()
     if view is None or settings is None or settings[0] > _MOST_BUFFERS_BYTES:
@@ -244,7 +244,9 @@ def cached_bytes(connection: psycopg.Connection[Any]) -> CachedBytes:
     try:
         with connection.transaction():  # a savepoint, if there is a transaction
             rows = connection.execute(query.encode(), ()).fetchall()
-    except psycopg.errors.InsufficientPrivilege:
+    except psycopg.Error:  # no right, a time limit, a library of another version
+        if connection.closed:
+            raise
         return None
     return {filenode: count * _BLOCK_BYTES for filenode, count in rows}
 

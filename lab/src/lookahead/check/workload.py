@@ -99,12 +99,12 @@ def _top(dsn: str, number: int) -> tuple[list[_Row], CachedBytes]:
         try:
             rows = connection.execute(_TOP.format(schema=view.schema).encode(), (number,))
             found = [(str(row[0]), row[1], row[2], float(row[3]), *row[4:]) for row in rows]
-            return found, cached_bytes(connection)
         except psycopg.Error as error:
             raise UnavailableError(
                 f"{_EXTENSION} cannot be read: {server_message(error)}",
                 one_line(error.diag.message_hint or ""),
             ) from None
+        return found, cached_bytes(connection)
 
 
 def _opinion(dsn: str, query: str, reads_each: float, cached: CachedBytes) -> tuple[Verdict, str]:

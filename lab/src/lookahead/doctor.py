@@ -78,6 +78,7 @@ class Server:
     it could not be loaded later either; `denied` is that this role may not. `scans` has the reason
     why a kind of scan is left to PostgreSQL, None of one that is not; `fallbacks` counts of `scope`
     by feature and reason. `preload_source` is where session_preload_libraries was set.
+    `closed` is why the extension's views may not be read.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
     maintained without anybody's call. `watchers` look at commands, and were loaded before.
     """
@@ -95,6 +96,7 @@ class Server:
     denied: bool = False
     scans: Mapping[str, str | None] = field(default_factory=dict)
     has_extension: bool = False
+    closed: str | None = None
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tablespaces: tuple[Tablespace, ...] = ()
     policies: int = 0
@@ -127,9 +129,6 @@ def examine(connection: GuardedConnection) -> Server:
     settings = dict(_rows(connection, _SETTINGS))
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
-    query = _POLICIES.format(schema=view.schema) if view else "SELECT 0, 0"
-    policies, automatic = _row(connection, query)
-    devices = _rows(connection, _DEVICES.format(schema=view.schema)) if view else []
     return Server(
         version=version,
         in_recovery=in_recovery,
@@ -144,12 +143,9 @@ def examine(connection: GuardedConnection) -> Server:
         denied=denied,
         scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
         has_extension=view is not None,
-        fallbacks=_fallbacks(connection, view.schema) if view else {},
-        tablespaces=tuple(Tablespace(*row) for row in devices),
-        policies=policies,
-        automatic=automatic,
         watchers=watchers_before(connection) if can_explain else (),
         preload_source=_row(connection, _SOURCE)[0],
+        **(_of_extension(connection, view.schema) if view else {}),
     )
 
 
@@ -171,6 +167,22 @@ def _reason(connection: GuardedConnection, kind: str) -> str | None:
         (document,) = _row(connection, _SCAN)
     group = document[0]["Plan"].get("Lookahead", {})
     return str(group.get("Reason")) if group.get("Status") == "stock" else None
+
+
+def _of_extension(connection: GuardedConnection, schema: str) -> dict[str, Any]:
+    """The fields of `Server` that its views tell."""
+    try:
+        policies, automatic = _row(connection, _POLICIES.format(schema=schema))
+        devices = _rows(connection, _DEVICES.format(schema=schema))
+        fallbacks = _fallbacks(connection, schema)
+    except psycopg.errors.InsufficientPrivilege as error:
+        return {"closed": server_message(error)}
+    return {
+        "policies": policies,
+        "automatic": automatic,
+        "tablespaces": tuple(Tablespace(*row) for row in devices),
+        "fallbacks": fallbacks,
+    }
 
 
 def _fallbacks(connection: GuardedConnection, schema: str) -> dict[str, dict[str, int]]:
@@ -311,13 +323,13 @@ def _left(server: Server) -> Iterator[Line]:
             yield Line("ok", f"{kind} are looked after")
         else:
             yield Line("warning", f"{kind} are left to PostgreSQL: {reason}", _REASONS)
-    primary = ", on the primary" if server.in_recovery else ""
+    unknown = "what fell back, and on which devices tables lie, is not known here"
     if not server.has_extension:
-        yield Line(
-            "note",
-            "what fell back, and on which devices tables lie, is not known here",
-            f"CREATE EXTENSION {LIBRARY} in this database{primary}.",
-        )
+        primary = ", on the primary" if server.in_recovery else ""
+        yield Line("note", unknown, f"CREATE EXTENSION {LIBRARY} in this database{primary}.")
+    if server.closed is not None:
+        remedy = "GRANT USAGE ON its SCHEMA and SELECT on its views, or ask as a superuser."
+        yield Line("note", f"{unknown}: {server.closed}", remedy)
     for feature, reasons in server.fallbacks.items():
         told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
         yield Line("note", f"fell back, {feature}: {told}", _REASONS)

@@ -61,6 +61,20 @@ def test_a_role_that_sees_little(server: WatchedServer) -> None:
     assert "this role may not see which libraries are loaded where" in outcome.stdout
 
 
+def test_a_role_that_may_not_use_the_schema_of_the_extension(server: WatchedServer) -> None:
+    with server.connect("extended") as connection:
+        connection.execute("CREATE ROLE stranger LOGIN")
+    place = ("-h", str(server.socket_directory), "-p", str(server.port), "-U", "stranger")
+    outcome = run_command("doctor", *place, "-d", "extended")
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    lines = outcome.stdout.splitlines()
+    denied = "on which devices tables lie, is not known here: permission denied for schema 100% odd"
+    (place_of_it,) = (number for number, line in enumerate(lines) if denied in line)
+    assert lines[place_of_it + 1].startswith("        GRANT USAGE ON its SCHEMA")
+    assert "ok      index scans are looked after" in lines
+    assert "CREATE EXTENSION" not in outcome.stdout
+
+
 def test_what_is_switched_off(server: WatchedServer) -> None:
     dsn = (
         f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres "

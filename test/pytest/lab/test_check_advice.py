@@ -9,6 +9,7 @@ from lookahead.check.advice import Advice, Verdict, advice_lines, advise
 from lookahead.check.facts import Column, Facts, Index, Memory, Relation
 from lookahead.check.measure import ARMS, CheckSample, Measurement, measurement_lines
 from lookahead.check.plan_tree import INDEX_ROWS
+from lookahead.check.scan_pages import is_computed
 from lookahead.stats import ratio_of_medians
 
 _MB = 2**20
@@ -261,6 +262,21 @@ def test_a_nested_loop_that_may_gain_nothing_is_not_known(
     found = advise({**above, "Plans": [loop]}, facts)
     assert found.verdict == "unknown"
     assert words in found.conclusion
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("(generate_series(1, 5))", True),
+        ('(("Odd name"(7))::numeric(10,2) + 1)', True),
+        ("lower((lines.k)::text)", False),
+        ("''::character varying(10)", False),
+        ("(5)::timestamp(3) without time zone", False),
+        ("$1", False),
+    ],
+)
+def test_values_that_may_differ_from_row_to_row(value: str, expected: bool) -> None:
+    assert is_computed(value) is expected
 
 
 @pytest.mark.parametrize("correlation", [1.0, -1.0])

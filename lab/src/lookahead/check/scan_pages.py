@@ -43,6 +43,8 @@ _COLUMN = re.compile(rf"(?<![\w\"]){_NAME}\.{_NAME}")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
 _LIST = re.compile(r"= ANY \(")
+_CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
+_CALL = re.compile(r"[\w\"]\(")
 _ELEMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
 
 
@@ -126,14 +128,11 @@ class ScanPages:
         return pages.high <= filled * _CONSECUTIVE + 1
 
     def is_looked_up(self, node: Node, table: Name) -> bool:
-        """Whether an index finds its rows by `=` with a column of another node."""
+        """Whether an index finds its rows by `=` with a value of another node."""
         source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
         scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
-        condition = _LITERAL.sub("''", str(source.get("Index Cond", "")))
-        compared = (part.partition(" = ")[2] for part in condition.split(" AND "))
-        return any(
-            self._outer_columns(value, scan) for value in compared if not value.startswith("ANY ")
-        )
+        compared = _compared(str(source.get("Index Cond", "")))
+        return any(self._outer_columns(value, scan) or is_computed(value) for _, value in compared)
 
     def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
         """Whether the rows are looked up in the order of the table."""
@@ -240,7 +239,11 @@ class ScanPages:
         """Different values that are looked up, and the share of them known to be in disorder."""
         loops = scan.execution.loops
         outer = self._outer_columns(condition, scan)
-        if not outer or loops.high <= 1:
+        if loops.high <= 1:
+            return Range.exactly(1.0), 0.0
+        if not outer:
+            if any(is_computed(value) for _, value in _compared(condition)):
+                return Range(min(1.0, loops.low), loops.high), 0.0
             return Range.exactly(1.0), 0.0  # the same rows each time
         table = self._tables[outer[0][0]]
         column = self._facts.columns.get(table, {}).get(outer[0][1]) if table else None
@@ -291,6 +294,19 @@ def columns_in(condition: str) -> Iterator[tuple[str, str]]:
     for match in _COLUMN.finditer(_LITERAL.sub("''", condition)):
         alias, column = (match[1] or match[2]), (match[3] or match[4])
         yield alias.replace('""', '"'), column.replace('""', '"')
+
+
+def _compared(condition: str) -> Iterator[tuple[str, str]]:
+    """The two sides of each `=`, without literals; lists of values are passed over."""
+    for part in _LITERAL.sub("''", condition).split(" AND "):
+        left, _, value = part.partition(" = ")
+        if value and not value.startswith("ANY "):
+            yield left, value
+
+
+def is_computed(value: str) -> bool:
+    """Whether a function makes it of no column: an outer node may do so anew for each row."""
+    return _CALL.search(_CAST.sub("", value)) is not None and not any(columns_in(value))
 
 
 def values_in_lists(condition: str) -> int | None:

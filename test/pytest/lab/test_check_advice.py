@@ -265,6 +265,35 @@ def test_a_nested_loop_that_may_gain_nothing_is_not_known(
 
 
 @pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("(lines.a = 5)", "unknown"),
+        ("((lines.a = 'x = y'::text) AND (lines.k > 7))", "unknown"),
+        ("(lines.a > 5)", "yes"),
+        ("(lines.a = ANY ('{1,2}'::integer[]))", "yes"),
+        ("(lines.a = other.a)", "yes"),
+    ],
+)
+def test_rows_of_an_index_come_in_the_order_of_what_does_not_stay_the_same(
+    condition: str, verdict: Verdict
+) -> None:
+    lines, facts = ("shop", "lines"), _facts(1_000_000, 1.0)
+    index = Index("btree", (Column("a", 0.0, 100.0), Column("k", 0.0, 4000.0)))
+    facts = replace(
+        facts,
+        relations={**facts.relations, lines: _relation(400)},
+        indexes={**facts.indexes, ("shop", "lines_a_k"): index},
+        columns={**facts.columns, lines: {"k": Column("k", 0.0, 4000.0)}},
+    )
+    loop = {**_loop(1), "Lookahead": _ELIGIBLE}
+    outer = {"Node Type": "Index Scan", "Index Name": "lines_a_k", "Index Cond": condition}
+    loop["Plans"][0].update(outer)
+    found = advise(loop, facts)
+    assert found.verdict == verdict
+    assert ("in the order of the table" in found.conclusion) == (verdict == "unknown")
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("(generate_series(1, 5))", True),

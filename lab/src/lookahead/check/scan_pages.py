@@ -151,7 +151,14 @@ class ScanPages:
         node = self._outer(scan).scans.get(alias, {})
         if "Index Name" in node and table:
             index = self._facts.indexes.get((table[0], str(node["Index Name"])))
-            return index is not None and [one.name for one in index.columns[:1]] == [name]
+            same = {
+                column
+                for left, value in _compared(str(node.get("Index Cond", "")))
+                for _, column in columns_in(left)
+                if not any(columns_in(value))
+            }
+            columns = [] if index is None else [one.name for one in index.columns]
+            return next((one for one in columns if one not in same), None) == name
         column = self._facts.columns.get(table, {}).get(name) if table else None
         return column is not None and abs(column.correlation or 0.0) >= _IN_ORDER
 

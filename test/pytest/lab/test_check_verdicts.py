@@ -216,3 +216,19 @@ def test_statements_inside_functions_are_not_seen(
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert outcome.stdout.startswith(verdict)
     assert ("inside functions" in outcome.stdout) == ("looks" in statement)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "table_to_xml('orders', true, false, '')",
+        "database_to_xml(true, false, '')",
+        "cursor_to_xml('c', 7, true, false, '')",
+        "query_to_xml('TABLE orders', true, false, '')",
+        "pg_input_is_valid('7', 'int')",
+    ],
+)
+def test_what_texts_name_is_not_seen(server: WatchedServer, call: str) -> None:
+    name = call.partition("(")[0]
+    expected = f"DON'T KNOW: statements inside functions are not seen ({name})"
+    assert _check(server, f"SELECT {call}").stdout.startswith(expected)

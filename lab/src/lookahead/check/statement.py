@@ -55,8 +55,12 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _PARAMETER = re.compile(r"(?<![\w$])\$[0-9]")
-# Functions in C that execute the text that they are given; some are declared stable.
-_EXECUTE_TEXTS = "^(crosstab|connectby|xpath_table|dblink|query_to_xml|ts_stat|ts_rewrite)"
+# Functions in C that execute the text that they are given, or what it names: views, the checks of a
+# domain. Some are declared stable.
+_EXECUTE_TEXTS = (
+    "^(crosstab|connectby|xpath_table|dblink|ts_stat|ts_rewrite|pg_input_"
+    "|(query|cursor|table|schema|database)_to_xml)"
+)
 # Other ones in C, the server's own among them, execute none, as far as anybody knows.
 _WITH_STATEMENTS = """
     SELECT DISTINCT p.proname::pg_catalog.text
@@ -86,8 +90,6 @@ _DOMAIN_CHECKS = """
         WHERE within.oid <> 0)
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
     WHERE contypid IN (SELECT oid FROM part) AND conbin IS NOT NULL"""
-# Some of the server's own are declared stable, and execute what a text names: views, the checks of
-# a domain.
 _VOLATILE = """
     WITH called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
@@ -99,10 +101,7 @@ _VOLATILE = """
               WHERE aggfnoid = ANY (%(functions)s::pg_catalog.oid[]))
     SELECT oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc
     WHERE oid IN (SELECT oid FROM called)
-      AND (provolatile = 'v' OR proname ~ %(texts)s
-           OR pronamespace = 'pg_catalog'::pg_catalog.regnamespace
-           AND proname ~ '^(pg_input_|(table|schema|database)_to_xml)')
-    ORDER BY 1"""
+      AND (provolatile = 'v' OR proname ~ %(texts)s) ORDER BY 1"""
 
 
 class StatementCancelled(LabError):

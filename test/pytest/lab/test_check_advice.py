@@ -343,6 +343,17 @@ def test_an_index_only_scan_reads_pages_that_are_not_all_visible() -> None:
     assert advise(scan, facts).nodes[0].estimated_pages == 4_968
 
 
+def test_an_index_is_taken_to_be_no_larger_than_its_table() -> None:
+    few = {**_scan(1, _ELIGIBLE), "Index Cond": "(orders.k = 1)"}
+    only = {**_scan(1_000, _ELIGIBLE), "Node Type": "Index Only Scan"}
+    far = {"Node Type": "Foreign Scan", "Schema": "x", "Relation Name": "far"}
+    found = [
+        advise({"Node Type": "Append", "Plans": plans}, _facts(700)).most_pages
+        for plans in ([few], [few, only], [only], [few, far], [])
+    ]
+    assert found == [1, 701, 700, None, None]
+
+
 def test_what_is_in_shared_buffers_now() -> None:
     facts = _facts(10)
     relations = {_ORDERS: Relation(10, 100.0, 10, 81_920, 40_960)}

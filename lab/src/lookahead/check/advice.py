@@ -112,10 +112,12 @@ class Advice:
 
     @property
     def most_pages(self) -> int | None:
-        """Of all its tables; None without a bound, or where it reads indexes instead."""
-        pages = [node.most_pages for node in self.nodes if node.node_type != "Index Only Scan"]
-        known = [number for number in pages if number is not None]
-        return sum(known) if known and len(known) == len(self.nodes) else None
+        """Of all its tables; of index-only scans as if the index had as many. None: no bound."""
+        most = [node.most_pages for node in self.nodes if node.most_pages is not None]
+        if not most or len(most) < len(self.nodes):
+            return None
+        only = (node.table for node in self.nodes if node.node_type == "Index Only Scan")
+        return sum(most) + sum(table.pages for table in only if table is not None)
 
 
 @dataclass(frozen=True)

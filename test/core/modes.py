@@ -77,7 +77,7 @@ _JOINS_OFF = {"pg_lookahead.enable_join_prefetch": "off"}
 _JOINS_OFF_FLOORS = {suite: replace(floor, drawn=0) for suite, floor in _FLOORS.items()}
 _LOOPS_ONLY_FLOORS = {
     "regress": replace(_FLOORS["regress"], drawn=150_000),
-    "isolation": replace(_FLOORS["isolation"], drawn=60_000),
+    "isolation": replace(_FLOORS["isolation"], drawn=8),
 }
 
 # Children start late however few there are.

@@ -36,13 +36,31 @@ typedef struct LaNodeEntry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Initial size of the hash table: arbitrary; it grows. */
+/* The same for queries, which can be as many as there are open cursors. */
+typedef struct LaQueryEntry
+{
+	EState	   *estate;			/* hash key */
+	LaQuery    *query;
+	char		status;
+} LaQueryEntry;
+
+#define SH_PREFIX querytable
+#define SH_ELEMENT_TYPE LaQueryEntry
+#define SH_KEY_TYPE EState *
+#define SH_KEY estate
+#define SH_HASH_KEY(tb, key) murmurhash64((uint64) (uintptr_t) (key))
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* Initial sizes of the hash tables: arbitrary; they grow. */
 #define NODE_TABLE_SIZE 64
+#define QUERY_TABLE_SIZE 8
 
 static nodetable_hash *node_table = NULL;
-
-/* Queries, the last one first: few, but where many cursors are open. */
-static dlist_head queries = DLIST_STATIC_INIT(queries);
+static querytable_hash *query_table = NULL;
 
 /* A node that is executed is looked up with every row. */
 static LaNode *last_found = NULL;
@@ -57,10 +75,12 @@ LaQuery *
 la_registry_add_query(EState *estate, void (*at_end) (LaQuery *query))
 {
 	LaQuery    *query;
+	bool		found;
 
-	Assert(la_registry_find_query(estate) == NULL);
 	if (node_table == NULL)
 		node_table = nodetable_create(TopMemoryContext, NODE_TABLE_SIZE, NULL);
+	if (query_table == NULL)
+		query_table = querytable_create(TopMemoryContext, QUERY_TABLE_SIZE, NULL);
 
 	query = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaQuery));
 	query->estate = estate;
@@ -69,7 +89,8 @@ la_registry_add_query(EState *estate, void (*at_end) (LaQuery *query))
 	slist_init(&query->gathers);
 	query->on_reset.func = forget_query;
 	query->on_reset.arg = query;
-	dlist_push_head(&queries, &query->link);
+	querytable_insert(query_table, estate, &found)->query = query;
+	Assert(!found);
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, &query->on_reset);
 	return query;
 }
@@ -80,16 +101,12 @@ la_registry_add_query(EState *estate, void (*at_end) (LaQuery *query))
 LaQuery *
 la_registry_find_query(EState *estate)
 {
-	dlist_iter	iter;
+	LaQueryEntry *entry;
 
-	dlist_foreach(iter, &queries)
-	{
-		LaQuery    *query = dlist_container(LaQuery, link, iter.cur);
-
-		if (query->estate == estate)
-			return query;
-	}
-	return NULL;
+	if (query_table == NULL || query_table->members == 0)
+		return NULL;
+	entry = querytable_lookup(query_table, estate);
+	return entry == NULL ? NULL : entry->query;
 }
 
 /*
@@ -186,5 +203,5 @@ forget_query(void *arg)
 
 		nodetable_delete(node_table, node->planstate);
 	}
-	dlist_delete(&query->link);
+	querytable_delete(query_table, query->estate);
 }

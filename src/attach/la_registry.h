@@ -25,7 +25,6 @@
  */
 typedef struct LaQuery
 {
-	dlist_node	link;			/* of all queries */
 	EState	   *estate;
 	PlanState  *top;			/* of its main plan */
 	slist_head	nodes;			/* LaNode */

@@ -327,17 +327,44 @@ static void
 store_string(const LaBuildKey *key, const Datum *values, const bool *isnull,
 			 LaKeyBytes *kept)
 {
+	Datum		flat[INDEX_MAX_KEYS];
 	int			length = 0;
 	int			made = 0;
 
+	/* texts are decompressed once, and no more of them than is kept */
+	for (int i = 0; i < key->nencoded; i++)
+		flat[i] = key->columns[i].kind == LA_COLUMN_TEXT && !isnull[i] ?
+			PointerGetDatum(la_text_start(values[i], LA_KEPT_BYTES)) : values[i];
+
 	for (; made <= length && made < LA_KEPT_BYTES; made += sizeof(uint64))
 	{
-		uint64		word = pg_hton64(make_word(key, values, isnull,
+		uint64		word = pg_hton64(make_word(key, flat, isnull,
 											   made / sizeof(uint64), &length));
 
 		memcpy(kept->bytes + made, &word, sizeof(word));
 	}
 	kept->length = Min(length, made);
+
+	for (int i = 0; i < key->nencoded; i++)
+	{
+		if (flat[i] != values[i])
+			pfree(DatumGetPointer(flat[i]));
+	}
+}
+
+/*
+ * The same where the string is nothing but a sort key and the byte that ends it.
+ */
+static void
+store_sort_key(const LaKeyColumn *column, LaKeyBytes *kept)
+{
+	int			length = column->sort_key.length;
+
+	memcpy(kept->bytes, column->sort_key.bytes, length);
+	kept->bytes[length++] = 0;
+	for (int i = 0; column->descending && i < length; i++)
+		kept->bytes[i] ^= 0xFF;
+	kept->length = length;
 }
 
 /*
@@ -350,8 +377,14 @@ la_string_make(LaBuildKey *key, const Datum *values, const bool *isnull,
 {
 	uint64		word = la_string_first_word(key, values, isnull);
 
-	if (key->kind == LA_RECORD_BYTES)
+	if (key->kind != LA_RECORD_BYTES)
+		return word;
+	if (key->nencoded > 1)
 		store_string(key, values, isnull, kept);
+	else if (isnull[0])
+		kept->length = 0;
+	else
+		store_sort_key(&key->columns[0], kept);
 	return word;
 }
 

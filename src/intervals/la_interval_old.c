@@ -82,26 +82,22 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 {
 	Relation	parent;
 	LaIntervalGrid *grid;
-	LaIntervalPartitions *all;
-	const LaIntervalPartition *here;
-	const LaIntervalPartition *last;
+	LaIntervalPartition here;
+	LaIntervalPartition last;
 	LaIntervalLimit limit = {0};
-	bool		still;
 
 	if (policy->retention == NULL)
 		return false;
 	parent = la_interval_grid_open(policy->parent);
 	grid = la_interval_grid_make(policy, parent);
-	all = la_interval_partitions_read(parent);
-	here = la_interval_partitions_of(all, partition);
-	last = la_interval_partitions_of(all, source);
 	if (la_interval_grid_is_time(grid->key_type))
 		find_limit(&limit, policy, grid, NULL, Min(now, GetCurrentTimestamp()));
-	else if (last != NULL && la_interval_partitions_is_filled(last))
-		find_limit(&limit, policy, grid, last, now);
-	still = here != NULL && is_old(&limit, grid, here);
+	else if (la_interval_partitions_read_one(policy->parent, source, &last) &&
+			 la_interval_partitions_is_filled(&last))
+		find_limit(&limit, policy, grid, &last, now);
 	table_close(parent, AccessShareLock);
-	return still;
+	return la_interval_partitions_read_one(policy->parent, partition, &here) &&
+		is_old(&limit, grid, &here);
 }
 
 /*

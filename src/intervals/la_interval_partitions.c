@@ -15,8 +15,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/tableam.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "executor/tuptable.h"
@@ -25,11 +27,14 @@
 #include "storage/bufmgr.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "intervals/la_interval_partitions.h"
 
+static bool take_bound(List *datums, LaIntervalBound *bound);
 static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
 static bool any_leaf(Oid relation, bool (*holds) (Relation leaf),
 					 bool foreign);
@@ -65,17 +70,50 @@ la_interval_partitions_read(Relation parent)
 }
 
 /*
- * That partition among them, or NULL.
+ * One partition of a parent, also of one that is being detached, by its own row of pg_class:
+ * the bounds of all are sorted anew whenever one has changed.  False where it is none, or the
+ * default partition.
  */
-const LaIntervalPartition *
-la_interval_partitions_of(const LaIntervalPartitions *all, Oid relation)
+bool
+la_interval_partitions_read_one(Oid parent, Oid relation,
+								LaIntervalPartition *partition)
 {
-	for (int i = 0; i < all->count; i++)
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	PartitionBoundSpec *spec = NULL;
+	bool		is_null = true;
+
+	memset(partition, 0, sizeof(*partition));
+	partition->relation = relation;
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	if (((Form_pg_class) GETSTRUCT(tuple))->relispartition &&
+		get_partition_parent(relation, true) == parent)
 	{
-		if (all->partitions[i].relation == relation)
-			return &all->partitions[i];
+		Datum		bound = SysCacheGetAttr(RELOID, tuple,
+											Anum_pg_class_relpartbound, &is_null);
+
+		if (!is_null)
+			spec = castNode(PartitionBoundSpec,
+							stringToNode(TextDatumGetCString(bound)));
 	}
-	return NULL;
+	ReleaseSysCache(tuple);
+	if (spec == NULL || spec->is_default ||
+		spec->strategy != PARTITION_STRATEGY_RANGE)
+		return false;
+	partition->has_lower = take_bound(spec->lowerdatums, &partition->lower);
+	partition->has_upper = take_bound(spec->upperdatums, &partition->upper);
+	return true;
+}
+
+static bool
+take_bound(List *datums, LaIntervalBound *bound)
+{
+	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
+
+	if (datum->kind != PARTITION_RANGE_DATUM_VALUE)
+		return false;
+	bound->value = castNode(Const, datum->value)->constvalue;
+	return true;
 }
 
 /*

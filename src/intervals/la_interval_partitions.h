@@ -28,8 +28,6 @@ typedef struct LaIntervalPartitions
 } LaIntervalPartitions;
 
 extern LaIntervalPartitions *la_interval_partitions_read(Relation parent);
-extern const LaIntervalPartition *la_interval_partitions_of(const LaIntervalPartitions *all,
-															Oid relation);
 extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPartitions *all,
 															  const LaIntervalGrid *grid,
 															  const LaIntervalBound *value,
@@ -37,6 +35,8 @@ extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPa
 extern const LaIntervalPartition *la_interval_partitions_last_used(const LaIntervalPartitions *all);
 extern const LaIntervalPartition *la_interval_partitions_last_filled(const LaIntervalPartitions *all);
 extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partition);
+extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
+											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

@@ -81,6 +81,7 @@ static LaMisses fetched_misses = {0};
 static EState *slice = NULL;
 
 static bool is_looked_at(const QueryDesc *queryDesc);
+static bool is_running(const EState *estate);
 static bool keeps_rows(const EState *estate);
 static LaQuery *register_query(QueryDesc *queryDesc, int eflags, bool fresh);
 static void end_query(LaQuery *query);
@@ -220,8 +221,7 @@ la_attach_wake(PlanState *planstate, LaFeature feature)
 		return NULL;
 
 	node = la_registry_find(planstate);
-	if (node == NULL && running != NULL &&
-		running->query_desc->estate == planstate->state &&
+	if (node == NULL && is_running(planstate->state) &&
 		la_registry_find_query(planstate->state) == NULL)
 	{
 		LaQuery    *query = register_query(running->query_desc,
@@ -248,7 +248,7 @@ la_attach_wake_late(PlanState *planstate, LaFeature feature)
 	LaNode	   *node;
 
 	if (!la_wake_forced() &&
-		(running == NULL || running->query_desc->estate != planstate->state ||
+		(!is_running(planstate->state) ||
 		 !la_misses_are_cold(&running->misses, planstate)))
 		return NULL;
 	node = la_attach_wake(planstate, feature);
@@ -270,12 +270,21 @@ la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
 }
 
 /*
+ * Is this query the one whose ExecutorRun() is innermost?
+ */
+static bool
+is_running(const EState *estate)
+{
+	return running != NULL && running->query_desc->estate == estate;
+}
+
+/*
  * May who receives the rows of a query keep them behind an error?
  */
 static bool
 keeps_rows(const EState *estate)
 {
-	return running == NULL || running->query_desc->estate != estate ||
+	return !is_running(estate) ||
 		running->query_desc->dest == NULL ||
 		running->query_desc->dest->mydest == DestTuplestore;
 }

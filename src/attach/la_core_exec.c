@@ -31,7 +31,7 @@ static bool owned_by_server(ExecProcNodeMtd function);
 static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
 
 /*
- * The same where it was not *known until now.
+ * la_core_exec_learn() of a node whose function is not the *known one.
  */
 bool
 la_core_exec_learn_new(const PlanState *planstate, ExecProcNodeMtd *known)

@@ -27,7 +27,6 @@
 #include "catalog/pg_foreign_table.h"
 #include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_trigger.h"
-#include "partitioning/partdesc.h"
 #include "utils/builtins.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
@@ -77,14 +76,11 @@ calls_row_trigger(const TriggerDesc *triggers, bool one_of_many)
 }
 
 /*
- * Is a partition partitioned again?  One that is being detached counts: whether it does for core
- * depends on the snapshot.
+ * Is one of these partitions partitioned again?
  */
-static bool
-has_subpartitions(Relation table)
+bool
+la_insert_has_subpartitions(PartitionDesc partitions)
 {
-	PartitionDesc partitions = RelationGetPartitionDesc(table, false);
-
 	return partitions->nparts > 0 &&
 		memchr(partitions->is_leaf, false, partitions->nparts) != NULL;
 }
@@ -92,7 +88,8 @@ has_subpartitions(Relation table)
 /*
  * Why inserts into this table, which a statement names, are left to core, whatever is inserted.
  * A trigger can get all rows as a table, which is filled as they are inserted.  Of partitions
- * that are partitioned again nothing is locked, and each has a key that may call functions.
+ * that are partitioned again nothing is locked, and each has a key that may call functions; one that
+ * is being detached counts: whether it does for core depends on the snapshot.
  */
 LaReason
 la_insert_unsuitable_table(Relation table, const TriggerDesc *triggers)
@@ -102,7 +99,7 @@ la_insert_unsuitable_table(Relation table, const TriggerDesc *triggers)
 
 	if (reason != LA_REASON_NONE)
 		return reason;
-	if (partitioned && has_subpartitions(table))
+	if (partitioned && la_insert_has_subpartitions(RelationGetPartitionDesc(table, false)))
 		return LA_REASON_SUBPARTITIONS;
 	if (triggers != NULL && triggers->trig_insert_new_table)
 		return LA_REASON_TRANSITION_TABLE;

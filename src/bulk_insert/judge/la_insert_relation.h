@@ -9,10 +9,12 @@
 #define LA_INSERT_RELATION_H
 
 #include "nodes/execnodes.h"
+#include "partitioning/partdesc.h"
 
 #include "bulk_insert/judge/la_insert_known.h"
 #include "la_reason.h"
 
+extern bool la_insert_has_subpartitions(PartitionDesc partitions);
 extern LaReason la_insert_unsuitable_table(Relation table,
 										   const TriggerDesc *triggers);
 extern LaReason la_insert_unsuitable_partition(const ResultRelInfo *partition,

@@ -184,7 +184,6 @@ read_bounds(LaInsertRoute *route)
 	EState	   *estate = route->common->estate;
 	PartitionDesc partitions = descriptor_of(route);
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	bool		is_deep = false;
 
 	route->wants_bounds = false;
 
@@ -192,9 +191,7 @@ read_bounds(LaInsertRoute *route)
 	 * One that is partitioned again may have been attached since the table
 	 * was looked at.
 	 */
-	for (int i = 0; i < partitions->nparts; i++)
-		is_deep |= !partitions->is_leaf[i];
-	if (!is_deep)
+	if (!la_insert_has_subpartitions(partitions))
 		route->bounds = make_bounds(route->node->rootResultRelInfo->ri_RelationDesc,
 									partitions->boundinfo, estate);
 	if (route->bounds != NULL)

@@ -74,10 +74,13 @@ class ScanPages:
         self._tables = tables
         self._outers: dict[int, _Outer] = {}
 
+    def _scan(self, node: Node, table: Name, execution: Execution) -> _Scan:
+        return _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], execution)
+
     def of(self, node: Node, table: Name, execution: Execution) -> Range:
         """Pages of the table that all executions of the scan read; some again, if it is large."""
-        relation = self._facts.relations[table]
-        scan = _Scan(table, str(node.get("Alias", "")), relation, execution)
+        scan = self._scan(node, table, execution)
+        relation = scan.relation
         kind = str(node["Node Type"])
         if relation.pages == 0 or execution.consumed.high <= 0:
             return Range.exactly(0)
@@ -115,10 +118,10 @@ class ScanPages:
 
         Systems do not foresee what is read from last to first.
         """
-        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
+        source = _source(node)
         if "Index Name" not in source or (source is node and self._is_backward(node, table)):
             return False
-        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
+        scan = self._scan(node, table, Execution())
         layout, condition = self._layout(source, scan), str(source.get("Index Cond", ""))
         if (layout.correlation or 0.0) < _IN_ORDER or not layout.by_one_column:
             return False
@@ -129,15 +132,15 @@ class ScanPages:
 
     def is_looked_up(self, node: Node, table: Name) -> bool:
         """Whether an index finds its rows by `=` with a value of another node."""
-        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
-        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], Execution())
+        source = _source(node)
+        scan = self._scan(node, table, Execution())
         compared = _compared(str(source.get("Index Cond", "")))
         return any(self._outer_columns(value, scan) or is_computed(value) for _, value in compared)
 
     def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
         """Whether the rows are looked up in the order of the table."""
-        source = node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
-        scan = _Scan(table, str(node.get("Alias", "")), self._facts.relations[table], execution)
+        source = _source(node)
+        scan = self._scan(node, table, execution)
         outer = self._outer_columns(str(source.get("Index Cond", "")), scan)
         correlation = self._layout(source, scan).correlation or 0.0
         return len(outer) == 1 and correlation >= _IN_ORDER and self._comes_sorted(*outer[0], scan)
@@ -294,6 +297,11 @@ def hidden_share(relation: Relation) -> Range:
     hidden = max(0, relation.pages - relation.all_visible_pages)
     pages = relation.pages or 1
     return Range(max(0, hidden - _NEW_PAGES) / pages, hidden / pages)
+
+
+def _source(node: Node) -> Node:
+    """The scan that finds the rows in an index, if one does."""
+    return node["Plans"][-1] if node["Node Type"] == "Bitmap Heap Scan" else node
 
 
 def columns_in(condition: str) -> Iterator[tuple[str, str]]:

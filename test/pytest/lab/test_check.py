@@ -7,46 +7,19 @@ from typing import Any
 import pytest
 from server_log import ServerFactory, WatchedServer
 
-from lab.outcome import Outcome, run_command
+from lab.orders import QUERY, dsn_of, orders_server, run_check
+from lab.outcome import run_command
 from lookahead.check.measure import _with_length
 from lookahead.check.statement import explain
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 
-_TABLES = """
-    CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
-        FROM generate_series(0, 49999) AS id;
-    CREATE INDEX orders_k ON orders (k);
-    CREATE TABLE odd (day date, number numeric);
-    INSERT INTO odd VALUES ('infinity', 'NaN'), (NULL, 1), ('4000-01-01 BC', 2);
-    CREATE ROLE reader LOGIN;
-    GRANT SELECT ON orders TO reader;
-    CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
-        AS $$ BEGIN RETURN (SELECT count(*) FROM orders WHERE k = $1); END $$;
-    ALTER DATABASE postgres SET enable_bitmapscan = off;
-    ALTER DATABASE postgres SET enable_seqscan = off;
-"""
-_QUERY = "SELECT * FROM orders WHERE k BETWEEN 100 AND 3000 ORDER BY k"
-
-
-def _dsn(server: WatchedServer, user: str = "postgres", database: str = "postgres") -> str:
-    place = f"host={server.socket_directory} port={server.port}"
-    return f"{place} user={user} dbname={database}"
-
 
 @pytest.fixture(scope="module")
 def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
     """A server on which no session has the library unless it loads it."""
-    settings = {"session_preload_libraries": ""}
-    with server_factory(stage=stage, settings=settings) as made:
-        with made.connect() as connection:
-            connection.execute(_TABLES)
-            connection.execute("VACUUM ANALYZE orders")
+    with orders_server(server_factory, stage) as made:
         yield made
-
-
-def _check(server: WatchedServer, statement: str, *options: str, user: str = "postgres") -> Outcome:
-    return run_command("check", statement, "--dsn", _dsn(server, user), *options)
 
 
 def _content(server: WatchedServer) -> Any:
@@ -57,7 +30,7 @@ def _content(server: WatchedServer) -> Any:
 
 
 def test_shows_each_scan_and_a_conclusion(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY)
+    outcome = run_check(server, QUERY)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     verdict, first, second, third = outcome.stdout.splitlines()
     assert verdict.startswith("WHEN COLD: about 1,")
@@ -67,15 +40,15 @@ def test_shows_each_scan_and_a_conclusion(server: WatchedServer) -> None:
 
 
 def test_says_why_a_scan_stays_with_stock(server: WatchedServer) -> None:
-    dsn = f"{_dsn(server)} options='-c pg_lookahead.enabled=off'"
-    outcome = run_command("check", _QUERY, "--dsn", dsn)
+    dsn = f"{dsn_of(server)} options='-c pg_lookahead.enabled=off'"
+    outcome = run_command("check", QUERY, "--dsn", dsn)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "  left to PostgreSQL: disabled; about 1," in outcome.stdout
     assert outcome.stdout.startswith("NO: every scan is left to PostgreSQL (disabled)\n")
 
 
 def test_measures_pairs_and_compares_rows(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, "--measure", "--repetitions", "2", "--json")
+    outcome = run_check(server, QUERY, "--measure", "--repetitions", "2", "--json")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     found = json.loads(outcome.stdout)
     assert (found["schema"], found["schema_version"]) == ("lookahead-check", 3)
@@ -86,19 +59,19 @@ def test_measures_pairs_and_compares_rows(server: WatchedServer) -> None:
     assert arms == ["stock", "lookahead", "lookahead", "stock"]
     assert all(sample["shared_hit_blocks"] > 1000 for sample in measured["samples"])
     assert (measured["rows"], measured["same_order"]) == (2901, True)
-    text = _check(server, _QUERY, "--measure", "--repetitions", "2").stdout
+    text = run_check(server, QUERY, "--measure", "--repetitions", "2").stdout
     assert "rows:       2,901, the same with the library on and off, in the same order" in text
 
 
 def test_values_without_a_counterpart_in_python(server: WatchedServer) -> None:
-    outcome = _check(server, "SELECT * FROM odd", "--measure", "--repetitions", "1")
+    outcome = run_check(server, "SELECT * FROM odd", "--measure", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "rows:       3, the same" in outcome.stdout
 
 
 def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
     statement = "SELECT current_setting('pg_lookahead.enabled')"
-    outcome = _check(server, statement, "--measure")
+    outcome = run_check(server, statement, "--measure")
     assert outcome.status is ExitStatus.DIFFERENT_ROWS
     words = "error: the rows differ: 1 with the library off, the same ones in 5 executions; 1 with"
     assert words in outcome.stderr
@@ -110,23 +83,23 @@ def test_rows_that_differ_are_an_error(server: WatchedServer) -> None:
 )
 def test_rows_that_vary_by_themselves_say_nothing(server: WatchedServer, statement: str) -> None:
     options = ("--measure", "--allow-volatile", "--repetitions", "1")
-    outcome = _check(server, statement, *options)
+    outcome = run_check(server, statement, *options)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert ", others in each execution, so they say nothing" in outcome.stdout
-    measured = json.loads(_check(server, statement, *options, "--json").stdout)["measurement"]
+    measured = json.loads(run_check(server, statement, *options, "--json").stdout)["measurement"]
     assert measured["same_order"] is None
 
 
 def test_a_statement_with_parameters(server: WatchedServer) -> None:
     """As pg_stat_statements has it; what is in quotes or a comment is no parameter."""
-    outcome = _check(server, "SELECT * FROM orders WHERE k = ANY ($1) ORDER BY k LIMIT $2")
+    outcome = run_check(server, "SELECT * FROM orders WHERE k = ANY ($1) ORDER BY k LIMIT $2")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "Index Scan using orders_k on public.orders" in outcome.stdout
-    measured = _check(server, "SELECT * FROM orders WHERE k = $1", "--measure")
+    measured = run_check(server, "SELECT * FROM orders WHERE k = $1", "--measure")
     assert measured.status is ExitStatus.USAGE
     assert "error: the statement has parameters, so it cannot be executed" in measured.stderr
     quoted = "SELECT '$1', $$ $1 $$ /* $1 */ -- $1"
-    outcome = _check(server, quoted, "--measure", "--repetitions", "1")
+    outcome = run_check(server, quoted, "--measure", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
 
 
@@ -135,7 +108,7 @@ def test_a_statement_with_parameters(server: WatchedServer) -> None:
 )
 def test_parameters_do_not_let_a_second_statement_in(server: WatchedServer, statement: str) -> None:
     before = _content(server)
-    outcome = _check(server, statement)
+    outcome = run_check(server, statement)
     assert outcome.status is ExitStatus.USAGE
     assert "cannot insert multiple commands" in outcome.stderr
     assert _content(server) == before
@@ -159,7 +132,7 @@ def test_parameters_do_not_let_a_second_statement_in(server: WatchedServer, stat
 )
 def test_nothing_that_writes_is_executed(server: WatchedServer, statement: str, words: str) -> None:
     before = _content(server)
-    outcome = _check(server, statement, "--measure", "--allow-volatile")
+    outcome = run_check(server, statement, "--measure", "--allow-volatile")
     assert outcome.status is ExitStatus.USAGE
     assert words in outcome.stderr
     assert "hint: " in outcome.stderr
@@ -168,14 +141,14 @@ def test_nothing_that_writes_is_executed(server: WatchedServer, statement: str, 
 
 def test_a_write_is_explained_without_being_executed(server: WatchedServer) -> None:
     before = _content(server)
-    outcome = _check(server, "DELETE FROM orders WHERE k BETWEEN 100 AND 3000")
+    outcome = run_check(server, "DELETE FROM orders WHERE k BETWEEN 100 AND 3000")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "Index Scan using orders_k on public.orders" in outcome.stdout
     assert _content(server) == before
 
 
 def test_the_place_of_an_error_is_shown(server: WatchedServer) -> None:
-    outcome = _check(server, "SELECT k,\n       padd\nFROM orders")
+    outcome = run_check(server, "SELECT k,\n       padd\nFROM orders")
     assert outcome.status is ExitStatus.USAGE
     assert outcome.stderr.splitlines() == [
         'error: the server refuses the statement: column "padd" does not exist',
@@ -190,7 +163,7 @@ def test_the_place_of_an_error_is_shown(server: WatchedServer) -> None:
     ["", "   ", "SELECT 1 +", "CREATE INDEX ON missing (a)", "VACUUM", "SELECT '\N{SNOWMAN}"],
 )
 def test_what_cannot_be_explained_is_refused(server: WatchedServer, statement: str) -> None:
-    outcome = _check(server, statement)
+    outcome = run_check(server, statement)
     assert outcome.status is ExitStatus.USAGE
     assert outcome.stderr.startswith("error: the server refuses the statement: ")
 
@@ -199,13 +172,13 @@ def test_a_library_that_is_disabled_is_not_compared(
     server_factory: ServerFactory, stage: Stage
 ) -> None:
     with server_factory(stage=stage, settings={"pg_lookahead.disable": "on"}) as made:
-        outcome = _check(made, "SELECT 1", "--measure")
+        outcome = run_check(made, "SELECT 1", "--measure")
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "pg_lookahead.disable is on" in outcome.stderr
 
 
 def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, "--measure")
+    outcome = run_check(server, QUERY, "--measure")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     first, *steps = outcome.stderr.splitlines()
     assert first == "executes the statement 26 times, at most 60 s in all"
@@ -217,7 +190,7 @@ def test_measuring_takes_few_executions_and_says_which(server: WatchedServer) ->
 
 
 def test_one_pair_has_no_interval(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, "--measure", "--repetitions", "1")
+    outcome = run_check(server, QUERY, "--measure", "--repetitions", "1")
     (line,) = [line for line in outcome.stdout.splitlines() if line.startswith("measured:")]
     assert line.endswith(" as fast in one pair, too few to tell")
     assert ", 1 pair timed, read-only" in outcome.stdout
@@ -227,10 +200,10 @@ def test_one_pair_has_no_interval(server: WatchedServer) -> None:
 def test_what_is_finished_within_the_time_counts(server: WatchedServer) -> None:
     statement = "SELECT count(*) FROM pg_sleep(0.1)"
     options = ("--measure", "--allow-volatile", "--repetitions", "1000", "--time-limit", "3")
-    outcome = _check(server, statement, *options)
+    outcome = run_check(server, statement, *options)
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "the time limit of 3 s left time for " in outcome.stdout
-    measured = json.loads(_check(server, statement, *options, "--json").stdout)["measurement"]
+    measured = json.loads(run_check(server, statement, *options, "--json").stdout)["measurement"]
     pairs = [sample["pair"] for sample in measured["samples"]]
     assert pairs == [pair for pair in range(len(pairs) // 2) for _ in range(2)]
     assert measured["wanted_pairs"] == 1000
@@ -240,7 +213,7 @@ def test_what_is_finished_within_the_time_counts(server: WatchedServer) -> None:
 @pytest.mark.expects_in_log("statement timeout")
 def test_time_for_no_pair(server: WatchedServer) -> None:
     statement = "SELECT count(*) FROM pg_sleep(600)"
-    outcome = _check(server, statement, "--measure", "--allow-volatile", "--time-limit", "2")
+    outcome = run_check(server, statement, "--measure", "--allow-volatile", "--time-limit", "2")
     assert outcome.status is ExitStatus.FAILURE
     assert "error: the time limit of 2 s ended the measurement in execution 1 of 26" in (
         outcome.stderr
@@ -250,7 +223,7 @@ def test_time_for_no_pair(server: WatchedServer) -> None:
 
 @pytest.mark.expects_in_log("statement timeout")
 def test_a_time_limit_of_the_users_stays(server: WatchedServer) -> None:
-    dsn = f"{_dsn(server)} options='-c statement_timeout=1000'"
+    dsn = f"{dsn_of(server)} options='-c statement_timeout=1000'"
     outcome = run_command(
         "check", "SELECT pg_sleep(90)", "--dsn", dsn, "--measure", "--allow-volatile"
     )
@@ -260,13 +233,13 @@ def test_a_time_limit_of_the_users_stays(server: WatchedServer) -> None:
 
 def test_an_end_of_the_session_is_told(server: WatchedServer) -> None:
     statement = "SELECT pg_terminate_backend(pg_backend_pid())"
-    outcome = _check(server, statement, "--measure", "--allow-volatile")
+    outcome = run_check(server, statement, "--measure", "--allow-volatile")
     assert outcome.status is ExitStatus.FAILURE
     assert "error: the statement was not finished: terminating connection" in outcome.stderr
 
 
 def test_a_role_that_may_not_load_the_library(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, user="reader")
+    outcome = run_check(server, QUERY, user="reader")
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "role reader may not load it" in outcome.stderr
     assert "session_preload_libraries" in outcome.stderr
@@ -276,7 +249,7 @@ def test_a_role_whose_sessions_have_the_library(server: WatchedServer) -> None:
     with server.connect() as connection:
         connection.execute("ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'")
     try:
-        outcome = _check(server, _QUERY, "--measure", "--repetitions", "1", user="reader")
+        outcome = run_check(server, QUERY, "--measure", "--repetitions", "1", user="reader")
     finally:
         with server.connect() as connection:
             connection.execute("ALTER ROLE reader RESET session_preload_libraries")
@@ -296,7 +269,7 @@ def test_values_are_read_as_for_a_client(
 
     monkeypatch.setattr("lookahead.check.measure.explain", noting)
     statement = "SELECT pad, '{}'::aclitem[] FROM orders WHERE k < 9"  # without a binary form
-    outcome = _check(server, statement, "--measure", "--repetitions", "1")
+    outcome = run_check(server, statement, "--measure", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert sum("Serialization" in document for document in documents) == 2
 
@@ -308,7 +281,7 @@ def test_rows_are_told_apart_wherever_their_values_end() -> None:
 
 def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
     with server_factory() as stock:
-        outcome = _check(stock, "SELECT 1")
+        outcome = run_check(stock, "SELECT 1")
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "error: pg_lookahead cannot be loaded: could not access file" in outcome.stderr
     assert "make install" in outcome.stderr

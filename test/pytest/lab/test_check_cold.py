@@ -9,51 +9,23 @@ import psycopg
 import pytest
 from server_log import ServerFactory, WatchedServer
 
-from lab.outcome import Outcome, run_command
+from lab.orders import QUERY, dsn_of, orders_server, run_check
 from lookahead.check.statement import StatementCancelled
 from lookahead.check.target import cold_maker
 from lookahead.errors import ExitStatus
 from lookahead.extension import Stage
 from lookahead.guarded_connection import GuardedConnection
 
-_TABLES = """
-    CREATE TABLE orders AS SELECT id, id * 7919 % 50000 AS k, repeat('x', 200) AS pad
-        FROM generate_series(0, 49999) AS id;
-    CREATE INDEX orders_k ON orders (k);
-    CREATE TABLE odd (day date, number numeric);
-    INSERT INTO odd VALUES ('infinity', 'NaN'), (NULL, 1), ('4000-01-01 BC', 2);
-    CREATE ROLE reader LOGIN;
-    GRANT SELECT ON orders TO reader;
-    CREATE FUNCTION looks(int) RETURNS bigint LANGUAGE plpgsql STABLE
-        AS $$ BEGIN RETURN (SELECT count(*) FROM orders WHERE k = $1); END $$;
-    ALTER DATABASE postgres SET enable_bitmapscan = off;
-    ALTER DATABASE postgres SET enable_seqscan = off;
-"""
-_QUERY = "SELECT * FROM orders WHERE k BETWEEN 100 AND 3000 ORDER BY k"
-
-
-def _dsn(server: WatchedServer, user: str = "postgres", database: str = "postgres") -> str:
-    place = f"host={server.socket_directory} port={server.port}"
-    return f"{place} user={user} dbname={database}"
-
 
 @pytest.fixture(scope="module")
 def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
     """A server on which no session has the library unless it loads it."""
-    settings = {"session_preload_libraries": ""}
-    with server_factory(stage=stage, settings=settings) as made:
-        with made.connect() as connection:
-            connection.execute(_TABLES)
-            connection.execute("VACUUM ANALYZE orders")
+    with orders_server(server_factory, stage) as made:
         yield made
 
 
-def _check(server: WatchedServer, statement: str, *options: str, user: str = "postgres") -> Outcome:
-    return run_command("check", statement, "--dsn", _dsn(server, user), *options)
-
-
 def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
-    outcome = _check(server, _QUERY, "--measure", "--cold")
+    outcome = run_check(server, QUERY, "--measure", "--cold")
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "--cold is not possible here" in outcome.stderr
     assert "CREATE EXTENSION pg_lookahead" in outcome.stderr
@@ -61,7 +33,7 @@ def test_cold_needs_a_way_to_empty_caches(server: WatchedServer) -> None:
 
 def test_cold_with_nothing_to_evict(server: WatchedServer) -> None:
     """Statements inside functions would be measured warm."""
-    outcome = _check(server, "SELECT looks(7)", "--measure", "--cold")
+    outcome = run_check(server, "SELECT looks(7)", "--measure", "--cold")
     assert outcome.status is ExitStatus.USAGE
     assert "error: --cold has nothing to empty: the plan reads no table" in outcome.stderr
 
@@ -70,7 +42,7 @@ def test_cold_evicts_the_tables_and_indexes_of_the_plan(server: WatchedServer) -
     with server.connect() as connection:
         connection.execute("CREATE EXTENSION pg_lookahead")
     try:
-        outcome = _check(server, _QUERY, "--measure", "--cold", "--repetitions", "1", "--json")
+        outcome = run_check(server, QUERY, "--measure", "--cold", "--repetitions", "1", "--json")
     finally:
         with server.connect() as connection:
             connection.execute("DROP EXTENSION pg_lookahead")
@@ -96,7 +68,7 @@ def test_what_stays_in_memory_is_not_cold(server: WatchedServer) -> None:
     """A session that keeps a page in use."""
     with _extension(server) as connection, connection.transaction():
         connection.execute("DECLARE held CURSOR FOR TABLE odd; FETCH held")
-        outcome = _check(server, "TABLE odd", "--measure", "--cold", "--repetitions", "1")
+        outcome = run_check(server, "TABLE odd", "--measure", "--cold", "--repetitions", "1")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "caches:     not cold: " in outcome.stdout
     assert " stayed in memory when 1 relations were evicted" in outcome.stdout
@@ -110,7 +82,7 @@ def test_an_eviction_has_the_time_that_is_left(server: WatchedServer) -> None:
     with _extension(server) as connection, connection.transaction():
         connection.execute("LOCK odd")
         with pytest.raises(StatementCancelled, match="an eviction was ended"):
-            cold_maker(_dsn(server), _scan("odd"))(0.1)
+            cold_maker(dsn_of(server), _scan("odd"))(0.1)
 
 
 def test_all_evictions_together_have_the_time_that_is_left(
@@ -120,7 +92,7 @@ def test_all_evictions_together_have_the_time_that_is_left(
     monkeypatch.setattr(GuardedConnection, "limit_time", lambda _, limit, **__: given.append(limit))
     plan = {"Plans": [_scan("odd"), _scan("orders")], "Node Type": "Append"}
     with _extension(server):
-        evict = cold_maker(_dsn(server), plan)
+        evict = cold_maker(dsn_of(server), plan)
         monkeypatch.setattr("lookahead.check.target.monotonic", iter((100, 103, 107)).__next__)
         assert evict(10).startswith("cold: 2 relations")
         assert given == [7, 3]
@@ -132,7 +104,7 @@ def test_all_evictions_together_have_the_time_that_is_left(
 
 def test_tables_of_other_schemas_are_not_evicted(server: WatchedServer) -> None:
     """A planner that knows no better order would call the function before it looks at schemas."""
-    dsn = f"{_dsn(server)} options='-c geqo_threshold=2'"
+    dsn = f"{dsn_of(server)} options='-c geqo_threshold=2'"
     with _extension(server) as connection:
         connection.execute("CREATE SCHEMA other; CREATE VIEW other.odd AS TABLE odd")
         try:
@@ -149,7 +121,7 @@ def test_an_eviction_that_is_refused(server: WatchedServer) -> None:
             "ALTER ROLE reader SET session_preload_libraries = 'pg_lookahead'"
         )
     try:
-        outcome = _check(server, _QUERY, "--measure", "--cold", user="reader")
+        outcome = run_check(server, QUERY, "--measure", "--cold", user="reader")
     finally:
         with server.connect() as connection:
             connection.execute(

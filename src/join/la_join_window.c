@@ -35,10 +35,7 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/*
- * Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary.  Where a join
- * may be left early, it has the first row only: EXISTS wants no other.
- */
+/* Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary. */
 #define ROWS_AFTER_RESCAN 4
 
 /* Most rows of a ring: arbitrary, with a distance of 1,000 it would be of 4,096, of which each costs memory. */
@@ -562,8 +559,6 @@ on_rescan(Datum arg)
 		drop_row(window, la_join_row(ring, position));
 	ring->head = ring->tail = 0;
 	la_join_ask_reset(&window->ask);
-	if (window->may_stop)
-		window->row_limit = 0;
-	else if (!la_wake_forced())
+	if (!la_wake_forced())
 		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
 }

@@ -48,6 +48,12 @@
 #define NEWER_WAITS 16
 
 /*
+ * Rows, from the first that waits, of which is asked with each row that is drawn whether they have waited long enough:
+ * arbitrary.  Those behind have begun later, as a rule.
+ */
+#define WAITING_ROWS 64
+
+/*
  * Reads that do not wake a join which woke in vain, twice as many the next time,
  * so many times: arbitrary.
  */
@@ -288,25 +294,22 @@ la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 	if ((int32) (ask->first_waiting - ring->head) < 0)
 		ask->first_waiting = ring->head;
 	ask_old_range(ask, &ask->index_range, ring, at_end ? 4 : 3);
-	for (uint32 position = ask->first_waiting; position != ring->tail; position++)
+	for (uint32 position = ask->first_waiting;
+		 position != ring->tail && position - ask->first_waiting < WAITING_ROWS;
+		 position++)
 	{
 		LaJoinRow  *row = la_join_row(ring, position);
+		bool		ready = row->nwaits > 0 && (at_end || is_ready(ask, ring, position));
 
 		if (ask->table_requests >= 2 * ask->request_limit)
 			break;
-		if (row->nwaits == 0)
-		{
-			if (position == ask->first_waiting)
-				ask->first_waiting++;
-			continue;
-		}
-		if (!at_end && !is_ready(ask, ring, position))
-			continue;
-		for (int target = 0; target < ask->ntargets; target++)
+		for (int target = 0; ready && target < ask->ntargets; target++)
 		{
 			if (row->waits[target] != InvalidBlockNumber)
 				look_up(ask, ring, position, target);
 		}
+		if (row->nwaits == 0 && position == ask->first_waiting)
+			ask->first_waiting++;
 	}
 	ask_old_range(ask, &ask->table_range, ring, at_end ? 4 : 1);
 }

@@ -6,7 +6,7 @@
  * Two stages: a row's key is looked up in the index as far as pages are in shared buffers
  * (la_join_peek.c).  Where one is not, the kernel is asked for it, and the row waits.  When it has had time
  * to come, which is when NEWER_WAITS others have been asked for since, or half the way to
- * the row's turn has passed, the look goes on there.  At a leaf, the kernel is asked for
+ * the row's turn has passed, the look goes on there, a few rows later if it is far from its turn.  At a leaf, the kernel is asked for
  * the table's pages, of an index-only scan for those that are not all-visible.
  *
  * Both stages have a budget of their own, or the first, which has more to ask for while the index is
@@ -48,10 +48,11 @@
 #define NEWER_WAITS 16
 
 /*
- * Rows, from the first that waits, of which is asked with each row that is drawn whether they have waited long enough:
- * arbitrary.  Those behind have begun later, as a rule.
+ * Rows, from the first that waits, of which is asked with each row that is drawn whether they have waited long enough: those behind
+ * have begun later, if none of these has begun anew in a lower page.  So all are asked with one row in so many.  Arbitrary.
  */
-#define WAITING_ROWS 64
+#define WAITING_ROWS 32
+#define ROWS_PER_LOOK 16
 
 /*
  * Reads that do not wake a join which woke in vain, twice as many the next time,
@@ -291,11 +292,13 @@ la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
 void
 la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 {
+	bool		all = at_end || ask->rows % ROWS_PER_LOOK == 0;
+
 	if ((int32) (ask->first_waiting - ring->head) < 0)
 		ask->first_waiting = ring->head;
 	ask_old_range(ask, &ask->index_range, ring, at_end ? 4 : 3);
 	for (uint32 position = ask->first_waiting;
-		 position != ring->tail && position - ask->first_waiting < WAITING_ROWS;
+		 position != ring->tail && (all || position - ask->first_waiting < WAITING_ROWS);
 		 position++)
 	{
 		LaJoinRow  *row = la_join_row(ring, position);

@@ -35,7 +35,10 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-/* Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary. */
+/*
+ * Rows that a ring may have at once after a rescan, in a join that was awake: arbitrary.  Where a join may be left early, no more
+ * than were used the last time: a LIMIT says how many it wants, but not how many outer rows give them.
+ */
 #define ROWS_AFTER_RESCAN 4
 
 /* Most rows of a ring: arbitrary, with a distance of 1,000 it would be of 4,096, of which each costs memory. */
@@ -548,6 +551,10 @@ on_rescan(Datum arg)
 	LaJoinWindow *window = (LaJoinWindow *) DatumGetPointer(arg);
 	LaJoinRing *ring = &window->ring;
 
+	if (!la_wake_forced())
+		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
+	if (window->may_stop)
+		window->row_limit = Min(window->row_limit, window->used / 2);
 	window->armed = false;
 	window->handed = false;
 	window->used = 0;
@@ -559,6 +566,4 @@ on_rescan(Datum arg)
 		drop_row(window, la_join_row(ring, position));
 	ring->head = ring->tail = 0;
 	la_join_ask_reset(&window->ask);
-	if (!la_wake_forced())
-		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
 }

@@ -130,6 +130,27 @@ def test_a_limit_over_several_rows_each(server: WatchedServer, connection: Conne
     assert loop["Prefetched Blocks"] <= 175
 
 
+def test_a_limit_over_several_rows_each_executed_again(
+    server: WatchedServer, connection: Connection
+) -> None:
+    """Each execution needs one outer row of ten, as the one before it did."""
+    connection.execute(
+        "CREATE TEMPORARY TABLE lists AS "
+        "SELECT i / 10 AS g, i * 7 % 50 AS ref FROM generate_series(0, 499) i; "
+        "CREATE INDEX ON lists (g); ANALYZE lists; SET enable_seqscan = off"
+    )
+    query = (
+        "SELECT o.id, l.g FROM outer_rows o, LATERAL (SELECT m.g FROM lists a "
+        "JOIN many m ON m.k = a.ref WHERE a.g = o.id LIMIT 4) l WHERE o.id < 50"
+    )
+    make_cold(server, connection, "many")
+    plan = explain(connection, query)
+    assert "prefetch" in [loop["Status"] for loop in loops(plan)]
+    (outer,) = (node for node in nodes(plan) if node.get("Relation Name") == "lists")
+    assert outer["Actual Loops"] == 50
+    assert outer["Actual Rows"] < 1.2
+
+
 def test_a_limit_further_up(server: WatchedServer, connection: Connection) -> None:
     """No more rows are ahead than were used."""
     query = (

@@ -129,6 +129,8 @@ def test_columns_of_a_condition(condition: str, columns: list[tuple[str, str]]) 
         ("(t.a = ANY ('{1,1}'::integer[]))", 1),
         ("((t.a = ANY ('{1,2}'::int[])) AND (t.b = ANY ('{\"a,b\",c}'::text[])))", 4),
         ("(t.a = ANY ((InitPlan 1).col1))", None),
+        ("(t.a = '= ANY (x'::text)", 1),
+        ("((t.\"= ANY ('{}'\" = 1) AND (t.a = ANY ('{1,2}'::int[])))", 2),
     ],
 )
 def test_values_of_lists(condition: str, number: int | None) -> None:

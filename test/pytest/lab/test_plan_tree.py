@@ -77,6 +77,8 @@ def test_rows_of_a_scan_that_processes_share(workers: int, rows: float) -> None:
         ({"Output": ["(SubPlan 1)"]}, Range(50, 50)),
         ({"Filter": "(a.b = (SubPlan 1))"}, Range(50, float("inf"))),
         ({"Filter": "(ANY (a.b = (hashed SubPlan 1).col1))"}, Range(1, 1)),
+        ({"Filter": "(b <> 'SubPlan 1'::text)"}, Range(50, 50)),
+        ({"Output": ["(SubPlan 1)", "'hashed SubPlan 1'::text"]}, Range(50, 50)),
         ({"Output": ["(SubPlan 1)", "(ANY (a = (hashed SubPlan 10).col1))"]}, Range(50, 50)),
     ],
 )

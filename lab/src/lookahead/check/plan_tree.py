@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lookahead.check.page_ranges import Range
+from lookahead.check.sql_text import code_of
 
 Node = Mapping[str, Any]
 NodeT = TypeVar("NodeT", bound=Node)
@@ -100,6 +101,17 @@ def plan_nodes(plan: NodeT) -> Iterator[NodeT]:
         waiting.extend(reversed(node.get("Plans", ())))
 
 
+def texts_of(node: Node) -> Iterator[str]:
+    """All that EXPLAIN says in words of the node itself; its expressions are SQL."""
+    waiting = [value for key, value in node.items() if key != "Plans"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, dict)):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+
+
 def table_of(node: Node) -> tuple[str, str] | None:
     """(schema, name) of the table a node reads, None when it reads none."""
     if "Relation Name" not in node:
@@ -185,11 +197,11 @@ def _subplan(
     parent: Node, child: Node, above: Execution, participation: Participation
 ) -> Execution:
     name = rf"{re.escape(str(child.get('Subplan Name', '')))}\b"
-    texts = [str(value) for key, value in parent.items() if key != "Plans"]
-    if any(re.search(rf"hashed {name}", text) for text in texts):
+    if any(re.search(rf"hashed {name}", code_of(text)) for text in texts_of(parent)):
         return Execution()
     rows = own_rows(parent, above)
-    filtered = any(re.search(name, str(parent.get(key, ""))) for key in ("Filter", "Join Filter"))
+    filters = [code_of(str(parent.get(key, ""))) for key in ("Filter", "Join Filter")]
+    filtered = any(re.search(name, text) for text in filters)
     each = Range(rows, float("inf") if filtered else rows)
     # EXISTS and the like stop at the first row.
     return Execution(

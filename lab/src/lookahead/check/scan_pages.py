@@ -21,6 +21,7 @@ from lookahead.check.page_ranges import (
     with_repeated_reads,
 )
 from lookahead.check.plan_tree import INDEX_ROWS, Execution, Node, own_rows, plan_nodes
+from lookahead.check.sql_text import code_of
 
 _INFINITE = float("inf")
 _NOTHING: Node = {}
@@ -40,9 +41,9 @@ _NEW_PAGES = 64
 _PAGE_GROUPS = "brin"
 _NAME = r'(?:"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$]*))'
 _COLUMN = re.compile(rf"(?<![\w\"]){_NAME}\.{_NAME}")
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
 _ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
 _LIST = re.compile(r"= ANY \(")
+_AND = " AND "
 _CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
 _CALL = re.compile(r"[\w\"]\(")
 _ELEMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
@@ -306,17 +307,20 @@ def _source(node: Node) -> Node:
 
 def columns_in(condition: str) -> Iterator[tuple[str, str]]:
     """(alias, column) of each column; literals are passed over."""
-    for match in _COLUMN.finditer(_LITERAL.sub("''", condition)):
+    for match in _COLUMN.finditer(code_of(condition, keeps_names=True)):
         alias, column = (match[1] or match[2]), (match[3] or match[4])
         yield alias.replace('""', '"'), column.replace('""', '"')
 
 
 def _compared(condition: str) -> Iterator[tuple[str, str]]:
     """The two sides of each `=`, without literals; lists of values are passed over."""
-    for part in _LITERAL.sub("''", condition).split(" AND "):
+    shown, start = code_of(condition, keeps_names=True), 0
+    for part in code_of(condition).split(_AND):
+        end = start + len(part)
         left, _, value = part.partition(" = ")
         if value and not value.startswith("ANY "):
-            yield left, value
+            yield shown[start : start + len(left)], shown[end - len(value) : end]
+        start = end + len(_AND)
 
 
 def is_computed(value: str) -> bool:
@@ -326,10 +330,10 @@ def is_computed(value: str) -> bool:
 
 def values_in_lists(condition: str) -> int | None:
     """By how many values `= ANY` looks rows up: 1 without it, None when that is not to be seen."""
-    lists = _ARRAY.findall(condition)
-    if len(lists) != len(_LIST.findall(condition)):
-        return None
     number = 1
-    for text in lists:
-        number *= max(1, len(set(_ELEMENT.findall(text))))
+    for found in _LIST.finditer(code_of(condition)):
+        array = _ARRAY.match(condition, found.start())
+        if array is None:
+            return None
+        number *= max(1, len(set(_ELEMENT.findall(array[1]))))
     return number

@@ -22,7 +22,8 @@ from typing import Any
 
 import psycopg
 
-from lookahead.check.plan_tree import plan_nodes
+from lookahead.check.plan_tree import plan_nodes, texts_of
+from lookahead.check.sql_text import NAME, code_of
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection, server_message
@@ -46,14 +47,8 @@ _STOP_PRINTING = """
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
 _TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
-_NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
-_CALL = re.compile(rf"({_NAME}\.)?({_NAME})\(")
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
-# Literals, those with escapes, names in quotes, texts in dollars, comments.
-_QUOTED = re.compile(
-    r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/""",
-    re.DOTALL,
-)
+# (schema, name) as they are written, of whatever stands before a parenthesis.
+_CALL = re.compile(rf"({NAME}\.)?({NAME})\(")
 _PARAMETER = re.compile(r"(?<![\w$])\$[0-9]")
 # Functions in C that execute the text that they are given, or what it names: views, the checks of a
 # domain. Some are declared stable.
@@ -154,12 +149,7 @@ def explain(
 
 def has_parameters(statement: str) -> bool:
     """Whether `$1` and the like stand in it, as in the statements of pg_stat_statements."""
-    return _PARAMETER.search(without_texts(statement)) is not None
-
-
-def without_texts(statement: str) -> str:
-    """Without literals, quoted names and comments."""
-    return _QUOTED.sub(" ", statement)
+    return _PARAMETER.search(code_of(statement)) is not None
 
 
 def unseen_functions(
@@ -173,22 +163,14 @@ def unseen_functions(
         (schema.rstrip("."), name)
         for plan in plans
         for node in plan_nodes(plan)
-        for schema, name in _calls_in(node)
+        for text in texts_of(node)
+        for schema, name in _CALL.findall(code_of(text, keeps_names=True))
     }
     names = [[text.strip('"').replace('""', '"') for text in pair] for pair in sorted(called)]
     if not names:
         return ()
     columns = ([pair[0] for pair in names], [pair[1] for pair in names], _EXECUTE_TEXTS)
     return tuple(row[0] for row in connection.execute(_WITH_STATEMENTS, columns))
-
-
-def _calls_in(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(schema, name) as they are written, of whatever stands before a parenthesis."""
-    for key, value in node.items():
-        if key != "Plans":
-            texts = value if isinstance(value, list) else [value]
-            for text in texts:
-                yield from _CALL.findall(_LITERAL.sub("''", text)) if isinstance(text, str) else ()
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
-from lookahead.check.statement import explained_errors, without_texts
+from lookahead.check.sql_text import NAME, code_of
+from lookahead.check.statement import explained_errors
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.load_order import name_first, watchers_before
@@ -19,22 +20,25 @@ INDEX_BUILD = "pg_lookahead.enable_index_build"
 BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
 # Builds of fewer rows take a few milliseconds by either code. Arbitrary.
 _FEW_ROWS = 10_000
-_COMMENTS = re.compile(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
-_NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
-_TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})*)"
+_TABLE = rf"(?P<table>{NAME}(?:\s*\.\s*{NAME})*)"
 _CREATE_INDEX = re.compile(
-    rf"create\s+(?:unique\s+)?index\s+(?:concurrently\s+)?(?:if\s+not\s+exists\s+)?"
-    rf"(?:{_NAME}\s+)??on\s+(?P<only>only\s+)?{_TABLE}\s*(?:using\s+(?P<method>{_NAME})\s*)?\(",
+    rf"\s*create\s+(?:unique\s+)?index\s+(?:concurrently\s+)?(?:if\s+not\s+exists\s+)?"
+    rf"(?:{NAME}\s+)??on\s+(?P<only>only\s+)?{_TABLE}\s*(?:using\s+(?P<method>{NAME})\s*)?\(",
     re.IGNORECASE,
 )
 _REINDEX = re.compile(
-    rf"reindex\s+(?:\([^)]*\)\s*)?(?:table|index)\s+(?:concurrently\s+)?{_TABLE}\s*;?\s*\Z",
+    rf"\s*reindex\s+(?:\([^)]*\)\s*)?(?:table|index)\s+(?:concurrently\s+)?{_TABLE}\s*;?\s*\Z",
     re.IGNORECASE,
 )
-_COPY = re.compile(rf"copy\s+{_TABLE}\s*(?:\([^)]*\)\s*)?(?P<direction>from|to)\b", re.IGNORECASE)
-_WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
+_COPY = re.compile(
+    rf'\s*copy\s+{_TABLE}\s*(?:\((?:"[^"]*"|[^)"])*\)\s*)?(?P<direction>from|to)\b',
+    re.IGNORECASE,
+)
+# A column of this name has a table's before it.
+_WHERE = re.compile(r"(?<![\w$.])where\b", re.IGNORECASE)
 # With these it is PostgreSQL's: unsuitable() in la_copy.c.
 _COPY_OPTION = re.compile(r"\b(?:where|freeze|on_error)\b", re.IGNORECASE)
+_COLUMN_LIST = re.compile(r"\bforce_\w+\s*\([^)]*\)", re.IGNORECASE)
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # Of an index: its table's rows. What a name means is the user's business, so it is asked before.
 _FACTS = """
@@ -87,7 +91,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
 
     Raises LabError when there is no such table.
     """
-    text = _COMMENTS.sub("", statement)
+    text = code_of(statement, keeps_names=True)
     build = _CREATE_INDEX.match(text) or _REINDEX.match(text)
     copy = _COPY.match(text)
     match = build or copy
@@ -132,7 +136,7 @@ def _of_build(
     rows = f"about {table.rows:,.0f} rows of {table.name}"
     if table.rows < _FEW_ROWS:
         return "little", f"{rows} are few to build an index of"
-    if table.is_partial or (not is_reindex and _WHERE.search(match.string, match.end())):
+    if table.is_partial or (not is_reindex and _WHERE.search(_rest(match))):
         return "unknown", f"of {rows} those that WHERE selects would be sorted: how many?"
     return "yes", (
         f"{rows} would be sorted and written by pg_lookahead"
@@ -161,7 +165,7 @@ def _against_copy(
     """Why it is left to PostgreSQL; "" where nothing is known to be in the way."""
     if off := _off(BULK_INSERT, switches):
         return off
-    if option := _COPY_OPTION.search(without_texts(match.string[match.end() :])):
+    if option := _COPY_OPTION.search(_COLUMN_LIST.sub("", _rest(match))):
         return f"a COPY with {option[0].upper()} is left to PostgreSQL"
     for kind, what in _LEFT_PARTS.items():
         if kind in table.part_kinds:
@@ -172,6 +176,11 @@ def _against_copy(
         looks = "looks" if len(ahead) == 1 else "look"
         return f"{' and '.join(ahead)} {looks} at commands and came first: {name_first()}"
     return ""
+
+
+def _rest(match: re.Match[str]) -> str:
+    """What follows of the command, without quoted names."""
+    return code_of(match.string)[match.end() :]
 
 
 def _off(switch: str, switches: Mapping[str, Any]) -> str:

@@ -26,8 +26,7 @@ def test_curves_knees_and_the_profile_are_shown(probe: ProbeDocument) -> None:
     page = render_probe_page([("made.json", probe)])
     assert probe.summary is not None
     plots = _plots(page)
-    # Each for two widths.
-    assert len(plots) == 2 * len(probe.summary.curves)
+    assert len(plots) == len(probe.summary.curves)
     for plot in plots:
         ElementTree.fromstring(plot)
     assert all(">knee</text>" in plot for plot in plots)

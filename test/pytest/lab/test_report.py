@@ -18,7 +18,7 @@ from lookahead.decoding import decode
 from lookahead.measurements import Measurements
 from lookahead.report.page import render_page
 from lookahead.report.result_plots import sample_plot
-from lookahead.report.svg import NARROW, WIDE, Canvas, Scale, label_step, nice_ceiling, time_text
+from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
 from lookahead.results import ResultDocument
 
 _VOID = {"meta"}
@@ -131,17 +131,15 @@ def test_golden_parts(page: str) -> None:
     assert not re.search(r"\baim|\bmet\?", _without_data(page))
 
 
-def test_every_raw_sample_is_a_dot_in_both_widths(page: str, made: ResultDocument) -> None:
-    assert page.count(", round ") == 2 * len(made.measurements.samples)
-    kinds = [("narrow" in svg.partition(">")[0]) for svg in _svgs(page)]
-    assert kinds.count(True) == kinds.count(False) == 2  # ratios, samples
+def test_every_raw_sample_is_a_dot(page: str, made: ResultDocument) -> None:
+    assert page.count(", round ") == len(made.measurements.samples)
+    assert len(_svgs(page)) == 2  # ratios, samples
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_labels_of_arms_do_not_cover_each_other(made: ResultDocument, width: float) -> None:
+def test_labels_of_arms_do_not_cover_each_other(made: ResultDocument) -> None:
     data = made.measurements
     (panel,) = panels_of(scenarios_of(data.samples))
-    svg = ElementTree.fromstring(str(sample_plot(data, panel, width)))
+    svg = ElementTree.fromstring(str(sample_plot(data, panel)))
     tips = [one.text or "" for one in svg.iter("title") if ", round " in (one.text or "")]
     assert len(tips) == len(data.samples)
     labels = [one for one in svg.iter("text") if "arm-label" in one.get("class", "")]
@@ -158,7 +156,7 @@ def test_scenarios_without_order_have_a_row_each(made: ResultDocument) -> None:
     )
     data = replace(made.measurements, samples=samples)
     (panel,) = panels_of(scenarios_of(samples))
-    svg = str(sample_plot(data, panel, WIDE))
+    svg = str(sample_plot(data, panel))
     assert svg.count('class="median') == 6  # an arm of a scenario each
     assert re.findall(r'class="label">(\w+)<', svg) == ["uuid", "text"]
 
@@ -250,11 +248,6 @@ def test_ticks() -> None:
         8,
         100,
     ]
-
-
-def test_labels_have_room() -> None:
-    assert label_step(["1 %", "42 %"], 100) == 1
-    assert label_step(["100,000"] * 9, 20) == 3
 
 
 def test_canvas_escapes() -> None:

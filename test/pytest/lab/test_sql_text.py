@@ -34,7 +34,7 @@ def test_code_of_a_text(text: str, left: str) -> None:
 
 
 def test_quoted_names_may_stay() -> None:
-    assert code_of("a \"w '\" 'w' b", keeps_names=True) == "a \"w '\"     b"
+    assert code_of("a \"w '\" 'w' b", keeps_names=True) == 'a "w \'"     b'
 
 
 @pytest.mark.timeout(20)

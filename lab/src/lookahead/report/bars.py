@@ -6,14 +6,13 @@ each other. What they rest on is in the results' own tables.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 
 from markupsafe import Markup
 
 from lookahead.formats import milliseconds
 from lookahead.measurements import Comparison
 from lookahead.report.sentences import estimate_text
-from lookahead.report.svg import LINE_HEIGHT, Canvas, text_width
+from lookahead.report.svg import LINE_HEIGHT, Canvas
 
 _FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"
 _TERMINAL_CELLS = 36
@@ -62,16 +61,14 @@ def _bar(share: float) -> str:
 
 
 def bar_plot(pairs: Sequence[BarPair], width: float) -> Markup:
-    """The same as a plot; the names stand above their bars, in several lines where it is narrow."""
-    names = [wrap(pair.label, int(width / text_width("x"))) for pair in pairs]
-    above = max(map(len, names), default=0) * LINE_HEIGHT
-    row = above + 2 * _STEP + 14
+    """The same as a plot; the names stand above their bars."""
+    row = LINE_HEIGHT + 2 * _STEP + 14
     canvas = Canvas(width, len(pairs) * row + 4, "stock PostgreSQL against pg_lookahead")
-    for number, (pair, lines) in enumerate(zip(pairs, names, strict=True)):
-        for at, line in enumerate(reversed(lines)):
-            canvas.text((0, number * row + above - at * LINE_HEIGHT), line, "label")
+    for number, pair in enumerate(pairs):
+        top = number * row + LINE_HEIGHT
+        canvas.text((0, top), pair.label, "label")
         for at, (who, time_ms, text) in enumerate(pair.times):
-            y = number * row + above + 7 + at * _STEP
+            y = top + 7 + at * _STEP
             length = max(2.0, time_ms / pair.longest_ms * (width - _TIMES_WIDTH))
             canvas.rectangle((0, y), length, _BAR, "ours" if who == "ours" else "arm-7")
             canvas.text((length + 8, y + 12), text if who == "ours" else f"{text}, stock", "label")

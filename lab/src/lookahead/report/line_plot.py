@@ -6,7 +6,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from lookahead.report.svg import LINE_HEIGHT, NARROW, Canvas, Scale, label_step, text_width
+from lookahead.report.svg import LINE_HEIGHT, WIDTH, Canvas, Scale, text_width
 
 _HEIGHT, _LEFT, _TOP, _BOTTOM = 330, 62, 16, 46
 
@@ -44,21 +44,18 @@ class Axes:
     knee: int | None = None
 
 
-def line_plot(axes: Axes, lines: Sequence[Line], width: float) -> Markup:
-    """The plot; names of lines stand at the right, or below where it is narrow."""
+def line_plot(axes: Axes, lines: Sequence[Line]) -> Markup:
+    """The plot; names of lines stand at the right."""
     kinds = {line.name: line.kind for line in lines}
-    has_legend = width <= NARROW
-    right = 10 if has_legend else max(map(text_width, kinds)) + 20
-    below = len(lines) * LINE_HEIGHT + 10 if has_legend else 0
-    canvas = Canvas(width, _HEIGHT + below, axes.title)
+    right = WIDTH - max(map(text_width, kinds)) - 20
+    canvas = Canvas(WIDTH, _HEIGHT, axes.title)
     y_scale = axes.y_scale(_HEIGHT - _BOTTOM, _TOP)
     for tick in y_scale.ticks():
-        canvas.line((_LEFT, y_scale(tick)), (width - right, y_scale(tick)), "grid")
+        canvas.line((_LEFT, y_scale(tick)), (right, y_scale(tick)), "grid")
         canvas.text((_LEFT - 6, y_scale(tick) + 4), axes.y_text(tick), "tick", "end")
-    step = (width - right - _LEFT) / len(axes.labels)
+    step = (right - _LEFT) / len(axes.labels)
     xs = [_LEFT + (position + 0.5) * step for position in range(len(axes.labels))]
-    every = label_step(axes.labels, step)
-    for x, label in list(zip(xs, axes.labels, strict=True))[::every]:
+    for x, label in zip(xs, axes.labels, strict=True):
         canvas.text((x, _HEIGHT - _BOTTOM + 16), label, "tick", "middle")
     canvas.text((_LEFT, _HEIGHT - 8), axes.x_name, "caption")
     if axes.knee is not None:
@@ -66,11 +63,8 @@ def line_plot(axes: Axes, lines: Sequence[Line], width: float) -> Markup:
         canvas.line((x, _TOP), (x, _HEIGHT - _BOTTOM), "reference")
         canvas.text((x + 5, _HEIGHT - _BOTTOM - 6), "knee", "caption")
     ends = {line.name: _draw(canvas, xs, line, y_scale) for line in lines}
-    if has_legend:
-        canvas.legend(_LEFT, _HEIGHT + 8, kinds)
-    else:
-        for name, y in _spread(ends).items():
-            canvas.text((width - right + 10, y + 4), name, f"arm-label {kinds[name]}")
+    for name, y in _spread(ends).items():
+        canvas.text((right + 10, y + 4), name, f"arm-label {kinds[name]}")
     return canvas.render()
 
 

@@ -4,7 +4,6 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +29,7 @@ from lookahead.report.result_tables import (
     figure_tables,
 )
 from lookahead.report.sentences import headline, labelling, panel_title, title_of
-from lookahead.report.svg import in_both_widths
+from lookahead.report.svg import WIDTH
 from lookahead.results import Content, ResultDocument, write_atomically
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def write_demo_page(
     next_step: str,
 ) -> Path:
     """As `write_page`, with bars above all results, and what to do next."""
-    bars = in_both_widths(partial(bar_plot, pairs))
-    overview = {"bars": bars, "next_step": next_step}
+    overview = {"bars": bar_plot(pairs, WIDTH), "next_step": next_step}
     write_atomically(path, render_sections("demo.html", _section, documents, None, **overview))
     return path
 
@@ -133,10 +131,7 @@ def _section(document: ResultDocument) -> dict[str, object]:
         "settings": settings_line(document),
         "statements": list(_statements(data)),
         "comparisons": [(_ratio_plot(one), comparison_table(data, one)) for one in groups],
-        "samples": [
-            (panel_title(one, panels), in_both_widths(partial(sample_plot, data, one)))
-            for one in panels
-        ],
+        "samples": [(panel_title(one, panels), sample_plot(data, one)) for one in panels],
         "results": figure_tables(data),
         "proofs": proofs(data),
         "evidence": evidence_tables(document),
@@ -160,4 +155,4 @@ def _ratio_plot(group: ComparisonGroup) -> Markup:
     rows = [(group.contest(one), one.estimate) for one in group.comparisons]
     its, ours, _ = group.reading
     caption = f"{its} / {ours} (right of 1 is faster)"
-    return in_both_widths(partial(ratio_plot, rows, caption))
+    return ratio_plot(rows, caption)

@@ -11,7 +11,7 @@ from lookahead.formats import number_text, rate_text
 from lookahead.report.evidence_tables import machine_rows, source_text
 from lookahead.report.line_plot import Axes, Line, Spot, line_plot
 from lookahead.report.page import render_sections
-from lookahead.report.svg import Scale, in_both_widths, nice_ceiling
+from lookahead.report.svg import Scale, nice_ceiling
 from lookahead.report.tables import Table, columns_of, table_of
 from lookahead.results import Content
 
@@ -82,7 +82,7 @@ def _plot(curve: ProbeCurve) -> Markup:
     for at, (x, figure) in enumerate((point.x, point.figure) for point in curve.points):
         tip = f"{curve.name}, {x:,}: {interval_text(figure)} {curve.unit}"
         spots.append(Spot(at, ((figure.value, tip),), (figure.low, figure.high)))
-    return in_both_widths(partial(line_plot, axes, [Line(curve.name, "ours", tuple(spots))]))
+    return line_plot(axes, [Line(curve.name, "ours", tuple(spots))])
 
 
 def _facts(document: ProbeDocument) -> Table:

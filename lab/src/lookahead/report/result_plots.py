@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 from statistics import median
-from textwrap import wrap
 
 from markupsafe import Markup
 
@@ -14,7 +13,7 @@ from lookahead.report.line_plot import Axes, Line, Spot, line_plot
 from lookahead.report.svg import (
     COLOURS,
     LINE_HEIGHT,
-    NARROW,
+    WIDTH,
     Canvas,
     Scale,
     nice_ceiling,
@@ -25,35 +24,26 @@ from lookahead.stats import RatioEstimate
 
 _ROW_HEIGHT = 24
 _VALUE_WIDTH = 150
-# Labels that would take more of the width than this share stand above their rows.
-_LABEL_SHARE = 0.5
 # A ratio close to 1 is read on a scale that shows percents, a large one on a scale from 0.
 _CLOSE = 0.25
 RatioRow = tuple[str, RatioEstimate]
 """A row's label and its estimate."""
 
 
-def ratio_plot(rows: Sequence[RatioRow], caption: str, width: float) -> Markup:
+def ratio_plot(rows: Sequence[RatioRow], caption: str) -> Markup:
     """The plot of at least one row; without an interval a ratio is a dot."""
-    label_width = max(text_width(label) for label, _ in rows) + 12
-    is_stacked = label_width > _LABEL_SHARE * width
-    left = 12.0 if is_stacked else label_width
-    lines = [
-        wrap(label, int((width - left) / text_width("x"))) if is_stacked else [label]
-        for label, _ in rows
-    ]
-    height = max(map(len, lines)) * LINE_HEIGHT + (22 if is_stacked else 11)
-    bottom = len(rows) * height + 8
-    canvas = Canvas(width, bottom + 40, caption)
-    scale = Scale(*_range(rows), left, width - _VALUE_WIDTH)
+    left = max(text_width(label) for label, _ in rows) + 12
+    bottom = len(rows) * _ROW_HEIGHT + 8
+    canvas = Canvas(WIDTH, bottom + 40, caption)
+    scale = Scale(*_range(rows), left, WIDTH - _VALUE_WIDTH)
     canvas.upright_grid(scale, bottom, lambda tick: number_text(round(tick, 6)))
     canvas.line((scale(1), 4), (scale(1), bottom), "reference")
-    for position, (_, estimate) in enumerate(rows):
-        y = (position + 1) * height - 8
-        canvas.row_label(left, y, lines[position], is_stacked=is_stacked)
+    for position, (label, estimate) in enumerate(rows, start=1):
+        y = position * _ROW_HEIGHT - 8
+        canvas.text((left - 12, y + 4), label, "label", "end")
         _mark(canvas, scale, y, estimate)
-        canvas.text((width - _VALUE_WIDTH + 10, y + 4), ratio_text(estimate), "label")
-    start = min(scale.start, width - text_width(caption))
+        canvas.text((WIDTH - _VALUE_WIDTH + 10, y + 4), ratio_text(estimate), "label")
+    start = min(scale.start, WIDTH - text_width(caption))
     canvas.text((start, bottom + 32), caption, "caption")
     return canvas.render()
 
@@ -76,14 +66,14 @@ def _range(rows: Sequence[RatioRow]) -> tuple[float, float]:
     return 0.0, max(nice_ceiling(max(highs)), 1.5)
 
 
-def sample_plot(data: Measurements, panel: Panel, width: float) -> Markup:
+def sample_plot(data: Measurements, panel: Panel) -> Markup:
     """All samples of the panel, with their medians. Time is logarithmic."""
     samples = [one for one in data.samples if one.scenario in panel.scenarios]
     kinds = _kinds(data.arms, arms_of(samples))
     values = [scenario.factors[0].value for scenario in panel.scenarios]
     if len(values) > 1 and all(value[:1].isdigit() for value in values):
-        return _line_plot(panel, samples, kinds, width)
-    return _row_plot(panel, samples, kinds, width)
+        return _line_plot(panel, samples, kinds)
+    return _row_plot(panel, samples, kinds)
 
 
 def _kinds(known: Sequence[Arm], names: Sequence[str]) -> dict[str, str]:
@@ -99,9 +89,7 @@ def _title(panel: Panel) -> str:
     return f"time by {panel.axis}{f': {panel.title}' if panel.title else ''}"
 
 
-def _line_plot(
-    panel: Panel, samples: Sequence[Sample], kinds: dict[str, str], width: float
-) -> Markup:
+def _line_plot(panel: Panel, samples: Sequence[Sample], kinds: dict[str, str]) -> Markup:
     axes = Axes(
         title=_title(panel),
         x_name=panel.axis,
@@ -114,7 +102,7 @@ def _line_plot(
         found = [samples_of(samples, scenario, arm) for scenario in panel.scenarios]
         dots = [tuple((one.time_ms, _tip(one)) for one in some) for some in found]
         lines.append(Line(arm, kind, tuple(Spot(at, some) for at, some in enumerate(dots) if some)))
-    return line_plot(axes, lines, width)
+    return line_plot(axes, lines)
 
 
 def _time_scale(samples: Sequence[Sample], start: float, end: float) -> Scale:
@@ -126,25 +114,21 @@ def _tip(sample: Sample) -> str:
     return f"{sample.arm}, round {sample.round + 1}: {milliseconds(sample.time_ms)}"
 
 
-def _row_plot(
-    panel: Panel, samples: Sequence[Sample], kinds: dict[str, str], width: float
-) -> Markup:
+def _row_plot(panel: Panel, samples: Sequence[Sample], kinds: dict[str, str]) -> Markup:
     """Dots on a row for each scenario, or for each arm of a single one; medians are bars."""
     rows: dict[str, list[Sample]] = {}
     is_single = len(panel.scenarios) == 1
     for one in samples:
         rows.setdefault(one.arm if is_single else one.scenario.factors[0].value, []).append(one)
-    is_stacked = width <= NARROW
-    label_width = max(map(text_width, rows)) + 16
-    left, height = (10.0, _ROW_HEIGHT + 16) if is_stacked else (label_width, _ROW_HEIGHT)
-    bottom = len(rows) * height + 6
+    left = max(map(text_width, rows)) + 16
+    bottom = len(rows) * _ROW_HEIGHT + 6
     below = 0 if is_single else len(kinds) * LINE_HEIGHT + 14
-    canvas = Canvas(width, bottom + 24 + below, _title(panel))
-    scale = _time_scale(samples, left, width - 26)
+    canvas = Canvas(WIDTH, bottom + 24 + below, _title(panel))
+    scale = _time_scale(samples, left, WIDTH - 26)
     canvas.upright_grid(scale, bottom, time_text)
     for position, (label, row) in enumerate(rows.items(), start=1):
-        y = position * height - 8
-        canvas.row_label(left, y, [label], is_stacked=is_stacked)
+        y = position * _ROW_HEIGHT - 8
+        canvas.text((left - 12, y + 4), label, "label", "end")
         for arm in arms_of(row):
             chosen = [one for one in row if one.arm == arm]
             middle = scale(median(one.time_ms for one in chosen))

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
-WIDE, NARROW = 1050, 340
-"""Widths in pixels in which each plot is drawn: for screens and paper, and for telephones."""
+WIDTH = 1050
+"""Of a plot, in pixels: for screens and paper; on a telephone it is scrolled."""
 LINE_HEIGHT = 15
 _TIP = Markup("<title>{}</title>")
 COLOURS = 8
@@ -63,19 +63,9 @@ def time_text(value_ms: float) -> str:
     return f"{value_ms / 1000:g} s" if value_ms >= 1000 else f"{value_ms:g} ms"
 
 
-def in_both_widths(draw: Callable[[float], Markup]) -> Markup:
-    """A plot drawn twice; the style sheet shows the one that the page has room for."""
-    return draw(WIDE) + draw(NARROW)
-
-
 def text_width(text: str) -> float:
     """Pixels that a label takes in the page's font, at most; for room to be left."""
     return 7.0 * len(text)
-
-
-def label_step(labels: Sequence[str], step: float) -> int:
-    """Every how-manieth label has room on an axis where they are `step` pixels apart."""
-    return max(1, math.ceil((max(map(text_width, labels)) + 4) / step))
 
 
 class Canvas:
@@ -95,14 +85,6 @@ class Canvas:
         for tick in scale.ticks():
             self.line((scale(tick), 4), (scale(tick), bottom), "grid")
             self.text((scale(tick), bottom + 14), text(tick), "tick", "middle")
-
-    def row_label(self, left: float, y: float, lines: Sequence[str], *, is_stacked: bool) -> None:
-        """The label of a row that begins at `left`: before it, or above it in several lines."""
-        if not is_stacked:
-            self.text((left - 12, y + 4), lines[0], "label", "end")
-            return
-        for above, line in enumerate(reversed(lines)):
-            self.text((left, y - 14 - above * LINE_HEIGHT), line, "label")
 
     def mark(self, place: Point, kind: str, tip: str, *, is_key: bool = False) -> None:
         """What stands for a measurement, or in a legend; ours is told apart without colours."""
@@ -138,11 +120,9 @@ class Canvas:
 
     def render(self) -> Markup:
         """The SVG element; it shrinks with the page."""
-        kind = "narrow" if self._width <= NARROW else "wide"
         head = Markup(
-            '<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" class="{2}" role="img" '
-            'aria-label="{3}">'
-        ).format(*map(_number, (self._width, self._height)), kind, self._title)
+            '<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        ).format(*map(_number, (self._width, self._height)), self._title)
         return head + Markup("").join(self._elements) + Markup("</svg>")
 
     def _add(self, tag: str, kind: str, content: str = "", **attributes: float | str) -> None:

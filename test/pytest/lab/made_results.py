@@ -1,6 +1,6 @@
 """Samples with known numbers, and a machine they were never measured on."""
 
-from lookahead.device.counters import CpuCounters, DiskCounters, Rates, rates
+from lookahead.device.counters import DiskCounters, Rates, rates
 from lookahead.experiments.index_build import OURS, STOCK
 from lookahead.experiments.index_build import trial_of as build_trial
 from lookahead.experiments.index_build_keys import KEYS, Conditions
@@ -58,9 +58,8 @@ _TIMES = (400.0, 410.0, 420.0, 430.0, 440.0, 450.0)
 def make_use(reads: int, total_ms: float) -> Rates:
     """`reads` requests of 8 kB each, two of them in the device at a time."""
     spent = round(total_ms)
-    disk = (DiskCounters(0, 0, 0, 0, 0), DiskCounters(reads, reads * 16, spent, spent, spent * 2))
-    cpu = (CpuCounters(0, 0, 100, 0, 0), CpuCounters(10, 20, 100, 30, 0))
-    return rates(disk, cpu, total_ms / 1000)
+    after = DiskCounters(reads, reads * 16, spent, spent, spent * 2)
+    return rates(DiskCounters(0, 0, 0, 0, 0), after, total_ms / 1000)
 
 
 def make_lookahead(pages: int, *, ours: bool) -> LookaheadEvidence:

@@ -4,14 +4,7 @@ import time
 
 import pytest
 
-from lookahead.device.counters import (
-    CpuCounters,
-    DiskCounters,
-    IoMeter,
-    parse_cpu,
-    parse_diskstats,
-    rates,
-)
+from lookahead.device.counters import DiskCounters, IoMeter, parse_diskstats, rates
 
 # Linux 6.1: 17 fields per device; a partition after its disk.
 _BEFORE = """\
@@ -25,12 +18,6 @@ _AFTER = """\
  259       2 nvme0n1p2 11000 25 240000 2500 30 40 600 70 7 1300 6900 0 0 0 0 0 0
 """
 _OLD_KERNEL = "   8       0 sda 5 1 40 9 2 0 16 3 1 8 12\n"
-_STAT_BEFORE = """\
-cpu  1000 10 500 8000 200 5 15 20 0 0
-cpu0 500 5 250 4000 100 2 8 10 0 0
-intr 433798 0 0
-"""
-_STAT_AFTER = "cpu  1090 20 580 8160 230 10 20 30 40 50\n"
 
 
 def _disk(text: str, name: str) -> DiskCounters:
@@ -50,15 +37,8 @@ def test_eleven_fields_are_enough() -> None:
         parse_diskstats("8 0 sda 5 1 40", "sda")
 
 
-def test_cpu_line_is_the_sum_of_all_processors() -> None:
-    assert parse_cpu(_STAT_BEFORE) == CpuCounters(1010, 520, 8000, 200, 20)
-    with pytest.raises(ValueError):
-        parse_cpu("cpu0 1 2 3 4 5 6 7 8\n")
-
-
 def test_rates() -> None:
-    disk = (_disk(_BEFORE, "nvme0n1p2"), _disk(_AFTER, "nvme0n1p2"))
-    found = rates(disk, (parse_cpu(_STAT_BEFORE), parse_cpu(_STAT_AFTER)), seconds=2.0)
+    found = rates(_disk(_BEFORE, "nvme0n1p2"), _disk(_AFTER, "nvme0n1p2"), seconds=2.0)
     assert found.reads == 10_000
     assert found.reads_per_s == 5_000
     assert found.read_bytes == 160_000 * 512
@@ -67,38 +47,28 @@ def test_rates() -> None:
     assert found.queue_depth == 3.0  # 6000 request-milliseconds in 2000 ms
     assert found.await_ms == 0.2  # 2000 ms for 10,000 requests
     assert found.util_percent == 45.0  # busy for 900 of 2000 ms
-    # 100 user and nice, 90 system with interrupts, 160 idle, 30 iowait, 10 stolen: 390 ticks.
-    assert found.cpu_user_percent == pytest.approx(100 * 100 / 390)
-    assert found.cpu_system_percent == pytest.approx(100 * 90 / 390)
-    assert found.cpu_iowait_percent == pytest.approx(100 * 30 / 390)
-    assert found.cpu_steal_percent == pytest.approx(100 * 10 / 390)
 
 
 def test_an_idle_device_has_no_request_size() -> None:
-    disk, cpu = _disk(_BEFORE, "nvme0n1p2"), parse_cpu(_STAT_BEFORE)
-    found = rates((disk, disk), (cpu, cpu), seconds=1.0)
+    disk = _disk(_BEFORE, "nvme0n1p2")
+    found = rates(disk, disk, seconds=1.0)
     assert (found.reads_per_s, found.queue_depth, found.util_percent) == (0, 0, 0)
-    assert (found.request_kb, found.await_ms, found.cpu_user_percent) == (
-        None,
-        None,
-        None,
-    )
+    assert (found.request_kb, found.await_ms) == (None, None)
 
 
 def test_clock_ticks_never_make_a_device_more_than_busy() -> None:
     before = DiskCounters(0, 0, 0, 0, 0)
     after = DiskCounters(1, 8, 12, 12, 12)
-    cpu = parse_cpu(_STAT_BEFORE)
-    assert rates((before, after), (cpu, cpu), seconds=0.010).util_percent == 100.0
+    assert rates(before, after, seconds=0.010).util_percent == 100.0
 
 
 def test_no_time_between_readings_is_refused() -> None:
-    disk, cpu = _disk(_BEFORE, "nvme0n1p2"), parse_cpu(_STAT_BEFORE)
+    disk = _disk(_BEFORE, "nvme0n1p2")
     with pytest.raises(ValueError):
-        rates((disk, disk), (cpu, cpu), seconds=0.0)
+        rates(disk, disk, seconds=0.0)
 
 
-def test_without_a_device_only_processors_are_counted() -> None:
+def test_without_a_device_nothing_is_counted() -> None:
     with IoMeter(None) as meter:
         time.sleep(0.02)
     assert (meter.rates.reads, meter.rates.request_kb) == (0, None)

@@ -1,13 +1,12 @@
-"""The kernel's counters of a block device and of the processors, and their rates.
+"""The kernel's counters of a block device, and their rates.
 
 Meaning of the fields: the kernel's Documentation/admin-guide/iostats.rst (field numbers below are
-its own) and Documentation/filesystems/proc.rst (/proc/stat). A sector is always 512 bytes there,
-whatever the device's own. Counters are cumulative since boot; times are in milliseconds; processor
-times are in ticks of 1/USER_HZ s. All of them count the whole machine, not our server alone.
+its own). A sector is always 512 bytes there, whatever the device's own. Counters are cumulative
+since boot; times are in milliseconds. All of them count the whole machine, not our server alone.
 """
 
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -36,29 +35,11 @@ _NO_DISK = DiskCounters(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class CpuCounters:
-    """The "cpu" line of /proc/stat in ticks, summed over all processors.
-
-    `user` includes nice; `system` includes interrupts; `steal` was taken by the hypervisor.
-    """
-
-    user: int
-    system: int
-    idle: int
-    iowait: int
-    steal: int
-
-    @property
-    def total(self) -> int:
-        return sum(getattr(self, field.name) for field in fields(self))
-
-
-@dataclass(frozen=True)
 class Rates:
     """What happened between two reads of the counters.
 
-    `read_mb_per_s` is in 10^6 bytes, `request_kb` in 1024 bytes, percentages of the machine's
-    whole processor time. None where nothing was counted to divide by.
+    `read_mb_per_s` is in 10^6 bytes, `request_kb` in 1024 bytes. None where nothing was counted to
+    divide by.
     """
 
     seconds: float
@@ -70,10 +51,6 @@ class Rates:
     queue_depth: float
     await_ms: float | None
     util_percent: float
-    cpu_user_percent: float | None
-    cpu_system_percent: float | None
-    cpu_iowait_percent: float | None
-    cpu_steal_percent: float | None
 
 
 def parse_diskstats(text: str, name: str) -> DiskCounters | None:
@@ -91,21 +68,7 @@ def parse_diskstats(text: str, name: str) -> DiskCounters | None:
     return None
 
 
-def parse_cpu(text: str) -> CpuCounters:
-    """The sum over all processors in the text of /proc/stat; ValueError when it is missing."""
-    for line in text.splitlines():
-        columns = line.split()
-        if not columns or columns[0] != "cpu":
-            continue
-        # guest and guest_nice, if listed, are contained in user and nice already.
-        user, nice, system, idle, iowait, irq, softirq, steal = map(int, columns[1:9])
-        return CpuCounters(user + nice, system + irq + softirq, idle, iowait, steal)
-    raise ValueError('/proc/stat has no line "cpu"')
-
-
-def rates(
-    disk: tuple[DiskCounters, DiskCounters], cpu: tuple[CpuCounters, CpuCounters], seconds: float
-) -> Rates:
+def rates(before: DiskCounters, after: DiskCounters, seconds: float) -> Rates:
     """The rates between an earlier and a later reading that lie `seconds` apart.
 
     r/s = d(reads) / s; MB/s = d(sectors) * 512 / s; mean request = d(sectors) * 512 / d(reads);
@@ -114,10 +77,8 @@ def rates(
     """
     if seconds <= 0:
         raise ValueError("no time passed between two readings")
-    before, after = disk
     reads = after.reads - before.reads
     read_bytes = (after.read_sectors - before.read_sectors) * SECTOR_BYTES
-    ticks = cpu[1].total - cpu[0].total
     return Rates(
         seconds=seconds,
         reads=reads,
@@ -129,10 +90,6 @@ def rates(
         await_ms=(after.read_ms - before.read_ms) / reads if reads else None,
         # The kernel rounds to its clock ticks, so a short interval can seem more than full.
         util_percent=min(100.0, (after.busy_ms - before.busy_ms) / (seconds * 10)),
-        cpu_user_percent=_percent(cpu[1].user - cpu[0].user, ticks),
-        cpu_system_percent=_percent(cpu[1].system - cpu[0].system, ticks),
-        cpu_iowait_percent=_percent(cpu[1].iowait - cpu[0].iowait, ticks),
-        cpu_steal_percent=_percent(cpu[1].steal - cpu[0].steal, ticks),
     )
 
 
@@ -153,19 +110,14 @@ class IoMeter:
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
-            before, after = self._before, self._read()
-            self.rates = rates((before[1], after[1]), (before[2], after[2]), after[0] - before[0])
+            (started, before), (ended, after) = self._before, self._read()
+            self.rates = rates(before, after, ended - started)
 
-    def _read(self) -> tuple[float, DiskCounters, CpuCounters]:
-        at_s, disk = time.monotonic(), _NO_DISK
-        if self._device is not None:
-            found = parse_diskstats(Path("/proc/diskstats").read_text(), self._device)
-            if found is None:
-                raise ValueError(f"/proc/diskstats does not list {self._device}")
-            disk = found
-        return at_s, disk, parse_cpu(Path("/proc/stat").read_text())
-
-
-def _percent(ticks: int, total: int) -> float | None:
-    # iowait may run backwards (proc.rst says so); less than nothing is not worth reporting.
-    return max(0.0, 100.0 * ticks / total) if total > 0 else None
+    def _read(self) -> tuple[float, DiskCounters]:
+        at_s = time.monotonic()
+        if self._device is None:
+            return at_s, _NO_DISK
+        found = parse_diskstats(Path("/proc/diskstats").read_text(), self._device)
+        if found is None:
+            raise ValueError(f"/proc/diskstats does not list {self._device}")
+        return at_s, found

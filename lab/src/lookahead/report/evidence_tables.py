@@ -86,9 +86,6 @@ _DEVICE: Cells[_Samples] = (
     ("queue depth", _of_use(lambda use: use.queue_depth, 2)),
     ("await ms", _of_use(lambda use: use.await_ms, 3)),
     ("busy %", _of_use(lambda use: use.util_percent)),
-    ("user %", _of_use(lambda use: use.cpu_user_percent)),
-    ("system %", _of_use(lambda use: use.cpu_system_percent)),
-    ("iowait %", _of_use(lambda use: use.cpu_iowait_percent)),
     ("backend CPU ms", _median(lambda one: one.backend_cpu_ms, _number(0))),
 )
 
@@ -109,8 +106,8 @@ def _sample_tables(samples: _Samples) -> tuple[Table, ...]:
             "What the device and the processors did",
             [one for one in samples if one.use],
             _DEVICE,
-            "Medians over samples; counters of the whole machine, processors in percent of all; "
-            "backend CPU is that of the sessions, where no other process had a part",
+            "Medians over samples; counters of the whole machine; backend CPU is that of the "
+            "sessions, where no other process had a part",
         ),
         _sample_table(
             "What was counted",

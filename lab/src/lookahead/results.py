@@ -242,10 +242,6 @@ def _figures(comparisons: Iterable[Comparison]) -> list[Comparison]:
     ]
 
 
-def result_schema() -> str:
-    return Path(__file__).with_name("result-schema.json").read_text(encoding="utf-8").rstrip()
-
-
 def read_text(path: Path) -> str:
     """The text of a file that a command has written; BadFileError."""
     try:

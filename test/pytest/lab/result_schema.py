@@ -13,11 +13,10 @@ import typing
 from pathlib import Path
 from typing import Any
 
-import lookahead
 from lookahead.decoding import is_required
 from lookahead.results import SCHEMA_VERSION, ResultDocument
 
-PUBLISHED = Path(lookahead.__file__).with_name("result-schema.json")
+PUBLISHED = Path(__file__).parents[3] / "docs/result-schema.json"
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 

@@ -211,7 +211,6 @@ def test_a_byte_order_mark_is_no_damage(document: ResultDocument, tmp_path: Path
 
 def test_published_schema() -> None:
     assert PUBLISHED.read_text() == f"{made_schema()}\n", "write it again: lab/result_schema.py"
-    assert run_command("report", "--schema").stdout == PUBLISHED.read_text()
 
 
 def test_schema_describes_what_is_written(

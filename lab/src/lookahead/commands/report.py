@@ -28,20 +28,12 @@ from lookahead.results import (
     parse_content,
     read_text,
     result_in,
-    result_schema,
     write_atomically,
 )
 from lookahead.terminal import Terminal
 
 _Contents = Sequence[tuple[Path, Content]]
 _BEGINNING = b"<!doctype html>"
-
-
-def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        command_context: CommandContext = context.obj
-        command_context.terminal.raw(result_schema())
-        context.exit()
 
 
 @click.command(context_settings=HELP_OPTIONS)
@@ -55,14 +47,6 @@ def _show_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
 )
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown, write no page.")
 @click.option("--csv", is_flag=True, help="Print the tables as CSV, write no page.")
-@click.option(
-    "--schema",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_schema,
-    help="Print the JSON Schema of result files, and nothing else.",
-)
 @pass_command_context
 def report(
     context: CommandContext,

@@ -13,6 +13,7 @@ from typing import Literal
 import psycopg
 
 from lookahead.errors import UnavailableError
+from lookahead.experiments.conditions import check_layout, table_facts
 from lookahead.experiments.experiment import (
     REPETITIONS,
     Choice,
@@ -32,12 +33,12 @@ from lookahead.experiments.index_build import (
     space_for,
 )
 from lookahead.experiments.index_build_keys import (
+    COLUMNS,
     INDEX,
     TABLE,
     BuildKey,
     Conditions,
-    table_facts,
-    vacuum,
+    fill_statement,
 )
 from lookahead.experiments.index_build_keys import KEYS as LAB_KEYS
 from lookahead.experiments.runner import Run
@@ -191,13 +192,20 @@ class _Builds(Builds[BuildConditions]):
         conditions = list(self._available(connection, conditions))
         own = [one for one in conditions if one.key.table == TABLE]
         if own:
-            self.make_table(connection, own[0].rows, bar)
-            for fresh in (True, False):
-                if not fresh:
-                    vacuum(connection, TABLE)
-                for one in own:
-                    if one.key.fresh is fresh:
-                        self.measure_one(connection, one, bar)
+            rows, seed = own[0].rows, self.run.document.parameters.seed
+            bar.describe(f"making a table of {rows:,} rows")
+            started = time.monotonic()
+            connection.execute(f"CREATE TABLE {TABLE} ({COLUMNS})")
+            connection.execute(fill_statement(rows, seed))
+            made_s = time.monotonic() - started
+            for one in own:
+                if one.key.fresh:
+                    self.measure_one(connection, one, bar)
+            started = time.monotonic() - made_s
+            self.trials.add_table(_vacuumed(connection, TABLE, rows, started))
+            for one in own:
+                if not one.key.fresh:
+                    self.measure_one(connection, one, bar)
             connection.execute(f"DROP TABLE {TABLE}")
         others = [one for one in conditions if one.key.table == PGBENCH_TABLE]
         if others:
@@ -239,13 +247,19 @@ class _Builds(Builds[BuildConditions]):
             self.run.find("note", f"{name} is left out: {collation.missing}")
 
 
+def _vacuumed(connection: Session, name: str, rows: int, started: float) -> Table:
+    """What is known of a table whose pages are all-visible now; LabError when some are not."""
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
+    table = table_facts(connection, name, started)
+    return check_layout(connection, table, pages=table.pages, rows=rows)
+
+
 def make_pgbench_table(server: PrivateServer, connection: Session, rows: int) -> Table:
     """Let pgbench make its tables without keys, of at least one of its units."""
     started = time.monotonic()
     scale = max(rows // _ROWS_PER_SCALE, 1)
     server.run_client("pgbench", "-i", "-I", "dtG", "-q", "-s", str(scale))
-    vacuum(connection, PGBENCH_TABLE)
-    return table_facts(connection, PGBENCH_TABLE, started)
+    return _vacuumed(connection, PGBENCH_TABLE, scale * _ROWS_PER_SCALE, started)
 
 
 def _conditions(wanted: IndexBuilds) -> list[BuildConditions]:

@@ -17,7 +17,9 @@ from lookahead.experiments.arms import arm_of, connect_arm
 from lookahead.experiments.built_index import builds_so_far, check_builder, pages_sha256
 from lookahead.experiments.conditions import (
     MADE_BY_STOCK,
+    check_layout,
     fetch_row,
+    fill_table,
     relation_path,
     wal_bytes_since,
     wal_position,
@@ -31,14 +33,14 @@ from lookahead.experiments.experiment import (
     Option,
 )
 from lookahead.experiments.index_build_keys import (
+    COLUMNS,
     INDEX,
     INDEX_ROW_BYTES,
     KEYS,
     ROW_BYTES,
     TABLE,
     Conditions,
-    make_table,
-    vacuum,
+    fill_statement,
 )
 from lookahead.experiments.runner import Run
 from lookahead.experiments.trials import Trial, Trials, alternate
@@ -133,14 +135,12 @@ class Builds(Generic[ConditionsT]):
         self, connection: Session, conditions: Sequence[ConditionsT], bar: ProgressBar
     ) -> None:
         """All builds on the table, every page of which is all-visible."""
-        self.make_table(connection, conditions[0].rows, bar)
-        vacuum(connection, TABLE)
+        rows, seed = conditions[0].rows, self.run.document.parameters.seed
+        bar.describe(f"making a table of {rows:,} rows")
+        table = fill_table(connection, TABLE, COLUMNS, fill_statement(rows, seed))
+        self.trials.add_table(check_layout(connection, table, pages=table.pages, rows=rows))
         for one in conditions:
             self.measure_one(connection, one, bar)
-
-    def make_table(self, connection: Session, rows: int, bar: ProgressBar) -> None:
-        bar.describe(f"making a table of {rows:,} rows")
-        self.trials.add_table(make_table(connection, rows, self.run.document.parameters.seed))
 
     def measure_one(self, connection: Session, conditions: ConditionsT, bar: ProgressBar) -> None:
         self.trials.begin(trial_of(conditions))

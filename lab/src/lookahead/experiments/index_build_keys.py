@@ -4,16 +4,13 @@
 so that any order but the table's own is random.
 """
 
-import time
 from dataclasses import dataclass
 
-from lookahead.errors import LabError
-from lookahead.experiments.conditions import BLOCK_BYTES, fetch_row
 from lookahead.experiments.experiment import memory_label
-from lookahead.measurements import Factor, Scenario, Table
-from lookahead.server import Session
+from lookahead.measurements import Factor, Scenario
 
 TABLE, INDEX = "lookahead_build", "lookahead_built"
+COLUMNS = "id int NOT NULL, few int, random bigint, many int, at timestamptz, token uuid, name text"
 # Row with header, line pointer and alignment; and the largest index on it.
 ROW_BYTES = 140
 INDEX_ROW_BYTES = 40
@@ -91,42 +88,13 @@ class Conditions:
 _HASH = "(hashint8extended(i, {seed} + {salt}) & 9223372036854775807)"
 
 
-def make_table(connection: Session, rows: int, seed: int) -> Table:
-    """Make and fill `lookahead_build`; not vacuumed, hint bits set."""
-    started = time.monotonic()
+def fill_statement(rows: int, seed: int) -> str:
+    """What fills `lookahead_build`."""
     few, many, at, name = (_HASH.format(seed=seed, salt=salt) for salt in range(1, 5))
-    connection.execute(
-        f"CREATE TABLE {TABLE} (id int NOT NULL, few int, random bigint, many int, "
-        "at timestamptz, token uuid, name text)"
-    )
-    connection.execute(
+    return (
         f"INSERT INTO {TABLE} SELECT i, {few} % 201, hashint8extended(i, {seed}), "
         f"{many} % {max(rows // 100, 1)}, "
         f"timestamptz '2020-01-01 00:00+00' + {at} % 150000000 * interval '1 s', "
         f"md5({seed} || ' ' || i)::uuid, 'user_' || lpad(({name} % 1000000000)::text, 9, '0') "
         f"FROM generate_series(1, {rows}) AS i"
-    )
-    return table_facts(connection, TABLE, started)
-
-
-def vacuum(connection: Session, table: str) -> None:
-    """Make every page all-visible; LabError when some are not."""
-    connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
-    pages, visible = fetch_row(
-        connection, f"SELECT relpages, relallvisible FROM pg_class WHERE relname = '{table}'"
-    )
-    if pages != visible:
-        raise LabError(f'{pages - visible} pages of table "{table}" are not all-visible')
-
-
-def table_facts(connection: Session, table: str, started: float) -> Table:
-    """What is known of a table, which is in the cache of the operating system then."""
-    rows, size = fetch_row(connection, f"SELECT count(*), pg_table_size('{table}') FROM {table}")
-    return Table(
-        name=table,
-        rows=rows,
-        pages=size // BLOCK_BYTES,
-        table_bytes=size,
-        index_bytes=0,
-        build_seconds=round(time.monotonic() - started, 1),
     )

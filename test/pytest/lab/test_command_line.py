@@ -43,11 +43,7 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (
-            ["run", "sorting"],
-            'there is no experiment "sorting"',
-            "Experiments: bitmap-scan, bulk-insert, index-build, index-scan.",
-        ),
+        (["run", "sorting"], "no such command 'sorting'", "`lookahead run --help` lists"),
         (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
         (
             ["run", "index-scan", "--speed", "3"],

@@ -20,7 +20,6 @@ from lookahead.commands.options import (
     seed_option,
 )
 from lookahead.comparisons import proofs
-from lookahead.errors import UsageError
 from lookahead.experiments import bitmap_scan, bulk_insert, index_build, index_scan
 from lookahead.experiments.experiment import Experiment, Flag, Option, run_experiment
 from lookahead.experiments.runner import SIZES, RunRequest, Size
@@ -68,7 +67,7 @@ _OF_THE_REQUEST = ("pg_config", "library", "output", "profile", "seed", "keep")
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
     chosen = tuple(experiments)
-    group = _ExperimentGroup(
+    group = click.Group(
         "run",
         help="Measure stock PostgreSQL against pg_lookahead on a private server.\n\n"
         "Every run writes a result file with all raw samples and a page with its plots.",
@@ -78,20 +77,6 @@ def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
     for experiment in chosen:
         group.add_command(_command(experiment))
     return group
-
-
-class _ExperimentGroup(click.Group):
-    """Names the experiments when an unknown one is asked for."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise UsageError(
-                f'there is no experiment "{args[0]}"',
-                f"Experiments: {', '.join(self.list_commands(ctx))}.",
-            )
-        return super().resolve_command(ctx, args)
 
 
 def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:

@@ -111,10 +111,10 @@ format: setup  ## rewrite sources in the project's style
 	@cd $(TOP) && tools/indent && .venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
 bench: setup   ## the full experiments (table of 2 GB and more; takes long)
-	@cd $(TOP) && export PYTHONPATH=bench && for module in lookahead lookahead_bench; do \
-	  $(PYTHON) -m $$module run --list | while read -r experiment _; do \
+	@cd $(TOP) && export PYTHONPATH=bench && for commands in lookahead.cli lookahead_bench.__main__; do \
+	  $(PYTHON) -c "from $$commands import run; print(*run.commands, sep='\n')" | while read -r experiment; do \
 	    case $$experiment in controls|latency|join-latency|throttled|tpch) continue;; esac; \
-	    $(PYTHON) -m $$module run $$experiment --full $(SERVER_OPTION) </dev/null || exit; done || exit; done
+	    $(PYTHON) -m $${commands%%.*} run $$experiment --full $(SERVER_OPTION) </dev/null || exit; done || exit; done
 
 aims: setup    ## result files beside what the project aims at: RESULTS="results/*.json"
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench aims $(or $(RESULTS),$(error name result files: make aims RESULTS="results/*.json"))

@@ -214,7 +214,6 @@ EXPERIMENT = Experiment(
     description="Beside the lab's parts flat, new-table and indexes: rows of 1 to 128 columns "
     "(columns), against COPY from a binary file (copy), statements of 1 to 100 rows (small), "
     "several sessions at once (sessions).",
-    cold=False,
     asked=BulkInserts,
     settings=lambda wanted: INSERT_SETTINGS,
     needed_bytes=lambda wanted: space_for(wanted.table_size),

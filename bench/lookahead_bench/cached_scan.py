@@ -224,7 +224,6 @@ EXPERIMENT = Experiment(
     summary="A bitmap heap scan with everything cached, and in parallel.",
     description="Against stock's at effective_io_concurrency "
     "0, at the default and at 1000. Cold data is scanned by the same numbers of workers.",
-    also_cached=True,
     asked=CachedScans,
     settings=_settings,
     needed_bytes=lambda wanted: needed_bytes(wanted.table_pages),

@@ -355,7 +355,6 @@ EXPERIMENT = Experiment(
     "long scans in shared buffers; scans of tables in the cache of the operating system only, and "
     "cold ones that visit pages again and again, under each --io-method. Against backends without "
     "the library and with it switched off.",
-    also_cached=True,
     asked=Controls,
     settings=lambda wanted: _SETTINGS,
     needed_bytes=lambda wanted: _NEEDED_BYTES,

@@ -168,7 +168,6 @@ EXPERIMENT = Experiment(
     description="Ranges of a table, each created by CREATE TABLE ... PARTITION OF, or all by "
     "pg_lookahead_create_range_partitions_batched. What is compared is the processor time of the "
     "session.",
-    cold=False,
     asked=Creations,
     settings=lambda wanted: INSERT_SETTINGS,
     needed_bytes=_needed_bytes,

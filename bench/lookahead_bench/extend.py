@@ -225,7 +225,6 @@ EXPERIMENT = Experiment(
     "a table of its own and all into one; pgbench -i, by COPY and on the server. Then the extents "
     "of the files are counted, and stock reads them cold.",
     asked=Extensions,
-    also_cached=True,
     settings=lambda wanted: INSERT_SETTINGS,
     needed_bytes=lambda wanted: space_for(_most_kb(wanted)),
     estimated_seconds=_estimated_seconds,

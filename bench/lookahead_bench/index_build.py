@@ -279,7 +279,6 @@ EXPERIMENT = Experiment(
     summary="CREATE INDEX of further kinds.",
     description="Of a setting with several values the first one is measured with every key, the "
     "others one at a time.",
-    cold=False,
     asked=IndexBuilds,
     settings=lambda wanted: BUILD_SETTINGS,
     needed_bytes=lambda wanted: space_for(wanted.rows, _tables(wanted)),

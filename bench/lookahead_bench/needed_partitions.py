@@ -321,7 +321,6 @@ EXPERIMENT = Experiment(
     "that has its partition (first-row); sessions that insert ascending keys, with partitions made "
     "ahead and made for them (edge); rows that need none, by a loop within the server and by "
     "pgbench (single-row).",
-    cold=False,
     asked=Needs,
     settings=lambda wanted: {**INSERT_SETTINGS, "max_locks_per_transaction": "1024"},
     needed_bytes=lambda wanted: sum(wanted.leaves) * _LEAF_BYTES + _STREAM_BYTES,

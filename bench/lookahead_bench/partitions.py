@@ -269,7 +269,6 @@ EXPERIMENT = Experiment(
     description="For ranges, and lists by the hash of a text. "
     "The parts: INSERT ... SELECT (insert), COPY from a file of text (copy), CREATE TABLE AS for "
     "comparison (new-table), single rows by pgbench, with a plan (single-row).",
-    cold=False,
     asked=Partitions,
     settings=_settings,
     needed_bytes=lambda wanted: space_for(wanted.table_size),

@@ -132,7 +132,6 @@ EXPERIMENT = Experiment(
     description="`WHERE k = (SELECT ...)`, prepared once, with and without an order: stock starts "
     "all scans with the statement, ours, with pg_lookahead.enable_late_start, the one that is "
     "wanted.",
-    cold=False,
     asked=Selections,
     settings=lambda wanted: {"max_locks_per_transaction": "1024"},
     needed_bytes=lambda wanted: sum(wanted.leaves) * _LEAF_BYTES,

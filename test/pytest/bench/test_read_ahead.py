@@ -255,7 +255,7 @@ def test_every_command_puts_back_what_was_left(
     monkeypatch.setattr(module, "state_folder", lambda: machine.journal.parent)
     monkeypatch.setattr(module, "_SYS_BLOCK", machine.root / "sys")
     monkeypatch.setattr(module, "_PROC", machine.root / "proc")
-    outcome = run_bench("run", "--list")
+    outcome = run_bench("run", "--help")
     assert outcome.status is ExitStatus.SUCCESS
     assert "read-ahead of sda put back after a killed run: 8192 kB" in outcome.stderr
     assert machine.state == (8192, False)
@@ -276,7 +276,7 @@ def test_not_changed_beside_another_server(
     monkeypatch.setattr("lookahead_bench.postmasters.other_postmasters", lambda: [os.getpid()])
     before = changeable.read_kb()
     outcome = run_bench(
-        *("read-ahead", "--directory", disk, f"{before + 64}kB", "lookahead", "report", "--schema")
+        *("read-ahead", "--directory", disk, f"{before + 64}kB", "lookahead", "report", "--help")
     )
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "disturbs another" in outcome.stderr
@@ -295,9 +295,9 @@ def test_a_command_is_executed_meanwhile(machine: Machine, monkeypatch: pytest.M
         return len(seen) - 1
 
     monkeypatch.setattr("lookahead_bench.read_ahead._execute", execute)
-    options = ("--directory", machine.root, "128kB", "lookahead", "run", "--list", "--demo")
+    options = ("--directory", machine.root, "128kB", "lookahead", "run", "--help", "--demo")
     assert run_bench("read-ahead", *options).status is ExitStatus.SUCCESS
-    assert seen == [(("lookahead", "run", "--list", "--demo"), (128, True))]
+    assert seen == [(("lookahead", "run", "--help", "--demo"), (128, True))]
     assert machine.state == (8192, False)
     outcome = run_bench("read-ahead", *options)
     assert outcome.status is ExitStatus.FAILURE

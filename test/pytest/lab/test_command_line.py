@@ -10,7 +10,6 @@ import pytest
 
 from lab.outcome import run_command
 from lookahead.cli import _terminated_like_interrupted
-from lookahead.commands.run import EXPERIMENTS
 from lookahead.errors import ExitStatus
 
 # What takes long to load: it stands for a moment of that at which Ctrl-C is pressed.
@@ -202,20 +201,6 @@ def test_the_place_of_a_server_as_psql_has_it(command: tuple[str, ...]) -> None:
     assert outcome.status is ExitStatus.ENVIRONMENT
     assert "/nowhere/.s.PGSQL.5433" in outcome.stderr
     assert run_command(*command, "--dsn", "", *place).status is ExitStatus.USAGE
-
-
-_STATES = {
-    **dict.fromkeys(("index-build", "bulk-insert"), "cached"),
-}
-
-
-def test_list_of_experiments() -> None:
-    outcome = run_command("run", "--list")
-    assert outcome.status is ExitStatus.SUCCESS
-    lines = [line.split(maxsplit=2) for line in outcome.stdout.splitlines()]
-    assert [tuple(line) for line in lines] == [
-        (one.name, _STATES.get(one.name, "cold"), one.summary) for one in EXPERIMENTS
-    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])

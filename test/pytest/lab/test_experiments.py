@@ -181,7 +181,6 @@ def _made(seen: list[tuple[_Made, frozenset[str]]]) -> Experiment[_Made]:
         name="made",
         summary="Nothing.",
         description="For a test.",
-        cold=False,
         asked=_Made,
         settings=lambda wanted: {},
         needed_bytes=lambda wanted: 0,

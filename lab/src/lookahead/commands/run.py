@@ -66,39 +66,15 @@ _OF_THE_REQUEST = ("pg_config", "library", "output", "profile", "seed", "keep")
 
 
 def make_run_group(experiments: Iterable[Experiment[Any]]) -> click.Group:
-    chosen = tuple(experiments)
     group = click.Group(
         "run",
         help="Measure stock PostgreSQL against pg_lookahead on a private server.\n\n"
         "Every run writes a result file with all raw samples and a page with its plots.",
         context_settings=HELP_OPTIONS,
-        params=[_list_option(chosen)],
     )
-    for experiment in chosen:
+    for experiment in experiments:
         group.add_command(_command(experiment))
     return group
-
-
-def _list_option(experiments: tuple[Experiment[Any], ...]) -> click.Option:
-    def show(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-        if asked:
-            terminal = ctx.find_object(CommandContext)
-            assert terminal is not None
-            for one in experiments:
-                state = "cold" if one.cold else "cached"
-                state = "both" if one.also_cached else state
-                terminal.terminal.raw(f"{one.name:<18}{state:<8}{one.summary}")
-            ctx.exit()
-
-    return click.Option(
-        ["--list"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help="Print the experiments, one in a line: its name, whether its data are cold, "
-        "cached or both, what it is.",
-    )
 
 
 def _command(experiment: Experiment[Any]) -> click.Command:

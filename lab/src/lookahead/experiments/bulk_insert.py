@@ -45,7 +45,6 @@ EXPERIMENT = Experiment(
     description="The rows come from a table in the cache. The parts: into a table without indexes "
     "(flat), into tables that the transaction has made (new-table), into tables with indexes "
     "(indexes).",
-    cold=False,
     asked=BulkInserts,
     settings=lambda wanted: INSERT_SETTINGS,
     needed_bytes=lambda wanted: space_for(wanted.table_size),

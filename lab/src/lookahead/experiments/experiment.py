@@ -248,11 +248,10 @@ class Experiment(Generic[WantedT]):
 
     `asked` is the class of what is wanted, of `sized` fields; options that are given replace the
     values of a size. `settle` works out what the names of the given options imply for the other
-    values; it raises LabError when values contradict each other. With `also_cached` some scenarios
-    of a `cold` one find their data cached. `settings` are the server's. `surround` gives the run as
-    it is carried out, on another disk if the experiment needs one. `needed_bytes` of disk space and
-    `estimated_seconds` are told before a long run. `measure` fills the result of a run whose server
-    is not started yet.
+    values; it raises LabError when values contradict each other. `settings` are the server's.
+    `surround` gives the run as it is carried out, on another disk if the experiment needs one.
+    `needed_bytes` of disk space and `estimated_seconds` are told before a long run. `measure` fills
+    the result of a run whose server is not started yet.
     """
 
     name: str
@@ -262,8 +261,6 @@ class Experiment(Generic[WantedT]):
     needed_bytes: Callable[[WantedT], int]
     estimated_seconds: Callable[[WantedT], float]
     measure: Callable[[Run, WantedT], None]
-    cold: bool = True
-    also_cached: bool = False
     settings: Callable[[WantedT], Mapping[str, str]] = lambda wanted: SCAN_SETTINGS
     settle: Callable[[WantedT, frozenset[str]], WantedT] = lambda wanted, explicit: wanted
     surround: Callable[[RunRequest, WantedT, Terminal], AbstractContextManager[RunRequest]] = (

@@ -220,7 +220,6 @@ EXPERIMENT = Experiment(
     summary="CREATE INDEX over a table in the cache, of many kinds of keys.",
     description="Of a setting with several values the first one is measured with every key, the "
     "others one at a time.",
-    cold=False,
     asked=IndexBuilds,
     settings=lambda wanted: BUILD_SETTINGS,
     needed_bytes=lambda wanted: space_for(wanted.rows),

@@ -111,7 +111,6 @@ def test_golden_parts(page: str) -> None:
         "<li>bitmap scan, pages 10 %, against stock&#39;s default: 2.0 times faster (2.0 to 2.0)",
         "<dd>2026-01-01, PostgreSQL 18.6</dd>",
         "<dd>2 x Example CPU, 8 GiB, Example &lt;Disk&gt; (not rotating), Debian GNU/Linux 12",
-        "<dd>shared_buffers = 256MB, jit = off</dd>",
         "<dd><code>SELECT &#39;&lt;1&gt;&#39;</code></dd>",
         '<td data-head="scenario">pages 10 %</td>',
         '<td data-head="baseline time" class="number">425 ms</td>',

@@ -17,7 +17,7 @@ from lookahead.measurements import (
     Question,
     Scenario,
 )
-from lookahead.report.evidence_tables import evidence_tables, machine_line, settings_line
+from lookahead.report.evidence_tables import evidence_tables, machine_line
 from lookahead.report.result_tables import comparison_groups, render_tables
 from lookahead.report.sentences import common_text, scenario_label, varying_names
 from lookahead.report.tables import Table, columns_of, to_csv, to_markdown
@@ -257,13 +257,6 @@ def test_virtual_disks_are_not_called_rotating(made: ResultDocument) -> None:
         machine = replace(MACHINE, hypervisor=hypervisor, device=device)
         assert f"({kind})" in machine_line(machine)
     assert "Example <Disk> (not rotating)" in machine_line(MACHINE)
-
-
-def test_settings_line_has_those_that_decide_about_speed(made: ResultDocument) -> None:
-    settings = {"TimeZone": "UTC", "shared_buffers": "256MB", "io_method": "sync", "jit": "off"}
-    assert settings_line(replace(made, settings=settings)) == (
-        "shared_buffers = 256MB, io_method = sync, jit = off"
-    )
 
 
 def test_labels_name_what_does_not_speak_for_itself() -> None:

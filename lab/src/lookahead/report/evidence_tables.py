@@ -13,10 +13,6 @@ from lookahead.report.sentences import labelling, scenario_label, varying_names
 from lookahead.report.tables import Cells, Table, columns_of, table_of, without_columns
 from lookahead.results import ResultDocument
 
-_TELLING_SETTINGS = (
-    *("shared_buffers", "work_mem", "maintenance_work_mem", "effective_", "maintenance_io"),
-    *("io_", "max_parallel", "enable_", "jit", "autovacuum", "wal_level", "pg_lookahead."),
-)
 ALL_SETTINGS = "Settings that differ from the defaults"
 _ZEROS = (NOTHING, "0", "0.0", "0.00", "0.000")
 _Samples = Sequence[Sample]
@@ -212,13 +208,13 @@ def _arm_table(arms: Sequence[Arm]) -> Table:
             ("arm", lambda one: one.name),
             ("pg_lookahead", lambda one: one.library),
             ("plan", lambda one: one.plan or NOTHING),
-            ("settings", lambda one: _settings_text(one.settings.items()) or NOTHING),
+            ("settings", _settings_text),
         ],
     )
 
 
-def _settings_text(settings: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in settings)
+def _settings_text(arm: Arm) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in arm.settings.items()) or NOTHING
 
 
 def _data_table(tables: Sequence[DataTable]) -> Table:
@@ -249,12 +245,6 @@ def _machine_table(document: ResultDocument) -> Table:
         ("seed", str(document.parameters.seed)),
     )
     return Table("Machine and software", columns_of(("fact", "value")), rows)
-
-
-def settings_line(document: ResultDocument) -> str:
-    """The settings that decide about speed, in a line; all of them have a table."""
-    settings = document.settings.items()
-    return _settings_text(one for one in settings if one[0].startswith(_TELLING_SETTINGS))
 
 
 def source_text(source: SourceFacts) -> str:

@@ -15,12 +15,7 @@ from lookahead.comparisons import panels_of, proofs, scenarios_of
 from lookahead.formats import printable
 from lookahead.measurements import Measurements
 from lookahead.report.bars import BarPair, bar_plot
-from lookahead.report.evidence_tables import (
-    ALL_SETTINGS,
-    evidence_tables,
-    machine_line,
-    settings_line,
-)
+from lookahead.report.evidence_tables import ALL_SETTINGS, evidence_tables, machine_line
 from lookahead.report.result_plots import ratio_plot, sample_plot
 from lookahead.report.result_tables import (
     ComparisonGroup,
@@ -128,7 +123,6 @@ def _section(document: ResultDocument) -> dict[str, object]:
         "headline": headline(document.experiment, data.comparisons),
         "measured": f"{document.started_at[:10]}, PostgreSQL {document.software.server_version}",
         "machine": machine_line(document.machine),
-        "settings": settings_line(document),
         "statements": list(_statements(data)),
         "comparisons": [(_ratio_plot(one), comparison_table(data, one)) for one in groups],
         "samples": [(panel_title(one, panels), sample_plot(data, one)) for one in panels],

@@ -11,6 +11,7 @@ from findings import Checkout, Outcome
 _PLAIN = (
     "README.md",
     "docs/cold-tests.md",
+    "docs/convert.md",
     "docs/device-profile.md",
     "docs/explain.md",
     "docs/faq.md",

@@ -91,12 +91,9 @@ static bool walker(PlanState *planstate, WalkContext *context);
 static bool walk_below(PlanState *planstate, WalkContext *context);
 static void note_subplans(PlanState *planstate, WalkContext *context);
 static bool was_entered(PlanState *planstate, WalkContext *context);
-static void note_merge_join(MergeJoinState *join, WalkContext *context);
 static void note_limit(LimitState *limit, WalkContext *context);
 static void register_node(PlanState *planstate, LaFeature feature,
 						  WalkContext *context);
-static void attach_to_node(PlanState *planstate, LaFeature feature,
-						   WalkContext *context);
 static LaVerdict classify(PlanState *planstate, LaFeature feature,
 						  const WalkContext *context);
 static bool attach(PlanState *planstate, LaFeature feature, LaReason reason,
@@ -375,8 +372,10 @@ walker(PlanState *planstate, WalkContext *context)
 	{
 		if (context->query != NULL)
 			register_node(planstate, feature, context);
-		else
-			attach_to_node(planstate, feature, context);
+		else if (attach(planstate, feature,
+						classify(planstate, feature, context).reason,
+						context->in_slice))
+			context->gathers |= context->place.gather != NULL;
 	}
 
 	switch (nodeTag(planstate))
@@ -401,7 +400,18 @@ walk_below(PlanState *planstate, WalkContext *context)
 	bool		result;
 
 	if (IsA(planstate, MergeJoinState))
-		note_merge_join(castNode(MergeJoinState, planstate), context);
+	{
+		/*
+		 * It marks and restores the position of its inner child, which a
+		 * Result passes on; other nodes do not (relies on ExecMarkPos() in
+		 * execAmi.c).
+		 */
+		PlanState  *inner = innerPlanState(planstate);
+
+		while (inner != NULL && IsA(inner, ResultState))
+			inner = outerPlanState(inner);
+		context->place.marked = inner;
+	}
 	else if (IsA(planstate, LimitState))
 		note_limit(castNode(LimitState, planstate), context);
 	else
@@ -445,21 +455,6 @@ was_entered(PlanState *planstate, WalkContext *context)
 		return true;
 	context->entered = bms_add_member(context->entered, id);
 	return false;
-}
-
-/*
- * A merge join marks and restores the position of its inner child, which a
- * Result passes on; other nodes below it do not (relies on ExecMarkPos() in
- * execAmi.c).
- */
-static void
-note_merge_join(MergeJoinState *join, WalkContext *context)
-{
-	PlanState  *inner = innerPlanState(join);
-
-	while (inner != NULL && IsA(inner, ResultState))
-		inner = outerPlanState(inner);
-	context->place.marked = inner;
 }
 
 /*
@@ -512,18 +507,6 @@ register_node(PlanState *planstate, LaFeature feature, WalkContext *context)
 		node->below_gather = true;
 		la_worker_counters_watch(context->query, place->gather);
 	}
-}
-
-/*
- * Attaches to a node of a query that is not registered.
- */
-static void
-attach_to_node(PlanState *planstate, LaFeature feature, WalkContext *context)
-{
-	LaVerdict	verdict = classify(planstate, feature, context);
-
-	if (attach(planstate, feature, verdict.reason, context->in_slice))
-		context->gathers |= context->place.gather != NULL;
 }
 
 /*

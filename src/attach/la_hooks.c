@@ -52,7 +52,6 @@ static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 								 QueryEnvironment *queryEnv,
 								 DestReceiver *dest, QueryCompletion *qc);
 static void execute_utility(const LaUtility *utility, QueryCompletion *qc);
-static void call_next_utility(const LaUtility *utility, QueryCompletion *qc);
 static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
 static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
 static void hook_explain_per_node(PlanState *planstate, List *ancestors,
@@ -242,12 +241,6 @@ execute_utility(const LaUtility *utility, QueryCompletion *qc)
 		else if (ours->run_copy(utility, qc))
 			return;
 	}
-	call_next_utility(utility, qc);
-}
-
-static void
-call_next_utility(const LaUtility *utility, QueryCompletion *qc)
-{
 	if (next_ProcessUtility)
 		next_ProcessUtility(utility->statement, utility->query_string,
 							utility->read_only, utility->context,

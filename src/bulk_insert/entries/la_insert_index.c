@@ -121,23 +121,6 @@ la_insert_indexes_begin(ResultRelInfo *table, EState *estate, bool from_nothing,
 }
 
 /*
- * Mirrors RelationTruncateIndexes() in heap.c, but that the planner's statistics stay
- * as they are: an insert does not change them.
- */
-static void
-build(Relation table, Relation index)
-{
-	CheckTableNotInUse(index, "INSERT");
-	RelationTruncate(index, 0);
-	if (index->rd_amcache != NULL)
-	{
-		pfree(index->rd_amcache);
-		index->rd_amcache = NULL;
-	}
-	la_build(table, index, BuildIndexInfo(index));
-}
-
-/*
  * In an error handler: turns the error of an index build that has found a key twice into
  * that of an insert, but not one that a function of the index has raised.  Its detail says
  * that the key "is duplicated".  Mirrors the error of _bt_check_unique() in nbtinsert.c.
@@ -162,7 +145,8 @@ report_as_insert(Relation table, Relation index, MemoryContext context)
 }
 
 /*
- * Builds an index anew.  Uses up to maintenance_work_mem.
+ * Builds an index anew.  Uses up to maintenance_work_mem.  Mirrors RelationTruncateIndexes() in
+ * heap.c, but that the planner's statistics stay as they are: an insert does not change them.
  */
 static void
 rebuild(Relation table, Relation index)
@@ -174,7 +158,14 @@ rebuild(Relation table, Relation index)
 
 	PG_TRY();
 	{
-		build(table, index);
+		CheckTableNotInUse(index, "INSERT");
+		RelationTruncate(index, 0);
+		if (index->rd_amcache != NULL)
+		{
+			pfree(index->rd_amcache);
+			index->rd_amcache = NULL;
+		}
+		la_build(table, index, BuildIndexInfo(index));
 	}
 	PG_CATCH();
 	{

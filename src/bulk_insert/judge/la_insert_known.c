@@ -45,7 +45,6 @@ static uint64 changes = 0;		/* of what these caches are of */
 static uint64 table_changes = 0;	/* of any table */
 
 static Known *place_of(LaInsertSubject subject, Oid object);
-static void listen_once(void);
 static void hear_of_change(Datum argument, int cache, uint32 hash);
 static void hear_of_table(Datum argument, Oid table);
 
@@ -57,11 +56,18 @@ static void hear_of_table(Datum argument, Oid table);
 int
 la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *arg)
 {
+	static bool listening = false;
 	Known	   *place = place_of(subject, object);
 	uint64		before;
 	int			answer;
 
-	listen_once();
+	if (unlikely(!listening))
+	{
+		listening = true;
+		CacheRegisterRelcacheCallback(hear_of_table, (Datum) 0);
+		for (int i = 0; i < lengthof(caches); i++)
+			CacheRegisterSyscacheCallback(caches[i], hear_of_change, (Datum) 0);
+	}
 	AcceptInvalidationMessages();
 	if (place->object == object && place->subject == subject &&
 		place->news == changes)
@@ -80,19 +86,6 @@ static Known *
 place_of(LaInsertSubject subject, Oid object)
 {
 	return &known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
-}
-
-static void
-listen_once(void)
-{
-	static bool listening = false;
-
-	if (likely(listening))
-		return;
-	listening = true;
-	CacheRegisterRelcacheCallback(hear_of_table, (Datum) 0);
-	for (int i = 0; i < lengthof(caches); i++)
-		CacheRegisterSyscacheCallback(caches[i], hear_of_change, (Datum) 0);
 }
 
 /*

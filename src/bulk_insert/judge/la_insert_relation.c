@@ -191,13 +191,15 @@ is_among(const List *sorted, Oid table)
 }
 
 /*
- * Does the key of a partitioned table call a function that sees rows?  A table that is gone, and
- * an operator class of a user, are in doubt.  The expressions of a key must be immutable, but
- * core takes a cast to a domain for that, whatever the domain's CHECK calls.
+ * LaInsertLook: at the key of a partitioned table.  A table that is gone, and an operator class of
+ * a user, are in doubt.  The expressions of a key must be immutable, but core takes a cast to a
+ * domain for that, whatever the domain's CHECK calls.
  */
-static bool
-search_key(Oid table, LaInsertSearch *search)
+static int
+look_at_key(void *arg)
 {
+	LaInsertSearch search = {0};
+	Oid			table = RelationGetRelid((Relation) arg);
 	HeapTuple	tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(table));
 	oidvector  *classes;
 	Datum		expressions;
@@ -205,7 +207,7 @@ search_key(Oid table, LaInsertSearch *search)
 	bool		found = false;
 
 	if (!HeapTupleIsValid(tuple))
-		return true;
+		return LA_CALLS_SEEING;
 	classes = (oidvector *)
 		DatumGetPointer(SysCacheGetAttrNotNull(PARTRELID, tuple,
 											   Anum_pg_partitioned_table_partclass));
@@ -214,21 +216,9 @@ search_key(Oid table, LaInsertSearch *search)
 	expressions = SysCacheGetAttr(PARTRELID, tuple,
 								  Anum_pg_partitioned_table_partexprs, &is_null);
 	if (!found && !is_null)
-		found = la_insert_search(stringToNode(TextDatumGetCString(expressions)), search);
+		found = la_insert_search(stringToNode(TextDatumGetCString(expressions)), &search);
 	ReleaseSysCache(tuple);
-	return found;
-}
-
-/*
- * LaInsertLook: at the key of a partitioned table.
- */
-static int
-look_at_key(void *arg)
-{
-	LaInsertSearch search = {0};
-
-	return search_key(RelationGetRelid((Relation) arg), &search) ?
-		LA_CALLS_SEEING : la_insert_search_result(&search);
+	return found ? LA_CALLS_SEEING : la_insert_search_result(&search);
 }
 
 /*

@@ -339,50 +339,39 @@ make_room(LaInsertRoute *route)
 }
 
 /*
- * The pool gets twice as much memory, if there may be more.
- */
-static bool
-grow(LaInsertRoute *route)
-{
-	LaInsertPool *pool = route->pool;
-
-	if (pool->size >= Min(route->count * BYTES_OF_EACH, pool->limit))
-		return false;
-	pool->size = Min(2 * pool->size, pool->limit);
-	pool->memory = repalloc_huge(pool->memory, pool->size);
-	return true;
-}
-
-/*
- * A row whose values must be toasted, or that is too long: core inserts it, after those before
- * it.  It extends a table page by page where there are more than a few.
- */
-static void
-add_wide(LaInsertRoute *route, LaInsertTarget *target, TupleTableSlot *row)
-{
-	if (target->queue.rows > 0 || route->count > PAGES_AHEAD / PAGES_OF_CORE)
-		flush_queue(route, target, true);
-	la_insert_target_insert(target, row);
-	la_insert_target_unpin(target);
-	target->common->bytes += TOAST_TUPLE_TARGET;
-}
-
-/*
- * Adds a row of a partition to those that wait.
+ * Adds a row of a partition to those that wait, in a pool that gets twice as much memory as long
+ * as there may be more.
  */
 void
 la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 						 TupleTableSlot *row)
 {
+	LaInsertPool *pool = route->pool;
 	LaInsertRoom room;
 
-	while ((room = let_wait(route->pool, &target->queue, row)) == LA_INSERT_FULL)
+	while ((room = let_wait(pool, &target->queue, row)) == LA_INSERT_FULL)
 	{
-		if (!grow(route))
+		if (pool->size < Min(route->count * BYTES_OF_EACH, pool->limit))
+		{
+			pool->size = Min(2 * pool->size, pool->limit);
+			pool->memory = repalloc_huge(pool->memory, pool->size);
+		}
+		else
 			make_room(route);
 	}
 	if (room == LA_INSERT_WIDE)
-		add_wide(route, target, row);
+	{
+		/*
+		 * Its values must be toasted, or it is too long: core inserts it,
+		 * after those before it.  It extends a table page by page where there
+		 * are more than a few.
+		 */
+		if (target->queue.rows > 0 || route->count > PAGES_AHEAD / PAGES_OF_CORE)
+			flush_queue(route, target, true);
+		la_insert_target_insert(target, row);
+		la_insert_target_unpin(target);
+		target->common->bytes += TOAST_TUPLE_TARGET;
+	}
 	else if (target->place >= route->waiting)
 	{
 		LaInsertTarget *other = route->targets[route->waiting];

@@ -210,20 +210,6 @@ refuse(LaInsertRoute *route, ResultRelInfo *partition, LaReason reason)
 		(struct CopyMultiInsertBuffer *) &refused;
 }
 
-static void
-remember(LaInsertRoute *route, LaInsertTarget *target)
-{
-	if (route->count == route->size)
-	{
-		route->size = Max(2 * route->size, FIRST_PARTITIONS);
-		route->targets = route->targets == NULL ?
-			palloc_array(LaInsertTarget *, route->size) :
-			repalloc_array(route->targets, LaInsertTarget *, route->size);
-	}
-	target->place = route->count;
-	route->targets[route->count++] = target;
-}
-
 /*
  * What belongs to a partition; NULL when its rows are left to core.
  */
@@ -253,7 +239,15 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 	route->has_indexes |= partition->ri_NumIndices > 0;
 	if (route->collects)
 		la_insert_target_collect(target);
-	remember(route, target);
+	if (route->count == route->size)
+	{
+		route->size = Max(2 * route->size, FIRST_PARTITIONS);
+		route->targets = route->targets == NULL ?
+			palloc_array(LaInsertTarget *, route->size) :
+			repalloc_array(route->targets, LaInsertTarget *, route->size);
+	}
+	target->place = route->count;
+	route->targets[route->count++] = target;
 	partition->ri_CopyMultiInsertBuffer =
 		(struct CopyMultiInsertBuffer *) target;
 	MemoryContextSwitchTo(caller);

@@ -203,20 +203,6 @@ add_wide(LaInsertTable *table, TupleTableSlot *row)
 }
 
 /*
- * A row that is not for the file goes to shared buffers, as do those that follow.
- */
-static void
-add_to_file(LaInsertTable *table, TupleTableSlot *row)
-{
-	if (la_insert_file_add(table->file, row))
-		return;
-	la_insert_file_end(table->file);
-	table->file = NULL;
-	table->left_file = true;
-	add_wide(table, row);
-}
-
-/*
  * Adds a row to those that are collected, which are inserted when it is on another
  * page than they.
  */
@@ -235,9 +221,15 @@ add_plain(LaInsertTable *table, TupleTableSlot *row)
 		if (table->file == NULL)
 			room = la_insert_image_add(&batch->image, batch->spare, row);
 	}
-	if (table->file != NULL)
-		add_to_file(table, row);
-	else if (room == LA_INSERT_WIDE)
+	if (table->file != NULL && !la_insert_file_add(table->file, row))
+	{
+		/* It goes to shared buffers, as do those that follow. */
+		la_insert_file_end(table->file);
+		table->file = NULL;
+		table->left_file = true;
+		room = LA_INSERT_WIDE;
+	}
+	if (room == LA_INSERT_WIDE)
 		add_wide(table, row);
 }
 

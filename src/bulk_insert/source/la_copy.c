@@ -105,35 +105,23 @@ unsuitable(const CopyStmt *statement, Relation table)
 }
 
 /*
- * May the user insert into these columns?
- */
-static void
-check_permissions(ParseState *pstate, ParseNamespaceItem *target,
-				  Relation table, List *columns)
-{
-	RTEPermissionInfo *wanted = target->p_perminfo;
-	List	   *numbers = CopyGetAttnums(RelationGetDescr(table), table, columns);
-	ListCell   *lc;
-
-	foreach(lc, numbers)
-		wanted->insertedCols =
-		bms_add_member(wanted->insertedCols,
-					   lfirst_int(lc) - FirstLowInvalidHeapAttributeNumber);
-	ExecCheckPermissions(pstate->p_rtable, list_make1(wanted), true);
-}
-
-/*
- * Checks a COPY as far as that goes without a row, and opens its input.
+ * Checks a COPY as far as that goes without a row, above all that the user may insert into these
+ * columns, and opens its input.
  */
 static CopyFromState
 open_input(ParseState *pstate, const CopyStmt *statement, Relation table)
 {
-	ParseNamespaceItem *target;
+	RTEPermissionInfo *wanted;
+	ListCell   *lc;
 
-	target = addRangeTableEntryForRelation(pstate, table, RowExclusiveLock,
-										   NULL, false, false);
-	target->p_perminfo->requiredPerms = ACL_INSERT;
-	check_permissions(pstate, target, table, statement->attlist);
+	wanted = addRangeTableEntryForRelation(pstate, table, RowExclusiveLock,
+										   NULL, false, false)->p_perminfo;
+	wanted->requiredPerms = ACL_INSERT;
+	foreach(lc, CopyGetAttnums(RelationGetDescr(table), table, statement->attlist))
+		wanted->insertedCols =
+		bms_add_member(wanted->insertedCols,
+					   lfirst_int(lc) - FirstLowInvalidHeapAttributeNumber);
+	ExecCheckPermissions(pstate->p_rtable, list_make1(wanted), true);
 	return BeginCopyFrom(pstate, table, NULL, statement->filename,
 						 statement->is_program, NULL, statement->attlist,
 						 statement->options);

@@ -225,18 +225,6 @@ quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
 }
 
 /*
- * A partition is created for the row.  Rows before it find theirs by the routing of before.
- */
-static void
-provide(LaCopy *copy)
-{
-	quote_no_line(copy, la_insert_table_end);
-	MemoryContextDelete(copy->collected);
-	la_needed_provide(copy->needed);
-	collect(copy);
-}
-
-/*
  * The row as one of the partition.  Where core has rows wait, it has them as tuples of the
  * partition, whose system columns a trigger can ask for.  Where it inserts them one by one,
  * this depends on the partition's columns.
@@ -332,7 +320,13 @@ insert_rows(LaCopy *copy)
 	{
 		if (unlikely(copy->needed != NULL) &&
 			la_needed_lacks(copy->needed, NULL, copy->row))
-			provide(copy);
+		{
+			/* Rows before it find their partitions by the routing of before. */
+			quote_no_line(copy, la_insert_table_end);
+			MemoryContextDelete(copy->collected);
+			la_needed_provide(copy->needed);
+			collect(copy);
+		}
 		if (la_insert_table_add(&copy->into, copy->row) ||
 			insert_single(copy))
 			pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED,

@@ -149,43 +149,33 @@ leave(LaNode *node, LaReason reason)
 }
 
 /*
- * There are rows enough to collect some.  NULL when that must not be.
- */
-static LaNode *
-wake(LaInsert *insert)
-{
-	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
-	const Plan *source = insert->source->plan;
-	LaNode	   *node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
-	LaInsertCalls calls;
-
-	if (node == NULL)
-		return NULL;
-	calls = la_insert_calls(insert->table.root);
-	if (calls == LA_CALLS_SEEING)
-	{
-		leave(node, LA_REASON_VOLATILE);
-		return NULL;
-	}
-	node->counters.scans++;
-	la_insert_table_collect(&insert->table, &node->counters,
-							calls == LA_CALLS_USERS || la_insert_runs_user_code(plan),
-							source->plan_rows * source->plan_width);
-	return node;
-}
-
-/*
- * Inserts this row and those that follow in batches.
+ * There are rows enough to collect some: inserts this row and those that follow in batches.
  * Returns the row to hand back to core, NULL when there is none.
  */
 static TupleTableSlot *
 insert_batches(LaInsert *insert, TupleTableSlot *row)
 {
 	LaInsertTable *table = &insert->table;
+	const ModifyTable *plan = (ModifyTable *) insert->node->ps.plan;
+	const Plan *source = insert->source->plan;
+	LaInsertCalls calls;
 	LaNode	   *node;
 
-	if (is_row_to_hand_back(insert) || (node = wake(insert)) == NULL)
+	if (is_row_to_hand_back(insert))
 		return row;
+	node = la_attach_wake(&insert->node->ps, LA_FEATURE_BULK_INSERT);
+	if (node == NULL)
+		return row;
+	calls = la_insert_calls(table->root);
+	if (calls == LA_CALLS_SEEING)
+	{
+		leave(node, LA_REASON_VOLATILE);
+		return row;
+	}
+	node->counters.scans++;
+	la_insert_table_collect(table, &node->counters,
+							calls == LA_CALLS_USERS || la_insert_runs_user_code(plan),
+							source->plan_rows * source->plan_width);
 	for (; row != NULL && !is_row_to_hand_back(insert); row = next_row(insert))
 	{
 		if (!la_insert_table_add(table, row))

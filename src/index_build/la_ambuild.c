@@ -36,35 +36,26 @@
 #include "la_compat.h"
 #include "la_feature.h"
 
-static void take_over_indexes(Oid relation);
-
 const LaFeatureMethods la_index_build_methods = {
 	.info = &la_index_build_feature,
 };
 
 /*
- * The planner has looked at a table: a query without a join tree is the dummy
- * that plan_create_index_workers() makes.
+ * The planner has looked at a table.  If for an index build (a query without a join tree is the
+ * dummy that plan_create_index_workers() makes), changes the ambuild of the table's btree indexes
+ * that we have locked.
  */
 void
 la_ambuild_plan_relation(PlannerInfo *root, RelOptInfo *rel)
 {
-	if (root->parse->jointree != NULL || root->parse->commandType != CMD_SELECT)
-		return;
-	if (la_feature_enabled(LA_FEATURE_INDEX_BUILD))
-		take_over_indexes(planner_rt_fetch(rel->relid, root)->relid);
-}
-
-/*
- * Changes the ambuild of the table's btree indexes that we have locked.
- */
-static void
-take_over_indexes(Oid relation)
-{
-	Relation	heap = RelationIdGetRelation(relation);
+	Relation	heap;
 	List	   *indexes;
 	ListCell   *lc;
 
+	if (root->parse->jointree != NULL || root->parse->commandType != CMD_SELECT ||
+		!la_feature_enabled(LA_FEATURE_INDEX_BUILD))
+		return;
+	heap = RelationIdGetRelation(planner_rt_fetch(rel->relid, root)->relid);
 	if (!RelationIsValid(heap))
 		return;
 	indexes = RelationGetIndexList(heap);

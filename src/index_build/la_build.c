@@ -63,25 +63,6 @@
 #define MIN_MEMORY (2 * 1024 * 1024)
 
 /*
- * Why an index on this table is left to core, whatever its key is.
- */
-static LaReason
-unsuitable_relation(Relation heap, IndexInfo *indexInfo)
-{
-	if (!IsNormalProcessingMode() || IsSystemRelation(heap))
-		return LA_REASON_SYSTEM_CATALOG;
-	if (heap->rd_tableam != GetHeapamTableAmRoutine())
-		return LA_REASON_TABLE_AM;
-	if (RELATION_IS_OTHER_TEMP(heap))
-		return LA_REASON_OTHER_TEMP;
-
-	/* core's scan then takes predicate locks, which ours does not */
-	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
-		return LA_REASON_SNAPSHOT;
-	return LA_REASON_NONE;
-}
-
-/*
  * Why an index with this key is left to core; if it is not, describes the key.
  *
  * Core does not look at the collation of a column that is compared byte by byte, so we do
@@ -115,10 +96,17 @@ reason_of(Relation heap, Relation index, IndexInfo *indexInfo,
 		  int64 memory, LaBuildKey *key)
 {
 	int			nworkers = indexInfo->ii_ParallelWorkers;
-	LaReason	reason = unsuitable_relation(heap, indexInfo);
 
-	if (reason != LA_REASON_NONE)
-		return reason;
+	if (!IsNormalProcessingMode() || IsSystemRelation(heap))
+		return LA_REASON_SYSTEM_CATALOG;
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+		return LA_REASON_TABLE_AM;
+	if (RELATION_IS_OTHER_TEMP(heap))
+		return LA_REASON_OTHER_TEMP;
+
+	/* core's scan then takes predicate locks, which ours does not */
+	if (indexInfo->ii_Concurrent && IsolationIsSerializable())
+		return LA_REASON_SNAPSHOT;
 	if (memory < MIN_MEMORY ||
 		(nworkers > 0 && !la_parallel_has_memory(nworkers, memory)))
 		return LA_REASON_MEMORY;

@@ -179,20 +179,6 @@ queue_of_worker(const ParallelShared *shared, char *queues, int worker)
 }
 
 static void
-make_queues(Parallel *parallel)
-{
-	const ParallelShared *shared = parallel->shared;
-
-	for (int i = 0; i < shared->nworkers; i++)
-	{
-		shm_mq	   *queue = queue_of_worker(shared, parallel->queues, i);
-
-		shm_mq_create(queue, shared->queue_size);
-		shm_mq_set_receiver(queue, MyProc);
-	}
-}
-
-static void
 fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 {
 	ParallelContext *context = parallel->context;
@@ -201,7 +187,13 @@ fill_space(Parallel *parallel, Snapshot snapshot, const ParallelShared *plan)
 	parallel->shared = make_room(context, KEY_SHARED, sizeof(ParallelShared));
 	memcpy(parallel->shared, plan, sizeof(ParallelShared));
 	parallel->queues = make_room(context, KEY_QUEUES, queues_size(plan));
-	make_queues(parallel);
+	for (int i = 0; i < nworkers; i++)
+	{
+		shm_mq	   *queue = queue_of_worker(plan, parallel->queues, i);
+
+		shm_mq_create(queue, plan->queue_size);
+		shm_mq_set_receiver(queue, MyProc);
+	}
 	parallel->wal_usage = make_room(context, KEY_WAL_USAGE,
 									mul_size(sizeof(WalUsage), nworkers));
 	parallel->buffer_usage = make_room(context, KEY_BUFFER_USAGE,
@@ -274,16 +266,6 @@ begin_workers(Parallel *parallel, Relation heap, Relation index,
 	return true;
 }
 
-static shm_mq_handle *
-attach_queue(Parallel *parallel, int worker)
-{
-	ParallelContext *context = parallel->context;
-
-	return shm_mq_attach(queue_of_worker(parallel->shared, parallel->queues,
-										 worker),
-						 context->seg, context->worker[worker].bgwhandle);
-}
-
 /*
  * Waits until the workers have scanned the table, and begins the streams in which
  * their entries come.
@@ -291,14 +273,19 @@ attach_queue(Parallel *parallel, int worker)
 static void
 begin_streams(Parallel *parallel, const LaBuildKey *key)
 {
-	int			nlaunched = parallel->context->nworkers_launched;
+	ParallelContext *context = parallel->context;
+	int			nlaunched = context->nworkers_launched;
 
 	parallel->streams = palloc0(nlaunched * sizeof(LaStream));
 	for (int i = 0; i < nlaunched; i++)
 	{
 		LaStream   *stream = &parallel->streams[parallel->nstreams];
+		shm_mq	   *queue = queue_of_worker(parallel->shared, parallel->queues, i);
 
-		if (la_stream_begin(stream, attach_queue(parallel, i), key->kind))
+		if (la_stream_begin(stream,
+							shm_mq_attach(queue, context->seg,
+										  context->worker[i].bgwhandle),
+							key->kind))
 			parallel->nstreams++;
 		else
 			ProcessParallelMessages();

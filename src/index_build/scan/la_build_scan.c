@@ -221,38 +221,14 @@ collect_rows(BuildScan *scan, Buffer buffer)
 }
 
 /*
- * The values of the index's columns for a row.  False if the row does not
- * satisfy the predicate of a partial index.
- */
-static inline bool
-row_values(BuildScan *scan, HeapTuple row, Buffer buffer, Datum *values,
-		   bool *isnull)
-{
-	IndexInfo  *info = scan->info;
-
-	if (scan->plain_column)
-	{
-		values[0] = heap_getattr(row, info->ii_IndexAttrNumbers[0],
-								 RelationGetDescr(scan->heap), &isnull[0]);
-		return true;
-	}
-
-	MemoryContextReset(GetPerTupleMemoryContext(scan->estate));
-	ExecStoreBufferHeapTuple(row, scan->slot, buffer);
-	if (scan->predicate != NULL &&
-		!ExecQual(scan->predicate, GetPerTupleExprContext(scan->estate)))
-		return false;
-	FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
-	return true;
-}
-
-/*
- * Adds the row at `offset` of a page, whose HOT chain begins at `root`.
+ * Adds the row at `offset` of a page, whose HOT chain begins at `root`, if it satisfies the
+ * predicate of a partial index.
  */
 static void
 index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 		  OffsetNumber root)
 {
+	IndexInfo  *info = scan->info;
 	Page		page = BufferGetPage(buffer);
 	ItemId		item = PageGetItemId(page, offset);
 	HeapTupleData row;
@@ -263,8 +239,18 @@ index_row(BuildScan *scan, Buffer buffer, OffsetNumber offset,
 	row.t_data = (HeapTupleHeader) PageGetItem(page, item);
 	row.t_len = ItemIdGetLength(item);
 	ItemPointerSet(&row.t_self, BufferGetBlockNumber(buffer), offset);
-	if (!row_values(scan, &row, buffer, values, isnull))
-		return;
+	if (scan->plain_column)
+		values[0] = heap_getattr(&row, info->ii_IndexAttrNumbers[0],
+								 RelationGetDescr(scan->heap), &isnull[0]);
+	else
+	{
+		MemoryContextReset(GetPerTupleMemoryContext(scan->estate));
+		ExecStoreBufferHeapTuple(&row, scan->slot, buffer);
+		if (scan->predicate != NULL &&
+			!ExecQual(scan->predicate, GetPerTupleExprContext(scan->estate)))
+			return;
+		FormIndexDatum(info, scan->slot, scan->estate, values, isnull);
+	}
 	ItemPointerSetOffsetNumber(&row.t_self, root);
 	la_sort_add(scan->sort, &row.t_self, values, isnull, true);
 }

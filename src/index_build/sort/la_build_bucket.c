@@ -146,21 +146,6 @@ find_quantiles(const LaSample *sample, uint64 low, uint64 high, int count,
 }
 
 /*
- * The same for equal parts of the range from low to high, where the sample
- * tells nothing.
- */
-static int
-divide_evenly(uint64 low, uint64 high, int count, uint64 *bounds)
-{
-	uint64		width = (high - low) / count + 1;
-	int			nbounds = (high - low) / width + 1;
-
-	for (int i = 0; i < nbounds; i++)
-		bounds[i] = low + width * i;
-	return nbounds;
-}
-
-/*
  * Buckets for words between low and high, about as many as wanted, if the memory of
  * the pool allows.
  */
@@ -174,7 +159,14 @@ la_buckets_make(LaChunkPool *pool, LaRecordKind kind, const LaSample *sample,
 	LaBuckets  *buckets;
 
 	if (nbounds == 1 && low < high)
-		nbounds = divide_evenly(low, high, count, bounds);
+	{
+		/* the sample tells nothing: equal parts of the range */
+		uint64		width = (high - low) / count + 1;
+
+		nbounds = (high - low) / width + 1;
+		for (int i = 0; i < nbounds; i++)
+			bounds[i] = low + width * i;
+	}
 	buckets = palloc(sizeof(LaBuckets));
 	buckets->count = nbounds;
 	buckets->bounds = bounds;

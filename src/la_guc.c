@@ -77,7 +77,6 @@ static const LaSetting general_settings[] = {
 };
 
 static void define_room(const LaSetting *settings);
-static void define(const LaSetting *setting);
 
 /*
  * Defines every setting and reserves the prefix, so that a misspelt
@@ -95,28 +94,24 @@ la_guc_define(const LaSetting *const *rooms, int count)
 static void
 define_room(const LaSetting *settings)
 {
-	for (; settings->name != NULL; settings++)
-		define(settings);
-}
-
-static void
-define(const LaSetting *setting)
-{
-	if (setting->flag != NULL)
-		DefineCustomBoolVariable(setting->name, setting->summary,
-								 setting->detail, setting->flag,
-								 *setting->flag, setting->context,
-								 setting->flags, NULL, NULL, NULL);
-	else if (setting->number != NULL)
-		DefineCustomIntVariable(setting->name, setting->summary,
-								setting->detail, setting->number,
-								*setting->number, setting->least,
-								setting->most, setting->context,
-								setting->flags, NULL,
-								setting->assign, NULL);
-	else
-		DefineCustomStringVariable(setting->name, setting->summary,
-								   setting->detail, setting->text, "",
-								   setting->context, setting->flags,
-								   setting->check, NULL, NULL);
+	for (const LaSetting *setting = settings; setting->name != NULL; setting++)
+	{
+		if (setting->flag != NULL)
+			DefineCustomBoolVariable(setting->name, setting->summary,
+									 setting->detail, setting->flag,
+									 *setting->flag, setting->context,
+									 setting->flags, NULL, NULL, NULL);
+		else if (setting->number != NULL)
+			DefineCustomIntVariable(setting->name, setting->summary,
+									setting->detail, setting->number,
+									*setting->number, setting->least,
+									setting->most, setting->context,
+									setting->flags, NULL,
+									setting->assign, NULL);
+		else
+			DefineCustomStringVariable(setting->name, setting->summary,
+									   setting->detail, setting->text, "",
+									   setting->context, setting->flags,
+									   setting->check, NULL, NULL);
+	}
 }

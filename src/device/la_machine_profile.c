@@ -51,7 +51,6 @@ char	   *la_device_profile = NULL;
 
 static bool check_device_profile(char **newval, void **extra, GucSource source);
 static bool read_file(const char *path, LaProfile *profile, char *reason);
-static void read_current(void);
 static bool read_for_machine(void);
 static bool read_checked(int file, LaProfile *profile, char *reason);
 static bool check_status(const struct stat *status, char *reason);
@@ -93,7 +92,19 @@ la_machine_profile_refresh(void)
 {
 	if (current.was_read && current.configured == PgReloadTime)
 		return false;
-	read_current();
+	if (la_device_profile == NULL || la_device_profile[0] == '\0')
+	{
+		current.usable = false;
+		strlcpy(current.reason, "pg_lookahead.device_profile is empty",
+				sizeof(current.reason));
+	}
+	else
+	{
+		current.usable = read_for_machine();
+		if (!current.usable)
+			elog(DEBUG1, "pg_lookahead ignores its device profile: %s",
+				 current.reason);
+	}
 	current.was_read = true;
 	current.configured = PgReloadTime;
 	return true;
@@ -121,22 +132,6 @@ la_machine_profile_find(const LaDeviceId *id, const char **reason)
 	}
 	*reason = "the device was not measured";
 	return NULL;
-}
-
-static void
-read_current(void)
-{
-	if (la_device_profile == NULL || la_device_profile[0] == '\0')
-	{
-		current.usable = false;
-		strlcpy(current.reason, "pg_lookahead.device_profile is empty",
-				sizeof(current.reason));
-		return;
-	}
-	current.usable = read_for_machine();
-	if (!current.usable)
-		elog(DEBUG1, "pg_lookahead ignores its device profile: %s",
-			 current.reason);
 }
 
 /*

@@ -56,7 +56,6 @@ static HTAB *tablespaces = NULL;
 
 static const LaTablespaceProfile *find_profile(Oid tablespace);
 static void forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue);
-static void make_table(void);
 static void resolve(LaTablespaceProfile *entry);
 
 /*
@@ -87,7 +86,18 @@ find_profile(Oid tablespace)
 	if (!OidIsValid(tablespace))
 		tablespace = MyDatabaseTableSpace;
 	if (tablespaces == NULL)
-		make_table();
+	{
+		HASHCTL		control = {0};
+		HTAB	   *made;
+
+		control.keysize = sizeof(Oid);
+		control.entrysize = sizeof(LaTablespaceProfile);
+		control.hcxt = TopMemoryContext;
+		made = hash_create("pg_lookahead device profiles", 8, &control,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespaces, (Datum) 0);
+		tablespaces = made;
+	}
 	if (la_machine_profile_refresh())
 		forget_tablespaces((Datum) 0, TABLESPACEOID, 0);
 
@@ -97,21 +107,6 @@ find_profile(Oid tablespace)
 	if (!entry->resolved)
 		resolve(entry);
 	return entry;
-}
-
-static void
-make_table(void)
-{
-	HASHCTL		control = {0};
-	HTAB	   *made;
-
-	control.keysize = sizeof(Oid);
-	control.entrysize = sizeof(LaTablespaceProfile);
-	control.hcxt = TopMemoryContext;
-	made = hash_create("pg_lookahead device profiles", 8, &control,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespaces, (Datum) 0);
-	tablespaces = made;
 }
 
 /*

@@ -48,7 +48,6 @@ typedef struct LaSharedStats
 	LaClusterStats stats;
 } LaSharedStats;
 
-static PgStat_Kind register_kind(void);
 static void init_shared(void *stats);
 static bool flush_pending(bool nowait);
 static void reset_shared(TimestampTz ts);
@@ -85,30 +84,20 @@ la_cluster_stats_register(void)
 	bool		loading = process_shared_preload_libraries_in_progress;
 
 	process_shared_preload_libraries_in_progress = true;
-	kind = register_kind();
-	process_shared_preload_libraries_in_progress = loading;
-	if (kind == PGSTAT_KIND_INVALID)
-		ereport(LOG,
-				(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
-				 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
-}
-
-/*
- * Returns the number taken, PGSTAT_KIND_INVALID if none is free.
- */
-static PgStat_Kind
-register_kind(void)
-{
 	for (PgStat_Kind free = PGSTAT_KIND_CUSTOM_MAX;
-		 free >= PGSTAT_KIND_CUSTOM_MIN; free--)
+		 free >= PGSTAT_KIND_CUSTOM_MIN && kind == PGSTAT_KIND_INVALID; free--)
 	{
 		if (free == PGSTAT_KIND_EXPERIMENTAL ||
 			pgstat_get_kind_info(free) != NULL)
 			continue;
 		pgstat_register_kind(free, &kind_info);
-		return free;
+		kind = free;
 	}
-	return PGSTAT_KIND_INVALID;
+	process_shared_preload_libraries_in_progress = loading;
+	if (kind == PGSTAT_KIND_INVALID)
+		ereport(LOG,
+				(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
+				 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
 }
 
 /*

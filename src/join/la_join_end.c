@@ -36,7 +36,6 @@ static void search_plans(const LaQuery *query, Search *search);
 static bool find(PlanState *planstate, LaJoinEnd end, Search *search);
 static bool find_in(PlanState **children, int count, LaJoinEnd end,
 					Search *search);
-static bool find_below(PlanState *planstate, LaJoinEnd end, Search *search);
 static LaJoinEnd end_of_outer(const PlanState *planstate, LaJoinEnd end);
 static LaJoinEnd end_of_probe(const HashJoinState *join, LaJoinEnd end);
 static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
@@ -136,6 +135,8 @@ la_join_end_is_awaited(const LaNode *node)
 static bool
 find(PlanState *planstate, LaJoinEnd end, Search *search)
 {
+	LaJoinEnd	outer;
+
 	if (planstate == NULL)
 		return false;
 	if (planstate == search->wanted)
@@ -154,8 +155,16 @@ find(PlanState *planstate, LaJoinEnd end, Search *search)
 		case T_SubqueryScanState:
 			return find(((SubqueryScanState *) planstate)->subplan, end, search);
 		default:
-			return find_below(planstate, end, search);
+			break;
 	}
+	outer = end_of_outer(planstate, end);
+	if (find(outerPlanState(planstate), outer, search))
+	{
+		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
+			search->awaited = planstate;
+		return true;
+	}
+	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
 }
 
 static bool
@@ -167,20 +176,6 @@ find_in(PlanState **children, int count, LaJoinEnd end, Search *search)
 			return true;
 	}
 	return false;
-}
-
-static bool
-find_below(PlanState *planstate, LaJoinEnd end, Search *search)
-{
-	LaJoinEnd	outer = end_of_outer(planstate, end);
-
-	if (find(outerPlanState(planstate), outer, search))
-	{
-		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
-			search->awaited = planstate;
-		return true;
-	}
-	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
 }
 
 /*

@@ -64,7 +64,6 @@ static void judge_side(Judgement *judgement, Plan *outer);
 static bool judge_node(Plan *plan, void *context);
 static bool passes_columns(const Plan *plan, LaQuery *query);
 static bool reads_changing_rows(const Plan *plan, EState *estate);
-static bool has_one_child(const Plan *plan);
 static bool reads_at_once(const Plan *plan);
 static bool shares_parameter(const NestLoop *join, const NestLoop *other);
 
@@ -266,7 +265,13 @@ judge_node(Plan *plan, void *context)
 	judgement->throws |= !at_once && la_join_may_throw(expressions);
 	judgement->seen.stable |= reads_changing_rows(plan, judgement->query->estate);
 
-	judgement->on_line = on_line && has_one_child(plan);
+	/*
+	 * Nodes of two children read one again for each row of the other, or come
+	 * to it late.
+	 */
+	judgement->on_line = on_line &&
+		(IsA(plan, SubqueryScan) ||
+		 (plan->lefttree != NULL && plan->righttree == NULL));
 	judgement->at_once |= on_line && reads_at_once(plan);
 	result = judgement->reason != LA_REASON_NONE ||
 		la_plan_children(plan, judge_node, judgement);
@@ -321,16 +326,6 @@ reads_changing_rows(const Plan *plan, EState *estate)
 		default:
 			return false;
 	}
-}
-
-/*
- * Others read a child again for each row of another one, or come to it late.
- */
-static bool
-has_one_child(const Plan *plan)
-{
-	return IsA(plan, SubqueryScan) ||
-		(plan->lefttree != NULL && plan->righttree == NULL);
 }
 
 /*

@@ -47,8 +47,6 @@ struct LaJoinPage
 	LaJoinAsk	ask;
 };
 
-static bool is_suitable(LaJoinPage *page, ScanState *scan);
-static Size most_bytes(const LaJoinPage *page);
 static bool ask_ahead(LaJoinPage *page);
 static bool is_on_row(const LaJoinPage *page);
 static void go_to_row(LaJoinPage *page, uint32 position);
@@ -68,7 +66,13 @@ la_join_page_create(ScanState *scan, LaNode *node)
 
 	page->node = node;
 	page->heap = (HeapScanDesc) scan->ss_currentScanDesc;
-	if (!is_suitable(page, scan))
+	if (scan->ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+		node->reason = LA_REASON_TABLE_AM;
+	else if ((page->heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+		node->reason = LA_REASON_SNAPSHOT;
+	else if (!la_join_ask_init(&page->ask, la_join_outer_of_scan(scan), node))
+		node->reason = LA_REASON_INNER_SIDE;
+	if (node->reason != LA_REASON_NONE)
 	{
 		la_stats_recount(node->feature, node->reason, node->query->is_slice);
 		pfree(page);
@@ -86,31 +90,6 @@ la_join_page_create(ScanState *scan, LaNode *node)
 	return page;
 }
 
-static bool
-is_suitable(LaJoinPage *page, ScanState *scan)
-{
-	LaNode	   *node = page->node;
-	TableScanDesc descriptor = &page->heap->rs_base;
-
-	if (scan->ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
-		node->reason = LA_REASON_TABLE_AM;
-	else if ((descriptor->rs_flags & SO_ALLOW_PAGEMODE) == 0)
-		node->reason = LA_REASON_SNAPSHOT;
-	else if (!la_join_ask_init(&page->ask, la_join_outer_of_scan(scan), node))
-		node->reason = LA_REASON_INNER_SIDE;
-	return node->reason == LA_REASON_NONE;
-}
-
-/*
- * Memory of the ring, of slots for all of its rows, of a page's rows in them, and of what belongs to it, in bytes.
- */
-static Size
-most_bytes(const LaJoinPage *page)
-{
-	return LA_JOIN_ASK_BYTES +
-		la_join_ring_bytes(&page->ring, page->descriptor) + 2 * BLCKSZ;
-}
-
 /*
  * A subplan had a page read while nothing was asked for.  Returns whether something is now.
  */
@@ -118,7 +97,13 @@ bool
 la_join_page_wake(LaJoinPage *page)
 {
 	LaQuery    *query = page->node->query;
-	Size		bytes = most_bytes(page);
+
+	/*
+	 * Memory of the ring, of slots for all of its rows, of a page's rows in
+	 * them, and of the rest.
+	 */
+	Size		bytes = la_join_ring_bytes(&page->ring, page->descriptor) +
+		2 * BLCKSZ + LA_JOIN_ASK_BYTES;
 
 	if (query->ring_bytes + bytes > LA_STATEMENT_BYTES ||
 		!la_join_ask_may_wake(&page->ask))

@@ -58,7 +58,6 @@ typedef struct Search
 static void search_node(PlanState *planstate, Search *search);
 static void search_plan(const SubPlanState *called, Search *search);
 static void search_children(Search *search, PlanState *planstate);
-static void search_bitmaps(Search *search, BitmapOrState *node);
 static void search_index(Search *search, IndexScanState *node);
 static void search_index_only(Search *search, IndexOnlyScanState *node);
 static void search_bitmap_index(Search *search, BitmapIndexScanState *node);
@@ -75,7 +74,6 @@ static void leave_nulls_out(LaJoinTarget *target, AttrNumber column);
 static bool is_used(const LaJoinTarget *target, ScanKey key);
 static bool add_value(LaJoinTarget *target, const Search *search,
 					  const ScanKeys *scan, ScanKey key, ScanKey to);
-static ScanKey find_equality(const ScanKeys *scan, AttrNumber column);
 static bool find_value(LaJoinTarget *target, LaJoinValue *value,
 					   const Search *search, const ScanKeys *scan);
 static bool set_comparison(LaJoinTarget *target, LaJoinValue *value);
@@ -191,7 +189,9 @@ search_node(PlanState *planstate, Search *search)
 			search_node(castNode(SubqueryScanState, planstate)->subplan, search);
 			break;
 		case T_BitmapOrState:
-			search_bitmaps(search, castNode(BitmapOrState, planstate));
+			search->bitmap = NULL;
+			for (int i = 0; i < ((BitmapOrState *) planstate)->nplans; i++)
+				search_node(((BitmapOrState *) planstate)->bitmapplans[i], search);
 			break;
 		case T_BitmapIndexScanState:
 			search_bitmap_index(search, castNode(BitmapIndexScanState, planstate));
@@ -247,14 +247,6 @@ search_children(Search *search, PlanState *planstate)
 	search_node(outerPlanState(planstate), search);
 	search->limited |= la_join_stops_early(planstate);
 	search_node(innerPlanState(planstate), search);
-}
-
-static void
-search_bitmaps(Search *search, BitmapOrState *node)
-{
-	search->bitmap = NULL;
-	for (int i = 0; i < node->nplans; i++)
-		search_node(node->bitmapplans[i], search);
 }
 
 static void
@@ -391,11 +383,17 @@ is_suitable(Relation index, Relation table)
 static bool
 add_equality(LaJoinTarget *target, const Search *search, const ScanKeys *scan)
 {
-	ScanKey		key = find_equality(scan, target->nvalues + 1);
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		ScanKey		key = &scan->keys[i];
 
-	return key != NULL &&
-		add_value(target, search, scan, key,
-				  &target->search.key->scankeys[target->nvalues]);
+		if (key->sk_attno == target->nvalues + 1 &&
+			key->sk_strategy == BTEqualStrategyNumber &&
+			(key->sk_flags & OTHER_KINDS) == 0)
+			return add_value(target, search, scan, key,
+							 &target->search.key->scankeys[target->nvalues]);
+	}
+	return false;
 }
 
 /*
@@ -492,24 +490,6 @@ add_value(LaJoinTarget *target, const Search *search, const ScanKeys *scan,
 		return false;
 	target->nvalues++;
 	return true;
-}
-
-/*
- * The scan's key that compares a column of the index by = with one value.
- */
-static ScanKey
-find_equality(const ScanKeys *scan, AttrNumber column)
-{
-	for (int i = 0; i < scan->nkeys; i++)
-	{
-		ScanKey		key = &scan->keys[i];
-
-		if (key->sk_attno == column &&
-			key->sk_strategy == BTEqualStrategyNumber &&
-			(key->sk_flags & OTHER_KINDS) == 0)
-			return key;
-	}
-	return NULL;
 }
 
 /*

@@ -53,7 +53,6 @@
 #define ASKING_FASTER 1.1
 
 static LaJoinDoubt doubt(LaJoinTrial *trial, uint32 rows);
-static uint32 divisor(const LaJoinTrial *trial);
 static void begin_look(LaJoinTrial *trial);
 static bool has_order(const LaJoinTrial *trial);
 static bool seems_in_order(const LaJoinTrial *trial);
@@ -80,7 +79,16 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 
 	trial->doubt = doubt(trial, rows - trial->rows);
 	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
-		la_trial_start(&trial->trial, ASKING_FASTER, divisor(trial));
+	{
+		/*
+		 * Where rows want fewer pages, fewer pages are tried, down to a half:
+		 * to ask costs as much for each row.
+		 */
+		uint32		divisor = trial->doubt == LA_JOIN_SPARSE ?
+			SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED) : 1;
+
+		la_trial_start(&trial->trial, ASKING_FASTER, divisor);
+	}
 	trial->rows = rows;
 	trial->looking = false;
 	trial->reads = la_reads();
@@ -110,16 +118,6 @@ doubt(LaJoinTrial *trial, uint32 rows)
 		return LA_JOIN_IN_ORDER;
 	trial->dense = Max(rows, trial->wanted) <= sparse_rows * trial->device_pages || la_wake_forced();
 	return trial->dense || was_dense ? LA_JOIN_NO_DOUBT : LA_JOIN_SPARSE;
-}
-
-/*
- * Where rows want fewer pages, fewer pages are tried, down to a half: to ask costs as much for each row.
- */
-static uint32
-divisor(const LaJoinTrial *trial)
-{
-	return trial->doubt == LA_JOIN_SPARSE ?
-		SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED) : 1;
 }
 
 static bool

@@ -106,9 +106,7 @@ static bool has_room(const LaJoinWindow *window);
 static void draw_row(LaJoinWindow *window);
 static bool fits(TupleTableSlot *slot);
 static Size bytes_of(TupleTableSlot *slot);
-static void count_bytes(LaJoinWindow *window, LaJoinRow *row, Size bytes);
 static void drop_row(LaJoinWindow *window, LaJoinRow *row);
-static void retire_row(LaJoinWindow *window);
 static void arm(LaJoinWindow *window);
 static void on_rescan(Datum arg);
 
@@ -297,7 +295,14 @@ la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
 	LaJoinRing *ring = &window->ring;
 
 	if (window->handed)
-		retire_row(window);
+	{
+		LaJoinRow  *row = la_join_row(ring, ring->head);
+
+		la_join_ask_retire(&window->ask, row);
+		drop_row(window, row);
+		ring->head++;
+		window->handed = false;
+	}
 	if (window->resumes && window->node->limit != NULL)
 		window->given += window->node->limit->position - window->left;
 	window->resumes = false;
@@ -443,7 +448,9 @@ draw_row(LaJoinWindow *window)
 	}
 	ExecCopySlot(row->slot, slot);
 	ExecMaterializeSlot(row->slot);
-	count_bytes(window, row, bytes_of(row->slot));
+	row->bytes = bytes_of(row->slot);
+	window->row_bytes += row->bytes;
+	window->node->query->ring_bytes += row->bytes;
 	la_join_ask_for_row(&window->ask, ring, row);
 	ring->tail++;
 	if (ring->tail - ring->head > 1)
@@ -499,33 +506,11 @@ bytes_of(TupleTableSlot *slot)
 }
 
 static void
-count_bytes(LaJoinWindow *window, LaJoinRow *row, Size bytes)
-{
-	row->bytes = bytes;
-	window->row_bytes += bytes;
-	window->node->query->ring_bytes += bytes;
-}
-
-static void
 drop_row(LaJoinWindow *window, LaJoinRow *row)
 {
 	ExecClearTuple(row->slot);
 	window->row_bytes -= row->bytes;
 	window->node->query->ring_bytes -= row->bytes;
-}
-
-/*
- * The row that was handed out is done with.
- */
-static void
-retire_row(LaJoinWindow *window)
-{
-	LaJoinRow  *row = la_join_row(&window->ring, window->ring.head);
-
-	la_join_ask_retire(&window->ask, row);
-	drop_row(window, row);
-	window->ring.head++;
-	window->handed = false;
 }
 
 /*

@@ -52,8 +52,6 @@ struct LaPartitionAttached
 
 static AlterTableStmt *form_statement(PartitionBoundSpec *bound,
 									  char *schema, char *name);
-static void attach(AlterTableStmt *statement,
-				   AlterTableUtilityContext *context);
 static void alter_table(AlterTableStmt *statement,
 						AlterTableUtilityContext *context);
 
@@ -87,14 +85,24 @@ la_partition_attached_create(const LaPartitionAttached *attached,
 													planned->number);
 	AlterTableUtilityContext context = {.queryString = query};
 	ErrorContextCallback callback;
+	int			level;
 
 	la_partition_table_end(attached->table, created);
 	context.pstmt = makeNode(PlannedStmt);
 	context.relid = request->parent;
 	la_partition_statement_begin_blame(&callback, query);
-	attach(form_statement(la_partition_statement_parse(request, query)->partbound,
-						  schema, planned->name),
-		   &context);
+
+	/*
+	 * A foreign key is checked by a query, though there is no row: as
+	 * PARTITION OF, which checks none, this is not to fail by a policy for
+	 * rows of the other table.
+	 */
+	level = NewGUCNestLevel();
+	la_sql_argument_set("row_security", "on");
+	alter_table(form_statement(la_partition_statement_parse(request, query)->partbound,
+							   schema, planned->name),
+				&context);
+	AtEOXact_GUC(true, level);
 	error_context_stack = callback.previous;
 	CommandCounterIncrement();
 }
@@ -116,20 +124,6 @@ form_statement(PartitionBoundSpec *bound, char *schema, char *name)
 	statement->cmds = list_make1(command);
 	statement->objtype = OBJECT_TABLE;
 	return statement;
-}
-
-/*
- * Attaches the table.  A foreign key is checked by a query, though there is no row: as PARTITION
- * OF, which checks none, this is not to fail by a policy for rows of the other table.
- */
-static void
-attach(AlterTableStmt *statement, AlterTableUtilityContext *context)
-{
-	int			level = NewGUCNestLevel();
-
-	la_sql_argument_set("row_security", "on");
-	alter_table(statement, context);
-	AtEOXact_GUC(true, level);
 }
 
 /*

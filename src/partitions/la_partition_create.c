@@ -72,7 +72,6 @@ static LOCKMODE lock_of_way(const LaPartitionRequest *request,
 							LaPartitionResult *result);
 static Relation open_parent(Oid parent);
 static void begin_batch(LaPartitionBatch *batch, Relation parent);
-static void lock_default(LaPartitionBatch *batch, Relation parent);
 static void create_all(LaPartitionBatch *batch, bool may_commit);
 static void create_one(const LaPartitionBatch *batch,
 					   const LaPlannedPartition *planned);
@@ -275,6 +274,8 @@ la_partition_check_key(Relation parent, bool by_list)
 static void
 begin_batch(LaPartitionBatch *batch, Relation parent)
 {
+	Relation	relation;
+
 	switch (batch->way)
 	{
 		case LA_PARTITION_NATIVE:
@@ -295,19 +296,12 @@ begin_batch(LaPartitionBatch *batch, Relation parent)
 		default:
 			break;
 	}
-	lock_default(batch, parent);
-}
 
-/*
- * Looks into the default partition for rows that would belong to new ones.
- * Its own constraint changes with them, so that nobody may use it until all
- * know.  Mirrors DefineRelation() in tablecmds.c.
- */
-static void
-lock_default(LaPartitionBatch *batch, Relation parent)
-{
-	Relation	relation;
-
+	/*
+	 * Looks into the default partition for rows that would belong to new
+	 * ones.  Its own constraint changes with them, so that nobody may use it
+	 * until all know.  Mirrors DefineRelation() in tablecmds.c.
+	 */
 	batch->default_partition =
 		get_default_oid_from_partdesc(RelationGetPartitionDesc(parent, true));
 	if (!OidIsValid(batch->default_partition))

@@ -35,8 +35,6 @@
 
 #include "partitions/la_partition_statement.h"
 
-static void append_bound(StringInfo text, const LaPartitionSeries *series,
-						 int i);
 static void append_literal(StringInfo text, char *value);
 static void blame_internal_query(void *text);
 static int	expand(StringInfo name, const char *pattern, const char *parent,
@@ -50,6 +48,7 @@ char *
 la_partition_statement_text(const LaPartitionRequest *request,
 							const char *name, int i)
 {
+	const LaPartitionSeries *series = request->series;
 	const char *namespace;
 	StringInfoData text;
 
@@ -58,7 +57,16 @@ la_partition_statement_text(const LaPartitionRequest *request,
 	appendStringInfo(&text, "CREATE TABLE %s.%s PARTITION OF %s.%s FOR VALUES ",
 					 namespace, quote_identifier(name),
 					 namespace, quote_identifier(get_rel_name(request->parent)));
-	append_bound(&text, request->series, i);
+	appendStringInfoString(&text, series->is_list ? "IN (" : "FROM (");
+	append_literal(&text, la_partition_series_bound(series, i));
+	if (series->value_type != NULL)
+		appendStringInfo(&text, "::%s", series->value_type);
+	if (!series->is_list)
+	{
+		appendStringInfoString(&text, ") TO (");
+		append_literal(&text, la_partition_series_bound(series, i + 1));
+	}
+	appendStringInfoChar(&text, ')');
 	if (request->subpartitions != NULL)
 		appendStringInfo(&text, " PARTITION BY %s", request->subpartitions);
 	if (request->storage != NULL)
@@ -130,21 +138,6 @@ la_partition_statement_begin_blame(ErrorContextCallback *callback, char *text)
 	callback->arg = text;
 
 	error_context_stack = callback;
-}
-
-static void
-append_bound(StringInfo text, const LaPartitionSeries *series, int i)
-{
-	appendStringInfoString(text, series->is_list ? "IN (" : "FROM (");
-	append_literal(text, la_partition_series_bound(series, i));
-	if (series->value_type != NULL)
-		appendStringInfo(text, "::%s", series->value_type);
-	if (!series->is_list)
-	{
-		appendStringInfoString(text, ") TO (");
-		append_literal(text, la_partition_series_bound(series, i + 1));
-	}
-	appendStringInfoChar(text, ')');
 }
 
 static void

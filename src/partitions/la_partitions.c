@@ -51,8 +51,8 @@ static LaPartitionRequest *read_request(FunctionCallInfo fcinfo, bool by_list,
 										int options);
 static const LaPartitionSeries *read_values(FunctionCallInfo fcinfo,
 											Oid parent);
-static char **split_array(FunctionCallInfo fcinfo, int argument,
-						  Oid *element_type, int *count);
+static char **split_array(FunctionCallInfo fcinfo, Oid *element_type,
+						  int *count);
 
 /*
  * SQL function pg_lookahead_create_range_partitions(parent, start, step,
@@ -233,7 +233,7 @@ read_values(FunctionCallInfo fcinfo, Oid parent)
 	if (PG_ARGISNULL(1))
 		count = la_sql_argument_number(fcinfo, 2, "modulus", 1, MOST_PARTITIONS);
 	else
-		values = split_array(fcinfo, 1, &type, &count);
+		values = split_array(fcinfo, &type, &count);
 
 	/*
 	 * Others are cast as in a statement; texts are read as if they stood
@@ -245,14 +245,14 @@ read_values(FunctionCallInfo fcinfo, Oid parent)
 }
 
 /*
- * The elements of an array, as texts, and their type.  One without a type has elements of
- * type text.
+ * The elements of the array that is argument 1, as texts, and their type.  One without a type has
+ * elements of type text.
  */
 static char **
-split_array(FunctionCallInfo fcinfo, int argument, Oid *element_type, int *count)
+split_array(FunctionCallInfo fcinfo, Oid *element_type, int *count)
 {
-	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, argument);
-	Datum		array = PG_GETARG_DATUM(argument);
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+	Datum		array = PG_GETARG_DATUM(1);
 	Oid			element = type == UNKNOWNOID ? TEXTOID
 		: get_base_element_type(type);
 	int16		length;

@@ -56,12 +56,8 @@ enum
 
 static void table_tag(LOCKTAG *tag, Oid table);
 static void end_worker(int code, Datum worker);
-static LaNeededRequest *fill(dsm_segment *segment, Oid table,
-							 const char *value, int created);
 static BackgroundWorkerHandle *start(dsm_segment *segment);
 static void await(dsm_segment *segment, BackgroundWorkerHandle *worker);
-static void await_lock(LaNeededRequest *request,
-					   BackgroundWorkerHandle *worker);
 static bool wait_for_news(TimestampTz begin, int most);
 static bool is_transient(int sqlstate);
 static const char *refusal(const LaNeededRequest *request);
@@ -139,7 +135,14 @@ la_needed_request(Oid table, const char *value, int created)
 
 	lock_asking(&tag, table);
 	segment = dsm_create(size, 0);
-	request = fill(segment, table, value, created);
+	request = dsm_segment_address(segment);
+	memset(request, 0, offsetof(LaNeededRequest, value));
+	pg_atomic_init_u32(&request->state, LA_NEEDED_ASKED);
+	request->database = MyDatabaseId;
+	request->table = table;
+	request->session = MyProcNumber;
+	request->created = created;
+	strcpy(request->value, value);
 	worker = start(segment);
 	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
 	{
@@ -171,21 +174,6 @@ end_worker(int code, Datum worker)
 	TerminateBackgroundWorker((BackgroundWorkerHandle *) DatumGetPointer(worker));
 }
 
-static LaNeededRequest *
-fill(dsm_segment *segment, Oid table, const char *value, int created)
-{
-	LaNeededRequest *request = dsm_segment_address(segment);
-
-	memset(request, 0, offsetof(LaNeededRequest, value));
-	pg_atomic_init_u32(&request->state, LA_NEEDED_ASKED);
-	request->database = MyDatabaseId;
-	request->table = table;
-	request->session = MyProcNumber;
-	request->created = created;
-	strcpy(request->value, value);
-	return request;
-}
-
 static BackgroundWorkerHandle *
 start(dsm_segment *segment)
 {
@@ -215,9 +203,20 @@ static void
 await(dsm_segment *segment, BackgroundWorkerHandle *worker)
 {
 	LaNeededRequest *request = dsm_segment_address(segment);
+	TimestampTz begin = GetCurrentTimestamp();
+	pid_t		pid;
 	LOCKTAG		tag;
 
-	await_lock(request, worker);
+	/* Until the worker has its lock, or has ended. */
+	while (pg_atomic_read_u32(&request->state) == LA_NEEDED_ASKED &&
+		   GetBackgroundWorkerPid(worker, &pid) != BGWH_STOPPED)
+	{
+		if (!wait_for_news(begin, CONNECT_MS))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("the background worker that is to create a partition of \"%s\" did not begin in time",
+							get_rel_name(request->table))));
+	}
 	la_needed_worker_tag(&tag, dsm_segment_handle(segment));
 	(void) LockAcquire(&tag, ShareLock, false, false);
 	LockRelease(&tag, ShareLock, false);
@@ -228,26 +227,6 @@ await(dsm_segment *segment, BackgroundWorkerHandle *worker)
 						get_rel_name(request->table)),
 				 errhint("More details may be available in the server log.")));
 	pg_read_barrier();
-}
-
-/*
- * Until the worker has its lock, or has ended.
- */
-static void
-await_lock(LaNeededRequest *request, BackgroundWorkerHandle *worker)
-{
-	TimestampTz begin = GetCurrentTimestamp();
-	pid_t		pid;
-
-	while (pg_atomic_read_u32(&request->state) == LA_NEEDED_ASKED &&
-		   GetBackgroundWorkerPid(worker, &pid) != BGWH_STOPPED)
-	{
-		if (!wait_for_news(begin, CONNECT_MS))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("the background worker that is to create a partition of \"%s\" did not begin in time",
-							get_rel_name(request->table))));
-	}
 }
 
 /*

@@ -65,7 +65,6 @@ static bool is_suitable(const ModifyTableState *node);
 static bool has_policy(Relation relation);
 static LaKnownTable *find(Oid table);
 static void forget(Datum argument, Oid table);
-static bool look(Relation relation);
 static bool can_have_policy(Relation table);
 
 /*
@@ -141,7 +140,14 @@ has_policy(Relation relation)
 	if (likely(known != NULL))
 		return known->has_policy;
 	before = changes;
-	has_policy = look(relation);
+	has_policy = can_have_policy(relation) && la_interval_table_exists();
+	if (has_policy)
+	{
+		/* That of the statement may be older than what core has told already. */
+		PushActiveSnapshot(GetLatestSnapshot());
+		has_policy = la_interval_policy_read(table) != NULL;
+		PopActiveSnapshot();
+	}
 	/* What has changed meanwhile may have been overlooked. */
 	if (changes == before)
 	{
@@ -192,22 +198,6 @@ forget(Datum argument, Oid table)
 	hash_seq_init(&scan, tables);
 	while ((known = hash_seq_search(&scan)) != NULL)
 		(void) hash_search(tables, &known->table, HASH_REMOVE, NULL);
-}
-
-/*
- * With a snapshot of now: that of the statement may be older than what core has told already.
- */
-static bool
-look(Relation relation)
-{
-	bool		has_policy;
-
-	if (!can_have_policy(relation) || !la_interval_table_exists())
-		return false;
-	PushActiveSnapshot(GetLatestSnapshot());
-	has_policy = la_interval_policy_read(RelationGetRelid(relation)) != NULL;
-	PopActiveSnapshot();
-	return has_policy;
 }
 
 /*

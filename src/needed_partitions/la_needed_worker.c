@@ -43,10 +43,8 @@ static const char *const settings[][2] = {
 	{"transaction_timeout", "0"},
 };
 
-static void lock(LaNeededRequest *request, const LOCKTAG *tag);
 static void create(LaNeededRequest *request);
 static void check(const LaNeededRequest *request);
-static void fail(LaNeededRequest *request);
 static void tell(char *place, const char *text);
 
 /*
@@ -67,25 +65,19 @@ la_needed_worker_main(Datum arg)
 	request = dsm_segment_address(segment);
 	la_background_connect(request->database, settings, lengthof(settings));
 	la_needed_worker_tag(&tag, DatumGetUInt32(arg));
-	lock(request, &tag);
+
+	/* From now on the session waits for this lock. */
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	(void) LockAcquire(&tag, ExclusiveLock, true, false);
+	CommitTransactionCommand();
+	pg_atomic_write_u32(&request->state, LA_NEEDED_LOCKED);
+	SetLatch(&GetPGProcByNumber(request->session)->procLatch);
+
 	create(request);
 	pg_write_barrier();
 	pg_atomic_write_u32(&request->state, LA_NEEDED_DONE);
 	LockRelease(&tag, ExclusiveLock, true);
-}
-
-/*
- * From now on the session waits for this lock.
- */
-static void
-lock(LaNeededRequest *request, const LOCKTAG *tag)
-{
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	(void) LockAcquire(tag, ExclusiveLock, true, false);
-	CommitTransactionCommand();
-	pg_atomic_write_u32(&request->state, LA_NEEDED_LOCKED);
-	SetLatch(&GetPGProcByNumber(request->session)->procLatch);
 }
 
 /*
@@ -110,8 +102,15 @@ create(LaNeededRequest *request)
 	}
 	PG_CATCH();
 	{
+		ErrorData  *error;
+
 		HOLD_INTERRUPTS();
-		fail(request);
+		MemoryContextSwitchTo(TopMemoryContext);
+		error = CopyErrorData();
+		request->sqlstate = error->sqlerrcode;
+		tell(request->message, error->message);
+		tell(request->detail, error->detail);
+		tell(request->hint, error->hint);
 		AbortOutOfAnyTransaction();
 		FlushErrorState();
 		RESUME_INTERRUPTS();
@@ -140,19 +139,6 @@ check(const LaNeededRequest *request)
 				 errmsg("the policy has %d partitions created for a statement at most",
 						policy->max_partitions),
 				 errhint("Call pg_lookahead_set_interval() with another \"max_partitions\".")));
-}
-
-static void
-fail(LaNeededRequest *request)
-{
-	ErrorData  *error;
-
-	MemoryContextSwitchTo(TopMemoryContext);
-	error = CopyErrorData();
-	request->sqlstate = error->sqlerrcode;
-	tell(request->message, error->message);
-	tell(request->detail, error->detail);
-	tell(request->hint, error->hint);
 }
 
 static void

@@ -35,7 +35,6 @@ static bool next_slot(IndexScanState *node, IndexScanDesc scan,
 static bool index_recheck(IndexScanState *node, TupleTableSlot *slot);
 static IndexScanDesc begin_index_scan(IndexScanState *node);
 static TupleTableSlot *index_only_exec(PlanState *pstate);
-static IndexScanDesc begin_index_only_scan(IndexOnlyScanState *node);
 
 const LaFeatureMethods la_index_scan_methods = {
 	.info = &la_index_scan_feature,
@@ -179,8 +178,18 @@ index_only_exec(PlanState *pstate)
 	ExecProcNodeMtd core = *la_core_exec_of(pstate);
 	IndexScanDesc scan = node->ioss_ScanDesc;
 
+	/* Mirrors the first part of IndexOnlyNext() in nodeIndexonlyscan.c. */
 	if (scan == NULL)
-		scan = begin_index_only_scan(node);
+	{
+		scan = la_compat_index_only_beginscan(node);
+		node->ioss_ScanDesc = scan;
+		scan->xs_want_itup = true;
+		node->ioss_VMBuffer = InvalidBuffer;
+		if (node->ioss_NumRuntimeKeys == 0 || node->ioss_RuntimeKeysReady)
+			index_rescan(scan,
+						 node->ioss_ScanKeys, node->ioss_NumScanKeys,
+						 node->ioss_OrderByKeys, node->ioss_NumOrderByKeys);
+	}
 	if (la_index_fetch_of(scan) == NULL)
 	{
 		la_index_fetch_wrap(scan, pstate);
@@ -190,24 +199,4 @@ index_only_exec(PlanState *pstate)
 	if (pstate->ExecProcNodeReal == index_only_exec)
 		ExecSetExecProcNode(pstate, core);
 	return core(pstate);
-}
-
-/*
- * Mirrors the first part of IndexOnlyNext() in nodeIndexonlyscan.c.
- */
-static IndexScanDesc
-begin_index_only_scan(IndexOnlyScanState *node)
-{
-	IndexScanDesc scan;
-
-	scan = la_compat_index_only_beginscan(node);
-	node->ioss_ScanDesc = scan;
-	scan->xs_want_itup = true;
-	node->ioss_VMBuffer = InvalidBuffer;
-
-	if (node->ioss_NumRuntimeKeys == 0 || node->ioss_RuntimeKeysReady)
-		index_rescan(scan,
-					 node->ioss_ScanKeys, node->ioss_NumScanKeys,
-					 node->ioss_OrderByKeys, node->ioss_NumOrderByKeys);
-	return scan;
 }

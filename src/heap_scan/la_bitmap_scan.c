@@ -64,7 +64,6 @@ static BlockNumber next_block_of_bitmap(ReadStream *stream,
 										void *per_buffer_data);
 static bool must_look_ahead(LaBitmapScan *state);
 static inline bool may_change(const LaBitmapScan *state);
-static bool must_change(LaBitmapScan *state);
 
 const LaFeatureMethods la_bitmap_scan_methods = {
 	.info = &la_bitmap_scan_feature,
@@ -330,7 +329,8 @@ next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
 
 	if (must_look_ahead(state))
 	{
-		state->streams.changing = must_change(state);
+		state->streams.changing = may_change(state) &&
+			la_stream_switch_choose(&state->streams) != state->streams.kind;
 		if (state->streams.changing)
 			return InvalidBlockNumber;
 		if (state->streams.kind == LA_STREAM_ADVISED)
@@ -377,11 +377,4 @@ may_change(const LaBitmapScan *state)
 {
 	return !state->window.parallel &&
 		!(state->node->query->bounded && !IsParallelWorker());
-}
-
-static bool
-must_change(LaBitmapScan *state)
-{
-	return may_change(state) &&
-		la_stream_switch_choose(&state->streams) != state->streams.kind;
 }

@@ -86,7 +86,6 @@ static BlockNumber advance_block(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
 static void ask_ahead(LaSeqScan *state);
 static bool must_ask(LaSeqScan *state);
-static void ask_for_next(LaSeqScan *state);
 
 const LaFeatureMethods la_seq_scan_methods = {
 	.info = &la_seq_scan_feature,
@@ -284,6 +283,7 @@ start_asking(LaSeqScan *state)
 static void
 ask_ahead(LaSeqScan *state)
 {
+	HeapScanDesc heap = state->heap;
 	uint64		ahead;
 	uint64		goal;
 
@@ -298,7 +298,19 @@ ask_ahead(LaSeqScan *state)
 	state->asked = Max(state->asked, state->position + 1);
 	while (goal >= state->asked + state->request ||
 		   (goal == state->run_end && goal > state->asked))
-		ask_for_next(state);
+	{
+		LaRange		range;
+
+		range.first = (state->start + state->asked) % heap->rs_nblocks;
+		range.nblocks = Min(state->request, state->run_end - state->asked);
+		range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
+		range.wanted = range.nblocks;
+		state->asked += range.nblocks;
+		/* Unless they are likely to be in memory. */
+		if (la_residency_may_ask(&state->residency))
+			la_request_make(heap->rs_base.rs_rd, &range, &state->residency,
+							&state->node->counters);
+	}
 }
 
 /*
@@ -319,23 +331,4 @@ must_ask(LaSeqScan *state)
 		la_trial_start(&state->trial, CLEARLY_FASTER, 1);
 	}
 	return true;
-}
-
-/*
- * Asks for the next request's pages, unless they are likely to be in memory.
- */
-static void
-ask_for_next(LaSeqScan *state)
-{
-	HeapScanDesc heap = state->heap;
-	LaRange		range;
-
-	range.first = (state->start + state->asked) % heap->rs_nblocks;
-	range.nblocks = Min(state->request, state->run_end - state->asked);
-	range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
-	range.wanted = range.nblocks;
-	state->asked += range.nblocks;
-	if (la_residency_may_ask(&state->residency))
-		la_request_make(heap->rs_base.rs_rd, &range, &state->residency,
-						&state->node->counters);
 }

@@ -53,7 +53,6 @@
 static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
 static void set_limits(int concurrency, int maintenance);
 static int	kind_of_stream(Relation relation, int max_ios);
-static bool add_density(LaDensity *density, BlockNumber block);
 static LaDensityLevel level_of(double share, LaDensityLevel before);
 
 /*
@@ -90,14 +89,6 @@ la_stream_switch_start(LaStreamSwitch *streams)
 	{
 		.last_block = InvalidBlockNumber,.level = LA_DENSITY_SPARSE
 	};
-}
-
-void
-la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
-{
-	if (add_density(&streams->density, block) &&
-		streams->density.level == LA_DENSITY_DENSE)
-		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
 
 /*
@@ -260,11 +251,12 @@ la_take_over_finish(LaTakeOver *take_over, TableScanDesc scan,
 #define SOLID_UNTIL 0.9
 
 /*
- * The next block of the bitmap.  Returns true when the level is another one now.
+ * The next block of the bitmap was given to the stream in use.
  */
-static bool
-add_density(LaDensity *density, BlockNumber block)
+void
+la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 {
+	LaDensity  *density = &streams->density;
 	uint32		test_pages = la_trial_test_pages();
 	LaDensityLevel before = density->level;
 	double		share;
@@ -273,14 +265,15 @@ add_density(LaDensity *density, BlockNumber block)
 		density->adjacent++;
 	density->last_block = block;
 	if (++density->counted < (test_pages > 0 ? test_pages : BLOCKS_PER_LOOK))
-		return false;
+		return;
 
 	share = test_pages > 0 ? DENSE_FROM :
 		(double) density->adjacent / density->counted;
 	density->counted = 0;
 	density->adjacent = 0;
 	density->level = level_of(share, before);
-	return density->level != before;
+	if (density->level != before && density->level == LA_DENSITY_DENSE)
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
 }
 
 /*

@@ -71,7 +71,6 @@ static ExecProcNodeMtd core_merge = NULL;
 
 static LateNode *make_node(PlanState *parent, PlanState *first, List *plans,
 						   int eflags);
-static void make_room(MergeAppendState *merge, int count);
 static void forget(void *arg);
 static void forget_of_owner(ResourceReleasePhase phase, bool is_commit,
 							bool is_top_level, void *arg);
@@ -81,7 +80,6 @@ static LateNode *node_of(PlanState **seen);
 static void find_wanted(LateNode *late, PartitionPruneState *pruning);
 static void start_all(LateNode *late);
 static void start(LateNode *late, const Bitmapset *numbers);
-static void start_one(LateNode *late, int number);
 static void show(LateNode *late, int count);
 static Bitmapset *choose(LateNode *late);
 
@@ -151,8 +149,19 @@ make_node(PlanState *parent, PlanState *first, List *plans, int eflags)
 		castNode(AppendState, parent)->appendplans = late->seen;
 	else
 	{
-		castNode(MergeAppendState, parent)->mergeplans = late->seen;
-		make_room(castNode(MergeAppendState, parent), count);
+		MergeAppendState *merge = castNode(MergeAppendState, parent);
+		binaryheap *heap = merge->ms_heap;
+
+		merge->mergeplans = late->seen;
+
+		/*
+		 * It keeps a slot and an entry of its heap for each child, by place;
+		 * it has them for the two children with which it was started. Mirrors
+		 * ExecInitMergeAppend() in nodeMergeAppend.c.
+		 */
+		merge->ms_heap = binaryheap_allocate(count, heap->bh_compare, heap->bh_arg);
+		binaryheap_free(heap);
+		merge->ms_slots = palloc0(count * sizeof(TupleTableSlot *));
 	}
 	dlist_push_tail(&unfinished, &late->link);
 	show(late, 1);
@@ -161,22 +170,6 @@ make_node(PlanState *parent, PlanState *first, List *plans, int eflags)
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &late->on_reset);
 	MemoryContextSwitchTo(old);
 	return late;
-}
-
-/*
- * A MergeAppend keeps a slot and an entry of its heap for each child, by place; it
- * has them for the two children with which it was started.  Mirrors
- * ExecInitMergeAppend() in nodeMergeAppend.c.
- */
-static void
-make_room(MergeAppendState *merge, int count)
-{
-	binaryheap *heap = binaryheap_allocate(count, merge->ms_heap->bh_compare,
-										   merge->ms_heap->bh_arg);
-
-	binaryheap_free(merge->ms_heap);
-	merge->ms_heap = heap;
-	merge->ms_slots = palloc0(count * sizeof(TupleTableSlot *));
 }
 
 /*
@@ -308,30 +301,27 @@ start(LateNode *late, const Bitmapset *numbers)
 	CurrentResourceOwner = late->owner;
 	while ((number = bms_next_member(numbers, number)) >= 0)
 	{
-		if (!bms_is_member(number, late->started))
-			start_one(late, number);
+		PlanState  *child;
+
+		if (bms_is_member(number, late->started))
+			continue;
+		child = ExecInitNode(list_nth(late->plans, number),
+							 late->parent->state, late->eflags);
+		late->started = bms_add_member(late->started, number);
+		late->states[number] = child;
+
+		/*
+		 * Core sees it behind all others, because it may be in the middle of
+		 * them.
+		 */
+		late->seen[late->count] = child;
+		show(late, late->count + 1);
+		if (late->settled)
+			la_attach_late(child);
 	}
 	CurrentResourceOwner = owner;
 	SetUserIdAndSecContext(user, security);
 	MemoryContextSwitchTo(context);
-}
-
-/*
- * Starts a child.  Core sees it behind all others, because it may be in
- * the middle of them.
- */
-static void
-start_one(LateNode *late, int number)
-{
-	PlanState  *child = ExecInitNode(list_nth(late->plans, number),
-									 late->parent->state, late->eflags);
-
-	late->started = bms_add_member(late->started, number);
-	late->states[number] = child;
-	late->seen[late->count] = child;
-	show(late, late->count + 1);
-	if (late->settled)
-		la_attach_late(child);
 }
 
 /*

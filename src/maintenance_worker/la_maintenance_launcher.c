@@ -96,7 +96,6 @@ static bool is_full = false;	/* no worker was free in this round */
 static bool told_full = false;	/* and that was told */
 
 static void tell_restart(int value, void *extra);
-static void begin(void);
 static void end_workers(int code, Datum arg);
 static void take_interrupts(void);
 static void show_sign(void);
@@ -168,7 +167,15 @@ la_maintenance_launcher_register(void)
 void
 la_maintenance_launcher_main(Datum arg)
 {
-	begin();
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	MemoryContextSwitchTo(TopMemoryContext);
+	reports = la_maintenance_reports();
+	before_shmem_exit(end_workers, (Datum) 0);
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
 	for (;;)
 	{
 		TimestampTz now;
@@ -185,20 +192,6 @@ la_maintenance_launcher_main(Datum arg)
 		leave_locked_databases();
 		wait();
 	}
-}
-
-static void
-begin(void)
-{
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGINT, SIG_IGN);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	MemoryContextSwitchTo(TopMemoryContext);
-	reports = la_maintenance_reports();
-	before_shmem_exit(end_workers, (Datum) 0);
-	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
 }
 
 /*

@@ -34,7 +34,6 @@
 #include "access/xlog.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "tcop/pquery.h"
 #include "utils/guc.h"

@@ -20,7 +20,6 @@
 
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/partition.h"
 #include "common/int.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"

@@ -27,7 +27,6 @@
 #include "la_background.h"
 #include "needed_partitions/la_needed_request.h"
 #include "partitions/la_partition_references.h"
-#include "partitions/la_partition_way.h"
 
 /*
  * A session waits, with locks of its own.  The commit need not be in the file before that of the row,

@@ -26,7 +26,6 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "commands/event_trigger.h"
 #include "commands/tablecmds.h"

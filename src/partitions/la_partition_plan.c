@@ -25,7 +25,6 @@
 #include "catalog/pg_inherits.h"
 #include "common/int.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "parser/parse_node.h"
 #include "parser/parse_utilcmd.h"
 #include "partitioning/partbounds.h"

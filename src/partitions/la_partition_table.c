@@ -32,7 +32,6 @@
 #include "nodes/makefuncs.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 

@@ -31,7 +31,6 @@
 #include "index_scan/la_tid_ring.h"
 
 static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
-static bool fetch_heap(LaTidRing *ring, TupleTableSlot *slot, bool *is_dead);
 static void fill_to_test_depth(LaTidRing *ring);
 
 /*
@@ -169,6 +168,7 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 	IndexScanDesc scan = ring->scan;
 	LaIndexFindings *findings = ring->findings;
 	LaTidEntry	entry = *la_ring_entry(ring, ring->consumed);
+	bool		all_dead = false;
 	bool		found;
 	bool		is_dead;
 
@@ -183,7 +183,17 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 	scan->xs_recheck = entry.recheck;
 	scan->xs_heap_continue = false;
 	pgstat_count_index_tuples(scan->indexRelation, 1);
-	found = fetch_heap(ring, slot, &is_dead);
+
+	/*
+	 * Mirrors index_fetch_heap() in indexam.c, without the way through our
+	 * shadow relation.  Of a dead entry no transaction can see any row.
+	 */
+	found = ring->heap->index_fetch_tuple(ring->heap_fetch, &scan->xs_heaptid,
+										  scan->xs_snapshot, slot,
+										  &scan->xs_heap_continue, &all_dead);
+	if (found)
+		pgstat_count_heap_fetch(scan->indexRelation);
+	is_dead = all_dead && !scan->xactStartedInRecovery;
 
 	ring->consumed++;
 	if (!la_wake_step(&findings->wake) && la_wake_is_calm(&findings->wake))
@@ -196,28 +206,6 @@ fetch_row(LaTidRing *ring, TupleTableSlot *slot)
 		ring->prior_dead = is_dead;
 		findings->lock_step |= is_dead;
 	}
-	return found;
-}
-
-/*
- * Has the heap AM find the visible row of the current entry.  Mirrors
- * index_fetch_heap() in indexam.c, without the way through our shadow relation.
- * *is_dead says that no transaction can see any row of the entry; never on a
- * standby.
- */
-static bool
-fetch_heap(LaTidRing *ring, TupleTableSlot *slot, bool *is_dead)
-{
-	IndexScanDesc scan = ring->scan;
-	bool		all_dead = false;
-	bool		found;
-
-	found = ring->heap->index_fetch_tuple(ring->heap_fetch, &scan->xs_heaptid,
-										  scan->xs_snapshot, slot,
-										  &scan->xs_heap_continue, &all_dead);
-	if (found)
-		pgstat_count_heap_fetch(scan->indexRelation);
-	*is_dead = all_dead && !scan->xactStartedInRecovery;
 	return found;
 }
 

@@ -14,7 +14,7 @@
 
 /*
  * Entries of a ring: a power of two, and arbitrary.  With 12 bytes each they take 24 kB;
- * what all rings of a statement may take is said in la_ring.c.
+ * what all rings of a statement may take is LA_STATEMENT_BYTES (attach/la_registry.h).
  */
 #define LA_RING_SIZE 2048
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_batch.c
- *	  rows that wait for their insertion
+ *	  the rows of one page: as tuples, toasted, written and logged
  *
  * The rows of one page, on an image of it (la_insert_image.c), and as tuples: while they
  * are inserted.

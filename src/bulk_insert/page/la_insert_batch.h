@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_insert_batch.h
- *	  rows that wait for their insertion
+ *	  the rows of one page: as tuples, toasted, written and logged
  *
  *-------------------------------------------------------------------------
  */

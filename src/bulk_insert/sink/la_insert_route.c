@@ -280,7 +280,8 @@ find_by_core(LaInsertRoute *route, TupleTableSlot *row, int number)
 
 /*
  * The partition that a row goes to; the row comes back as one of it, maybe in another
- * slot.  NULL when that, and what follows, must be left to core: then it is unchanged.
+ * slot.  NULL when it must be left to core, of an INSERT with all that follow, of a COPY alone: then
+ * it is unchanged.
  */
 LaInsertTarget *
 la_insert_route_find(LaInsertRoute *route, TupleTableSlot **row)

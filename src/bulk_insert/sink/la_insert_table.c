@@ -272,8 +272,8 @@ la_insert_table_flush(LaInsertTable *table)
 }
 
 /*
- * Adds a row to those that are collected.  False when it, and what follows, must be left to core:
- * then it has not been added.
+ * Adds a row to those that are collected.  False when it must be left to core, of an INSERT with
+ * all that follow, of a COPY alone (insert_single() in la_copy_rows.c): then it has not been added.
  */
 bool
 la_insert_table_add(LaInsertTable *table, TupleTableSlot *row)

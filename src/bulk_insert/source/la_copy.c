@@ -46,7 +46,7 @@
 static LaSelfCheck self_check = {.subject = "COPY"};
 
 /*
- * For the table of features: might we execute this COPY?  Where core would refuse it
+ * For LaHooks: might we execute this COPY?  Where core would refuse it
  * before it looks at the table, it is to do so.  Relies on standard_ProcessUtility() in
  * utility.c and DoCopy() in copy.c.
  */
@@ -174,7 +174,7 @@ copy(const LaUtility *utility, Relation table)
 }
 
 /*
- * For the table of features: executes a COPY FROM.  False when it is left to core, with
+ * For LaHooks: executes a COPY FROM.  False when it is left to core, with
  * nothing done but the table's lock taken, which core takes first, too.
  */
 bool

@@ -98,7 +98,7 @@ unsuitable_insert(const Query *query)
 }
 
 /*
- * For the table of features: a query will be planned.
+ * For LaHooks: a query will be planned.
  */
 LaJudgement
 la_insert_judge_query(Query *query)
@@ -150,7 +150,7 @@ mark(PlannedStmt *plan, const LaJudgement *judgement)
 }
 
 /*
- * For the table of features: it has been planned.
+ * For LaHooks: it has been planned.
  */
 void
 la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)

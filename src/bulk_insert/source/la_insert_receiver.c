@@ -319,7 +319,7 @@ destroy(DestReceiver *self)
 }
 
 /*
- * For the table of features: the execution of a query that fills a new table begins.
+ * For LaHooks: the execution of a query that fills a new table begins.
  */
 void
 la_insert_begin_filling(QueryDesc *query)
@@ -345,7 +345,7 @@ la_insert_begin_filling(QueryDesc *query)
 }
 
 /*
- * For the table of features: it ends, be it by an error.
+ * For LaHooks: it ends, be it by an error.
  */
 void
 la_insert_end_filling(QueryDesc *query)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_build_key.c
- *	  index keys as strings of bytes whose order is that of the index
+ *	  which columns of an index key become bytes, and how
  *
  * A key is turned into a string of bytes such that comparing two strings
  * byte by byte, as unsigned numbers, gives the order of the index.  Sorting

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_build_key.h
- *	  index keys as strings of bytes whose order is that of the index
+ *	  which columns of an index key become bytes, and how
  *
  *-------------------------------------------------------------------------
  */

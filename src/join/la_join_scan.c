@@ -5,7 +5,7 @@
  *
  * A sequential scan with correlated subqueries in its filter or its target list, which are executed for one row
  * after another.  It does what core does, and sleeps until such plans had to have a few pages read.  Awake, it
- * asks for what the rows behind each want (la_join_page.c).
+ * asks for what the rows behind each want (la_join_scan_rows.c).
  *
  * Scans of EvalPlanQual have no hook and are never ours.
  *
@@ -25,7 +25,7 @@
 #include "attach/la_core_exec.h"
 #include "join/la_join_feature.h"
 #include "join/la_join_outer.h"
-#include "join/la_join_page.h"
+#include "join/la_join_scan_rows.h"
 #include "join/la_join_scan.h"
 #include "la_compat.h"
 #include "prefetch/la_request.h"
@@ -34,9 +34,9 @@ static bool calls_per_row(const PlanState *planstate);
 static LaVerdict classify_scan(PlanState *planstate, const LaPlace *place);
 static TupleTableSlot *asleep_exec(PlanState *planstate);
 static TupleTableSlot *awake_exec(PlanState *planstate);
-static TupleTableSlot *run_scan(ScanState *scan, LaJoinPage *page);
-static TupleTableSlot *next_row(ScanState *scan, LaJoinPage **page);
-static LaJoinPage *wake(ScanState *scan, LaJoinPage *page);
+static TupleTableSlot *run_scan(ScanState *scan, LaJoinScanRows *rows);
+static TupleTableSlot *next_row(ScanState *scan, LaJoinScanRows **rows);
+static LaJoinScanRows *wake(ScanState *scan, LaJoinScanRows *rows);
 
 const LaFeatureMethods la_subplan_methods = {
 	.info = &la_subplan_feature,
@@ -90,18 +90,18 @@ asleep_exec(PlanState *planstate)
 static TupleTableSlot *
 awake_exec(PlanState *planstate)
 {
-	LaJoinPage *page = la_registry_find(planstate)->state;
+	LaJoinScanRows *rows = la_registry_find(planstate)->state;
 
 	return run_scan((ScanState *) planstate,
-					la_join_page_is_awake(page) ? page : NULL);
+					la_join_scan_rows_is_awake(rows) ? rows : NULL);
 }
 
 /*
  * The next row, or an empty slot or NULL.  Mirrors ExecScanExtended() in execScan.h, for a scan
- * without EvalPlanQual.  The page is NULL while the scan sleeps.
+ * without EvalPlanQual.  The rows ahead are NULL while the scan sleeps.
  */
 static TupleTableSlot *
-run_scan(ScanState *scan, LaJoinPage *page)
+run_scan(ScanState *scan, LaJoinScanRows *rows)
 {
 	ExprState  *qual = scan->ps.qual;
 	ProjectionInfo *projection = scan->ps.ps_ProjInfo;
@@ -115,7 +115,7 @@ run_scan(ScanState *scan, LaJoinPage *page)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		slot = next_row(scan, &page);
+		slot = next_row(scan, &rows);
 		if (TupIsNull(slot))
 			return projection != NULL ?
 				ExecClearTuple(projection->pi_state.resultslot) : slot;
@@ -126,7 +126,7 @@ run_scan(ScanState *scan, LaJoinPage *page)
 		if (passes && projection != NULL)
 			slot = ExecProject(projection);
 		if (unlikely(la_asleep_missed(&scan->ps, reads)))
-			page = wake(scan, page);
+			rows = wake(scan, rows);
 		if (passes)
 			return slot;
 		InstrCountFiltered1(scan, 1);
@@ -134,11 +134,11 @@ run_scan(ScanState *scan, LaJoinPage *page)
 }
 
 /*
- * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.  The page becomes NULL when the
+ * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.  The rows ahead become NULL when the
  * scan goes to sleep.
  */
 static TupleTableSlot *
-next_row(ScanState *scan, LaJoinPage **page)
+next_row(ScanState *scan, LaJoinScanRows **rows)
 {
 	EState	   *estate = scan->ps.state;
 	TupleTableSlot *slot = scan->ss_ScanTupleSlot;
@@ -148,11 +148,11 @@ next_row(ScanState *scan, LaJoinPage **page)
 													   estate->es_snapshot);
 	if (!table_scan_getnextslot(scan->ss_currentScanDesc, estate->es_direction, slot))
 		slot = NULL;
-	if (*page != NULL && (slot == NULL || !la_join_page_row(*page)))
+	if (*rows != NULL && (slot == NULL || !la_join_scan_rows_advance(*rows)))
 	{
-		la_join_page_end(*page);
+		la_join_scan_rows_end(*rows);
 		la_attach_change_exec(&scan->ps, awake_exec, asleep_exec);
-		*page = NULL;
+		*rows = NULL;
 	}
 	return slot;
 }
@@ -162,21 +162,21 @@ next_row(ScanState *scan, LaJoinPage **page)
  * does.  Where another extension has come behind us, we must not change the node's function, and
  * cannot wake.
  */
-static LaJoinPage *
-wake(ScanState *scan, LaJoinPage *page)
+static LaJoinScanRows *
+wake(ScanState *scan, LaJoinScanRows *rows)
 {
 	LaNode	   *node;
 
-	if (page != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
-		return page;
+	if (rows != NULL || scan->ps.ExecProcNodeReal != asleep_exec)
+		return rows;
 	node = la_attach_wake_late(&scan->ps, LA_FEATURE_SUBPLAN);
 	if (node == NULL)
 		return NULL;
 	if (node->state == NULL)
-		node->state = la_join_page_create(scan, node);
+		node->state = la_join_scan_rows_create(scan, node);
 	if (node->state == NULL)
 		la_attach_change_exec(&scan->ps, asleep_exec, *la_core_exec_of(&scan->ps));
-	else if (la_join_page_wake(node->state))
+	else if (la_join_scan_rows_wake(node->state))
 	{
 		la_attach_change_exec(&scan->ps, asleep_exec, awake_exec);
 		return node->state;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * la_join_page.c
+ * la_join_scan_rows.c
  *	  the rows behind that of a scan, on the same page, and the pages that their subplans want
  *
  * When core's scan comes to a page of its table it finds out which rows are visible, all at once, and keeps the
@@ -25,11 +25,11 @@
 
 #include "join/la_join_ask.h"
 #include "join/la_join_end.h"
-#include "join/la_join_page.h"
+#include "join/la_join_scan_rows.h"
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
-struct LaJoinPage
+struct LaJoinScanRows
 {
 	LaNode	   *node;
 	HeapScanDesc heap;
@@ -47,104 +47,104 @@ struct LaJoinPage
 	LaJoinAsk	ask;
 };
 
-static bool ask_ahead(LaJoinPage *page);
-static bool is_on_row(const LaJoinPage *page);
-static void go_to_row(LaJoinPage *page, uint32 position);
-static void copy_row(LaJoinPage *page);
-static void drop_rows(LaJoinPage *page, uint32 position);
+static bool ask_ahead(LaJoinScanRows *rows);
+static bool is_on_row(const LaJoinScanRows *rows);
+static void go_to_row(LaJoinScanRows *rows, uint32 position);
+static void copy_row(LaJoinScanRows *rows);
+static void drop_rows(LaJoinScanRows *rows, uint32 position);
 
 /*
  * Makes what is kept for a scan whose subplans have had a page read, or says in the node why
  * not, and returns NULL.
  */
-LaJoinPage *
-la_join_page_create(ScanState *scan, LaNode *node)
+LaJoinScanRows *
+la_join_scan_rows_create(ScanState *scan, LaNode *node)
 {
 	MemoryContext query_context = scan->ps.state->es_query_cxt;
 	MemoryContext old = MemoryContextSwitchTo(query_context);
-	LaJoinPage *page = palloc0_object(LaJoinPage);
+	LaJoinScanRows *rows = palloc0_object(LaJoinScanRows);
 
-	page->node = node;
-	page->heap = (HeapScanDesc) scan->ss_currentScanDesc;
+	rows->node = node;
+	rows->heap = (HeapScanDesc) scan->ss_currentScanDesc;
 	if (scan->ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
 		node->reason = LA_REASON_TABLE_AM;
-	else if ((page->heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+	else if ((rows->heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
 		node->reason = LA_REASON_SNAPSHOT;
-	else if (!la_join_ask_init(&page->ask, la_join_outer_of_scan(scan), node))
+	else if (!la_join_ask_init(&rows->ask, la_join_outer_of_scan(scan), node))
 		node->reason = LA_REASON_INNER_SIDE;
 	if (node->reason != LA_REASON_NONE)
 	{
 		la_stats_recount(node->feature, node->reason, node->query->is_slice);
-		pfree(page);
+		pfree(rows);
 		MemoryContextSwitchTo(old);
 		return NULL;
 	}
-	page->descriptor = CreateTupleDescCopyConstr(RelationGetDescr(scan->ss_currentRelation));
-	page->most_rows = la_join_ring_rows(&page->ring,
-										Min(4 * page->ask.most_requests, MaxHeapTuplesPerPage),
-										page->descriptor);
-	page->block = InvalidBlockNumber;
-	page->may_stop = la_join_end(node) == LA_JOIN_MAY_STOP;
-	page->limit_counts = la_join_end_limit_counts(node);
+	rows->descriptor = CreateTupleDescCopyConstr(RelationGetDescr(scan->ss_currentRelation));
+	rows->most_rows = la_join_ring_rows(&rows->ring,
+										Min(4 * rows->ask.most_requests, MaxHeapTuplesPerPage),
+										rows->descriptor);
+	rows->block = InvalidBlockNumber;
+	rows->may_stop = la_join_end(node) == LA_JOIN_MAY_STOP;
+	rows->limit_counts = la_join_end_limit_counts(node);
 	MemoryContextSwitchTo(old);
-	return page;
+	return rows;
 }
 
 /*
  * A subplan had a page read while nothing was asked for.  Returns whether something is now.
  */
 bool
-la_join_page_wake(LaJoinPage *page)
+la_join_scan_rows_wake(LaJoinScanRows *rows)
 {
-	LaQuery    *query = page->node->query;
+	LaQuery    *query = rows->node->query;
 
 	/*
 	 * Memory of the ring, of slots for all of its rows, of a page's rows in
 	 * them, and of the rest.
 	 */
-	Size		bytes = la_join_ring_bytes(&page->ring, page->descriptor) +
+	Size		bytes = la_join_ring_bytes(&rows->ring, rows->descriptor) +
 		2 * BLCKSZ + LA_JOIN_ASK_BYTES;
 
 	if (query->ring_bytes + bytes > LA_STATEMENT_BYTES ||
-		!la_join_ask_may_wake(&page->ask))
+		!la_join_ask_may_wake(&rows->ask))
 		return false;
-	if (page->block != InvalidBlockNumber)
-		page->node->counters.restarts++;
+	if (rows->block != InvalidBlockNumber)
+		rows->node->counters.restarts++;
 	else
-		page->node->counters.scans++;
-	page->context = AllocSetContextCreate(query->estate->es_query_cxt,
+		rows->node->counters.scans++;
+	rows->context = AllocSetContextCreate(query->estate->es_query_cxt,
 										  "pg_lookahead rows of a page",
 										  ALLOCSET_DEFAULT_SIZES);
-	page->ring.rows = MemoryContextAllocZero(page->context,
-											 (page->ring.mask + 1) * sizeof(LaJoinRow));
-	page->bytes = bytes;
+	rows->ring.rows = MemoryContextAllocZero(rows->context,
+											 (rows->ring.mask + 1) * sizeof(LaJoinRow));
+	rows->bytes = bytes;
 	query->ring_bytes += bytes;
-	page->row_limit = la_wake_forced() ? page->most_rows : 1;
-	la_join_ask_open(&page->ask, page->context);
-	la_join_ask_start(&page->ask);
-	page->block = InvalidBlockNumber;
+	rows->row_limit = la_wake_forced() ? rows->most_rows : 1;
+	la_join_ask_open(&rows->ask, rows->context);
+	la_join_ask_start(&rows->ask);
+	rows->block = InvalidBlockNumber;
 	return true;
 }
 
 bool
-la_join_page_is_awake(const LaJoinPage *page)
+la_join_scan_rows_is_awake(const LaJoinScanRows *rows)
 {
-	return page->ring.rows != NULL;
+	return rows->ring.rows != NULL;
 }
 
 /*
  * Nothing is asked for any more until the scan wakes again.
  */
 void
-la_join_page_end(LaJoinPage *page)
+la_join_scan_rows_end(LaJoinScanRows *rows)
 {
-	la_join_ask_hand_out(&page->ask, NULL);
-	la_join_ask_stop(&page->ask);
-	drop_rows(page, 0);
-	MemoryContextDelete(page->context);
-	page->ring.rows = NULL;
-	page->node->query->ring_bytes -= page->bytes;
-	page->bytes = 0;
+	la_join_ask_hand_out(&rows->ask, NULL);
+	la_join_ask_stop(&rows->ask);
+	drop_rows(rows, 0);
+	MemoryContextDelete(rows->context);
+	rows->ring.rows = NULL;
+	rows->node->query->ring_bytes -= rows->bytes;
+	rows->bytes = 0;
 }
 
 /*
@@ -152,20 +152,20 @@ la_join_page_end(LaJoinPage *page)
  * behind it.  False when it shall not any more.
  */
 bool
-la_join_page_row(LaJoinPage *page)
+la_join_scan_rows_advance(LaJoinScanRows *rows)
 {
-	LaJoinRing *ring = &page->ring;
+	LaJoinRing *ring = &rows->ring;
 	bool		goes_on = true;
 
-	if (is_on_row(page))
+	if (is_on_row(rows))
 	{
-		go_to_row(page, page->heap->rs_cindex);
-		goes_on = ask_ahead(page);
+		go_to_row(rows, rows->heap->rs_cindex);
+		goes_on = ask_ahead(rows);
 	}
 	else
-		drop_rows(page, 0);
-	la_join_ask_hand_out(&page->ask,
-						 ring->head != ring->tail && ring->head == page->heap->rs_cindex ?
+		drop_rows(rows, 0);
+	la_join_ask_hand_out(&rows->ask,
+						 ring->head != ring->tail && ring->head == rows->heap->rs_cindex ?
 						 la_join_row(ring, ring->head) : NULL);
 	return goes_on;
 }
@@ -175,29 +175,29 @@ la_join_page_row(LaJoinPage *page)
  * any more.
  */
 static bool
-ask_ahead(LaJoinPage *page)
+ask_ahead(LaJoinScanRows *rows)
 {
-	LaJoinRing *ring = &page->ring;
+	LaJoinRing *ring = &rows->ring;
 	uint32		limit;
 	bool		at_end;
 
-	page->row_limit = Min(page->row_limit * 2, page->most_rows);
-	limit = page->row_limit;
-	if (page->may_stop)
-		limit = Min(limit, la_join_end_rows(page->node, page->limit_counts, page->used,
+	rows->row_limit = Min(rows->row_limit * 2, rows->most_rows);
+	limit = rows->row_limit;
+	if (rows->may_stop)
+		limit = Min(limit, la_join_end_rows(rows->node, rows->limit_counts, rows->used,
 											PG_INT64_MAX)); /* it gives one row for
 															 * each */
-	la_join_ask_grow(&page->ask);
+	la_join_ask_grow(&rows->ask);
 	do
 	{
-		at_end = ring->tail >= page->heap->rs_ntuples;
-		la_join_ask_waiting(&page->ask, ring, at_end);
-		if (la_join_ask_is_over(&page->ask))
+		at_end = ring->tail >= rows->heap->rs_ntuples;
+		la_join_ask_waiting(&rows->ask, ring, at_end);
+		if (la_join_ask_is_over(&rows->ask))
 			return false;
 		if (at_end || ring->tail - ring->head >= limit ||
-			la_join_ask_is_full(&page->ask))
+			la_join_ask_is_full(&rows->ask))
 			return true;
-		copy_row(page);
+		copy_row(rows);
 	} while (true);
 }
 
@@ -206,11 +206,11 @@ ask_ahead(LaJoinPage *page)
  * heapam.c)?
  */
 static bool
-is_on_row(const LaJoinPage *page)
+is_on_row(const LaJoinScanRows *rows)
 {
-	HeapScanDesc heap = page->heap;
+	HeapScanDesc heap = rows->heap;
 
-	return ScanDirectionIsForward(page->node->query->estate->es_direction) &&
+	return ScanDirectionIsForward(rows->node->query->estate->es_direction) &&
 		BufferIsValid(heap->rs_cbuf) && heap->rs_cindex < heap->rs_ntuples &&
 		ItemPointerGetBlockNumber(&heap->rs_ctup.t_self) == heap->rs_cblock &&
 		ItemPointerGetOffsetNumber(&heap->rs_ctup.t_self) ==
@@ -222,26 +222,26 @@ is_on_row(const LaJoinPage *page)
  * go forward has begun anew.
  */
 static void
-go_to_row(LaJoinPage *page, uint32 position)
+go_to_row(LaJoinScanRows *rows, uint32 position)
 {
-	LaJoinRing *ring = &page->ring;
-	BlockNumber block = page->heap->rs_cblock;
+	LaJoinRing *ring = &rows->ring;
+	BlockNumber block = rows->heap->rs_cblock;
 
-	if (block < page->block || (block == page->block && position <= page->position))
-		page->used = 0;
-	page->used++;
-	page->position = position;
-	if (block != page->block || position < ring->head)
+	if (block < rows->block || (block == rows->block && position <= rows->position))
+		rows->used = 0;
+	rows->used++;
+	rows->position = position;
+	if (block != rows->block || position < ring->head)
 	{
-		drop_rows(page, position + 1);
-		page->block = block;
+		drop_rows(rows, position + 1);
+		rows->block = block;
 		return;
 	}
 	while (ring->head != ring->tail && ring->head < position)
 	{
 		LaJoinRow  *row = la_join_row(ring, ring->head++);
 
-		la_join_ask_retire(&page->ask, row);
+		la_join_ask_retire(&rows->ask, row);
 		ExecClearTuple(row->slot);
 	}
 	if (ring->head == ring->tail)
@@ -253,26 +253,26 @@ go_to_row(LaJoinPage *page, uint32 position)
  * heapgettup_pagemode() in heapam.c.
  */
 static void
-copy_row(LaJoinPage *page)
+copy_row(LaJoinScanRows *rows)
 {
-	LaJoinRing *ring = &page->ring;
+	LaJoinRing *ring = &rows->ring;
 	LaJoinRow  *row = la_join_row(ring, ring->tail);
-	HeapScanDesc heap = page->heap;
+	HeapScanDesc heap = rows->heap;
 	OffsetNumber offset = heap->rs_vistuples[ring->tail];
 	Page		block = BufferGetPage(heap->rs_cbuf);
 	ItemId		item = PageGetItemId(block, offset);
 	HeapTupleData tuple;
-	MemoryContext old = MemoryContextSwitchTo(page->context);
+	MemoryContext old = MemoryContextSwitchTo(rows->context);
 
 	tuple.t_data = (HeapTupleHeader) PageGetItem(block, item);
 	tuple.t_len = ItemIdGetLength(item);
 	tuple.t_tableOid = RelationGetRelid(heap->rs_base.rs_rd);
-	ItemPointerSet(&tuple.t_self, page->block, offset);
+	ItemPointerSet(&tuple.t_self, rows->block, offset);
 	if (row->slot == NULL)
-		row->slot = MakeTupleTableSlot(page->descriptor, &TTSOpsHeapTuple);
+		row->slot = MakeTupleTableSlot(rows->descriptor, &TTSOpsHeapTuple);
 	ExecStoreHeapTuple(heap_copytuple(&tuple), row->slot, true);
 	MemoryContextSwitchTo(old);
-	la_join_ask_for_row(&page->ask, ring, row);
+	la_join_ask_for_row(&rows->ask, ring, row);
 	ring->tail++;
 }
 
@@ -280,12 +280,12 @@ copy_row(LaJoinPage *page)
  * Forgets all rows; the next one will be at this position.
  */
 static void
-drop_rows(LaJoinPage *page, uint32 position)
+drop_rows(LaJoinScanRows *rows, uint32 position)
 {
-	LaJoinRing *ring = &page->ring;
+	LaJoinRing *ring = &rows->ring;
 
 	while (ring->head != ring->tail)
 		ExecClearTuple(la_join_row(ring, ring->head++)->slot);
 	ring->head = ring->tail = position;
-	la_join_ask_reset(&page->ask);
+	la_join_ask_reset(&rows->ask);
 }

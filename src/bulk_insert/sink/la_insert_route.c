@@ -41,7 +41,7 @@
 #define FEW_ROWS 32
 
 /* Stands for what belongs to a partition whose rows are left to core. */
-static LaInsertTarget refused;
+static LaInsertTarget no_target;
 
 /*
  * Bytes of the number that is a key; 0 when it is no number.
@@ -207,7 +207,7 @@ refuse(LaInsertRoute *route, ResultRelInfo *partition, LaReason reason)
 {
 	route->reason = reason;
 	partition->ri_CopyMultiInsertBuffer =
-		(struct CopyMultiInsertBuffer *) &refused;
+		(struct CopyMultiInsertBuffer *) &no_target;
 }
 
 /*
@@ -222,7 +222,7 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 	MemoryContext caller;
 
 	if (likely(target != NULL))
-		return target == &refused ? NULL : target;
+		return target == &no_target ? NULL : target;
 	reason = la_insert_unsuitable_partition(partition, route->common->line != NULL);
 	if (reason == LA_REASON_NONE && route->collects &&
 		la_insert_calls(partition) == LA_CALLS_SEEING)

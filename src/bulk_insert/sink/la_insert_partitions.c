@@ -326,13 +326,13 @@ make_room(LaInsertRoute *route)
 	{
 		LaInsertTarget *target = targets[i];
 
-		target->place = i;
+		target->number = i;
 		if (target->queue.rows == 0)
 			continue;
 		targets[i] = targets[count];
-		targets[i]->place = i;
+		targets[i]->number = i;
 		targets[count] = target;
-		target->place = count++;
+		target->number = count++;
 	}
 	route->waiting = count;
 	compact(route->pool);
@@ -372,14 +372,14 @@ la_insert_partitions_add(LaInsertRoute *route, LaInsertTarget *target,
 		la_insert_target_unpin(target);
 		target->common->bytes += TOAST_TUPLE_TARGET;
 	}
-	else if (target->place >= route->waiting)
+	else if (target->number >= route->waiting)
 	{
 		LaInsertTarget *other = route->targets[route->waiting];
 
-		route->targets[target->place] = other;
-		other->place = target->place;
+		route->targets[target->number] = other;
+		other->number = target->number;
 		route->targets[route->waiting] = target;
-		target->place = route->waiting++;
+		target->number = route->waiting++;
 	}
 }
 

@@ -246,7 +246,7 @@ target_of(LaInsertRoute *route, ResultRelInfo *partition)
 			palloc_array(LaInsertTarget *, route->size) :
 			repalloc_array(route->targets, LaInsertTarget *, route->size);
 	}
-	target->place = route->count;
+	target->number = route->count;
 	route->targets[route->count++] = target;
 	partition->ri_CopyMultiInsertBuffer =
 		(struct CopyMultiInsertBuffer *) target;
@@ -357,7 +357,7 @@ la_insert_route_collect(LaInsertRoute *route)
 			continue;
 		}
 		la_insert_target_collect(target);
-		target->place = count;
+		target->number = count;
 		route->targets[count++] = target;
 	}
 	route->count = count;

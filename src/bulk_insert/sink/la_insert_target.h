@@ -67,7 +67,7 @@ typedef struct LaInsertTarget
 	/* Once rows are collected. */
 	Size		spare;			/* as of LaInsertBatch */
 	LaInsertQueue queue;		/* rows that wait in a pool */
-	int			place;			/* among the partitions of its route */
+	int			number;			/* among the partitions of its route */
 	LaInsertExtent extent;
 	BulkInsertState bulk;		/* of pages of core's, as COPY has it, or NULL */
 	TupleTableSlot *inserted;	/* a row that is in the table, or NULL */

@@ -215,7 +215,7 @@ collect(LaCopy *copy)
  * Inserts rows that wait: an error is not about the line that was read last.
  */
 static void
-quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *target))
+quote_no_line(LaCopy *copy, void (*insert) (LaInsertTable *table))
 {
 	bool		quotes_line = copy->state->line_buf_valid;
 

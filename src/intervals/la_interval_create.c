@@ -27,7 +27,8 @@
 
 /*
  * How many partitions are created in a transaction while others use the table.  A batch takes some
- * tenths of a second, in which VACUUM, ANALYZE and changes of the table wait.  Arbitrary.
+ * tenths of a second, in which VACUUM, ANALYZE and changes of the table wait, and writers of the tables at the other
+ * ends of its foreign keys.  Arbitrary.
  */
 #define MOST_TOGETHER 100
 
@@ -48,7 +49,9 @@ static void take_off(LaIntervalWanted *wanted,
 					 const LaPartitionSeries *series);
 
 /*
- * Finds out what is missing, as the table's owner.
+ * Finds out what is missing, as the table's owner.  Where there is no way beside writers, each
+ * partition has a transaction of its own, which begins with the strongest lock of the table: that
+ * functions of users would run is not seen by the way that is taken then (la_partition_create.c).
  */
 void
 la_interval_create_list(LaIntervalWanted *wanted,
@@ -67,7 +70,8 @@ la_interval_create_list(LaIntervalWanted *wanted,
 	if (wanted->series == NIL)
 		return;
 	request.way = la_partition_way_beside_writers(&request, &reason);
-	wanted->lock = la_partition_create_lock(&request);
+	wanted->lock = request.way == LA_PARTITION_AUTO ? AccessExclusiveLock
+		: la_partition_create_lock(&request);
 	wanted->batch = wanted->lock == ShareUpdateExclusiveLock ? MOST_TOGETHER : 1;
 }
 

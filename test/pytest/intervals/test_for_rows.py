@@ -9,7 +9,7 @@ import pytest
 from extension.probes import QUIET, Connection, scalar
 from server_log import ServerFactory, WatchedServer
 
-from intervals.policies import bounds, maintain, make, set_policy, state
+from intervals.policies import bounds, maintain, maintaining, make, set_policy, state
 from lookahead.extension import Stage
 
 _FUNCTION = """
@@ -129,6 +129,23 @@ def test_functions_that_writers_would_wait_for(session: Connection) -> None:
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as caught:
         _needed(session, "5")
     assert "The reason is: functions of users." in str(caught.value)
+
+
+def test_functions_that_maintenance_calls(session: Connection, server: WatchedServer) -> None:
+    """Writers wait for one partition at a time, and the table gets no weaker lock before."""
+    session.execute("CREATE DOMAIN s.positive AS int CHECK (VALUE >= 0)")
+    make(session, "s.positive")
+    set_policy(session, "10, premake => 3")
+    with server.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM s.p")
+        with maintaining(session, server):
+            granted = "SELECT string_agg(mode, ', ') FROM pg_locks WHERE granted"
+            of_table = "relation = 's.p'::regclass"
+            assert scalar(session, f"{granted} AND {of_table}") == "AccessShareLock"
+            reader.rollback()
+    assert len(bounds(session)) == 4
+    transactions = "SELECT count(DISTINCT xmin::text) FROM pg_class WHERE relispartition"
+    assert scalar(session, f"{transactions} AND relnamespace = 's'::regnamespace") == 4
 
 
 def test_foreign_keys_and_triggers(session: Connection, server: WatchedServer) -> None:

@@ -166,16 +166,15 @@ la_partition_create(const LaPartitionRequest *request, int limit,
 	if (batch.plan->count > 0)
 	{
 		create_all(&batch, may_commit);
-		/* Makes known what has changed of other tables. */
 #ifdef LA_PARTITIONS_PORTED
 		if (batch.way == LA_PARTITION_DIRECT)
 			la_partition_direct_end(batch.direct);
 #endif
 
+		/* Makes known what has changed of another table. */
 		if (OidIsValid(batch.default_partition))
 			CacheInvalidateRelcacheByRelid(batch.default_partition);
 		CommandCounterIncrement();
-
 	}
 	result->next = batch.plan->next;
 	result->created += batch.plan->count;

@@ -17,7 +17,8 @@
  * the parent, put rows into it, or change its partitions.
  *
  * The verdict needs no lock, so it says which lock to take, and is asked for
- * again when that is held.
+ * again when that is held.  Whether functions of users run is looked at under it
+ * (la_partition_create.c), but where others shall go on writing, beforehand.
  *
  * Functions of users could do that as well, whatever they are declared as, where they run while
  * partitions are created.  Core calls those of the key's type and operator class for a

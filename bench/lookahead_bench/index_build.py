@@ -13,7 +13,7 @@ from typing import Literal
 import psycopg
 
 from lookahead.errors import UnavailableError
-from lookahead.experiments.conditions import check_layout, table_facts
+from lookahead.experiments.conditions import check_visible, table_facts
 from lookahead.experiments.experiment import (
     REPETITIONS,
     Choice,
@@ -202,7 +202,7 @@ class _Builds(Builds[BuildConditions]):
                 if one.key.fresh:
                     self.measure_one(connection, one, bar)
             started = time.monotonic() - made_s
-            self.trials.add_table(_vacuumed(connection, TABLE, rows, started))
+            self.trials.add_table(_vacuumed(connection, TABLE, started))
             for one in own:
                 if not one.key.fresh:
                     self.measure_one(connection, one, bar)
@@ -247,11 +247,10 @@ class _Builds(Builds[BuildConditions]):
             self.run.find("note", f"{name} is left out: {collation.missing}")
 
 
-def _vacuumed(connection: Session, name: str, rows: int, started: float) -> Table:
+def _vacuumed(connection: Session, name: str, started: float) -> Table:
     """What is known of a table whose pages are all-visible now; LabError when some are not."""
     connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
-    table = table_facts(connection, name, started)
-    return check_layout(connection, table, pages=table.pages, rows=rows)
+    return check_visible(connection, table_facts(connection, name, started))
 
 
 def make_pgbench_table(server: PrivateServer, connection: Session, rows: int) -> Table:
@@ -259,7 +258,7 @@ def make_pgbench_table(server: PrivateServer, connection: Session, rows: int) ->
     started = time.monotonic()
     scale = max(rows // _ROWS_PER_SCALE, 1)
     server.run_client("pgbench", "-i", "-I", "dtG", "-q", "-s", str(scale))
-    return _vacuumed(connection, PGBENCH_TABLE, scale * _ROWS_PER_SCALE, started)
+    return _vacuumed(connection, PGBENCH_TABLE, started)
 
 
 def _conditions(wanted: IndexBuilds) -> list[BuildConditions]:

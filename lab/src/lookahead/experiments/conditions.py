@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,24 @@ def check_layout(connection: Session, table: Table, *, pages: int, rows: int) ->
             "Does this server have another block size or row layout than 8 kB and 64 bit?",
         )
     return table
+
+
+def check_visible(connection: Session, table: Table) -> Table:
+    """The table with its rows counted; LabError unless all of its pages are all-visible.
+
+    Of a table with more pages than ANALYZE looks at, the catalog has an estimate of the rows.
+    """
+    visible, rows = fetch_row(
+        connection,
+        f"SELECT relallvisible, (SELECT count(*) FROM {table.name}) FROM pg_class "
+        f"WHERE oid = '{table.name}'::regclass",
+    )
+    if visible != table.pages:
+        raise LabError(
+            f"{visible} of the {table.pages} pages of {table.name} are all-visible",
+            "Does another session hold a snapshot or a pin on this server? Start again.",
+        )
+    return replace(table, rows=rows)
 
 
 def wal_position(connection: Session) -> str:

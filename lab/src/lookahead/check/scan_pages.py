@@ -39,8 +39,8 @@ _READ_AHEAD_PAGES = 15
 _NEW_PAGES = 64
 # An access method whose entries stand for groups of pages.
 _PAGE_GROUPS = "brin"
-_NAME = r'(?:"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$]*))'
-_COLUMN = re.compile(rf"(?<![\w\"]){_NAME}\.{_NAME}")
+_NAME = r'(?:"((?:[^"]|"")+)"|([a-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*))'
+_COLUMN = re.compile(rf"(?<![\w\"\x80-\U0010ffff]){_NAME}\.{_NAME}")
 _ARRAY = re.compile(r"= ANY \('\{((?:[^']|'')*)\}'")
 _LIST = re.compile(r"= ANY \(")
 _AND = " AND "

@@ -6,16 +6,23 @@ has them (Mirrors scan.l), with `standard_conforming_strings` as it is by defaul
 
 import re
 
-# A name as it is written, in quotes or not.
-NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
+# To PostgreSQL every byte from \200 on is a letter.
+_LETTERS = r"A-Za-z_\x80-\U0010ffff"
+_IN_NAMES = rf"{_LETTERS}0-9$"
+# A name as it is written, in quotes or not; and where one that is not begins and ends.
+NAME = rf'(?:"(?:[^"]|"")++"|[{_LETTERS}][{_IN_NAMES}]*+)'
+BEGIN, END = rf"(?<![{_IN_NAMES}])", rf"(?![{_IN_NAMES}])"
+# Between two quotes: what follows continues the literal, with its escapes. A line feed is in it.
+_CONTINUATION = r"[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:[ \t\n\r\f\v]|--[^\n\r]*[\n\r])*"
+_ESCAPED = r"(?:[^'\\]|\\.|'')*+"
 # What is not ended goes to the end of the text, as it does for the server, which then refuses it.
 _QUOTED = re.compile(
-    r"""
-    (?<![\w$])[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)
+    rf"""
+    {BEGIN}[eE]'{_ESCAPED}(?:'{_CONTINUATION}'{_ESCAPED})*(?:'|\Z)
     | '(?:[^']|'')*+(?:'|\Z)
     | (?P<name>"(?:[^"]|"")*+(?:"|\Z))
-    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)
-    | --[^\n]*
+    | {BEGIN}\$(?P<tag>(?:[{_LETTERS}][{_LETTERS}0-9]*)?)\$.*?(?:\$(?P=tag)\$|\Z)
+    | --[^\n\r]*
     | (?P<comment>/\*)""",
     re.DOTALL | re.VERBOSE,
 )

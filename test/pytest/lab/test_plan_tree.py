@@ -121,3 +121,16 @@ def test_an_append_may_have_many_parts() -> None:
     plan = _node("Nested Loop", 9, _node("Result", 9), _node("Append", 1, *parts))
     found = [item for node, item in executions(plan, Participation()) if "Alias" in node]
     assert {execution.loops for execution in found} == {Range(9 / 20_000, 9)}
+
+
+def test_a_node_may_have_many_subplans() -> None:
+    """Its texts are read once: as often as there are subplans, they would take minutes."""
+    numbers = range(1, 2_001)
+    subplans = [
+        _scan(**{"Parent Relationship": "SubPlan", "Subplan Name": f"SubPlan {number}"})
+        for number in numbers
+    ]
+    output = [f"(SubPlan {number})" for number in numbers]
+    plan = {**_node("Function Scan", 50, Output=output, Filter="(SubPlan 7)"), "Plans": subplans}
+    found = [item.loops for node, item in executions(plan, Participation()) if "Alias" in node]
+    assert found == [Range(50, float("inf") if number == 7 else 50) for number in numbers]

@@ -7,7 +7,7 @@ as for a merge join that may end early, the range is wide.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ NodeT = TypeVar("NodeT", bound=Node)
 INDEX_ROWS = "Index Rows"
 _ONCE = Range(1.0, 1.0)
 _ANY_SHARE = Range(0.0, 1.0)
+_SUBPLAN, _HASHED = re.compile(r"(SubPlan \d+)"), re.compile(r"hashed (SubPlan \d+)")
 # They read all of their input before they return a row.
 _BLOCKING = ("Sort", "Hash", "SetOp")
 _BLOCKING_AGGREGATES = ("Plain", "Hashed", "Mixed")
@@ -45,6 +46,14 @@ class Execution:
     outer: Node | None = None
     drawn_ahead: bool = False
     may_stop: bool = False
+
+
+@dataclass(frozen=True)
+class _Mentions:
+    """The subplans of a node that are hashed, and those that its filters evaluate."""
+
+    hashed: frozenset[str] = frozenset()
+    filtering: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,12 +93,14 @@ def executions(plan: Node, participation: Participation) -> Iterator[tuple[Node,
         yield node, execution
         if node["Node Type"] == "CTE Scan":
             readers.setdefault(str(node.get("CTE Name")), []).append(execution.consumed)
+        mentions = _mentions(node)
         for child in reversed(node.get("Plans", ())):
             name = str(child.get("Subplan Name", ""))
             if name.startswith("CTE "):
                 expressions[name.removeprefix("CTE ")] = child
             else:
-                waiting.append((child, _child(node, child, execution, participation)))
+                found = _child(node, child, execution, participation, mentions)
+                waiting.append((child, found))
 
 
 def plan_nodes(plan: NodeT) -> Iterator[NodeT]:
@@ -147,12 +158,14 @@ def _is_subplan(node: Node) -> bool:
     return node.get("Parent Relationship") in ("InitPlan", "SubPlan")
 
 
-def _child(parent: Node, child: Node, above: Execution, participation: Participation) -> Execution:
+def _child(
+    parent: Node, child: Node, above: Execution, participation: Participation, mentions: _Mentions
+) -> Execution:
     relationship = child.get("Parent Relationship")
     if relationship == "InitPlan":
         return Execution(participants=1.0)
     if relationship == "SubPlan":
-        return _subplan(parent, child, above, participation)
+        return _subplan(parent, child, above, participation, mentions)
     kind = str(parent["Node Type"])
     consumed = _consumed(parent, child, above.consumed)
     below = replace(above, consumed=consumed, row_limit=float("inf"))
@@ -193,16 +206,25 @@ def _inner(join: Node, above: Execution) -> Execution:
     )
 
 
+def _mentions(parent: Node) -> _Mentions:
+    if not any(child.get("Parent Relationship") == "SubPlan" for child in parent.get("Plans", ())):
+        return _Mentions()
+    filters = (str(parent.get(key, "")) for key in ("Filter", "Join Filter"))
+    return _Mentions(_names(_HASHED, texts_of(parent)), _names(_SUBPLAN, filters))
+
+
+def _names(pattern: re.Pattern[str], texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(match[1] for text in texts for match in pattern.finditer(code_of(text)))
+
+
 def _subplan(
-    parent: Node, child: Node, above: Execution, participation: Participation
+    parent: Node, child: Node, above: Execution, participation: Participation, mentions: _Mentions
 ) -> Execution:
-    name = rf"{re.escape(str(child.get('Subplan Name', '')))}\b"
-    if any(re.search(rf"hashed {name}", code_of(text)) for text in texts_of(parent)):
+    name = str(child.get("Subplan Name", ""))
+    if name in mentions.hashed:
         return Execution()
     rows = own_rows(parent, above)
-    filters = [code_of(str(parent.get(key, ""))) for key in ("Filter", "Join Filter")]
-    filtered = any(re.search(name, text) for text in filters)
-    each = Range(rows, float("inf") if filtered else rows)
+    each = Range(rows, float("inf") if name in mentions.filtering else rows)
     # EXISTS and the like stop at the first row.
     return Execution(
         loops=above.loops.times(above.consumed).times(each),

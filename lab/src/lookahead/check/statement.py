@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from lookahead.check.plan_tree import plan_nodes, texts_of
-from lookahead.check.sql_text import NAME, code_of
+from lookahead.check.sql_text import BEGIN, NAME, code_of
 from lookahead.errors import LabError, UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection, server_message
@@ -43,13 +43,19 @@ _PRINT_PLAN = """
                 THEN pg_catalog.set_config('log_min_messages', 'panic', true) END"""
 _STOP_PRINTING = """
     SELECT pg_catalog.set_config('debug_print_plan', 'off', true)"""
+_PLANNING = "the planning of the statement"
+_OWN_LIMIT = f"{PLANNING_LIMIT_S:g} s of lookahead's own, or a shorter "
+_TAKEN = (
+    "Checked are queries, INSERT, UPDATE, DELETE and MERGE, CREATE INDEX, REINDEX of a table or "
+    "index, and COPY of a table; of others the query inside."
+)
 # With parentheses: without them a statement that begins with ANALYZE would be executed.
 _EXPLAIN = "EXPLAIN (COSTS OFF) "
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|hashfuncid|negfuncid) (\d+)")
 _TYPES = re.compile(r":\w*typ(?:e|es|id) (?:\(o )?([\d ]+)")
 # (schema, name) as they are written, of whatever stands before a parenthesis.
-_CALL = re.compile(rf"({NAME}\.)?({NAME})\(")
-_PARAMETER = re.compile(r"(?<![\w$])\$[0-9]")
+_CALL = re.compile(rf"{BEGIN}({NAME}\.)?({NAME})\(")
+_PARAMETER = re.compile(rf"{BEGIN}\$[0-9]")
 # Functions in C that execute the text that they are given, or what it names: views, the checks of a
 # domain. Some are declared stable.
 _EXECUTE_TEXTS = (
@@ -123,7 +129,8 @@ def explain(
     """
     is_generic = has_parameters(statement)
     prefix = f"EXPLAIN ({options}{', GENERIC_PLAN' if is_generic else ''}, FORMAT JSON) "
-    with explained_errors(statement, len(prefix)), connection.users_names():
+    done = "the statement" if "ANALYZE" in options else _PLANNING
+    with explained_errors(statement, len(prefix), done), connection.users_names():
         text = f"{prefix}{statement}".encode()
         if is_generic:
             connection.require_single(text)
@@ -174,8 +181,13 @@ def unseen_functions(
 
 
 @contextmanager
-def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
-    """Turn what the server says against the statement into a LabError with its place."""
+def explained_errors(
+    statement: str, prefix_length: int = 0, done: str = "the statement"
+) -> Iterator[None]:
+    """Turn what the server says against the statement into a LabError with its place.
+
+    The statement stands behind a prefix, that of an EXPLAIN; `done` is what may not be finished.
+    """
     try:
         yield
     except psycopg.errors.ReadOnlySqlTransaction as error:
@@ -184,20 +196,33 @@ def explained_errors(statement: str, prefix_length: int = 0) -> Iterator[None]:
             "Only statements that read are executed; without --measure it is not executed at all.",
         ) from None
     except psycopg.Error as error:
+        place = _place(statement, error.diag.statement_position, prefix_length)
         # The statement itself is not to blame; without a state the connection was lost.
         if error.sqlstate is None or error.sqlstate.startswith(_SERVER_STATES):
             is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
             raise (StatementCancelled if is_cancelled else LabError)(
-                f"the statement was not finished: {server_message(error)}",
-                "A time limit (such as statement_timeout), a cancel, a lack of resources, or an "
-                "end of the server: see the server's log.",
+                f"{done} was not finished: {server_message(error)}",
+                f"A time limit ({_OWN_LIMIT if done == _PLANNING else ''}statement_timeout), a "
+                "cancel, a lack of resources, or an end of the server: see the server's log.",
             ) from None
-        place = _place(statement, error.diag.statement_position, prefix_length)
+        if prefix_length and _is_at_first_word(error, statement, prefix_length):
+            raise UsageError(f"EXPLAIN does not take this command{place}", _TAKEN) from None
         raise UsageError(
             f"the server refuses the statement: {server_message(error)}{place}",
             one_line(error.diag.message_hint or "")
             or "One statement that EXPLAIN takes is checked.",
         ) from None
+
+
+def _is_at_first_word(error: psycopg.Error, statement: str, prefix_length: int) -> bool:
+    """Whether it is a syntax error there: where EXPLAIN takes no such command."""
+    first = re.search(r"\S", code_of(statement))
+    position = error.diag.statement_position
+    return (
+        isinstance(error, psycopg.errors.SyntaxError)
+        and first is not None
+        and position == str(prefix_length + first.start() + 1)
+    )
 
 
 def _place(statement: str, position: str | None, prefix_length: int) -> str:
@@ -244,7 +269,7 @@ def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
             texts.append(" ".join(notice.message_detail.split()))  # lines are broken anywhere
 
     connection.execute(_PRINT_PLAN)
-    with explained_errors(statement, len(_EXPLAIN)), connection.users_names():
+    with explained_errors(statement, len(_EXPLAIN), _PLANNING), connection.users_names():
         # From here on: the queries that choose the names have plans, too.
         connection.add_notice_handler(keep)
         connection.execute(f"{_EXPLAIN}{statement}".encode(), binary=True)

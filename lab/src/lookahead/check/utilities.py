@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
-from lookahead.check.sql_text import NAME, code_of
+from lookahead.check.sql_text import BEGIN, END, NAME, code_of
 from lookahead.check.statement import explained_errors
+from lookahead.errors import UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.load_order import name_first, watchers_before
@@ -20,25 +21,32 @@ INDEX_BUILD = "pg_lookahead.enable_index_build"
 BULK_EXTEND_SIZE = "pg_lookahead.bulk_extend_size"
 # Builds of fewer rows take a few milliseconds by either code. Arbitrary.
 _FEW_ROWS = 10_000
-_TABLE = rf"(?P<table>{NAME}(?:\s*\.\s*{NAME})*)"
+# ASCII: other blanks are letters to PostgreSQL.
+_FLAGS = re.IGNORECASE | re.ASCII
+_TABLE = rf"(?P<table>{NAME}(?:\s*\.\s*{NAME})*)\s*"
+_CONCURRENTLY = rf"(?:concurrently{END}\s*)?"
 _CREATE_INDEX = re.compile(
-    rf"\s*create\s+(?:unique\s+)?index\s+(?:concurrently\s+)?(?:if\s+not\s+exists\s+)?"
-    rf"(?:{NAME}\s+)??on\s+(?P<only>only\s+)?{_TABLE}\s*(?:using\s+(?P<method>{NAME})\s*)?\(",
-    re.IGNORECASE,
+    rf"\s*create\s+(?:unique\s+)?index{END}\s*{_CONCURRENTLY}(?:if\s+not\s+exists{END}\s*)?"
+    rf"(?:{NAME}\s*)??on{END}\s*(?P<only>only{END}\s*)?{_TABLE}(?:\*\s*)?"
+    rf"(?:using{END}\s*(?P<method>{NAME})\s*)?\(",
+    _FLAGS,
 )
 _REINDEX = re.compile(
-    rf"\s*reindex\s+(?:\([^)]*\)\s*)?(?:table|index)\s+(?:concurrently\s+)?{_TABLE}\s*;?\s*\Z",
-    re.IGNORECASE,
+    rf"\s*reindex{END}\s*(?:\([^)]*\)\s*)?(?:table|index){END}\s*{_CONCURRENTLY}{_TABLE}"
+    r"(?:;\s*)?\Z",
+    _FLAGS,
 )
 _COPY = re.compile(
-    rf'\s*copy\s+{_TABLE}\s*(?:\((?:"[^"]*"|[^)"])*\)\s*)?(?P<direction>from|to)\b',
-    re.IGNORECASE,
+    rf"\s*copy{END}\s*(?:binary{END}\s*)?{_TABLE}"
+    rf'(?:\((?:"[^"]*"|[^)"])*\)\s*)?(?P<direction>from|to){END}',
+    _FLAGS,
 )
+_BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
 # A column of this name has a table's before it.
-_WHERE = re.compile(r"(?<![\w$.])where\b", re.IGNORECASE)
+_WHERE = re.compile(rf"{BEGIN}(?<!\.)where{END}", _FLAGS)
 # With these it is PostgreSQL's: unsuitable() in la_copy.c.
-_COPY_OPTION = re.compile(r"\b(?:where|freeze|on_error)\b", re.IGNORECASE)
-_COLUMN_LIST = re.compile(r"\bforce_\w+\s*\([^)]*\)", re.IGNORECASE)
+_COPY_OPTION = re.compile(rf"{BEGIN}(?:where|freeze|on_error){END}", _FLAGS)
+_COLUMN_LIST = re.compile(rf"{BEGIN}force_\w+\s*\([^)]*\)", _FLAGS)
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # Of an index: its table's rows. What a name means is the user's business, so it is asked before.
 _FACTS = """
@@ -100,7 +108,8 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     with explained_errors(statement), connection.users_names():
         named = connection.execute(_RESOLVE, (match["table"],)).fetchone()
     facts = connection.execute(_FACTS, named).fetchone()
-    assert facts is not None
+    if facts is None:  # dropped meanwhile
+        raise UsageError(f"there is no table {one_line(match['table'])}", "Check its name.")
     kind, rows, is_unknown, *more = facts
     rows = None if is_unknown else float(rows or 0)
     table = _Table(one_line(match["table"]), kind, rows, *more)
@@ -133,9 +142,10 @@ def _of_build(
         return "no", f"index builds are left to PostgreSQL: {reason}"
     if table.rows is None:
         return "unknown", f"{table.name} was never analyzed: ANALYZE tells how large it is"
-    rows = f"about {table.rows:,.0f} rows of {table.name}"
     if table.rows < _FEW_ROWS:
-        return "little", f"{rows} are few to build an index of"
+        few = f"too few rows to gain from it: {table.name} has about {table.rows:,.0f}"
+        return "little", few
+    rows = f"about {table.rows:,.0f} rows of {table.name}"
     if table.is_partial or (not is_reindex and _WHERE.search(_rest(match))):
         return "unknown", f"of {rows} those that WHERE selects would be sorted: how many?"
     return "yes", (
@@ -179,8 +189,9 @@ def _against_copy(
 
 
 def _rest(match: re.Match[str]) -> str:
-    """What follows of the command, without quoted names."""
-    return code_of(match.string)[match.end() :]
+    """What follows of the command, without quoted names; a column is right behind its dot."""
+    rest = code_of(match.string)[match.end() :]
+    return _BEHIND_DOT.sub(".", rest.partition(";")[0])
 
 
 def _off(switch: str, switches: Mapping[str, Any]) -> str:

@@ -1,0 +1,168 @@
+"""Which commands `lookahead check` tells by their words, and what of them; without a server."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psycopg
+import pytest
+
+from lookahead.check.advice import Advice
+from lookahead.check.statement import explained_errors, has_parameters, unseen_functions
+from lookahead.check.utilities import advise_utility
+from lookahead.errors import LabError, UsageError
+from lookahead.guarded_connection import GuardedConnection
+
+_PREFIX = "EXPLAIN "
+_SETTINGS: list[tuple[Any, ...]] = [
+    (f"pg_lookahead.{name}", name != "disable")
+    for name in ("enabled", "disable", "enable_index_build", "enable_bulk_insert")
+] + [("pg_lookahead.bulk_extend_size", True), ("max_parallel_maintenance_workers", True)]
+
+
+class _Server:
+    """One that has each table, with so many rows; it keeps the name that was asked for."""
+
+    def __init__(self, rows: float | None = 1e6) -> None:
+        self.rows, self.asked = rows, ""
+
+    @contextmanager
+    def users_names(self) -> Iterator[None]:
+        yield
+
+    def execute(self, query: str, values: Sequence[Any] | None = ()) -> SimpleNamespace:
+        found: list[tuple[Any, ...]] = _SETTINGS
+        if "regclass" in query and values:
+            self.asked, found = values[0], [(1,)]
+        elif "relkind" in query:
+            known = ("r", self.rows, False, False, True, "")
+            found = [] if self.rows is None else [known]
+        elif "loaded_modules" in query:
+            found = [("pg_lookahead", None)]
+        return SimpleNamespace(fetchone=lambda: next(iter(found), None), fetchall=lambda: found)
+
+    def advise(self, statement: str) -> Advice | None:
+        return advise_utility(cast(GuardedConnection, self), statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("CREATE INDEX ON t (k)", "t"),
+        ('CREATE INDEX i ON"t"(k)', '"t"'),
+        ('create unique index"i"on only"a""b"using"btree"(k)', '"a""b"'),
+        ("CREATE INDEX ion ON onlyt* USING btree (k)", "onlyt"),
+        ("CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON a . t (k)", "a . t"),
+        ("CREATE INDEX ON e\u0301$1 (k)", "e\u0301$1"),
+        ("REINDEX(VERBOSE)TABLE CONCURRENTLY t ; ", "t"),
+        ('REINDEX INDEX"i"', '"i"'),
+        ('COPY"t"FROM STDIN', '"t"'),
+        ("COPY BINARY t (k)FROM STDIN", "t"),
+        ("COPY binaryt FROM STDIN", "binaryt"),
+    ],
+)
+def test_commands_that_are_told_by_their_words(statement: str, table: str) -> None:
+    server = _Server()
+    advice = server.advise(statement)
+    assert advice is not None
+    assert (server.asked, advice.verdict) == (table, "yes")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY 2024 FROM STDIN",
+        "CREATE INDEX ON 123 (k)",
+        "CREATE INDEX i\xa0ON t (k)",
+        "COPY\xa0t FROM STDIN",
+        "COPY (SELECT 1) TO STDOUT",
+        "COPY tfrom STDIN",
+        "REINDEX SCHEMA s",
+        "REINDEX TABLE t; SELECT 1",
+        "CREATE INDEXES ON t (k)",
+        "SELECT 1",
+    ],
+)
+def test_other_statements(statement: str) -> None:
+    """Digits would be an OID; a blank that is none to PostgreSQL is a letter."""
+    assert _Server().advise(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("rest", "verdict"),
+    [
+        ("(k) WHERE k > 5", "unknown"),
+        ("(k)where(k > 5)", "unknown"),
+        ("((where$a))", "yes"),
+        ("((where\u0301))", "yes"),
+        ("((t . \n where))", "yes"),
+        ("(k); SELECT 1 WHERE true", "yes"),
+    ],
+)
+def test_whether_an_index_is_partial(rest: str, verdict: str) -> None:
+    advice = _Server().advise(f"CREATE INDEX ON t {rest}")
+    assert advice is not None
+    assert advice.verdict == verdict
+
+
+def test_few_rows() -> None:
+    advice = _Server(1).advise("CREATE INDEX ON t (k)")
+    assert advice is not None
+    assert advice.conclusion == "too few rows to gain from it: t has about 1"
+
+
+def test_a_table_that_is_gone_meanwhile() -> None:
+    with pytest.raises(UsageError, match="there is no table t"):
+        _Server(None).advise("COPY t FROM STDIN")
+
+
+@pytest.mark.timeout(20)
+def test_blanks_take_no_longer() -> None:
+    assert _Server().advise(f"REINDEX TABLE t{' ' * 200_000}x") is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["1" * 200_000, "a" * 200_000, f"e{chr(0x301) * 200_000}"])
+def test_long_words_of_a_plan_take_no_longer(text: str) -> None:
+    plan = {"Node Type": "Result", "Output": [text]}
+    assert unseen_functions(cast(GuardedConnection, None), [plan]) == ()
+
+
+def test_a_parameter_is_none_within_a_name() -> None:
+    assert not has_parameters("SELECT 1 AS e\u0301$1")
+
+
+def _refused(monkeypatch: pytest.MonkeyPatch, statement: str, position: int) -> LabError:
+    """What becomes of a syntax error at this place, counted from 0, of a statement."""
+    diagnosis = SimpleNamespace(
+        message_primary="syntax error",
+        message_hint=None,
+        statement_position=str(len(_PREFIX) + position + 1),
+    )
+    monkeypatch.setattr(psycopg.Error, "diag", diagnosis)
+    with pytest.raises(LabError) as caught, explained_errors(statement, len(_PREFIX)):
+        raise psycopg.errors.SyntaxError
+    return caught.value
+
+
+def test_commands_that_explain_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    statement = "/* a */ -- b\n  VACUUM t"
+    at = statement.index("VACUUM")
+    error = _refused(monkeypatch, statement, at)
+    lines = ["EXPLAIN does not take this command", "  LINE 2:   VACUUM t", f"{' ' * 12}^"]
+    assert error.message.splitlines() == lines
+    assert re.match("Checked are queries, .*, and COPY of a table", error.hint)
+    for other, place in ((statement, at + 7), ("", 0)):
+        refused = _refused(monkeypatch, other, place).message
+        assert refused.startswith("the server refuses the statement: syntax error")
+
+
+def test_planning_that_takes_too_long() -> None:
+    with (
+        pytest.raises(LabError, match="the planning of the statement was not finished") as caught,
+        explained_errors("SELECT 1", 0, "the planning of the statement"),
+    ):
+        raise psycopg.errors.QueryCanceled("late")
+    assert caught.value.hint.startswith("A time limit (60 s of lookahead's own, or a shorter")

@@ -66,6 +66,13 @@ def test_verdicts(
     assert words in found.conclusion
 
 
+def test_verdicts_say_what_they_go_by() -> None:
+    larger = advise(_scan(5_000, _ELIGIBLE), _facts(1_000_000)).conclusion
+    assert "of tables larger than effective_cache_size (" in larger
+    left = advise(_scan(5_000, {"Status": "stock", "Reason": ""}), _facts(1_000)).conclusion
+    assert left == "every scan is left to PostgreSQL"
+
+
 def test_tables_have_to_fit_together() -> None:
     """Such as the partitions of one."""
     facts = _facts(300_000)

@@ -114,7 +114,7 @@ def _content(server: WatchedServer) -> Any:
             "INSERT INTO orders SELECT * FROM orders RETURNING id",
             "LITTLE: inserting: PostgreSQL inserts its rows one by one: RETURNING; reading: ",
         ),
-        ("INSERT INTO orders VALUES (1)", "LITTLE: inserting: 1 rows are few"),
+        ("INSERT INTO orders VALUES (1)", "LITTLE: inserting: too few rows to gain"),
     ],
 )
 def test_verdicts_of_commands(server: WatchedServer, statement: str, verdict: str) -> None:

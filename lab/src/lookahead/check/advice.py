@@ -254,7 +254,7 @@ def _with_inserts(reading: _Conclusion, plan: Mapping[str, Any]) -> _Conclusion:
 def _conclude_insert(rows: int, group: Mapping[str, Any] | None) -> _Conclusion:
     batches = f"its rows (about {rows:,}) would be inserted in batches"
     if rows < _FEW_ROWS:
-        return "little", f"{rows:,} rows are few to insert in batches"
+        return "little", f"too few rows to gain from batches (about {rows:,})"
     if group is None or group.get("Reason") == "disabled":
         return "no", f"{batches}, but that is switched off ({BULK_INSERT}, or the library)"
     if group.get("Status") == "stock":
@@ -268,7 +268,8 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
     attached = [node for node in nodes if node.attached]
     if not attached:
         reasons = ", ".join(dict.fromkeys(node.reason for node in nodes if node.reason))
-        return "no", f"every scan is left to PostgreSQL ({reasons})"
+        why = f" ({reasons}): see docs/troubleshooting.md, reasons" if reasons else ""
+        return "no", f"every scan is left to PostgreSQL{why}"
     gaining = [node for node in attached if node.may_gain]
     if not gaining:
         return _conclude_no_gain(attached)
@@ -279,10 +280,15 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
             doubts = [node.doubt for node in gaining if node.doubt]
             return "unknown", doubts[0] if doubts else _NOT_KNOWN
         return "little", (
-            f"about {pages:,} pages to read ahead are few, or a small part of what the statement "
-            "reads"
+            f"too few pages to read ahead (about {pages:,}), or a small part of what the "
+            "statement reads"
         )
     about = f"{'at least' if is_unsure else 'about'} {pages:,} pages to read ahead"
+    return _conclude_gain(gaining, about, memory)
+
+
+def _conclude_gain(gaining: list[NodeAdvice], about: str, memory: Memory) -> _Conclusion:
+    """Of scans that have enough to read ahead: whether that is waited for."""
     join = _BY_JOIN if any(node.by_join for node in gaining) else ""
     tables = {node.relation: node.table for node in gaining if node.table is not None}
     place = memory.place_of(sum(table.size_bytes for table in tables.values()))
@@ -291,8 +297,14 @@ def _conclude(nodes: tuple[NodeAdvice, ...], memory: Memory) -> _Conclusion:
             f"{about} while the tables are cold; but 99 % of what is fetched of them has been in "
             f"shared buffers so far{join}"
         )
-    if place == "disk" or any(node.table is None for node in gaining):
-        return "yes", f"{about}, of tables larger than memory{join}"
+    if any(node.table is None for node in gaining):
+        return "yes", f"{about}, of tables of unknown size{join}"
+    if place == "disk":
+        cache = server_size(memory.effective_cache_size)
+        return "yes", (
+            f"{about}, of tables larger than effective_cache_size ({cache}: what the system has "
+            f"for caches?){join}"
+        )
     where = "the cache of the system" if place == "OS cache" else place
     return (
         "when cold",

@@ -16,15 +16,15 @@ from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
+from lookahead.setting_source import altering, reset_of
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
 _INTERVAL = f"{LIBRARY}.maintenance_interval"
 _SHARED, _SESSION = "shared_preload_libraries", "session_preload_libraries"
-_WHERE_SET = "where it was set (session, role, database, system), unless that is wanted"
 _REASONS = "docs/troubleshooting.md: reasons."
 _SETTINGS = """
-    SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
+    SELECT name, pg_catalog.current_setting(name), source FROM pg_catalog.pg_settings
     WHERE name IN ('shared_preload_libraries', 'session_preload_libraries', 'io_method',
                    'debug_io_direct', 'shared_buffers', 'effective_cache_size',
                    'max_parallel_maintenance_workers')
@@ -44,16 +44,9 @@ _SCANS = {
 _SCAN = """
     EXPLAIN (LOOKAHEAD, FORMAT JSON)
     SELECT relname FROM pg_catalog.pg_class WHERE oid < 2000::pg_catalog.oid"""
-# Whose setting wins over the system's, by `source`.
-_SOURCE = """
-    SELECT pg_catalog.max(source) FROM pg_catalog.pg_settings
-    WHERE name = 'session_preload_libraries'"""
-_OWN_SETTING = {
-    "database": "ALTER DATABASE {database}",
-    "user": "ALTER ROLE {role}",
-    "database user": "ALTER ROLE {role} IN DATABASE {database}",
-}
-_FALLBACKS = "SELECT feature, fallbacks, scope FROM {schema}.pg_stat_lookahead ORDER BY 1"
+_FALLBACKS = """
+    SELECT feature, fallbacks, scope, pg_catalog.to_char(stats_reset, 'YYYY-MM-DD HH24:MI')
+    FROM {schema}.pg_stat_lookahead ORDER BY 1"""
 _POLICIES = """
     SELECT pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE automatic)
     FROM {schema}.pg_lookahead_intervals"""
@@ -72,12 +65,12 @@ class Tablespace:
 
 @dataclass(frozen=True)
 class Server:
-    """What a session finds. `settings` lack those that the role may not see.
+    """What a session finds. `settings` lack those that the role may not see; `sources` are theirs.
 
     `loaded` is the version of the library that the session had from its beginning, `problem` why
     it could not be loaded later either; `denied` is that this role may not. `scans` has the reason
     why a kind of scan is left to PostgreSQL, None of one that is not; `fallbacks` counts of `scope`
-    by feature and reason. `preload_source` is where session_preload_libraries was set.
+    by feature and reason, `since` that time.
     `closed` is why the extension's views may not be read.
     `policies` are those of interval partitions in this database, `automatic` how many of them are
     maintained without anybody's call. `watchers` look at commands, and were loaded before.
@@ -91,6 +84,7 @@ class Server:
     shared_buffers: int
     effective_cache_size: int
     settings: Mapping[str, str]
+    sources: Mapping[str, str] = field(default_factory=dict)
     loaded: str | None = None
     problem: str | None = None
     denied: bool = False
@@ -98,11 +92,11 @@ class Server:
     has_extension: bool = False
     closed: str | None = None
     fallbacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    since: str | None = None
     tablespaces: tuple[Tablespace, ...] = ()
     policies: int = 0
     automatic: int = 0
     watchers: tuple[str, ...] = ()
-    preload_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +120,7 @@ def examine(connection: GuardedConnection) -> Server:
         except psycopg.Error as error:
             problem = server_message(error)
             denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
-    settings = dict(_rows(connection, _SETTINGS))
+    settings = _rows(connection, _SETTINGS)
     can_explain = major_fits and problem is None
     view = find_member(connection, LIBRARY, "view", "pg_stat_lookahead") if can_explain else None
     return Server(
@@ -137,14 +131,14 @@ def examine(connection: GuardedConnection) -> Server:
         database_bytes=size,
         shared_buffers=buffers,
         effective_cache_size=cache,
-        settings=settings,
+        settings={name: value for name, value, _ in settings},
+        sources={name: source for name, _, source in settings},
         loaded=loaded,
         problem=problem,
         denied=denied,
         scans={kind: _reason(connection, kind) for kind in _SCANS} if can_explain else {},
         has_extension=view is not None,
         watchers=watchers_before(connection) if can_explain else (),
-        preload_source=_row(connection, _SOURCE)[0],
         **(_of_extension(connection, view.schema) if view else {}),
     )
 
@@ -174,20 +168,16 @@ def _of_extension(connection: GuardedConnection, schema: str) -> dict[str, Any]:
     try:
         policies, automatic = _row(connection, _POLICIES.format(schema=schema))
         devices = _rows(connection, _DEVICES.format(schema=schema))
-        fallbacks = _fallbacks(connection, schema)
+        fallbacks = _rows(connection, _FALLBACKS.format(schema=schema))
     except psycopg.errors.InsufficientPrivilege as error:
         return {"closed": server_message(error)}
     return {
         "policies": policies,
         "automatic": automatic,
         "tablespaces": tuple(Tablespace(*row) for row in devices),
-        "fallbacks": fallbacks,
+        "fallbacks": {f"{row[0]} ({row[2]})": row[1] for row in fallbacks if row[1]},
+        "since": next((row[3] for row in fallbacks), None),
     }
-
-
-def _fallbacks(connection: GuardedConnection, schema: str) -> dict[str, dict[str, int]]:
-    rows = _rows(connection, _FALLBACKS.format(schema=schema))
-    return {f"{row[0]} ({row[2]})": row[1] for row in rows if row[1]}
 
 
 def judge(server: Server) -> Iterator[Line]:
@@ -249,7 +239,7 @@ def _library(server: Server) -> Iterator[Line]:
         yield Line(
             "note",
             "this role may not see which libraries are loaded where, and in which order",
-            "GRANT pg_read_all_settings, or ask as a superuser.",
+            _grant(server, "pg_read_all_settings"),
         )
 
 
@@ -259,11 +249,8 @@ def _preloading(server: Server, libraries: list[str] | None) -> str:
         return f"Have a superuser add {LIBRARY} to {_SESSION}; or for a role or database only."
     names = (one.replace("'", "''") for one in (LIBRARY, *libraries))
     value = f"{_SESSION} = " + ", ".join(f"'{one}'" for one in names)
-    if own := _OWN_SETTING.get(server.preload_source or ""):
-        role, database = (
-            '"' + one_line(name).replace('"', '""') + '"' for name in (server.role, server.database)
-        )
-        own = own.format(role=role, database=database)
+    source, of = server.sources.get(_SESSION), (server.role, server.database)
+    if own := altering(source, *of, in_recovery=server.in_recovery):
         return f"It has a setting of its own, which wins: {own} SET {value}"
     return f"ALTER SYSTEM SET {value}; SELECT pg_reload_conf(); or for a role or database only."
 
@@ -278,19 +265,31 @@ def _switches(server: Server) -> Iterator[Line]:
         yield Line(
             "warning",
             f"{LIBRARY}.disable is on: everything is left to PostgreSQL",
-            f"ALTER SYSTEM RESET {LIBRARY}.disable; SELECT pg_reload_conf();",
+            _reset(server, f"{LIBRARY}.disable"),
         )
     if server.settings.get(f"{LIBRARY}.enabled") == "off":
-        yield Line(
-            "warning", f"{LIBRARY}.enabled is off", f"RESET {LIBRARY}.enabled, {_WHERE_SET}."
-        )
+        name = f"{LIBRARY}.enabled"
+        yield Line("warning", f"{name} is off", _reset(server, name))
     for name in off:
         if name.removeprefix(f"{LIBRARY}.") in _OFF_BY_DEFAULT:
             text = f"{name} is off, as by default"
             yield Line("note", text, f"SET {name} = on tries it in a session.")
         else:
-            yield Line("warning", f"{name} is off", f"RESET {name}, {_WHERE_SET}.")
+            yield Line("warning", f"{name} is off", _reset(server, name))
     yield from _hindered(server)
+
+
+def _reset(server: Server, name: str) -> str:
+    of = (server.sources.get(name), server.role, server.database)
+    return f"If that is not wanted: {reset_of(name, *of, in_recovery=server.in_recovery)}."
+
+
+def _grant(server: Server, what: str) -> str:
+    return f"GRANT {what} TO {one_line(server.role)}{_on_primary(server)}, or ask as a superuser."
+
+
+def _on_primary(server: Server) -> str:
+    return " on the primary" if server.in_recovery else ""
 
 
 def _hindered(server: Server) -> Iterator[Line]:
@@ -307,7 +306,7 @@ def _hindered(server: Server) -> Iterator[Line]:
         yield Line(
             "warning",
             "inserts in batches are on, and bulk_extend_size = 0 leaves new tables and COPY out",
-            f"RESET {LIBRARY}.bulk_extend_size, {_WHERE_SET}.",
+            _reset(server, f"{LIBRARY}.bulk_extend_size"),
         )
     if inserts and server.watchers:
         yield Line(
@@ -320,19 +319,20 @@ def _hindered(server: Server) -> Iterator[Line]:
 def _left(server: Server) -> Iterator[Line]:
     for kind, reason in server.scans.items():
         if reason is None:
-            yield Line("ok", f"{kind} are looked after")
+            yield Line("ok", f"{LIBRARY} serves {kind}")
         else:
             yield Line("warning", f"{kind} are left to PostgreSQL: {reason}", _REASONS)
     unknown = "what fell back, and on which devices tables lie, is not known here"
     if not server.has_extension:
-        primary = ", on the primary" if server.in_recovery else ""
-        yield Line("note", unknown, f"CREATE EXTENSION {LIBRARY} in this database{primary}.")
+        where = f"in this database{_on_primary(server)}"
+        yield Line("note", unknown, f"CREATE EXTENSION {LIBRARY} {where}.")
     if server.closed is not None:
-        remedy = "GRANT USAGE ON its SCHEMA and SELECT on its views, or ask as a superuser."
+        remedy = _grant(server, "USAGE ON its SCHEMA and SELECT on its views")
         yield Line("note", f"{unknown}: {server.closed}", remedy)
     for feature, reasons in server.fallbacks.items():
         told = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in reasons.items())
-        yield Line("note", f"fell back, {feature}: {told}", _REASONS)
+        since = f" since {server.since}" if server.since else ""
+        yield Line("note", f"fell back{since}, {feature}: {told}", _REASONS)
 
 
 def _maintenance(server: Server) -> Iterator[Line]:
@@ -364,15 +364,17 @@ def _maintenance(server: Server) -> Iterator[Line]:
 
 def _memory(server: Server) -> Iterator[Line]:
     size, buffers = server_size(server.database_bytes), server_size(server.shared_buffers)
+    cache = server_size(server.effective_cache_size)
+    asking = "Is effective_cache_size what the system really has for caches?"
     if server.database_bytes <= server.shared_buffers:
         text = f"the database ({size}) fits into shared_buffers ({buffers}): gains when cold only"
         yield Line("note", text, "lookahead check 'SELECT ...' says what a statement gains.")
     elif server.database_bytes <= server.effective_cache_size:
-        cache = server_size(server.effective_cache_size)
         text = f"the database ({size}) fits into effective_cache_size ({cache}): gains when cold"
-        yield Line("note", text, "Is effective_cache_size what the system really has for caches?")
+        yield Line("note", text, asking)
     else:
-        yield Line("ok", f"the database ({size}) is larger than memory: reads will be waited for")
+        text = f"the database ({size}) is larger than effective_cache_size ({cache})"
+        yield Line("ok", f"{text}: reads will be waited for", asking)
 
 
 def _storage(server: Server) -> Iterator[Line]:
@@ -391,5 +393,6 @@ def _storage(server: Server) -> Iterator[Line]:
             yield Line(
                 "note",
                 f"{text}; no profile: {one_line(one.reason or 'unknown')}",
-                f"On the server: lookahead probe --tablespace {one_line(some[0])} --profile FILE",
+                f"On the server: lookahead probe --tablespace {one_line(some[0])} --profile FILE; "
+                f"{LIBRARY}.device_profile names that file then.",
             )

@@ -41,7 +41,7 @@ def test_a_server_that_has_the_library(server: WatchedServer) -> None:
     lines = outcome.stdout.splitlines()
     assert lines[0].startswith("ok      PostgreSQL 18")
     assert any(", by session_preload_libraries (pg_lookahead)" in line for line in lines)
-    assert "ok      index scans are looked after" in lines
+    assert "ok      pg_lookahead serves index scans" in lines
     assert not any(line.startswith("warning") for line in lines)
     assert "        CREATE EXTENSION pg_lookahead in this database." in lines
 
@@ -51,7 +51,7 @@ def test_devices_of_tablespaces(server: WatchedServer) -> None:
     outcome = run_command("doctor", *place, "-d", "extended")
     assert "tablespace pg_default, pg_global: " in outcome.stdout
     assert "pg_lookahead.device_profile is empty" in outcome.stdout
-    assert "--tablespace pg_default --profile FILE" in outcome.stdout
+    assert "--profile FILE; pg_lookahead.device_profile names that file then." in outcome.stdout
 
 
 def test_a_role_that_sees_little(server: WatchedServer) -> None:
@@ -59,6 +59,7 @@ def test_a_role_that_sees_little(server: WatchedServer) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "by a setting that is not shown" in outcome.stdout
     assert "this role may not see which libraries are loaded where" in outcome.stdout
+    assert "GRANT pg_read_all_settings TO reader, or ask as a superuser." in outcome.stdout
 
 
 def test_a_role_that_may_not_use_the_schema_of_the_extension(server: WatchedServer) -> None:
@@ -71,7 +72,7 @@ def test_a_role_that_may_not_use_the_schema_of_the_extension(server: WatchedServ
     denied = "on which devices tables lie, is not known here: permission denied for schema 100% odd"
     (place_of_it,) = (number for number, line in enumerate(lines) if denied in line)
     assert lines[place_of_it + 1].startswith("        GRANT USAGE ON its SCHEMA")
-    assert "ok      index scans are looked after" in lines
+    assert "ok      pg_lookahead serves index scans" in lines
     assert "CREATE EXTENSION" not in outcome.stdout
 
 
@@ -82,8 +83,9 @@ def test_what_is_switched_off(server: WatchedServer) -> None:
     )
     outcome = run_command("doctor", "--dsn", dsn)
     assert "warning pg_lookahead.enable_index_prefetch is off" in outcome.stdout
+    assert "The connection itself sets it: see its options" in outcome.stdout
     assert "warning index scans are left to PostgreSQL: disabled" in outcome.stdout
-    assert "ok      bitmap scans are looked after" in outcome.stdout
+    assert "ok      pg_lookahead serves bitmap scans" in outcome.stdout
 
 
 def test_a_server_whose_sessions_lack_the_library(
@@ -202,6 +204,32 @@ def test_libraries_that_were_loaded_before() -> None:
         assert not any("COPY" in line for line in _said(other))
 
 
+_OFF = "pg_lookahead.enabled"
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("user", f'ALTER ROLE "dba" RESET {_OFF}; for sessions that begin later.'),
+        ("database", f'ALTER DATABASE "shop" RESET {_OFF}; for'),
+        ("database user", f'ALTER ROLE "dba" IN DATABASE "shop" RESET {_OFF}; for'),
+        ("global", f"ALTER ROLE ALL RESET {_OFF}; for"),
+        ("configuration file", f"ALTER SYSTEM RESET {_OFF}, or take its line out of postgresql"),
+        ("command line", f"The server was started with -c {_OFF}: start"),
+        (None, f"RESET {_OFF}, where it was set"),
+    ],
+)
+def test_what_takes_a_setting_away(source: str | None, remedy: str) -> None:
+    settings = {**_SERVER.settings, _OFF: "off"}
+    server = replace(_SERVER, settings=settings, sources={_OFF: source} if source else {})
+    for in_recovery in (False, True):
+        lines = judge(replace(server, in_recovery=in_recovery))
+        (found,) = (line.remedy for line in lines if line.text == f"{_OFF} is off")
+        is_replicated = in_recovery and remedy.startswith(("ALTER ROLE", "ALTER DATABASE"))
+        where = "On the primary: " if is_replicated else ""
+        assert found.startswith(f"If that is not wanted: {where}{remedy}")
+
+
 def _with_inserts(server: Server) -> Server:
     return replace(server, settings={**server.settings, "pg_lookahead.enable_bulk_insert": "on"})
 
@@ -230,6 +258,7 @@ def test_settings_that_fight_each_other() -> None:
 def test_memory_against_data(size_gb: int, words: str) -> None:
     said = " ".join(_said(replace(_SERVER, database_bytes=size_gb * _GB)))
     assert words in said
+    assert "memory" not in said  # the server does not tell
 
 
 def test_reasons_and_devices() -> None:
@@ -239,6 +268,7 @@ def test_reasons_and_devices() -> None:
         loaded="0.1.0",
         scans={"index scans": "self-check"},
         fallbacks={"copy (cluster)": {"other extension": 12_000}},
+        since="2026-11-28 10:00",
         tablespaces=(
             Tablespace("fast", "259:0", "id", None),
             Tablespace("slow", None, None, "no profile of this device"),
@@ -248,7 +278,7 @@ def test_reasons_and_devices() -> None:
     assert said[0].startswith("ok: PostgreSQL 18.6, standby, database shop (100 GB), role dba")
     assert "note: this lookahead is 0.2.0, the library 0.1.0" in said
     assert "warning: index scans are left to PostgreSQL: self-check" in said
-    assert "note: fell back, copy (cluster): other extension 12,000" in said
+    assert "note: fell back since 2026-11-28 10:00, copy (cluster): other extension 12,000" in said
     assert "ok: tablespace fast: device 259:0, profile id" in said
     assert any("slow: no device to be seen; no profile: no profile of" in line for line in said)
 

@@ -34,6 +34,7 @@ from lookahead.experiments.trials import alternate
 from lookahead.formats import milliseconds
 from lookahead.guarded_connection import GuardedConnection
 from lookahead.report.sentences import estimate_text
+from lookahead.setting_source import system_reset
 from lookahead.stats import RatioEstimate, ratio_of_medians
 
 Arm = Literal["stock", "lookahead"]
@@ -175,7 +176,7 @@ class _Run:
             if connection.execute("SHOW pg_lookahead.disable").fetchone() == ("on",):
                 raise UnavailableError(
                     "pg_lookahead.disable is on: there is nothing to compare",
-                    "ALTER SYSTEM RESET pg_lookahead.disable; SELECT pg_reload_conf();",
+                    f"{system_reset('pg_lookahead.disable')}.",
                 )
             stock, ours = (self._rows(connection, arm, "compares rows") for arm in ARMS)
             if stock.same_rows(ours):

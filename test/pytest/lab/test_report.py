@@ -17,9 +17,10 @@ from lookahead.comparisons import compare, panels_of, scenarios_of
 from lookahead.decoding import decode
 from lookahead.measurements import Measurements
 from lookahead.report.page import render_page
-from lookahead.report.result_plots import sample_plot
-from lookahead.report.svg import Canvas, Scale, nice_ceiling, time_text
+from lookahead.report.result_plots import ratio_plot, sample_plot
+from lookahead.report.svg import Canvas, Scale, label_step, nice_ceiling, text_width, time_text
 from lookahead.results import ResultDocument
+from lookahead.stats import ratio_of_medians
 
 _VOID = {"meta"}
 
@@ -246,6 +247,25 @@ def test_ticks() -> None:
         8,
         100,
     ]
+
+
+def test_labels_have_room() -> None:
+    assert label_step(["1 %", "42 %"], 100) == 1
+    assert label_step(["100,000"] * 9, 20) == 3
+
+
+@pytest.mark.parametrize("label", ["key uuid", "word " * 60, "x" * 300])
+def test_labels_of_rows_have_room(label: str) -> None:
+    estimate = ratio_of_medians([4.0] * 12, [1.0] * 12, seed=1)
+    svg = ElementTree.fromstring(str(ratio_plot([(label.strip(), estimate)] * 2, "times faster")))
+    lines = [one for one in svg.iter("text") if one.get("text-anchor") == "end"]
+    assert all(float(one.attrib["x"]) >= text_width(one.text or "") for one in lines)
+    heights = [float(one.attrib["y"]) for one in lines]
+    assert all(low + 15 <= high for low, high in pairwise(heights))
+    assert 0 < heights[0] < heights[-1] < float(svg.attrib["height"]) - 40
+    assert "".join(one.text or "" for one in lines).replace(" ", "") == 2 * label.replace(" ", "")
+    starts = [float(one.attrib["x1"]) for one in svg.iter("line")]
+    assert min(starts) >= float(lines[0].attrib["x"])
 
 
 def test_canvas_escapes() -> None:

@@ -6,7 +6,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from lookahead.report.svg import LINE_HEIGHT, WIDTH, Canvas, Scale, text_width
+from lookahead.report.svg import LINE_HEIGHT, WIDTH, Canvas, Scale, label_step, text_width
 
 _HEIGHT, _LEFT, _TOP, _BOTTOM = 330, 62, 16, 46
 
@@ -55,7 +55,8 @@ def line_plot(axes: Axes, lines: Sequence[Line]) -> Markup:
         canvas.text((_LEFT - 6, y_scale(tick) + 4), axes.y_text(tick), "tick", "end")
     step = (right - _LEFT) / len(axes.labels)
     xs = [_LEFT + (position + 0.5) * step for position in range(len(axes.labels))]
-    for x, label in zip(xs, axes.labels, strict=True):
+    every = label_step(axes.labels, step)
+    for x, label in list(zip(xs, axes.labels, strict=True))[::every]:
         canvas.text((x, _HEIGHT - _BOTTOM + 16), label, "tick", "middle")
     canvas.text((_LEFT, _HEIGHT - 8), axes.x_name, "caption")
     if axes.knee is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from statistics import median
+from textwrap import wrap
 
 from markupsafe import Markup
 
@@ -24,6 +25,8 @@ from lookahead.stats import RatioEstimate
 
 _ROW_HEIGHT = 24
 _VALUE_WIDTH = 150
+# Longer labels have several lines.
+_LABEL_WIDTH = WIDTH / 2
 # A ratio close to 1 is read on a scale that shows percents, a large one on a scale from 0.
 _CLOSE = 0.25
 RatioRow = tuple[str, RatioEstimate]
@@ -32,15 +35,20 @@ RatioRow = tuple[str, RatioEstimate]
 
 def ratio_plot(rows: Sequence[RatioRow], caption: str) -> Markup:
     """The plot of at least one row; without an interval a ratio is a dot."""
-    left = max(text_width(label) for label, _ in rows) + 12
-    bottom = len(rows) * _ROW_HEIGHT + 8
+    left = min(max(text_width(label) for label, _ in rows), _LABEL_WIDTH) + 12
+    letters = max(1, int((left - 12) / text_width("x")))
+    labels = [wrap(label, letters) or [""] for label, _ in rows]
+    height = _ROW_HEIGHT + (max(map(len, labels)) - 1) * LINE_HEIGHT
+    bottom = len(rows) * height + 8
     canvas = Canvas(WIDTH, bottom + 40, caption)
     scale = Scale(*_range(rows), left, WIDTH - _VALUE_WIDTH)
     canvas.upright_grid(scale, bottom, lambda tick: number_text(round(tick, 6)))
     canvas.line((scale(1), 4), (scale(1), bottom), "reference")
-    for position, (label, estimate) in enumerate(rows, start=1):
-        y = position * _ROW_HEIGHT - 8
-        canvas.text((left - 12, y + 4), label, "label", "end")
+    for position, (lines, (_, estimate)) in enumerate(zip(labels, rows, strict=True)):
+        y = (position + 0.5) * height + 4
+        top = y + 4 - (len(lines) - 1) * LINE_HEIGHT / 2
+        for number, line in enumerate(lines):
+            canvas.text((left - 12, top + number * LINE_HEIGHT), line, "label", "end")
         _mark(canvas, scale, y, estimate)
         canvas.text((WIDTH - _VALUE_WIDTH + 10, y + 4), ratio_text(estimate), "label")
     start = min(scale.start, WIDTH - text_width(caption))

@@ -68,6 +68,11 @@ def text_width(text: str) -> float:
     return 7.0 * len(text)
 
 
+def label_step(labels: Sequence[str], step: float) -> int:
+    """Every how-manieth label has room on an axis where they are `step` pixels apart."""
+    return max(1, math.ceil((max(map(text_width, labels)) + 4) / step))
+
+
 class Canvas:
     """Collects elements; `title` is what a screen reader says. Positions in pixels."""
 

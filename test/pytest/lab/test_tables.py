@@ -215,7 +215,7 @@ def test_evidence_of_each_arm(made: ResultDocument) -> None:
     assert (ours["exact"], ours["lossy"], ours["asked"]) == ("400", "600", "200")
     # Columns of nothing but zeros are not shown.
     assert "workers" not in names and "removed" not in names
-    device = tables["What the device and the processors did"]
+    device = tables["What the device and the sessions did"]
     assert device.rows[0][2:5] == ("1,000", "2,353", "8")
     assert tables["Cold starts"].rows == (("drop_caches", "36", "2 GB", "1 GB", "0 kB"),)
     assert tables["The same rows"].rows[0][1:] == (
@@ -245,6 +245,11 @@ def test_counts_and_checks(made: ResultDocument) -> None:
     assert tables["Verified before it was measured"].rows == (
         ("pages 10 %", "Limit, Index Scan", "0"),
     )
+
+
+def test_what_nothing_was_counted_of_has_no_table(made: ResultDocument) -> None:
+    samples = tuple(replace(one, counts={"built_by_us": 0.0}) for one in made.measurements.samples)
+    assert "What was counted" not in _tables(_with(made, samples=samples))
 
 
 def test_virtual_disks_are_not_called_rotating(made: ResultDocument) -> None:

@@ -1,6 +1,7 @@
 """The tables of what proves the results: what scans and device did, arms, machine, settings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from lookahead.comparisons import scenarios_of
@@ -99,7 +100,7 @@ def _sample_tables(samples: _Samples) -> tuple[Table, ...]:
             [("look-ahead", _states)],
         ),
         _sample_table(
-            "What the device and the processors did",
+            "What the device and the sessions did",
             [one for one in samples if one.use],
             _DEVICE,
             "Medians over samples; counters of the whole machine; backend CPU is that of the "
@@ -136,7 +137,10 @@ def _sample_table(
     caption: str,
     labels: Cells[_Samples] = (),
 ) -> Table:
-    """A row for each arm of each scenario; columns of nothing but zeros are left out."""
+    """A row for each arm of each scenario; columns of nothing but zeros are left out.
+
+    Without any other there is no row.
+    """
     scenarios = scenarios_of(samples)
     names = varying_names(scenarios)
     groups: dict[tuple[Scenario, str], list[Sample]] = {}
@@ -148,7 +152,9 @@ def _sample_table(
         ("scenario", lambda some: scenario_label(some[0].scenario, names)),
         ("arm", lambda some: some[0].arm),
     )
-    return without_columns(table_of(title, ordered, (*arm, *labels), numbers, caption), _ZEROS)
+    whole = table_of(title, ordered, (*arm, *labels), numbers, caption)
+    table = without_columns(whole, _ZEROS)
+    return table if table.labels < len(table.columns) else replace(table, rows=())
 
 
 def _cold_table(samples: _Samples) -> Table:

@@ -80,7 +80,9 @@ def _execute(
         return ExitStatus.USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else program
-        hint = f"`{path} --help` lists options and values."
+        is_group = error.ctx is None or isinstance(error.ctx.command, click.Group)
+        what = "commands" if is_group else "options and values"
+        hint = f"`{path} --help` lists {what}."
         if isinstance(error, click.NoSuchOption) and len(error.option_name.split()) > 1:
             hint += " A statement that begins with a comment goes behind `--`."
         message = error.format_message()

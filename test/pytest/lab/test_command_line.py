@@ -42,12 +42,12 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["run", "sorting"], "no such command 'sorting'", "`lookahead run --help` lists"),
-        (["measure"], "no such command 'measure'", "`lookahead --help` lists"),
+        (["run", "sorting"], "no such command 'sorting'", "`lookahead run --help` lists commands"),
+        (["measure"], "no such command 'measure'", "`lookahead --help` lists commands"),
         (
             ["run", "index-scan", "--speed", "3"],
             "no such option '--speed'",
-            "`lookahead run index-scan --help` lists",
+            "`lookahead run index-scan --help` lists options",
         ),
         (
             ["run", "index-scan", "--io-method", "fast"],

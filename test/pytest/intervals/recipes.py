@@ -10,9 +10,11 @@ from typing import Any
 import psycopg
 from extension.probes import Connection, scalar
 
+from intervals.policies import names
+
 _PAGE = Path(__file__).resolve().parents[3] / "docs/convert.md"
 _ALL = re.DOTALL | re.MULTILINE
-_TRIES = 50
+_TRIES = 500
 ROWS = 2000
 
 # The chapters as they follow each other.
@@ -98,6 +100,14 @@ def settle(session: Connection) -> None:
     session.execute("SET search_path = s, public; SET TimeZone = 'UTC'")
 
 
+def work_as_owner(session: Connection) -> None:
+    """Go on as role `owner`, who owns the table and has what the page asks for, no more."""
+    for table in ("events", *names(session, "s.events")):
+        execute(session, f"ALTER TABLE {table} OWNER TO owner")
+    session.execute("GRANT REFERENCES, MAINTAIN ON customers TO owner")
+    session.execute("SET ROLE owner")
+
+
 def make_events(session: Connection) -> None:
     """The example of the page, with rows from June 2025 on, one in six hours."""
     settle(session)
@@ -110,14 +120,14 @@ def make_events(session: Connection) -> None:
     )
 
 
-def shape(session: Connection, names: Iterable[str] = ("%",)) -> list[Any]:
+def shape(session: Connection, patterns: Iterable[str] = ("%",)) -> list[Any]:
     """What is in schema s: tables, indexes, bounds, constraints, triggers; and all rows."""
     return [
         session.execute(
             "SELECT relname, relkind, relispartition, pg_get_expr(relpartbound, oid) FROM pg_class "
             "WHERE relnamespace = 's'::regnamespace AND relkind <> 'S' "
             "AND relname LIKE ANY (%s) ORDER BY 1",
-            (list(names),),
+            (list(patterns),),
         ).fetchall(),
         session.execute(
             "SELECT conrelid::regclass::text, conname, convalidated, pg_get_constraintdef(oid) "

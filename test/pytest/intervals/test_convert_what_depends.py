@@ -37,15 +37,58 @@ _EVERYTHING = f"""
     {_FUNCTION}
     CREATE TRIGGER h AFTER INSERT ON events REFERENCING NEW TABLE AS n
         FOR EACH ROW EXECUTE FUNCTION f();
-    CREATE POLICY p ON events;
-    CREATE VIEW v AS SELECT id FROM events;
+    CREATE POLICY p ON events USING (id > 0);
+    ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+    CREATE VIEW v WITH (security_barrier) AS SELECT id FROM events;
     CREATE TABLE holder (e events);
+    CREATE POLICY q ON holder USING (EXISTS (SELECT FROM events));
+    CREATE DOMAIN d AS events;
+    CREATE CAST (events AS text) WITH INOUT;
+    ALTER TABLE referencing ALTER CONSTRAINT referencing_event_fkey DEFERRABLE;
+    ALTER TABLE events ADD CONSTRAINT c CHECK (id > 0) NOT VALID;
+    ALTER TABLE events ALTER body SET STATISTICS 500;
+    ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO other;
+    GRANT USAGE ON SEQUENCE events_id_seq TO other;
+    ALTER EXTENSION plpgsql ADD TABLE events;
     CREATE PUBLICATION p FOR TABLES IN SCHEMA s;
     COMMENT ON TABLE events IS 'old';
     GRANT SELECT ON events TO other; GRANT UPDATE (body) ON events TO PUBLIC;
     UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'events_at_idx'::regclass;
     INSERT INTO pg_subscription_rel VALUES (1, 'events'::regclass, 'r')"""
-_UNLOGGED = "DROP PUBLICATION p; DROP TABLE referencing, holder; ALTER TABLE events SET UNLOGGED"
+_UNLOGGED = """
+    DROP PUBLICATION p; DROP TABLE referencing, holder; DROP DOMAIN d;
+    ALTER TABLE events SET UNLOGGED"""
+_GENERATED = """
+    UPDATE pg_attribute SET attgenerated = 's'
+     WHERE attrelid = 'events'::regclass AND attname = 'at';
+    SET LOCAL search_path = public, s"""
+_PARTITIONED = """
+    DROP TABLE events;
+    CREATE TABLE events (id bigint, at timestamptz NOT NULL) PARTITION BY RANGE (at);
+    CREATE TABLE turned (at timestamptz NOT NULL, id bigint);
+    ALTER TABLE events ATTACH PARTITION turned DEFAULT;
+    CREATE TABLE going PARTITION OF events FOR VALUES FROM ('2027-01-01') TO ('2028-01-01');
+    UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'going'::regclass"""
+
+
+_USES = "view, policy, function or type"
+_FOUND = {
+    (_USES, "rule _RETURN on view v {security_barrier=true}"),
+    (_USES, "policy q on table holder"),
+    (_USES, "type d"),
+    (_USES, "cast from events to text"),
+    ("columns by name", "id, customer, body"),
+    ("columns by name", "id, at"),
+    ("constraint", "c CHECK ((id > 0)) NOT VALID"),
+    ("other settings", "column body 500"),
+    ("privileges", "GRANT SELECT ON events TO other"),
+    ("privileges", "GRANT UPDATE (body) ON events TO PUBLIC"),
+    ("privileges", "GRANT USAGE ON SEQUENCE events_id_seq TO other"),
+    ("privileges", "REVOKE ALL ON events FROM other"),
+    ("stop: detach", "going"),
+    ("stop: default partition", "turned"),
+}
+_ITS_OWN = {(_USES, "policy p on table events"), (_USES, "type events[]")}
 
 
 @pytest.fixture
@@ -64,13 +107,17 @@ def test_all_of_it_is_listed(events: Connection) -> None:
     events.execute("BEGIN")
     execute(events, _EVERYTHING)
     found = _listed(events)
-    execute(events, _UNLOGGED)
+    for more in (_UNLOGGED, _GENERATED):
+        execute(events, more)
+        found |= _listed(events)
+    events.execute("ROLLBACK; BEGIN")
+    execute(events, _PARTITIONED)
     found |= _listed(events)
-    table = page().partition("| what | what to do |")[2].partition("\n\n")[0]
-    assert {what for what, _ in found} == set(re.findall(r"^\| `([^`]+)`", table, re.MULTILINE))
-    assert ("privileges", "GRANT SELECT ON events TO other") in found
-    assert ("privileges", "GRANT UPDATE (body) ON events TO PUBLIC") in found
-    assert ("view, rule or function", "rule _RETURN on view v") in found
+    events.execute("ROLLBACK")
+    tables = page().partition("| what | what to do |")[2].partition("### Unique keys")[0]
+    assert {what for what, _ in found} == set(re.findall(r"^\| `([^`]+)`", tables, re.MULTILINE))
+    assert found >= _FOUND
+    assert _ITS_OWN.isdisjoint(found)
 
 
 def test_a_table_by_itself(session: Connection) -> None:
@@ -85,6 +132,7 @@ _BEFORE_ATTACH = """
     CREATE TRIGGER g AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION f();
     CREATE POLICY mine ON events USING (customer = 1);
     ALTER TABLE events ENABLE ROW LEVEL SECURITY"""
+_BY_ROOT = "publish_via_partition_root"
 _BEFORE_COMMIT = """
     CREATE OR REPLACE VIEW v AS SELECT id FROM events;
     ALTER PUBLICATION p DROP TABLE events_old;
@@ -95,7 +143,8 @@ _BEFORE_COMMIT = """
 def test_what_the_page_says_to_do(events: Connection, server: WatchedServer) -> None:
     """Triggers, row security, views, publications and privileges are those of the new table."""
     execute(events, f"CREATE TABLE told (id bigint); {_FUNCTION}")
-    execute(events, "CREATE VIEW v AS SELECT id FROM events; CREATE PUBLICATION p FOR TABLE events")
+    execute(events, "CREATE VIEW v AS SELECT id FROM events")
+    execute(events, f"CREATE PUBLICATION p FOR TABLE events WITH ({_BY_ROOT})")
     execute(events, "CREATE POLICY mine ON events USING (customer = 1)")
     execute(events, "ALTER TABLE events ENABLE ROW LEVEL SECURITY")
     execute(events, "GRANT INSERT ON told TO other")
@@ -116,5 +165,5 @@ def test_what_the_page_says_to_do(events: Connection, server: WatchedServer) -> 
         assert scalar(other, "SELECT count(*) FROM events") == ROWS // 10 + 2
     assert execute(events, "SELECT * FROM told ORDER BY id") == [(ROWS + 1,), (ROWS + 2,)]
     assert scalar(events, "SELECT count(*) FROM v") == ROWS + 2
-    assert scalar(events, "SELECT count(*) FROM pg_publication_tables WHERE pubname = 'p'") == 5
+    assert scalar(events, "SELECT count(*) FROM pg_publication_tables WHERE pubname = 'p'") == 1
     events.execute("DROP PUBLICATION p")

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_tablespace.h"
+#include "catalog/pg_type.h"
 #include "commands/tablespace.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -28,23 +29,28 @@ static const Interval no_time = {0};
 static void check_tablespace(const char *name);
 
 /*
- * A key's modifier rounds bounds: numeric(10,2) has no steps of 0.001.
+ * A key's modifier rounds bounds: numeric(10) has no steps of 1.4.  From an origin that is not rounded, all bounds
+ * are values of the type if the first one is.
  */
 void
 la_interval_check_steps(const LaIntervalGrid *grid)
 {
 	for (int i = 0; i < grid->count; i++)
 	{
-		const LaIntervalBound *start = &grid->segments[i].start;
-		LaIntervalRange range;
+		const LaPartitionSeries *series = grid->segments[i].series;
+		char	   *first = la_partition_series_bound(series, 1);
+		LaIntervalBound bound = la_interval_grid_bound(grid, first);
 
-		if (la_interval_grid_ends(grid, start))
-			continue;
-		range = la_interval_grid_find(grid, start);
-		if (la_interval_grid_compare(grid, &range.lower, &range.upper) >= 0)
+		if (series->key_type == UUIDOID && series->time_step.time % 1000 != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("the step of partitions is too small for the type of the key")));
+					 errmsg("the step of partitions by uuid must be of whole milliseconds")));
+		if (bound.text != first)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("the step of partitions is too fine for the type of the key"),
+					 errdetail("Bound %s would be %s.", first, bound.text),
+					 errhint("Choose a step that the type of the key does not round.")));
 	}
 	/* Steps of times may be so long that the range of this moment has no end. */
 	if (la_interval_grid_is_time(grid->key_type))

@@ -84,8 +84,8 @@ la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
 	PartitionKey key = RelationGetPartitionKey(parent);
 	LaIntervalGrid *grid = palloc0_object(LaIntervalGrid);
 
-	grid->key_type = getBaseType(key->parttypid[0]);
 	grid->modifier = key->parttypmod[0];
+	grid->key_type = getBaseTypeAndTypmod(key->parttypid[0], &grid->modifier);
 	fmgr_info_copy(&grid->compare, &key->partsupfunc[0], CurrentMemoryContext);
 	grid->collation = key->partcollation[0];
 	grid->count = policy->changes + 1;
@@ -98,6 +98,7 @@ la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
 		char	   *step = i == 0 ? policy->step : policy->change_steps[i - 1];
 
 		segment->start = la_interval_grid_bound(grid, origin);
+		origin = segment->start.text;
 		if (grid->key_type == UUIDOID)
 			origin = la_partition_series_uuid_time(origin);
 		segment->series = la_partition_series_ranges(grid->key_type, origin,
@@ -107,7 +108,8 @@ la_interval_grid_make(const LaIntervalPolicy *policy, Relation parent)
 }
 
 /*
- * A value of the key from its text.
+ * A value of the key from its text.  Steps are counted by texts, so where the key's modifier rounds the value
+ * that of the bound is another one.
  */
 LaIntervalBound
 la_interval_grid_bound(const LaIntervalGrid *grid, char *text)
@@ -120,6 +122,13 @@ la_interval_grid_bound(const LaIntervalGrid *grid, char *text)
 	bound.text = text;
 
 	bound.value = OidInputFunctionCall(input, text, parameter, grid->modifier);
+	if (grid->modifier >= 0)
+	{
+		LaIntervalBound exact = {.value = OidInputFunctionCall(input, text, parameter, -1)};
+
+		if (la_interval_grid_compare(grid, &bound, &exact) != 0)
+			bound.text = la_sql_argument_text_of(bound.value, grid->key_type);
+	}
 	return bound;
 }
 

@@ -116,7 +116,7 @@ pg_lookahead_change_interval(PG_FUNCTION_ARGS)
 	table_close(parent, NoLock);
 	la_interval_owner_end(&before);
 	la_interval_policy_write(policy);
-	PG_RETURN_TEXT_P(cstring_to_text(starts));
+	PG_RETURN_TEXT_P(cstring_to_text(policy->change_starts[policy->changes - 1]));
 }
 
 /*
@@ -328,6 +328,7 @@ check_policy(LaIntervalPolicy *policy)
 	choose_zone(policy, key_type);
 	policy->origin = choose_origin(policy, parent);
 	grid = la_interval_grid_make(policy, parent);
+	policy->origin = grid->segments[0].start.text;
 	la_interval_check_steps(grid);
 	if (policy->retention != NULL)
 		la_interval_old_check(policy, key_type);
@@ -465,7 +466,7 @@ add_change(LaIntervalPolicy *policy, const LaIntervalGrid *grid, char *starts,
 		change_steps[count] = policy->change_steps[count];
 		count++;
 	}
-	change_starts[count] = starts;
+	change_starts[count] = start.text;
 	change_steps[count] = step;
 	policy->change_starts = change_starts;
 	policy->change_steps = change_steps;

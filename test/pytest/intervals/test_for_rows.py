@@ -53,6 +53,28 @@ def test_only_what_is_missing_of_a_range(session: Connection) -> None:
     assert bounds(session)[1] == ("23", "27")
 
 
+@pytest.mark.parametrize(
+    ("key", "policy", "value"),
+    [
+        ("numeric(10)", "2, 0.4", "0"),
+        ("timestamp(0)", "'1 day', '2001-01-01 00:00:00.4'", "current_date::timestamp(0)"),
+        ("timestamptz(3)", "'1 day', '2001-01-01 00:00:00.0004'", "current_date::timestamptz(3)"),
+        ("uuid", "'1 day', '2001-01-01 00:00:00.0004'", "uuidv7(current_date - now())"),
+    ],
+)
+def test_an_origin_that_the_key_rounds(
+    session: Connection, key: str, policy: str, value: str
+) -> None:
+    """The partition takes the row, and maintenance goes on with it."""
+    make(session, key)
+    set_policy(session, f"{policy}, premake => 0")
+    wanted = scalar(session, f"SELECT ({value})::text")
+    assert _needed(session, str(wanted))
+    session.execute("INSERT INTO s.p VALUES (%s)", (wanted,))
+    maintain(session)
+    assert len(bounds(session)) == 1
+
+
 @pytest.mark.parametrize("key", ["date", "timestamp", "timestamptz"])
 def test_times(session: Connection, key: str) -> None:
     make(session, key)

@@ -79,6 +79,19 @@ def test_fractions(session: Connection) -> None:
     assert bounds(session) == [("0.10", "0.35"), ("0.35", "0.60"), ("0.60", "0.85")]
 
 
+@pytest.mark.parametrize("key", ["numeric(10)", "s.whole"])
+def test_an_origin_that_the_key_rounds(session: Connection, key: str) -> None:
+    session.execute("CREATE DOMAIN s.whole AS numeric(10)")
+    make(session, key)
+    set_policy(session, "2, 0.4, premake => 1")
+    assert scalar(session, "SELECT origin FROM pg_lookahead_interval_policy") == "0"
+    assert scalar(session, "SELECT pg_lookahead_change_interval('s.p', 3, 3.6)") == "4"
+    maintain(session)
+    session.execute("INSERT INTO s.p VALUES (0), (2)")
+    maintain(session)
+    assert bounds(session) == [("0", "2"), ("2", "4"), ("4", "7")]
+
+
 def test_expressions_and_domains(session: Connection) -> None:
     session.execute("CREATE DOMAIN s.big AS bigint CHECK (VALUE >= -1000)")
     make(session, "s.big")
@@ -189,8 +202,12 @@ def test_a_day_that_a_zone_left_out(session: Connection) -> None:
     [
         ("int", "0", "step of partitions must be greater than zero"),
         ("int", "'1 day'", "invalid input syntax"),
-        ("numeric(10,2)", "0.001", "too small for the type of the key"),
-        ("timestamp(0)", "'0.4 seconds'", "too small for the type of the key"),
+        ("numeric(10,2)", "0.001", "too fine for the type of the key"),
+        ("numeric(10)", "1.4", "Bound 1.4 would be 1."),
+        ("numeric(10)", "1.5, 10", "too fine for the type of the key"),
+        ("s.whole", "1.6", "too fine for the type of the key"),
+        ("timestamp(0)", "'0.4 seconds'", "too fine for the type of the key"),
+        ("uuid", "'1.5 milliseconds'", "whole milliseconds"),
         ("date", "'1 hour'", "must be of whole days"),
         ("date", "'-1 day'", "must be greater than zero"),
         ("date", "'1 day', 'infinity'", "must be finite"),
@@ -210,6 +227,7 @@ def test_a_day_that_a_zone_left_out(session: Connection) -> None:
     ],
 )
 def test_what_is_refused(session: Connection, key: str, arguments: str, message: str) -> None:
+    session.execute("CREATE DOMAIN s.whole AS numeric(10)")
     make(session, key)
     with pytest.raises(psycopg.Error) as caught:
         set_policy(session, arguments)

@@ -7,9 +7,6 @@
  * done is listed once, and checked again for each by whoever does it, under its lock.  If the policy
  * is another one by then, the rest is left to the next run.
  *
- * Whoever maintains a table has an advisory lock on it, so that two at once do
- * nothing twice.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -29,7 +26,7 @@
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
 
-static void maintain_locked(LaIntervalRun *run, const LOCKTAG *tag);
+static void maintain(LaIntervalRun *run);
 static void create_all(LaIntervalRun *run);
 static void list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy);
@@ -52,69 +49,26 @@ static void analyze(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
 
 /*
- * Maintains a table with a policy, in transactions of its own: outside of any,
- * in a memory context that outlives them, or within that of a procedure that
- * may commit.  Returns false if somebody else does so just now.  What fails is
- * noted in the state; a cancel is thrown.
+ * Maintains a table with a policy, as la_interval_run() does its work.  Returns false if somebody else does
+ * so just now.  What fails is noted in the state; a cancel is thrown.
  */
 bool
 la_interval_maintain(Oid parent)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	LaIntervalRun run = {.parent = parent,.is_alone = !IsTransactionState()};
-	LOCKTAG		tag;
-	bool		is_free;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
-	if (run.is_alone)
-		StartTransactionCommand();
-	/* Memory of the run outlives its transactions. */
-	MemoryContextSwitchTo(caller);
-	is_free = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
-	if (is_free)
-		maintain_locked(&run, &tag);
-	if (run.is_alone)
-		CommitTransactionCommand();
-	MemoryContextSwitchTo(caller);
-	return is_free;
+	return la_interval_run(parent, maintain, NULL);
 }
 
-/*
- * Gives the lock up whatever happens.
- */
 static void
-maintain_locked(LaIntervalRun *run, const LOCKTAG *tag)
+maintain(LaIntervalRun *run)
 {
-	run->context = AllocSetContextCreate(CurrentMemoryContext,
-										 "pg_lookahead interval maintenance",
-										 ALLOCSET_DEFAULT_SIZES);
-	run->temporary = AllocSetContextCreate(run->context,
-										   "pg_lookahead interval step",
-										   ALLOCSET_DEFAULT_SIZES);
-	PG_TRY();
-	{
-		if (la_interval_run_begin(run))
-		{
-			create_all(run);
-			if (!run->is_locked_out)
-				retire_all(run);
-			if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
-				la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
-			if (!la_interval_run_step(run, plan_next, NoLock))
-				la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
-			la_interval_run_end(run);
-		}
-	}
-	PG_FINALLY();
-	{
-		/* That of the transaction in which a procedure goes on. */
-		XactIsoLevel = DefaultXactIsoLevel;
-		LockRelease(tag, ExclusiveLock, true);
-	}
-	PG_END_TRY();
-	/* An error that is thrown on names a file and a function in it. */
-	MemoryContextSwitchTo(MemoryContextGetParent(run->context));
-	MemoryContextDelete(run->context);
+	create_all(run);
+	if (!run->is_locked_out)
+		retire_all(run);
+	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	if (!la_interval_run_step(run, plan_next, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	la_interval_run_end(run);
 }
 
 /*

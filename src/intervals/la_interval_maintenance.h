@@ -15,12 +15,6 @@
 #include "intervals/la_interval_create.h"
 #include "intervals/la_interval_state.h"
 
-/*
- * Who maintains a table has an advisory lock of this kind on it; those of users are
- * of kinds 1 and 2.  The view of policies shows it.
- */
-#define LA_INTERVAL_LOCK_KIND 8
-
 extern bool la_interval_maintain(Oid parent);
 
 #endif							/* LA_INTERVAL_MAINTENANCE_H */

@@ -11,6 +11,9 @@
  * nobody can change until it is done, and then it takes the snapshot with which it looks at data: what was true
  * before a wait may no longer be.  For that, transactions are READ COMMITTED, whatever the session's are.
  *
+ * Whoever maintains a table has an advisory lock on it, so that two at once do
+ * nothing twice.
+ *
  * The table is waited for once: when it could not be locked in time, or something else could not while it was, whoever
  * wants to use it has waited long enough.
  *
@@ -18,8 +21,11 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
@@ -38,6 +44,8 @@
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
+static void run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag);
+static bool begin_run(LaIntervalRun *run);
 static void begin(void *arg);
 static void write_state(void *arg);
 static void warn(void *arg);
@@ -46,14 +54,71 @@ static void take_step(void *arg);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
 static bool try(LaIntervalRun *run, LaTriedWork work);
 static void await_users(void *arg);
+static void await_snapshots(void *arg);
 static void commit(LaIntervalRun *run);
+
+/*
+ * Works on a table with a policy, in transactions of its own: outside of any,
+ * in a memory context that outlives them, or within that of a procedure that
+ * may commit.  Returns false if somebody else does so just now.
+ */
+bool
+la_interval_run(Oid parent, LaIntervalWork work, void *arg)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	LaIntervalRun run = {.parent = parent,.is_alone = !IsTransactionState(),.arg = arg};
+	LOCKTAG		tag;
+	bool		is_free;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
+	if (run.is_alone)
+		StartTransactionCommand();
+	/* Memory of the run outlives its transactions. */
+	MemoryContextSwitchTo(caller);
+	is_free = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+	if (is_free)
+		run_locked(&run, work, &tag);
+	if (run.is_alone)
+		CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	return is_free;
+}
+
+/*
+ * Gives the lock up whatever happens.
+ */
+static void
+run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
+{
+	run->context = AllocSetContextCreate(CurrentMemoryContext,
+										 "pg_lookahead interval maintenance",
+										 ALLOCSET_DEFAULT_SIZES);
+	run->temporary = AllocSetContextCreate(run->context,
+										   "pg_lookahead interval step",
+										   ALLOCSET_DEFAULT_SIZES);
+	PG_TRY();
+	{
+		if (begin_run(run))
+			work(run);
+	}
+	PG_FINALLY();
+	{
+		/* That of the transaction in which a procedure goes on. */
+		XactIsoLevel = DefaultXactIsoLevel;
+		LockRelease(tag, ExclusiveLock, true);
+	}
+	PG_END_TRY();
+	/* An error that is thrown on names a file and a function in it. */
+	MemoryContextSwitchTo(MemoryContextGetParent(run->context));
+	MemoryContextDelete(run->context);
+}
 
 /*
  * Begins a run.  Forgets the policy of a table that is no more, and returns whether
  * there is one that can be read.
  */
-bool
-la_interval_run_begin(LaIntervalRun *run)
+static bool
+begin_run(LaIntervalRun *run)
 {
 	if (!try(run, begin))
 		(void) try(run, warn);
@@ -165,6 +230,40 @@ await_users(void *arg)
 }
 
 /*
+ * Waits, without locks and snapshots of ours, for everybody who has a snapshot now.  Returns whether they
+ * are through.
+ */
+bool
+la_interval_run_await_snapshots(LaIntervalRun *run)
+{
+	run->lock = NoLock;
+	return try(run, await_snapshots);
+}
+
+static void
+await_snapshots(void *arg)
+{
+	int			level = limit_waits();
+
+	(void) arg;
+	InvalidateCatalogSnapshot();
+	WaitForOlderSnapshots(ReadNextTransactionId(), false);
+	AtEOXact_GUC(false, level);
+}
+
+/*
+ * The error of the last step, which is there until the run ends.
+ */
+ErrorData *
+la_interval_run_keep_error(LaIntervalRun *run)
+{
+	run->temporary = AllocSetContextCreate(run->context,
+										   "pg_lookahead interval step",
+										   ALLOCSET_DEFAULT_SIZES);
+	return run->error;
+}
+
+/*
  * Until the level of settings that is returned is ended.
  */
 static int
@@ -214,6 +313,9 @@ take_step(void *arg)
 	run->waits = true;
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
+	run->locked_at = GetCurrentTimestamp();
+	if (run->is_swift && run->lock != NoLock)
+		la_interval_run_limit_wait(run);
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;
@@ -292,11 +394,30 @@ la_interval_run_note_blocked(LaIntervalRun *run, const char *what,
 }
 
 /*
- * Ends the transaction, and begins one.
+ * For a step that is to be swift: its locks are waited for until half of deadlock_timeout after the first one was
+ * granted, so that whoever waits for that one looks for a deadlock later.  Until the level of settings is ended
+ * that the step has begun.
+ */
+void
+la_interval_run_limit_wait(const LaIntervalRun *run)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(run->locked_at, DeadlockTimeout / 2);
+	int64		left = Max((end - GetCurrentTimestamp()) / 1000, 1);
+
+	if (LockTimeout == 0 || left < LockTimeout)
+		la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, left));
+}
+
+/*
+ * Ends the transaction, and begins one.  Others see what a swift one has done before that is on disk and with standbys; a crash in between
+ * undoes it as a whole.
  */
 static void
 commit(LaIntervalRun *run)
 {
+	if (run->is_swift)
+		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
 	if (run->is_alone)
 	{
 		CommitTransactionCommand();
@@ -305,6 +426,8 @@ commit(LaIntervalRun *run)
 	}
 	else
 		SPI_commit();
+	if (run->is_swift)
+		XLogFlush(XactLastCommitEnd);
 	XactIsoLevel = XACT_READ_COMMITTED;
 	MemoryContextSwitchTo(run->context);
 }

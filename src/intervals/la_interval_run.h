@@ -21,6 +21,9 @@ typedef struct LaIntervalRun LaIntervalRun;
 typedef void (*LaIntervalStep) (LaIntervalRun *run,
 								const LaIntervalPolicy *policy);
 
+/* Steps, one after the other. */
+typedef void (*LaIntervalWork) (LaIntervalRun *run);
+
 /* The maintenance of one table. */
 struct LaIntervalRun
 {
@@ -29,6 +32,9 @@ struct LaIntervalRun
 	TimestampTz now;			/* when it began */
 	MemoryContext context;		/* for the run */
 	MemoryContext temporary;	/* for a step */
+	void	   *arg;			/* of whoever begins it */
+	bool		is_swift;		/* nothing is waited for between the end of a
+								 * step and its commit, nor long under locks */
 	LaIntervalState *state;
 	StringInfoData blocked;
 
@@ -37,6 +43,7 @@ struct LaIntervalRun
 	LOCKMODE	lock;			/* of the parent, for that, or NoLock */
 	ErrorData  *error;			/* of the last one, or NULL */
 	bool		waits;			/* for that lock */
+	TimestampTz locked_at;		/* when it was granted */
 
 	/* What has become known. */
 	char	   *version;		/* of the policy */
@@ -50,12 +57,15 @@ struct LaIntervalRun
 	LaIntervalRetired retired;	/* how far that one is */
 };
 
-extern bool la_interval_run_begin(LaIntervalRun *run);
+extern bool la_interval_run(Oid parent, LaIntervalWork work, void *arg);
 extern void la_interval_run_end(LaIntervalRun *run);
 extern bool la_interval_run_step(LaIntervalRun *run, LaIntervalStep step,
 								 LOCKMODE lock);
 extern bool la_interval_run_await(LaIntervalRun *run);
+extern bool la_interval_run_await_snapshots(LaIntervalRun *run);
+extern ErrorData *la_interval_run_keep_error(LaIntervalRun *run);
 extern void la_interval_run_snapshot(void);
+extern void la_interval_run_limit_wait(const LaIntervalRun *run);
 extern void la_interval_run_note(LaIntervalRun *run, const char *message,
 								 int sqlstate);
 extern void la_interval_run_note_blocked(LaIntervalRun *run, const char *what,

@@ -14,6 +14,12 @@
 /* How long after a run the next one is due at most.  Arbitrary. */
 #define LA_INTERVAL_MOST_WAIT (USECS_PER_HOUR)
 
+/*
+ * Who maintains a table has an advisory lock of this kind on it; those of users are
+ * of kinds 1 and 2.  The view of policies shows it.
+ */
+#define LA_INTERVAL_LOCK_KIND 8
+
 /* A row of the table of states; all zero of a policy without one. */
 typedef struct LaIntervalState
 {

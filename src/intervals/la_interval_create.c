@@ -23,6 +23,7 @@
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "partitions/la_partition_create.h"
+#include "partitions/la_partition_plan.h"
 #include "partitions/la_partition_way.h"
 
 /*
@@ -42,6 +43,9 @@ static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 					const LaIntervalBound *value,
 					const LaIntervalBound *other);
 static LaPartitionWay need_way(const LaIntervalPolicy *policy);
+static LaPartitionSeries *series_of(const LaIntervalRange *range);
+static LaPartitionRequest request_of(const LaIntervalPolicy *policy,
+									 const LaPartitionSeries *series);
 static void create(const LaIntervalPolicy *policy,
 				   const LaPartitionSeries *series, int limit,
 				   LaPartitionResult *result);
@@ -136,7 +140,6 @@ la_interval_create_for(Oid parent, char *value)
 	LaPartitionRequest request = {.parent = parent};
 	LaIntervalOwner before;
 	LaIntervalRange range;
-	LaPartitionResult result = {0};
 	bool		is_missing;
 
 	la_interval_owner_begin(&before, parent, policy->time_zone);
@@ -151,9 +154,7 @@ la_interval_create_for(Oid parent, char *value)
 		if (is_missing)
 		{
 			(void) need_way(policy);
-			create(policy, la_partition_series_between(range.series, range.lower.text,
-													   range.upper.text),
-				   1, &result);
+			la_interval_create_range(policy, &range);
 		}
 		PopActiveSnapshot();
 	}
@@ -208,13 +209,29 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 }
 
 /*
- * Refuses values that are far from those that the table has partitions for,
- * and of times from this moment: a slip would leave partitions that nobody
- * wants.
+ * Refuses values that are far from those that the table has partitions for.
  */
 static void
 check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 			   const LaIntervalPartitions *all, const LaIntervalBound *value)
+{
+	if (!la_interval_create_reaches(policy, grid, all, value))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("value %s is too far from the other partitions of \"%s\"",
+						value->text, get_rel_name(policy->parent)),
+				 errdetail("It is more than %d steps from each.",
+						   policy->max_distance),
+				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
+}
+
+/*
+ * Whether a value is near those that the table has partitions for, or of times this moment: a slip would
+ * leave partitions that nobody wants.
+ */
+bool
+la_interval_create_reaches(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+						   const LaIntervalPartitions *all, const LaIntervalBound *value)
 {
 	const LaIntervalPartition *before = NULL;
 	const LaIntervalPartition *after = NULL;
@@ -226,13 +243,13 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 									   la_partition_series_at_moment(grid->key_type,
 																	 GetCurrentTimestamp()));
 		if (is_near(policy, grid, value, &other))
-			return;
+			return true;
 	}
 	else if (all->count == 0)
 	{
 		other = la_interval_grid_bound(grid, policy->origin);
 		if (is_near(policy, grid, value, &other))
-			return;
+			return true;
 	}
 	for (int i = 0; i < all->count && after == NULL; i++)
 	{
@@ -244,15 +261,8 @@ check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 		else
 			after = partition;
 	}
-	if ((before == NULL || !is_near(policy, grid, value, &before->upper)) &&
-		(after == NULL || !is_near(policy, grid, value, &after->lower)))
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("value %s is too far from the other partitions of \"%s\"",
-						value->text, get_rel_name(policy->parent)),
-				 errdetail("It is more than %d steps from each.",
-						   policy->max_distance),
-				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
+	return (before != NULL && is_near(policy, grid, value, &before->upper)) ||
+		(after != NULL && is_near(policy, grid, value, &after->lower));
 }
 
 /*
@@ -297,19 +307,56 @@ need_way(const LaIntervalPolicy *policy)
 }
 
 /*
+ * The bound that the partition of a range will have, by which its rows are known.  Throws where it cannot be
+ * created.
+ */
+PartitionBoundSpec *
+la_interval_create_bound(const LaIntervalPolicy *policy, Relation parent,
+						 const LaIntervalRange *range)
+{
+	LaPartitionRequest request = request_of(policy, series_of(range));
+
+	return la_partition_plan(&request, parent, 0, 1)->missing[0].bound;
+}
+
+/*
+ * Creates the partition of a range that no other one has.  As the table's owner; the parent is locked.
+ */
+void
+la_interval_create_range(const LaIntervalPolicy *policy, const LaIntervalRange *range)
+{
+	LaPartitionResult result = {0};
+
+	create(policy, series_of(range), 1, &result);
+}
+
+static LaPartitionSeries *
+series_of(const LaIntervalRange *range)
+{
+	return la_partition_series_between(range->series, range->lower.text, range->upper.text);
+}
+
+static LaPartitionRequest
+request_of(const LaIntervalPolicy *policy, const LaPartitionSeries *series)
+{
+	return (LaPartitionRequest)
+	{
+		.parent = policy->parent,
+			.series = series,
+			.names = policy->names,
+			.tablespace = policy->tablespace,
+			.storage = policy->storage,
+	};
+}
+
+/*
  * By the fastest way during which others go on writing, where there is one.
  */
 static void
 create(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
 	   int limit, LaPartitionResult *result)
 {
-	LaPartitionRequest request = {
-		.parent = policy->parent,
-		.series = series,
-		.names = policy->names,
-		.tablespace = policy->tablespace,
-		.storage = policy->storage,
-	};
+	LaPartitionRequest request = request_of(policy, series);
 	const char *reason;
 
 	request.way = la_partition_way_beside_writers(&request, &reason);

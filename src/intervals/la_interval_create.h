@@ -10,6 +10,7 @@
 
 #include "storage/lockdefs.h"
 
+#include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_policy.h"
 #include "partitions/la_partition_create.h"
 
@@ -32,5 +33,14 @@ extern void la_interval_create_batch(LaIntervalWanted *wanted,
 extern bool la_interval_create_pass_over(LaIntervalWanted *wanted,
 										 const ErrorData *error);
 extern bool la_interval_create_for(Oid parent, char *value);
+extern bool la_interval_create_reaches(const LaIntervalPolicy *policy,
+									   const LaIntervalGrid *grid,
+									   const LaIntervalPartitions *all,
+									   const LaIntervalBound *value);
+extern PartitionBoundSpec *la_interval_create_bound(const LaIntervalPolicy *policy,
+													Relation parent,
+													const LaIntervalRange *range);
+extern void la_interval_create_range(const LaIntervalPolicy *policy,
+									 const LaIntervalRange *range);
 
 #endif							/* LA_INTERVAL_CREATE_H */

@@ -255,6 +255,10 @@ CREATE PROCEDURE pg_lookahead_maintain_partitions(parent regclass DEFAULT NULL)
 AS 'MODULE_PATHNAME', 'pg_lookahead_maintain_partitions'
 LANGUAGE C;
 
+CREATE PROCEDURE pg_lookahead_move_default_rows(parent regclass, ranges integer DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'pg_lookahead_move_default_rows'
+LANGUAGE C;
+
 CREATE FUNCTION pg_lookahead_retirement(
     parent regclass,
     OUT partition regclass,

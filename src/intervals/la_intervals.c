@@ -32,6 +32,7 @@
 #include "utils/timestamp.h"
 
 #include "intervals/la_interval_check.h"
+#include "intervals/la_interval_drain.h"
 #include "intervals/la_interval_maintenance.h"
 #include "intervals/la_interval_old.h"
 #include "intervals/la_interval_owner.h"
@@ -45,6 +46,7 @@ PG_FUNCTION_INFO_V1(pg_lookahead_set_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_change_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_unset_interval);
 PG_FUNCTION_INFO_V1(pg_lookahead_maintain_partitions);
+PG_FUNCTION_INFO_V1(pg_lookahead_move_default_rows);
 PG_FUNCTION_INFO_V1(pg_lookahead_interval_policy_check);
 #ifdef LA_TEST
 PG_FUNCTION_INFO_V1(la_test_interval_create_for);
@@ -57,6 +59,7 @@ PG_FUNCTION_INFO_V1(la_test_interval_create_for);
 /* Where a uuid has its first dash. */
 #define UUID_FIRST_DASH 8
 
+static void check_call(FunctionCallInfo fcinfo, const char *name);
 static void tell_busy(void *parent);
 static Oid	read_parent(FunctionCallInfo fcinfo);
 static void read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy);
@@ -144,16 +147,9 @@ pg_lookahead_unset_interval(PG_FUNCTION_ARGS)
 Datum
 pg_lookahead_maintain_partitions(PG_FUNCTION_ARGS)
 {
-	CallContext *call = (CallContext *) fcinfo->context;
 	List	   *parents;
 
-	if (call == NULL || !IsA(call, CallContext) || call->atomic)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-				 errmsg("partitions cannot be maintained within a transaction"),
-				 errhint("Use CALL outside of a transaction block.")));
-	PreventCommandIfReadOnly("CALL pg_lookahead_maintain_partitions()");
-	PreventCommandDuringRecovery("CALL pg_lookahead_maintain_partitions()");
+	check_call(fcinfo, "CALL pg_lookahead_maintain_partitions()");
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	if (!PG_ARGISNULL(0))
 	{
@@ -174,6 +170,46 @@ pg_lookahead_maintain_partitions(PG_FUNCTION_ARGS)
 	}
 	SPI_finish();
 	PG_RETURN_VOID();
+}
+
+/*
+ * SQL procedure pg_lookahead_move_default_rows(parent, ranges): of a table of the caller.
+ */
+Datum
+pg_lookahead_move_default_rows(PG_FUNCTION_ARGS)
+{
+	Oid			parent;
+	int			most = PG_INT32_MAX;
+
+	check_call(fcinfo, "CALL pg_lookahead_move_default_rows()");
+	la_sql_argument_need(fcinfo, 0, "parent");
+	parent = PG_GETARG_OID(0);
+	if (!PG_ARGISNULL(1))
+		most = la_sql_argument_number(fcinfo, 1, "ranges", 1, PG_INT32_MAX);
+	la_partition_check_command(parent);
+	SPI_connect_ext(SPI_OPT_NONATOMIC);
+	(void) la_interval_policy_need(parent);
+	if (!la_interval_drain(parent, most))
+		(void) la_interval_try(tell_busy, &parent);
+	SPI_finish();
+	PG_RETURN_VOID();
+}
+
+/*
+ * Refuses where a procedure cannot commit.
+ */
+static void
+check_call(FunctionCallInfo fcinfo, const char *name)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	if (call == NULL || !IsA(call, CallContext) || call->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("partitions cannot be maintained within a transaction"),
+				 errhint("Use CALL outside of a transaction block.")));
+	PreventCommandIfReadOnly(name);
+	PreventCommandDuringRecovery(name);
 }
 
 /*

@@ -1,0 +1,338 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_drain.c
+ *	  gives rows of the default partition the partitions of their ranges
+ *
+ * Each range is a transaction of its own (la_interval_run.c): what ends it, an error, a cancel or a crash, leaves its rows where
+ * they were.
+ *
+ * From the commit on the default partition is left out by queries for the range, and the new partition has the
+ * rows.  Who has a snapshot from before sees the rows in the default partition only, so such a query of theirs would find
+ * none: core, too, has that after DELETE and ATTACH PARTITION.  So nothing is committed while any other session has a
+ * snapshot, of whatever table: it would be older than the commit.  Of those sessions some wait for our locks, so they are not waited
+ * for: the range is undone, and begun anew when they are through.  What is left is a snapshot that is taken between the last look and
+ * the commit.
+ *
+ * The parent is locked as for CREATE TABLE ... PARTITION OF.  Beside the lock of ATTACH PARTITION others could have planned
+ * with the partitions of before, wait for the default partition, and then read that alone.
+ *
+ * Locks are taken in core's order, parent, default partition, tables that are referenced, within half of deadlock_timeout
+ * altogether, and what is waited for after that is waited for shortly: whoever waits for one of ours looks for a
+ * deadlock later than that, and so is not the one that has to give way.  Before another attempt the default partition is locked
+ * alone, so that core has an autovacuum of it give way.
+ *
+ * Reads PGPROC of proc.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "intervals/la_interval_drain.h"
+#include "intervals/la_interval_drain_list.h"
+#include "intervals/la_interval_drain_rows.h"
+#include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_run.h"
+#include "la_sql_function.h"
+#include "partitions/la_partition_references.h"
+
+/* How often a range is tried while others are in the way.  Arbitrary. */
+#define MOST_TRIES 10
+
+/* How often a lock is not to be had in time, meanwhile.  Arbitrary. */
+#define MOST_TIMEOUTS 3
+
+/* How long something is waited for when all locks are held: rows of tables that are referenced, say. */
+#define LATER_TIMEOUT "10ms"
+
+/* How often others' snapshots are looked at. */
+#define POLL_MS 1
+
+/* A call. */
+typedef struct LaDrain
+{
+	Oid			caller;
+	int			most;			/* ranges */
+	LaIntervalDrainList list;
+	char	   *value;			/* of the range that is being moved */
+	uint64		moved;			/* rows of it */
+} LaDrain;
+
+static void drain(LaIntervalRun *run);
+static void list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static ErrorData *move_in_turn(LaIntervalRun *run);
+static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static void check_unchanged(LaIntervalRun *run);
+static bool find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
+static void lock_all(const LaIntervalRun *run, Oid default_partition);
+static void check_alone(Oid parent, Oid default_partition, int patience);
+static bool is_waited_for(Oid relation);
+static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
+
+/*
+ * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if somebody else
+ * maintains the table just now.  An error of a range does not keep the others; the first one is thrown in the end.
+ */
+bool
+la_interval_drain(Oid parent, int most)
+{
+	LaDrain		call = {.caller = GetUserId(),.most = most};
+
+	return la_interval_run(parent, drain, &call);
+}
+
+static void
+drain(LaIntervalRun *run)
+{
+	LaDrain    *call = run->arg;
+	ErrorData  *first = NULL;
+	uint64		rows = 0;
+	int			ranges = 0;
+
+	run->is_swift = true;
+	if (!la_interval_run_step(run, list_ranges, NoLock))
+		ReThrowError(run->error);
+	for (int i = 0; i < call->list.count && ranges < call->most && !run->is_superseded; i++)
+	{
+		ErrorData  *error;
+
+		if (call->list.ranges[i].is_far)
+			continue;
+		call->value = call->list.ranges[i].value;
+		error = move_in_turn(run);
+		rows += call->moved;
+		ranges += call->moved > 0;
+		if (first == NULL)
+			first = error;
+		if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+			break;
+	}
+	tell(run, rows, ranges);
+	if (first != NULL)
+		ReThrowError(first);
+	check_unchanged(run);
+}
+
+/*
+ * Under no lock that anybody meets.
+ */
+static void
+list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	LaDrain    *call = run->arg;
+	Oid			default_partition;
+
+	check_unchanged(run);
+	LockRelationOid(run->parent, AccessShareLock);
+	default_partition = get_default_partition_oid(run->parent);
+	if (!OidIsValid(default_partition))
+		return;
+	LockRelationOid(default_partition, AccessShareLock);
+	la_interval_drain_check(run->parent, default_partition);
+	MemoryContextSwitchTo(run->context);
+	la_interval_drain_list(&call->list, policy, default_partition);
+}
+
+/*
+ * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.
+ */
+static ErrorData *
+move_in_turn(LaIntervalRun *run)
+{
+	LaDrain    *call = run->arg;
+	int			timeouts = 0;
+
+	for (int tries = 1;; tries++)
+	{
+		ErrorData  *error;
+
+		CHECK_FOR_INTERRUPTS();
+		call->moved = 0;
+		run->is_locked_out = false;
+		if (la_interval_run_step(run, move, AccessExclusiveLock))
+			return NULL;
+		timeouts += run->is_locked_out;
+		error = la_interval_run_keep_error(run);
+		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE ||
+			tries == MOST_TRIES || timeouts == MOST_TIMEOUTS)
+			return error;
+		if (run->is_locked_out)
+			(void) la_interval_run_step(run, let_go, NoLock);
+		if (!la_interval_run_await_snapshots(run))
+			return error;
+		MemoryContextDelete(GetMemoryChunkContext(error));
+	}
+}
+
+/*
+ * Waits for those who use the default partition, with no other lock: core has an autovacuum give way to whoever
+ * waits for longer than deadlock_timeout.
+ */
+static void
+let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			default_partition = get_default_partition_oid(run->parent);
+
+	if (OidIsValid(default_partition))
+		LockRelationOid(default_partition, AccessExclusiveLock);
+}
+
+/*
+ * Moves the rows of a range.  The parent is locked; all that was known is found out again.
+ */
+static void
+move(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	LaDrain    *call = run->arg;
+	Oid			default_partition;
+	LaIntervalRange range;
+	uint64		moved;
+
+	check_unchanged(run);
+	if (!object_ownercheck(RelationRelationId, run->parent, call->caller))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(run->parent));
+	default_partition = get_default_partition_oid(run->parent);
+	if (!OidIsValid(default_partition))
+		return;
+	lock_all(run, default_partition);
+	la_interval_run_snapshot();
+	la_interval_drain_check(run->parent, default_partition);
+	if (!find_range(policy, call->value, &range))
+		return;
+	check_alone(run->parent, default_partition, DeadlockTimeout / 10);
+	moved = la_interval_drain_rows(policy, &range, default_partition);
+	if (moved > 0)
+		check_alone(run->parent, default_partition, DeadlockTimeout / 2);
+	call->moved = moved;
+}
+
+/*
+ * Ranges were listed by one version of the policy.
+ */
+static void
+check_unchanged(LaIntervalRun *run)
+{
+	if (run->is_superseded)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the table or its interval policy was changed meanwhile"),
+				 errhint("Call the procedure again.")));
+}
+
+static bool
+find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
+{
+	Relation	parent = la_interval_grid_open(policy->parent);
+	LaIntervalGrid *grid = la_interval_grid_make(policy, parent);
+	LaIntervalBound bound = la_interval_grid_bound(grid, value);
+	LaIntervalDrained drained = {0};
+	bool		is_found = la_interval_drain_find(policy, grid, la_interval_partitions_read(parent),
+												  &bound, &drained);
+
+	table_close(parent, AccessShareLock);
+	*range = drained.range;
+	return is_found && !drained.is_far;
+}
+
+/*
+ * Takes all locks that are needed besides the parent's.  The creation of a partition locks tables that the parent
+ * references.
+ */
+static void
+lock_all(const LaIntervalRun *run, Oid default_partition)
+{
+	la_interval_run_limit_wait(run);
+	LockRelationOid(default_partition, AccessExclusiveLock);
+	foreach_oid(table, la_partition_references_of(run->parent))
+	{
+		la_interval_run_limit_wait(run);
+		LockRelationOid(table, ShareRowExclusiveLock);
+	}
+	la_sql_argument_set("lock_timeout", LATER_TIMEOUT);
+}
+
+/*
+ * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
+ * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
+ */
+static void
+check_alone(Oid parent, Oid default_partition, int patience)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		int			count;
+		VirtualTransactionId *others =
+			GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
+								  PROC_IS_AUTOVACUUM | PROC_IN_VACUUM | PROC_IN_SAFE_IC,
+								  &count);
+
+		if (count == 0)
+			return;
+		if (is_waited_for(parent) || is_waited_for(default_partition) ||
+			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
+		{
+			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
+
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
+							get_rel_name(default_partition)),
+					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
+					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
+		}
+		pfree(others);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 POLL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static bool
+is_waited_for(Oid table)
+{
+	Relation	relation = table_open(table, NoLock);
+	bool		is_waited_for = LockHasWaitersRelation(relation, AccessExclusiveLock);
+
+	table_close(relation, NoLock);
+	return is_waited_for;
+}
+
+static void
+tell(const LaIntervalRun *run, uint64 rows, int ranges)
+{
+	const LaDrain *call = run->arg;
+	const char *name = get_rel_name(run->parent);
+	int64		far = call->list.far;
+	int64		without = call->list.without;
+
+	if (name == NULL)
+		name = "?";
+	ereport(NOTICE,
+			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
+					name, (unsigned long long) rows, ranges)));
+	if (far > 0 || without > 0)
+		ereport(NOTICE,
+				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
+						name, (long long) (far + without)),
+				 errdetail("%lld have no range: their key is null, infinite or beyond the last range. "
+						   "%lld are more than \"max_distance\" steps from the other partitions.",
+						   (long long) without, (long long) far)));
+}

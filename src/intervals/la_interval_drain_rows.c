@@ -1,0 +1,309 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_interval_drain_rows.c
+ *	  moves the rows of one range out of the default partition
+ *
+ * By core's commands: DELETE ... RETURNING puts the rows aside, the partition is created, which core
+ * allows now that no row of it is in the default partition, and INSERT ... SELECT puts them there.  So all that is
+ * written is what core writes for a user, with constraints, indexes, foreign keys and publications; and what
+ * is wrong with the choice of rows is an error: too few of core's look at the default partition, too many of the
+ * new partition's bound.
+ *
+ * Values that are stored elsewhere stay there until the transaction ends, and core's INSERT fetches them.  Relies on
+ * heap_toast_insert_or_update() in heaptoast.c.
+ *
+ * Where a trigger, a rule or a foreign key to the table would take the commands for what they are not, for rows
+ * that go and others that come, rows are not moved.
+ *
+ * As the table's owner; the parent and the default partition are locked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "executor/tstoreReceiver.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "partitioning/partbounds.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/plancache.h"
+#include "utils/rel.h"
+#include "utils/ruleutils.h"
+#include "utils/tuplestore.h"
+
+#include "intervals/la_interval_create.h"
+#include "intervals/la_interval_drain_rows.h"
+#include "intervals/la_interval_owner.h"
+#include "intervals/la_interval_partitions.h"
+#include "la_sql_function.h"
+#include "partitions/la_partition_references.h"
+
+/* What the rows that were put aside are called in a command. */
+#define ASIDE "pg_lookahead_moved_rows"
+
+/* Rows on their way. */
+typedef struct LaRowsAside
+{
+	Tuplestorestate *rows;
+	TupleDesc	columns;
+	char	   *names;			/* of the columns, as they stand in a command */
+} LaRowsAside;
+
+static void check_default(Relation default_partition);
+static void check_triggers(Relation relation, bool (*fires) (int16 type));
+static bool fires_in_default(int16 type);
+static bool fires_in_new(int16 type);
+static void refuse(const char *table, const char *why, const char *name);
+static void describe_columns(LaRowsAside *aside, Relation default_partition);
+static char *condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
+						  Relation default_partition);
+static Oid	partition_at(Oid parent, const LaIntervalPolicy *policy,
+						 const LaIntervalBound *value);
+static uint64 put_aside(LaRowsAside *aside, Oid default_partition, const char *condition);
+static uint64 put_back(LaRowsAside *aside, Oid partition);
+
+/*
+ * Refuses tables whose rows cannot be moved.
+ */
+void
+la_interval_drain_check(Oid parent, Oid default_partition)
+{
+	Relation	relation = table_open(parent, NoLock);
+	Relation	rest = table_open(default_partition, NoLock);
+	List	   *references = list_concat(la_partition_references_to(parent),
+										 la_partition_references_to(default_partition));
+
+	check_default(rest);
+	check_triggers(rest, fires_in_default);
+	check_triggers(relation, fires_in_new);
+	if (references != NIL)
+		refuse(RelationGetRelationName(rest), "It can be referenced by foreign keys of table",
+			   get_rel_name(linitial_oid(references)));
+	table_close(rest, NoLock);
+	table_close(relation, NoLock);
+}
+
+static void
+check_default(Relation default_partition)
+{
+	const char *name = RelationGetRelationName(default_partition);
+
+	if (default_partition->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		refuse(name, "It is partitioned", NULL);
+	if (default_partition->rd_rel->relkind != RELKIND_RELATION)
+		refuse(name, "It is a foreign table", NULL);
+	if (default_partition->rd_rules != NULL)
+		refuse(name, "It has rules", NULL);
+}
+
+/*
+ * Triggers of users, but for those that are disabled.  A new partition gets those of the parent for each row.
+ */
+static void
+check_triggers(Relation relation, bool (*fires) (int16 type))
+{
+	const TriggerDesc *triggers = relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (!trigger->tgisinternal && trigger->tgenabled != TRIGGER_DISABLED &&
+			fires(trigger->tgtype))
+			refuse(RelationGetRelationName(relation), "It has trigger", trigger->tgname);
+	}
+}
+
+static bool
+fires_in_default(int16 type)
+{
+	return TRIGGER_FOR_DELETE(type);
+}
+
+static bool
+fires_in_new(int16 type)
+{
+	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_INSERT(type);
+}
+
+static void
+refuse(const char *table, const char *why, const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("rows cannot be moved out of the default partition because of \"%s\"", table),
+			 name == NULL ? errdetail("%s.", why) : errdetail("%s \"%s\".", why, name),
+			 errhint("Detach the default partition, have partitions created, and insert its rows into the table.")));
+}
+
+/*
+ * Moves the rows of a range, for which no partition is there.  Returns how many there were; without any no partition is
+ * created.
+ */
+uint64
+la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
+					   Oid default_partition)
+{
+	LaRowsAside aside;
+	Relation	relation = table_open(default_partition, NoLock);
+	char	   *condition = condition_of(policy, range, relation);
+	uint64		moved;
+
+	describe_columns(&aside, relation);
+	table_close(relation, NoLock);
+	/* Rows that a policy hides would be an error, and not left out. */
+	la_sql_argument_set("row_security", "off");
+	/* Nothing is left to the commit. */
+	la_interval_owner_execute("SET CONSTRAINTS ALL IMMEDIATE");
+	aside.rows = tuplestore_begin_heap(false, false, work_mem);
+	moved = put_aside(&aside, default_partition, condition);
+	if (moved > 0)
+	{
+		uint64		inserted;
+
+		la_interval_create_range(policy, range);
+		inserted = put_back(&aside, partition_at(policy->parent, policy, &range->lower));
+		if (inserted != moved)
+			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
+				 moved, inserted);
+	}
+	tuplestore_end(aside.rows);
+	return moved;
+}
+
+/*
+ * The columns that can be inserted.
+ */
+static void
+describe_columns(LaRowsAside *aside, Relation default_partition)
+{
+	TupleDesc	all = RelationGetDescr(default_partition);
+	AttrNumber *numbers = palloc_array(AttrNumber, all->natts);
+	StringInfoData names;
+	int			count = 0;
+
+	initStringInfo(&names);
+	for (int i = 1; i <= all->natts; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(all, i - 1);
+
+		if (column->attisdropped || column->attgenerated != '\0')
+			continue;
+		appendStringInfo(&names, "%s%s", count > 0 ? ", " : "",
+						 quote_identifier(NameStr(column->attname)));
+		numbers[count++] = i;
+	}
+	aside->names = names.data;
+	aside->columns = CreateTemplateTupleDesc(count);
+	for (int i = 0; i < count; i++)
+		TupleDescCopyEntry(aside->columns, i + 1, all, numbers[i]);
+}
+
+/*
+ * What core will say of the rows of the new partition, of the columns of the default partition.  Mirrors
+ * check_default_partition_contents() in partbounds.c.
+ */
+static char *
+condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
+			 Relation default_partition)
+{
+	Relation	parent = table_open(policy->parent, NoLock);
+	List	   *conditions = get_qual_from_partbound(parent,
+													 la_interval_create_bound(policy, parent, range));
+	const char *name = RelationGetRelationName(default_partition);
+
+	conditions = map_partition_varattnos(conditions, 1, default_partition, parent);
+	table_close(parent, NoLock);
+	return deparse_expression((Node *) make_ands_explicit(conditions),
+							  deparse_context_for(name, RelationGetRelid(default_partition)),
+							  false, false);
+}
+
+static uint64
+put_aside(LaRowsAside *aside, Oid default_partition, const char *condition)
+{
+	DestReceiver *receiver = CreateTuplestoreDestReceiver();
+	uint64		count;
+
+	SetTuplestoreDestReceiverParams(receiver, aside->rows, CurrentMemoryContext, false, NULL, NULL);
+	SPI_connect();
+	count = la_interval_drain_execute(psprintf("DELETE FROM ONLY %s WHERE %s RETURNING %s",
+											   la_interval_owner_name(default_partition), condition, aside->names),
+									  default_partition, SPI_OK_DELETE_RETURNING, receiver);
+	SPI_finish();
+	receiver->rDestroy(receiver);
+	return count;
+}
+
+static uint64
+put_back(LaRowsAside *aside, Oid partition)
+{
+	EphemeralNamedRelationData rows = {
+		.md = {
+			.name = ASIDE,
+			.tupdesc = aside->columns,
+			.enrtype = ENR_NAMED_TUPLESTORE,
+			.enrtuples = tuplestore_tuple_count(aside->rows),
+		},
+		.reldata = aside->rows,
+	};
+	uint64		count;
+
+	SPI_connect();
+	SPI_register_relation(&rows);
+	count = la_interval_drain_execute(psprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM " ASIDE,
+											   la_interval_owner_name(partition), aside->names, aside->names),
+									  partition, SPI_OK_INSERT, NULL);
+	SPI_finish();
+	return count;
+}
+
+/*
+ * Executes a command that finds its target by name.  A schema can be renamed meanwhile, and another one take its name.
+ * Our target is locked, so its name is not looked up again.  Relies on RevalidateCachedQuery() in
+ * plancache.c.
+ */
+uint64
+la_interval_drain_execute(const char *command, Oid target, int result, DestReceiver *receiver)
+{
+	SPIExecuteOptions options = {.dest = receiver};
+	SPIPlanPtr	plan = SPI_prepare(command, 0, NULL);
+
+	if (plan == NULL)
+		elog(ERROR, "command failed: %s", command);
+	foreach_ptr(CachedPlanSource, source, SPI_plan_get_plan_sources(plan))
+	{
+		if (!list_member_oid(source->relationOids, target))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("the schema of \"%s\" was renamed meanwhile", get_rel_name(target))));
+	}
+	if (SPI_execute_plan_extended(plan, &options) != result)
+		elog(ERROR, "command failed: %s", command);
+	return SPI_processed;
+}
+
+/*
+ * The partition that has this value.
+ */
+static Oid
+partition_at(Oid parent, const LaIntervalPolicy *policy, const LaIntervalBound *value)
+{
+	Relation	relation = la_interval_grid_open(parent);
+	LaIntervalGrid *grid = la_interval_grid_make(policy, relation);
+	LaIntervalRange range = la_interval_grid_find(grid, value);
+	const LaIntervalPartition *partition =
+		la_interval_partitions_find(la_interval_partitions_read(relation), grid, value, &range);
+
+	if (partition == NULL)
+		elog(ERROR, "partition of \"%s\" at %s is missing", get_rel_name(parent), value->text);
+	table_close(relation, AccessShareLock);
+	return partition->relation;
+}

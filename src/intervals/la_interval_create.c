@@ -233,9 +233,8 @@ bool
 la_interval_create_reaches(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
 						   const LaIntervalPartitions *all, const LaIntervalBound *value)
 {
-	const LaIntervalPartition *before = NULL;
-	const LaIntervalPartition *after = NULL;
 	LaIntervalBound other;
+	int			after;
 
 	if (la_interval_grid_is_time(grid->key_type))
 	{
@@ -251,18 +250,9 @@ la_interval_create_reaches(const LaIntervalPolicy *policy, const LaIntervalGrid 
 		if (is_near(policy, grid, value, &other))
 			return true;
 	}
-	for (int i = 0; i < all->count && after == NULL; i++)
-	{
-		const LaIntervalPartition *partition = &all->partitions[i];
-
-		if (partition->has_upper &&
-			la_interval_grid_compare(grid, &partition->upper, value) <= 0)
-			before = partition;
-		else
-			after = partition;
-	}
-	return (before != NULL && is_near(policy, grid, value, &before->upper)) ||
-		(after != NULL && is_near(policy, grid, value, &after->lower));
+	after = la_interval_partitions_search(all, grid, value);
+	return (after > 0 && is_near(policy, grid, value, &all->partitions[after - 1].upper)) ||
+		(after < all->count && is_near(policy, grid, value, &all->partitions[after].lower));
 }
 
 /*

@@ -132,20 +132,15 @@ read_bound(Relation parent, int i, LaIntervalBound *bound)
 }
 
 /*
- * The partition that has this value.  If there is none the range, which has
- * the value, too, is made as short as its neighbours are near, and NULL is
- * returned.
+ * Where the first partition is that ends after the value, or would be.
  */
-const LaIntervalPartition *
-la_interval_partitions_find(const LaIntervalPartitions *all,
-							const LaIntervalGrid *grid,
-							const LaIntervalBound *value,
-							LaIntervalRange *range)
+int
+la_interval_partitions_search(const LaIntervalPartitions *all, const LaIntervalGrid *grid,
+							  const LaIntervalBound *value)
 {
 	int			low = 0;
 	int			high = all->count;
 
-	/* Find the first partition that ends after the value. */
 	while (low < high)
 	{
 		int			middle = low + (high - low) / 2;
@@ -157,6 +152,22 @@ la_interval_partitions_find(const LaIntervalPartitions *all,
 		else
 			high = middle;
 	}
+	return low;
+}
+
+/*
+ * The partition that has this value.  If there is none the range, which has
+ * the value, too, is made as short as its neighbours are near, and NULL is
+ * returned.
+ */
+const LaIntervalPartition *
+la_interval_partitions_find(const LaIntervalPartitions *all,
+							const LaIntervalGrid *grid,
+							const LaIntervalBound *value,
+							LaIntervalRange *range)
+{
+	int			low = la_interval_partitions_search(all, grid, value);
+
 	if (low < all->count)
 	{
 		const LaIntervalPartition *partition = &all->partitions[low];

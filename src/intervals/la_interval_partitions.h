@@ -28,6 +28,9 @@ typedef struct LaIntervalPartitions
 } LaIntervalPartitions;
 
 extern LaIntervalPartitions *la_interval_partitions_read(Relation parent);
+extern int	la_interval_partitions_search(const LaIntervalPartitions *all,
+										  const LaIntervalGrid *grid,
+										  const LaIntervalBound *value);
 extern const LaIntervalPartition *la_interval_partitions_find(const LaIntervalPartitions *all,
 															  const LaIntervalGrid *grid,
 															  const LaIntervalBound *value,

@@ -22,8 +22,10 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/xlog.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_publication.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -32,6 +34,7 @@
 #include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
@@ -57,6 +60,7 @@ typedef struct LaRowsAside
 } LaRowsAside;
 
 static void check_default(Relation default_partition);
+static void check_published(Relation parent, Relation default_partition);
 static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
@@ -80,7 +84,12 @@ la_interval_drain_check(Oid parent, Oid default_partition)
 	List	   *references = list_concat(la_partition_references_to(parent),
 										 la_partition_references_to(default_partition));
 
+	if (!XLogIsNeeded())
+		refuse(RelationGetRelationName(rest),
+			   "With \"wal_level\" \"minimal\" a commit waits for the disk, and others could miss the rows meanwhile",
+			   NULL);
 	check_default(rest);
+	check_published(relation, rest);
 	check_triggers(rest, fires_in_default);
 	check_triggers(relation, fires_in_new);
 	if (references != NIL)
@@ -101,6 +110,19 @@ check_default(Relation default_partition)
 		refuse(name, "It is a foreign table", NULL);
 	if (default_partition->rd_rules != NULL)
 		refuse(name, "It has rules", NULL);
+}
+
+/*
+ * Subscribers of the default partition alone would lose the rows.
+ */
+static void
+check_published(Relation parent, Relation default_partition)
+{
+	Oid			schema = RelationGetNamespace(default_partition);
+
+	if (GetRelationPublications(RelationGetRelid(default_partition)) != NIL ||
+		(schema != RelationGetNamespace(parent) && GetSchemaPublications(schema) != NIL))
+		refuse(RelationGetRelationName(default_partition), "It is published by itself", NULL);
 }
 
 /*
@@ -158,8 +180,6 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 
 	describe_columns(&aside, relation);
 	table_close(relation, NoLock);
-	/* Rows that a policy hides would be an error, and not left out. */
-	la_sql_argument_set("row_security", "off");
 	/* Nothing is left to the commit. */
 	la_interval_owner_execute("SET CONSTRAINTS ALL IMMEDIATE");
 	aside.rows = tuplestore_begin_heap(false, false, work_mem);
@@ -230,14 +250,18 @@ static uint64
 put_aside(LaRowsAside *aside, Oid default_partition, const char *condition)
 {
 	DestReceiver *receiver = CreateTuplestoreDestReceiver();
+	int			level = NewGUCNestLevel();
 	uint64		count;
 
+	/* Rows that a policy hides would be an error, and not left out. */
+	la_sql_argument_set("row_security", "off");
 	SetTuplestoreDestReceiverParams(receiver, aside->rows, CurrentMemoryContext, false, NULL, NULL);
 	SPI_connect();
 	count = la_interval_drain_execute(psprintf("DELETE FROM ONLY %s WHERE %s RETURNING %s",
 											   la_interval_owner_name(default_partition), condition, aside->names),
 									  default_partition, SPI_OK_DELETE_RETURNING, receiver);
 	SPI_finish();
+	AtEOXact_GUC(false, level);
 	receiver->rDestroy(receiver);
 	return count;
 }

@@ -38,6 +38,18 @@ def _fill(session: Connection) -> None:
     fill(session, "int", "SELECT i, repeat('x', 500) FROM generate_series(0, 2999) i", "100, 0")
 
 
+def test_a_commit_that_waits_for_the_disk(server_factory: ServerFactory, stage: Stage) -> None:
+    """Between the last look at others' snapshots and the commit: refused."""
+    settings = {**QUIET, "wal_level": "minimal", "max_wal_senders": "0"}
+    with server_factory(stage=stage, settings=settings) as started, started.connect() as session:
+        session.execute("CREATE EXTENSION pg_lookahead; CREATE SCHEMA s")
+        _fill(session)
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
+            session.execute(MOVE)
+        assert "wal_level" in str(caught.value)
+        assert scalar(session, IN_DEFAULT) == 3000
+
+
 @pytest.mark.parametrize("root", ["false", "true"])
 def test_a_publication(logged: WatchedServer, root: str) -> None:
     """Each row is deleted and inserted."""

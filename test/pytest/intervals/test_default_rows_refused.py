@@ -91,6 +91,25 @@ def test_not_refused(filled: Connection, statements: str) -> None:
     assert move(filled) == [moved(30, 3)]
 
 
+@pytest.mark.parametrize(
+    "what", ["TABLE s.rest", "TABLE s.p, s.rest", "TABLES IN SCHEMA elsewhere"]
+)
+def test_published_by_itself(filled: Connection, what: str) -> None:
+    """Its subscribers would lose the rows."""
+    filled.execute("CREATE SCHEMA elsewhere")
+    try:
+        if "SCHEMA" in what:
+            filled.execute("ALTER TABLE s.rest SET SCHEMA elsewhere")
+        filled.execute(f"CREATE PUBLICATION alone FOR {what}")
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
+            move(filled)
+        assert "It is published by itself" in str(caught.value)
+        filled.execute("DROP PUBLICATION alone")
+        assert move(filled) == [moved(30, 3)]
+    finally:
+        filled.execute("DROP SCHEMA elsewhere CASCADE; DROP PUBLICATION IF EXISTS alone")
+
+
 @pytest.mark.parametrize("kind", ["PARTITIONED", "FOREIGN"])
 def test_default_partitions_of_another_kind(session: Connection, kind: str) -> None:
     make(session, "int")
@@ -148,6 +167,20 @@ def test_as_whom(filled: Connection) -> None:
     )
     assert move(filled) == [moved(30, 3)]
     assert scalar(filled, "SELECT current_user") == "postgres"
+
+
+def test_a_check_that_reads_a_table_with_policies(filled: Connection) -> None:
+    """It sees there what it sees when the owner inserts."""
+    filled.execute("ALTER TABLE s.p OWNER TO owner; ALTER TABLE s.rest OWNER TO owner")
+    filled.execute(
+        """CREATE TABLE s.look (x int); INSERT INTO s.look VALUES (1);
+        GRANT USAGE, CREATE ON SCHEMA s TO owner; GRANT SELECT ON s.look TO owner;
+        ALTER TABLE s.look ENABLE ROW LEVEL SECURITY; CREATE POLICY a ON s.look USING (true);
+        CREATE FUNCTION s.seen(k int) RETURNS boolean LANGUAGE plpgsql AS
+            $$BEGIN RETURN (SELECT count(*) = 1 FROM s.look); END$$;
+        ALTER TABLE s.p ADD CHECK (s.seen(k)) NOT VALID"""
+    )
+    assert move(filled) == [moved(30, 3)]
 
 
 def test_names_of_another_schema(filled: Connection) -> None:

@@ -53,11 +53,14 @@
 /* How often a range is tried while others are in the way.  Arbitrary. */
 #define MOST_TRIES 10
 
+/* How often it is undone when it has begun to move.  Arbitrary. */
+#define MOST_UNDONE 3
+
 /* How often a lock is not to be had in time, meanwhile.  Arbitrary. */
 #define MOST_TIMEOUTS 3
 
-/* How long something is waited for when all locks are held: rows of tables that are referenced, say. */
-#define LATER_TIMEOUT "10ms"
+/* How many milliseconds something is waited for when all locks are held: rows of tables that are referenced, say. */
+#define LATER_TIMEOUT 10
 
 /* How often others' snapshots are looked at. */
 #define POLL_MS 1
@@ -70,6 +73,8 @@ typedef struct LaDrain
 	LaIntervalDrainList list;
 	char	   *value;			/* of the range that is being moved */
 	uint64		moved;			/* rows of it */
+	bool		has_begun;		/* to move them */
+	bool		is_kept_out;	/* of the default partition */
 } LaDrain;
 
 static void drain(LaIntervalRun *run);
@@ -81,7 +86,6 @@ static void check_unchanged(LaIntervalRun *run);
 static bool find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
 static void lock_all(const LaIntervalRun *run, Oid default_partition);
 static void check_alone(Oid parent, Oid default_partition, int patience);
-static bool is_waited_for(Oid relation);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
 
 /*
@@ -156,6 +160,7 @@ move_in_turn(LaIntervalRun *run)
 {
 	LaDrain    *call = run->arg;
 	int			timeouts = 0;
+	int			undone = 0;
 
 	for (int tries = 1;; tries++)
 	{
@@ -163,15 +168,17 @@ move_in_turn(LaIntervalRun *run)
 
 		CHECK_FOR_INTERRUPTS();
 		call->moved = 0;
+		call->has_begun = call->is_kept_out = false;
 		run->is_locked_out = false;
 		if (la_interval_run_step(run, move, AccessExclusiveLock))
 			return NULL;
 		timeouts += run->is_locked_out;
+		undone += call->has_begun;
 		error = la_interval_run_keep_error(run);
 		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE ||
-			tries == MOST_TRIES || timeouts == MOST_TIMEOUTS)
+			tries == MOST_TRIES || timeouts == MOST_TIMEOUTS || undone == MOST_UNDONE)
 			return error;
-		if (run->is_locked_out)
+		if (call->is_kept_out)
 			(void) la_interval_run_step(run, let_go, NoLock);
 		if (!la_interval_run_await_snapshots(run))
 			return error;
@@ -181,13 +188,14 @@ move_in_turn(LaIntervalRun *run)
 
 /*
  * Waits for those who use the default partition, with no other lock: core has an autovacuum give way to whoever
- * waits for longer than deadlock_timeout.
+ * waits for longer than deadlock_timeout.  Not much longer, since others wait behind us.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	Oid			default_partition = get_default_partition_oid(run->parent);
 
+	la_interval_run_limit_wait(run, 2 * (int64) DeadlockTimeout);
 	if (OidIsValid(default_partition))
 		LockRelationOid(default_partition, AccessExclusiveLock);
 }
@@ -215,6 +223,7 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (!find_range(policy, call->value, &range))
 		return;
 	check_alone(run->parent, default_partition, DeadlockTimeout / 10);
+	call->has_begun = true;
 	moved = la_interval_drain_rows(policy, &range, default_partition);
 	if (moved > 0)
 		check_alone(run->parent, default_partition, DeadlockTimeout / 2);
@@ -256,14 +265,19 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 static void
 lock_all(const LaIntervalRun *run, Oid default_partition)
 {
-	la_interval_run_limit_wait(run);
+	LaDrain    *call = run->arg;
+
+	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
+	call->is_kept_out = true;
 	LockRelationOid(default_partition, AccessExclusiveLock);
+	call->is_kept_out = false;
 	foreach_oid(table, la_partition_references_of(run->parent))
 	{
-		la_interval_run_limit_wait(run);
+		la_interval_run_limit_wait(run, DeadlockTimeout / 2);
 		LockRelationOid(table, ShareRowExclusiveLock);
 	}
-	la_sql_argument_set("lock_timeout", LATER_TIMEOUT);
+	if (LockTimeout > LATER_TIMEOUT)
+		la_sql_argument_set("lock_timeout", psprintf("%d", LATER_TIMEOUT));
 }
 
 /*
@@ -285,7 +299,8 @@ check_alone(Oid parent, Oid default_partition, int patience)
 
 		if (count == 0)
 			return;
-		if (is_waited_for(parent) || is_waited_for(default_partition) ||
+		if (la_interval_run_is_awaited(parent) ||
+			la_interval_run_is_awaited(default_partition) ||
 			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
 		{
 			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
@@ -303,16 +318,6 @@ check_alone(Oid parent, Oid default_partition, int patience)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-}
-
-static bool
-is_waited_for(Oid table)
-{
-	Relation	relation = table_open(table, NoLock);
-	bool		is_waited_for = LockHasWaitersRelation(relation, AccessExclusiveLock);
-
-	table_close(relation, NoLock);
-	return is_waited_for;
 }
 
 static void

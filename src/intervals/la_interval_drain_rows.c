@@ -45,6 +45,7 @@
 #include "intervals/la_interval_drain_rows.h"
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_partitions.h"
+#include "intervals/la_interval_run.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_references.h"
 
@@ -65,6 +66,7 @@ static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
 static void refuse(const char *table, const char *why, const char *name);
+static void give_way(Oid parent, Oid default_partition);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
 						  Relation default_partition);
@@ -188,7 +190,9 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	{
 		uint64		inserted;
 
+		give_way(policy->parent, default_partition);
 		la_interval_create_range(policy, range);
+		give_way(policy->parent, default_partition);
 		inserted = put_back(&aside, partition_at(policy->parent, policy, &range->lower));
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
@@ -196,6 +200,16 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	}
 	tuplestore_end(aside.rows);
 	return moved;
+}
+
+/*
+ * Goes on only while nobody waits: his snapshot would be in the way in the end.
+ */
+static void
+give_way(Oid parent, Oid default_partition)
+{
+	la_interval_run_give_way(parent);
+	la_interval_run_give_way(default_partition);
 }
 
 /*

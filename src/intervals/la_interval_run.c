@@ -51,6 +51,7 @@ static void write_state(void *arg);
 static void warn(void *arg);
 static int	limit_waits(void);
 static void take_step(void *arg);
+static void be_swift(LaIntervalRun *run);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
 static bool try(LaIntervalRun *run, LaTriedWork work);
 static void await_users(void *arg);
@@ -315,7 +316,7 @@ take_step(void *arg)
 		LockRelationOid(run->parent, run->lock);
 	run->locked_at = GetCurrentTimestamp();
 	if (run->is_swift && run->lock != NoLock)
-		la_interval_run_limit_wait(run);
+		be_swift(run);
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;
@@ -339,6 +340,19 @@ take_step(void *arg)
 	PopActiveSnapshot();
 	la_interval_owner_end(&before);
 	AtEOXact_GUC(false, level);
+}
+
+/*
+ * Whoever waits for the table since before it was granted would look for a deadlock while we wait for
+ * other locks, and be its victim: so nothing is waited for beside him.
+ */
+static void
+be_swift(LaIntervalRun *run)
+{
+	run->waits = false;
+	la_interval_run_give_way(run->parent);
+	run->waits = true;
+	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
 }
 
 /*
@@ -394,18 +408,41 @@ la_interval_run_note_blocked(LaIntervalRun *run, const char *what,
 }
 
 /*
- * For a step that is to be swift: its locks are waited for until half of deadlock_timeout after the first one was
- * granted, so that whoever waits for that one looks for a deadlock later.  Until the level of settings is ended
+ * For a step that is to be swift: its locks are waited for until so long after the first one was granted.  With half of
+ * deadlock_timeout, whoever comes to wait for that one looks for a deadlock later.  Until the level of settings is ended
  * that the step has begun.
  */
 void
-la_interval_run_limit_wait(const LaIntervalRun *run)
+la_interval_run_limit_wait(const LaIntervalRun *run, int64 milliseconds)
 {
-	TimestampTz end = TimestampTzPlusMilliseconds(run->locked_at, DeadlockTimeout / 2);
+	TimestampTz end = TimestampTzPlusMilliseconds(run->locked_at, milliseconds);
 	int64		left = Max((end - GetCurrentTimestamp()) / 1000, 1);
 
 	if (LockTimeout == 0 || left < LockTimeout)
 		la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, left));
+}
+
+/*
+ * Whether somebody waits for a table that we have locked in ACCESS EXCLUSIVE mode.
+ */
+bool
+la_interval_run_is_awaited(Oid table)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	return LockHasWaiters(&tag, AccessExclusiveLock, false);
+}
+
+void
+la_interval_run_give_way(Oid table)
+{
+	if (la_interval_run_is_awaited(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("rows of the default partition cannot be moved while other sessions wait for \"%s\"",
+						get_rel_name(table)),
+				 errhint("Call the procedure again when the table is used less.")));
 }
 
 /*

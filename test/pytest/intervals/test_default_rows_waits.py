@@ -1,0 +1,113 @@
+"""Who waits for whom while rows leave the default partition, and how long."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from extension.probes import Connection, scalar
+from server_log import WatchedServer
+from waiting import wait_until
+
+from intervals.moving import IN_DEFAULT, MOVE, fill, move, moved
+
+_AWAITED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+_STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+
+# Once the default partition is locked, a key cannot be computed until somebody waits for the table.
+_SLOW = """
+    CREATE SEQUENCE s.begun;
+    CREATE FUNCTION s.slow(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+    DECLARE number bigint;
+    BEGIN
+        WHILE EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND granted
+                AND relation = to_regclass('s.rest') AND mode = 'AccessExclusiveLock')
+            AND NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+                AND relation = to_regclass('s.p')) LOOP
+            number := coalesce(number, nextval('s.begun'));
+            PERFORM pg_sleep(0.01);
+        END LOOP;
+        RETURN k;
+    END$$"""
+
+
+@pytest.fixture
+def filled(session: Connection) -> Connection:
+    fill(session, "int", "SELECT generate_series(0, 29)", "10, 0")
+    return session
+
+
+@pytest.fixture
+def slow(session: Connection) -> Connection:
+    session.execute(_SLOW)
+    fill(session, "int", "SELECT generate_series(0, 29)", "10, 0", "s.slow(k)")
+    return session
+
+
+def test_who_waits_for_longer_is_no_victim_of_a_deadlock(
+    filled: Connection, server: WatchedServer
+) -> None:
+    """It waits behind us for the table, and has the default partition: we do not wait for that."""
+    with (
+        server.connect() as holder,
+        server.connect() as other,
+        server.connect() as own,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        own.execute("SET deadlock_timeout = '100s'; SET lock_timeout = '100s'")
+        other.execute("SET deadlock_timeout = '5s'; BEGIN; LOCK s.rest IN ROW EXCLUSIVE MODE")
+        holder.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        moving = pool.submit(move, own)
+        wait_until(lambda: moving.done() or scalar(filled, _AWAITED) == 1, "the table is awaited")
+        reading = pool.submit(scalar, other, "SELECT count(*) FROM s.p")
+        wait_until(lambda: reading.done() or scalar(filled, _AWAITED) == 2, "by two")
+        holder.execute("COMMIT")
+        assert reading.result(100) == 30
+        other.execute("COMMIT")
+        assert moving.result(100) == [moved(30, 3)]
+
+
+def test_others_are_not_kept_waiting_for_the_default_partition(
+    filled: Connection, server: WatchedServer
+) -> None:
+    """While somebody has that, and goes on having it, no lock_timeout is so long."""
+    filled.execute("SET deadlock_timeout = '20ms'; SET lock_timeout = '600s'")
+    filled.execute("SET statement_timeout = '20s'")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.rest IN ACCESS SHARE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            move(filled)
+        other.execute("COMMIT")
+    assert move(filled) == [moved(30, 3)]
+    filled.execute("RESET ALL")
+
+
+def test_no_step_is_begun_while_others_wait(slow: Connection, server: WatchedServer) -> None:
+    """Rows are deleted when a reader comes: no partition is created, whose name is taken."""
+    slow.execute("CREATE DOMAIN s.p_0 AS int")
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        own.execute("SET lock_timeout = '200ms'")
+        moving = pool.submit(own.execute, MOVE)
+        wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert scalar(other, "SELECT count(*) FROM s.p") == 30
+        with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
+            moving.result(100)
+        assert 'while other sessions wait for "p"' in str(caught.value)
+        other.execute("COMMIT")
+    assert scalar(slow, IN_DEFAULT) == 30
+
+
+def test_a_range_is_not_undone_often(slow: Connection, server: WatchedServer) -> None:
+    """Readers come as soon as its rows are being deleted."""
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(own.execute, MOVE)
+        while not moving.done():
+            wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
+            if not moving.done():
+                assert scalar(other, "SELECT count(*) FROM s.p") == 30
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            moving.result(100)
+    assert scalar(slow, "SELECT last_value FROM s.begun") == 3
+    assert scalar(slow, IN_DEFAULT) == 30

@@ -104,6 +104,8 @@ static void
 drain(LaIntervalRun *run)
 {
 	LaDrain    *call = run->arg;
+	LaIntervalDrained *range;
+	RBTreeIterator iterator;
 	ErrorData  *first = NULL;
 	uint64		rows = 0;
 	int			ranges = 0;
@@ -111,13 +113,14 @@ drain(LaIntervalRun *run)
 	run->is_swift = true;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
-	for (int i = 0; i < call->list.count && ranges < call->most && !run->is_superseded; i++)
+	if (call->list.ranges != NULL)
+		rbt_begin_iterate(call->list.ranges, LeftRightWalk, &iterator);
+	while (call->list.ranges != NULL && ranges < call->most && !run->is_superseded &&
+		   (range = (LaIntervalDrained *) rbt_iterate(&iterator)) != NULL)
 	{
 		ErrorData  *error;
 
-		if (call->list.ranges[i].is_far)
-			continue;
-		call->value = call->list.ranges[i].value;
+		call->value = range->value;
 		error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
@@ -125,6 +128,8 @@ drain(LaIntervalRun *run)
 			first = error;
 		if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 			break;
+		if (error != NULL && error != first)
+			MemoryContextDelete(GetMemoryChunkContext(error));
 	}
 	tell(run, rows, ranges);
 	if (first != NULL)
@@ -246,16 +251,17 @@ check_unchanged(LaIntervalRun *run)
 static bool
 find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 {
-	Relation	parent = la_interval_grid_open(policy->parent);
-	LaIntervalGrid *grid = la_interval_grid_make(policy, parent);
-	LaIntervalBound bound = la_interval_grid_bound(grid, value);
+	LaIntervalDrainTable table;
 	LaIntervalDrained drained = {0};
-	bool		is_found = la_interval_drain_find(policy, grid, la_interval_partitions_read(parent),
-												  &bound, &drained);
+	LaIntervalBound bound;
+	LaIntervalStay stay;
 
-	table_close(parent, AccessShareLock);
+	la_interval_drain_open(&table, policy);
+	bound = la_interval_grid_bound(table.grid, value);
+	stay = la_interval_drain_find(&table, &bound, &drained);
+	table_close(table.parent, AccessShareLock);
 	*range = drained.range;
-	return is_found && !drained.is_far;
+	return stay == LA_STAY_NOT;
 }
 
 /*
@@ -325,19 +331,21 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 {
 	const LaDrain *call = run->arg;
 	const char *name = get_rel_name(run->parent);
-	int64		far = call->list.far;
-	int64		without = call->list.without;
+	int64		without = call->list.stay[LA_STAY_WITHOUT];
+	int64		far = call->list.stay[LA_STAY_FAR];
+	int64		old = call->list.stay[LA_STAY_OLD];
 
 	if (name == NULL)
 		name = "?";
 	ereport(NOTICE,
 			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
 					name, (unsigned long long) rows, ranges)));
-	if (far > 0 || without > 0)
+	if (without + far + old > 0)
 		ereport(NOTICE,
 				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
-						name, (long long) (far + without)),
+						name, (long long) (without + far + old)),
 				 errdetail("%lld have no range: their key is null, infinite or beyond the last range. "
-						   "%lld are more than \"max_distance\" steps from the other partitions.",
-						   (long long) without, (long long) far)));
+						   "%lld are more than \"max_distance\" steps from the other partitions. "
+						   "%lld would be old by the retention, or make other partitions old.",
+						   (long long) without, (long long) far, (long long) old)));
 }

@@ -4,7 +4,8 @@
  *	  which ranges of a policy the default partition has rows of
  *
  * All rows are read once, their keys only, by a query that keeps none of them.  A range is
- * computed for the first row that is in it.
+ * computed for the first row that is in it.  Only ranges to which rows move are kept, and those are near
+ * other partitions: what is far is counted, however much of it there is.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +14,8 @@
 #include "access/table.h"
 #include "executor/spi.h"
 #include "tcop/dest.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"
 
@@ -22,31 +25,40 @@
 #include "intervals/la_interval_owner.h"
 #include "la_sql_function.h"
 
-#define LEAST_SIZE 64
-
 /* Takes keys, one after the other. */
 typedef struct LaKeyReceiver
 {
 	DestReceiver base;
-	const LaIntervalPolicy *policy;
-	const LaIntervalGrid *grid;
-	const LaIntervalPartitions *all;
+	LaIntervalDrainTable table;
 	LaIntervalDrainList *list;
 	MemoryContext context;		/* of the list */
 	MemoryContext temporary;	/* for a row */
+	MemoryContext last;			/* of the last key that stays */
 
 	/* A key whose range is looked for. */
 	LaIntervalBound key;
 	LaIntervalDrained found;
-	bool		is_found;
+	LaIntervalStay stay;
+
+	/* The last one that stays, and why: there may be many of it. */
+	bool		is_last;
+	Datum		last_key;
+	LaIntervalStay last_stay;
+	int16		length;
+	bool		is_by_value;
 } LaKeyReceiver;
 
+static void scan(LaKeyReceiver *receiver, Oid default_partition);
 static void start(DestReceiver *self, int operation, TupleDesc columns);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static void finish(DestReceiver *self);
-static void take_key(LaKeyReceiver *receiver);
+static LaIntervalStay take_key(LaKeyReceiver *receiver);
+static bool is_listed(const LaKeyReceiver *receiver);
+static bool is_last(const LaKeyReceiver *receiver);
+static void keep_last(LaKeyReceiver *receiver);
 static void find(void *arg);
-static int	place_of(const LaKeyReceiver *receiver, bool *is_present);
+static int	compare(const RBTNode *a, const RBTNode *b, void *arg);
+static RBTNode *allocate(void *arg);
 
 /*
  * Lists the ranges, as the table's owner and for a new snapshot.
@@ -55,7 +67,6 @@ void
 la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy,
 					   Oid default_partition)
 {
-	Relation	parent = la_interval_grid_open(policy->parent);
 	LaKeyReceiver receiver = {
 		.base = {
 			.receiveSlot = receive,
@@ -64,27 +75,37 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 			.rDestroy = finish,
 			.mydest = DestTuplestore,
 		},
-		.policy = policy,
-		.grid = la_interval_grid_make(policy, parent),
-		.all = la_interval_partitions_read(parent),
 		.list = list,
 		.context = CurrentMemoryContext,
-		.temporary = AllocSetContextCreate(CurrentMemoryContext,
-										   "pg_lookahead key",
-										   ALLOCSET_DEFAULT_SIZES),
 	};
+
+	receiver.temporary = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead key",
+											   ALLOCSET_DEFAULT_SIZES);
+	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead last key",
+										  ALLOCSET_SMALL_SIZES);
+	la_interval_drain_open(&receiver.table, policy);
+	get_typlenbyval(receiver.table.grid->key_type, &receiver.length, &receiver.is_by_value);
+	list->ranges = rbt_create(sizeof(LaIntervalDrained), compare, NULL, allocate, NULL,
+							  receiver.table.grid);
+	scan(&receiver, default_partition);
+	table_close(receiver.table.parent, AccessShareLock);
+	MemoryContextDelete(receiver.last);
+	MemoryContextDelete(receiver.temporary);
+}
+
+static void
+scan(LaKeyReceiver *receiver, Oid default_partition)
+{
 	const char *query;
 
 	/* Rows that a policy hides would be an error, and not left out. */
 	la_sql_argument_set("row_security", "off");
 	query = psprintf("SELECT %s FROM ONLY %s",
-					 pg_get_partkeydef_columns(policy->parent, false),
+					 pg_get_partkeydef_columns(receiver->table.policy->parent, false),
 					 la_interval_owner_name(default_partition));
 	SPI_connect();
-	(void) la_interval_drain_execute(query, default_partition, SPI_OK_SELECT, &receiver.base);
+	(void) la_interval_drain_execute(query, default_partition, SPI_OK_SELECT, &receiver->base);
 	SPI_finish();
-	MemoryContextDelete(receiver.temporary);
-	table_close(parent, AccessShareLock);
 }
 
 static void
@@ -102,53 +123,78 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 {
 	LaKeyReceiver *receiver = (LaKeyReceiver *) self;
 	MemoryContext caller = MemoryContextSwitchTo(receiver->temporary);
+	LaIntervalStay stay = LA_STAY_WITHOUT;
 	bool		is_null;
 
 	receiver->key.text = NULL;
 	receiver->key.value = slot_getattr(slot, 1, &is_null);
-	if (is_null || !la_interval_grid_is_finite(receiver->grid->key_type, &receiver->key))
-		receiver->list->without++;
-	else
-		take_key(receiver);
+	if (!is_null && la_interval_grid_is_finite(receiver->table.grid->key_type, &receiver->key))
+		stay = take_key(receiver);
+	if (stay != LA_STAY_NOT)
+		receiver->list->stay[stay]++;
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(receiver->temporary);
 	return true;
 }
 
 /*
- * Adds the range of a key, unless that is there.  A value can be so far away that core computes no bound there.
+ * Adds the range of a key, unless that is there or the key stays.  A value can be so far away that core
+ * computes no bound there.
  */
-static void
+static LaIntervalStay
 take_key(LaKeyReceiver *receiver)
 {
-	LaIntervalDrainList *list = receiver->list;
-	bool		is_present;
-	int			place = place_of(receiver, &is_present);
+	bool		is_new;
 
-	if (!is_present)
+	if (is_listed(receiver))
+		return LA_STAY_NOT;
+	if (is_last(receiver))
+		return receiver->last_stay;
+	receiver->stay = LA_STAY_WITHOUT;
+	(void) la_interval_try(find, receiver);
+	if (receiver->stay == LA_STAY_NOT)
 	{
-		receiver->is_found = false;
+		/* Once more, into the memory of the list. */
 		MemoryContextSwitchTo(receiver->context);
-		(void) la_interval_try(find, receiver);
-		if (!receiver->is_found)
-		{
-			list->without++;
-			return;
-		}
-		if (list->count == list->size)
-		{
-			list->size = Max(2 * list->size, LEAST_SIZE);
-			list->ranges = list->ranges == NULL
-				? MemoryContextAllocHuge(receiver->context, list->size * sizeof(LaIntervalDrained))
-				: repalloc_huge(list->ranges, list->size * sizeof(LaIntervalDrained));
-		}
-		memmove(&list->ranges[place + 1], &list->ranges[place],
-				(list->count - place) * sizeof(LaIntervalDrained));
-		list->ranges[place] = receiver->found;
-		list->count++;
+		find(receiver);
+		(void) rbt_insert(receiver->list->ranges, &receiver->found.node, &is_new);
 	}
-	if (list->ranges[place].is_far)
-		list->far++;
+	else
+		keep_last(receiver);
+	return receiver->stay;
+}
+
+/*
+ * Whether the range of the key is in the list.
+ */
+static bool
+is_listed(const LaKeyReceiver *receiver)
+{
+	LaIntervalDrained key = {.range.lower = receiver->key};
+	const LaIntervalDrained *before =
+		(LaIntervalDrained *) rbt_find_less(receiver->list->ranges, &key.node, true);
+
+	return before != NULL &&
+		la_interval_grid_compare(receiver->table.grid, &receiver->key, &before->range.upper) < 0;
+}
+
+static bool
+is_last(const LaKeyReceiver *receiver)
+{
+	LaIntervalBound last = {.value = receiver->last_key};
+
+	return receiver->is_last &&
+		la_interval_grid_compare(receiver->table.grid, &receiver->key, &last) == 0;
+}
+
+static void
+keep_last(LaKeyReceiver *receiver)
+{
+	MemoryContextReset(receiver->last);
+	MemoryContextSwitchTo(receiver->last);
+	receiver->last_key = datumCopy(receiver->key.value, receiver->is_by_value, receiver->length);
+	receiver->last_stay = receiver->stay;
+	receiver->is_last = true;
 }
 
 static void
@@ -156,54 +202,55 @@ find(void *arg)
 {
 	LaKeyReceiver *receiver = arg;
 
-	receiver->is_found = la_interval_drain_find(receiver->policy, receiver->grid, receiver->all,
-												&receiver->key, &receiver->found);
+	receiver->stay = la_interval_drain_find(&receiver->table, &receiver->key, &receiver->found);
 }
 
-/*
- * Where the range of the key is in the list, or would be.
- */
 static int
-place_of(const LaKeyReceiver *receiver, bool *is_present)
+compare(const RBTNode *a, const RBTNode *b, void *arg)
 {
-	const LaIntervalDrainList *list = receiver->list;
-	int			low = 0;
-	int			high = list->count;
+	return la_interval_grid_compare(arg, &((const LaIntervalDrained *) a)->range.lower,
+									&((const LaIntervalDrained *) b)->range.lower);
+}
 
-	/* Find the first range that ends after the key. */
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (la_interval_grid_compare(receiver->grid, &list->ranges[middle].range.upper,
-									 &receiver->key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*is_present = low < list->count &&
-		la_interval_grid_compare(receiver->grid, &list->ranges[low].range.lower,
-								 &receiver->key) <= 0;
-	return low;
+static RBTNode *
+allocate(void *arg)
+{
+	return (RBTNode *) palloc_object(LaIntervalDrained);
 }
 
 /*
- * The range of a value of the default partition, as much of it as no other partition has.  False where there
- * is none.
+ * Looks at a table with the active snapshot.  The caller closes it.
  */
-bool
-la_interval_drain_find(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
-					   const LaIntervalPartitions *all, const LaIntervalBound *value,
+void
+la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy)
+{
+	table->policy = policy;
+	table->parent = la_interval_grid_open(policy->parent);
+	table->grid = la_interval_grid_make(policy, table->parent);
+	table->all = la_interval_partitions_read(table->parent);
+	la_interval_old_begin_new(&table->kept, policy, table->grid, table->all);
+}
+
+/*
+ * The range of a value of the default partition, as much of it as no other partition has, or why the value
+ * stays there.
+ */
+LaIntervalStay
+la_interval_drain_find(const LaIntervalDrainTable *table, const LaIntervalBound *value,
 					   LaIntervalDrained *drained)
 {
+	const LaIntervalGrid *grid = table->grid;
 	LaIntervalBound key = la_interval_grid_complete(grid->key_type, value);
 
 	if (la_interval_grid_ends(grid, &key))
-		return false;
+		return LA_STAY_WITHOUT;
 	drained->value = key.text;
 	drained->range = la_interval_grid_find(grid, &key);
-	if (la_interval_partitions_find(all, grid, &key, &drained->range) != NULL)
-		return false;
-	drained->is_far = !la_interval_create_reaches(policy, grid, all, &key);
-	return true;
+	if (la_interval_partitions_find(table->all, grid, &key, &drained->range) != NULL)
+		return LA_STAY_WITHOUT;
+	if (!la_interval_create_reaches(table->policy, grid, table->all, &key))
+		return LA_STAY_FAR;
+	if (!la_interval_old_keeps_new(&table->kept, grid, &drained->range))
+		return LA_STAY_OLD;
+	return LA_STAY_NOT;
 }

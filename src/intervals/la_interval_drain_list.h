@@ -8,32 +8,50 @@
 #ifndef LA_INTERVAL_DRAIN_LIST_H
 #define LA_INTERVAL_DRAIN_LIST_H
 
+#include "lib/rbtree.h"
+
 #include "intervals/la_interval_grid.h"
+#include "intervals/la_interval_old.h"
 #include "intervals/la_interval_partitions.h"
+
+/* Why a row stays. */
+typedef enum LaIntervalStay
+{
+	LA_STAY_WITHOUT,			/* no range: null, infinite, beyond the last
+								 * one */
+	LA_STAY_FAR,				/* from other partitions */
+	LA_STAY_OLD,				/* by the retention, or makes others old */
+	LA_STAY_NOT
+} LaIntervalStay;
+
+/* The table, and what it is asked about. */
+typedef struct LaIntervalDrainTable
+{
+	const LaIntervalPolicy *policy;
+	Relation	parent;
+	LaIntervalGrid *grid;
+	LaIntervalPartitions *all;
+	LaIntervalKept kept;
+} LaIntervalDrainTable;
 
 /* A range that no partition has. */
 typedef struct LaIntervalDrained
 {
+	RBTNode		node;
 	LaIntervalRange range;
 	char	   *value;			/* one that a row has */
-	bool		is_far;			/* too far for a partition that rows ask for */
 } LaIntervalDrained;
 
 typedef struct LaIntervalDrainList
 {
-	LaIntervalDrained *ranges;	/* in ascending order */
-	int			count;
-	int			size;
-	int64		far;			/* rows that are too far from other partitions */
-	int64		without;		/* rows that no range has: null, infinite,
-								 * beyond the last one */
+	RBTree	   *ranges;			/* that rows can be moved to; NULL: none */
+	int64		stay[LA_STAY_NOT];	/* rows that stay */
 } LaIntervalDrainList;
 
-extern bool la_interval_drain_find(const LaIntervalPolicy *policy,
-								   const LaIntervalGrid *grid,
-								   const LaIntervalPartitions *all,
-								   const LaIntervalBound *value,
-								   LaIntervalDrained *drained);
+extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);
+extern LaIntervalStay la_interval_drain_find(const LaIntervalDrainTable *table,
+											 const LaIntervalBound *value,
+											 LaIntervalDrained *drained);
 extern void la_interval_drain_list(LaIntervalDrainList *list,
 								   const LaIntervalPolicy *policy,
 								   Oid default_partition);

@@ -101,6 +101,43 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 }
 
 /*
+ * Begins to ask which ranges a policy keeps if they become partitions with rows.  In doubt it
+ * does not: of numbers, the last partition counts as one with a row, since nobody can say that of one that
+ * somebody has locked.
+ */
+void
+la_interval_old_begin_new(LaIntervalKept *kept, const LaIntervalPolicy *policy,
+						  const LaIntervalGrid *grid, const LaIntervalPartitions *all)
+{
+	memset(kept, 0, sizeof(*kept));
+	kept->is_limited = policy->retention != NULL;
+	if (!kept->is_limited)
+		return;
+	find_limit(&kept->limit, policy, grid,
+			   all->count == 0 ? NULL : &all->partitions[all->count - 1], GetCurrentTimestamp());
+	if (!kept->limit.is_time)
+		kept->filled = la_interval_partitions_last_filled(all);
+}
+
+/*
+ * Whether such a range is neither old nor, of numbers, makes others old: it is before the last partition that has a row.
+ */
+bool
+la_interval_old_keeps_new(const LaIntervalKept *kept, const LaIntervalGrid *grid,
+						  const LaIntervalRange *range)
+{
+	LaIntervalPartition partition = {.has_upper = true,.upper = range->upper};
+
+	if (!kept->is_limited)
+		return true;
+	if (!kept->limit.exists || is_old(&kept->limit, grid, &partition))
+		return false;
+	return kept->limit.is_time ||
+		(kept->filled != NULL && kept->filled->has_lower &&
+		 la_interval_grid_compare(grid, &range->upper, &kept->filled->lower) <= 0);
+}
+
+/*
  * Refuses a retention from which no limit can be computed.
  */
 void

@@ -1,0 +1,106 @@
+"""Rows that stay in the default partition because of a retention, and what many that stay cost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from extension.probes import Connection
+from server_log import WatchedServer
+
+from intervals.moving import content, fill, move, moved, places, stay
+from intervals.policies import bounds, maintain, make, set_policy
+
+_KEPT = "retention => '100', retention_action => 'drop'"
+
+
+def _fill_numbers(session: Connection, rows: str, *partitions: int) -> None:
+    """Partitions that begin with these numbers, with a row each, and a default one."""
+    make(session, "int")
+    for low in partitions:
+        session.execute(
+            f"CREATE TABLE s.p{low} PARTITION OF s.p FOR VALUES FROM ({low}) TO ({low + 10})"
+        )
+        session.execute(f"INSERT INTO s.p VALUES ({low + 5})")
+    session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
+    dynamic: Any = f"INSERT INTO s.p VALUES {rows}"
+    session.execute(dynamic)
+    set_policy(session, f"10, 0, premake => 0, {_KEPT}")
+
+
+@pytest.mark.parametrize("key", ["timestamptz", "date"])
+def test_times_that_are_old(session: Connection, key: str) -> None:
+    """Maintenance would drop them, and does not drop the default partition."""
+    rows = f"SELECT (now() - i * interval '1 day')::{key} FROM unnest('{{0,1,5,20,100}}'::int[]) i"
+    fill(session, key, rows, "'1 day', retention => '10 days', retention_action => 'drop'")
+    before = content(session)
+    assert move(session) == [moved(3, 3), stay(2)]
+    maintain(session)
+    assert content(session) == before
+
+
+def test_numbers_that_are_old_or_make_others_old(session: Connection) -> None:
+    """Those move that are before the last partition with a row, and not old."""
+    _fill_numbers(session, "(95), (100), (155), (215), (5000)", 0, 200)
+    session.execute("DELETE FROM s.p WHERE k = 5")
+    before = content(session)
+    assert move(session) == [moved(2, 2), stay(3)]
+    maintain(session)
+    assert content(session) == before
+    assert [low for low, _ in bounds(session)] == ["100", "150", "200"]
+
+
+def test_numbers_without_a_partition_that_has_rows(session: Connection) -> None:
+    """Each range that moved would make those before it old."""
+    fill(session, "int", "VALUES (5), (5000)", f"10, 0, {_KEPT}")
+    assert move(session) == [moved(0, 0), stay(2)]
+    set_policy(session, "10, 0")
+    assert move(session) == [moved(2, 2)]
+
+
+def test_a_partition_that_nobody_can_look_into(session: Connection, server: WatchedServer) -> None:
+    """Whether the last one has rows is not known: what would be old if it had any stays."""
+    _fill_numbers(session, "(-5), (55)", 0, 200)
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p200")
+        assert move(session) == [moved(0, 0), stay(2)]
+        other.execute("COMMIT")
+
+
+def test_a_row_that_comes_into_the_last_partition(session: Connection) -> None:
+    """What is old is found out anew by each call."""
+    _fill_numbers(session, "(55)", 0, 100)
+    assert move(session) == [moved(1, 1)]
+    session.execute("CREATE TABLE s.p300 PARTITION OF s.p FOR VALUES FROM (300) TO (310)")
+    session.execute("INSERT INTO s.p VALUES (65), (305)")
+    assert move(session) == [moved(0, 0), stay(1)]
+    assert ("s.rest", 1) in places(session)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "SELECT '1e300'::numeric + i FROM generate_series(1, 30000) i",
+        "SELECT 1e9::numeric + i FROM generate_series(1, 30000) i",
+        "SELECT '1e300'::numeric FROM generate_series(1, 30000) i",
+    ],
+    ids=["without range", "far", "the same"],
+)
+def test_rows_that_stay_take_no_memory(
+    session: Connection, server: WatchedServer, rows: str
+) -> None:
+    fill(session, "numeric", rows, "10, 0")
+    with server.connect() as own:
+        before = _most_memory(own)
+        assert move(own) == [moved(0, 0), stay(30000)]
+        assert _most_memory(own) - before < 16384
+
+
+def _most_memory(session: Connection) -> int:
+    """Of the session's process so far, in kB."""
+    status = Path(f"/proc/{session.info.backend_pid}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmHWM:\s+(\d+)", status)
+    assert found is not None
+    return int(found.group(1))

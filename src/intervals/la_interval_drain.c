@@ -37,6 +37,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/acl.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -230,8 +231,12 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	check_alone(run->parent, default_partition, DeadlockTimeout / 10);
 	call->has_begun = true;
 	moved = la_interval_drain_rows(policy, &range, default_partition);
-	if (moved > 0)
-		check_alone(run->parent, default_partition, DeadlockTimeout / 2);
+	if (moved == 0)
+		return;
+	/* Publications are changed without a lock on their tables. */
+	AcceptInvalidationMessages();
+	la_interval_drain_check(run->parent, default_partition);
+	check_alone(run->parent, default_partition, DeadlockTimeout / 2);
 	call->moved = moved;
 }
 

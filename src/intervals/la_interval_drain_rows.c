@@ -34,11 +34,13 @@
 #include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
+#include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 #include "intervals/la_interval_create.h"
@@ -62,6 +64,7 @@ typedef struct LaRowsAside
 
 static void check_default(Relation default_partition);
 static void check_published(Relation parent, Relation default_partition);
+static void check_subscribed(Relation default_partition);
 static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
@@ -92,6 +95,7 @@ la_interval_drain_check(Oid parent, Oid default_partition)
 			   NULL);
 	check_default(rest);
 	check_published(relation, rest);
+	check_subscribed(rest);
 	check_triggers(rest, fires_in_default);
 	check_triggers(relation, fires_in_new);
 	if (references != NIL)
@@ -115,16 +119,48 @@ check_default(Relation default_partition)
 }
 
 /*
- * Subscribers of the default partition alone would lose the rows.
+ * Subscribers of the default partition alone would lose the rows, and so would those who are told of deletes only; those who
+ * are told of inserts only would have them twice.
  */
 static void
 check_published(Relation parent, Relation default_partition)
 {
+	const char *name = RelationGetRelationName(default_partition);
 	Oid			schema = RelationGetNamespace(default_partition);
+	List	   *publications = list_concat(GetAllTablesPublications(), GetSchemaPublications(schema));
 
 	if (GetRelationPublications(RelationGetRelid(default_partition)) != NIL ||
 		(schema != RelationGetNamespace(parent) && GetSchemaPublications(schema) != NIL))
-		refuse(RelationGetRelationName(default_partition), "It is published by itself", NULL);
+		refuse(name, "It is published by itself", NULL);
+	foreach_oid(table, get_partition_ancestors(RelationGetRelid(default_partition)))
+	{
+		publications = list_concat(publications, GetRelationPublications(table));
+		publications = list_concat(publications,
+								   GetSchemaPublications(get_rel_namespace(table)));
+	}
+	foreach_oid(id, publications)
+	{
+		const Publication *publication = GetPublication(id);
+
+		if (publication->pubactions.pubinsert != publication->pubactions.pubdelete)
+			refuse(name, "It is published with either inserts or deletes, by publication",
+				   publication->name);
+	}
+}
+
+/*
+ * Deletes of the publisher would not find the rows, nor would updates.
+ */
+static void
+check_subscribed(Relation default_partition)
+{
+	CatCList   *subscriptions = SearchSysCacheList1(SUBSCRIPTIONRELMAP,
+													ObjectIdGetDatum(RelationGetRelid(default_partition)));
+	int			count = subscriptions->n_members;
+
+	ReleaseSysCacheList(subscriptions);
+	if (count > 0)
+		refuse(RelationGetRelationName(default_partition), "It is subscribed to by itself", NULL);
 }
 
 /*

@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 from extension.probes import Connection, scalar
+from psycopg.errors import FeatureNotSupported, LockNotAvailable
 from server_log import WatchedServer
 from waiting import wait_until
 
@@ -76,7 +76,7 @@ def stalled(session: Connection, server: WatchedServer) -> Iterator[Future[str]]
             own.execute("SET lock_timeout = '200ms'")
             try:
                 own.execute(MOVE)
-            except psycopg.errors.LockNotAvailable as error:
+            except (LockNotAvailable, FeatureNotSupported) as error:
                 return str(error)
             return ""
 

@@ -111,6 +111,8 @@ drain(LaIntervalRun *run)
 	uint64		rows = 0;
 	int			ranges = 0;
 
+	if (run->error != NULL)
+		ReThrowError(run->error);
 	run->is_swift = true;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);

@@ -61,6 +61,8 @@ la_interval_maintain(Oid parent)
 static void
 maintain(LaIntervalRun *run)
 {
+	if (!la_interval_run_has_begun(run))
+		return;
 	create_all(run);
 	if (!run->is_locked_out)
 		retire_all(run);

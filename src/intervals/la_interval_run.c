@@ -45,7 +45,6 @@
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
 static void run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag);
-static bool begin_run(LaIntervalRun *run);
 static void begin(void *arg);
 static void write_state(void *arg);
 static void warn(void *arg);
@@ -99,8 +98,8 @@ run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
 										   ALLOCSET_DEFAULT_SIZES);
 	PG_TRY();
 	{
-		if (begin_run(run))
-			work(run);
+		(void) try(run, begin);
+		work(run);
 	}
 	PG_FINALLY();
 	{
@@ -115,17 +114,19 @@ run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
 }
 
 /*
- * Begins a run.  Forgets the policy of a table that is no more, and returns whether
- * there is one that can be read.
+ * Whether a run has begun: there is a policy, and it could be read.  Warns of an error of that.
  */
-static bool
-begin_run(LaIntervalRun *run)
+bool
+la_interval_run_has_begun(LaIntervalRun *run)
 {
-	if (!try(run, begin))
+	if (run->error != NULL)
 		(void) try(run, warn);
 	return run->error == NULL && run->state != NULL;
 }
 
+/*
+ * Forgets the policy of a table that is no more.
+ */
 static void
 begin(void *arg)
 {

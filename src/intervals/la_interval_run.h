@@ -21,7 +21,7 @@ typedef struct LaIntervalRun LaIntervalRun;
 typedef void (*LaIntervalStep) (LaIntervalRun *run,
 								const LaIntervalPolicy *policy);
 
-/* Steps, one after the other. */
+/* Steps, one after the other; also where the run has not begun. */
 typedef void (*LaIntervalWork) (LaIntervalRun *run);
 
 /* The maintenance of one table. */
@@ -58,6 +58,7 @@ struct LaIntervalRun
 };
 
 extern bool la_interval_run(Oid parent, LaIntervalWork work, void *arg);
+extern bool la_interval_run_has_begun(LaIntervalRun *run);
 extern void la_interval_run_end(LaIntervalRun *run);
 extern bool la_interval_run_step(LaIntervalRun *run, LaIntervalStep step,
 								 LOCKMODE lock);

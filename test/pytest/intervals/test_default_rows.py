@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from extension.probes import Connection, scalar
+from server_log import WatchedServer
 
 from intervals.moving import IN_DEFAULT, content, fill, move, moved, places, stay
 from intervals.policies import bounds, maintain, make, set_policy
@@ -184,6 +185,19 @@ def test_without_a_default_partition(session: Connection) -> None:
     make(session, "int")
     set_policy(session, "10, 0")
     assert move(session) == [moved(0, 0)]
+
+
+def test_a_run_that_cannot_begin(session: Connection, server: WatchedServer) -> None:
+    """What is left of another table is locked: an error, and not a warning."""
+    fill(session, "int", "VALUES (5)", "10, 0")
+    session.execute("UPDATE pg_lookahead_interval_state SET row_type = 'int'::regtype")
+    session.execute("SET lock_timeout = '100ms'")
+    with server.connect(autocommit=False) as other:
+        other.execute("SELECT FROM pg_lookahead_interval_state FOR UPDATE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            move(session)
+        other.rollback()
+    assert move(session) == [moved(1, 1)]
 
 
 def test_within_a_transaction(session: Connection) -> None:

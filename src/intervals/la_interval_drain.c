@@ -5,6 +5,8 @@
  *
  * Each range is a transaction of its own (la_interval_run.c): what ends it, an error, a cancel or a crash, leaves its rows where
  * they were.
+ * Of numbers, maintenance goes on from the last partition in use: so ranges after that one move as far as they follow without a
+ * gap, the lowest first.  Where no partition is in use all move, the highest first: then the others are before it, for further calls, too.
  *
  * From the commit on the default partition is left out by queries for the range, and the new partition has the
  * rows.  Who has a snapshot from before sees the rows in the default partition only, so such a query of theirs would find
@@ -74,6 +76,7 @@ typedef struct LaDrain
 	LaIntervalDrainList list;
 	char	   *value;			/* of the range that is being moved */
 	uint64		moved;			/* rows of it */
+	LaIntervalStay stay;		/* why none */
 	bool		has_begun;		/* to move them */
 	bool		is_kept_out;	/* of the default partition */
 } LaDrain;
@@ -84,7 +87,7 @@ static ErrorData *move_in_turn(LaIntervalRun *run);
 static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
-static bool find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
+static LaIntervalStay find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
 static void lock_all(const LaIntervalRun *run, Oid default_partition);
 static void check_alone(Oid parent, Oid default_partition, int patience);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
@@ -117,16 +120,22 @@ drain(LaIntervalRun *run)
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
 	if (call->list.ranges != NULL)
-		rbt_begin_iterate(call->list.ranges, LeftRightWalk, &iterator);
+		rbt_begin_iterate(call->list.ranges,
+						  call->list.is_unused ? RightLeftWalk : LeftRightWalk, &iterator);
 	while (call->list.ranges != NULL && ranges < call->most && !run->is_superseded &&
 		   (range = (LaIntervalDrained *) rbt_iterate(&iterator)) != NULL)
 	{
-		ErrorData  *error;
+		ErrorData  *error = NULL;
 
 		call->value = range->value;
-		error = move_in_turn(run);
+		/* What is after a range behind a gap is so, too. */
+		if (call->stay != LA_STAY_AWAY)
+			error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
+		if (error == NULL && (call->stay == LA_STAY_FAR || call->stay == LA_STAY_OLD ||
+							  call->stay == LA_STAY_AWAY))
+			call->list.stay[call->stay] += range->rows;
 		if (first == NULL)
 			first = error;
 		if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
@@ -176,6 +185,7 @@ move_in_turn(LaIntervalRun *run)
 
 		CHECK_FOR_INTERRUPTS();
 		call->moved = 0;
+		call->stay = LA_STAY_NOT;
 		call->has_begun = call->is_kept_out = false;
 		run->is_locked_out = false;
 		if (la_interval_run_step(run, move, AccessExclusiveLock))
@@ -228,7 +238,8 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	lock_all(run, default_partition);
 	la_interval_run_snapshot();
 	la_interval_drain_check(run->parent, default_partition);
-	if (!find_range(policy, call->value, &range))
+	call->stay = find_range(policy, call->value, &range);
+	if (call->stay != LA_STAY_NOT)
 		return;
 	check_alone(run->parent, default_partition, DeadlockTimeout / 10);
 	call->has_begun = true;
@@ -255,7 +266,7 @@ check_unchanged(LaIntervalRun *run)
 				 errhint("Call the procedure again.")));
 }
 
-static bool
+static LaIntervalStay
 find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 {
 	LaIntervalDrainTable table;
@@ -266,9 +277,11 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 	la_interval_drain_open(&table, policy);
 	bound = la_interval_grid_bound(table.grid, value);
 	stay = la_interval_drain_find(&table, &bound, &drained);
+	if (stay == LA_STAY_NOT && la_interval_drain_leads_away(&table, &drained.range))
+		stay = LA_STAY_AWAY;
 	table_close(table.parent, AccessShareLock);
 	*range = drained.range;
-	return stay == LA_STAY_NOT;
+	return stay;
 }
 
 /*
@@ -341,18 +354,20 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 	int64		without = call->list.stay[LA_STAY_WITHOUT];
 	int64		far = call->list.stay[LA_STAY_FAR];
 	int64		old = call->list.stay[LA_STAY_OLD];
+	int64		away = call->list.stay[LA_STAY_AWAY];
 
 	if (name == NULL)
 		name = "?";
 	ereport(NOTICE,
 			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
 					name, (unsigned long long) rows, ranges)));
-	if (without + far + old > 0)
+	if (without + far + old + away > 0)
 		ereport(NOTICE,
 				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
-						name, (long long) (without + far + old)),
+						name, (long long) (without + far + old + away)),
 				 errdetail("%lld have no range: their key is null, infinite or beyond the last range. "
 						   "%lld are more than \"max_distance\" steps from the other partitions. "
-						   "%lld would be old by the retention, or make other partitions old.",
-						   (long long) without, (long long) far, (long long) old)));
+						   "%lld would be old by the retention, or make other partitions old. "
+						   "%lld are after a gap behind the last partition in use.",
+						   (long long) without, (long long) far, (long long) old, (long long) away)));
 }

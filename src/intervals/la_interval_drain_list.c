@@ -49,11 +49,9 @@ typedef struct LaKeyReceiver
 } LaKeyReceiver;
 
 static void scan(LaKeyReceiver *receiver, Oid default_partition);
-static void start(DestReceiver *self, int operation, TupleDesc columns);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
-static void finish(DestReceiver *self);
 static LaIntervalStay take_key(LaKeyReceiver *receiver);
-static bool is_listed(const LaKeyReceiver *receiver);
+static LaIntervalDrained *find_listed(const LaKeyReceiver *receiver);
 static bool is_last(const LaKeyReceiver *receiver);
 static void keep_last(LaKeyReceiver *receiver);
 static void find(void *arg);
@@ -68,17 +66,13 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 					   Oid default_partition)
 {
 	LaKeyReceiver receiver = {
-		.base = {
-			.receiveSlot = receive,
-			.rStartup = start,
-			.rShutdown = finish,
-			.rDestroy = finish,
-			.mydest = DestTuplestore,
-		},
+		.base = *None_Receiver,
 		.list = list,
 		.context = CurrentMemoryContext,
 	};
 
+	receiver.base.receiveSlot = receive;
+	receiver.base.mydest = DestTuplestore;
 	receiver.temporary = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead key",
 											   ALLOCSET_DEFAULT_SIZES);
 	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead last key",
@@ -87,6 +81,7 @@ la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy
 	get_typlenbyval(receiver.table.grid->key_type, &receiver.length, &receiver.is_by_value);
 	list->ranges = rbt_create(sizeof(LaIntervalDrained), compare, NULL, allocate, NULL,
 							  receiver.table.grid);
+	list->is_unused = la_interval_partitions_last_used(receiver.table.all) == NULL;
 	scan(&receiver, default_partition);
 	table_close(receiver.table.parent, AccessShareLock);
 	MemoryContextDelete(receiver.last);
@@ -106,16 +101,6 @@ scan(LaKeyReceiver *receiver, Oid default_partition)
 	SPI_connect();
 	(void) la_interval_drain_execute(query, default_partition, SPI_OK_SELECT, &receiver->base);
 	SPI_finish();
-}
-
-static void
-start(DestReceiver *self, int operation, TupleDesc columns)
-{
-}
-
-static void
-finish(DestReceiver *self)
-{
 }
 
 static bool
@@ -144,10 +129,14 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 static LaIntervalStay
 take_key(LaKeyReceiver *receiver)
 {
+	LaIntervalDrained *listed = find_listed(receiver);
 	bool		is_new;
 
-	if (is_listed(receiver))
+	if (listed != NULL)
+	{
+		listed->rows++;
 		return LA_STAY_NOT;
+	}
 	if (is_last(receiver))
 		return receiver->last_stay;
 	receiver->stay = LA_STAY_WITHOUT;
@@ -157,6 +146,7 @@ take_key(LaKeyReceiver *receiver)
 		/* Once more, into the memory of the list. */
 		MemoryContextSwitchTo(receiver->context);
 		find(receiver);
+		receiver->found.rows = 1;
 		(void) rbt_insert(receiver->list->ranges, &receiver->found.node, &is_new);
 	}
 	else
@@ -165,17 +155,18 @@ take_key(LaKeyReceiver *receiver)
 }
 
 /*
- * Whether the range of the key is in the list.
+ * The range of the key in the list, or NULL.
  */
-static bool
-is_listed(const LaKeyReceiver *receiver)
+static LaIntervalDrained *
+find_listed(const LaKeyReceiver *receiver)
 {
 	LaIntervalDrained key = {.range.lower = receiver->key};
-	const LaIntervalDrained *before =
+	LaIntervalDrained *before =
 		(LaIntervalDrained *) rbt_find_less(receiver->list->ranges, &key.node, true);
 
 	return before != NULL &&
-		la_interval_grid_compare(receiver->table.grid, &receiver->key, &before->range.upper) < 0;
+		la_interval_grid_compare(receiver->table.grid, &receiver->key, &before->range.upper) < 0
+		? before : NULL;
 }
 
 static bool
@@ -253,4 +244,31 @@ la_interval_drain_find(const LaIntervalDrainTable *table, const LaIntervalBound 
 	if (!la_interval_old_keeps_new(&table->kept, grid, &drained->range))
 		return LA_STAY_OLD;
 	return LA_STAY_NOT;
+}
+
+/*
+ * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
+ * Of a table without a partition in use that is not known: there the highest range comes first.
+ */
+bool
+la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range)
+{
+	const LaIntervalGrid *grid = table->grid;
+	const LaIntervalPartition *last;
+	const LaIntervalPartition *end = table->all->partitions +
+		la_interval_partitions_search(table->all, grid, &range->lower);
+
+	if (la_interval_grid_is_time(grid->key_type))
+		return false;
+	last = la_interval_partitions_last_used(table->all);
+	if (last == NULL)
+		return false;
+	for (; last < end; last++)
+	{
+		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;
+
+		if (la_interval_grid_compare(grid, &last->upper, next) != 0)
+			return true;
+	}
+	return false;
 }

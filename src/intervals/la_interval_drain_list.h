@@ -21,6 +21,7 @@ typedef enum LaIntervalStay
 								 * one */
 	LA_STAY_FAR,				/* from other partitions */
 	LA_STAY_OLD,				/* by the retention, or makes others old */
+	LA_STAY_AWAY,				/* maintenance would go on from there */
 	LA_STAY_NOT
 } LaIntervalStay;
 
@@ -40,18 +41,22 @@ typedef struct LaIntervalDrained
 	RBTNode		node;
 	LaIntervalRange range;
 	char	   *value;			/* one that a row has */
+	int64		rows;			/* that it has */
 } LaIntervalDrained;
 
 typedef struct LaIntervalDrainList
 {
 	RBTree	   *ranges;			/* that rows can be moved to; NULL: none */
 	int64		stay[LA_STAY_NOT];	/* rows that stay */
+	bool		is_unused;		/* no other partition is in use */
 } LaIntervalDrainList;
 
 extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);
 extern LaIntervalStay la_interval_drain_find(const LaIntervalDrainTable *table,
 											 const LaIntervalBound *value,
 											 LaIntervalDrained *drained);
+extern bool la_interval_drain_leads_away(const LaIntervalDrainTable *table,
+										 const LaIntervalRange *range);
 extern void la_interval_drain_list(LaIntervalDrainList *list,
 								   const LaIntervalPolicy *policy,
 								   Oid default_partition);

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from extension.probes import Connection
+from extension.probes import Connection, scalar
 from server_log import WatchedServer
 
 from intervals.moving import content, fill, move, moved, places, stay
 from intervals.policies import bounds, maintain, make, set_policy
 
-_KEPT = "retention => '100', retention_action => 'drop'"
+_KEPT = "premake => 0, retention => '100', retention_action => 'drop'"
 
 
-def _fill_numbers(session: Connection, rows: str, *partitions: int) -> None:
+def _fill_numbers(session: Connection, rows: str, *partitions: int, policy: str = _KEPT) -> None:
     """Partitions that begin with these numbers, with a row each, and a default one."""
     make(session, "int")
     for low in partitions:
@@ -27,7 +27,7 @@ def _fill_numbers(session: Connection, rows: str, *partitions: int) -> None:
     session.execute("CREATE TABLE s.rest PARTITION OF s.p DEFAULT")
     dynamic: Any = f"INSERT INTO s.p VALUES {rows}"
     session.execute(dynamic)
-    set_policy(session, f"10, 0, premake => 0, {_KEPT}")
+    set_policy(session, f"10, 0, {policy}")
 
 
 @pytest.mark.parametrize("key", ["timestamptz", "date"])
@@ -57,6 +57,30 @@ def test_numbers_without_a_partition_that_has_rows(session: Connection) -> None:
     fill(session, "int", "VALUES (5), (5000)", f"10, 0, {_KEPT}")
     assert move(session) == [moved(0, 0), stay(2)]
     set_policy(session, "10, 0")
+    assert move(session) == [moved(2, 2)]
+    with session.transaction(force_rollback=True):
+        set_policy(session, f"10, 0, {_KEPT}")
+        assert scalar(session, "SELECT count(*) FROM pg_lookahead_retirement('s.p')") == 1
+    maintain(session)
+    assert ("s.p_0", 1) in places(session)
+
+
+def test_numbers_behind_a_gap(session: Connection) -> None:
+    """Maintenance would go on from there, and never fill the gap."""
+    rows = "(-500), (25), (35), (55), (5000), (5001)"
+    _fill_numbers(session, rows, 0, 10, policy="premake => 1")
+    assert move(session) == [moved(3, 3), stay(3)]
+    maintain(session)
+    assert bounds(session)[-1] == ("40", "50")
+    assert move(session) == [moved(1, 1), stay(2)]
+    assert bounds(session)[-1] == ("50", "60")
+
+
+def test_a_gap_in_numbers_that_are_all_in_the_default_partition(session: Connection) -> None:
+    """The highest range is the first one, so another call goes on."""
+    fill(session, "int", "VALUES (5), (55), (5000)", "10, 0")
+    assert move(session, "'s.p', 1") == [moved(1, 1)]
+    assert ("5000", "5010") in bounds(session)
     assert move(session) == [moved(2, 2)]
 
 

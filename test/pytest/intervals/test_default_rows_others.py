@@ -156,10 +156,10 @@ def test_rows_of_a_referenced_table_are_not_waited_for_long(
     filled.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.target")
     filled.execute("SET lock_timeout = '100ms'")
     with server.connect() as other:
-        other.execute("BEGIN; SELECT FROM s.target WHERE id = 5 FOR UPDATE")
+        other.execute("BEGIN; SELECT FROM s.target WHERE id = 25 FOR UPDATE")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             move(filled)
-        other.execute("COMMIT; BEGIN; UPDATE s.target SET id = id WHERE id = 5")
+        other.execute("COMMIT; BEGIN; UPDATE s.target SET id = id WHERE id = 25")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             move(filled)
         other.execute("COMMIT")
@@ -233,6 +233,8 @@ def _move_as_owner(server: WatchedServer) -> str:
 
 def test_concurrent_writers(filled: Connection, server: WatchedServer, seed: int) -> None:
     """They insert, update across ranges and delete; what is left is what they left."""
+    filled.execute("CREATE TABLE s.last PARTITION OF s.p FOR VALUES FROM (900) TO (910)")
+    filled.execute("INSERT INTO s.p VALUES (900, '')")
     end = Event()
     with ThreadPoolExecutor(3) as pool:
         writers = [pool.submit(_write, server, end, seed + i, 1 + i) for i in range(3)]

@@ -85,7 +85,7 @@ def test_others_are_not_kept_waiting_for_the_default_partition(
 
 def test_no_step_is_begun_while_others_wait(slow: Connection, server: WatchedServer) -> None:
     """Rows are deleted when a reader comes: no partition is created, whose name is taken."""
-    slow.execute("CREATE DOMAIN s.p_0 AS int")
+    slow.execute("CREATE DOMAIN s.p_20 AS int")
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
         own.execute("SET lock_timeout = '200ms'")
         moving = pool.submit(own.execute, MOVE)

@@ -20,10 +20,8 @@
  *
  * Locks are taken in core's order, parent, default partition, tables that are referenced, within half of deadlock_timeout
  * altogether, and what is waited for after that is waited for shortly: whoever waits for one of ours looks for a
- * deadlock later than that, and so is not the one that has to give way.  Before another attempt the default partition is locked
+ * deadlock later than that, and so is not the one that has to give way.  Before another attempt the table that was awaited is locked
  * alone, so that core has an autovacuum of it give way.
- *
- * Reads PGPROC of proc.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,16 +32,12 @@
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 #include "intervals/la_interval_drain.h"
 #include "intervals/la_interval_drain_list.h"
@@ -65,9 +59,6 @@
 /* How many milliseconds something is waited for when all locks are held: rows of tables that are referenced, say. */
 #define LATER_TIMEOUT 10
 
-/* How often others' snapshots are looked at. */
-#define POLL_MS 1
-
 /* A call. */
 typedef struct LaDrain
 {
@@ -78,7 +69,9 @@ typedef struct LaDrain
 	uint64		moved;			/* rows of it */
 	LaIntervalStay stay;		/* why none */
 	bool		has_begun;		/* to move them */
-	bool		is_kept_out;	/* of the default partition */
+	Oid			awaited;		/* a table that could not be locked, or
+								 * InvalidOid */
+	LOCKMODE	mode;
 } LaDrain;
 
 static void drain(LaIntervalRun *run);
@@ -89,7 +82,7 @@ static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
 static LaIntervalStay find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
 static void lock_all(const LaIntervalRun *run, Oid default_partition);
-static void check_alone(Oid parent, Oid default_partition, int patience);
+static void lock(const LaIntervalRun *run, Oid table, LOCKMODE mode);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
 
 /*
@@ -186,7 +179,8 @@ move_in_turn(LaIntervalRun *run)
 		CHECK_FOR_INTERRUPTS();
 		call->moved = 0;
 		call->stay = LA_STAY_NOT;
-		call->has_begun = call->is_kept_out = false;
+		call->has_begun = false;
+		call->awaited = InvalidOid;
 		run->is_locked_out = false;
 		if (la_interval_run_step(run, move, AccessExclusiveLock))
 			return NULL;
@@ -196,7 +190,7 @@ move_in_turn(LaIntervalRun *run)
 		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE ||
 			tries == MOST_TRIES || timeouts == MOST_TIMEOUTS || undone == MOST_UNDONE)
 			return error;
-		if (call->is_kept_out)
+		if (OidIsValid(call->awaited))
 			(void) la_interval_run_step(run, let_go, NoLock);
 		if (!la_interval_run_await_snapshots(run))
 			return error;
@@ -205,17 +199,16 @@ move_in_turn(LaIntervalRun *run)
 }
 
 /*
- * Waits for those who use the default partition, with no other lock: core has an autovacuum give way to whoever
+ * Waits for those who use the table that could not be locked, with no other lock: core has an autovacuum give way to whoever
  * waits for longer than deadlock_timeout.  Not much longer, since others wait behind us.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	Oid			default_partition = get_default_partition_oid(run->parent);
+	const LaDrain *call = run->arg;
 
 	la_interval_run_limit_wait(run, 2 * (int64) DeadlockTimeout);
-	if (OidIsValid(default_partition))
-		LockRelationOid(default_partition, AccessExclusiveLock);
+	LockRelationOid(call->awaited, call->mode);
 }
 
 /*
@@ -241,7 +234,7 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	call->stay = find_range(policy, call->value, &range);
 	if (call->stay != LA_STAY_NOT)
 		return;
-	check_alone(run->parent, default_partition, DeadlockTimeout / 10);
+	la_interval_drain_check_alone(run->parent, default_partition, DeadlockTimeout / 10);
 	call->has_begun = true;
 	moved = la_interval_drain_rows(policy, &range, default_partition);
 	if (moved == 0)
@@ -249,7 +242,7 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	/* Publications are changed without a lock on their tables. */
 	AcceptInvalidationMessages();
 	la_interval_drain_check(run->parent, default_partition);
-	check_alone(run->parent, default_partition, DeadlockTimeout / 2);
+	la_interval_drain_check_alone(run->parent, default_partition, DeadlockTimeout / 2);
 	call->moved = moved;
 }
 
@@ -291,59 +284,23 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 static void
 lock_all(const LaIntervalRun *run, Oid default_partition)
 {
-	LaDrain    *call = run->arg;
-
-	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
-	call->is_kept_out = true;
-	LockRelationOid(default_partition, AccessExclusiveLock);
-	call->is_kept_out = false;
+	lock(run, default_partition, AccessExclusiveLock);
 	foreach_oid(table, la_partition_references_of(run->parent))
-	{
-		la_interval_run_limit_wait(run, DeadlockTimeout / 2);
-		LockRelationOid(table, ShareRowExclusiveLock);
-	}
+		lock(run, table, ShareRowExclusiveLock);
 	if (LockTimeout > LATER_TIMEOUT)
 		la_sql_argument_set("lock_timeout", psprintf("%d", LATER_TIMEOUT));
 }
 
-/*
- * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
- * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
- */
 static void
-check_alone(Oid parent, Oid default_partition, int patience)
+lock(const LaIntervalRun *run, Oid table, LOCKMODE mode)
 {
-	TimestampTz begin = GetCurrentTimestamp();
+	LaDrain    *call = run->arg;
 
-	for (;;)
-	{
-		int			count;
-		VirtualTransactionId *others =
-			GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
-								  PROC_IS_AUTOVACUUM | PROC_IN_VACUUM | PROC_IN_SAFE_IC,
-								  &count);
-
-		if (count == 0)
-			return;
-		if (la_interval_run_is_awaited(parent) ||
-			la_interval_run_is_awaited(default_partition) ||
-			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
-		{
-			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
-
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
-							get_rel_name(default_partition)),
-					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
-					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
-		}
-		pfree(others);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 POLL_MS, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
+	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
+	call->awaited = table;
+	call->mode = mode;
+	LockRelationOid(table, mode);
+	call->awaited = InvalidOid;
 }
 
 static void

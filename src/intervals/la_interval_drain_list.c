@@ -227,7 +227,7 @@ la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *poli
  * stays there.
  */
 LaIntervalStay
-la_interval_drain_find(const LaIntervalDrainTable *table, const LaIntervalBound *value,
+la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *value,
 					   LaIntervalDrained *drained)
 {
 	const LaIntervalGrid *grid = table->grid;

@@ -52,7 +52,7 @@ typedef struct LaIntervalDrainList
 } LaIntervalDrainList;
 
 extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);
-extern LaIntervalStay la_interval_drain_find(const LaIntervalDrainTable *table,
+extern LaIntervalStay la_interval_drain_find(LaIntervalDrainTable *table,
 											 const LaIntervalBound *value,
 											 LaIntervalDrained *drained);
 extern bool la_interval_drain_leads_away(const LaIntervalDrainTable *table,

@@ -17,6 +17,8 @@
  *
  * As the table's owner; the parent and the default partition are locked.
  *
+ * Reads PGPROC of proc.h.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -29,10 +31,12 @@
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
-#include "executor/tstoreReceiver.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "partitioning/partbounds.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/guc.h"
@@ -41,7 +45,9 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "utils/wait_event.h"
 
 #include "intervals/la_interval_create.h"
 #include "intervals/la_interval_drain_rows.h"
@@ -54,9 +60,18 @@
 /* What the rows that were put aside are called in a command. */
 #define ASIDE "pg_lookahead_moved_rows"
 
+/* How often others' snapshots are looked at. */
+#define POLL_MS 1
+
+/* After how many rows that are deleted others are looked for who wait. */
+#define ROWS_BETWEEN_LOOKS 100
+
 /* Rows on their way. */
 typedef struct LaRowsAside
 {
+	DestReceiver base;
+	Oid			parent;
+	Oid			default_partition;
 	Tuplestorestate *rows;
 	TupleDesc	columns;
 	char	   *names;			/* of the columns, as they stand in a command */
@@ -69,13 +84,15 @@ static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
 static void refuse(const char *table, const char *why, const char *name);
-static void give_way(Oid parent, Oid default_partition);
+static bool is_awaited(Oid parent, Oid default_partition);
+static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
 						  Relation default_partition);
 static Oid	partition_at(Oid parent, const LaIntervalPolicy *policy,
 						 const LaIntervalBound *value);
-static uint64 put_aside(LaRowsAside *aside, Oid default_partition, const char *condition);
+static uint64 put_aside(LaRowsAside *aside, const char *condition);
+static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static uint64 put_back(LaRowsAside *aside, Oid partition);
 
 /*
@@ -211,7 +228,11 @@ uint64
 la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
 					   Oid default_partition)
 {
-	LaRowsAside aside;
+	LaRowsAside aside = {
+		.base = *None_Receiver,
+		.parent = policy->parent,
+		.default_partition = default_partition,
+	};
 	Relation	relation = table_open(default_partition, NoLock);
 	char	   *condition = condition_of(policy, range, relation);
 	uint64		moved;
@@ -221,14 +242,14 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	/* Nothing is left to the commit. */
 	la_interval_owner_execute("SET CONSTRAINTS ALL IMMEDIATE");
 	aside.rows = tuplestore_begin_heap(false, false, work_mem);
-	moved = put_aside(&aside, default_partition, condition);
+	moved = put_aside(&aside, condition);
 	if (moved > 0)
 	{
 		uint64		inserted;
 
-		give_way(policy->parent, default_partition);
+		give_way(&aside);
 		la_interval_create_range(policy, range);
-		give_way(policy->parent, default_partition);
+		give_way(&aside);
 		inserted = put_back(&aside, partition_at(policy->parent, policy, &range->lower));
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
@@ -239,13 +260,58 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 }
 
 /*
- * Goes on only while nobody waits: his snapshot would be in the way in the end.
+ * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
+ * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
+ */
+void
+la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		int			count;
+		VirtualTransactionId *others =
+			GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
+								  PROC_IS_AUTOVACUUM | PROC_IN_VACUUM | PROC_IN_SAFE_IC,
+								  &count);
+
+		if (count == 0)
+			return;
+		if (is_awaited(parent, default_partition) ||
+			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
+		{
+			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
+
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
+							get_rel_name(default_partition)),
+					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
+					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
+		}
+		pfree(others);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 POLL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static bool
+is_awaited(Oid parent, Oid default_partition)
+{
+	return la_interval_run_is_awaited(parent) || la_interval_run_is_awaited(default_partition);
+}
+
+/*
+ * Goes on only while nobody waits with a snapshot, which would be in the way in the end.
  */
 static void
-give_way(Oid parent, Oid default_partition)
+give_way(const LaRowsAside *aside)
 {
-	la_interval_run_give_way(parent);
-	la_interval_run_give_way(default_partition);
+	if (is_awaited(aside->parent, aside->default_partition))
+		la_interval_drain_check_alone(aside->parent, aside->default_partition, 0);
 }
 
 /*
@@ -297,23 +363,33 @@ condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
 }
 
 static uint64
-put_aside(LaRowsAside *aside, Oid default_partition, const char *condition)
+put_aside(LaRowsAside *aside, const char *condition)
 {
-	DestReceiver *receiver = CreateTuplestoreDestReceiver();
 	int			level = NewGUCNestLevel();
 	uint64		count;
 
 	/* Rows that a policy hides would be an error, and not left out. */
 	la_sql_argument_set("row_security", "off");
-	SetTuplestoreDestReceiverParams(receiver, aside->rows, CurrentMemoryContext, false, NULL, NULL);
+	aside->base.receiveSlot = receive;
+	aside->base.mydest = DestTuplestore;
 	SPI_connect();
 	count = la_interval_drain_execute(psprintf("DELETE FROM ONLY %s WHERE %s RETURNING %s",
-											   la_interval_owner_name(default_partition), condition, aside->names),
-									  default_partition, SPI_OK_DELETE_RETURNING, receiver);
+											   la_interval_owner_name(aside->default_partition), condition, aside->names),
+									  aside->default_partition, SPI_OK_DELETE_RETURNING, &aside->base);
 	SPI_finish();
 	AtEOXact_GUC(false, level);
-	receiver->rDestroy(receiver);
 	return count;
+}
+
+static bool
+receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	LaRowsAside *aside = (LaRowsAside *) self;
+
+	if ((tuplestore_tuple_count(aside->rows) + 1) % ROWS_BETWEEN_LOOKS == 0)
+		give_way(aside);
+	tuplestore_puttupleslot(aside->rows, slot);
+	return true;
 }
 
 static uint64

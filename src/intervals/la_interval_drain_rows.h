@@ -13,6 +13,7 @@
 #include "intervals/la_interval_grid.h"
 
 extern void la_interval_drain_check(Oid parent, Oid default_partition);
+extern void la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience);
 extern uint64 la_interval_drain_rows(const LaIntervalPolicy *policy,
 									 const LaIntervalRange *range,
 									 Oid default_partition);

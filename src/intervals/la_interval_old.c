@@ -115,15 +115,14 @@ la_interval_old_begin_new(LaIntervalKept *kept, const LaIntervalPolicy *policy,
 		return;
 	find_limit(&kept->limit, policy, grid,
 			   all->count == 0 ? NULL : &all->partitions[all->count - 1], GetCurrentTimestamp());
-	if (!kept->limit.is_time)
-		kept->filled = la_interval_partitions_last_filled(all);
+	kept->all = all;
 }
 
 /*
  * Whether such a range is neither old nor, of numbers, makes others old: it is before the last partition that has a row.
  */
 bool
-la_interval_old_keeps_new(const LaIntervalKept *kept, const LaIntervalGrid *grid,
+la_interval_old_keeps_new(LaIntervalKept *kept, const LaIntervalGrid *grid,
 						  const LaIntervalRange *range)
 {
 	LaIntervalPartition partition = {.has_upper = true,.upper = range->upper};
@@ -132,6 +131,11 @@ la_interval_old_keeps_new(const LaIntervalKept *kept, const LaIntervalGrid *grid
 		return true;
 	if (!kept->limit.exists || is_old(&kept->limit, grid, &partition))
 		return false;
+	if (!kept->limit.is_time && kept->all != NULL)
+	{
+		kept->filled = la_interval_partitions_last_filled(kept->all);
+		kept->all = NULL;
+	}
 	return kept->limit.is_time ||
 		(kept->filled != NULL && kept->filled->has_lower &&
 		 la_interval_grid_compare(grid, &range->upper, &kept->filled->lower) <= 0);

@@ -26,6 +26,7 @@ typedef struct LaIntervalKept
 {
 	bool		is_limited;		/* there is a retention */
 	LaIntervalLimit limit;
+	const LaIntervalPartitions *all;	/* NULL: they have been looked at */
 	const LaIntervalPartition *filled;	/* the last one with a row, or NULL */
 } LaIntervalKept;
 
@@ -54,7 +55,7 @@ extern bool la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 extern void la_interval_old_begin_new(LaIntervalKept *kept, const LaIntervalPolicy *policy,
 									  const LaIntervalGrid *grid,
 									  const LaIntervalPartitions *all);
-extern bool la_interval_old_keeps_new(const LaIntervalKept *kept, const LaIntervalGrid *grid,
+extern bool la_interval_old_keeps_new(LaIntervalKept *kept, const LaIntervalGrid *grid,
 									  const LaIntervalRange *range);
 extern void la_interval_old_check(const LaIntervalPolicy *policy, Oid key_type);
 

@@ -316,14 +316,14 @@ take_step(void *arg)
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
 	run->locked_at = GetCurrentTimestamp();
-	if (run->is_swift && run->lock != NoLock)
-		be_swift(run);
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;
 		AtEOXact_GUC(false, level);
 		return;
 	}
+	if (run->is_swift && run->lock != NoLock)
+		be_swift(run);
 	la_interval_owner_begin(&before, run->parent, NULL);
 	policy = read_policy(run);
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -345,14 +345,17 @@ take_step(void *arg)
 
 /*
  * Whoever waits for the table since before it was granted would look for a deadlock while we wait for
- * other locks, and be its victim: so nothing is waited for beside him.
+ * other locks, and be its victim: so nothing is waited for beside him.  That counts as a wait in vain.
  */
 static void
 be_swift(LaIntervalRun *run)
 {
-	run->waits = false;
-	la_interval_run_give_way(run->parent);
-	run->waits = true;
+	if (la_interval_run_is_awaited(run->parent))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("rows of the default partition cannot be moved while other sessions wait for \"%s\"",
+						get_rel_name(run->parent)),
+				 errhint("Call the procedure again when the table is used less.")));
 	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
 }
 
@@ -433,17 +436,6 @@ la_interval_run_is_awaited(Oid table)
 
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
 	return LockHasWaiters(&tag, AccessExclusiveLock, false);
-}
-
-void
-la_interval_run_give_way(Oid table)
-{
-	if (la_interval_run_is_awaited(table))
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("rows of the default partition cannot be moved while other sessions wait for \"%s\"",
-						get_rel_name(table)),
-				 errhint("Call the procedure again when the table is used less.")));
 }
 
 /*

@@ -68,7 +68,6 @@ extern ErrorData *la_interval_run_keep_error(LaIntervalRun *run);
 extern void la_interval_run_snapshot(void);
 extern void la_interval_run_limit_wait(const LaIntervalRun *run, int64 milliseconds);
 extern bool la_interval_run_is_awaited(Oid table);
-extern void la_interval_run_give_way(Oid table);
 extern void la_interval_run_note(LaIntervalRun *run, const char *message,
 								 int sqlstate);
 extern void la_interval_run_note_blocked(LaIntervalRun *run, const char *what,

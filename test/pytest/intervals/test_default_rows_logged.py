@@ -111,17 +111,22 @@ def test_kills_at_random(logged: WatchedServer, seed: int, victim: str) -> None:
         assert scalar(session, IN_DEFAULT) == 0
 
 
-def test_an_autovacuum_gives_way(logged: WatchedServer) -> None:
-    """Of the default partition, though no lock is waited for long while others are held."""
+@pytest.mark.parametrize("table", ["rest", "referenced"])
+def test_an_autovacuum_gives_way(logged: WatchedServer, table: str) -> None:
+    """Though no lock is waited for long while others are held."""
     with logged.connect() as session:
         _fill(session)
+        session.execute("DROP TABLE IF EXISTS s.referenced")
+        session.execute("CREATE TABLE s.referenced AS SELECT * FROM s.p")
+        session.execute("ALTER TABLE s.referenced ADD PRIMARY KEY (k)")
+        session.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.referenced")
         session.execute(
-            "ALTER TABLE s.rest SET (autovacuum_vacuum_cost_delay = 100, "
+            f"ALTER TABLE s.{table} SET (autovacuum_vacuum_cost_delay = 100, "
             "autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 1)"
         )
-        session.execute("UPDATE s.p SET t = 'y' WHERE k < 100")
+        session.execute(f"UPDATE s.{table} SET t = 'y' WHERE k < 100")
         logged.restart({"autovacuum": "on", "autovacuum_naptime": "1s"})
     with logged.connect() as session:
-        works = "SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 's.rest'::regclass"
-        wait_until(lambda: scalar(session, works), "the default partition is vacuumed")
+        works = f"FROM pg_stat_progress_vacuum WHERE relid = 's.{table}'::regclass"
+        wait_until(lambda: scalar(session, f"SELECT count(*) {works}"), "the table is vacuumed")
         assert move(session) == [moved(3000, 30)]

@@ -10,20 +10,24 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.moving import IN_DEFAULT, MOVE, fill, move, moved
+from intervals.moving import BESIDE_SNAPSHOTS, IN_DEFAULT, MOVE, fill, move, moved
 
 _AWAITED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
 _STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
-# Once the default partition is locked, a key cannot be computed until somebody waits for the table.
+# Once the default partition is locked, a key cannot be computed until somebody waits for the table,
+# and key 1000 not at all.
 _SLOW = """
     CREATE SEQUENCE s.begun;
+    CREATE FUNCTION s.is_held() RETURNS boolean LANGUAGE sql BEGIN ATOMIC
+        SELECT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND granted
+            AND relation = to_regclass('s.rest') AND mode = 'AccessExclusiveLock');
+    END;
     CREATE FUNCTION s.slow(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
     DECLARE number bigint;
     BEGIN
-        WHILE EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND granted
-                AND relation = to_regclass('s.rest') AND mode = 'AccessExclusiveLock')
-            AND NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+        IF k = 1000 AND s.is_held() THEN RAISE 'too late'; END IF;
+        WHILE s.is_held() AND NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted
                 AND relation = to_regclass('s.p')) LOOP
             number := coalesce(number, nextval('s.begun'));
             PERFORM pg_sleep(0.01);
@@ -86,17 +90,77 @@ def test_others_are_not_kept_waiting_for_the_default_partition(
 def test_no_step_is_begun_while_others_wait(slow: Connection, server: WatchedServer) -> None:
     """Rows are deleted when a reader comes: no partition is created, whose name is taken."""
     slow.execute("CREATE DOMAIN s.p_20 AS int")
+    _read_while_rows_are_deleted(slow, server)
+
+
+def test_no_step_is_ended_while_others_wait(slow: Connection, server: WatchedServer) -> None:
+    """Most rows are still to be deleted when a reader comes."""
+    slow.execute("TRUNCATE s.p")
+    slow.execute("INSERT INTO s.p SELECT 1001 FROM generate_series(1, 100)")
+    slow.execute("INSERT INTO s.p VALUES (1000)")
+    _read_while_rows_are_deleted(slow, server)
+
+
+def _read_while_rows_are_deleted(slow: Connection, server: WatchedServer) -> None:
+    rows = scalar(slow, IN_DEFAULT)
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
         own.execute("SET lock_timeout = '200ms'")
         moving = pool.submit(own.execute, MOVE)
         wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        assert scalar(other, "SELECT count(*) FROM s.p") == 30
+        assert scalar(other, "SELECT count(*) FROM s.p") == rows
         with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
             moving.result(100)
-        assert 'while other sessions wait for "p"' in str(caught.value)
+        assert BESIDE_SNAPSHOTS in str(caught.value)
         other.execute("COMMIT")
-    assert scalar(slow, IN_DEFAULT) == 30
+    assert scalar(slow, IN_DEFAULT) == rows
+
+
+def test_who_waits_without_a_snapshot(slow: Connection, server: WatchedServer) -> None:
+    """Nothing is undone because of it.  It has looked the table up before, which takes one."""
+    lock = "BEGIN; LOCK TABLE ONLY s.p; COMMIT"
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(2) as pool:
+        own.execute("SET statement_timeout = '60s'")
+        other.execute(lock)
+        moving = pool.submit(move, own, "'s.p', 1")
+        wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
+        locking = pool.submit(other.execute, lock)
+        assert moving.result(100) == [moved(10, 1)]
+        locking.result(100)
+    assert scalar(slow, "SELECT last_value FROM s.begun") == 1
+
+
+def test_whoever_is_given_way_is_a_wait_in_vain(filled: Connection, server: WatchedServer) -> None:
+    """Each time when the table is granted, the next one waits for it, without a snapshot."""
+    lock = "BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE"
+    turns = 0
+    with (
+        server.connect() as holder,
+        server.connect() as following,
+        server.connect() as own,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        own.execute("SET deadlock_timeout = '100s'; SET lock_timeout = '100s'")
+        pair = [holder, following]
+        for session in pair:
+            session.execute(f"{lock}; COMMIT")
+        holder.execute(lock)
+        moving = pool.submit(own.execute, MOVE)
+        while True:
+            wait_until(lambda: moving.done() or scalar(filled, _AWAITED) == 1, "we wait")
+            if moving.done():
+                break
+            locking = pool.submit(pair[1].execute, lock)
+            wait_until(lambda: scalar(filled, _AWAITED) == 2, "the next one waits")
+            pair[0].execute("COMMIT")
+            locking.result(100)
+            pair.reverse()
+            turns += 1
+        pair[0].execute("COMMIT")
+        with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
+            moving.result(100)
+    assert 'while other sessions wait for "p"' in str(caught.value)
+    assert turns == 3
 
 
 def test_a_range_is_not_undone_often(slow: Connection, server: WatchedServer) -> None:

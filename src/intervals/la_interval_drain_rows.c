@@ -247,9 +247,7 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	{
 		uint64		inserted;
 
-		give_way(&aside);
 		la_interval_create_range(policy, range);
-		give_way(&aside);
 		inserted = put_back(&aside, partition_at(policy->parent, policy, &range->lower));
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
@@ -277,7 +275,10 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 								  &count);
 
 		if (count == 0)
+		{
+			pfree(others);
 			return;
+		}
 		if (is_awaited(parent, default_partition) ||
 			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
 		{

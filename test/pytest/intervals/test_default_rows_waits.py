@@ -87,21 +87,11 @@ def test_others_are_not_kept_waiting_for_the_default_partition(
     filled.execute("RESET ALL")
 
 
-def test_no_step_is_begun_while_others_wait(slow: Connection, server: WatchedServer) -> None:
-    """Rows are deleted when a reader comes: no partition is created, whose name is taken."""
-    slow.execute("CREATE DOMAIN s.p_20 AS int")
-    _read_while_rows_are_deleted(slow, server)
-
-
 def test_no_step_is_ended_while_others_wait(slow: Connection, server: WatchedServer) -> None:
     """Most rows are still to be deleted when a reader comes."""
     slow.execute("TRUNCATE s.p")
     slow.execute("INSERT INTO s.p SELECT 1001 FROM generate_series(1, 100)")
     slow.execute("INSERT INTO s.p VALUES (1000)")
-    _read_while_rows_are_deleted(slow, server)
-
-
-def _read_while_rows_are_deleted(slow: Connection, server: WatchedServer) -> None:
     rows = scalar(slow, IN_DEFAULT)
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
         own.execute("SET lock_timeout = '200ms'")

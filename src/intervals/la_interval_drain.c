@@ -322,7 +322,7 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 		ereport(NOTICE,
 				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
 						name, (long long) (without + far + old + away)),
-				 errdetail("%lld have no range: their key is null, infinite or beyond the last range. "
+				 errdetail("%lld have no range: their key is null, infinite or beyond the last range, or its partition is being detached. "
 						   "%lld are more than \"max_distance\" steps from the other partitions. "
 						   "%lld would be old by the retention, or make other partitions old. "
 						   "%lld are after a gap behind the last partition in use.",

@@ -136,6 +136,8 @@ drain(LaIntervalRun *run)
 		if (error != NULL && error != first)
 			MemoryContextDelete(GetMemoryChunkContext(error));
 	}
+	if (ranges == 0)
+		check_unchanged(run);
 	tell(run, rows, ranges);
 	if (first != NULL)
 		ReThrowError(first);

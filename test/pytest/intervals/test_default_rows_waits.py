@@ -165,3 +165,19 @@ def test_a_range_is_not_undone_often(slow: Connection, server: WatchedServer) ->
             moving.result(100)
     assert scalar(slow, "SELECT last_value FROM s.begun") == 3
     assert scalar(slow, IN_DEFAULT) == 30
+
+
+def test_a_table_that_is_dropped_meanwhile(filled: Connection, server: WatchedServer) -> None:
+    """Nothing is told of it but that."""
+    told: list[str | None] = []
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        own.execute("SET lock_timeout = '60s'")
+        own.add_notice_handler(lambda notice: told.append(notice.message_primary))
+        other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        moving = pool.submit(own.execute, MOVE)
+        wait_until(lambda: moving.done() or scalar(filled, _AWAITED) == 1, "the table is awaited")
+        other.execute("DROP TABLE s.p")
+        other.execute("COMMIT")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            moving.result(100)
+    assert told == []

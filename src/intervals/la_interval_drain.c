@@ -101,28 +101,26 @@ static void
 drain(LaIntervalRun *run)
 {
 	LaDrain    *call = run->arg;
-	LaIntervalDrained *range;
-	RBTreeIterator iterator;
 	ErrorData  *first = NULL;
 	uint64		rows = 0;
 	int			ranges = 0;
+	int			count;
 
 	if (run->error != NULL)
 		ReThrowError(run->error);
 	run->is_swift = true;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
-	if (call->list.ranges != NULL)
-		rbt_begin_iterate(call->list.ranges,
-						  call->list.is_unused ? RightLeftWalk : LeftRightWalk, &iterator);
-	while (call->list.ranges != NULL && ranges < call->most && !run->is_superseded &&
-		   (range = (LaIntervalDrained *) rbt_iterate(&iterator)) != NULL)
+	count = list_length(call->list.ranges);
+	for (int i = 0; i < count && ranges < call->most && !run->is_superseded; i++)
 	{
+		const LaIntervalDrained *range =
+			list_nth(call->list.ranges, call->list.is_unused ? count - 1 - i : i);
 		ErrorData  *error = NULL;
 
 		call->value = range->value;
 		/* What is after a range behind a gap is so, too. */
-		if (call->stay != LA_STAY_AWAY)
+		if (call->list.is_unused || call->stay != LA_STAY_AWAY)
 			error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
@@ -265,17 +263,15 @@ static LaIntervalStay
 find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 {
 	LaIntervalDrainTable table;
-	LaIntervalDrained drained = {0};
-	LaIntervalBound bound;
+	LaIntervalBound key;
 	LaIntervalStay stay;
 
 	la_interval_drain_open(&table, policy);
-	bound = la_interval_grid_bound(table.grid, value);
-	stay = la_interval_drain_find(&table, &bound, &drained);
-	if (stay == LA_STAY_NOT && la_interval_drain_leads_away(&table, &drained.range))
+	key = la_interval_grid_bound(table.grid, value);
+	stay = la_interval_drain_find(&table, &key, range);
+	if (stay == LA_STAY_NOT && la_interval_drain_leads_away(&table, range))
 		stay = LA_STAY_AWAY;
 	table_close(table.parent, AccessShareLock);
-	*range = drained.range;
 	return stay;
 }
 

@@ -8,8 +8,6 @@
 #ifndef LA_INTERVAL_DRAIN_LIST_H
 #define LA_INTERVAL_DRAIN_LIST_H
 
-#include "lib/rbtree.h"
-
 #include "intervals/la_interval_grid.h"
 #include "intervals/la_interval_old.h"
 #include "intervals/la_interval_partitions.h"
@@ -32,29 +30,29 @@ typedef struct LaIntervalDrainTable
 	Relation	parent;
 	LaIntervalGrid *grid;
 	LaIntervalPartitions *all;
-	LaIntervalKept kept;
+	const LaIntervalPartition *filled;	/* the last one with a row, once that
+										 * was looked for */
 } LaIntervalDrainTable;
 
 /* A range that no partition has. */
 typedef struct LaIntervalDrained
 {
-	RBTNode		node;
-	LaIntervalRange range;
 	char	   *value;			/* one that a row has */
 	int64		rows;			/* that it has */
 } LaIntervalDrained;
 
 typedef struct LaIntervalDrainList
 {
-	RBTree	   *ranges;			/* that rows can be moved to; NULL: none */
+	List	   *ranges;			/* that rows can be moved to, in ascending
+								 * order */
 	int64		stay[LA_STAY_NOT];	/* rows that stay */
-	bool		is_unused;		/* no other partition is in use */
+	bool		is_unused;		/* no other partition can be in use */
 } LaIntervalDrainList;
 
 extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaIntervalPolicy *policy);
 extern LaIntervalStay la_interval_drain_find(LaIntervalDrainTable *table,
-											 const LaIntervalBound *value,
-											 LaIntervalDrained *drained);
+											 const LaIntervalBound *key,
+											 LaIntervalRange *range);
 extern bool la_interval_drain_leads_away(const LaIntervalDrainTable *table,
 										 const LaIntervalRange *range);
 extern void la_interval_drain_list(LaIntervalDrainList *list,

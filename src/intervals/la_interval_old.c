@@ -101,44 +101,30 @@ la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 }
 
 /*
- * Begins to ask which ranges a policy keeps if they become partitions with rows.  In doubt it
- * does not: of numbers, the last partition counts as one with a row, since nobody can say that of one that
- * somebody has locked.
- */
-void
-la_interval_old_begin_new(LaIntervalKept *kept, const LaIntervalPolicy *policy,
-						  const LaIntervalGrid *grid, const LaIntervalPartitions *all)
-{
-	memset(kept, 0, sizeof(*kept));
-	kept->is_limited = policy->retention != NULL;
-	if (!kept->is_limited)
-		return;
-	find_limit(&kept->limit, policy, grid,
-			   all->count == 0 ? NULL : &all->partitions[all->count - 1], GetCurrentTimestamp());
-	kept->all = all;
-}
-
-/*
- * Whether such a range is neither old nor, of numbers, makes others old: it is before the last partition that has a row.
+ * Whether a policy keeps a range if that becomes a partition with rows: it is neither old nor, of numbers, makes others
+ * old, since it is before the last partition that has a row, which is looked for once.  In doubt it does not: what is old counts
+ * from the last partition, since nobody can say whether one that somebody has locked has a row.
  */
 bool
-la_interval_old_keeps_new(LaIntervalKept *kept, const LaIntervalGrid *grid,
-						  const LaIntervalRange *range)
+la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+						  const LaIntervalPartitions *all, const LaIntervalRange *range,
+						  const LaIntervalPartition **filled)
 {
 	LaIntervalPartition partition = {.has_upper = true,.upper = range->upper};
+	LaIntervalLimit limit;
 
-	if (!kept->is_limited)
+	if (policy->retention == NULL)
 		return true;
-	if (!kept->limit.exists || is_old(&kept->limit, grid, &partition))
+	find_limit(&limit, policy, grid,
+			   all->count == 0 ? NULL : &all->partitions[all->count - 1], GetCurrentTimestamp());
+	if (!limit.exists || is_old(&limit, grid, &partition))
 		return false;
-	if (!kept->limit.is_time && kept->all != NULL)
-	{
-		kept->filled = la_interval_partitions_last_filled(kept->all);
-		kept->all = NULL;
-	}
-	return kept->limit.is_time ||
-		(kept->filled != NULL && kept->filled->has_lower &&
-		 la_interval_grid_compare(grid, &range->upper, &kept->filled->lower) <= 0);
+	if (limit.is_time)
+		return true;
+	if (*filled == NULL)
+		*filled = la_interval_partitions_last_filled(all);
+	return *filled != NULL && (*filled)->has_lower &&
+		la_interval_grid_compare(grid, &range->upper, &(*filled)->lower) <= 0;
 }
 
 /*

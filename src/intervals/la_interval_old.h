@@ -21,15 +21,6 @@ typedef struct LaIntervalLimit
 								 * which makes others old */
 } LaIntervalLimit;
 
-/* Which ranges can become partitions that nothing makes old. */
-typedef struct LaIntervalKept
-{
-	bool		is_limited;		/* there is a retention */
-	LaIntervalLimit limit;
-	const LaIntervalPartitions *all;	/* NULL: they have been looked at */
-	const LaIntervalPartition *filled;	/* the last one with a row, or NULL */
-} LaIntervalKept;
-
 /* A partition that is old. */
 typedef struct LaIntervalOld
 {
@@ -52,11 +43,10 @@ extern LaIntervalOldList *la_interval_old_list(const LaIntervalPolicy *policy,
 											   TimestampTz now);
 extern bool la_interval_old_still(const LaIntervalPolicy *policy, Oid source,
 								  Oid partition, TimestampTz now);
-extern void la_interval_old_begin_new(LaIntervalKept *kept, const LaIntervalPolicy *policy,
-									  const LaIntervalGrid *grid,
-									  const LaIntervalPartitions *all);
-extern bool la_interval_old_keeps_new(LaIntervalKept *kept, const LaIntervalGrid *grid,
-									  const LaIntervalRange *range);
+extern bool la_interval_old_keeps_new(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+									  const LaIntervalPartitions *all,
+									  const LaIntervalRange *range,
+									  const LaIntervalPartition **filled);
 extern void la_interval_old_check(const LaIntervalPolicy *policy, Oid key_type);
 
 #endif							/* LA_INTERVAL_OLD_H */

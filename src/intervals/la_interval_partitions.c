@@ -37,7 +37,7 @@
 static bool take_bound(List *datums, LaIntervalBound *bound);
 static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
 static bool any_leaf(Oid relation, bool (*holds) (Relation leaf),
-					 bool foreign);
+					 bool foreign, bool locked);
 static bool has_pages(Relation leaf);
 static bool has_row(Relation leaf);
 
@@ -227,7 +227,7 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all)
 bool
 la_interval_partitions_is_filled(const LaIntervalPartition *partition)
 {
-	return any_leaf(partition->relation, has_row, false) &&
+	return any_leaf(partition->relation, has_row, false, false) &&
 		!PartitionHasPendingDetach(partition->relation);
 }
 
@@ -238,15 +238,29 @@ la_interval_partitions_is_filled(const LaIntervalPartition *partition)
 bool
 la_interval_partitions_is_used(Oid relation)
 {
-	return any_leaf(relation, has_pages, true);
+	return any_leaf(relation, has_pages, true, false);
 }
 
 /*
- * Does something hold for a partition, or for one of its own partitions?  It does not for one
- * that somebody has locked; of a foreign table the caller says.
+ * Whether any partition is in use, for all that can be known: one that somebody has locked may be.
+ */
+bool
+la_interval_partitions_any_used(const LaIntervalPartitions *all)
+{
+	for (int i = 0; i < all->count; i++)
+	{
+		if (any_leaf(all->partitions[i].relation, has_pages, true, true))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does something hold for a partition, or for one of its own partitions?  Of a foreign table and of one
+ * that somebody has locked the caller says.
  */
 static bool
-any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign)
+any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign, bool locked)
 {
 	bool		found = false;
 
@@ -255,7 +269,11 @@ any_leaf(Oid relation, bool (*holds) (Relation leaf), bool foreign)
 		Relation	opened;
 
 		if (!ConditionalLockRelationOid(leaf, AccessShareLock))
+		{
+			if (locked)
+				return true;
 			continue;
+		}
 		opened = try_relation_open(leaf, NoLock);
 		if (opened == NULL)
 		{

@@ -41,5 +41,6 @@ extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partitio
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
 											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
+extern bool la_interval_partitions_any_used(const LaIntervalPartitions *all);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

@@ -102,6 +102,37 @@ def test_infinite_times(session: Connection) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "rows", "policy"),
+    [
+        ("numeric(10)", "VALUES (0), (0)", "2, 0.4"),
+        (
+            "timestamp(0)",
+            "SELECT current_date FROM generate_series(1, 2)",
+            "'1 day', '2001-01-01 00:00:00.4'",
+        ),
+        (
+            "uuid",
+            "SELECT uuidv7(current_date - now()) FROM generate_series(1, 2)",
+            "'1 day', '2001-01-01 00:00:00.0004'",
+        ),
+    ],
+)
+def test_an_origin_that_the_key_rounds(
+    session: Connection, key: str, rows: str, policy: str
+) -> None:
+    fill(session, key, rows, policy)
+    assert move(session) == [moved(2, 1)]
+
+
+def test_bounds_that_the_key_rounds(session: Connection) -> None:
+    """Of a policy from a dump: range 0 to 1 of 1 has it not."""
+    fill(session, "numeric(10)", "VALUES (1), (1), (5)", "2, 0")
+    session.execute("UPDATE pg_lookahead_interval_policy SET step = '1.4'")
+    assert move(session) == [moved(1, 1), stay(2)]
+    assert bounds(session) == [("4", "6")]
+
+
+@pytest.mark.parametrize(
     ("key", "far"),
     [
         ("int", "2147483647"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from extension.probes import Connection, scalar
 from server_log import WatchedServer
+from waiting import wait_until
 
 from intervals.moving import content, fill, move, moved, places, stay
 from intervals.policies import bounds, maintain, make, set_policy
@@ -93,6 +95,31 @@ def test_a_partition_that_nobody_can_look_into(session: Connection, server: Watc
         other.execute("COMMIT")
 
 
+def test_a_partition_that_may_be_in_use(session: Connection, server: WatchedServer) -> None:
+    """Somebody has locked the only one: a row behind a gap stays, as if that had rows."""
+    _fill_numbers(session, "(5000)", 0, policy="premake => 1")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p0")
+        assert move(session) == [moved(0, 0), stay(1)]
+        other.execute("COMMIT")
+    assert move(session) == [moved(0, 0), stay(1)]
+
+
+def test_a_partition_that_comes_into_use(session: Connection, server: WatchedServer) -> None:
+    """The highest range is behind a gap then; the others are not."""
+    fill(session, "int", "VALUES (5), (55)", "10, 0")
+    session.execute("CREATE TABLE s.p20 PARTITION OF s.p FOR VALUES FROM (20) TO (30)")
+    awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        own.execute("SET lock_timeout = '60s'")
+        other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        moving = pool.submit(move, own)
+        wait_until(lambda: moving.done() or scalar(session, awaited), "the table is awaited")
+        other.execute("INSERT INTO s.p20 VALUES (25)")
+        other.execute("COMMIT")
+        assert moving.result(100) == [moved(1, 1), stay(1)]
+
+
 def test_a_row_that_comes_into_the_last_partition(session: Connection) -> None:
     """What is old is found out anew by each call."""
     _fill_numbers(session, "(55)", 0, 100)
@@ -117,6 +144,7 @@ def test_rows_that_stay_take_no_memory(
 ) -> None:
     fill(session, "numeric", rows, "10, 0")
     with server.connect() as own:
+        own.execute("SELECT count(*) FROM s.p")  # of shared memory, too
         before = _most_memory(own)
         assert move(own) == [moved(0, 0), stay(30000)]
         assert _most_memory(own) - before < 16384

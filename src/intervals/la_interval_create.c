@@ -23,7 +23,6 @@
 #include "intervals/la_interval_outlook.h"
 #include "intervals/la_interval_owner.h"
 #include "partitions/la_partition_create.h"
-#include "partitions/la_partition_plan.h"
 #include "partitions/la_partition_way.h"
 
 /*
@@ -297,16 +296,18 @@ need_way(const LaIntervalPolicy *policy)
 }
 
 /*
- * The bound that the partition of a range will have, by which its rows are known.  Throws where it cannot be
- * created.
+ * The name and the bound that the partition of a range will have, by which its rows are known.  Throws where it
+ * cannot be created.  The parent is locked.
  */
-PartitionBoundSpec *
-la_interval_create_bound(const LaIntervalPolicy *policy, Relation parent,
-						 const LaIntervalRange *range)
+const LaPlannedPartition *
+la_interval_create_plan(const LaIntervalPolicy *policy, const LaIntervalRange *range)
 {
 	LaPartitionRequest request = request_of(policy, series_of(range));
+	Relation	parent = table_open(policy->parent, NoLock);
+	const LaPartitionPlan *plan = la_partition_plan(&request, parent, 0, 1);
 
-	return la_partition_plan(&request, parent, 0, 1)->missing[0].bound;
+	table_close(parent, NoLock);
+	return &plan->missing[0];
 }
 
 /*

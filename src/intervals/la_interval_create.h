@@ -13,6 +13,7 @@
 #include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_policy.h"
 #include "partitions/la_partition_create.h"
+#include "partitions/la_partition_plan.h"
 
 /* Partitions that a policy wants, to be created in batches. */
 typedef struct LaIntervalWanted
@@ -37,9 +38,8 @@ extern bool la_interval_create_reaches(const LaIntervalPolicy *policy,
 									   const LaIntervalGrid *grid,
 									   const LaIntervalPartitions *all,
 									   const LaIntervalBound *value);
-extern PartitionBoundSpec *la_interval_create_bound(const LaIntervalPolicy *policy,
-													Relation parent,
-													const LaIntervalRange *range);
+extern const LaPlannedPartition *la_interval_create_plan(const LaIntervalPolicy *policy,
+														 const LaIntervalRange *range);
 extern void la_interval_create_range(const LaIntervalPolicy *policy,
 									 const LaIntervalRange *range);
 

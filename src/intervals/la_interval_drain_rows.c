@@ -52,7 +52,6 @@
 #include "intervals/la_interval_create.h"
 #include "intervals/la_interval_drain_rows.h"
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_partitions.h"
 #include "intervals/la_interval_run.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_references.h"
@@ -87,10 +86,7 @@ static void refuse(const char *table, const char *why, const char *name);
 static bool is_awaited(Oid parent, Oid default_partition);
 static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
-static char *condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
-						  Relation default_partition);
-static Oid	partition_at(Oid parent, const LaIntervalPolicy *policy,
-						 const LaIntervalBound *value);
+static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
 static uint64 put_aside(LaRowsAside *aside, const char *condition);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static uint64 put_back(LaRowsAside *aside, Oid partition);
@@ -234,7 +230,8 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 		.default_partition = default_partition,
 	};
 	Relation	relation = table_open(default_partition, NoLock);
-	char	   *condition = condition_of(policy, range, relation);
+	const LaPlannedPartition *planned = la_interval_create_plan(policy, range);
+	char	   *condition = condition_of(policy->parent, planned->bound, relation);
 	uint64		moved;
 
 	describe_columns(&aside, relation);
@@ -246,9 +243,13 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	if (moved > 0)
 	{
 		uint64		inserted;
+		Oid			partition;
 
 		la_interval_create_range(policy, range);
-		inserted = put_back(&aside, partition_at(policy->parent, policy, &range->lower));
+		partition = get_relname_relid(planned->name, get_rel_namespace(policy->parent));
+		if (!get_rel_relispartition(partition))
+			elog(ERROR, "partition \"%s\" is missing", planned->name);
+		inserted = put_back(&aside, partition);
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
 				 moved, inserted);
@@ -348,16 +349,14 @@ describe_columns(LaRowsAside *aside, Relation default_partition)
  * check_default_partition_contents() in partbounds.c.
  */
 static char *
-condition_of(const LaIntervalPolicy *policy, const LaIntervalRange *range,
-			 Relation default_partition)
+condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 {
-	Relation	parent = table_open(policy->parent, NoLock);
-	List	   *conditions = get_qual_from_partbound(parent,
-													 la_interval_create_bound(policy, parent, range));
+	Relation	relation = table_open(parent, NoLock);
+	List	   *conditions = get_qual_from_partbound(relation, bound);
 	const char *name = RelationGetRelationName(default_partition);
 
-	conditions = map_partition_varattnos(conditions, 1, default_partition, parent);
-	table_close(parent, NoLock);
+	conditions = map_partition_varattnos(conditions, 1, default_partition, relation);
+	table_close(relation, NoLock);
 	return deparse_expression((Node *) make_ands_explicit(conditions),
 							  deparse_context_for(name, RelationGetRelid(default_partition)),
 							  false, false);
@@ -439,22 +438,4 @@ la_interval_drain_execute(const char *command, Oid target, int result, DestRecei
 	if (SPI_execute_plan_extended(plan, &options) != result)
 		elog(ERROR, "command failed: %s", command);
 	return SPI_processed;
-}
-
-/*
- * The partition that has this value.
- */
-static Oid
-partition_at(Oid parent, const LaIntervalPolicy *policy, const LaIntervalBound *value)
-{
-	Relation	relation = la_interval_grid_open(parent);
-	LaIntervalGrid *grid = la_interval_grid_make(policy, relation);
-	LaIntervalRange range = la_interval_grid_find(grid, value);
-	const LaIntervalPartition *partition =
-		la_interval_partitions_find(la_interval_partitions_read(relation), grid, value, &range);
-
-	if (partition == NULL)
-		elog(ERROR, "partition of \"%s\" at %s is missing", get_rel_name(parent), value->text);
-	table_close(relation, AccessShareLock);
-	return partition->relation;
 }

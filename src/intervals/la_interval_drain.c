@@ -48,13 +48,7 @@
 #include "partitions/la_partition_references.h"
 
 /* How often a range is tried while others are in the way.  Arbitrary. */
-#define MOST_TRIES 10
-
-/* How often it is undone when it has begun to move.  Arbitrary. */
-#define MOST_UNDONE 3
-
-/* How often a lock is not to be had in time, meanwhile.  Arbitrary. */
-#define MOST_TIMEOUTS 3
+#define MOST_TRIES 3
 
 /* How many milliseconds something is waited for when all locks are held: rows of tables that are referenced, say. */
 #define LATER_TIMEOUT 10
@@ -68,7 +62,6 @@ typedef struct LaDrain
 	char	   *value;			/* of the range that is being moved */
 	uint64		moved;			/* rows of it */
 	LaIntervalStay stay;		/* why none */
-	bool		has_begun;		/* to move them */
 	Oid			awaited;		/* a table that could not be locked, or
 								 * InvalidOid */
 	LOCKMODE	mode;
@@ -169,8 +162,6 @@ static ErrorData *
 move_in_turn(LaIntervalRun *run)
 {
 	LaDrain    *call = run->arg;
-	int			timeouts = 0;
-	int			undone = 0;
 
 	for (int tries = 1;; tries++)
 	{
@@ -179,16 +170,12 @@ move_in_turn(LaIntervalRun *run)
 		CHECK_FOR_INTERRUPTS();
 		call->moved = 0;
 		call->stay = LA_STAY_NOT;
-		call->has_begun = false;
 		call->awaited = InvalidOid;
-		run->is_locked_out = false;
 		if (la_interval_run_step(run, move, AccessExclusiveLock))
 			return NULL;
-		timeouts += run->is_locked_out;
-		undone += call->has_begun;
 		error = la_interval_run_keep_error(run);
 		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE ||
-			tries == MOST_TRIES || timeouts == MOST_TIMEOUTS || undone == MOST_UNDONE)
+			tries == MOST_TRIES)
 			return error;
 		if (OidIsValid(call->awaited))
 			(void) la_interval_run_step(run, let_go, NoLock);
@@ -235,7 +222,6 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (call->stay != LA_STAY_NOT)
 		return;
 	la_interval_drain_check_alone(run->parent, default_partition, DeadlockTimeout / 10);
-	call->has_begun = true;
 	moved = la_interval_drain_rows(policy, &range, default_partition);
 	if (moved == 0)
 		return;

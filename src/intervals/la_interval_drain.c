@@ -18,10 +18,9 @@
  * The parent is locked as for CREATE TABLE ... PARTITION OF.  Beside the lock of ATTACH PARTITION others could have planned
  * with the partitions of before, wait for the default partition, and then read that alone.
  *
- * Locks are taken in core's order, parent, default partition, tables that are referenced, within half of deadlock_timeout
- * altogether, and what is waited for after that is waited for shortly: whoever waits for one of ours looks for a
- * deadlock later than that, and so is not the one that has to give way.  Before another attempt the table that was awaited is locked
- * alone, so that core has an autovacuum of it give way.
+ * Locks are taken in core's order, parent, default partition, tables that are referenced, and from the first one on each is
+ * waited for shortly: whoever waits for one of ours hardly looks for a deadlock meanwhile, and so is not the one that has to
+ * give way.  Before another attempt the table that was awaited is locked alone, so that core has an autovacuum of it give way.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,8 +49,8 @@
 /* How often a range is tried while others are in the way.  Arbitrary. */
 #define MOST_TRIES 3
 
-/* How many milliseconds something is waited for when all locks are held: rows of tables that are referenced, say. */
-#define LATER_TIMEOUT 10
+/* How many milliseconds something is waited for while the table is locked: another table, rows of it.  Arbitrary. */
+#define LATER_TIMEOUT 50
 
 /* A call. */
 typedef struct LaDrain
@@ -74,7 +73,7 @@ static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
 static LaIntervalStay find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
-static void lock_all(const LaIntervalRun *run, Oid default_partition);
+static void limit_waits(int64 milliseconds);
 static void lock(const LaIntervalRun *run, Oid table, LOCKMODE mode);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
 
@@ -194,7 +193,7 @@ let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	const LaDrain *call = run->arg;
 
-	la_interval_run_limit_wait(run, 2 * (int64) DeadlockTimeout);
+	limit_waits(2 * (int64) DeadlockTimeout);
 	LockRelationOid(call->awaited, call->mode);
 }
 
@@ -215,7 +214,11 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	default_partition = get_default_partition_oid(run->parent);
 	if (!OidIsValid(default_partition))
 		return;
-	lock_all(run, default_partition);
+	limit_waits(LATER_TIMEOUT);
+	lock(run, default_partition, AccessExclusiveLock);
+	/* The creation of a partition locks these. */
+	foreach_oid(table, la_partition_references_of(run->parent))
+		lock(run, table, ShareRowExclusiveLock);
 	la_interval_run_snapshot();
 	la_interval_drain_check(run->parent, default_partition);
 	call->stay = find_range(policy, call->value, &range);
@@ -262,17 +265,13 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 }
 
 /*
- * Takes all locks that are needed besides the parent's.  The creation of a partition locks tables that the parent
- * references.
+ * Until the step ends.
  */
 static void
-lock_all(const LaIntervalRun *run, Oid default_partition)
+limit_waits(int64 milliseconds)
 {
-	lock(run, default_partition, AccessExclusiveLock);
-	foreach_oid(table, la_partition_references_of(run->parent))
-		lock(run, table, ShareRowExclusiveLock);
-	if (LockTimeout > LATER_TIMEOUT)
-		la_sql_argument_set("lock_timeout", psprintf("%d", LATER_TIMEOUT));
+	if (LockTimeout > milliseconds)
+		la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, milliseconds));
 }
 
 static void
@@ -280,7 +279,6 @@ lock(const LaIntervalRun *run, Oid table, LOCKMODE mode)
 {
 	LaDrain    *call = run->arg;
 
-	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
 	call->awaited = table;
 	call->mode = mode;
 	LockRelationOid(table, mode);

@@ -52,7 +52,6 @@
 #include "intervals/la_interval_create.h"
 #include "intervals/la_interval_drain_rows.h"
 #include "intervals/la_interval_owner.h"
-#include "intervals/la_interval_run.h"
 #include "la_sql_function.h"
 #include "partitions/la_partition_references.h"
 
@@ -83,7 +82,7 @@ static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
 static void refuse(const char *table, const char *why, const char *name);
-static bool is_awaited(Oid parent, Oid default_partition);
+static bool is_awaited(Oid table);
 static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
@@ -280,7 +279,7 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 			pfree(others);
 			return;
 		}
-		if (is_awaited(parent, default_partition) ||
+		if (is_awaited(parent) || is_awaited(default_partition) ||
 			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
 		{
 			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
@@ -300,10 +299,16 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 	}
 }
 
+/*
+ * Whether somebody waits for a table that we have locked in ACCESS EXCLUSIVE mode.
+ */
 static bool
-is_awaited(Oid parent, Oid default_partition)
+is_awaited(Oid table)
 {
-	return la_interval_run_is_awaited(parent) || la_interval_run_is_awaited(default_partition);
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	return LockHasWaiters(&tag, AccessExclusiveLock, false);
 }
 
 /*
@@ -312,7 +317,7 @@ is_awaited(Oid parent, Oid default_partition)
 static void
 give_way(const LaRowsAside *aside)
 {
-	if (is_awaited(aside->parent, aside->default_partition))
+	if (is_awaited(aside->parent) || is_awaited(aside->default_partition))
 		la_interval_drain_check_alone(aside->parent, aside->default_partition, 0);
 }
 

@@ -50,7 +50,6 @@ static void write_state(void *arg);
 static void warn(void *arg);
 static int	limit_waits(void);
 static void take_step(void *arg);
-static void be_swift(LaIntervalRun *run);
 static LaIntervalPolicy *read_policy(LaIntervalRun *run);
 static bool try(LaIntervalRun *run, LaTriedWork work);
 static void await_users(void *arg);
@@ -315,15 +314,12 @@ take_step(void *arg)
 	run->waits = true;
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
-	run->locked_at = GetCurrentTimestamp();
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;
 		AtEOXact_GUC(false, level);
 		return;
 	}
-	if (run->is_swift && run->lock != NoLock)
-		be_swift(run);
 	la_interval_owner_begin(&before, run->parent, NULL);
 	policy = read_policy(run);
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -341,22 +337,6 @@ take_step(void *arg)
 	PopActiveSnapshot();
 	la_interval_owner_end(&before);
 	AtEOXact_GUC(false, level);
-}
-
-/*
- * Whoever waits for the table since before it was granted would look for a deadlock while we wait for
- * other locks, and be its victim: so nothing is waited for beside him.  That counts as a wait in vain.
- */
-static void
-be_swift(LaIntervalRun *run)
-{
-	if (la_interval_run_is_awaited(run->parent))
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("rows of the default partition cannot be moved while other sessions wait for \"%s\"",
-						get_rel_name(run->parent)),
-				 errhint("Call the procedure again when the table is used less.")));
-	la_interval_run_limit_wait(run, DeadlockTimeout / 2);
 }
 
 /*
@@ -409,33 +389,6 @@ la_interval_run_note_blocked(LaIntervalRun *run, const char *what,
 {
 	appendStringInfo(&run->blocked, "%s%s: %s",
 					 run->blocked.len > 0 ? "\n" : "", what, why);
-}
-
-/*
- * For a step that is to be swift: its locks are waited for until so long after the first one was granted.  With half of
- * deadlock_timeout, whoever comes to wait for that one looks for a deadlock later.  Until the level of settings is ended
- * that the step has begun.
- */
-void
-la_interval_run_limit_wait(const LaIntervalRun *run, int64 milliseconds)
-{
-	TimestampTz end = TimestampTzPlusMilliseconds(run->locked_at, milliseconds);
-	int64		left = Max((end - GetCurrentTimestamp()) / 1000, 1);
-
-	if (LockTimeout == 0 || left < LockTimeout)
-		la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, left));
-}
-
-/*
- * Whether somebody waits for a table that we have locked in ACCESS EXCLUSIVE mode.
- */
-bool
-la_interval_run_is_awaited(Oid table)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
-	return LockHasWaiters(&tag, AccessExclusiveLock, false);
 }
 
 /*

@@ -34,7 +34,7 @@ struct LaIntervalRun
 	MemoryContext temporary;	/* for a step */
 	void	   *arg;			/* of whoever begins it */
 	bool		is_swift;		/* nothing is waited for between the end of a
-								 * step and its commit, nor long under locks */
+								 * step and its commit */
 	LaIntervalState *state;
 	StringInfoData blocked;
 
@@ -43,7 +43,6 @@ struct LaIntervalRun
 	LOCKMODE	lock;			/* of the parent, for that, or NoLock */
 	ErrorData  *error;			/* of the last one, or NULL */
 	bool		waits;			/* for that lock */
-	TimestampTz locked_at;		/* when it was granted */
 
 	/* What has become known. */
 	char	   *version;		/* of the policy */
@@ -66,8 +65,6 @@ extern bool la_interval_run_await(LaIntervalRun *run);
 extern bool la_interval_run_await_snapshots(LaIntervalRun *run);
 extern ErrorData *la_interval_run_keep_error(LaIntervalRun *run);
 extern void la_interval_run_snapshot(void);
-extern void la_interval_run_limit_wait(const LaIntervalRun *run, int64 milliseconds);
-extern bool la_interval_run_is_awaited(Oid table);
 extern void la_interval_run_note(LaIntervalRun *run, const char *message,
 								 int sqlstate);
 extern void la_interval_run_note_blocked(LaIntervalRun *run, const char *what,

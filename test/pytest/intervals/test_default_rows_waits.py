@@ -120,39 +120,6 @@ def test_who_waits_without_a_snapshot(slow: Connection, server: WatchedServer) -
     assert scalar(slow, "SELECT last_value FROM s.begun") == 1
 
 
-def test_whoever_is_given_way_is_a_wait_in_vain(filled: Connection, server: WatchedServer) -> None:
-    """Each time when the table is granted, the next one waits for it, without a snapshot."""
-    lock = "BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE"
-    turns = 0
-    with (
-        server.connect() as holder,
-        server.connect() as following,
-        server.connect() as own,
-        ThreadPoolExecutor(2) as pool,
-    ):
-        own.execute("SET deadlock_timeout = '100s'; SET lock_timeout = '100s'")
-        pair = [holder, following]
-        for session in pair:
-            session.execute(f"{lock}; COMMIT")
-        holder.execute(lock)
-        moving = pool.submit(own.execute, MOVE)
-        while True:
-            wait_until(lambda: moving.done() or scalar(filled, _AWAITED) == 1, "we wait")
-            if moving.done():
-                break
-            locking = pool.submit(pair[1].execute, lock)
-            wait_until(lambda: scalar(filled, _AWAITED) == 2, "the next one waits")
-            pair[0].execute("COMMIT")
-            locking.result(100)
-            pair.reverse()
-            turns += 1
-        pair[0].execute("COMMIT")
-        with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
-            moving.result(100)
-    assert 'while other sessions wait for "p"' in str(caught.value)
-    assert turns == 3
-
-
 def test_a_range_is_not_undone_often(slow: Connection, server: WatchedServer) -> None:
     """Readers come as soon as its rows are being deleted."""
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:

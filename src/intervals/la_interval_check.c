@@ -45,7 +45,7 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("the step of partitions by uuid must be of whole milliseconds")));
-		if (bound.text != first)
+		if (first != bound.text)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("the step of partitions is too fine for the type of the key"),

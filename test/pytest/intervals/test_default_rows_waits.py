@@ -109,13 +109,14 @@ def test_no_step_is_ended_while_others_wait(slow: Connection, server: WatchedSer
 def test_who_waits_without_a_snapshot(slow: Connection, server: WatchedServer) -> None:
     """Nothing is undone because of it.  It has looked the table up before, which takes one."""
     lock = "BEGIN; LOCK TABLE ONLY s.p; COMMIT"
+    slow.execute("INSERT INTO s.p SELECT 25 FROM generate_series(1, 100)")
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(2) as pool:
         own.execute("SET statement_timeout = '60s'")
         other.execute(lock)
         moving = pool.submit(move, own, "'s.p', 1")
         wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
         locking = pool.submit(other.execute, lock)
-        assert moving.result(100) == [moved(10, 1)]
+        assert moving.result(100) == [moved(110, 1)]
         locking.result(100)
     assert scalar(slow, "SELECT last_value FROM s.begun") == 1
 

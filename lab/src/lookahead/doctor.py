@@ -16,7 +16,7 @@ from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
-from lookahead.setting_source import altering, reset_of
+from lookahead.setting_source import altering, as_written, reset_of
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
@@ -285,7 +285,8 @@ def _reset(server: Server, name: str) -> str:
 
 
 def _grant(server: Server, what: str) -> str:
-    return f"GRANT {what} TO {one_line(server.role)}{_on_primary(server)}, or ask as a superuser."
+    role = as_written(server.role)
+    return f"GRANT {what} TO {role}{_on_primary(server)}, or ask as a superuser."
 
 
 def _on_primary(server: Server) -> str:

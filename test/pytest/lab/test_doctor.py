@@ -62,6 +62,13 @@ def test_a_role_that_sees_little(server: WatchedServer) -> None:
     assert "GRANT pg_read_all_settings TO reader, or ask as a superuser." in outcome.stdout
 
 
+def test_a_role_whose_name_needs_quotes(server: WatchedServer) -> None:
+    with server.connect("extended") as connection:
+        connection.execute('CREATE ROLE "odd ""Role" LOGIN')
+    outcome = _doctor(server, user='odd "Role')
+    assert 'GRANT pg_read_all_settings TO "odd ""Role", or ask as a superuser.' in outcome.stdout
+
+
 def test_a_role_that_may_not_use_the_schema_of_the_extension(server: WatchedServer) -> None:
     with server.connect("extended") as connection:
         connection.execute("CREATE ROLE stranger LOGIN")

@@ -45,6 +45,7 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("the step of partitions by uuid must be of whole milliseconds")));
+		/* It is another text where the key rounds it. */
 		if (first != bound.text)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -161,6 +161,25 @@ try_to_extend(LaInsertExtent *extent, uint32 blocks)
 }
 
 /*
+ * Extends the table.  When that fails tries fewer pages; false when there is no room for
+ * any, which core will find out again and say.
+ */
+static bool
+reserve(LaInsertExtent *extent, uint32 blocks)
+{
+	bool		done = false;
+
+	if (*extent->strategy == NULL)
+		*extent->strategy = GetAccessStrategy(BAS_BULKWRITE);
+	for (; !done && blocks > 0; blocks /= 8)
+		done = try_to_extend(extent, blocks);
+	extent->no_room = !done;
+	if (done)
+		extent->counters->extensions++;
+	return done;
+}
+
+/*
  * By how many pages to extend the table.
  */
 static uint32
@@ -179,29 +198,18 @@ step(const LaInsertExtent *extent)
 /*
  * Shall a full page of rows go to an empty page of ours?  No when the setting
  * says so, when there was no room for more, when there can be no subtransactions, and
- * when the table has room elsewhere for a row of this length.  Otherwise extends the table, and
- * when that fails tries fewer pages; no when there is no room for any, which core will find out
- * again and say.
+ * when the table has room elsewhere for a row of this length.
  */
 bool
 la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
 {
-	bool		done = false;
-
 	if (extent->next < extent->end)
 		return true;
 	if (la_bulk_extend_size == 0 || extent->no_room || IsInParallelMode())
 		return false;
 	if (has_room_elsewhere(extent, row_length))
 		return false;
-	if (*extent->strategy == NULL)
-		*extent->strategy = GetAccessStrategy(BAS_BULKWRITE);
-	for (uint32 blocks = step(extent); !done && blocks > 0; blocks /= 8)
-		done = try_to_extend(extent, blocks);
-	extent->no_room = !done;
-	if (done)
-		extent->counters->extensions++;
-	return done;
+	return reserve(extent, step(extent));
 }
 
 /*

@@ -50,7 +50,7 @@ SUITES = (
     Suite("neighbours", Floor(0, 0, 0, 0, 1, 0, 0)),
     Suite(
         "amcheck",
-        Floor(0, 0, 1, 0, 8, 0, 20),
+        Floor(0, 0, 1, 0, 8, 0, 8),
         "contrib/amcheck/t/*.pl",
         {"min_parallel_table_scan_size": "0"},
     ),

@@ -328,7 +328,7 @@ must_ask(LaSeqScan *state)
 		if (!state->wake.woken)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
-		la_trial_start(&state->trial, CLEARLY_FASTER, 1);
+		la_trial_start(&state->trial, CLEARLY_FASTER, 1, 1);
 	}
 	return true;
 }

@@ -99,7 +99,7 @@ void
 la_stream_switch_woken(LaStreamSwitch *streams)
 {
 	if (streams->density.level == LA_DENSITY_DENSE)
-		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1, 1);
 }
 
 /*
@@ -273,7 +273,7 @@ la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 	density->adjacent = 0;
 	density->level = level_of(share, before);
 	if (density->level != before && density->level == LA_DENSITY_DENSE)
-		la_trial_start(&streams->trial, ADVICE_FASTER, 1);
+		la_trial_start(&streams->trial, ADVICE_FASTER, 1, 1);
 }
 
 /*

@@ -46,6 +46,12 @@
 #define SPARSE_DIVISOR 16
 #define FEWEST_TRIED 32
 
+/*
+ * The part of a trial's usual pages in order: no more was asked for before than the pages of a look.  Arbitrary, but
+ * that 2 MB take long enough to be compared.
+ */
+#define IN_ORDER_DIVISOR 4
+
 /* Reads between two looks of a join that sleeps: arbitrary. */
 #define READS_PER_LOOK 8192
 
@@ -53,6 +59,7 @@
 #define ASKING_FASTER 1.1
 
 static LaJoinDoubt doubt(LaJoinTrial *trial, uint32 rows);
+static void begin_trial(LaJoinTrial *trial);
 static void begin_look(LaJoinTrial *trial);
 static bool has_order(const LaJoinTrial *trial);
 static bool seems_in_order(const LaJoinTrial *trial);
@@ -79,20 +86,28 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 
 	trial->doubt = doubt(trial, rows - trial->rows);
 	if (trial->doubt != before && trial->doubt != LA_JOIN_NO_DOUBT)
-	{
-		/*
-		 * Where rows want fewer pages, fewer pages are tried, down to a half:
-		 * to ask costs as much for each row.
-		 */
-		uint32		divisor = trial->doubt == LA_JOIN_SPARSE ?
-			SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED) : 1;
-
-		la_trial_start(&trial->trial, ASKING_FASTER, divisor);
-	}
+		begin_trial(trial);
+	else if (2 * trial->device_pages >= trial->wanted)
+		la_trial_end_change(&trial->trial);
 	trial->rows = rows;
 	trial->looking = false;
 	trial->reads = la_reads();
 	begin_look(trial);
+}
+
+static void
+begin_trial(LaJoinTrial *trial)
+{
+	/*
+	 * Where rows want fewer pages, fewer pages are tried, down to a half: to
+	 * ask costs as much for each row.
+	 */
+	uint32		sparse_divisor = SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED);
+
+	if (trial->doubt == LA_JOIN_SPARSE)
+		la_trial_start(&trial->trial, ASKING_FASTER, sparse_divisor, sparse_divisor);
+	else
+		la_trial_start(&trial->trial, ASKING_FASTER, IN_ORDER_DIVISOR, 1);
 }
 
 static void

@@ -25,6 +25,7 @@ int			la_prefetch_distance = 0;
 #ifdef LA_TEST
 int			la_test_start_after = -1;
 int			la_test_trial_pages = 0;
+int			la_test_trial_gains = -1;
 #endif
 
 const LaSetting la_prefetch_settings[] = {
@@ -66,6 +67,16 @@ const LaSetting la_prefetch_settings[] = {
 		.number = &la_test_trial_pages,
 		.least = 0,
 		.most = INT_MAX,
+		.context = PGC_SUSET,
+		.flags = GUC_NOT_IN_SAMPLE,
+	},
+	{
+		.name = "pg_lookahead.test_trial_gains",
+		.summary = "Sets whether a trial finds that asking gains: 0 no, 1 yes.",
+		.detail = "-1 compares the times.",
+		.number = &la_test_trial_gains,
+		.least = -1,
+		.most = 1,
 		.context = PGC_SUSET,
 		.flags = GUC_NOT_IN_SAMPLE,
 	},

@@ -18,6 +18,7 @@ extern int	la_prefetch_distance;
 #ifdef LA_TEST
 extern int	la_test_start_after;
 extern int	la_test_trial_pages;
+extern int	la_test_trial_gains;
 #endif
 
 /*

@@ -38,6 +38,23 @@ pages_of(LaTrialPhase phase, uint32 divisor)
 		phase_pages[phase] / divisor;
 }
 
+static inline uint32
+pages_of_phase(const LaTrial *trial)
+{
+	return pages_of(trial->phase, trial->phase == LA_TRIAL_CHANGE ?
+					trial->safe_divisor : trial->divisor);
+}
+
+static bool
+gains(const LaTrial *trial, instr_time asked)
+{
+#ifdef LA_TEST
+	if (la_test_trial_gains >= 0)
+		return la_test_trial_gains > 0;
+#endif
+	return INSTR_TIME_GET_DOUBLE(asked) * trial->factor < INSTR_TIME_GET_DOUBLE(trial->plain);
+}
+
 /*
  * Pages that a scan has behind it when it first asks.
  */
@@ -49,15 +66,26 @@ la_trial_pages_before_asking(void)
 
 /*
  * Begins with the first phase: the scan meets pages that have to be read.  It
- * shall ask where that makes it more than `factor` times as fast.  Where the kernel reads nothing
- * ahead, and a page takes long, a part of the usual numbers of pages tells as much.
+ * shall ask where that makes it more than `factor` times as fast.  Where little was asked for before, the usual numbers
+ * of pages can be divided; where the kernel reads nothing ahead either, that of CHANGE and of later trials, too.
  */
 void
-la_trial_start(LaTrial *trial, double factor, uint32 divisor)
+la_trial_start(LaTrial *trial, double factor, uint32 divisor, uint32 safe_divisor)
 {
 	memset(trial, 0, sizeof(LaTrial));
 	trial->factor = factor;
 	trial->divisor = divisor;
+	trial->safe_divisor = safe_divisor;
+}
+
+/*
+ * The scan knows that the pages for which it asks now are not in memory: what the kernel had read ahead has been read.
+ */
+void
+la_trial_end_change(LaTrial *trial)
+{
+	if (trial->phase == LA_TRIAL_CHANGE)
+		trial->pages = pages_of_phase(trial);
 }
 
 /*
@@ -71,7 +99,7 @@ la_trial_pages(LaTrial *trial, uint32 pages)
 	instr_time	elapsed;
 
 	trial->pages += pages;
-	if (trial->pages < pages_of(trial->phase, trial->divisor))
+	if (trial->pages < pages_of_phase(trial))
 		return trial->ask;
 
 	INSTR_TIME_SET_CURRENT(now);
@@ -94,12 +122,12 @@ la_trial_pages(LaTrial *trial, uint32 pages)
 			trial->phase = LA_TRIAL_ASKED;
 			break;
 		case LA_TRIAL_ASKED:
-			trial->ask = INSTR_TIME_GET_DOUBLE(elapsed) * trial->factor <
-				INSTR_TIME_GET_DOUBLE(trial->plain);
+			trial->ask = gains(trial, elapsed);
 			trial->phase = LA_TRIAL_DECIDED;
 			break;
 		case LA_TRIAL_DECIDED:
 			trial->ask = false;
+			trial->divisor = trial->safe_divisor;
 			trial->phase = LA_TRIAL_SETTLE;
 			break;
 	}

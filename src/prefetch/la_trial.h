@@ -30,10 +30,14 @@ typedef struct LaTrial
 	instr_time	plain;			/* time that the plain phase took */
 	double		factor;			/* how many times as fast asking has to be */
 	uint32		divisor;		/* of the usual numbers of pages */
+	uint32		safe_divisor;	/* of that of CHANGE, and of all in later
+								 * trials */
 } LaTrial;
 
 extern uint32 la_trial_pages_before_asking(void);
-extern void la_trial_start(LaTrial *trial, double factor, uint32 divisor);
+extern void la_trial_start(LaTrial *trial, double factor, uint32 divisor,
+						   uint32 safe_divisor);
+extern void la_trial_end_change(LaTrial *trial);
 extern bool la_trial_pages(LaTrial *trial, uint32 pages);
 
 #endif							/* LA_TRIAL_H */

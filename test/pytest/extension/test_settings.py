@@ -27,6 +27,7 @@ _TEST_SETTINGS = (
     "test_ring_size",
     "test_start_after",
     "test_stop_seed",
+    "test_trial_gains",
     "test_trial_pages",
 )
 

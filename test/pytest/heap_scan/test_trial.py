@@ -29,6 +29,7 @@ class CTrial(ctypes.Structure):
         ("plain", ctypes.c_int64),
         ("factor", ctypes.c_double),
         ("divisor", ctypes.c_uint32),
+        ("safe_divisor", ctypes.c_uint32),
     )
 
 
@@ -43,8 +44,10 @@ class Trial:
     library: ctypes.CDLL
     state: CTrial
 
-    def start(self, divisor: int = 1) -> None:
-        self.library.la_trial_start(ctypes.byref(self.state), ctypes.c_double(FACTOR), divisor)
+    def start(self, divisor: int = 1, safe_divisor: int = 1) -> None:
+        self.library.la_trial_start(
+            ctypes.byref(self.state), ctypes.c_double(FACTOR), divisor, safe_divisor
+        )
 
     def pages(self, count: int, *, plain: int, asked: int) -> list[bool]:
         """Whether each of `count` pages is to be asked ahead from; they take so many ns each."""
@@ -87,9 +90,28 @@ def test_nothing_is_asked_for_before_the_plain_pages_were_timed(trial: Trial) ->
 
 
 def test_a_part_of_the_pages_may_do(trial: Trial) -> None:
-    trial.start(divisor=16)
+    trial.start(divisor=16, safe_divisor=16)
     answers = trial.pages((_PLAIN + _ASKED) // 16 + 10, plain=9_000, asked=9_000)
     assert _changes(answers) == [(_PLAIN // 16 - 1, True), ((_PLAIN + _ASKED) // 16 - 1, False)]
+
+
+def test_of_the_pages_while_the_way_changes_all_are_needed(trial: Trial) -> None:
+    trial.start(divisor=4)
+    ends = _PLAIN // 4 + _UNTIMED + _TIMED // 4
+    answers = trial.pages(ends + _DECIDED // 4 + _PLAIN, plain=9_000, asked=9_000)
+    assert _changes(answers) == [
+        (_PLAIN // 4 - 1, True),
+        (ends - 1, False),
+        # The next trial is not shortened.
+        (ends + _DECIDED // 4 + _PLAIN - 1, True),
+    ]
+
+
+def test_the_change_may_end_earlier(trial: Trial) -> None:
+    trial.pages(_PLAIN + 10, plain=9_000, asked=9_000)
+    trial.library.la_trial_end_change(ctypes.byref(trial.state))
+    answers = trial.pages(_TIMED + 10, plain=9_000, asked=9_000)
+    assert _changes([True, *answers]) == [(0, True), (_TIMED + 1, False)]
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ set_values(LaJoinAppend *append, TupleTableSlot *outer)
 
 /*
  * Finds a partition's index, unless the partition was not started so far, or there is no
- * memory for it.
+ * memory for it.  Relies on ExecGetRangeTableRelation() in execUtils.c.
  */
 static void
 prepare_child(LaJoinAppend *append, int child, int relation)
@@ -222,7 +222,9 @@ prepare_child(LaJoinAppend *append, int child, int relation)
 	AppendState *node = append->append;
 	MemoryContext old;
 
-	if (append->query->ring_bytes >= PARTITION_BYTES)
+	/* A scan that was started has opened its table. */
+	if (append->query->ring_bytes >= PARTITION_BYTES ||
+		node->ps.state->es_relations[relation - 1] == NULL)
 		return;
 	old = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
 	for (int i = 0; i < node->as_nplans; i++)

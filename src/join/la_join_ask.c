@@ -34,6 +34,7 @@
 #include "access/visibilitymap.h"
 #include "common/hashfn.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -124,9 +125,7 @@ la_join_ask_init(LaJoinAsk *ask, const LaJoinOuter *outer, LaNode *node)
 	return true;
 }
 
-/*
- * Rows will be drawn: takes memory from this context until that goes.
- */
+/* Rows will be drawn: takes memory from this context until that goes. */
 void
 la_join_ask_open(LaJoinAsk *ask, MemoryContext context)
 {
@@ -145,7 +144,8 @@ la_join_ask_may_wake(LaJoinAsk *ask)
 {
 	if (!la_join_trial_asks(&ask->trial))
 		return false;
-	if (ask->skips > 0 && ask->trial.doubt == LA_JOIN_NO_DOUBT && !la_wake_forced())
+	if (ask->skips > 0 && (ask->trial.doubt == LA_JOIN_NO_DOUBT || ask->trial.looking) &&
+		!la_wake_forced())
 	{
 		ask->skips--;
 		return false;
@@ -306,6 +306,8 @@ la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 
 		if (ask->table_requests >= 2 * ask->request_limit)
 			break;
+		if (ready)
+			CHECK_FOR_INTERRUPTS(); /* at the end many pages are read */
 		for (int target = 0; ready && target < ask->ntargets; target++)
 		{
 			if (row->waits[target] != InvalidBlockNumber)

@@ -29,6 +29,12 @@
 #include "prefetch/la_wake.h"
 #include "statistics/la_stats.h"
 
+/*
+ * A scan with a higher number in its plan is not searched for there, which would take longer than some reads: each of
+ * many partitions would be.
+ */
+#define FAR_NODES 4096
+
 struct LaJoinScanRows
 {
 	LaNode	   *node;
@@ -66,7 +72,9 @@ la_join_scan_rows_create(ScanState *scan, LaNode *node)
 
 	rows->node = node;
 	rows->heap = (HeapScanDesc) scan->ss_currentScanDesc;
-	if (scan->ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
+		node->reason = LA_REASON_MEMORY;
+	else if (scan->ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
 		node->reason = LA_REASON_TABLE_AM;
 	else if ((rows->heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
 		node->reason = LA_REASON_SNAPSHOT;
@@ -83,9 +91,12 @@ la_join_scan_rows_create(ScanState *scan, LaNode *node)
 	rows->most_rows = la_join_ring_rows(&rows->ring,
 										Min(4 * rows->ask.most_requests, MaxHeapTuplesPerPage),
 										rows->descriptor);
+	node->query->ring_bytes += GetMemoryChunkSpace(rows) +
+		GetMemoryChunkSpace(rows->ask.targets) + GetMemoryChunkSpace(rows->descriptor);
 	rows->block = InvalidBlockNumber;
-	rows->may_stop = la_join_end(node) == LA_JOIN_MAY_STOP;
-	rows->limit_counts = la_join_end_limit_counts(node);
+	rows->may_stop = scan->ps.plan->plan_node_id > FAR_NODES ||
+		la_join_end(node) == LA_JOIN_MAY_STOP;
+	rows->limit_counts = rows->may_stop && la_join_end_limit_counts(node);
 	MemoryContextSwitchTo(old);
 	return rows;
 }

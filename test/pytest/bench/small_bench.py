@@ -122,7 +122,10 @@ CREATIONS = create_partitions.Creations(
     leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "attached"), repetitions=1
 )
 SELECTIONS = select_partitions.Selections(
-    leaves=(20,), shape=tuple(select_partitions.SHAPES), repetitions=1
+    leaves=(20,),
+    shape=tuple(select_partitions.SHAPES),
+    indexes=tuple(select_partitions.INDEXES),
+    repetitions=1,
 )
 NEEDS = needed_partitions.Needs(
     parts=needed_partitions.PARTS,

@@ -30,7 +30,7 @@ class _Answering:
 def test_partitions_that_start_with_the_query_are_no_sample() -> None:
     session = cast(Session, _Answering())
     with pytest.raises(LabError, match="all partitions started with the statement"):
-        select_partitions._execute(session, "SELECT 1", arm_of("ours", "", "on"))
+        select_partitions._execute("subselect", session, "SELECT 1", arm_of("ours", "", "on"))
 
 
 @pytest.mark.end_to_end
@@ -41,7 +41,12 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     (path,) = tmp_path.glob("*.json")
     samples = read_result(path).measurements.samples
-    assert {(one.scenario.value("query"), one.arm) for one in samples} == {
-        (query, arm) for query in wanted.shape for arm in ("not loaded", "ours")
+    assert {
+        (one.scenario.value("table"), one.scenario.value("query"), one.arm) for one in samples
+    } == {
+        (indexes.replace("-", " "), query, arm)
+        for indexes in wanted.indexes
+        for query in wanted.shape
+        for arm in ("not loaded", "ours")
     }
     assert min(one.time_ms for one in samples) > 0

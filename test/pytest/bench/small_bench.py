@@ -119,7 +119,10 @@ PARTITIONS = partitions.Partitions(
     repetitions=1,
 )
 CREATIONS = create_partitions.Creations(
-    leaves=(7,), indexes=("no-index", "key-and-index"), way=("direct", "attached"), repetitions=1
+    leaves=(7,),
+    indexes=("no-index", "no-toast", "key-and-index"),
+    way=("direct", "attached"),
+    repetitions=1,
 )
 SELECTIONS = select_partitions.Selections(
     leaves=(20,),

@@ -35,10 +35,12 @@ def test_a_trial_for_each_table_and_way() -> None:
     assert [trial.scenario.label for trial in trials] == [
         "7, no index, direct",
         "7, no index, attached",
+        "7, no toast, direct",
+        "7, no toast, attached",
         "7, key and index, direct",
         "7, key and index, attached",
     ]
-    assert "PRIMARY KEY" in trials[2].statement
+    assert "PRIMARY KEY" in trials[4].statement
     assert trials[1].statements["ours"].endswith("7, way => 'attached')")
 
 

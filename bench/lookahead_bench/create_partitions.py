@@ -26,7 +26,7 @@ from lookahead_bench.trials import Trial, Trials
 
 _DATABASE, _PARENT = "lookahead_made", "lookahead_parent"
 _ARMS = (arm_of(NOT_LOADED, "", "not loaded"), arm_of(OURS, "", "on"))
-# What the parent has, by name; partitions get all of it. Without its text a table has no TOAST table.
+# What the parent has, by name; partitions get all of it. Without its text there is no TOAST table.
 INDEXES = {
     "no index": (),
     "no toast": (f"ALTER TABLE {_PARENT} DROP COLUMN pad",),

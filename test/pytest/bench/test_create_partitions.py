@@ -74,5 +74,5 @@ def test_whole_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.status == "complete"
     samples = found.measurements.samples
     assert {one.arm for one in samples} == {"not loaded", "ours"}
-    assert len(samples) == 8
+    assert len(samples) == 12
     assert min(one.time_ms for one in samples) > 0

@@ -55,12 +55,18 @@
 /* How many times as fast asking has to be in a trial. */
 #define CLEARLY_FASTER 1.33
 
+/*
+ * The part of a trial's usual pages: nothing was asked for before it.  Arbitrary, but that 2 MB take long enough to be
+ * compared.
+ */
+#define TRIAL_DIVISOR 4
+
 typedef struct LaSeqScan
 {
 	LaNode	   *node;
 	HeapScanDesc heap;
 	LaResidency residency;
-	uint32		request;		/* pages of a request */
+	uint32		request_pages;
 	bool		on_trial;		/* ask only when it gains */
 	LaTrial		trial;
 
@@ -85,6 +91,7 @@ static BlockNumber first_block(LaSeqScan *state);
 static BlockNumber advance_block(LaSeqScan *state);
 static void start_asking(LaSeqScan *state);
 static void ask_ahead(LaSeqScan *state);
+static void request(LaSeqScan *state, const LaRange *range);
 static bool must_ask(LaSeqScan *state);
 
 const LaFeatureMethods la_seq_scan_methods = {
@@ -129,7 +136,7 @@ begin_seq_scan(ScanState *node)
 	node->ss_currentScanDesc = scan;
 
 	/* A trial takes some pages before it asks. */
-	least = la_bulk_read_size < 0 ? la_trial_pages_before_asking() : LA_SMALL_TABLE;
+	least = la_bulk_read_size < 0 ? la_trial_pages_before_asking(TRIAL_DIVISOR) : LA_SMALL_TABLE;
 	if (la_heap_scan_is_small(scan, least))
 		return;
 	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);
@@ -268,7 +275,7 @@ static void
 start_asking(LaSeqScan *state)
 {
 	state->on_trial = la_bulk_read_size < 0;
-	state->request = state->on_trial ? AUTOMATIC_BULK_READ_SIZE :
+	state->request_pages = state->on_trial ? AUTOMATIC_BULK_READ_SIZE :
 		Max(la_bulk_read_size, 1);
 	state->position = 0;
 	state->asked = 0;
@@ -293,24 +300,38 @@ ask_ahead(LaSeqScan *state)
 		state->ramp = 0;
 		return;
 	}
-	ahead = Min(++state->ramp, (uint64) state->request * REQUESTS_AHEAD);
+	ahead = Min(++state->ramp, (uint64) state->request_pages * REQUESTS_AHEAD);
 	goal = Min(state->position + 1 + ahead, state->run_end);
 	state->asked = Max(state->asked, state->position + 1);
-	while (goal >= state->asked + state->request ||
+	while (goal >= state->asked + state->request_pages ||
 		   (goal == state->run_end && goal > state->asked))
 	{
 		LaRange		range;
 
 		range.first = (state->start + state->asked) % heap->rs_nblocks;
-		range.nblocks = Min(state->request, state->run_end - state->asked);
+		range.nblocks = Min(state->request_pages, state->run_end - state->asked);
 		range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
 		range.wanted = range.nblocks;
 		state->asked += range.nblocks;
 		/* Unless they are likely to be in memory. */
 		if (la_residency_may_ask(&state->residency))
-			la_request_make(heap->rs_base.rs_rd, &range, &state->residency,
-							&state->node->counters);
+			request(state, &range);
 	}
+}
+
+/*
+ * What the kernel had read ahead before is over when most of a request has to come from a device.
+ */
+static void
+request(LaSeqScan *state, const LaRange *range)
+{
+	bool		looks = state->on_trial && state->trial.phase == LA_TRIAL_CHANGE &&
+		la_residency_is_told(state->residency.relation);
+	int64		before = looks ? la_residency_device_pages() : 0;
+
+	la_request_make(state->residency.relation, range, &state->residency, &state->node->counters);
+	if (looks && 2 * (la_residency_device_pages() - before) >= range->nblocks)
+		la_trial_end_change(&state->trial);
 }
 
 /*
@@ -328,7 +349,7 @@ must_ask(LaSeqScan *state)
 		if (!state->wake.woken)
 			state->node->counters.scans++;
 		la_wake_up(&state->wake);
-		la_trial_start(&state->trial, CLEARLY_FASTER, 1, 1);
+		la_trial_start(&state->trial, CLEARLY_FASTER, TRIAL_DIVISOR, 1);
 	}
 	return true;
 }

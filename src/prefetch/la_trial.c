@@ -56,12 +56,12 @@ gains(const LaTrial *trial, instr_time asked)
 }
 
 /*
- * Pages that a scan has behind it when it first asks.
+ * Pages that a scan has behind it when it first asks, of a trial with this divisor.
  */
 uint32
-la_trial_pages_before_asking(void)
+la_trial_pages_before_asking(uint32 divisor)
 {
-	return pages_of(LA_TRIAL_SETTLE, 1) + pages_of(LA_TRIAL_PLAIN, 1);
+	return pages_of(LA_TRIAL_SETTLE, divisor) + pages_of(LA_TRIAL_PLAIN, divisor);
 }
 
 /*

@@ -161,11 +161,13 @@ def test_sequential_scans_ask_in_requests_of_the_size_set(
 
 
 def test_a_trial_decides_by_default(connection: Connection) -> None:
-    """The table is too short for a verdict: the scan ends soon after it has begun to ask."""
-    connection.execute(SEQ_SCANS)
+    """It asks for what the trial takes: up to 2,048 pages, 256 that are timed, those ahead."""
+    connection.execute(f"{SEQ_SCANS}; SET pg_lookahead.test_trial_gains = 0")
     scan = _cold_scan(connection, "SELECT k, pad FROM a")
     assert scan["Scans"] == 1
-    assert 0 < scan["Advised Blocks"] <= _PAGES - 3_072
+    assert 0 < scan["Advised Blocks"] <= 2_048 + 256 + 512
+    connection.execute("SET pg_lookahead.test_trial_gains = 1")
+    assert _cold_scan(connection, "SELECT k, pad FROM a")["Advised Blocks"] <= _PAGES - 768
 
 
 def test_small_tables_are_left_alone(connection: Connection) -> None:

@@ -86,6 +86,7 @@ static bool is_awaited(Oid table);
 static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
+static Oid	partition_of(Oid parent, const LaPlannedPartition *planned);
 static uint64 put_aside(LaRowsAside *aside, const char *condition);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static uint64 put_back(LaRowsAside *aside, Oid partition);
@@ -242,13 +243,9 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	if (moved > 0)
 	{
 		uint64		inserted;
-		Oid			partition;
 
 		la_interval_create_range(policy, range);
-		partition = get_relname_relid(planned->name, get_rel_namespace(policy->parent));
-		if (!get_rel_relispartition(partition))
-			elog(ERROR, "partition \"%s\" is missing", planned->name);
-		inserted = put_back(&aside, partition);
+		inserted = put_back(&aside, partition_of(policy->parent, planned));
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
 				 moved, inserted);
@@ -365,6 +362,25 @@ condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition)
 	return deparse_expression((Node *) make_ands_explicit(conditions),
 							  deparse_context_for(name, RelationGetRelid(default_partition)),
 							  false, false);
+}
+
+/*
+ * The partition that was created, by its bound: an event trigger can have given it another name.
+ */
+static Oid
+partition_of(Oid parent, const LaPlannedPartition *planned)
+{
+	Relation	relation = table_open(parent, NoLock);
+	Oid			partition = la_partition_plan_range(relation, planned->bound);
+
+	if (!OidIsValid(partition))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("new partition \"%s\" of \"%s\" is gone",
+						planned->name, RelationGetRelationName(relation)),
+				 errdetail("An event trigger can have detached or dropped it.")));
+	table_close(relation, NoLock);
+	return partition;
 }
 
 static uint64

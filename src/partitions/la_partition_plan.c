@@ -254,6 +254,19 @@ find_range(PartitionKey key, PartitionBoundInfo bounds,
 }
 
 /*
+ * The partition of just this range, or InvalidOid.
+ */
+Oid
+la_partition_plan_range(Relation parent, const PartitionBoundSpec *bound)
+{
+	PartitionDesc descriptor = RelationGetPartitionDesc(parent, false);
+	int			found = descriptor->boundinfo == NULL ? -1 :
+		find_range(RelationGetPartitionKey(parent), descriptor->boundinfo, bound);
+
+	return found < 0 ? InvalidOid : descriptor->oids[found];
+}
+
+/*
  * The value of a bound of a single key.
  */
 static const Const *

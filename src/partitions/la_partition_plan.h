@@ -32,6 +32,7 @@ typedef struct LaPartitionPlan
 extern LaPartitionPlan *la_partition_plan(const LaPartitionRequest *request,
 										  Relation parent, int first,
 										  int limit);
+extern Oid	la_partition_plan_range(Relation parent, const PartitionBoundSpec *bound);
 extern void la_partition_plan_check_default(const LaPartitionPlan *plan,
 											Relation parent,
 											Relation default_partition);

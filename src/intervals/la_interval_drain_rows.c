@@ -153,8 +153,12 @@ check_published(Relation parent, Relation default_partition)
 	}
 	foreach_oid(id, publications)
 	{
-		const Publication *publication = GetPublication(id);
+		const Publication *publication;
 
+		/* One that is dropped meanwhile is locked by nobody. */
+		if (!SearchSysCacheExists1(PUBLICATIONOID, ObjectIdGetDatum(id)))
+			continue;
+		publication = GetPublication(id);
 		if (publication->pubactions.pubinsert != publication->pubactions.pubdelete)
 			refuse(name, "It is published with either inserts or deletes, by publication",
 				   publication->name);

@@ -204,34 +204,35 @@ static void
 move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	LaDrain    *call = run->arg;
-	Oid			default_partition;
+	LaIntervalDrainLocked locked = {.parent = run->parent};
 	LaIntervalRange range;
 	uint64		moved;
 
 	check_unchanged(run);
 	if (!object_ownercheck(RelationRelationId, run->parent, call->caller))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(run->parent));
-	default_partition = get_default_partition_oid(run->parent);
-	if (!OidIsValid(default_partition))
+	locked.default_partition = get_default_partition_oid(run->parent);
+	if (!OidIsValid(locked.default_partition))
 		return;
 	limit_waits(LATER_TIMEOUT);
-	lock(run, default_partition, AccessExclusiveLock);
+	lock(run, locked.default_partition, AccessExclusiveLock);
 	/* The creation of a partition locks these. */
-	foreach_oid(table, la_partition_references_of(run->parent))
+	locked.references = la_partition_references_of(run->parent);
+	foreach_oid(table, locked.references)
 		lock(run, table, ShareRowExclusiveLock);
 	la_interval_run_snapshot();
-	la_interval_drain_check(run->parent, default_partition);
+	la_interval_drain_check(run->parent, locked.default_partition);
 	call->stay = find_range(policy, call->value, &range);
 	if (call->stay != LA_STAY_NOT)
 		return;
-	la_interval_drain_check_alone(run->parent, default_partition, DeadlockTimeout / 10);
-	moved = la_interval_drain_rows(policy, &range, default_partition);
+	la_interval_drain_check_alone(&locked, DeadlockTimeout / 10);
+	moved = la_interval_drain_rows(policy, &range, &locked);
 	if (moved == 0)
 		return;
 	/* Publications are changed without a lock on their tables. */
 	AcceptInvalidationMessages();
-	la_interval_drain_check(run->parent, default_partition);
-	la_interval_drain_check_alone(run->parent, default_partition, DeadlockTimeout / 2);
+	la_interval_drain_check(run->parent, locked.default_partition);
+	la_interval_drain_check_alone(&locked, DeadlockTimeout / 2);
 	call->moved = moved;
 }
 

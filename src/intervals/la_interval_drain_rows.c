@@ -68,8 +68,7 @@
 typedef struct LaRowsAside
 {
 	DestReceiver base;
-	Oid			parent;
-	Oid			default_partition;
+	const LaIntervalDrainLocked *locked;
 	Tuplestorestate *rows;
 	TupleDesc	columns;
 	char	   *names;			/* of the columns, as they stand in a command */
@@ -82,7 +81,8 @@ static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
 static void refuse(const char *table, const char *why, const char *name);
-static bool is_awaited(Oid table);
+static bool is_any_awaited(const LaIntervalDrainLocked *locked);
+static bool is_awaited(Oid table, LOCKMODE mode);
 static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
@@ -226,14 +226,10 @@ refuse(const char *table, const char *why, const char *name)
  */
 uint64
 la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
-					   Oid default_partition)
+					   const LaIntervalDrainLocked *locked)
 {
-	LaRowsAside aside = {
-		.base = *None_Receiver,
-		.parent = policy->parent,
-		.default_partition = default_partition,
-	};
-	Relation	relation = table_open(default_partition, NoLock);
+	LaRowsAside aside = {.base = *None_Receiver,.locked = locked};
+	Relation	relation = table_open(locked->default_partition, NoLock);
 	const LaPlannedPartition *planned = la_interval_create_plan(policy, range);
 	char	   *condition = condition_of(policy->parent, planned->bound, relation);
 	uint64		moved;
@@ -263,7 +259,7 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
  * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
  */
 void
-la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
+la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 
@@ -280,7 +276,7 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 			pfree(others);
 			return;
 		}
-		if (is_awaited(parent) || is_awaited(default_partition) ||
+		if (is_any_awaited(locked) ||
 			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
 		{
 			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
@@ -288,7 +284,7 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 			ereport(ERROR,
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
-							get_rel_name(default_partition)),
+							get_rel_name(locked->default_partition)),
 					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
 					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
 		}
@@ -301,15 +297,32 @@ la_interval_drain_check_alone(Oid parent, Oid default_partition, int patience)
 }
 
 /*
- * Whether somebody waits for a table that we have locked in ACCESS EXCLUSIVE mode.
+ * Whether somebody waits for one of our locks.
  */
 static bool
-is_awaited(Oid table)
+is_any_awaited(const LaIntervalDrainLocked *locked)
+{
+	if (is_awaited(locked->parent, AccessExclusiveLock) ||
+		is_awaited(locked->default_partition, AccessExclusiveLock))
+		return true;
+	foreach_oid(table, locked->references)
+	{
+		if (is_awaited(table, ShareRowExclusiveLock))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether somebody waits for a table that we have locked in this mode.
+ */
+static bool
+is_awaited(Oid table, LOCKMODE mode)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
-	return LockHasWaiters(&tag, AccessExclusiveLock, false);
+	return LockHasWaiters(&tag, mode, false);
 }
 
 /*
@@ -318,8 +331,8 @@ is_awaited(Oid table)
 static void
 give_way(const LaRowsAside *aside)
 {
-	if (is_awaited(aside->parent) || is_awaited(aside->default_partition))
-		la_interval_drain_check_alone(aside->parent, aside->default_partition, 0);
+	if (is_any_awaited(aside->locked))
+		la_interval_drain_check_alone(aside->locked, 0);
 }
 
 /*
@@ -399,8 +412,8 @@ put_aside(LaRowsAside *aside, const char *condition)
 	aside->base.mydest = DestTuplestore;
 	SPI_connect();
 	count = la_interval_drain_execute(psprintf("DELETE FROM ONLY %s WHERE %s RETURNING %s",
-											   la_interval_owner_name(aside->default_partition), condition, aside->names),
-									  aside->default_partition, SPI_OK_DELETE_RETURNING, &aside->base);
+											   la_interval_owner_name(aside->locked->default_partition), condition, aside->names),
+									  aside->locked->default_partition, SPI_OK_DELETE_RETURNING, &aside->base);
 	SPI_finish();
 	AtEOXact_GUC(false, level);
 	return count;

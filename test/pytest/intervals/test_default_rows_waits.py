@@ -15,8 +15,8 @@ from intervals.moving import BESIDE_SNAPSHOTS, IN_DEFAULT, MOVE, fill, move, mov
 _AWAITED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
 _STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
-# Once the default partition is locked, a key cannot be computed until somebody waits for the table,
-# and key 1000 not at all.
+# Once the default partition is locked, a key cannot be computed until somebody waits for the table
+# or for one that it references, and key 1000 not at all.
 _SLOW = """
     CREATE SEQUENCE s.begun;
     CREATE FUNCTION s.is_held() RETURNS boolean LANGUAGE sql BEGIN ATOMIC
@@ -28,7 +28,7 @@ _SLOW = """
     BEGIN
         IF k = 1000 AND s.is_held() THEN RAISE 'too late'; END IF;
         WHILE s.is_held() AND NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted
-                AND relation = to_regclass('s.p')) LOOP
+                AND relation IN (to_regclass('s.p'), to_regclass('s.target'))) LOOP
             number := coalesce(number, nextval('s.begun'));
             PERFORM pg_sleep(0.01);
         END LOOP;
@@ -87,9 +87,21 @@ def test_others_are_not_kept_waiting_for_the_default_partition(
     filled.execute("RESET ALL")
 
 
-def test_no_step_is_ended_while_others_wait(slow: Connection, server: WatchedServer) -> None:
-    """Most rows are still to be deleted when a reader comes."""
-    slow.execute("TRUNCATE s.p")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM s.p",
+        "WITH i AS (INSERT INTO s.target VALUES (7) RETURNING 101) SELECT * FROM i",
+    ],
+    ids=["table", "referenced"],
+)
+def test_no_step_is_ended_while_others_wait(
+    slow: Connection, server: WatchedServer, query: str
+) -> None:
+    """Most rows are still to be deleted when a reader comes, or a writer of a referenced table."""
+    slow.execute("TRUNCATE s.p; CREATE TABLE s.target (id int PRIMARY KEY)")
+    slow.execute("INSERT INTO s.target VALUES (1000), (1001)")
+    slow.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.target")
     slow.execute("INSERT INTO s.p SELECT 1001 FROM generate_series(1, 100)")
     slow.execute("INSERT INTO s.p VALUES (1000)")
     rows = scalar(slow, IN_DEFAULT)
@@ -98,7 +110,7 @@ def test_no_step_is_ended_while_others_wait(slow: Connection, server: WatchedSer
         moving = pool.submit(own.execute, MOVE)
         wait_until(lambda: moving.done() or scalar(slow, _STALLED), "rows are being deleted")
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        assert scalar(other, "SELECT count(*) FROM s.p") == rows
+        assert scalar(other, query) == rows
         with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
             moving.result(100)
         assert BESIDE_SNAPSHOTS in str(caught.value)

@@ -37,6 +37,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "intervals/la_interval_drain.h"
 #include "intervals/la_interval_drain_list.h"
@@ -64,11 +65,13 @@ typedef struct LaDrain
 	Oid			awaited;		/* a table that could not be locked, or
 								 * InvalidOid */
 	LOCKMODE	mode;
+	List	   *let_go;			/* of this range, those that were awaited */
 } LaDrain;
 
 static void drain(LaIntervalRun *run);
 static void list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static ErrorData *move_in_turn(LaIntervalRun *run);
+static bool is_let_go(LaIntervalRun *run, bool is_last);
 static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
@@ -155,14 +158,17 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.
+ * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.  An attempt that
+ * ends with a table that is let go then is not counted, so that each table can be vacuumed.
  */
 static ErrorData *
 move_in_turn(LaIntervalRun *run)
 {
 	LaDrain    *call = run->arg;
 
-	for (int tries = 1;; tries++)
+	list_free(call->let_go);
+	call->let_go = NIL;
+	for (int tries = 1;;)
 	{
 		ErrorData  *error;
 
@@ -173,11 +179,10 @@ move_in_turn(LaIntervalRun *run)
 		if (la_interval_run_step(run, move, AccessExclusiveLock))
 			return NULL;
 		error = la_interval_run_keep_error(run);
-		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE ||
-			tries == MOST_TRIES)
+		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
 			return error;
-		if (OidIsValid(call->awaited))
-			(void) la_interval_run_step(run, let_go, NoLock);
+		if (!is_let_go(run, tries == MOST_TRIES) && tries++ == MOST_TRIES)
+			return error;
 		if (!la_interval_run_await_snapshots(run))
 			return error;
 		MemoryContextDelete(GetMemoryChunkContext(error));
@@ -185,16 +190,36 @@ move_in_turn(LaIntervalRun *run)
 }
 
 /*
+ * Whether the attempt failed for a table, and that is let go now, for the first time.  One that was awaited before is not
+ * waited for after the last attempt.
+ */
+static bool
+is_let_go(LaIntervalRun *run, bool is_last)
+{
+	LaDrain    *call = run->arg;
+	bool		is_first = !list_member_oid(call->let_go, call->awaited);
+
+	if (!OidIsValid(call->awaited) || (is_last && !is_first))
+		return false;
+	call->let_go = list_append_unique_oid(call->let_go, call->awaited);
+	return la_interval_run_step(run, let_go, NoLock) && is_first;
+}
+
+/*
  * Waits for those who use the table that could not be locked, with no other lock: core has an autovacuum give way to whoever
- * waits for longer than deadlock_timeout.  Not much longer, since others wait behind us.
+ * waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer, since others wait behind us.  Without
+ * a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
 	const LaDrain *call = run->arg;
 
-	limit_waits(2 * (int64) DeadlockTimeout);
+	la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, Min(2 * (int64) DeadlockTimeout, INT_MAX)));
+	PopActiveSnapshot();
+	InvalidateCatalogSnapshot();
 	LockRelationOid(call->awaited, call->mode);
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 /*

@@ -111,22 +111,30 @@ def test_kills_at_random(logged: WatchedServer, seed: int, victim: str) -> None:
         assert scalar(session, IN_DEFAULT) == 0
 
 
-@pytest.mark.parametrize("table", ["rest", "referenced"])
-def test_an_autovacuum_gives_way(logged: WatchedServer, table: str) -> None:
-    """Though no lock is waited for long while others are held."""
+@pytest.mark.parametrize(
+    "tables", [["rest"], ["first"], ["rest", "first", "second"]], ids=["rest", "first", "all"]
+)
+def test_an_autovacuum_gives_way(logged: WatchedServer, tables: list[str]) -> None:
+    """Though no lock is waited for long while others are held, and lock_timeout is short."""
     with logged.connect() as session:
         _fill(session)
-        session.execute("DROP TABLE IF EXISTS s.referenced")
-        session.execute("CREATE TABLE s.referenced AS SELECT * FROM s.p")
-        session.execute("ALTER TABLE s.referenced ADD PRIMARY KEY (k)")
-        session.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.referenced")
-        session.execute(
-            f"ALTER TABLE s.{table} SET (autovacuum_vacuum_cost_delay = 100, "
-            "autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 1)"
-        )
-        session.execute(f"UPDATE s.{table} SET t = 'y' WHERE k < 100")
+        for other in ("first", "second"):
+            session.execute(f"DROP TABLE IF EXISTS s.{other}")
+            session.execute(f"CREATE TABLE s.{other} AS SELECT * FROM s.p")
+            session.execute(f"ALTER TABLE s.{other} ADD PRIMARY KEY (k)")
+            session.execute(f"ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.{other}")
+        for table in tables:
+            session.execute(
+                f"ALTER TABLE s.{table} SET (autovacuum_vacuum_cost_delay = 100, "
+                "autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 1)"
+            )
+            session.execute(f"UPDATE s.{table} SET t = 'y' WHERE k < 100")
         logged.restart({"autovacuum": "on", "autovacuum_naptime": "1s"})
     with logged.connect() as session:
-        works = f"FROM pg_stat_progress_vacuum WHERE relid = 's.{table}'::regclass"
-        wait_until(lambda: scalar(session, f"SELECT count(*) {works}"), "the table is vacuumed")
+        wanted = ", ".join(f"'s.{table}'::regclass" for table in tables)
+        works = f"SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid IN ({wanted})"
+        wait_until(lambda: scalar(session, works) == len(tables), "the tables are vacuumed")
+        session.execute("ALTER SYSTEM SET autovacuum = off")  # no further ones
+        session.execute("SELECT pg_reload_conf()")
+        session.execute("SET lock_timeout = '200ms'; SET deadlock_timeout = '400ms'")
         assert move(session) == [moved(3000, 30)]

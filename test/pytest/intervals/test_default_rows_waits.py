@@ -72,6 +72,23 @@ def test_who_waits_for_longer_is_no_victim_of_a_deadlock(
         assert moving.result(100) == [moved(30, 3)]
 
 
+def test_a_table_is_awaited_without_a_snapshot(filled: Connection, server: WatchedServer) -> None:
+    """When it alone is waited for, and not shortly: CREATE INDEX CONCURRENTLY, too, has it."""
+    waits = """
+        SELECT count(*) FROM pg_locks JOIN pg_stat_activity a USING (pid)
+        WHERE NOT granted AND relation = 's.rest'::regclass AND backend_xmin IS NULL
+            AND waitstart < clock_timestamp() - interval '1 s'"""
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        own.execute("SET deadlock_timeout = '100s'")
+        other.execute("BEGIN; LOCK s.rest IN ACCESS SHARE MODE")
+        moving = pool.submit(move, own)
+        try:
+            wait_until(lambda: moving.done() or scalar(filled, waits), "it is awaited", 20)
+        finally:
+            other.execute("COMMIT")
+        assert moving.result(100) == [moved(30, 3)]
+
+
 def test_others_are_not_kept_waiting_for_the_default_partition(
     filled: Connection, server: WatchedServer
 ) -> None:

@@ -50,7 +50,7 @@
 /* How often a range is tried while others are in the way.  Arbitrary. */
 #define MOST_TRIES 3
 
-/* How many milliseconds something is waited for while the table is locked: another table, rows of it.  Arbitrary. */
+/* How many milliseconds something is waited for while the table is locked: another table, rows of it, the policy.  Arbitrary. */
 #define LATER_TIMEOUT 50
 
 /* A call. */
@@ -76,7 +76,6 @@ static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
 static LaIntervalStay find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
-static void limit_waits(int64 milliseconds);
 static void lock(const LaIntervalRun *run, Oid table, LOCKMODE mode);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
 
@@ -104,6 +103,7 @@ drain(LaIntervalRun *run)
 	if (run->error != NULL)
 		ReThrowError(run->error);
 	run->is_swift = true;
+	run->later_timeout = LATER_TIMEOUT;
 	if (!la_interval_run_step(run, list_ranges, NoLock))
 		ReThrowError(run->error);
 	count = list_length(call->list.ranges);
@@ -239,7 +239,6 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	locked.default_partition = get_default_partition_oid(run->parent);
 	if (!OidIsValid(locked.default_partition))
 		return;
-	limit_waits(LATER_TIMEOUT);
 	lock(run, locked.default_partition, AccessExclusiveLock);
 	/* The creation of a partition locks these. */
 	locked.references = la_partition_references_of(run->parent);
@@ -288,16 +287,6 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 		stay = LA_STAY_AWAY;
 	table_close(table.parent, AccessShareLock);
 	return stay;
-}
-
-/*
- * Until the step ends.
- */
-static void
-limit_waits(int64 milliseconds)
-{
-	if (LockTimeout > milliseconds)
-		la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, milliseconds));
 }
 
 static void

@@ -314,6 +314,8 @@ take_step(void *arg)
 	run->waits = true;
 	if (run->lock != NoLock)
 		LockRelationOid(run->parent, run->lock);
+	if (run->lock != NoLock && run->later_timeout > 0 && LockTimeout > run->later_timeout)
+		la_sql_argument_set("lock_timeout", psprintf("%d", run->later_timeout));
 	if (get_rel_name(run->parent) == NULL)
 	{
 		run->is_superseded = true;

@@ -113,36 +113,6 @@ def test_a_snapshot_that_is_taken_meanwhile(filled: Connection, server: WatchedS
     assert scalar(filled, IN_DEFAULT) == 30
 
 
-def test_nobody_else_becomes_the_victim_of_a_deadlock(
-    filled: Connection, server: WatchedServer
-) -> None:
-    """It has the default partition, and has waited for the table before we wait for that."""
-    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND "
-    with (
-        server.connect() as other,
-        server.connect() as holder,
-        server.connect() as own,
-        ThreadPoolExecutor(2) as pool,
-    ):
-        own.execute("SET lock_timeout = '5s'")
-        other.execute("BEGIN; LOCK s.rest IN ROW EXCLUSIVE MODE")
-        holder.execute("BEGIN; SELECT FROM pg_lookahead_interval_policy FOR UPDATE")
-        moving = pool.submit(_move_or_not, own)
-        wait_until(
-            lambda: scalar(filled, waits + "locktype = 'transactionid'"), "the policy is awaited"
-        )
-        reading = pool.submit(scalar, other, "SELECT count(*) FROM s.p")
-        wait_until(
-            lambda: reading.done() or scalar(filled, waits + "relation = 's.p'::regclass"),
-            "the table is awaited",
-        )
-        holder.execute("ROLLBACK")
-        assert reading.result(100) == 30
-        other.execute("COMMIT")
-        moving.result(100)
-    assert _whole(filled)
-
-
 def _move_or_not(session: Connection, ranges: str = "") -> None:
     with suppress(psycopg.errors.LockNotAvailable):
         move(session, f"'s.p'{ranges}")

@@ -72,6 +72,18 @@ def test_who_waits_for_longer_is_no_victim_of_a_deadlock(
         assert moving.result(100) == [moved(30, 3)]
 
 
+def test_the_policy_is_not_waited_for_long(filled: Connection, server: WatchedServer) -> None:
+    """The table is locked meanwhile."""
+    filled.execute("SET lock_timeout = '600s'; SET statement_timeout = '20s'")
+    with server.connect() as other:
+        other.execute("BEGIN; SELECT FROM pg_lookahead_interval_policy FOR UPDATE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            move(filled)
+        other.execute("COMMIT")
+    assert move(filled) == [moved(30, 3)]
+    filled.execute("RESET ALL")
+
+
 def test_a_table_is_awaited_without_a_snapshot(filled: Connection, server: WatchedServer) -> None:
     """When it alone is waited for, and not shortly: CREATE INDEX CONCURRENTLY, too, has it."""
     waits = """

@@ -119,8 +119,7 @@ drain(LaIntervalRun *run)
 			error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
-		if (error == NULL && (call->stay == LA_STAY_FAR || call->stay == LA_STAY_OLD ||
-							  call->stay == LA_STAY_AWAY))
+		if (error == NULL && call->stay != LA_STAY_WITHOUT && call->stay != LA_STAY_NOT)
 			call->list.stay[call->stay] += range->rows;
 		if (first == NULL)
 			first = error;
@@ -283,8 +282,8 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 	la_interval_drain_open(&table, policy);
 	key = la_interval_grid_bound(table.grid, value);
 	stay = la_interval_drain_find(&table, &key, range);
-	if (stay == LA_STAY_NOT && la_interval_drain_leads_away(&table, range))
-		stay = LA_STAY_AWAY;
+	if (stay == LA_STAY_NOT)
+		stay = la_interval_drain_leads_away(&table, range);
 	table_close(table.parent, AccessShareLock);
 	return stay;
 }
@@ -309,19 +308,23 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 	int64		far = call->list.stay[LA_STAY_FAR];
 	int64		old = call->list.stay[LA_STAY_OLD];
 	int64		away = call->list.stay[LA_STAY_AWAY];
+	int64		unknown = call->list.stay[LA_STAY_UNKNOWN];
+	int64		all = without + far + old + away + unknown;
 
 	if (name == NULL)
 		name = "?";
 	ereport(NOTICE,
 			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
 					name, (unsigned long long) rows, ranges)));
-	if (without + far + old + away > 0)
+	if (all > 0)
 		ereport(NOTICE,
 				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
-						name, (long long) (without + far + old + away)),
+						name, (long long) all),
 				 errdetail("%lld have no range: their key is null, infinite or beyond the last range, or its partition is being detached. "
 						   "%lld are more than \"max_distance\" steps from the other partitions. "
 						   "%lld would be old by the retention, or make other partitions old. "
-						   "%lld are after a gap behind the last partition in use.",
-						   (long long) without, (long long) far, (long long) old, (long long) away)));
+						   "%lld are after a gap behind the last partition in use. "
+						   "Of %lld that is not known, because somebody has locked a partition.",
+						   (long long) without, (long long) far, (long long) old,
+						   (long long) away, (long long) unknown)));
 }

@@ -43,6 +43,8 @@ static void scan(LaKeyReceiver *receiver, Oid default_partition);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static void take_key(LaKeyReceiver *receiver, Datum key);
 static void find(void *arg);
+static bool is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
+						  const LaIntervalRange *range);
 
 /*
  * Lists the ranges, as the table's owner and for a new snapshot.
@@ -187,22 +189,39 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 
 /*
  * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
- * Of a table without a partition in use that is not known: there the highest range comes first, unless somebody has
- * locked a partition that may be in use.
+ * A partition that somebody has locked may be the last one.  Where none is in use the range moves: there the highest one
+ * comes first.
  */
-bool
+LaIntervalStay
 la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range)
 {
-	const LaIntervalGrid *grid = table->grid;
+	const LaIntervalPartitions *all = table->all;
 	const LaIntervalPartition *last;
+
+	if (la_interval_grid_is_time(table->grid->key_type))
+		return LA_STAY_NOT;
+	last = la_interval_partitions_last_used(all);
+	if (last != NULL && !is_behind_gap(table, last, range))
+		return LA_STAY_NOT;
+	for (int i = last == NULL ? 0 : last + 1 - all->partitions; i < all->count; i++)
+	{
+		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
+			return LA_STAY_UNKNOWN;
+	}
+	return last == NULL ? LA_STAY_NOT : LA_STAY_AWAY;
+}
+
+/*
+ * Whether there is a gap between a partition and a range after it.
+ */
+static bool
+is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
+			  const LaIntervalRange *range)
+{
+	const LaIntervalGrid *grid = table->grid;
 	const LaIntervalPartition *end = table->all->partitions +
 		la_interval_partitions_search(table->all, grid, &range->lower);
 
-	if (la_interval_grid_is_time(grid->key_type))
-		return false;
-	last = la_interval_partitions_last_used(table->all);
-	if (last == NULL)
-		return la_interval_partitions_any_used(table->all);
 	for (; last < end; last++)
 	{
 		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;

@@ -20,6 +20,7 @@ typedef enum LaIntervalStay
 	LA_STAY_FAR,				/* from other partitions */
 	LA_STAY_OLD,				/* by the retention, or makes others old */
 	LA_STAY_AWAY,				/* maintenance would go on from there */
+	LA_STAY_UNKNOWN,			/* whether it would */
 	LA_STAY_NOT
 } LaIntervalStay;
 
@@ -53,8 +54,8 @@ extern void la_interval_drain_open(LaIntervalDrainTable *table, const LaInterval
 extern LaIntervalStay la_interval_drain_find(LaIntervalDrainTable *table,
 											 const LaIntervalBound *key,
 											 LaIntervalRange *range);
-extern bool la_interval_drain_leads_away(const LaIntervalDrainTable *table,
-										 const LaIntervalRange *range);
+extern LaIntervalStay la_interval_drain_leads_away(const LaIntervalDrainTable *table,
+												   const LaIntervalRange *range);
 extern void la_interval_drain_list(LaIntervalDrainList *list,
 								   const LaIntervalPolicy *policy,
 								   Oid default_partition);

@@ -242,14 +242,23 @@ la_interval_partitions_is_used(Oid relation)
 }
 
 /*
- * Whether any partition is in use, for all that can be known: one that somebody has locked may be.
+ * The same for all that can be known: one that somebody has locked may be.
+ */
+bool
+la_interval_partitions_may_be_used(Oid relation)
+{
+	return any_leaf(relation, has_pages, true, true);
+}
+
+/*
+ * Whether any partition may be in use.
  */
 bool
 la_interval_partitions_any_used(const LaIntervalPartitions *all)
 {
 	for (int i = 0; i < all->count; i++)
 	{
-		if (any_leaf(all->partitions[i].relation, has_pages, true, true))
+		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
 			return true;
 	}
 	return false;

@@ -41,6 +41,7 @@ extern bool la_interval_partitions_is_filled(const LaIntervalPartition *partitio
 extern bool la_interval_partitions_read_one(Oid parent, Oid relation,
 											LaIntervalPartition *partition);
 extern bool la_interval_partitions_is_used(Oid relation);
+extern bool la_interval_partitions_may_be_used(Oid relation);
 extern bool la_interval_partitions_any_used(const LaIntervalPartitions *all);
 
 #endif							/* LA_INTERVAL_PARTITIONS_H */

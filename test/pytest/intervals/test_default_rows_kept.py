@@ -96,13 +96,49 @@ def test_a_partition_that_nobody_can_look_into(session: Connection, server: Watc
 
 
 def test_a_partition_that_may_be_in_use(session: Connection, server: WatchedServer) -> None:
-    """Somebody has locked the only one: a row behind a gap stays, as if that had rows."""
-    _fill_numbers(session, "(5000)", 0, policy="premake => 1")
+    """Somebody has locked the last one: a row behind a gap stays, as if that had rows."""
+    _fill_numbers(session, "(15), (5000)", 0, 20, policy="premake => 1")
+    details: list[str | None] = []
+    session.add_notice_handler(lambda notice: details.append(notice.message_detail))
     with server.connect() as other:
-        other.execute("BEGIN; LOCK s.p0")
-        assert move(session) == [moved(0, 0), stay(1)]
-        other.execute("COMMIT")
+        for table in ("s.p0, s.p20", "s.p20"):
+            other.execute(f"BEGIN; LOCK {table}")
+            moves = 0 if table != "s.p20" else 1
+            assert move(session) == [moved(moves, moves), stay(2 - moves)]
+            other.execute("COMMIT")
+            assert f"Of {2 - moves} that is not known" in str(details)
+            details.clear()
     assert move(session) == [moved(0, 0), stay(1)]
+    assert "1 are after a gap behind the last partition in use. Of 0" in str(details)
+
+
+def test_a_partition_that_may_be_in_use_for_a_moment(
+    session: Connection, server: WatchedServer
+) -> None:
+    """While the first range is looked at.  The second one moves."""
+    _fill_numbers(session, "(-15), (-5)", 0, policy="premake => 1")
+    awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    with (
+        server.connect() as holder,
+        server.connect() as user,
+        server.connect() as next_one,
+        server.connect() as own,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        own.execute("SET lock_timeout = '60s'")
+        next_one.execute("BEGIN")
+        holder.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
+        user.execute("BEGIN; LOCK s.p0")
+        moving = pool.submit(move, own)
+        wait_until(lambda: moving.done() or scalar(session, awaited) == 1, "the table is awaited")
+        locking = pool.submit(next_one.execute, "LOCK TABLE ONLY s.p")
+        wait_until(lambda: moving.done() or scalar(session, awaited) == 2, "by two")
+        holder.execute("COMMIT")
+        locking.result(100)
+        wait_until(lambda: moving.done() or scalar(session, awaited) == 1, "it is awaited again")
+        user.execute("COMMIT")
+        next_one.execute("COMMIT")
+        assert moving.result(100) == [moved(1, 1), stay(1)]
 
 
 def test_a_partition_that_comes_into_use(session: Connection, server: WatchedServer) -> None:

@@ -132,6 +132,11 @@ la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
 	if (fetch == NULL && node->state != NULL)
 	{
 		fetch = node->state;
+		if (fetch->findings.reads_to_pass > 0)
+		{
+			fetch->findings.reads_to_pass--;
+			return NULL;
+		}
 
 		/* A node begins its scan once. */
 		Assert(fetch->scan == scan && fetch->inner == scan->xs_heapfetch);
@@ -290,13 +295,13 @@ note_read(LaIndexFetch *fetch)
 }
 
 /*
- * Gives the scan back to core if nothing was read for some time.  All that we
+ * Gives the scan back to core if nothing was read for some time, or the kernel reads ahead.  All that we
  * have allocated but the ring stays, for the next time.
  */
 static void
 fall_asleep(LaIndexFetch *fetch)
 {
-	if (!la_wake_is_calm(&fetch->findings.wake))
+	if (!la_wake_is_calm(&fetch->findings.wake) && fetch->findings.reads_to_pass == 0)
 		return;
 	Assert(!fetch->looking_ahead);
 	if (fetch->ring != NULL)

@@ -27,6 +27,7 @@ typedef struct LaIndexFindings
 	LaWake		wake;			/* looks at entries */
 	LaResidency residency;		/* do pages come from a device? */
 	uint32		reads_to_pass;	/* pages to be read before that counts */
+	uint32		passed;			/* how often there were some, in a row */
 	bool		lock_step;		/* dead entries of an AM that must be asked
 								 * for one entry at a time: no ring */
 } LaIndexFindings;

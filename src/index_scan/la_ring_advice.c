@@ -20,9 +20,11 @@
 
 /*
  * Table pages that are read on their turn before the scan looks ahead again, where
- * the kernel has been found to do better alone: arbitrary.
+ * the kernel has been found to do better alone, and how often they are doubled when it is found so again.  Arbitrary, but
+ * that no more are passed than were before.
  */
 #define READS_TO_PASS 512
+#define MOST_DOUBLED 4
 
 /* One random stop in so many entries, with test_stop_seed. */
 #define TEST_STOP_ONE_IN 16
@@ -105,7 +107,9 @@ la_ring_advice_hand_back(LaTidRing *ring)
 
 	ring->findings->residency = state->advice->residency;
 	if (state->advice->kernel_leads)
-		ring->findings->reads_to_pass = READS_TO_PASS;
+		ring->findings->reads_to_pass = READS_TO_PASS << Min(ring->findings->passed++, MOST_DOUBLED);
+	else
+		ring->findings->passed = 0;
 }
 
 void

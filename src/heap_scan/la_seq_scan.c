@@ -135,8 +135,7 @@ begin_seq_scan(ScanState *node)
 								   node->ps.state->es_snapshot);
 	node->ss_currentScanDesc = scan;
 
-	/* A trial takes some pages before it asks. */
-	least = la_bulk_read_size < 0 ? la_trial_pages_before_asking(TRIAL_DIVISOR) : LA_SMALL_TABLE;
+	least = la_bulk_read_size < 0 ? la_trial_least_pages() : LA_SMALL_TABLE;
 	if (la_heap_scan_is_small(scan, least))
 		return;
 	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);

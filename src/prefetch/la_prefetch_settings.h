@@ -35,4 +35,17 @@ la_trial_test_pages(void)
 #endif
 }
 
+/*
+ * Does a trial in a test find that asking gains?  -1 where the times decide.
+ */
+static inline int
+la_trial_test_gains(void)
+{
+#ifdef LA_TEST
+	return la_test_trial_gains;
+#else
+	return -1;
+#endif
+}
+
 #endif							/* LA_PREFETCH_SETTINGS_H */

@@ -31,6 +31,12 @@ static const uint32 phase_pages[] = {
 	[LA_TRIAL_DECIDED] = 131072,
 };
 
+/*
+ * A page that comes in less than so many microseconds leaves nothing to gain: to ask for one takes some five, 80 for 128 kB on
+ * a virtual machine, and PostgreSQL's workers take that time elsewhere.
+ */
+#define LEAST_PAGE_US 10
+
 static inline uint32
 pages_of(LaTrialPhase phase, uint32 divisor)
 {
@@ -46,22 +52,27 @@ pages_of_phase(const LaTrial *trial)
 }
 
 static bool
+may_gain(const LaTrial *trial)
+{
+	return la_trial_test_pages() > 0 || la_trial_test_gains() >= 0 ||
+		INSTR_TIME_GET_MICROSEC(trial->plain) >= LEAST_PAGE_US * (uint64) pages_of(LA_TRIAL_PLAIN, trial->divisor);
+}
+
+static bool
 gains(const LaTrial *trial, instr_time asked)
 {
-#ifdef LA_TEST
-	if (la_test_trial_gains >= 0)
-		return la_test_trial_gains > 0;
-#endif
+	if (la_trial_test_gains() >= 0)
+		return la_trial_test_gains() > 0;
 	return INSTR_TIME_GET_DOUBLE(asked) * trial->factor < INSTR_TIME_GET_DOUBLE(trial->plain);
 }
 
 /*
- * Pages that a scan has behind it when it first asks, of a trial with this divisor.
+ * Pages of a scan that is not worth a trial, which asks for some in vain: arbitrary, those of a whole one before it asks.
  */
 uint32
-la_trial_pages_before_asking(uint32 divisor)
+la_trial_least_pages(void)
 {
-	return pages_of(LA_TRIAL_SETTLE, divisor) + pages_of(LA_TRIAL_PLAIN, divisor);
+	return pages_of(LA_TRIAL_SETTLE, 1) + pages_of(LA_TRIAL_PLAIN, 1);
 }
 
 /*
@@ -115,8 +126,8 @@ la_trial_pages(LaTrial *trial, uint32 pages)
 			break;
 		case LA_TRIAL_PLAIN:
 			trial->plain = elapsed;
-			trial->ask = true;
-			trial->phase = LA_TRIAL_CHANGE;
+			trial->ask = may_gain(trial);
+			trial->phase = trial->ask ? LA_TRIAL_CHANGE : LA_TRIAL_DECIDED;
 			break;
 		case LA_TRIAL_CHANGE:
 			trial->phase = LA_TRIAL_ASKED;

@@ -34,7 +34,7 @@ typedef struct LaTrial
 								 * trials */
 } LaTrial;
 
-extern uint32 la_trial_pages_before_asking(uint32 divisor);
+extern uint32 la_trial_least_pages(void);
 extern void la_trial_start(LaTrial *trial, double factor, uint32 divisor,
 						   uint32 safe_divisor);
 extern void la_trial_end_change(LaTrial *trial);

@@ -85,20 +85,20 @@ def _changes(answers: list[bool]) -> list[tuple[int, bool]]:
 
 
 def test_nothing_is_asked_for_before_the_plain_pages_were_timed(trial: Trial) -> None:
-    answers = trial.pages(_PLAIN + 10, plain=9_000, asked=9_000)
+    answers = trial.pages(_PLAIN + 10, plain=50_000, asked=50_000)
     assert _changes(answers) == [(_PLAIN - 1, True)]
 
 
 def test_a_part_of_the_pages_may_do(trial: Trial) -> None:
     trial.start(divisor=16, safe_divisor=16)
-    answers = trial.pages((_PLAIN + _ASKED) // 16 + 10, plain=9_000, asked=9_000)
+    answers = trial.pages((_PLAIN + _ASKED) // 16 + 10, plain=50_000, asked=50_000)
     assert _changes(answers) == [(_PLAIN // 16 - 1, True), ((_PLAIN + _ASKED) // 16 - 1, False)]
 
 
 def test_of_the_pages_while_the_way_changes_all_are_needed(trial: Trial) -> None:
     trial.start(divisor=4)
     ends = _PLAIN // 4 + _UNTIMED + _TIMED // 4
-    answers = trial.pages(ends + _DECIDED // 4 + _PLAIN, plain=9_000, asked=9_000)
+    answers = trial.pages(ends + _DECIDED // 4 + _PLAIN, plain=50_000, asked=50_000)
     assert _changes(answers) == [
         (_PLAIN // 4 - 1, True),
         (ends - 1, False),
@@ -107,10 +107,17 @@ def test_of_the_pages_while_the_way_changes_all_are_needed(trial: Trial) -> None
     ]
 
 
+@pytest.mark.parametrize(("plain", "asks"), [(9_000, False), (11_000, True)])
+def test_pages_that_come_quickly_leave_nothing_to_gain(
+    trial: Trial, plain: int, asks: bool
+) -> None:
+    assert (True in trial.pages(_PLAIN + _DECIDED, plain=plain, asked=1_000)) == asks
+
+
 def test_the_change_may_end_earlier(trial: Trial) -> None:
-    trial.pages(_PLAIN + 10, plain=9_000, asked=9_000)
+    trial.pages(_PLAIN + 10, plain=50_000, asked=50_000)
     trial.library.la_trial_end_change(ctypes.byref(trial.state))
-    answers = trial.pages(_TIMED + 10, plain=9_000, asked=9_000)
+    answers = trial.pages(_TIMED + 10, plain=50_000, asked=50_000)
     assert _changes([True, *answers]) == [(0, True), (_TIMED + 1, False)]
 
 
@@ -142,9 +149,9 @@ def test_pages_while_the_way_changes_are_not_timed(trial: Trial) -> None:
 def test_the_trial_is_repeated_and_may_decide_otherwise(trial: Trial) -> None:
     one_round = _PLAIN + _ASKED + _DECIDED
     trial.pages(one_round, plain=100_000, asked=20_000)
-    answers = trial.pages(_PLAIN + _ASKED + 1_000, plain=9_000, asked=9_000)
+    answers = trial.pages(_PLAIN + _ASKED + 1_000, plain=50_000, asked=50_000)
     assert _changes(answers) == [(_PLAIN - 1, True), (_PLAIN + _ASKED - 1, False)]
-    trial.pages(_DECIDED - 1_000, plain=9_000, asked=9_000)
+    trial.pages(_DECIDED - 1_000, plain=50_000, asked=50_000)
     trial.pages(_PLAIN + _ASKED, plain=100_000, asked=20_000)
     assert set(trial.pages(1_000, plain=100_000, asked=20_000)) == {True}
 
@@ -153,4 +160,4 @@ def test_a_scan_that_begins_anew_forgets_the_verdict(trial: Trial) -> None:
     trial.pages(_PLAIN + _ASKED + 10, plain=100_000, asked=20_000)
     assert trial.state.ask
     trial.start()
-    assert trial.pages(_PLAIN - 1, plain=9_000, asked=9_000) == [False] * (_PLAIN - 1)
+    assert trial.pages(_PLAIN - 1, plain=50_000, asked=50_000) == [False] * (_PLAIN - 1)

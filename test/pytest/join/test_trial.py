@@ -46,6 +46,7 @@ def _tables(server: WatchedServer) -> Iterator[None]:
 def test_pages_in_order_are_read_asleep_for_a_while(
     server: WatchedServer, connection: Connection
 ) -> None:
+    connection.execute("SET pg_lookahead.test_trial_gains = 1")
     (loop,) = cold_loops(server, connection, _JOIN.format("in_order"), "large")
     assert 100 < loop["Drawn Rows"] < _PAGES - 0.9 * _ASLEEP
 

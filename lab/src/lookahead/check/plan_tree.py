@@ -255,6 +255,8 @@ def _consumed(parent: Node, child: Node, above: Range) -> Range:
 
 
 def _share_of_limit(limit: Node, child: Node) -> float:
+    if kind == "WindowAgg" and "Run Condition" in parent:
+        return Range(0.0, above.high)
     """Rows that are skipped are in the cost, which is interpolated between those of the input."""
     start = float(child.get("Startup Cost", 0))
     whole = float(child.get("Total Cost", 0)) - start

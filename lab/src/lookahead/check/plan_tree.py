@@ -24,6 +24,8 @@ _SUBPLAN, _HASHED = re.compile(r"(SubPlan \d+)"), re.compile(r"hashed (SubPlan \
 # They read all of their input before they return a row.
 _BLOCKING = ("Sort", "Hash", "SetOp")
 _BLOCKING_AGGREGATES = ("Plain", "Hashed", "Mixed")
+# Of how many values the planner guesses.
+_UNSEEN_LIST = ("unnest($", "unnest((InitPlan")
 # They may need more of their input than the share of rows that is asked for.
 _GREEDY = ("Incremental Sort", "WindowAgg", "ProjectSet", "Gather", "Gather Merge", "Append")
 
@@ -188,11 +190,12 @@ def _child(
 
 
 def _inner(join: Node, above: Execution) -> Execution:
-    outer = join["Plans"][0]
+    outer = next(child for child in join["Plans"] if not _is_subplan(child))
     rows = own_rows(outer, above)
-    loops = above.loops.times(above.consumed).times(Range(rows, rows))
+    most = float("inf") if str(outer.get("Function Call", "")).startswith(_UNSEEN_LIST) else rows
+    loops = above.loops.times(above.consumed).times(Range(rows if most == rows else 0.0, most))
     limit = float("inf")
-    if join.get("Join Type") == "Inner" and "Join Filter" not in join:
+    if join.get("Join Type") == "Inner" and "Join Filter" not in join and most == rows:
         limit = own_rows(join, above) * above.loops.high * above.consumed.high
     stops_early = join.get("Join Type") in ("Semi", "Anti", "Right Semi", "Right Anti")
     return Execution(

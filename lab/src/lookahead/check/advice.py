@@ -15,7 +15,7 @@ from typing import Any, Literal
 from lookahead.check.facts import Facts, Memory, Name, Place, Relation
 from lookahead.check.page_ranges import Range
 from lookahead.check.plan_tree import Execution, Node, executions, plan_nodes, table_of
-from lookahead.check.scan_pages import ScanPages, hidden_share
+from lookahead.check.scan_pages import ScanPages, is_all_visible
 from lookahead.formats import one_line, server_size
 
 Verdict = Literal["yes", "when cold", "little", "no", "unknown"]
@@ -212,7 +212,7 @@ def _no_gain(node: Node, relation: Relation, pages: Range, *, is_consecutive: bo
     kind = str(node["Node Type"])
     if relation.is_cached:
         return "the table is in shared buffers now"
-    if kind == "Index Only Scan" and hidden_share(relation).low == 0.0:
+    if kind == "Index Only Scan" and is_all_visible(relation):
         return "its pages are all-visible, so the table itself is hardly read"
     if pages.high <= _FEW_PAGES:
         return "it reads few pages of the table"

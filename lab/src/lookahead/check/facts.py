@@ -42,7 +42,10 @@ _RELATIONS = """
                / pg_catalog.current_setting('block_size')::pg_catalog.int4,
            c.reltuples, c.relallvisible, coalesce(pg_catalog.pg_table_size(c.oid), 0),
            pg_catalog.pg_relation_filenode(c.oid),
-           pg_catalog.pg_stat_get_blocks_fetched(c.oid), pg_catalog.pg_stat_get_blocks_hit(c.oid)
+           pg_catalog.pg_stat_get_blocks_fetched(c.oid), pg_catalog.pg_stat_get_blocks_hit(c.oid),
+           CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'Infinity'
+                ELSE 2.0::pg_catalog.float8 * (pg_catalog.pg_stat_get_dead_tuples(c.oid)
+                         + pg_catalog.pg_stat_get_mod_since_analyze(c.oid)) END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = ANY (%s) AND c.relname = ANY (%s)"""
 _INDEXES = """
@@ -94,6 +97,8 @@ class Relation:
     """A table; sizes in bytes. `cached_bytes` is None where pg_buffercache cannot be asked.
 
     `fetched_pages` and the `found_pages` of them in shared buffers are what statistics count.
+    `changed_pages` are those at most that were changed since `all_visible_pages` were counted, by
+    VACUUM or ANALYZE: an update changes two. A standby does not know.
     """
 
     pages: int
@@ -103,6 +108,7 @@ class Relation:
     cached_bytes: int | None
     fetched_pages: int = 0
     found_pages: int = 0
+    changed_pages: float = 0
 
     @property
     def is_cached(self) -> bool:
@@ -202,6 +208,7 @@ def _relations(
             cached_bytes=None if cached is None else cached.get(row[6], 0),
             fetched_pages=row[7],
             found_pages=row[8],
+            changed_pages=row[9],
         )
         for row in rows
     }

@@ -92,7 +92,7 @@ class ScanPages:
         if kind == "Bitmap Heap Scan":
             return self._of_bitmap(node, scan)
         if kind == "Index Only Scan":
-            return self._of_index(node, scan, None).times(hidden_share(relation))
+            return _hidden(self._of_index(node, scan, None), relation)
         if kind == "Index Scan":
             return self._of_index(node, scan, self._facts.memory.buffers)
         layout = Layout(relation.pages, relation.rows, 1.0 if kind == "Tid Range Scan" else 0.0)
@@ -297,11 +297,18 @@ def _of_whole_table(node: Node, relation: Relation, execution: Execution) -> Ran
     return Range(max(1.0, pages * share.low), pages * share.high + ahead).at_most(pages)
 
 
-def hidden_share(relation: Relation) -> Range:
-    """The share of the pages for which the visibility map does not answer."""
+def is_all_visible(relation: Relation) -> bool:
+    """Whether the visibility map answers for all pages but new ones."""
+    hidden = relation.pages - relation.all_visible_pages
+    return hidden + relation.changed_pages <= _NEW_PAGES
+
+
+def _hidden(found: Range, relation: Relation) -> Range:
+    """Those of the pages for which the visibility map does not answer."""
     hidden = max(0, relation.pages - relation.all_visible_pages)
-    pages = relation.pages or 1
-    return Range(max(0, hidden - _NEW_PAGES) / pages, hidden / pages)
+    low = found.low * max(0, hidden - _NEW_PAGES) / relation.pages
+    high = found.high * hidden / relation.pages + relation.changed_pages
+    return Range(low, high).at_most(found.high)
 
 
 def _source(node: Node) -> Node:

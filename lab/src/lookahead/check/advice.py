@@ -52,6 +52,10 @@ _MAY_STOP = (
     "the join may be left before its end, and finds out while it runs whether it looks ahead; "
     "--measure --cold tells"
 )
+_EXPRESSIONS = (
+    "the join looks ahead for plain columns of the outer row and one partition at a time only, and "
+    "finds out while it runs; --measure --cold tells"
+)
 _IN_ORDER = (
     "the join looks the rows up in the order of the table, which the system may read ahead by "
     "itself; --measure --cold tells"
@@ -175,6 +179,8 @@ def _pages_of(
             doubt = _MAY_STOP
         elif scans.is_in_order(node, table, execution):
             doubt = _IN_ORDER
+        elif execution.is_part or not scans.is_plain(node, table):
+            doubt = _EXPRESSIONS
     return _Pages(pages, each, execution.loops, reason or _no_gain_each(each), by_join, doubt)
 
 

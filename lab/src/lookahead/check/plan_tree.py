@@ -38,7 +38,8 @@ class Execution:
     asked for. `row_limit` bounds the rows of all loops together. `participants` is by how much
     EXPLAIN has divided the rows of a scan whose work is shared. `outer` is the node whose rows
     are looked up, `drawn_ahead` whether that is done for many of them at once. With `may_stop`
-    it may be left before its end, and finds out while it runs whether it does that.
+    it may be left before its end, and finds out while it runs whether it does that. `is_part` is
+    of one of several inputs that are read one after the other.
     """
 
     loops: Range = _ONCE
@@ -48,6 +49,7 @@ class Execution:
     outer: Node | None = None
     drawn_ahead: bool = False
     may_stop: bool = False
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,8 @@ def _child(
     if kind in ("Append", "Merge Append") and above.loops.high > 1:
         # Partitions without matching rows may be left out while it is executed. They are not looked
         # at, as there can be thousands.
-        return replace(below, loops=Range(above.loops.low / len(parent["Plans"]), above.loops.high))
+        loops = Range(above.loops.low / len(parent["Plans"]), above.loops.high)
+        return replace(below, loops=loops, is_part=True)
     return below
 
 
@@ -252,14 +255,14 @@ def _consumed(parent: Node, child: Node, above: Range) -> Range:
     if kind == "Merge Join":
         # It ends with the shorter of its inputs.
         return Range(0.0, above.high)
+    if kind == "WindowAgg" and "Run Condition" in parent:
+        return Range(0.0, above.high)
     if above.low < 1.0 and kind in _GREEDY:
         return Range(0.0, 1.0)
     return above
 
 
 def _share_of_limit(limit: Node, child: Node) -> float:
-    if kind == "WindowAgg" and "Run Condition" in parent:
-        return Range(0.0, above.high)
     """Rows that are skipped are in the cost, which is interpolated between those of the input."""
     start = float(child.get("Startup Cost", 0))
     whole = float(child.get("Total Cost", 0)) - start

@@ -46,8 +46,10 @@ _LIST = re.compile(r"= ANY \(")
 # Of other lists that are no literals the planner guesses the length: estimate_array_length().
 _COUNTED = "= ANY (ARRAY["
 _AND = " AND "
+_EQUAL, _COMPARED = re.compile(" = "), re.compile(" (?:=|[<>]=?) ")
 _CAST = re.compile(r"::[\w .\"]+(?:\([\d,]+\))?")
 _CALL = re.compile(r"[\w\"]\(")
+_GROUP = re.compile(r"\([^()]*\)")
 _ELEMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
 
 
@@ -140,6 +142,20 @@ class ScanPages:
         compared = _compared(str(source.get("Index Cond", "")))
         return any(self._outer_columns(value, scan) or is_computed(value) for _, value in compared)
 
+    def is_plain(self, node: Node, table: Name) -> bool:
+        """Whether these values are columns as they are; those of expressions no join knows ahead.
+
+        What the outer node itself has worked out stands in two pairs of parentheses.
+        """
+        source = _source(node)
+        scan = self._scan(node, table, Execution())
+        compared = _compared(str(source.get("Index Cond", "")), _COMPARED)
+        return all(
+            _COLUMN.fullmatch(value) or _is_made_outside(code_of(value))
+            for _, value in compared
+            if self._outer_columns(value, scan)
+        )
+
     def is_in_order(self, node: Node, table: Name, execution: Execution) -> bool:
         """Whether the rows are looked up in the order of the table."""
         source = _source(node)
@@ -181,6 +197,8 @@ class ScanPages:
             # Not each loop finds what it looks for.
             each = limit / lookups.high
             rows = Range(min(rows.low, each), each)
+        if values is None and _COUNTED not in condition:
+            return Range(0.0, layout.pages)
         number = Range(1.0, max(1.0, rows.high)) if values is None else Range.exactly(values)
         each_value = Range(rows.low / number.high, rows.high / number.low)
         return pages_of_lookups(lookups.times(number), each_value, layout, disorder)
@@ -197,8 +215,6 @@ class ScanPages:
         rows = float(part.get("Plan Rows", 0))
         if part["Node Type"] == "Bitmap Index Scan":
             return self._found_by(part, scan, Range.exactly(rows))
-        if values is None and _COUNTED not in condition:
-            return Range(0.0, layout.pages)
         inputs = part.get("Plans", ())
         found = [self._of_bitmap_part(child, scan) for child in inputs]
         if part["Node Type"] == "BitmapOr":
@@ -323,15 +339,25 @@ def columns_in(condition: str) -> Iterator[tuple[str, str]]:
         yield alias.replace('""', '"'), column.replace('""', '"')
 
 
-def _compared(condition: str) -> Iterator[tuple[str, str]]:
-    """The two sides of each `=`, without literals; lists of values are passed over."""
+def _compared(condition: str, operator: re.Pattern[str] = _EQUAL) -> Iterator[tuple[str, str]]:
+    """The two sides of each comparison, without literals; lists of values are passed over."""
     shown, start = code_of(condition, keeps_names=True), 0
     for part in code_of(condition).split(_AND):
         end = start + len(part)
-        left, _, value = part.partition(" = ")
-        if value and not value.startswith("ANY "):
-            yield shown[start : start + len(left)], shown[end - len(value) : end]
+        found = operator.search(part)
+        if found and not part.startswith("ANY ", found.end()):
+            unopened = max(0, part.count(")", found.end()) - part.count("(", found.end()))
+            value = shown[start + found.end() : end - unopened]
+            yield shown[start : start + found.start()], value
         start = end + len(_AND)
+
+
+def _is_made_outside(code: str) -> bool:
+    """Whether two pairs of parentheses enclose all of it."""
+    before = ""
+    while before != code:
+        last, before, code = before, code, _GROUP.sub("_", code)
+    return last == "(_)"
 
 
 def is_computed(value: str) -> bool:

@@ -19,7 +19,15 @@ _PREFIX = "EXPLAIN "
 _SETTINGS: list[tuple[Any, ...]] = [
     (f"pg_lookahead.{name}", name != "disable")
     for name in ("enabled", "disable", "enable_index_build", "enable_bulk_insert")
-] + [("pg_lookahead.bulk_extend_size", True), ("max_parallel_maintenance_workers", True)]
+] + [
+    (name, True)
+    for name in (
+        "pg_lookahead.bulk_extend_size",
+        "max_parallel_maintenance_workers",
+        "maintenance_work_mem",
+    )
+]
+_PLAN = {"Plan": {"Lookahead": {"Status": "eligible"}}}
 
 
 class _Server:
@@ -32,12 +40,22 @@ class _Server:
     def users_names(self) -> Iterator[None]:
         yield
 
-    def execute(self, query: str, values: Sequence[Any] | None = ()) -> SimpleNamespace:
+    def require_single(self, text: bytes) -> None:
+        pass
+
+    def execute(
+        self, query: str | bytes, values: Sequence[Any] | None = (), **_: Any
+    ) -> SimpleNamespace:
+        query = query if isinstance(query, str) else query.decode()
         found: list[tuple[Any, ...]] = _SETTINGS
-        if "regclass" in query and values:
+        if query.startswith("EXPLAIN"):
+            found = [([_PLAN],)]
+        elif "parse_ident" in query:
+            found = [(2,)]
+        elif "regclass" in query and values and isinstance(values[0], str):
             self.asked, found = values[0], [(1,)]
         elif "relkind" in query:
-            known = ("r", self.rows, False, False, True, "")
+            known = ("r", self.rows, False, False, 2, "", False, True, False, False)
             found = [] if self.rows is None else [known]
         elif "loaded_modules" in query:
             found = [("pg_lookahead", None)]
@@ -95,9 +113,9 @@ def test_other_statements(statement: str) -> None:
     [
         ("(k) WHERE k > 5", "unknown"),
         ("(k)where(k > 5)", "unknown"),
-        ("((where$a))", "yes"),
-        ("((where\u0301))", "yes"),
-        ("((t . \n where))", "yes"),
+        ("(k, (where$a))", "yes"),
+        ("(k, (where\u0301))", "yes"),
+        ("(k, (t . \n where))", "yes"),
         ("(k); SELECT 1 WHERE true", "yes"),
     ],
 )

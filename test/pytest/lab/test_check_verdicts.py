@@ -17,7 +17,7 @@ _TABLES = """
     CREATE UNIQUE INDEX ON orders (id);
     CREATE TABLE few AS SELECT id * 47 % 50000 AS id, id * 7919 % 50000 AS any
         FROM generate_series(1, 1000) AS id;
-    CREATE TABLE odd (day date, number numeric);
+    CREATE TABLE odd (day date, number numeric, "k)" int);
     CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
     CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (3000);
     CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (3000) TO (9000);
@@ -87,16 +87,16 @@ def _content(server: WatchedServer) -> Any:
         ("COPY orders FROM STDIN WHERE k > 5", f"{_BATCHES} a COPY with WHERE is left to"),
         ("COPY orders FROM STDIN (FORMAT csv, on_error ignore)", f"{_BATCHES} a COPY with ON_ERR"),
         ("COPY orders (id) FROM '/x' FREEZE", f"{_BATCHES} a COPY with FREEZE is left to"),
-        ('COPY orders (id, "k)") FROM STDIN (FORCE_NULL (freeze))', "YES: "),
+        ('COPY odd (day, "k)") FROM STDIN (FORCE_NULL (freeze))', "YES: "),
         ("COPY deep FROM STDIN", f"{_BATCHES} partitions of deep are partitioned again"),
         ("COPY deep_1 FROM STDIN", "YES: "),
         ("COPY spread FROM STDIN", f"{_BATCHES} partitions of spread are foreign tables"),
         ("CREATE INDEX ON parts (k)", "LITTLE: too few rows to gain from it: parts has"),
         ("CREATE INDEX ON ONLY parts (k)", "NO: ONLY parts builds nothing"),
         ("CREATE INDEX ON orders (k) WHERE k < 5", "DON'T KNOW: of about 50,000 rows of orders"),
-        ("CREATE INDEX ON orders ((k || ' where '))", "YES: "),
-        ('CREATE INDEX ON orders (k "where") /* where */ -- where', "YES: "),
-        ("CREATE INDEX ON orders ((orders.where))", "YES: "),
+        ("CREATE INDEX ON orders (k, (k || ' where '))", "YES: "),
+        ('CREATE INDEX ON orders (k, id "where") /* where */ -- where', "YES: "),
+        ("CREATE INDEX ON orders (k, (orders.where))", "YES: "),
         ("CREATE /* a /* b */ c */ INDEX ON orders ((k || ')')) WHERE k < 5", "DON'T KNOW: "),
         ("REINDEX INDEX orders_partial", "DON'T KNOW: of about 50,000 rows of orders_partial"),
         (
@@ -139,7 +139,7 @@ def test_tables_that_are_not_extended_in_bulk(
 @pytest.mark.parametrize(
     ("table", "cause"),
     [
-        ("a.b.c.d", "improper relation name (too many dotted names): a.b.c.d"),
+        ("a.b.c.d", "improper qualified name (too many dotted names): a.b.c.d"),
         ("other.public.orders", "cross-database references are not implemented"),
         ("nowhere", 'relation "nowhere" does not exist'),
     ],

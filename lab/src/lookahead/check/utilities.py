@@ -6,12 +6,12 @@ the library then does with a build or a COPY, its view pg_stat_lookahead tells a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lookahead.check.advice import BULK_INSERT, Advice, Verdict
 from lookahead.check.sql_text import BEGIN, END, NAME, code_of
-from lookahead.check.statement import explained_errors
+from lookahead.check.statement import explain, explained_errors
 from lookahead.errors import UsageError
 from lookahead.formats import one_line
 from lookahead.guarded_connection import GuardedConnection
@@ -28,7 +28,9 @@ _CONCURRENTLY = rf"(?:concurrently{END}\s*)?"
 _CREATE_INDEX = re.compile(
     rf"\s*create\s+(?:unique\s+)?index{END}\s*{_CONCURRENTLY}(?:if\s+not\s+exists{END}\s*)?"
     rf"(?:{NAME}\s*)??on{END}\s*(?P<only>only{END}\s*)?{_TABLE}(?:\*\s*)?"
-    rf"(?:using{END}\s*(?P<method>{NAME})\s*)?\(",
+    rf"(?:using{END}\s*(?P<method>{NAME})\s*)?\("
+    rf"(?:\s*(?P<key>{NAME})\s*(?:(?:asc|desc){END}\s*)?(?:nulls\s+(?:first|last){END}\s*)?"
+    r"(?=[,)]))?",
     _FLAGS,
 )
 _REINDEX = re.compile(
@@ -38,7 +40,7 @@ _REINDEX = re.compile(
 )
 _COPY = re.compile(
     rf"\s*copy{END}\s*(?:binary{END}\s*)?{_TABLE}"
-    rf'(?:\((?:"[^"]*"|[^)"])*\)\s*)?(?P<direction>from|to){END}',
+    rf'(?:\((?P<columns>(?:"[^"]*"|[^)"])*)\)\s*)?(?P<direction>from|to){END}',
     _FLAGS,
 )
 _BEHIND_DOT = re.compile(r"\.\s+", _FLAGS)
@@ -47,21 +49,59 @@ _WHERE = re.compile(rf"{BEGIN}(?<!\.)where{END}", _FLAGS)
 # With these it is PostgreSQL's: unsuitable() in la_copy.c.
 _COPY_OPTION = re.compile(rf"{BEGIN}(?:where|freeze|on_error){END}", _FLAGS)
 _COLUMN_LIST = re.compile(rf"{BEGIN}force_\w+\s*\([^)]*\)", _FLAGS)
+_BATCHES = "its rows would be inserted in larger batches"
+_TYPES = ": see docs/limitations.md, index builds"
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
+# How sure it is that an index whose first column `a` has type `t` is built: LaBuildKey's kinds, and
+# la_collation_is_shifted(). 0: never; 1: that depends on operator class, collation, base type.
+_FIT = """
+    CASE WHEN t.oid < 16384 AND t.typname ~ '^(bool|char|int[248]|oid|float[48]|numeric|uuid|bytea|'
+                 'inet|cidr|macaddr|date|time|timestamp|timestamptz|text|varchar)$'
+              AND coalesce((
+                  SELECT CASE c.collprovider WHEN 'd' THEN d.datlocale ELSE c.colllocale END
+                  FROM pg_catalog.pg_collation c, pg_catalog.pg_database d
+                  WHERE c.oid = a.attcollation AND d.datname = pg_catalog.current_database()
+              ), '') !~* '^th|ka-|alternate' THEN 2
+         WHEN t.typtype IN ('c', 'e', 'm', 'r') OR t.typcategory = 'A'
+              OR t.oid < 16384 AND t.typname !~ '^(bpchar|name|reg|text|varchar)' THEN 0
+         ELSE 1 END"""
+_KEY = f"""
+    SELECT {_FIT} FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = %s::pg_catalog.oid AND a.attnum > 0
+      AND a.attname = (pg_catalog.parse_ident(%s))[1]"""
+_INSERT = (
+    "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT {} FROM pg_catalog.generate_series(1, 1000)"
+)
 # Of an index: its table's rows. What a name means is the user's business, so it is asked before.
-_FACTS = """
+_FACTS = f"""
     SELECT named.relkind::pg_catalog.text,
            pg_catalog.sum(greatest(leaf.reltuples, 0)) FILTER (WHERE leaf.relkind IN ('r', 'm')),
            pg_catalog.bool_or(leaf.reltuples < 0 AND leaf.relkind = 'r'),
            pg_catalog.bool_or(own.indpred IS NOT NULL),
-           pg_catalog.bool_or(EXISTS (
-               SELECT FROM pg_catalog.pg_index i
-               JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+           pg_catalog.max((
+               SELECT pg_catalog.max(CASE WHEN i.indclass[0] < 16384 THEN {_FIT} ELSE 1 END)
+               FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
                JOIN pg_catalog.pg_am m ON m.oid = x.relam
+               JOIN pg_catalog.pg_attribute a ON a.attrelid = x.oid AND a.attnum = 1
+               JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
                WHERE i.indrelid = leaf.oid AND x.oid = coalesce(own.indexrelid, x.oid)
                  AND m.amname = 'btree')),
            coalesce(pg_catalog.string_agg(leaf.relkind::pg_catalog.text, '')
-                    FILTER (WHERE leaf.oid <> named.oid), '')
+                    FILTER (WHERE leaf.oid <> named.oid), ''),
+           named.oid < 12000 OR named.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
+           pg_catalog.pg_has_role(named.relowner, 'USAGE'),
+           pg_catalog.row_security_active(named.oid),
+           named.relhasrules OR pg_catalog.bool_or(EXISTS (
+               SELECT FROM pg_catalog.pg_depend d
+               WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid IN (
+                   SELECT oid FROM pg_catalog.pg_constraint WHERE conrelid = leaf.oid
+                   UNION ALL SELECT oid FROM pg_catalog.pg_attrdef WHERE adrelid = leaf.oid
+                   UNION ALL SELECT indexrelid FROM pg_catalog.pg_index WHERE indrelid = leaf.oid
+                   UNION ALL SELECT oid FROM pg_catalog.pg_trigger
+                             WHERE tgrelid = leaf.oid AND leaf.oid <> named.oid)
+               UNION ALL SELECT FROM pg_catalog.pg_attribute a
+               JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = leaf.oid
+                 AND (t.typtype = 'd' OR t.oid >= 16384 AND t.typtype <> 'e')))
     FROM pg_catalog.pg_class named
     LEFT JOIN pg_catalog.pg_index own ON own.indexrelid = named.oid,
     LATERAL (
@@ -69,13 +109,16 @@ _FACTS = """
         UNION SELECT relid FROM pg_catalog.pg_partition_tree(coalesce(own.indrelid, named.oid))
     ) AS part
     JOIN pg_catalog.pg_class leaf ON leaf.oid = part.relid
-    WHERE named.oid = %s::pg_catalog.oid GROUP BY named.relkind"""
+    WHERE named.oid = %s::pg_catalog.oid GROUP BY named.oid"""
 _RESOLVE = "SELECT %s::pg_catalog.regclass::pg_catalog.oid"
 _SETTINGS = """
-    SELECT name, setting NOT IN ('off', '0') FROM pg_catalog.pg_settings
+    SELECT name, CASE name WHEN 'maintenance_work_mem' THEN setting::pg_catalog.int4 >= 2048
+                           ELSE setting NOT IN ('off', '0') END
+    FROM pg_catalog.pg_settings
     WHERE name IN ('pg_lookahead.enabled', 'pg_lookahead.disable',
                    'pg_lookahead.enable_index_build', 'pg_lookahead.enable_bulk_insert',
-                   'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers')"""
+                   'pg_lookahead.bulk_extend_size', 'max_parallel_maintenance_workers',
+                   'maintenance_work_mem', 'default_transaction_read_only', 'in_hot_standby')"""
 
 
 @dataclass(frozen=True)
@@ -83,15 +126,22 @@ class _Table:
     """What is named: a table, or an index of one; `kind` is that of pg_class.
 
     `rows` are those of it and its partitions, None where it was never analyzed. `is_partial` is an
-    index's, `has_btree` is of the index or any of the table; `part_kinds` are those of partitions.
+    index's; `fit` is that of the best btree, of the index or of the table, None without one, or
+    where an index is made that of its first column; `part_kinds` are those of partitions.
+    `is_doubtful` is one with rules, which EXPLAIN of an INSERT follows and COPY does not, or of
+    which a row may call a user's function, be it of a type, beside the table's own triggers.
     """
 
     name: str
     kind: str
     rows: float | None
     is_partial: bool
-    has_btree: bool
+    fit: int | None
     part_kinds: str
+    is_catalog: bool
+    is_owned: bool
+    has_row_security: bool
+    is_doubtful: bool
 
 
 def advise_utility(connection: GuardedConnection, statement: str) -> Advice | None:
@@ -106,6 +156,7 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     if match is None:
         return None
     with explained_errors(statement), connection.users_names():
+        connection.require_single(statement.encode())
         named = connection.execute(_RESOLVE, (match["table"],)).fetchone()
     facts = connection.execute(_FACTS, named).fetchone()
     if facts is None:  # dropped meanwhile
@@ -116,12 +167,33 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     switches = dict(connection.execute(_SETTINGS).fetchall())
     if table.kind not in ("rp" if copy else "rpmiI"):
         return Advice((), "no", f"{table.name} is no table that rows are stored in")
+    if copy and copy["direction"].lower() == "to":
+        whole = "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
+        return Advice((), "no", whole)
+    if "method" in match.groupdict():
+        key = connection.execute(_KEY, (*named, match["key"])).fetchone() if match["key"] else (1,)
+        table = replace(table, fit=key and key[0])
+    if refusal := _refusal(table, match, switches):
+        raise UsageError(f"the server refuses the statement: {refusal}")
     if copy:
-        ahead = watchers_before(connection)
-        found = _of_copy(table, copy, switches, ahead)
-    else:
-        found = _of_build(table, match, switches)
-    return Advice((), *found)
+        if reason := _against_copy(table, copy, switches, watchers_before(connection)):
+            return Advice((), "no", f"{_BATCHES}, but {reason}")
+        return Advice((), *_of_copy(connection, table, copy))
+    return Advice((), *_of_build(table, match, switches))
+
+
+def _refusal(table: _Table, match: re.Match[str], switches: Mapping[str, Any]) -> str:
+    """Why PostgreSQL would refuse the command; "" where nothing is known."""
+    for name in ("default_transaction_read_only", "in_hot_standby"):
+        if switches.get(name):
+            return f"{name} is on"
+    if "method" in match.groupdict() and not table.is_owned:
+        return f"this role does not own {table.name}"
+    if "method" in match.groupdict() and table.fit is None:
+        return f"{table.name} has no column {one_line(match['key'])}"
+    if "direction" in match.groupdict() and table.has_row_security:
+        return f"{table.name} has row security, and COPY FROM is not for such tables"
+    return ""
 
 
 def _of_build(
@@ -129,7 +201,7 @@ def _of_build(
 ) -> tuple[Verdict, str]:
     is_reindex = "method" not in match.groupdict()
     method = "" if is_reindex else (match["method"] or "btree").strip('"').lower()
-    if is_reindex and not table.has_btree:
+    if is_reindex and table.fit is None:
         return "no", f"only btree indexes are built by pg_lookahead, and {table.name} has none"
     if not is_reindex and match["only"] and table.kind == "p":
         return "no", f"ONLY {table.name} builds nothing: its partitions have the rows"
@@ -140,6 +212,12 @@ def _of_build(
     if not switches["max_parallel_maintenance_workers"]:
         reason = "max_parallel_maintenance_workers is 0"
         return "no", f"index builds are left to PostgreSQL: {reason}"
+    if table.is_catalog:
+        return "no", f"{table.name} is PostgreSQL's own, and its indexes are left to PostgreSQL"
+    if not switches["maintenance_work_mem"]:
+        return "no", "index builds are left to PostgreSQL: maintenance_work_mem is below 2 MB"
+    if table.fit == 0:
+        return "no", f"PostgreSQL builds indexes whose first column is of such a type{_TYPES}"
     if table.rows is None:
         return "unknown", f"{table.name} was never analyzed: ANALYZE tells how large it is"
     if table.rows < _FEW_ROWS:
@@ -148,6 +226,8 @@ def _of_build(
     rows = f"about {table.rows:,.0f} rows of {table.name}"
     if table.is_partial or (not is_reindex and _WHERE.search(_rest(match))):
         return "unknown", f"of {rows} those that WHERE selects would be sorted: how many?"
+    if table.fit == 1:
+        return "unknown", f"{rows} would be sorted: by whom, its first column decides{_TYPES}"
     return "yes", (
         f"{rows} would be sorted and written by pg_lookahead"
         f"{', as far as its indexes are btrees' if is_reindex else ''}; "
@@ -156,13 +236,21 @@ def _of_build(
 
 
 def _of_copy(
-    table: _Table, match: re.Match[str], switches: Mapping[str, Any], ahead: tuple[str, ...]
+    connection: GuardedConnection, table: _Table, match: re.Match[str]
 ) -> tuple[Verdict, str]:
-    """`ahead` are the libraries that look at commands and were loaded before."""
-    if match["direction"].lower() == "to":
-        return "no", "COPY of a table reads it in order; COPY (SELECT ...) is checked by its query"
-    if reason := _against_copy(table, match, switches, ahead):
-        return "no", f"its rows would be inserted in larger batches, but {reason}"
+    """What the library says of an INSERT, which needs a value for each column that is named."""
+    doubt = "unknown", f"{_BATCHES}, unless functions of users or rules of {table.name} forbid it"
+    if table.is_doubtful:
+        return doubt
+    into, values = match["table"], ""
+    if columns := match["columns"]:
+        into, values = f"{into} ({columns})", "NULL" + ", NULL" * code_of(columns).count(",")
+    (document,) = explain(connection, _INSERT.format(into, values), "LOOKAHEAD")
+    group = document["Plan"].get("Lookahead", {})
+    if group.get("Reason") == "volatile function":
+        return doubt
+    if group.get("Status", "stock") == "stock":
+        return "no", f"{_BATCHES}, but PostgreSQL inserts them: {group.get('Reason')}"
     return "yes", (
         f"its rows would be inserted into {table.name} in larger batches; afterwards "
         "pg_stat_lookahead tells whether they were, or why not"

@@ -1,0 +1,187 @@
+"""Where `lookahead check` says that it does not know, or that nothing is gained, and not YES."""
+
+from collections.abc import Iterator
+
+import pytest
+from server_log import ServerFactory, WatchedServer
+
+from lab.outcome import Outcome, run_command
+from lookahead.errors import ExitStatus
+from lookahead.extension import Stage
+
+_TABLES = """
+    CREATE EXTENSION pg_lookahead;
+    SELECT setseed(0.5);
+    CREATE TABLE big AS SELECT id, (random() * 30000)::int AS a, repeat('x', 300) AS pad
+        FROM generate_series(1, 30000) AS id;
+    CREATE UNIQUE INDEX ON big (id); CREATE INDEX ON big (a); CREATE INDEX ON big (a, id);
+    CREATE TABLE keys AS SELECT x, 1 + (random() * 29999)::int AS y
+        FROM generate_series(1, 2000) AS x;
+    CREATE TABLE par (a int, b int, pad text) PARTITION BY HASH (a);
+    CREATE TABLE par_0 PARTITION OF par FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+    CREATE TABLE par_1 PARTITION OF par FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+    INSERT INTO par SELECT id, a, pad FROM big;
+    CREATE INDEX ON par (b);
+    CREATE TYPE mood AS ENUM ('good', 'bad');
+    CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+    CREATE TABLE kinds AS SELECT 'bad'::mood AS mood, make_interval(secs => id) AS span,
+        ARRAY[id] AS list, id::positive AS positive, id::text AS name,
+        id::text COLLATE "th-x-icu" AS thai FROM generate_series(1, 20000) AS id;
+    CREATE INDEX kinds_mood ON kinds (mood);
+    CREATE FUNCTION one() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
+    CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+    CREATE TABLE before_row (id int);
+    CREATE TRIGGER t BEFORE INSERT ON before_row FOR EACH ROW EXECUTE FUNCTION same();
+    CREATE TABLE all_rows (id int);
+    CREATE TRIGGER t AFTER INSERT ON all_rows REFERENCING NEW TABLE AS rows
+        FOR EACH STATEMENT EXECUTE FUNCTION same();
+    CREATE TABLE filled (id int, other int DEFAULT one());
+    CREATE TABLE checked (id int CHECK (one() > 0));
+    CREATE TABLE ruled (id int);
+    CREATE RULE r AS ON INSERT TO ruled DO INSTEAD NOTHING;
+    CREATE TABLE made (id int, other int, twice int GENERATED ALWAYS AS (id * 2) STORED);
+    CREATE TABLE secured (id int);
+    ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
+    CREATE ROLE clerk; GRANT INSERT ON secured TO clerk;
+"""
+_LOOP = "enable_hashjoin=off enable_mergejoin=off enable_seqscan=off enable_bitmapscan=off"
+_PLAIN = "DON'T KNOW: the join looks ahead for plain columns"
+_PAGES = "DON'T KNOW: how many pages"
+_LARGER = "its rows would be inserted in larger batches"
+
+
+@pytest.fixture(scope="module")
+def server(server_factory: ServerFactory, stage: Stage) -> Iterator[WatchedServer]:
+    with server_factory(stage=stage, settings={"autovacuum": "off"}) as made:
+        with made.connect() as connection:
+            connection.execute(_TABLES)
+            connection.execute("VACUUM ANALYZE")
+        yield made
+
+
+def _check(server: WatchedServer, statement: str, settings: str = "") -> Outcome:
+    options = " ".join(f"-c {setting}" for setting in settings.split())
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    return run_command("check", statement, "--dsn", f"{place} options='{options}'")
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("big JOIN keys ON big.id = keys.y", "WHEN COLD: "),
+        ("big JOIN (SELECT y + 1 AS z FROM keys OFFSET 0) AS k ON big.id = z", "WHEN COLD: "),
+        ("big JOIN keys ON big.id = keys.y + 1", _PLAIN),
+        ("big JOIN keys ON big.id = (keys.y + 1) * (keys.x + 1)", _PLAIN),
+        ("big JOIN keys ON big.id = abs(keys.y)", _PLAIN),
+        ("big JOIN keys ON big.id = keys.y::bigint", _PLAIN),
+        ("big JOIN keys ON big.a = keys.y AND big.id > keys.x + 1", _PLAIN),
+        ("par JOIN keys ON par.b = keys.y", _PLAIN),
+    ],
+)
+def test_a_join_looks_up_plain_columns(server: WatchedServer, condition: str, verdict: str) -> None:
+    outcome = _check(server, f"SELECT pad FROM {condition}", _LOOP)
+    assert outcome.stdout.startswith(verdict), outcome.stdout
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict"),
+    [
+        ("big WHERE id = ANY (ARRAY(SELECT y FROM keys))", _PAGES),
+        ("big WHERE id = ANY ((SELECT array_agg(y) FROM keys)::int[])", _PAGES),
+        ("big WHERE id = ANY ($1)", _PAGES),
+        ("big JOIN unnest($1::int[]) AS u ON u = id", _PAGES),
+        ("big JOIN unnest(ARRAY(SELECT y FROM keys)) AS u ON u = id", _PAGES),
+        ("big WHERE id IN ($1, $2)", "LITTLE: it reads few pages"),
+        ("big WHERE id = ANY ('{1,2}')", "LITTLE: it reads few pages"),
+    ],
+)
+def test_a_list_that_is_not_seen_may_be_long(
+    server: WatchedServer, condition: str, verdict: str
+) -> None:
+    outcome = _check(server, f"SELECT pad FROM {condition}", _LOOP)
+    assert outcome.stdout.startswith(verdict), outcome.stdout
+
+
+def test_pages_that_were_changed_are_not_all_visible(server: WatchedServer) -> None:
+    query = "SELECT count(a) FROM changed WHERE a BETWEEN 0 AND 30000"
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE changed AS TABLE big; CREATE INDEX ON changed (a)")
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    with server.connect() as connection:
+        connection.execute("VACUUM ANALYZE changed")
+    assert _check(server, query, _LOOP).stdout.startswith("LITTLE: its pages are all-visible")
+    for change in ("DELETE FROM changed WHERE 0", "UPDATE changed SET a = a + 1 WHERE 1"):
+        with server.connect() as connection:
+            connection.execute("VACUUM ANALYZE changed")
+            connection.execute(f"{change} = id % 10")
+            connection.execute("SELECT pg_stat_force_next_flush()")
+        lines = _check(server, query, _LOOP).stdout.splitlines()
+        assert not lines[0].startswith("LITTLE"), lines
+        most = lines[2].rpartition(" of ")[0].rpartition(" ")[2]
+        assert int(most.replace(",", "")) > 1000
+
+
+def test_a_window_may_stop_early(server: WatchedServer) -> None:
+    numbered = "SELECT a, pad, row_number() OVER (ORDER BY a) AS n FROM big"
+    outcome = _check(server, f"SELECT * FROM ({numbered}) AS s WHERE n <= 3", _LOOP)
+    assert outcome.stdout.startswith(_PAGES)
+    assert _check(server, numbered, _LOOP).stdout.startswith("WHEN COLD: ")
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("CREATE INDEX ON kinds (name DESC NULLS LAST, mood)", "YES: "),
+        ("CREATE INDEX ON kinds (mood)", "NO: PostgreSQL builds indexes whose first column"),
+        ("CREATE INDEX ON kinds (span)", "NO: PostgreSQL builds indexes whose first column"),
+        ("CREATE INDEX ON kinds (list)", "NO: PostgreSQL builds indexes whose first column"),
+        ("REINDEX INDEX kinds_mood", "NO: PostgreSQL builds indexes whose first column"),
+        ("REINDEX TABLE pg_class", "NO: pg_class is PostgreSQL's own"),
+        ("CREATE INDEX ON kinds (positive)", "DON'T KNOW: about 20,000 rows of kinds"),
+        ("CREATE INDEX ON kinds (thai)", "DON'T KNOW: about 20,000 rows of kinds"),
+        ("CREATE INDEX ON kinds (lower(name))", "DON'T KNOW: about 20,000 rows of kinds"),
+        ("CREATE INDEX ON kinds (name text_pattern_ops)", "DON'T KNOW: about 20,000 rows of"),
+        ("COPY before_row FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: row trigger"),
+        ("COPY all_rows FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: transition"),
+        ("COPY pg_class FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: system catal"),
+        ("COPY filled (id) FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
+        ("COPY checked FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
+        ("COPY ruled FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
+        ("COPY kinds (positive) FROM STDIN", f"DON'T KNOW: {_LARGER}, unless functions of users"),
+        ("COPY made FROM STDIN", "YES: "),
+        ("COPY made (other, id) FROM STDIN", "YES: "),
+        ("COPY secured FROM STDIN", "YES: "),
+    ],
+)
+def test_commands_that_the_library_may_leave_to_postgresql(
+    server: WatchedServer, statement: str, verdict: str
+) -> None:
+    outcome = _check(server, statement)
+    assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
+    assert outcome.stdout.startswith(verdict), outcome.stdout
+
+
+def test_little_memory_for_a_build(server: WatchedServer) -> None:
+    outcome = _check(server, "CREATE INDEX ON kinds (name)", "maintenance_work_mem=1MB")
+    assert outcome.stdout.startswith("NO: index builds are left to PostgreSQL: maintenance_work")
+
+
+@pytest.mark.parametrize(
+    ("statement", "settings", "cause"),
+    [
+        ("CREATE INDEX ON kinds (name", "", "syntax error at end of input"),
+        ("CREATE INDEX ON kinds (nope)", "", "kinds has no column nope"),
+        ("CREATE INDEX ON kinds (name)", "role=clerk", "this role does not own kinds"),
+        ("COPY made (id, nope) FROM STDIN", "", 'column "nope" of relation "made" does not exist'),
+        ("COPY made (twice) FROM STDIN", "", 'cannot insert a non-DEFAULT value into column "twi'),
+        ("COPY made FROM STDIN", "role=clerk", "permission denied for table made"),
+        ("COPY secured FROM STDIN", "role=clerk", "secured has row security"),
+        ("COPY made FROM STDIN", "default_transaction_read_only=on", "default_transaction_read_on"),
+    ],
+)
+def test_commands_that_postgresql_refuses(
+    server: WatchedServer, statement: str, settings: str, cause: str
+) -> None:
+    outcome = _check(server, statement, settings)
+    assert outcome.status is ExitStatus.USAGE
+    assert f"error: the server refuses the statement: {cause}" in outcome.stderr

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from lookahead.check.facts import Facts, Name, Relation
 from lookahead.check.page_ranges import (
-    MANY,
     Layout,
     Range,
     disorder_of,
@@ -280,7 +279,7 @@ class ScanPages:
         column = self._facts.columns.get(table, {}).get(outer[0][1]) if table else None
         if column is None or column.distinct is None:
             return Range(min(1.0, loops.low), loops.high), 0.0
-        many = distinct(column.distinct, min(loops.high, MANY))
+        many = min(column.distinct, loops.high)  # a whole table has each value
         order = abs(column.correlation) if column.correlation is not None else 1.0
         if order < _UNORDERED and outer[0] not in self._outer(scan).chosen:
             return Range(distinct(column.distinct, loops.low), many), 1.0 - order

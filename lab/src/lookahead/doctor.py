@@ -6,6 +6,7 @@ nothing is guessed. `examine` asks, `judge` is pure.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any, Literal
 
 import psycopg
@@ -16,7 +17,7 @@ from lookahead.formats import one_line, server_size
 from lookahead.guarded_connection import GuardedConnection, find_member, server_message
 from lookahead.installation import SUPPORTED_MAJOR
 from lookahead.load_order import loaded_libraries, name_first, watchers_before
-from lookahead.setting_source import altering, as_written, reset_of
+from lookahead.setting_source import altering, quoted, reset_of
 
 Level = Literal["ok", "note", "warning"]
 _OFF_BY_DEFAULT = ("enable_interval_creation", "enable_late_start")
@@ -208,12 +209,10 @@ def _library(server: Server) -> Iterator[Line]:
         for name in (_SHARED, _SESSION)
         if name in server.settings
     }
-    named = [name for name, libraries in places.items() if LIBRARY in libraries]
+    named = [name for name in places if LIBRARY in [PurePath(one).stem for one in places[name]]]
     if server.problem is not None:
         # A library that is not there, named in a setting, keeps everybody from connecting.
-        remedy = (
-            f"Install it for this server (make install PG_CONFIG=...); then add it to {_SESSION}."
-        )
+        remedy = f"Install it for this server (make install PG_CONFIG=...), then add to {_SESSION}."
         if server.denied:
             remedy = f"Where LOAD '{LIBRARY}' works for a superuser, have one add it to {_SESSION}."
         yield Line("warning", f"{LIBRARY} cannot be loaded: {server.problem}", remedy)
@@ -250,6 +249,8 @@ def _preloading(server: Server, libraries: list[str] | None) -> str:
     names = (one.replace("'", "''") for one in (LIBRARY, *libraries))
     value = f"{_SESSION} = " + ", ".join(f"'{one}'" for one in names)
     source, of = server.sources.get(_SESSION), (server.role, server.database)
+    if source in ("client", "command line"):
+        return f"{reset_of(_SESSION, source, *of)}; or name {LIBRARY} there, too."
     if own := altering(source, *of, in_recovery=server.in_recovery):
         return f"It has a setting of its own, which wins: {own} SET {value}"
     return f"ALTER SYSTEM SET {value}; SELECT pg_reload_conf(); or for a role or database only."
@@ -285,8 +286,7 @@ def _reset(server: Server, name: str) -> str:
 
 
 def _grant(server: Server, what: str) -> str:
-    role = as_written(server.role)
-    return f"GRANT {what} TO {role}{_on_primary(server)}, or ask as a superuser."
+    return f"GRANT {what} TO {quoted(server.role)}{_on_primary(server)}, or ask as a superuser."
 
 
 def _on_primary(server: Server) -> str:

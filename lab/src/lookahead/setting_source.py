@@ -1,11 +1,8 @@
 """Where a setting of a server was made, and the statement that takes it away there. Pure."""
 
-import re
-
 from lookahead.formats import one_line
 
 CONFIGURATION_FILE = "configuration file"
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 # Whose setting wins over the system's, by `source` of pg_settings.
 _OWNERS = {
     "global": "ALTER ROLE ALL",
@@ -15,18 +12,14 @@ _OWNERS = {
 }
 
 
-def as_written(name: str) -> str:
-    """A name as a statement takes it, in quotes where it needs them."""
-    return name if _PLAIN.fullmatch(name) else _quoted(name)
-
-
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as a statement takes it, be it a word of the language."""
     return '"' + one_line(name).replace('"', '""') + '"'
 
 
 def altering(source: str | None, role: str, database: str, *, in_recovery: bool = False) -> str:
     """What SET or RESET is to follow; "" for a setting that no role or database has."""
-    names = {"role": _quoted(role), "database": _quoted(database)}
+    names = {"role": quoted(role), "database": quoted(database)}
     own = _OWNERS.get(source or "", "").format(**names)
     return f"On the primary: {own}" if own and in_recovery else own
 

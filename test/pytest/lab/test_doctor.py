@@ -54,12 +54,18 @@ def test_devices_of_tablespaces(server: WatchedServer) -> None:
     assert "--profile FILE; pg_lookahead.device_profile names that file then." in outcome.stdout
 
 
+def test_an_extension_where_all_names_are_quoted(server: WatchedServer) -> None:
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=extended"
+    outcome = run_command("doctor", "--dsn", f"{place} options='-c quote_all_identifiers=on'")
+    assert "CREATE EXTENSION" not in outcome.stdout
+
+
 def test_a_role_that_sees_little(server: WatchedServer) -> None:
     outcome = _doctor(server, user="reader")
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "by a setting that is not shown" in outcome.stdout
     assert "this role may not see which libraries are loaded where" in outcome.stdout
-    assert "GRANT pg_read_all_settings TO reader, or ask as a superuser." in outcome.stdout
+    assert 'GRANT pg_read_all_settings TO "reader", or ask as a superuser.' in outcome.stdout
 
 
 def test_a_role_whose_name_needs_quotes(server: WatchedServer) -> None:
@@ -111,7 +117,8 @@ def test_a_server_whose_sessions_lack_the_library(
         denied = _doctor(made, user="reader")
     assert "is installed, but new sessions of this role do not have it" in outcome.stdout
     assert "ALTER SYSTEM SET session_preload_libraries = 'pg_lookahead'" in outcome.stdout
-    assert "session_preload_libraries = 'pg_lookahead', 'plpgsql'; SELECT" in others.stdout
+    assert "PGOPTIONS; or name pg_lookahead there, too." in others.stdout
+    assert "ALTER SYSTEM" not in others.stdout
     assert (
         "which wins: ALTER ROLE \"postgres\" SET session_preload_libraries = 'pg_lookahead', "
         "'plpgsql'\n" in own.stdout
@@ -127,7 +134,7 @@ def test_a_server_without_the_library(server_factory: ServerFactory) -> None:
     assert outcome.status is ExitStatus.SUCCESS, outcome.stderr
     assert "warning pg_lookahead cannot be loaded: could not access file" in outcome.stdout
     # Named in a setting before, it would keep everybody out.
-    assert "Install it for this server (make install PG_CONFIG=...); then" in outcome.stdout
+    assert "Install it for this server (make install PG_CONFIG=...), then" in outcome.stdout
     assert "superuser" not in outcome.stdout
 
 
@@ -201,6 +208,11 @@ def test_the_order_of_libraries_is_shown() -> None:
         _SERVER, settings={**_SERVER.settings, "session_preload_libraries": '"pg_lookahead"'}
     )
     assert "note: shared_preload_libraries suffices" in _said(both)
+    path = {"shared_preload_libraries": "/usr/lib/pg_lookahead.so"}
+    named = replace(_SERVER, settings={**_SERVER.settings, **path})
+    assert "ok: pg_lookahead 0.2.0, by shared_preload_libraries (/usr/lib/pg_lookahead.so)" in (
+        _said(named)
+    )
 
 
 def test_libraries_that_were_loaded_before() -> None:

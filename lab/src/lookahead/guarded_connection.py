@@ -41,6 +41,8 @@ _SET_TIMEOUT = """
 # Of a look at the server, in seconds. Arbitrary.
 _LOOK_LIMIT_S = 60.0
 _PLACE = ("host", "hostaddr", "port", "dbname", "user", "service")
+# Of SQLSTATE: connection exceptions, an end of the server or of the session.
+_LOST = ("08", "57P")
 _HIDDEN = "(a connection string that is not shown)"
 # What precedes a value within an argument: "--dsn=", "-d".
 _PREFIX = re.compile(r"(?:--[\w-]+=|-[A-Za-z](?=.))?", re.DOTALL)
@@ -99,6 +101,7 @@ class GuardedConnection(psycopg.Connection[Any]):
                 "Name the server itself: its own host and port.",
             )
         self._search(_OWN_PATH, in_transaction=False)
+        self.execute("SET quote_all_identifiers = off")  # or no identity would be as we write it
 
 
 def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
@@ -136,10 +139,10 @@ def open_guarded(dsn: str, purpose: str) -> GuardedConnection:
 
 def connection_lost(error: psycopg.OperationalError) -> LabError:
     """What to say when the server goes away between two statements, or cancels one of ours."""
-    if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)):
+    if error.sqlstate is not None and not error.sqlstate.startswith(_LOST):
         return LabError(
             f"a query of lookahead was ended: {server_message(error)}",
-            "It has a minute at most; limits of the role, such as statement_timeout, apply, too.",
+            "It has a minute at most; settings of the role, such as statement_timeout, apply, too.",
         )
     return LabError(
         f"the connection is lost: {str(error).strip()}", "See the server's log, then try again."

@@ -172,7 +172,11 @@ def test_time_limits_are_no_fault_of_the_statement(error: type[psycopg.Error]) -
     assert caught.value.status is ExitStatus.FAILURE
     told = connection_lost(psycopg.errors.QueryCanceled("late"))
     assert told.message == "a query of lookahead was ended: late"
-    assert told.hint.startswith("It has a minute at most; limits of the role")
+    assert told.hint.startswith("It has a minute at most; settings of the role")
+    other = connection_lost(psycopg.errors.ObjectNotInPrerequisiteState("restricted"))
+    assert other.message == "a query of lookahead was ended: restricted"
+    for lost in (psycopg.OperationalError("gone"), psycopg.errors.AdminShutdown("gone")):
+        assert connection_lost(lost).message == "the connection is lost: gone"
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(server: WatchedServer) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -138,6 +139,16 @@ def test_report_of_a_damaged_result(
     assert f'error: "{result}" {message}' in outcome.stderr
     assert "hint: " in outcome.stderr
     assert not result.with_suffix(".html").exists()
+
+
+def test_report_of_a_result_that_is_nested_too_deeply(
+    result: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just so deep that it can be read; how deep depends on the callers."""
+    monkeypatch.setattr("lookahead.report.page.json.dumps", Mock(side_effect=RecursionError))
+    outcome = run_command("report", result)
+    assert outcome.status is ExitStatus.BAD_FILE
+    assert "cannot be worked out" in outcome.stderr
 
 
 def test_report_of_nothing(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def report(
             terminal.raw(_tables(contents, terminal, as_csv=csv).rstrip())
         else:
             terminal.result(f"page: {_write(contents, target, terminal)}")
-    except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
         # Numbers of the right type that no run writes, such as a negative time.
         names = ", ".join(f'"{path}"' for path in results)
         raise BadFileError(f"{names} cannot be worked out: {error}", COPY_AGAIN) from None

@@ -259,7 +259,11 @@ class _TimeIsOverError(LabError):
 
 def _digest(connection: GuardedConnection, statement: str) -> _Digest:
     ordered, unordered, rows = hashlib.sha256(), 0, 0
-    with connection.cursor() as cursor, explained_errors(statement), connection.users_names():
+    with (
+        connection.cursor() as cursor,
+        explained_errors(statement, done="the statement"),
+        connection.users_names(),
+    ):
         known = [oid for info in connection.adapters.types for oid in (info.oid, info.array_oid)]
         for oid in (*filter(None, known), _ANY_OTHER_TYPE):
             cursor.adapters.register_loader(oid, _RawLoader)

@@ -62,6 +62,8 @@ _EXECUTE_TEXTS = (
     "^(crosstab|connectby|xpath_table|dblink|ts_stat|ts_rewrite|pg_input_"
     "|(query|cursor|table|schema|database)_to_xml)"
 )
+# Declared stable, and each uses up a transaction id.
+_TAKE_IDS = "^(txid_current|pg_current_xact_id)$"
 # Other ones in C, the server's own among them, execute none, as far as anybody knows.
 _WITH_STATEMENTS = """
     SELECT DISTINCT p.proname::pg_catalog.text
@@ -90,7 +92,7 @@ _DOMAIN_CHECKS = """
                           WHERE whole.oid IN (rngtypid, rngmultitypid)) AS within
         WHERE within.oid <> 0)
     SELECT conbin::pg_catalog.text FROM pg_catalog.pg_constraint
-    WHERE contypid IN (SELECT oid FROM part) AND conbin IS NOT NULL"""
+    WHERE contypid IN (SELECT oid FROM part WHERE oid <> 0) AND conbin IS NOT NULL"""
 _VOLATILE = """
     WITH called AS (
         SELECT pg_catalog.unnest(%(functions)s::pg_catalog.oid[]) AS oid
@@ -182,7 +184,7 @@ def unseen_functions(
 
 @contextmanager
 def explained_errors(
-    statement: str, prefix_length: int = 0, done: str = "the statement"
+    statement: str, prefix_length: int = 0, done: str = _PLANNING
 ) -> Iterator[None]:
     """Turn what the server says against the statement into a LabError with its place.
 
@@ -205,6 +207,9 @@ def explained_errors(
                 f"A time limit ({_OWN_LIMIT if done == _PLANNING else ''}statement_timeout), a "
                 "cancel, a lack of resources, or an end of the server: see the server's log.",
             ) from None
+        if done != _PLANNING:
+            hint = one_line(error.diag.message_hint or "")
+            raise LabError(f"its execution failed: {server_message(error)}{place}", hint) from None
         if prefix_length and _is_at_first_word(error, statement, prefix_length):
             raise UsageError(f"EXPLAIN does not take this command{place}", _TAKEN) from None
         raise UsageError(
@@ -255,7 +260,7 @@ def volatile_functions(connection: GuardedConnection, statement: str) -> tuple[s
     called = {
         "functions": list(_numbers(_FUNCTION, texts)),
         "operators": list(_numbers(_OPERATORS, texts)),
-        "texts": _EXECUTE_TEXTS,
+        "texts": f"{_EXECUTE_TEXTS}|{_TAKE_IDS}",
     }
     return tuple(str(row[0]) for row in connection.execute(_VOLATILE, called))
 
@@ -269,7 +274,7 @@ def _plan_trees(connection: GuardedConnection, statement: str) -> list[str]:
             texts.append(" ".join(notice.message_detail.split()))  # lines are broken anywhere
 
     connection.execute(_PRINT_PLAN)
-    with explained_errors(statement, len(_EXPLAIN), _PLANNING), connection.users_names():
+    with explained_errors(statement, len(_EXPLAIN)), connection.users_names():
         # From here on: the queries that choose the names have plans, too.
         connection.add_notice_handler(keep)
         connection.execute(f"{_EXPLAIN}{statement}".encode(), binary=True)

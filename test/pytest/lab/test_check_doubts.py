@@ -1,5 +1,6 @@
 """Where `lookahead check` says that it does not know, or that nothing is gained, and not YES."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -126,6 +127,35 @@ def test_a_window_may_stop_early(server: WatchedServer) -> None:
     outcome = _check(server, f"SELECT * FROM ({numbered}) AS s WHERE n <= 3", _LOOP)
     assert outcome.stdout.startswith(_PAGES)
     assert _check(server, numbered, _LOOP).stdout.startswith("WHEN COLD: ")
+
+
+def test_a_whole_table_has_each_of_its_values(server: WatchedServer) -> None:
+    """The pages that these lie on are within the bounds, give or take a few."""
+    query = "SELECT (SELECT pad FROM big WHERE id = keys.y) FROM keys"
+    with server.connect() as connection:
+        row = connection.execute(
+            "SELECT count(DISTINCT (big.ctid::text::point)[0]) FROM big JOIN keys ON id = y"
+        ).fetchone()
+    found = re.search(r": [\d,]+ to ([\d,]+), in about 2,000 exec", _check(server, query).stdout)
+    assert row is not None and found is not None
+    assert int(found[1].replace(",", "")) > row[0] * 0.95
+
+
+@pytest.mark.parametrize("name", ["txid_current", "pg_current_xact_id"])
+def test_transaction_ids_are_not_used_up(server: WatchedServer, name: str) -> None:
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    outcome = run_command("check", f"SELECT {name}()", "--measure", "--dsn", place)
+    assert outcome.status is ExitStatus.USAGE
+    assert f"error: the statement calls volatile functions: {name}()" in outcome.stderr
+
+
+def test_an_execution_that_fails(server: WatchedServer) -> None:
+    place = f"host={server.socket_directory} port={server.port} user=postgres dbname=postgres"
+    query = "SELECT 1 / (id - 1) FROM big"
+    outcome = run_command("check", query, "--measure", "--dsn", place)
+    assert outcome.status is ExitStatus.FAILURE
+    assert "error: its execution failed: division by zero" in outcome.stderr
+    assert "EXPLAIN" not in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What is to be said of commands that EXPLAIN does not take: CREATE INDEX, REINDEX, COPY.
 
-They are told by their first words, and judged by their table and the settings of the session. What
-the library then does with a build or a COPY, its view pg_stat_lookahead tells afterwards.
+They are told by their first words, and judged by their table and the settings of the session; COPY
+by what EXPLAIN says of an INSERT, too. What becomes of them pg_stat_lookahead tells afterwards.
 """
 
 import re
@@ -51,6 +51,7 @@ _COPY_OPTION = re.compile(rf"{BEGIN}(?:where|freeze|on_error){END}", _FLAGS)
 _COLUMN_LIST = re.compile(rf"{BEGIN}force_\w+\s*\([^)]*\)", _FLAGS)
 _BATCHES = "its rows would be inserted in larger batches"
 _TYPES = ": see docs/limitations.md, index builds"
+_TOO_LITTLE = {"max_parallel_maintenance_workers": "0", "maintenance_work_mem": "below 2 MB"}
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # How sure it is that an index whose first column `a` has type `t` is built: LaBuildKey's kinds, and
 # la_collation_is_shifted(). 0: never; 1: that depends on operator class, collation, base type.
@@ -150,14 +151,13 @@ def advise_utility(connection: GuardedConnection, statement: str) -> Advice | No
     Raises LabError when there is no such table.
     """
     text = code_of(statement, keeps_names=True)
-    build = _CREATE_INDEX.match(text) or _REINDEX.match(text)
     copy = _COPY.match(text)
-    match = build or copy
+    match = copy or _CREATE_INDEX.match(text) or _REINDEX.match(text)
     if match is None:
         return None
     with explained_errors(statement), connection.users_names():
         connection.require_single(statement.encode())
-        named = connection.execute(_RESOLVE, (match["table"],)).fetchone()
+        (named,) = connection.execute(_RESOLVE, (match["table"],)).fetchall()
     facts = connection.execute(_FACTS, named).fetchone()
     if facts is None:  # dropped meanwhile
         raise UsageError(f"there is no table {one_line(match['table'])}", "Check its name.")
@@ -209,13 +209,11 @@ def _of_build(
         return "no", f"only btree indexes are built by pg_lookahead, not {one_line(method)}"
     if off := _off(INDEX_BUILD, switches):
         return "no", f"index builds are left to PostgreSQL: {off}"
-    if not switches["max_parallel_maintenance_workers"]:
-        reason = "max_parallel_maintenance_workers is 0"
-        return "no", f"index builds are left to PostgreSQL: {reason}"
+    for name, value in _TOO_LITTLE.items():
+        if not switches[name]:
+            return "no", f"index builds are left to PostgreSQL: {name} is {value}"
     if table.is_catalog:
         return "no", f"{table.name} is PostgreSQL's own, and its indexes are left to PostgreSQL"
-    if not switches["maintenance_work_mem"]:
-        return "no", "index builds are left to PostgreSQL: maintenance_work_mem is below 2 MB"
     if table.fit == 0:
         return "no", f"PostgreSQL builds indexes whose first column is of such a type{_TYPES}"
     if table.rows is None:
@@ -239,16 +237,16 @@ def _of_copy(
     connection: GuardedConnection, table: _Table, match: re.Match[str]
 ) -> tuple[Verdict, str]:
     """What the library says of an INSERT, which needs a value for each column that is named."""
-    doubt = "unknown", f"{_BATCHES}, unless functions of users or rules of {table.name} forbid it"
+    doubt = f"{_BATCHES}, unless functions of users or rules of {table.name} forbid it"
     if table.is_doubtful:
-        return doubt
+        return "unknown", doubt
     into, values = match["table"], ""
     if columns := match["columns"]:
         into, values = f"{into} ({columns})", "NULL" + ", NULL" * code_of(columns).count(",")
     (document,) = explain(connection, _INSERT.format(into, values), "LOOKAHEAD")
     group = document["Plan"].get("Lookahead", {})
     if group.get("Reason") == "volatile function":
-        return doubt
+        return "unknown", doubt
     if group.get("Status", "stock") == "stock":
         return "no", f"{_BATCHES}, but PostgreSQL inserts them: {group.get('Reason')}"
     return "yes", (

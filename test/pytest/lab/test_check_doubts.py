@@ -26,8 +26,12 @@ _TABLES = """
     CREATE TYPE mood AS ENUM ('good', 'bad');
     CREATE DOMAIN positive AS int CHECK (VALUE > 0);
     CREATE TABLE kinds AS SELECT 'bad'::mood AS mood, make_interval(secs => id) AS span,
-        ARRAY[id] AS list, id::positive AS positive, id::text AS name,
-        id::text COLLATE "th-x-icu" AS thai FROM generate_series(1, 20000) AS id;
+        ARRAY[id] AS list, id::positive AS positive, id::text AS name
+        FROM generate_series(1, 20000) AS id;
+    CREATE TABLE locales AS SELECT id AS number, id::text COLLATE "th-x-icu" AS thai,
+        id::text COLLATE "de-x-icu" AS german FROM generate_series(1, 20000) AS id;
+    CREATE INDEX locales_thai ON locales (number, thai);
+    CREATE INDEX locales_german ON locales (german);
     CREATE INDEX kinds_mood ON kinds (mood);
     CREATE FUNCTION one() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
     CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
@@ -168,7 +172,10 @@ def test_an_execution_that_fails(server: WatchedServer) -> None:
         ("REINDEX INDEX kinds_mood", "NO: PostgreSQL builds indexes whose first column"),
         ("REINDEX TABLE pg_class", "NO: pg_class is PostgreSQL's own"),
         ("CREATE INDEX ON kinds (positive)", "DON'T KNOW: about 20,000 rows of kinds"),
-        ("CREATE INDEX ON kinds (thai)", "DON'T KNOW: about 20,000 rows of kinds"),
+        ("CREATE INDEX ON locales (thai)", "DON'T KNOW: about 20,000 rows of locales"),
+        ("CREATE INDEX ON locales (number, thai)", "DON'T KNOW: about 20,000 rows of locales"),
+        ("REINDEX INDEX locales_thai", "DON'T KNOW: about 20,000 rows of locales_thai"),
+        ("REINDEX INDEX locales_german", "YES: "),
         ("CREATE INDEX ON kinds (lower(name))", "DON'T KNOW: about 20,000 rows of kinds"),
         ("CREATE INDEX ON kinds (name text_pattern_ops)", "DON'T KNOW: about 20,000 rows of"),
         ("COPY before_row FROM STDIN", f"NO: {_LARGER}, but PostgreSQL inserts them: row trigger"),

@@ -196,7 +196,7 @@ class ScanPages:
             # Not each loop finds what it looks for.
             each = limit / lookups.high
             rows = Range(min(rows.low, each), each)
-        if values is None and _COUNTED not in condition:
+        if values is None and condition.count(_COUNTED) < condition.count("= ANY ("):
             return Range(0.0, layout.pages)
         number = Range(1.0, max(1.0, rows.high)) if values is None else Range.exactly(values)
         each_value = Range(rows.low / number.high, rows.high / number.low)

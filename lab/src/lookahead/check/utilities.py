@@ -54,15 +54,17 @@ _TYPES = ": see docs/limitations.md, index builds"
 _TOO_LITTLE = {"max_parallel_maintenance_workers": "0", "maintenance_work_mem": "below 2 MB"}
 _LEFT_PARTS = {"p": "partitioned again", "f": "foreign tables"}
 # How sure it is that an index whose first column `a` has type `t` is built: LaBuildKey's kinds, and
-# la_collation_is_shifted(). 0: never; 1: that depends on operator class, collation, base type.
+# la_collation_is_shifted() of all columns of the index or the table. 0: never; 1: that depends.
 _FIT = """
     CASE WHEN t.oid < 16384 AND t.typname ~ '^(bool|char|int[248]|oid|float[48]|numeric|uuid|bytea|'
                  'inet|cidr|macaddr|date|time|timestamp|timestamptz|text|varchar)$'
-              AND coalesce((
-                  SELECT CASE c.collprovider WHEN 'd' THEN d.datlocale ELSE c.colllocale END
-                  FROM pg_catalog.pg_collation c, pg_catalog.pg_database d
-                  WHERE c.oid = a.attcollation AND d.datname = pg_catalog.current_database()
-              ), '') !~* '^th|ka-|alternate' THEN 2
+         THEN CASE WHEN EXISTS (
+                  SELECT FROM pg_catalog.pg_attribute b
+                  JOIN pg_catalog.pg_collation c ON c.oid = b.attcollation
+                  JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
+                  WHERE b.attrelid = a.attrelid AND CASE c.collprovider
+                        WHEN 'd' THEN d.datlocale ELSE c.colllocale END ~* '^th|ka-|alternate'
+              ) THEN 1 ELSE 2 END
          WHEN t.typtype IN ('c', 'e', 'm', 'r') OR t.typcategory = 'A'
               OR t.oid < 16384 AND t.typname !~ '^(bpchar|name|reg|text|varchar)' THEN 0
          ELSE 1 END"""

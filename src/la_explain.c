@@ -74,7 +74,7 @@ lookahead_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 void
 la_explain_node(PlanState *planstate, ExplainState *es)
 {
-	/* What is shown for a scan of a query that we were told to leave. */
+	/* What is shown for a node of a query that we were told to leave. */
 	static LaNode unregistered = {0};
 	LaNode	   *node;
 	LaFeature	feature;
@@ -188,7 +188,7 @@ explain(const LaNode *node, ExplainState *es)
 }
 
 /*
- * What means something for this kind of scan, in any format.
+ * What means something for this kind of node, in any format.
  */
 static void
 show_node(const LaNode *node, ExplainState *es)

@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * la_reason.c
- *	  why something is left to core, and what is done where it is not: the
- *	  texts that EXPLAIN, pg_stat_lookahead and the server log show
+ *	  why something is left to core: the texts that EXPLAIN,
+ *	  pg_stat_lookahead and the server log show
  *
- * It is decided in la_index_reason.c, la_heap_reason.c, la_build.c,
- * la_insert_reason.c and la_join_judge.c, and for all plan nodes in la_attach.c.
+ * It is decided for all plan nodes in la_attach.c; by feature in
+ * la_index_reason.c and la_heap_reason.c; la_join_exec.c, la_join_judge.c,
+ * la_join_window.c, la_join_scan.c and la_join_scan_rows.c; la_build.c,
+ * la_build_sort.c and la_build_parallel.c; la_insert_reason.c,
+ * la_insert_relation.c, la_insert_loop.c, la_insert_route.c,
+ * la_insert_receiver.c, la_copy.c, la_copy_rows.c and la_hooks.c.
  *
  *-------------------------------------------------------------------------
  */

@@ -57,8 +57,8 @@ static void take_off(LaIntervalWanted *wanted,
  * functions of users would run is not seen by the way that is taken then (la_partition_create.c).
  */
 void
-la_interval_create_list(LaIntervalWanted *wanted,
-						const LaIntervalPolicy *policy, TimestampTz now)
+la_interval_create_find_missing(LaIntervalWanted *wanted,
+								const LaIntervalPolicy *policy, TimestampTz now)
 {
 	LaPartitionRequest request = {.parent = policy->parent};
 	LaIntervalOutlook outlook;
@@ -74,7 +74,7 @@ la_interval_create_list(LaIntervalWanted *wanted,
 		return;
 	request.way = la_partition_way_beside_writers(&request, &reason);
 	wanted->lock = request.way == LA_PARTITION_AUTO ? AccessExclusiveLock
-		: la_partition_create_lock(&request);
+		: la_partition_lock_needed(&request);
 	wanted->batch = wanted->lock == ShareUpdateExclusiveLock ? MOST_TOGETHER : 1;
 }
 
@@ -146,7 +146,7 @@ la_interval_create_for(Oid parent, char *value)
 	if (is_missing)
 	{
 		request.way = need_way(policy);
-		LockRelationOid(parent, la_partition_create_lock(&request));
+		LockRelationOid(parent, la_partition_lock_needed(&request));
 		PushActiveSnapshot(GetLatestSnapshot());
 		policy = la_interval_policy_lock(parent);
 		is_missing = policy != NULL && find_range(policy, value, &range);

@@ -26,9 +26,9 @@ typedef struct LaIntervalWanted
 								 * does, or NULL */
 } LaIntervalWanted;
 
-extern void la_interval_create_list(LaIntervalWanted *wanted,
-									const LaIntervalPolicy *policy,
-									TimestampTz now);
+extern void la_interval_create_find_missing(LaIntervalWanted *wanted,
+											const LaIntervalPolicy *policy,
+											TimestampTz now);
 extern void la_interval_create_batch(LaIntervalWanted *wanted,
 									 const LaIntervalPolicy *policy);
 extern bool la_interval_create_pass_over(LaIntervalWanted *wanted,

@@ -110,7 +110,7 @@ list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	if (policy == NULL)
 		return;
 	MemoryContextSwitchTo(run->context);
-	la_interval_create_list(&run->wanted, policy, run->now);
+	la_interval_create_find_missing(&run->wanted, policy, run->now);
 }
 
 static void

@@ -63,8 +63,8 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 }
 
 /*
- * Returns how many ranges of those that are counted are before the one that
- * has the edge: none, or none and not even the one in use.
+ * Finds the edge from which on ranges are wanted.  Returns the number of the first: 0, or -1 where the range in use
+ * counts as wanted, too.
  */
 static int
 find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,

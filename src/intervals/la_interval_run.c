@@ -124,7 +124,7 @@ la_interval_run_has_begun(LaIntervalRun *run)
 }
 
 /*
- * Forgets the policy of a table that is no more.
+ * Begins the run: reads policy and state.  Of a table that is no more the policy is forgotten.
  */
 static void
 begin(void *arg)

@@ -54,19 +54,19 @@ la_join_end(LaNode *node)
 }
 
 /*
- * How many rows of this node, which may be left before its end, are wanted, when so many of them have been used?
- * As many as a Limit above wants, if all of that one's rows are, by as many as it got for each since it had "before"; otherwise
- * no more than were used.
+ * How many more rows of a node that may be left early are wanted.  As many as the Limit above still lacks, if all of its
+ * rows are wanted (limit_counts); fewer where each of the used rows gave it several, which is what it has got beyond
+ * given_before.  Otherwise no more than were used.
  */
 uint64
-la_join_end_rows(const LaNode *node, bool counts, uint64 used, int64 before)
+la_join_rows_wanted(const LaNode *node, bool limit_counts, uint64 used, int64 given_before)
 {
 	uint64		wanted = la_registry_rows_wanted(node);
 	double		given;
 
-	if (!counts || wanted == PG_UINT64_MAX)
+	if (!limit_counts || wanted == PG_UINT64_MAX)
 		return Min(wanted, Max(used, 1));
-	given = (double) node->limit->position - before;
+	given = (double) node->limit->position - given_before;
 	return given > used && used > 0 ? wanted * (used / given) + 1 : wanted;
 }
 

@@ -23,7 +23,7 @@ extern LaJoinEnd la_join_end(LaNode *node);
 extern bool la_join_stops_early(const PlanState *planstate);
 extern bool la_join_end_is_awaited(const LaNode *node);
 extern bool la_join_end_limit_counts(const LaNode *node);
-extern uint64 la_join_end_rows(const LaNode *node, bool counts, uint64 used,
-							   int64 before);
+extern uint64 la_join_rows_wanted(const LaNode *node, bool limit_counts, uint64 used,
+								  int64 given_before);
 
 #endif							/* LA_JOIN_END_H */

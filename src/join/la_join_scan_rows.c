@@ -195,9 +195,9 @@ ask_ahead(LaJoinScanRows *rows)
 	rows->row_limit = Min(rows->row_limit * 2, rows->most_rows);
 	limit = rows->row_limit;
 	if (rows->may_stop)
-		limit = Min(limit, la_join_end_rows(rows->node, rows->limit_counts, rows->used,
-											PG_INT64_MAX)); /* it gives one row for
-															 * each */
+		limit = Min(limit, la_join_rows_wanted(rows->node, rows->limit_counts, rows->used,
+											   PG_INT64_MAX));	/* it gives one row for
+																 * each */
 	la_join_ask_grow(&rows->ask);
 	do
 	{

@@ -100,7 +100,7 @@ static void close_ring(LaJoinWindow *window);
 static void look_ahead(LaJoinWindow *window);
 static bool is_alone(const LaJoinRing *ring);
 static void end_if_over(LaJoinWindow *window);
-static uint32 row_limit(const LaJoinWindow *window);
+static uint32 rows_allowed(const LaJoinWindow *window);
 static Size most_bytes(void);
 static bool has_room(const LaJoinWindow *window);
 static void draw_row(LaJoinWindow *window);
@@ -339,7 +339,7 @@ look_ahead(LaJoinWindow *window)
 	uint32		limit;
 
 	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
-	limit = row_limit(window);
+	limit = rows_allowed(window);
 	if (limit <= 1 && ring->head == ring->tail)
 	{
 		arm(window);
@@ -391,10 +391,10 @@ end_if_over(LaJoinWindow *window)
  * How many rows the ring may have, the one that is about to be handed out included.
  */
 static uint32
-row_limit(const LaJoinWindow *window)
+rows_allowed(const LaJoinWindow *window)
 {
 	uint64		wanted = window->may_stop ?
-		la_join_end_rows(window->node, window->limit_counts, window->used, window->given) : PG_UINT64_MAX;
+		la_join_rows_wanted(window->node, window->limit_counts, window->used, window->given) : PG_UINT64_MAX;
 
 	return Min(wanted, window->row_limit);
 }

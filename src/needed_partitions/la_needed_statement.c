@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_needed_statement.c
- *	  a statement whose rows get partitions
+ *	  whether a statement knows a partition for a row, and what it does when not
  *
  * It looks whether it knows a partition for a row.  If not, one is created, and the statement gets another
  * routing, in which core finds it.  Nothing has been done for the row by then.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_needed_statement.h
- *	  a statement whose rows get partitions
+ *	  whether a statement knows a partition for a row, and what it does when not
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_needed_watch.c
- *	  statements whose rows get partitions
+ *	  which statements are looked at: by the setting, and by the tables that have a policy
  *
  * A setting and no column of the policy says whether: if a slip in a row may make a partition is a
  * question of who writes, a bulk load or an application, not of the table.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * la_needed_watch.h
- *	  statements whose rows get partitions
+ *	  which statements are looked at: by the setting, and by the tables that have a policy
  *
  *-------------------------------------------------------------------------
  */

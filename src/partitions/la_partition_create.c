@@ -117,7 +117,7 @@ la_partition_key_type(Oid parent, bool by_list)
  * The lock on the parent with which la_partition_create() begins, by what can be seen without one.
  */
 LOCKMODE
-la_partition_create_lock(const LaPartitionRequest *request)
+la_partition_lock_needed(const LaPartitionRequest *request)
 {
 	LaPartitionResult result = {0};
 

@@ -26,7 +26,7 @@ pg_noreturn extern void la_partition_refuse_missing(Oid relation);
 extern void la_partition_check_command(Oid parent);
 extern void la_partition_check_key(Relation parent, bool by_list);
 extern Oid	la_partition_key_type(Oid parent, bool by_list);
-extern LOCKMODE la_partition_create_lock(const LaPartitionRequest *request);
+extern LOCKMODE la_partition_lock_needed(const LaPartitionRequest *request);
 extern void la_partition_create(const LaPartitionRequest *request, int limit,
 								bool may_commit, LaPartitionResult *result);
 

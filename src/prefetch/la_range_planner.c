@@ -17,7 +17,7 @@
 
 #include "prefetch/la_range_planner.h"
 
-static bool join(LaRangePlanner *planner, BlockNumber block);
+static bool bridge(LaRangePlanner *planner, BlockNumber block);
 
 /*
  * Starts with no open range.  max_blocks is at least 1.
@@ -41,7 +41,7 @@ la_range_planner_add(LaRangePlanner *planner, BlockNumber block,
 {
 	bool		had_range;
 
-	if (planner->open.nblocks > 0 && join(planner, block))
+	if (planner->open.nblocks > 0 && bridge(planner, block))
 		return false;
 
 	had_range = la_range_planner_finish(planner, finished);
@@ -82,7 +82,7 @@ la_range_planner_finish(LaRangePlanner *planner, LaRange *finished)
  * range was a gap, or comes again, which is not known; it is not counted.
  */
 static bool
-join(LaRangePlanner *planner, BlockNumber block)
+bridge(LaRangePlanner *planner, BlockNumber block)
 {
 	LaRange    *open = &planner->open;
 	BlockNumber last = open->first + open->nblocks - 1;

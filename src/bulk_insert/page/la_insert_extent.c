@@ -196,12 +196,12 @@ step(const LaInsertExtent *extent)
 }
 
 /*
- * Shall a full page of rows go to an empty page of ours?  No when the setting
+ * Is there an empty page of ours for a full page of rows?  Extends the table where none is left.  None when the setting
  * says so, when there was no room for more, when there can be no subtransactions, and
  * when the table has room elsewhere for a row of this length.
  */
 bool
-la_insert_extent_wants(LaInsertExtent *extent, Size row_length)
+la_insert_extent_ensure(LaInsertExtent *extent, Size row_length)
 {
 	if (extent->next < extent->end)
 		return true;

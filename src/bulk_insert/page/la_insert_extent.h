@@ -36,7 +36,7 @@ extern void la_insert_extent_begin(LaInsertExtent *extent, Relation table,
 								   BufferAccessStrategy *strategy);
 extern void la_insert_extent_expect(LaInsertExtent *extent, uint32 pages,
 									uint32 most);
-extern bool la_insert_extent_wants(LaInsertExtent *extent, Size row_length);
+extern bool la_insert_extent_ensure(LaInsertExtent *extent, Size row_length);
 extern Buffer la_insert_extent_take(LaInsertExtent *extent);
 extern Buffer la_insert_extent_single(LaInsertExtent *extent);
 extern void la_insert_extent_end(LaInsertExtent *extent);

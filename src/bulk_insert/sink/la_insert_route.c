@@ -329,7 +329,7 @@ la_insert_route_begin(ModifyTableState *node, LaInsertCommon *common)
 
 	route->node = node;
 	route->common = common;
-	/* Those of a COPY are provided with before they come here. */
+	/* A COPY has partitions created before its rows come here. */
 	if (node->ps.plan != NULL)
 		route->needed = la_needed_find(node);
 	return route;

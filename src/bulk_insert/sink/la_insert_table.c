@@ -186,7 +186,7 @@ add_wide(LaInsertTable *table, TupleTableSlot *row)
 	LaInsertBatch *batch = table->common.batch;
 
 	if (la_insert_may_toast(batch->table) &&
-		la_insert_target_wants_page(target, TOAST_TUPLE_TARGET))
+		la_insert_target_ensure_page(target, TOAST_TUPLE_TARGET))
 	{
 		HeapTuple	tuple = la_insert_toast(batch, batch->table, row, 0);
 

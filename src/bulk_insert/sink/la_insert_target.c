@@ -330,17 +330,17 @@ la_insert_target_flush_rest(LaInsertTarget *target)
 }
 
 /*
- * Shall a full page of rows, which have this length in the mean, be one of ours?  Core's in
- * bulk come before, which has its own ring of buffers where it finds room elsewhere.
+ * Is there a page of ours for a full page of rows, which have this length in the mean?  If so, core's bulk insert, which
+ * has its own ring of buffers, is ended.
  */
 bool
-la_insert_target_wants_page(LaInsertTarget *target, Size row_length)
+la_insert_target_ensure_page(LaInsertTarget *target, Size row_length)
 {
 	LaInsertCommon *common = target->common;
 
 	if (!la_insert_past_threshold(common) ||
 		la_insert_target_fills_extension(target) ||
-		!la_insert_extent_wants(&target->extent, row_length))
+		!la_insert_extent_ensure(&target->extent, row_length))
 		return false;
 	la_insert_target_end_bulk(target);
 	return true;
@@ -356,7 +356,7 @@ la_insert_target_flush_page(LaInsertTarget *target)
 	const LaInsertBatch *batch = target->common->batch;
 	Buffer		buffer = InvalidBuffer;
 
-	if (la_insert_target_wants_page(target, la_insert_batch_mean(batch)))
+	if (la_insert_target_ensure_page(target, la_insert_batch_mean(batch)))
 		buffer = la_insert_extent_take(&target->extent);
 	if (!BufferIsValid(buffer) && batch->image.toasted)
 		buffer = la_insert_extent_single(&target->extent);

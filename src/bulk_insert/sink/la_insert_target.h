@@ -92,8 +92,8 @@ extern void la_insert_target_insert(LaInsertTarget *target,
 									TupleTableSlot *row);
 extern void la_insert_target_collect(LaInsertTarget *target);
 extern bool la_insert_target_has_followers(const LaInsertTarget *target);
-extern bool la_insert_target_wants_page(LaInsertTarget *target,
-										Size row_length);
+extern bool la_insert_target_ensure_page(LaInsertTarget *target,
+										 Size row_length);
 extern void la_insert_target_flush_page(LaInsertTarget *target);
 extern void la_insert_target_flush_rest(LaInsertTarget *target);
 extern bool la_insert_target_fills_extension(const LaInsertTarget *target);

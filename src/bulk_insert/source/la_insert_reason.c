@@ -5,7 +5,7 @@
  *
  * Whether an insert calls a function that could see its rows can be told from the query, not
  * from its plan.  So it is found out before the query is planned: what makes a row is known
- * then, the defaults of columns too.  The table is looked at before, so that no query is searched
+ * then, the defaults of columns too.  The table and its triggers (la_insert_relation.c) are looked at before, so that no query is searched
  * for nothing, and again when the query starts.  An insert of a few rows of VALUES, which are
  * never collected, is not even marked.
  *

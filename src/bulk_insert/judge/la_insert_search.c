@@ -3,16 +3,12 @@
  * la_insert_search.c
  *	  a search for functions that could see the rows of an insert
  *
- * Only a volatile function takes a new snapshot, and so sees the rows that its statement has
- * inserted so far.  One that is not volatile, but calls others that are, is taken by its word,
- * as the planner takes it.  Volatile functions of core that look at no table are let pass:
- * numbers of sequences, random numbers and the time are what many rows are made of.
- *
- * Mirrors contain_volatile_functions() in clauses.c, which finds the functions that a query
- * names.  Others are called without being named, by functions that get the type of a value to
- * know what to call: comparisons of arrays and rows, output functions, functions that make
- * JSON.  So what belongs to each type of a user that comes up is looked at, too.  A value that
- * is made or looked into by some function has its type in the arguments or the result.
+ * Which functions count, la_insert_function.c says.  Mirrors contain_volatile_functions() in
+ * clauses.c, which finds those that a query names.  Others are called without being named: by
+ * operator classes (la_insert_classes.c), and by functions that get the type of a value to know
+ * what to call: comparisons of arrays and rows, output functions, functions that make JSON.  So
+ * what belongs to each type of a user that comes up is looked at, too.  A value that is made or
+ * looked into by some function has its type in the arguments or the result.
  *
  * Where more would have to be followed, the answer is that rows are seen: domains, whose CHECK
  * can call anything, and ranges; aggregates of users, their functions in FROM, and defaults of
@@ -26,9 +22,8 @@
  */
 #include "postgres.h"
 
-#include "access/hash.h"
 #include "access/htup_details.h"
-#include "access/nbtree.h"
+#include "access/stratnum.h"
 #include "access/transam.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_cast.h"
@@ -37,89 +32,12 @@
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+#include "bulk_insert/judge/la_insert_classes.h"
 #include "bulk_insert/judge/la_insert_search.h"
-
-/*
- * Volatile functions of core whose result does not depend on any table, and on whose
- * effects no row that waits depends.
- */
-static const Oid blind_functions[] = {
-	F_NEXTVAL, F_CURRVAL, F_LASTVAL, F_SETVAL_REGCLASS_INT8,
-	F_SETVAL_REGCLASS_INT8_BOOL,
-	F_RANDOM_, F_RANDOM_INT4_INT4, F_RANDOM_INT8_INT8, F_RANDOM_NUMERIC_NUMERIC,
-	F_RANDOM_NORMAL, F_SETSEED, F_ARRAY_SHUFFLE, F_ARRAY_SAMPLE,
-	F_GEN_RANDOM_UUID, F_UUIDV4, F_UUIDV7_, F_UUIDV7_INTERVAL,
-	F_CLOCK_TIMESTAMP, F_TIMEOFDAY,
-	F_PG_SLEEP, F_PG_SLEEP_FOR, F_PG_SLEEP_UNTIL,
-	F_PG_NOTIFY, F_CURRENT_QUERY,
-};
-
-/*
- * Stable functions of core that call what a value names, a type's input function or
- * the functions of a view: no search of the query can tell.
- */
-static const Oid naming_functions[] = {
-	F_PG_INPUT_IS_VALID, F_PG_INPUT_ERROR_INFO,
-	F_ARRAY_IN, F_DOMAIN_IN, F_MULTIRANGE_IN, F_RANGE_IN, F_RECORD_IN,
-	F_TABLE_TO_XML, F_TABLE_TO_XML_AND_XMLSCHEMA,
-	F_SCHEMA_TO_XML, F_SCHEMA_TO_XML_AND_XMLSCHEMA,
-	F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
-};
-
-static bool
-contains(const Oid *functions, int count, Oid function)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (functions[i] == function)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Is a function volatile, or may it call one that is?  A stable function of a user may, in C,
- * too, if it runs a text as a query; and that may be one that inserts into the table.
- * One that is not there is in doubt.
- */
-static bool
-is_volatile(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	char		kind;
-
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	kind = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
-	ReleaseSysCache(tuple);
-	return kind == PROVOLATILE_VOLATILE ||
-		(kind == PROVOLATILE_STABLE && function >= FirstUnpinnedObjectId);
-}
-
-/*
- * Is this function volatile, and could look at tables, or is it volatile at all where that
- * counts, or does it call what a value names?  InvalidOid is none.  A list of VALUES calls the
- * same function again and again.
- */
-bool
-la_insert_search_function(LaInsertSearch *search, Oid function)
-{
-	if (!OidIsValid(function) || function == search->harmless)
-		return false;
-	search->harmless = function;
-	if (function >= FirstUnpinnedObjectId)
-		search->functions = list_append_unique_oid(search->functions, function);
-	else if (contains(naming_functions, lengthof(naming_functions), function))
-		return true;
-	return is_volatile(function) &&
-		(search->late ||
-		 !contains(blind_functions, lengthof(blind_functions), function));
-}
 
 /*
  * Does a type that core cannot be without not tell what its values are made of?  Rows of
@@ -184,30 +102,9 @@ function_sees_rows(Oid function)
 }
 
 /*
- * What core's own operator classes call for types of core is core's own.
- */
-static bool
-class_sees_rows(Oid family, Oid type, int strategies, int functions)
-{
-	if (family < FirstUnpinnedObjectId && type < FirstUnpinnedObjectId)
-		return false;
-	for (int i = 1; i <= strategies; i++)
-	{
-		if (function_sees_rows(get_opcode(get_opfamily_member(family, type, type, i))))
-			return true;
-	}
-	for (int i = 1; i <= functions; i++)
-	{
-		if (function_sees_rows(get_opfamily_proc(family, type, type, i)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * How core compares values when it is not told an operator.  Of the type cache only what
- * it finds without looking at the parts of the type: relies on lookup_type_cache() in
- * typcache.c.
+ * How core compares values of a type of a user, be it told an operator or not.  Of the type cache
+ * only what it finds without looking at the parts of the type: relies on lookup_type_cache() in
+ * typcache.c.  A default class may be that of a type that the values are taken for.
  *
  * Where a btree's class lacks equality, core would find that of a hash class only if somebody has
  * had it looked up before.  We must not: such a type is in doubt.
@@ -224,10 +121,8 @@ compares_seeing_rows(Oid type)
 										BTEqualStrategyNumber)))
 		return true;
 	entry = lookup_type_cache(type, TYPECACHE_HASH_OPFAMILY);
-	return class_sees_rows(entry->btree_opf, entry->btree_opintype,
-						   BTMaxStrategyNumber, BTNProcs) ||
-		class_sees_rows(entry->hash_opf, entry->hash_opintype,
-						HTMaxStrategyNumber, HASHNProcs);
+	return la_insert_classes(list_make3_oid(type, entry->btree_opintype,
+											entry->hash_opintype)) == LA_CALLS_SEEING;
 }
 
 /*
@@ -331,9 +226,9 @@ search_types(const List *types, LaInsertSearch *search)
 }
 
 /*
- * The same of functions and types of users that came up in a search some time ago.  Mirrors
- * LockRelationOid() in lmgr.c, which has core hear of what others have changed since: a
- * statement that is executed again may have all of its locks already.
+ * The same of functions and types of users that came up in a search some time ago, and of operator
+ * classes for types of core.  A statement that is executed again may have all of its locks already:
+ * la_insert_known() has core hear of what others have changed since.
  */
 bool
 la_insert_search_again(const List *functions, const List *types)
@@ -341,11 +236,11 @@ la_insert_search_again(const List *functions, const List *types)
 	LaInsertSearch search = {0};
 	ListCell   *lc;
 
-	if (functions != NIL)
-		AcceptInvalidationMessages();
+	if (la_insert_classes_of_core_types() == LA_CALLS_SEEING)
+		return true;
 	foreach(lc, functions)
 	{
-		if (is_volatile(lfirst_oid(lc)))
+		if (la_insert_function_is_volatile(lfirst_oid(lc)))
 			return true;
 	}
 	return search_types(types, &search);

@@ -31,6 +31,7 @@
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 
+#include "bulk_insert/judge/la_insert_classes.h"
 #include "bulk_insert/judge/la_insert_relation.h"
 #include "bulk_insert/judge/la_insert_search.h"
 #include "bulk_insert/la_insert_feature.h"
@@ -150,6 +151,22 @@ mark(PlannedStmt *plan, const LaJudgement *judgement)
 }
 
 /*
+ * Why a query that fills a new table is left to core.
+ */
+static LaReason
+unsuitable_filling(const LaJudgement *judgement)
+{
+	LaInsertCalls calls = la_insert_classes_of_core_types();
+
+	if (judgement->reason != LA_REASON_NONE)
+		return judgement->reason;
+	if (calls == LA_CALLS_SEEING)
+		return LA_REASON_VOLATILE;
+	return calls == LA_CALLS_USERS || judgement->functions != NIL || judgement->types != NIL ?
+		LA_REASON_USER_FUNCTION : LA_REASON_NONE;
+}
+
+/*
  * For LaHooks: it has been planned.
  */
 void
@@ -159,11 +176,8 @@ la_insert_mark_plan(PlannedStmt *plan, const LaJudgement *judgement)
 		return;
 	if (plan->commandType == CMD_INSERT)
 		mark(plan, judgement);
-	else if (judgement->reason == LA_REASON_NONE &&
-			 (judgement->functions != NIL || judgement->types != NIL))
-		la_insert_note_plan(plan, LA_REASON_USER_FUNCTION);
 	else
-		la_insert_note_plan(plan, judgement->reason);
+		la_insert_note_plan(plan, unsuitable_filling(judgement));
 }
 
 /*

@@ -70,10 +70,11 @@ _CHANGES = {
         _HASHED,
     ),
     "operator class of a family": (
-        f"{_ORDER}; CREATE OPERATOR FAMILY words USING hash; "
-        "ALTER OPERATOR FAMILY words USING hash ADD FUNCTION 2 (word, word) hash_of(word, bigint)",
+        f"{_ORDER}; CREATE OPERATOR FAMILY words USING btree; ALTER OPERATOR FAMILY words "
+        "USING btree ADD OPERATOR 1 <<< (word, word), FUNCTION 1 order_of(word, word)",
         _WORDS,
-        "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING hash FAMILY words AS STORAGE word",
+        "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING btree FAMILY words "
+        "AS STORAGE word",
     ),
     "operator of a class": (
         f"{_ORDER}; {_SORTED}",

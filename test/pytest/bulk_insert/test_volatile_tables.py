@@ -29,14 +29,16 @@ _CASES = {
     "index": "CREATE INDEX ON w ((k::d))",
     "predicate": "CREATE INDEX ON w (seen) WHERE k::d > 0",
     "operator of an exclusion constraint": (
-        "CREATE FUNCTION same(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS "
-        "'BEGIN RETURN passes($1) AND $1 = $2; END'; "
-        "CREATE FUNCTION one(bigint) RETURNS int IMMUTABLE LANGUAGE plpgsql AS "
-        "'BEGIN RETURN 1; END'; CREATE OPERATOR === "
-        "(LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = same, COMMUTATOR = ===); "
-        "CREATE OPERATOR CLASS keys FOR TYPE bigint USING hash AS "
-        "OPERATOR 1 ===, FUNCTION 1 one(bigint); ALTER TABLE w ADD EXCLUDE USING hash "
-        "(k keys WITH ===)"
+        "CREATE FUNCTION same(circle, circle) RETURNS boolean LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NOT passes($1); END'; "
+        "CREATE OPERATOR === (LEFTARG = circle, RIGHTARG = circle, FUNCTION = same, "
+        "COMMUTATOR = ===); CREATE OPERATOR CLASS keys FOR TYPE circle USING gist AS "
+        "OPERATOR 3 ===, FUNCTION 1 gist_circle_consistent(internal, circle, int2, oid, internal), "
+        "FUNCTION 2 gist_box_union(internal, internal), FUNCTION 3 gist_circle_compress(internal), "
+        "FUNCTION 5 gist_box_penalty(internal, internal, internal), "
+        "FUNCTION 6 gist_box_picksplit(internal, internal), "
+        "FUNCTION 7 gist_box_same(box, box, internal), STORAGE box; "
+        "ALTER TABLE w ADD EXCLUDE USING gist ((circle(point(k, 0), 1000)) keys WITH ===)"
     ),
     "condition of a trigger": (
         f"{_TRIGGER}; CREATE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN (passes(NEW.k)) "

@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_function.c
+ *	  could a function see the rows of an insert?
+ *
+ * Only a volatile function takes a new snapshot, and so sees the rows that its statement has
+ * inserted so far.  One that is not volatile, but calls others that are, is taken by its word,
+ * as the planner takes it.  Volatile functions of core that look at no table are let pass:
+ * numbers of sequences, random numbers and the time are what many rows are made of.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_proc.h"
+#include "utils/fmgroids.h"
+#include "utils/syscache.h"
+
+#include "bulk_insert/judge/la_insert_function.h"
+
+/*
+ * Volatile functions of core whose result does not depend on any table, and on whose
+ * effects no row that waits depends.
+ */
+static const Oid blind_functions[] = {
+	F_NEXTVAL, F_CURRVAL, F_LASTVAL, F_SETVAL_REGCLASS_INT8,
+	F_SETVAL_REGCLASS_INT8_BOOL,
+	F_RANDOM_, F_RANDOM_INT4_INT4, F_RANDOM_INT8_INT8, F_RANDOM_NUMERIC_NUMERIC,
+	F_RANDOM_NORMAL, F_SETSEED, F_ARRAY_SHUFFLE, F_ARRAY_SAMPLE,
+	F_GEN_RANDOM_UUID, F_UUIDV4, F_UUIDV7_, F_UUIDV7_INTERVAL,
+	F_CLOCK_TIMESTAMP, F_TIMEOFDAY,
+	F_PG_SLEEP, F_PG_SLEEP_FOR, F_PG_SLEEP_UNTIL,
+	F_PG_NOTIFY, F_CURRENT_QUERY,
+};
+
+/*
+ * Stable functions of core that call what a value names, a type's input function or
+ * the functions of a view: no search of the query can tell.
+ */
+static const Oid naming_functions[] = {
+	F_PG_INPUT_IS_VALID, F_PG_INPUT_ERROR_INFO,
+	F_ARRAY_IN, F_DOMAIN_IN, F_MULTIRANGE_IN, F_RANGE_IN, F_RECORD_IN,
+	F_TABLE_TO_XML, F_TABLE_TO_XML_AND_XMLSCHEMA,
+	F_SCHEMA_TO_XML, F_SCHEMA_TO_XML_AND_XMLSCHEMA,
+	F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
+};
+
+static bool
+contains(const Oid *functions, int count, Oid function)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (functions[i] == function)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is a function volatile, or may it call one that is?  A stable function of a user may, in C,
+ * too, if it runs a text as a query; and that may be one that inserts into the table.
+ * One that is not there is in doubt.
+ */
+bool
+la_insert_function_is_volatile(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	char		kind;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	kind = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+	ReleaseSysCache(tuple);
+	return kind == PROVOLATILE_VOLATILE ||
+		(kind == PROVOLATILE_STABLE && function >= FirstUnpinnedObjectId);
+}
+
+/*
+ * Is this function volatile, and could look at tables, or is it volatile at all where that
+ * counts, or does it call what a value names?  InvalidOid is none.  A list of VALUES calls the
+ * same function again and again.
+ */
+bool
+la_insert_search_function(LaInsertSearch *search, Oid function)
+{
+	if (!OidIsValid(function) || function == search->harmless)
+		return false;
+	search->harmless = function;
+	if (function >= FirstUnpinnedObjectId)
+		search->functions = list_append_unique_oid(search->functions, function);
+	else if (contains(naming_functions, lengthof(naming_functions), function))
+		return true;
+	return la_insert_function_is_volatile(function) &&
+		(search->late ||
+		 !contains(blind_functions, lengthof(blind_functions), function));
+}

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * la_insert_function.h
+ *	  could a function see the rows of an insert?
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef LA_INSERT_FUNCTION_H
+#define LA_INSERT_FUNCTION_H
+
+#include "nodes/pg_list.h"
+
+#include "bulk_insert/judge/la_insert_known.h"
+
+/*
+ * What has come up in a search.  Starts as {0}.
+ */
+typedef struct LaInsertSearch
+{
+	bool		late;			/* does any volatile function count? */
+	Oid			harmless;		/* the function that was looked at last */
+	List	   *functions;		/* of users, that have been looked at */
+	List	   *types;			/* the same */
+} LaInsertSearch;
+
+extern bool la_insert_search_function(LaInsertSearch *search, Oid function);
+extern bool la_insert_function_is_volatile(Oid function);
+
+/*
+ * What has been found out, if the search has not found a function that sees rows.
+ */
+static inline LaInsertCalls
+la_insert_search_result(const LaInsertSearch *search)
+{
+	return search->functions == NIL && search->types == NIL ?
+		LA_CALLS_CORE : LA_CALLS_USERS;
+}
+
+#endif							/* LA_INSERT_FUNCTION_H */

@@ -3,8 +3,9 @@
  * la_join_expression.c
  *	  what the expressions of a plan node could show, if they were evaluated early
  *
- * Functions of a plan that runs can be dropped by others, and core goes on with what it has
- * prepared.  So nothing here throws when one is not found.
+ * A function that an expression names is taken by its word, whoever made it.  What core calls besides, of operator
+ * classes, types and aggregates, must be the server's own: nothing is known of what users have made of these,
+ * other than enums.  An index may be of a user's operator class, whose functions say what they are.
  *
  * Reads EState of execnodes.h, and plannodes.h.
  *
@@ -15,6 +16,7 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_proc.h"
@@ -27,29 +29,22 @@
 #include "utils/syscache.h"
 
 #include "join/la_join_expression.h"
-
-/* Of one that was dropped, the worst. */
-typedef struct FunctionKind
-{
-	char		volatility;
-	bool		leakproof;
-} FunctionKind;
+#include "la_plain.h"
 
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
-static bool class_is_volatile(Oid class, LaJoinSeen *seen);
-static bool is_seen(Node *node, LaJoinSeen *seen);
-static bool sorts_by_own(List *clauses);
-static bool is_volatile(Oid function, void *context);
-static bool calls_unnamed(Node *node);
-static bool has_own_parts(Oid type);
-static bool runs_by_name(Oid function, void *context);
-static bool calls_own(Node *node, void *context);
+static bool are_own_clauses(List *clauses);
+static bool looks_up_seen(const Plan *plan, LaJoinSeen *seen);
+static bool is_class_seen(Oid class, LaJoinSeen *seen);
+static bool is_seen(Node *node, void *context);
+static bool is_seen_function(Oid function, void *context);
+static char volatility_of(Oid function);
+static bool calls_own(Node *node);
 static bool is_own(Oid function, void *context);
+static bool gets_own_type(Node *node);
 static bool may_throw(Node *node, void *context);
 static bool is_not_leakproof(Oid function, void *context);
 static bool lacks_collation(Node *node);
-static FunctionKind function_kind(Oid function);
 
 /*
  * Is a node of a kind that does nothing but read, and whose expressions la_join_expressions()
@@ -155,55 +150,53 @@ own_expressions(const Plan *plan)
 
 /*
  * Does a node sort, group or hash by functions of users?  Those of an array's parts, or a
- * record's or range's, may be.
+ * record's or range's, may be: of hash and merge joins their expressions tell.
  */
 bool
 la_join_compares_by_own(const Plan *plan)
 {
+#define COMPARES_BY_OWN(type, operators, count) \
+	are_own_operators(((const type *) plan)->operators, ((const type *) plan)->count)
+
 	switch (nodeTag(plan))
 	{
 		case T_Sort:
 		case T_IncrementalSort:
-			return are_own_operators(((const Sort *) plan)->sortOperators,
-									 ((const Sort *) plan)->numCols);
+			return COMPARES_BY_OWN(Sort, sortOperators, numCols);
 		case T_MergeAppend:
-			return are_own_operators(((const MergeAppend *) plan)->sortOperators,
-									 ((const MergeAppend *) plan)->numCols);
+			return COMPARES_BY_OWN(MergeAppend, sortOperators, numCols);
 		case T_GatherMerge:
-			return are_own_operators(((const GatherMerge *) plan)->sortOperators,
-									 ((const GatherMerge *) plan)->numCols);
+			return COMPARES_BY_OWN(GatherMerge, sortOperators, numCols);
 		case T_Agg:
 			foreach_node(Agg, chained, ((const Agg *) plan)->chain)
 			{
 				if (la_join_compares_by_own(&chained->plan))
 					return true;
 			}
-			return are_own_operators(((const Agg *) plan)->grpOperators,
-									 ((const Agg *) plan)->numCols);
+			return COMPARES_BY_OWN(Agg, grpOperators, numCols);
 		case T_Group:
-			return are_own_operators(((const Group *) plan)->grpOperators,
-									 ((const Group *) plan)->numCols);
+			return COMPARES_BY_OWN(Group, grpOperators, numCols);
 		case T_Unique:
-			return are_own_operators(((const Unique *) plan)->uniqOperators,
-									 ((const Unique *) plan)->numCols);
+			return COMPARES_BY_OWN(Unique, uniqOperators, numCols);
 		case T_Memoize:
-			return are_own_operators(((const Memoize *) plan)->hashOperators,
-									 ((const Memoize *) plan)->numKeys);
+			return COMPARES_BY_OWN(Memoize, hashOperators, numKeys);
 		case T_HashJoin:
+			return are_own_clauses(((const HashJoin *) plan)->hashclauses);
 		case T_MergeJoin:
-			foreach_node(OpExpr, clause, IsA(plan, HashJoin) ?
-						 ((const HashJoin *) plan)->hashclauses :
-						 ((const MergeJoin *) plan)->mergeclauses)
+			for (int i = 0; i < list_length(((const MergeJoin *) plan)->mergeclauses); i++)
 			{
-				if (are_own_operators(&clause->opno, 1))
+				if (((const MergeJoin *) plan)->mergeFamilies[i] >= FirstUnpinnedObjectId)
 					return true;
 			}
-			return false;
+			return are_own_clauses(((const MergeJoin *) plan)->mergeclauses);
 		default:
 			return false;
 	}
 }
 
+/*
+ * An operator of the server's that is in no family of its own may sort in that of a user.
+ */
 static bool
 are_own_operators(const Oid *operators, int count)
 {
@@ -211,8 +204,12 @@ are_own_operators(const Oid *operators, int count)
 	{
 		Oid			left;
 		Oid			right;
+		Oid			family;
+		CompareType order;
 
-		if (operators[i] >= FirstNormalObjectId)
+		if (operators[i] >= FirstUnpinnedObjectId ||
+			(get_ordering_op_properties(operators[i], &family, &left, &order) &&
+			 family >= FirstUnpinnedObjectId))
 			return true;
 		op_input_types(operators[i], &left, &right);
 		if ((IsPolymorphicType(left) && left != ANYENUMOID) || left == RECORDOID)
@@ -221,12 +218,23 @@ are_own_operators(const Oid *operators, int count)
 	return false;
 }
 
+static bool
+are_own_clauses(List *clauses)
+{
+	foreach_node(OpExpr, clause, clauses)
+	{
+		if (clause->opno >= FirstUnpinnedObjectId)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Does a scan call functions of an index that are volatile?  Notes in "seen" when one is stable.  The index of a
- * partition that is not scanned this time is locked by nobody, and may be gone: so it is not opened.
+ * Does a scan call functions of an index that somebody could see?  The index of a partition that is not scanned this
+ * time is locked by nobody, and may be gone: so it is not opened.
  */
-bool
-la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
+static bool
+looks_up_seen(const Plan *plan, LaJoinSeen *seen)
 {
 	Oid			index = IsA(plan, IndexScan) ? ((const IndexScan *) plan)->indexid :
 		IsA(plan, IndexOnlyScan) ? ((const IndexOnlyScan *) plan)->indexid :
@@ -242,45 +250,48 @@ la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen)
 		return true;
 	classes = (const oidvector *) DatumGetPointer(SysCacheGetAttrNotNull(INDEXRELID, tuple,
 																		 Anum_pg_index_indclass));
-	for (int i = 0; i < classes->dim1 && !result; i++)
-		result = is_own(classes->values[i], NULL) && class_is_volatile(classes->values[i], seen);
+	for (int i = 0; i < classes->dim1; i++)
+		result |= is_class_seen(classes->values[i], seen);
 	ReleaseSysCache(tuple);
 	return result;
 }
 
 /*
- * Is a support function of an operator class's family volatile?
+ * Could somebody see that a class of an index looks up early?  That of BRIN calls the operators of its family, too.
  */
 static bool
-class_is_volatile(Oid class, LaJoinSeen *seen)
+is_class_seen(Oid class, LaJoinSeen *seen)
 {
 	Oid			family;
 	Oid			type;
 	CatCList   *functions;
 	bool		result = false;
 
-	if (!get_opclass_opfamily_and_input_type(class, &family, &type))
+	if (class < FirstUnpinnedObjectId)
+		return false;
+	if (!get_opclass_opfamily_and_input_type(class, &family, &type) ||
+		get_opclass_method(class) == BRIN_AM_OID)
 		return true;
 	functions = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
 	for (int i = 0; i < functions->n_members; i++)
-		result |= is_volatile(((Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple))->amproc,
-							  seen);
+		result |= is_seen_function(((Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple))->amproc,
+								   seen);
 	ReleaseSysCacheList(functions);
 	return result;
 }
 
 /*
- * Could somebody see that such expressions are evaluated early?  Notes in "seen" when one depends on
- * what a volatile function may change.
+ * Could somebody see that a node evaluates such expressions early, or looks up by them?  Notes in "seen" when one
+ * depends on what a volatile function may change.
  */
 bool
-la_join_is_seen(List *expressions, LaJoinSeen *seen)
+la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen)
 {
-	return is_seen((Node *) expressions, seen);
+	return is_seen((Node *) expressions, seen) || looks_up_seen(plan, seen);
 }
 
 /*
- * Could they throw?
+ * Could they throw?  Of those that nobody sees.
  */
 bool
 la_join_may_throw(List *expressions)
@@ -289,203 +300,153 @@ la_join_may_throw(List *expressions)
 }
 
 /*
- * expression_tree_walker callback: could somebody see that this is evaluated early?  Mirrors
- * contain_volatile_functions() in clauses.c.  Nothing is known about the functions that an aggregate consists of,
- * that a domain checks or that read and write a type of a user, nor what the plan does of an expression that
- * nobody has wanted so far.
+ * expression_tree_walker callback: could somebody see that this is evaluated early?  What is not
+ * known here may be.  Nor is it known what the plan does of an expression that nobody has wanted so far.
  */
 static bool
-is_seen(Node *node, LaJoinSeen *seen)
+is_seen(Node *node, void *context)
 {
+	LaJoinSeen *seen = (LaJoinSeen *) context;
+
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
 	{
-		case T_NextValueExpr:
-		case T_CoerceToDomain:
-		case T_JsonConstructorExpr:
-		case T_XmlExpr:
-			return true;
-		case T_JsonExpr:
-			if (((JsonExpr *) node)->returning->typid >= FirstNormalObjectId)
-				return true;
-			break;
-		case T_MinMaxExpr:
-			if (has_own_parts(((MinMaxExpr *) node)->minmaxtype))
-				return true;
-			break;
 		case T_Var:
 			/* What others, or the statement itself, do to the row. */
 			if (((Var *) node)->varattno < 0 &&
 				((Var *) node)->varattno != TableOidAttributeNumber &&
 				((Var *) node)->varattno != SelfItemPointerAttributeNumber)
 				seen->stable = true;
-			break;
-		case T_SQLValueFunction:
-			seen->stable = true;
-			break;
-		case T_Aggref:
-			if (((Aggref *) node)->aggfnoid >= FirstNormalObjectId ||
-				sorts_by_own(((Aggref *) node)->aggorder) ||
-				sorts_by_own(((Aggref *) node)->aggdistinct))
-				return true;
-			break;
-		case T_CoerceViaIO:
-			if (((CoerceViaIO *) node)->resulttype >= FirstNormalObjectId ||
-				exprType((Node *) ((CoerceViaIO *) node)->arg) >= FirstNormalObjectId)
-				return true;
-			break;
+			return false;
 		case T_Param:
 			if (((Param *) node)->paramkind == PARAM_EXEC)
 				seen->parameters = bms_add_member(seen->parameters,
 												  ((Param *) node)->paramid);
-			break;
+			return false;
 		case T_SubPlan:
-			if (((SubPlan *) node)->useHashTable &&
-				calls_own(((SubPlan *) node)->testexpr, NULL))
-				return true;
 			seen->subplans = bms_add_member(seen->subplans,
 											((SubPlan *) node)->plan_id);
+			break;
+		case T_JsonExpr:		/* of times: by a setting */
+		case T_SQLValueFunction:
+			seen->stable = true;
 			break;
 		default:
 			break;
 	}
-	return check_functions_in_node(node, is_volatile, seen) ||
-		calls_unnamed(node) ||
+	return calls_own(node) ||
+		check_functions_in_node(node, is_seen_function, seen) ||
 		expression_tree_walker(node, is_seen, seen);
 }
 
 /*
- * May the server call, for this expression, functions of users that it does not name: those of the parts of a value,
- * or what an operator is executed by?
+ * check_functions_in_node callback.
  */
 static bool
-calls_unnamed(Node *node)
+is_seen_function(Oid function, void *context)
 {
-	List	   *arguments = NIL;
+	LaJoinSeen *seen = (LaJoinSeen *) context;
+	char		volatility = volatility_of(function);
 
-	switch (nodeTag(node))
-	{
-		case T_FuncExpr:
-			arguments = ((FuncExpr *) node)->args;
-			break;
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_NullIfExpr:
-			arguments = ((OpExpr *) node)->args;
-			break;
-		case T_RowCompareExpr:
-			arguments = list_concat_copy(((RowCompareExpr *) node)->largs,
-										 ((RowCompareExpr *) node)->rargs);
-			break;
-		case T_Aggref:
-			foreach_oid(type, ((Aggref *) node)->aggargtypes)
-			{
-				if (has_own_parts(type))
-					return true;
-			}
-			return false;
-		case T_ScalarArrayOpExpr:
-			{
-				const ScalarArrayOpExpr *any = (const ScalarArrayOpExpr *) node;
+	seen->own |= is_own(function, NULL);
+	seen->stable |= volatility == PROVOLATILE_STABLE;
+	return volatility == PROVOLATILE_VOLATILE;
+}
 
-				if (is_own(any->hashfuncid, NULL) || is_own(any->negfuncid, NULL))
-					return true;
-				arguments = any->args;
-				break;
-			}
-		case T_RangeTblFunction:
-			foreach_oid(type, ((RangeTblFunction *) node)->funccoltypes)
-			{
-				if (has_own_parts(type))
-					return true;
-			}
-			return false;
-		default:
-			return false;
-	}
-	if (check_functions_in_node(node, is_own, NULL))
-		return false;			/* it is asked itself */
-	foreach_ptr(Node, argument, arguments)
+/*
+ * Of one that somebody has dropped, while the plan runs, nothing is known.
+ */
+static char
+volatility_of(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	char		volatility;
+
+	if (!HeapTupleIsValid(tuple))
+		return PROVOLATILE_VOLATILE;
+	volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+	ReleaseSysCache(tuple);
+	return volatility;
+}
+
+static bool
+compares_rows_by_own(const RowCompareExpr *compare)
+{
+	foreach_oid(family, compare->opfamilies)
 	{
-		if (has_own_parts(exprType(argument)))
+		if (family >= FirstUnpinnedObjectId)
 			return true;
 	}
-	return check_functions_in_node(node, runs_by_name, NULL);
-}
-
-/*
- * May functions of users be those of the type's parts?
- */
-static bool
-has_own_parts(Oid type)
-{
-	Oid			element = get_element_type(type);
-
-	if (OidIsValid(element))
-		type = element;
-	return type == RECORDOID ||
-		(type >= FirstNormalObjectId && get_typtype(type) != TYPTYPE_ENUM);
-}
-
-/*
- * check_functions_in_node callback: does the server's own function execute what it is told by name?
- */
-static bool
-runs_by_name(Oid function, void *context)
-{
-	switch (function)
+	foreach_ptr(Node, left, compare->largs)
 	{
-		case F_PG_INPUT_IS_VALID:
-		case F_PG_INPUT_ERROR_INFO:
-		case F_TABLE_TO_XML:
-		case F_TABLE_TO_XML_AND_XMLSCHEMA:
-		case F_SCHEMA_TO_XML:
-		case F_SCHEMA_TO_XML_AND_XMLSCHEMA:
-		case F_DATABASE_TO_XML:
-		case F_DATABASE_TO_XML_AND_XMLSCHEMA:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Are an aggregate's values sorted, or compared for DISTINCT, by functions of users?
- */
-static bool
-sorts_by_own(List *clauses)
-{
-	foreach_node(SortGroupClause, clause, clauses)
-	{
-		if (are_own_operators(&clause->eqop, 1) ||
-			(OidIsValid(clause->sortop) && are_own_operators(&clause->sortop, 1)))
+		if (!la_plain_type(exprType(left)))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Does one call a function of a user, whatever its volatility?  It may say something, or do what a volatile one does.
- */
-bool
-la_join_calls_own(List *expressions)
-{
-	return calls_own((Node *) expressions, NULL);
-}
-
-/*
- * expression_tree_walker callback.
+ * May a node call functions of users, other than those that check_functions_in_node() finds: those of
+ * the parts of a value, what an operator is executed by, or one by its name?
  */
 static bool
-calls_own(Node *node, void *context)
+calls_own(Node *node)
 {
-	if (node == NULL)
-		return false;
-	return (IsA(node, WindowFunc) && ((WindowFunc *) node)->winfnoid >= FirstNormalObjectId) ||
-		check_functions_in_node(node, is_own, NULL) ||
-		calls_unnamed(node) ||
-		expression_tree_walker(node, calls_own, context);
+	Node	   *test;
+
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_FuncExpr:
+			return gets_own_type(node) ||
+				check_functions_in_node(node, la_plain_calls_by_name, NULL);
+		case T_ScalarArrayOpExpr:
+			return is_own(((ScalarArrayOpExpr *) node)->hashfuncid, NULL) ||
+				is_own(((ScalarArrayOpExpr *) node)->negfuncid, NULL) ||
+				gets_own_type(node);
+		case T_WindowFunc:
+			return is_own(((WindowFunc *) node)->winfnoid, NULL) || gets_own_type(node);
+		case T_Aggref:
+			return is_own(((Aggref *) node)->aggfnoid, NULL) ||
+				!la_plain_types(((Aggref *) node)->aggargtypes);
+		case T_RangeTblFunction:
+			return !la_plain_types(((RangeTblFunction *) node)->funccoltypes);
+		case T_RowCompareExpr:
+			return compares_rows_by_own((RowCompareExpr *) node);
+		case T_SortGroupClause:
+			return are_own_operators(&((SortGroupClause *) node)->eqop, 1) ||
+				(OidIsValid(((SortGroupClause *) node)->sortop) &&
+				 are_own_operators(&((SortGroupClause *) node)->sortop, 1));
+		case T_MinMaxExpr:
+			return !la_plain_type(((MinMaxExpr *) node)->minmaxtype);
+		case T_CoerceViaIO:
+			return !la_plain_type(((CoerceViaIO *) node)->resulttype) ||
+				!la_plain_type(exprType((Node *) ((CoerceViaIO *) node)->arg));
+		case T_SubscriptingRef:
+			return !la_plain_type(((SubscriptingRef *) node)->refcontainertype);
+		case T_JsonExpr:
+			return !la_plain_type(((JsonExpr *) node)->returning->typid);
+		case T_SubPlan:
+			test = ((SubPlan *) node)->testexpr;
+			return ((SubPlan *) node)->useHashTable &&
+				are_own_clauses(IsA(test, BoolExpr) ? ((BoolExpr *) test)->args : list_make1(test));
+		case T_SQLValueFunction:
+		case T_ArrayExpr:
+		case T_ArrayCoerceExpr:
+		case T_RowExpr:
+		case T_FieldSelect:
+		case T_ConvertRowtypeExpr:
+		case T_GroupingFunc:
+		case T_JsonValueExpr:
+		case T_JsonBehavior:
+		case T_JsonIsPredicate:
+			return false;
+		default:
+			return !la_plain_node(node);
+	}
 }
 
 /*
@@ -494,21 +455,25 @@ calls_own(Node *node, void *context)
 static bool
 is_own(Oid function, void *context)
 {
-	return function >= FirstNormalObjectId;
+	return function >= FirstUnpinnedObjectId;
 }
 
 /*
- * check_functions_in_node callback.
+ * Does one of the server's own functions get an argument of a type to which functions of users may belong?
  */
 static bool
-is_volatile(Oid function, void *context)
+gets_own_type(Node *node)
 {
-	LaJoinSeen *seen = (LaJoinSeen *) context;
-	FunctionKind kind = function_kind(function);
+	Oid			type;
 
-	if (kind.volatility == PROVOLATILE_STABLE)
-		seen->stable = true;
-	return kind.volatility == PROVOLATILE_VOLATILE;
+	if (check_functions_in_node(node, is_own, NULL))
+		return false;
+	for (int i = 0; OidIsValid(type = get_call_expr_argtype(node, i)); i++)
+	{
+		if (!la_plain_type(type))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -519,33 +484,15 @@ may_throw(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	switch (nodeTag(node))
+	if (IsA(node, FuncExpr) || IsA(node, OpExpr) || IsA(node, DistinctExpr) ||
+		IsA(node, ScalarArrayOpExpr))
 	{
-		case T_List:
-		case T_TargetEntry:
-		case T_Var:
-		case T_Const:
-		case T_Param:
-		case T_RelabelType:
-		case T_BoolExpr:
-		case T_NullTest:
-		case T_BooleanTest:
-		case T_CaseExpr:
-		case T_CaseWhen:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
-			break;
-		case T_FuncExpr:
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_ScalarArrayOpExpr:
-			if (check_functions_in_node(node, is_not_leakproof, NULL) ||
-				lacks_collation(node))
-				return true;
-			break;
-		default:
+		if (check_functions_in_node(node, is_not_leakproof, NULL) ||
+			lacks_collation(node))
 			return true;
 	}
+	else if (!la_plain_node(node))
+		return true;
 	return expression_tree_walker(node, may_throw, context);
 }
 
@@ -555,7 +502,7 @@ may_throw(Node *node, void *context)
 static bool
 is_not_leakproof(Oid function, void *context)
 {
-	return !function_kind(function).leakproof || function == F_STARTS_WITH;
+	return is_own(function, NULL) || !get_func_leakproof(function) || function == F_STARTS_WITH;
 }
 
 /*
@@ -577,24 +524,4 @@ lacks_collation(Node *node)
 			return true;
 	}
 	return false;
-}
-
-/*
- * What the catalogue says of a function.
- */
-static FunctionKind
-function_kind(Oid function)
-{
-	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
-
-		kind.volatility = form->provolatile;
-		kind.leakproof = form->proleakproof;
-		ReleaseSysCache(tuple);
-	}
-	return kind;
 }

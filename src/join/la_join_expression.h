@@ -16,6 +16,7 @@ typedef struct LaJoinSeen
 {
 	bool		stable;			/* does one depend on what a volatile function
 								 * may change? */
+	bool		own;			/* does one call a function of a user? */
 	Bitmapset  *subplans;		/* plan_id of those that are called */
 	Bitmapset  *parameters;		/* paramid of those that the plan itself sets */
 } LaJoinSeen;
@@ -23,9 +24,7 @@ typedef struct LaJoinSeen
 extern bool la_join_is_known(const Plan *plan);
 extern List *la_join_expressions(const Plan *plan);
 extern bool la_join_compares_by_own(const Plan *plan);
-extern bool la_join_looks_up_by_own(const Plan *plan, LaJoinSeen *seen);
-extern bool la_join_is_seen(List *expressions, LaJoinSeen *seen);
-extern bool la_join_calls_own(List *expressions);
+extern bool la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen);
 extern bool la_join_may_throw(List *expressions);
 
 #endif							/* LA_JOIN_EXPRESSION_H */

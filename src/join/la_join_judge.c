@@ -255,14 +255,14 @@ judge_node(Plan *plan, void *context)
 		(IsA(plan, NestLoop) &&
 		 shares_parameter(judgement->join, (const NestLoop *) plan)))
 		judgement->reason = LA_REASON_OUTER_SIDE;
-	else if (la_join_is_seen(expressions, &judgement->seen) ||
-			 la_join_compares_by_own(plan) ||
-			 la_join_looks_up_by_own(plan, &judgement->seen))
+	else if (la_join_is_seen(plan, expressions, &judgement->seen) ||
+			 la_join_compares_by_own(plan))
 		judgement->reason = LA_REASON_VOLATILE;
 	if (on_line && IsA(plan, FunctionScan))
 		expressions = list_delete_last(expressions);	/* whose functions give
 														 * all rows at once */
-	judgement->throws |= !at_once && la_join_may_throw(expressions);
+	judgement->throws |= judgement->reason == LA_REASON_NONE && !at_once &&
+		la_join_may_throw(expressions);
 	judgement->seen.stable |= reads_changing_rows(plan, judgement->query->estate);
 
 	/*

@@ -20,7 +20,7 @@
 
 static bool look_at(Plan *plan, void *context);
 static void note_init_plans(const Plan *plan, LaJoinStatement *statement);
-static bool has_effects(const Plan *plan, List *expressions);
+static bool has_effects(const Plan *plan);
 
 /*
  * What is known about the statement of a query.
@@ -54,15 +54,13 @@ static bool
 look_at(Plan *plan, void *context)
 {
 	LaJoinStatement *statement = (LaJoinStatement *) context;
-	List	   *expressions = la_join_expressions(plan);
 	LaJoinSeen	seen = {0};
-	bool		is_seen = la_join_is_seen(expressions, &seen) ||
-		la_join_looks_up_by_own(plan, &seen);
+	bool		is_seen = la_join_is_seen(plan, la_join_expressions(plan), &seen);
 
 	note_init_plans(plan, statement);
 	statement->is_volatile |= is_seen ||
 		(!la_join_is_known(plan) && !IsA(plan, CteScan));
-	statement->has_effects |= is_seen || has_effects(plan, expressions);
+	statement->has_effects |= is_seen || seen.own || has_effects(plan);
 	return la_plan_children(plan, look_at, context);
 }
 
@@ -94,9 +92,9 @@ note_init_plans(const Plan *plan, LaJoinStatement *statement)
  * happen early?
  */
 static bool
-has_effects(const Plan *plan, List *expressions)
+has_effects(const Plan *plan)
 {
 	return IsA(plan, ModifyTable) || IsA(plan, TableFuncScan) ||
 		IsA(plan, SampleScan) || IsA(plan, ForeignScan) || IsA(plan, CustomScan) ||
-		la_join_compares_by_own(plan) || la_join_calls_own(expressions);
+		la_join_compares_by_own(plan);
 }

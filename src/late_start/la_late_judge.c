@@ -26,6 +26,7 @@
 
 #include "attach/la_plan_children.h"
 #include "late_start/la_late_judge.h"
+#include "la_plain.h"
 
 typedef struct FindingEntry
 {
@@ -283,26 +284,16 @@ differs(Node *node, void *context)
 				is_foreign_function(((ScalarArrayOpExpr *) node)->negfuncid, context))
 				return true;
 			break;
-		case T_List:
-		case T_TargetEntry:
-		case T_Var:
-		case T_Const:
 		case T_FuncExpr:
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-		case T_BoolExpr:
-		case T_NullTest:
-		case T_BooleanTest:
-		case T_RelabelType:
-		case T_CaseExpr:
-		case T_CaseWhen:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
 		case T_ArrayExpr:
 			break;
 		default:
-			return true;
+			if (!la_plain_node(node))
+				return true;
+			break;
 	}
 	if (check_functions_in_node(node, is_foreign_function, context))
 		return true;

@@ -46,7 +46,6 @@
 #include "catalog/pg_partitioned_table.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_trigger.h"
-#include "catalog/pg_type.h"
 #include "commands/event_trigger.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
@@ -62,6 +61,7 @@
 
 #include "la_compat.h"
 #include "la_guc.h"
+#include "la_plain.h"
 #include "partitions/la_partition_references.h"
 #include "partitions/la_partition_way.h"
 
@@ -77,7 +77,6 @@ static LaPartitionWay fastest_way(const LaPartitionRequest *request,
 static bool fires_event_trigger(EventTriggerEvent event, CommandTag tag);
 static bool clones_triggers(Oid table);
 static bool checks_call_functions(Oid table);
-static bool is_servers_type(Oid type);
 static bool catalog_calls(int cache, Oid key, AttrNumber column);
 static bool expression_calls(Node *node, void *context);
 static bool may_be_called(Oid function, void *node);
@@ -267,7 +266,7 @@ la_partition_calls_functions(Oid table)
 	PartitionKey key = RelationGetPartitionKey(parent);
 	bool		found;
 
-	found = !is_servers_type(key->parttypid[0]) ||
+	found = !la_plain_type(key->parttypid[0]) ||
 		is_users(key->partsupfunc[0].fn_oid) ||
 		catalog_calls(PARTRELID, table,
 					  Anum_pg_partitioned_table_partexprs);
@@ -300,20 +299,6 @@ checks_call_functions(Oid table)
 			expression_calls(stringToNode(constraints->check[i].ccbin), NULL);
 	table_close(parent, AccessShareLock);
 	return found;
-}
-
-/*
- * Is it sure that no function of users belongs to a type?  To a domain, and whatever has one in
- * it, there may.
- */
-static bool
-is_servers_type(Oid type)
-{
-	Oid			element = get_element_type(type);
-
-	if (OidIsValid(element))
-		return is_servers_type(element);
-	return type < FirstNormalObjectId || get_typtype(type) == TYPTYPE_ENUM;
 }
 
 /*

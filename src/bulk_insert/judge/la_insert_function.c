@@ -19,6 +19,7 @@
 #include "utils/syscache.h"
 
 #include "bulk_insert/judge/la_insert_function.h"
+#include "la_plain.h"
 
 /*
  * Volatile functions of core whose result does not depend on any table, and on whose
@@ -35,24 +36,12 @@ static const Oid blind_functions[] = {
 	F_PG_NOTIFY, F_CURRENT_QUERY,
 };
 
-/*
- * Stable functions of core that call what a value names, a type's input function or
- * the functions of a view: no search of the query can tell.
- */
-static const Oid naming_functions[] = {
-	F_PG_INPUT_IS_VALID, F_PG_INPUT_ERROR_INFO,
-	F_ARRAY_IN, F_DOMAIN_IN, F_MULTIRANGE_IN, F_RANGE_IN, F_RECORD_IN,
-	F_TABLE_TO_XML, F_TABLE_TO_XML_AND_XMLSCHEMA,
-	F_SCHEMA_TO_XML, F_SCHEMA_TO_XML_AND_XMLSCHEMA,
-	F_DATABASE_TO_XML, F_DATABASE_TO_XML_AND_XMLSCHEMA,
-};
-
 static bool
-contains(const Oid *functions, int count, Oid function)
+is_blind(Oid function)
 {
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < lengthof(blind_functions); i++)
 	{
-		if (functions[i] == function)
+		if (blind_functions[i] == function)
 			return true;
 	}
 	return false;
@@ -90,9 +79,9 @@ la_insert_search_function(LaInsertSearch *search, Oid function)
 	search->harmless = function;
 	if (function >= FirstUnpinnedObjectId)
 		search->functions = list_append_unique_oid(search->functions, function);
-	else if (contains(naming_functions, lengthof(naming_functions), function))
+	else if (la_plain_calls_by_name(function, NULL))
 		return true;
 	return la_insert_function_is_volatile(function) &&
 		(search->late ||
-		 !contains(blind_functions, lengthof(blind_functions), function));
+		 !is_blind(function));
 }

@@ -52,7 +52,26 @@ CREATE TABLE collated (id int, ref int, c text COLLATE "C", p text COLLATE "POSI
     r noted_range, s noted_range);
 INSERT INTO collated SELECT id, ref, 'a', 'a', noted_range(id, id + 5),
     noted_range(id + 1, id + 9) FROM outer_rows;
-ANALYZE changed, collated
+ANALYZE changed, collated;
+DROP OPERATOR IF EXISTS ==== (int, int), <<<< (int, int) CASCADE;
+DROP OPERATOR FAMILY IF EXISTS own_hash USING hash CASCADE;
+DROP OPERATOR FAMILY IF EXISTS own_order USING btree CASCADE;
+DROP OPERATOR FAMILY IF EXISTS own_points USING btree CASCADE;
+CREATE OR REPLACE FUNCTION set_hash(x int) RETURNS int VOLATILE LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM set_config('my.order', x::text, true); RETURN x; END $$;
+CREATE OR REPLACE FUNCTION point_order(x point, y point) RETURNS int VOLATILE LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM set_config('my.order', y::text, true); RETURN sign(x[0] - y[0]); END $$;
+CREATE OPERATOR ==== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, HASHES);
+CREATE OPERATOR <<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt);
+CREATE OPERATOR CLASS own_hash FOR TYPE int USING hash AS
+    OPERATOR 1 ==== (int, int), FUNCTION 1 set_hash(int);
+CREATE OPERATOR CLASS own_order FOR TYPE int USING btree AS OPERATOR 1 <<<<, OPERATOR 2 <=,
+    OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 noted_order(int, int);
+CREATE OPERATOR CLASS own_points DEFAULT FOR TYPE point USING btree AS
+    OPERATOR 3 ~=, FUNCTION 1 point_order(point, point);
+DROP OPERATOR FAMILY IF EXISTS own_left USING btree CASCADE;
+CREATE OPERATOR CLASS own_left FOR TYPE point USING btree AS
+    OPERATOR 1 <<, OPERATOR 3 ~=, FUNCTION 1 point_order(point, point)
 """
 _LEFT_OUT = """
 DROP TABLE IF EXISTS left_out;
@@ -97,6 +116,18 @@ _SEEN = {
     "the greatest of two rows": "SELECT current_setting('my.order', true), o.q FROM "
     "(SELECT id, ref, GREATEST(ROW(r), ROW(s)) IS NULL q FROM collated OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",
+    "the hash of an operator on PostgreSQL's function": "SELECT current_setting('my.order', true), "
+    "o.q FROM (SELECT id, ref, id ==== ANY (SELECT k FROM third) q FROM outer_rows OFFSET 0) o "
+    f"{_INNER} WHERE o.id < 50",
+    "the order of two rows": "SELECT current_setting('my.order', true), o.q FROM "
+    "(SELECT id, ref, ROW(id, ref) <<<< ROW(ref, id) q FROM outer_rows OFFSET 0) o "
+    f"{_INNER} WHERE o.id < 50",
+    "a class for a type that has none": "SELECT current_setting('my.order', true), o.q FROM "
+    "(SELECT id, ref, GREATEST(point(id, 1), point(ref, 1))::text q FROM outer_rows OFFSET 0) o "
+    f"{_INNER} WHERE o.id < 50",
+    "the order by an operator of PostgreSQL's": "SELECT current_setting('my.order', true), o.q "
+    "FROM (SELECT id, ref, (SELECT x::text FROM (VALUES (point(id, 1)), (point(ref, 1))) v (x) "
+    f"ORDER BY x USING << LIMIT 1) q FROM outer_rows OFFSET 0) o {_INNER} WHERE o.id < 50",
     "columns of a record": "SELECT note(o.id), o.a FROM (SELECT id, ref, j.a FROM outer_rows, "
     "jsonb_to_record(jsonb_build_object('a', id)) AS j (a noted_int) OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",

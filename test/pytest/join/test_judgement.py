@@ -248,6 +248,21 @@ def test_enums(server: WatchedServer, connection: Connection) -> None:
     assert _drawn(loop) > 150
 
 
+def test_arrays_of_core_types(server: WatchedServer, connection: Connection) -> None:
+    connection.execute(
+        "DROP TABLE IF EXISTS listed; CREATE TABLE listed AS SELECT i * 7 % 400 AS ref, "
+        "ARRAY[i] AS a FROM generate_series(1, 300) i; ANALYZE listed"
+    )
+    query = (
+        "SELECT o.ref, i.g FROM (SELECT x.ref FROM listed x JOIN listed y ON x.a = y.a OFFSET 0) "
+        "o, LATERAL (SELECT * FROM inner_rows i WHERE i.k = o.ref OFFSET 0) i"
+    )
+    connection.execute("SET enable_hashjoin = on")
+    (loop,) = cold_loops(server, connection, query)
+    connection.execute("SET enable_hashjoin = off")
+    assert _drawn(loop) > 200
+
+
 def test_plans_of_expressions_over_many_partitions(
     server: WatchedServer, connection: Connection
 ) -> None:

@@ -31,6 +31,12 @@
 #include "join/la_join_expression.h"
 #include "la_plain.h"
 
+typedef struct FunctionKind
+{
+	char		volatility;
+	bool		leakproof;
+} FunctionKind;
+
 static List *own_expressions(const Plan *plan);
 static bool are_own_operators(const Oid *operators, int count);
 static bool are_own_clauses(List *clauses);
@@ -38,7 +44,7 @@ static bool looks_up_seen(const Plan *plan, LaJoinSeen *seen);
 static bool is_class_seen(Oid class, LaJoinSeen *seen);
 static bool is_seen(Node *node, void *context);
 static bool is_seen_function(Oid function, void *context);
-static char volatility_of(Oid function);
+static FunctionKind function_kind(Oid function);
 static bool calls_own(Node *node);
 static bool is_own(Oid function, void *context);
 static bool gets_own_type(Node *node);
@@ -347,7 +353,7 @@ static bool
 is_seen_function(Oid function, void *context)
 {
 	LaJoinSeen *seen = (LaJoinSeen *) context;
-	char		volatility = volatility_of(function);
+	char		volatility = function_kind(function).volatility;
 
 	seen->own |= is_own(function, NULL);
 	seen->stable |= volatility == PROVOLATILE_STABLE;
@@ -355,19 +361,20 @@ is_seen_function(Oid function, void *context)
 }
 
 /*
- * Of one that somebody has dropped, while the plan runs, nothing is known.
+ * What the catalogue says of a function.  Of one that somebody has dropped, while the plan runs, nothing is known.
  */
-static char
-volatility_of(Oid function)
+static FunctionKind
+function_kind(Oid function)
 {
+	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	char		volatility;
 
 	if (!HeapTupleIsValid(tuple))
-		return PROVOLATILE_VOLATILE;
-	volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+		return kind;
+	kind.volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+	kind.leakproof = ((Form_pg_proc) GETSTRUCT(tuple))->proleakproof;
 	ReleaseSysCache(tuple);
-	return volatility;
+	return kind;
 }
 
 static bool
@@ -502,7 +509,7 @@ may_throw(Node *node, void *context)
 static bool
 is_not_leakproof(Oid function, void *context)
 {
-	return is_own(function, NULL) || !get_func_leakproof(function) || function == F_STARTS_WITH;
+	return !function_kind(function).leakproof || function == F_STARTS_WITH;
 }
 
 /*

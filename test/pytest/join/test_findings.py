@@ -125,9 +125,12 @@ _SEEN = {
     "a class for a type that has none": "SELECT current_setting('my.order', true), o.q FROM "
     "(SELECT id, ref, GREATEST(point(id, 1), point(ref, 1))::text q FROM outer_rows OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",
+    "the order of two arrays": "SELECT current_setting('my.order', true), o.q FROM (SELECT id, ref, "
+    "ARRAY[point(id, 1)] < ARRAY[point(ref, 1)] q FROM outer_rows OFFSET 0) o "
+    f"{_INNER} WHERE o.id < 50",
     "the order by an operator of PostgreSQL's": "SELECT current_setting('my.order', true), o.q "
-    "FROM (SELECT id, ref, (SELECT x::text FROM (VALUES (point(id, 1)), (point(ref, 1))) v (x) "
-    f"ORDER BY x USING << LIMIT 1) q FROM outer_rows OFFSET 0) o {_INNER} WHERE o.id < 50",
+    "FROM (SELECT id, ref, (SELECT n FROM (VALUES (point(id, 1), id), (point(ref, 1), ref)) v "
+    f"(x, n) ORDER BY x USING << LIMIT 1) q FROM outer_rows OFFSET 0) o {_INNER} WHERE o.id < 50",
     "columns of a record": "SELECT note(o.id), o.a FROM (SELECT id, ref, j.a FROM outer_rows, "
     "jsonb_to_record(jsonb_build_object('a', id)) AS j (a noted_int) OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",

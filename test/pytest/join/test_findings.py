@@ -125,8 +125,8 @@ _SEEN = {
     "a class for a type that has none": "SELECT current_setting('my.order', true), o.q FROM "
     "(SELECT id, ref, GREATEST(point(id, 1), point(ref, 1))::text q FROM outer_rows OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",
-    "the order of two arrays": "SELECT current_setting('my.order', true), o.q FROM (SELECT id, ref, "
-    "ARRAY[point(id, 1)] < ARRAY[point(ref, 1)] q FROM outer_rows OFFSET 0) o "
+    "the order of two arrays": "SELECT current_setting('my.order', true), o.q FROM "
+    "(SELECT id, ref, ARRAY[point(id, 1)] < ARRAY[point(ref, 1)] q FROM outer_rows OFFSET 0) o "
     f"{_INNER} WHERE o.id < 50",
     "the order by an operator of PostgreSQL's": "SELECT current_setting('my.order', true), o.q "
     "FROM (SELECT id, ref, (SELECT n FROM (VALUES (point(id, 1), id), (point(ref, 1), ref)) v "

@@ -62,6 +62,8 @@ typedef struct LaDrain
 	char	   *value;			/* of the range that is being moved */
 	uint64		moved;			/* rows of it */
 	LaIntervalStay stay;		/* why none */
+	int			unknown;		/* ranges of which that is not known, one
+								 * after the other */
 	Oid			awaited;		/* a table that could not be locked, or
 								 * InvalidOid */
 	LOCKMODE	mode;
@@ -70,12 +72,14 @@ typedef struct LaDrain
 
 static void drain(LaIntervalRun *run);
 static void list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy);
+static bool is_settled(const LaDrain *call);
 static ErrorData *move_in_turn(LaIntervalRun *run);
 static bool is_let_go(LaIntervalRun *run, bool is_last);
 static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
 static void check_unchanged(LaIntervalRun *run);
-static LaIntervalStay find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range);
+static LaIntervalStay find_range(const LaDrain *call, const LaIntervalPolicy *policy,
+								 LaIntervalRange *range);
 static void lock(const LaIntervalRun *run, Oid table, LOCKMODE mode);
 static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
 
@@ -114,11 +118,11 @@ drain(LaIntervalRun *run)
 		ErrorData  *error = NULL;
 
 		call->value = range->value;
-		/* What is after a range behind a gap is so, too. */
-		if (call->list.is_unused || call->stay != LA_STAY_AWAY)
+		if (!is_settled(call))
 			error = move_in_turn(run);
 		rows += call->moved;
 		ranges += call->moved > 0;
+		call->unknown = call->stay == LA_STAY_UNKNOWN ? call->unknown + 1 : 0;
 		if (error == NULL && call->stay != LA_STAY_WITHOUT && call->stay != LA_STAY_NOT)
 			call->list.stay[call->stay] += range->rows;
 		if (first == NULL)
@@ -154,6 +158,20 @@ list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_drain_check(run->parent, default_partition);
 	MemoryContextSwitchTo(run->context);
 	la_interval_drain_list(&call->list, policy, default_partition);
+}
+
+/*
+ * Whether a range stays for the same reason as the one before: what is after a range behind a gap is so, too.  While
+ * somebody has a partition locked there is no use in many tries, and where the highest range comes first no other one
+ * may move instead.
+ */
+static bool
+is_settled(const LaDrain *call)
+{
+	if (call->stay == LA_STAY_AWAY)
+		return !call->list.is_unused;
+	return call->stay == LA_STAY_UNKNOWN &&
+		(call->list.is_unused || call->unknown >= MOST_TRIES);
 }
 
 /*
@@ -245,7 +263,7 @@ move(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		lock(run, table, ShareRowExclusiveLock);
 	la_interval_run_snapshot();
 	la_interval_drain_check(run->parent, locked.default_partition);
-	call->stay = find_range(policy, call->value, &range);
+	call->stay = find_range(call, policy, &range);
 	if (call->stay != LA_STAY_NOT)
 		return;
 	la_interval_drain_check_alone(&locked, DeadlockTimeout / 10);
@@ -273,17 +291,17 @@ check_unchanged(LaIntervalRun *run)
 }
 
 static LaIntervalStay
-find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
+find_range(const LaDrain *call, const LaIntervalPolicy *policy, LaIntervalRange *range)
 {
 	LaIntervalDrainTable table;
 	LaIntervalBound key;
 	LaIntervalStay stay;
 
 	la_interval_drain_open(&table, policy);
-	key = la_interval_grid_bound(table.grid, value);
+	key = la_interval_grid_bound(table.grid, call->value);
 	stay = la_interval_drain_find(&table, &key, range);
 	if (stay == LA_STAY_NOT)
-		stay = la_interval_drain_leads_away(&table, range);
+		stay = la_interval_drain_leads_away(&table, range, call->list.is_unused);
 	table_close(table.parent, AccessShareLock);
 	return stay;
 }
@@ -324,7 +342,7 @@ tell(const LaIntervalRun *run, uint64 rows, int ranges)
 						   "%lld are more than \"max_distance\" steps from the other partitions. "
 						   "%lld would be old by the retention, or make other partitions old. "
 						   "%lld are after a gap behind the last partition in use. "
-						   "Of %lld that is not known, because somebody has locked a partition.",
+						   "Of %lld that is not known, because somebody has locked or emptied a partition.",
 						   (long long) without, (long long) far, (long long) old,
 						   (long long) away, (long long) unknown)));
 }

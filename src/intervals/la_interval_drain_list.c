@@ -189,11 +189,12 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 
 /*
  * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
- * A partition that somebody has locked may be the last one.  Where none is in use the range moves: there the highest one
- * comes first.
+ * A partition that somebody has locked may be the last one.  Where none is in use the range moves if the highest one
+ * came first: if ranges were listed as those of a table in use, the others would be behind a gap.
  */
 LaIntervalStay
-la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range)
+la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaIntervalRange *range,
+							 bool is_unused)
 {
 	const LaIntervalPartitions *all = table->all;
 	const LaIntervalPartition *last;
@@ -208,7 +209,9 @@ la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaInterval
 		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
 			return LA_STAY_UNKNOWN;
 	}
-	return last == NULL ? LA_STAY_NOT : LA_STAY_AWAY;
+	if (last != NULL)
+		return LA_STAY_AWAY;
+	return is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
 }
 
 /*

@@ -55,7 +55,7 @@ extern LaIntervalStay la_interval_drain_find(LaIntervalDrainTable *table,
 											 const LaIntervalBound *key,
 											 LaIntervalRange *range);
 extern LaIntervalStay la_interval_drain_leads_away(const LaIntervalDrainTable *table,
-												   const LaIntervalRange *range);
+												   const LaIntervalRange *range, bool is_unused);
 extern void la_interval_drain_list(LaIntervalDrainList *list,
 								   const LaIntervalPolicy *policy,
 								   Oid default_partition);

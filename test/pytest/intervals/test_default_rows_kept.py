@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +112,24 @@ def test_a_partition_that_may_be_in_use(session: Connection, server: WatchedServ
     assert "1 are after a gap behind the last partition in use. Of 0" in str(details)
 
 
+@pytest.mark.parametrize(
+    ("rows", "changes", "moves"),
+    [
+        ("(-15), (-5)", ("SELECT", "LOCK s.p0", "SELECT"), 1),
+        ("(105), (205)", ("SELECT", "TRUNCATE s.p0", "SELECT"), 0),
+        ("(105), (205)", ("TRUNCATE s.p0", "SELECT", "LOCK s.p0"), 0),
+    ],
+    ids=["locked", "emptied", "unused"],
+)
 def test_a_partition_that_may_be_in_use_for_a_moment(
-    session: Connection, server: WatchedServer
+    session: Connection, server: WatchedServer, rows: str, changes: tuple[Any, Any, Any], moves: int
 ) -> None:
-    """While the first range is looked at.  The second one moves."""
-    _fill_numbers(session, "(-15), (-5)", 0, policy="premake => 1")
-    awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    """While the first range is looked at.  The second one moves if it leads nothing away.
+
+    Changes are made before the call, before it lists the ranges, and after that.
+    """
+    _fill_numbers(session, rows, 0, policy="premake => 1")
+    session.execute(changes[0])
     with (
         server.connect() as holder,
         server.connect() as user,
@@ -128,29 +140,67 @@ def test_a_partition_that_may_be_in_use_for_a_moment(
         own.execute("SET lock_timeout = '60s'")
         next_one.execute("BEGIN")
         holder.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
-        user.execute("BEGIN; LOCK s.p0")
+        user.execute("BEGIN")
+        user.execute(changes[1])
         moving = pool.submit(move, own)
-        wait_until(lambda: moving.done() or scalar(session, awaited) == 1, "the table is awaited")
+        _await_table(session, moving, 1)
+        user.execute(changes[2])
         locking = pool.submit(next_one.execute, "LOCK TABLE ONLY s.p")
-        wait_until(lambda: moving.done() or scalar(session, awaited) == 2, "by two")
+        _await_table(session, moving, 2)
         holder.execute("COMMIT")
         locking.result(100)
-        wait_until(lambda: moving.done() or scalar(session, awaited) == 1, "it is awaited again")
+        _await_table(session, moving, 1)
         user.execute("COMMIT")
         next_one.execute("COMMIT")
-        assert moving.result(100) == [moved(1, 1), stay(1)]
+        assert moving.result(100) == [moved(moves, moves), stay(2 - moves)]
+        assert move(own) == [moved(2 - moves, 2 - moves)]
+
+
+def _await_table(session: Connection, moving: Future[list[str]], sessions: int) -> None:
+    """Until so many wait for the table, or the rows have moved."""
+    awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
+    wait_until(
+        lambda: moving.done() or scalar(session, awaited) == sessions, f"{sessions} wait for it"
+    )
+
+
+def test_a_partition_that_is_locked_while_ranges_are_listed(
+    session: Connection, server: WatchedServer
+) -> None:
+    """They are listed as those of a table in use, so the highest one would not be the first."""
+    _fill_numbers(session, "(105), (205), (305)", 0, policy="premake => 1")
+    session.execute("TRUNCATE s.p0")
+    with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
+        own.execute("SET lock_timeout = '60s'")
+        other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE; LOCK s.p0")
+        moving = pool.submit(move, own)
+        _await_table(session, moving, 1)
+        other.execute("COMMIT")
+        assert moving.result(100) == [moved(0, 0), stay(3)]
+        assert move(own) == [moved(3, 3)]
+
+
+def test_a_partition_that_is_locked_for_long(session: Connection, server: WatchedServer) -> None:
+    """Not each of many ranges is tried: that would lock the table, and take a transaction."""
+    _fill_numbers(session, "(15)", 0, policy="premake => 1")
+    session.execute("INSERT INTO s.p SELECT 25 + 10 * i FROM generate_series(1, 40) i")
+    with server.connect() as other:
+        other.execute("BEGIN; LOCK s.p0")
+        before = scalar(session, "SELECT pg_current_xact_id()::text::bigint")
+        assert move(session) == [moved(0, 0), stay(41)]
+        assert scalar(session, "SELECT pg_current_xact_id()::text::bigint") - before < 20
+        other.execute("COMMIT")
 
 
 def test_a_partition_that_comes_into_use(session: Connection, server: WatchedServer) -> None:
     """The highest range is behind a gap then; the others are not."""
     fill(session, "int", "VALUES (5), (55)", "10, 0")
     session.execute("CREATE TABLE s.p20 PARTITION OF s.p FOR VALUES FROM (20) TO (30)")
-    awaited = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
     with server.connect() as other, server.connect() as own, ThreadPoolExecutor(1) as pool:
         own.execute("SET lock_timeout = '60s'")
         other.execute("BEGIN; LOCK TABLE ONLY s.p IN ACCESS SHARE MODE")
         moving = pool.submit(move, own)
-        wait_until(lambda: moving.done() or scalar(session, awaited), "the table is awaited")
+        _await_table(session, moving, 1)
         other.execute("INSERT INTO s.p20 VALUES (25)")
         other.execute("COMMIT")
         assert moving.result(100) == [moved(1, 1), stay(1)]

@@ -13,7 +13,7 @@
  * heap_toast_insert_or_update() in heaptoast.c.
  *
  * Where a trigger, a rule or a foreign key to the table would take the commands for what they are not, for rows
- * that go and others that come, rows are not moved.
+ * that go and others that come, rows are not moved; nor into a new partition that an event trigger has changed so.
  *
  * As the table's owner; the parent and the default partition are locked.
  *
@@ -27,6 +27,7 @@
 #include "access/xlog.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_publication.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -80,6 +81,7 @@ static void check_subscribed(Relation default_partition);
 static void check_triggers(Relation relation, bool (*fires) (int16 type));
 static bool fires_in_default(int16 type);
 static bool fires_in_new(int16 type);
+static bool fires_on_insert(int16 type);
 static void refuse(const char *table, const char *why, const char *name);
 static bool is_any_awaited(const LaIntervalDrainLocked *locked);
 static bool is_awaited(Oid table, LOCKMODE mode);
@@ -87,6 +89,7 @@ static void give_way(const LaRowsAside *aside);
 static void describe_columns(LaRowsAside *aside, Relation default_partition);
 static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
 static Oid	partition_of(Oid parent, const LaPlannedPartition *planned);
+static void check_new(Oid partition);
 static uint64 put_aside(LaRowsAside *aside, const char *condition);
 static bool receive(TupleTableSlot *slot, DestReceiver *self);
 static uint64 put_back(LaRowsAside *aside, Oid partition);
@@ -210,6 +213,12 @@ fires_in_new(int16 type)
 	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_INSERT(type);
 }
 
+static bool
+fires_on_insert(int16 type)
+{
+	return TRIGGER_FOR_INSERT(type);
+}
+
 static void
 refuse(const char *table, const char *why, const char *name)
 {
@@ -242,10 +251,13 @@ la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *ra
 	moved = put_aside(&aside, condition);
 	if (moved > 0)
 	{
+		Oid			partition;
 		uint64		inserted;
 
 		la_interval_create_range(policy, range);
-		inserted = put_back(&aside, partition_of(policy->parent, planned));
+		partition = partition_of(policy->parent, planned);
+		check_new(partition);
+		inserted = put_back(&aside, partition);
 		if (inserted != moved)
 			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
 				 moved, inserted);
@@ -398,6 +410,27 @@ partition_of(Oid parent, const LaPlannedPartition *planned)
 				 errdetail("An event trigger can have detached or dropped it.")));
 	table_close(relation, NoLock);
 	return partition;
+}
+
+/*
+ * Refuses a new partition in which INSERT would do more, or elsewhere, than to put the rows there: an event trigger can have
+ * given it triggers or rules, or have put another one in its place, also one that is partitioned.
+ */
+static void
+check_new(Oid partition)
+{
+	foreach_oid(table, find_all_inheritors(partition, RowExclusiveLock, NULL))
+	{
+		Relation	relation = table_open(table, NoLock);
+
+		if (relation->rd_rel->relkind != RELKIND_RELATION &&
+			relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+			refuse(RelationGetRelationName(relation), "It is a foreign table", NULL);
+		if (relation->rd_rules != NULL)
+			refuse(RelationGetRelationName(relation), "It has rules", NULL);
+		check_triggers(relation, fires_on_insert);
+		table_close(relation, NoLock);
+	}
 }
 
 static uint64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -269,55 +268,3 @@ def test_an_error_of_a_range_keeps_no_other(session: Connection) -> None:
     assert scalar(session, IN_DEFAULT) == 10
     dynamic: Any = "SELECT array_agg(k ORDER BY k) FROM s.p WHERE k <> 34"
     assert scalar(session, dynamic) == [k for k in range(50) if k not in (33, 34)]
-
-
-_MADE = """
-    CREATE FUNCTION s.made() RETURNS event_trigger LANGUAGE plpgsql AS $f$
-    DECLARE made record;
-    BEGIN
-        FOR made IN SELECT objid::regclass AS name, relname FROM pg_event_trigger_ddl_commands()
-                JOIN pg_class ON oid = objid WHERE relispartition LOOP
-            {}
-        END LOOP;
-    END$f$;
-    CREATE EVENT TRIGGER made ON ddl_command_end WHEN TAG IN ('CREATE TABLE')
-        EXECUTE FUNCTION s.made()"""
-_RENAMED = "EXECUTE format('ALTER TABLE %s RENAME TO %I', made.name, 'new_' || made.relname);"
-
-
-@pytest.fixture
-def made(session: Connection) -> Iterator[Connection]:
-    """Also a table like s.p, and its partition."""
-    fill(session, "int", "SELECT generate_series(0, 29)", "10, 0")
-    session.execute("CREATE TABLE s.other (LIKE s.p) PARTITION BY RANGE (k)")
-    session.execute("CREATE TABLE s.other_20 PARTITION OF s.other FOR VALUES FROM (20) TO (30)")
-    yield session
-    session.execute("DROP EVENT TRIGGER IF EXISTS made; DROP SCHEMA IF EXISTS archive CASCADE")
-
-
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        (_RENAMED, "s.new_p_20"),
-        ("EXECUTE format('ALTER TABLE %s SET SCHEMA archive', made.name);", "archive.p_20"),
-        (_RENAMED + "ALTER TABLE IF EXISTS s.other_20 RENAME TO p_20;", "s.new_p_20"),
-    ],
-    ids=["renamed", "moved", "another has the name"],
-)
-def test_partitions_that_an_event_trigger_changes(
-    made: Connection, change: str, place: str
-) -> None:
-    """A new one is known by its bound."""
-    made.execute("CREATE SCHEMA archive")
-    made.execute(_MADE.format(change))
-    assert move(made) == [moved(30, 3)]
-    assert (place, 10) in places(made)
-    assert scalar(made, "SELECT count(*) FROM s.other") == 0
-
-
-def test_a_partition_that_an_event_trigger_detaches(made: Connection) -> None:
-    made.execute(_MADE.format("EXECUTE 'ALTER TABLE s.p DETACH PARTITION ' || made.name;"))
-    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as caught:
-        move(made)
-    assert 'new partition "p_20" of "p" is gone' in str(caught.value)
-    assert scalar(made, IN_DEFAULT) == 30

@@ -223,9 +223,9 @@ is_let_go(LaIntervalRun *run, bool is_last)
 }
 
 /*
- * Waits for those who use the table that could not be locked, with no other lock: core has an autovacuum give way to whoever
- * waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer, since others wait behind us.  Without
- * a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
+ * Waits for those who use the table that could not be locked, with no other lock but that of having read the policy: core has
+ * an autovacuum give way to whoever waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer,
+ * since others wait behind us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
  */
 static void
 let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)

@@ -24,6 +24,8 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
@@ -309,11 +311,18 @@ la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
 }
 
 /*
- * Whether somebody waits for one of our locks.
+ * Whether somebody waits for one of our locks: also for a row that we have locked, of a referenced table, which is a wait for
+ * our transaction.  All is done within one subtransaction.
  */
 static bool
 is_any_awaited(const LaIntervalDrainLocked *locked)
 {
+	TransactionId own = GetCurrentTransactionIdIfAny();
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_TRANSACTION(tag, own);
+	if (TransactionIdIsValid(own) && LockHasWaiters(&tag, ExclusiveLock, false))
+		return true;
 	if (is_awaited(locked->parent, AccessExclusiveLock) ||
 		is_awaited(locked->default_partition, AccessExclusiveLock))
 		return true;
@@ -338,7 +347,8 @@ is_awaited(Oid table, LOCKMODE mode)
 }
 
 /*
- * Goes on only while nobody waits with a snapshot, which would be in the way in the end.
+ * Goes on only while nobody waits, or nobody has a snapshot: who waits with one would be in the way in the end.  The
+ * two are asked one by one, so while somebody waits without one any other statement has the range undone.
  */
 static void
 give_way(const LaRowsAside *aside)

@@ -65,7 +65,9 @@ def content(session: Connection) -> Any:
 
 
 @contextmanager
-def stalled(session: Connection, server: WatchedServer) -> Iterator[Future[str]]:
+def stalled(
+    session: Connection, server: WatchedServer, deadlock_timeout: str = "1s"
+) -> Iterator[Future[str]]:
     """Rows are moved by a session of its own, and are between two partitions when the block begins.
 
     The result is empty, or the error.
@@ -73,7 +75,7 @@ def stalled(session: Connection, server: WatchedServer) -> Iterator[Future[str]]
 
     def run() -> str:
         with server.connect() as own:
-            own.execute("SET lock_timeout = '200ms'")
+            own.execute(f"SET lock_timeout = '200ms'; SET deadlock_timeout = '{deadlock_timeout}'")
             try:
                 own.execute(MOVE)
             except (LockNotAvailable, FeatureNotSupported) as error:

@@ -10,7 +10,7 @@ from extension.probes import Connection, scalar
 from server_log import WatchedServer
 from waiting import wait_until
 
-from intervals.moving import BESIDE_SNAPSHOTS, IN_DEFAULT, MOVE, fill, move, moved
+from intervals.moving import BESIDE_SNAPSHOTS, IN_DEFAULT, MOVE, fill, move, moved, stalled
 
 _AWAITED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's.p'::regclass"
 _STALLED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
@@ -145,6 +145,23 @@ def test_no_step_is_ended_while_others_wait(
         assert BESIDE_SNAPSHOTS in str(caught.value)
         other.execute("COMMIT")
     assert scalar(slow, IN_DEFAULT) == rows
+
+
+def test_who_waits_for_a_referenced_row(filled: Connection, server: WatchedServer) -> None:
+    """Rows have moved, and somebody else has a snapshot: that is not awaited any more."""
+    looks = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'Extension' AND query = %s"
+    filled.execute("CREATE TABLE s.target (id int PRIMARY KEY)")
+    filled.execute("INSERT INTO s.target SELECT generate_series(0, 29)")
+    filled.execute("ALTER TABLE s.p ADD FOREIGN KEY (k) REFERENCES s.target")
+    with server.connect() as reader, server.connect() as other:
+        other.execute("SET lock_timeout = '10s'")
+        with stalled(filled, server, deadlock_timeout="100s") as moving:
+            reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_am")
+            filled.execute("SELECT pg_advisory_unlock(1)")
+            wait_until(lambda: filled.execute(looks, (MOVE,)).fetchone() == (1,), "the last look")
+            other.execute("SELECT FROM s.target WHERE id = 25 FOR UPDATE")
+        assert BESIDE_SNAPSHOTS in moving.result()
+        reader.execute("COMMIT")
 
 
 def test_who_waits_without_a_snapshot(slow: Connection, server: WatchedServer) -> None:

@@ -20,7 +20,7 @@
 
 /*
  * Table pages that are read on their turn before the scan looks ahead again, where
- * the kernel has been found to do better alone, and how often they are doubled when it is found so again.  Arbitrary, but
+ * the kernel has been found to do better alone, and how often they are doubled, when it is found so twice more.  Arbitrary, but
  * that no more are passed than were before.
  */
 #define READS_TO_PASS 512
@@ -107,7 +107,7 @@ la_ring_advice_hand_back(LaTidRing *ring)
 
 	ring->findings->residency = state->advice->residency;
 	if (state->advice->kernel_leads)
-		ring->findings->reads_to_pass = READS_TO_PASS << Min(ring->findings->passed++, MOST_DOUBLED);
+		ring->findings->reads_to_pass = READS_TO_PASS << Min(ring->findings->passed++ / 2, MOST_DOUBLED);
 	else
 		ring->findings->passed = 0;
 }

@@ -6,12 +6,15 @@
  * To sort, join, group and hash, to compare rows and arrays, to find partitions and to look into
  * indexes core calls functions that no query names: those of an operator class, and of other
  * operators in its family.  Which class that is the planner decides.  It need not be the default of
- * the type, and an operator can be in several families, one of core's in a user's, too.  So all
- * that users have added to families counts.  Relies on PrepareSortSupportFromOrderingOp() in
- * sortsupport.c and get_op_hash_functions() in lsyscache.c, which look nowhere else.
+ * the type, and an operator can be in several families, one of core's in a user's, too.  Nor need
+ * the type come up in the query: a skip scan compares columns that the query does not name, values
+ * are taken for those of another type, and an index can store keys of a third.  So all that users
+ * have added to families counts, of any type.  Relies on PrepareSortSupportFromOrderingOp() in
+ * sortsupport.c and get_op_hash_functions() in lsyscache.c, which look nowhere else.  What core
+ * has added calls core's own.
  *
- * What is for a type of a user is looked at when that type comes up; what is for types of core,
- * always.  What core has added is harmless: it is for types of core, and calls core's own.
+ * Functions that are not volatile are taken by their word, unless the query or an index of the
+ * table names them (la_insert_function.c).
  *
  * A function that takes what SQL has not (internal) is written in C.  Being volatile gives it no
  * snapshot; access methods other than btree and hash have most of theirs declared so by
@@ -25,7 +28,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
-#include "catalog/pg_am_d.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_amproc.h"
 #include "catalog/pg_opclass_d.h"
@@ -38,38 +41,25 @@
 
 #include "bulk_insert/judge/la_insert_classes.h"
 #include "bulk_insert/judge/la_insert_function.h"
+#include "bulk_insert/judge/la_insert_known.h"
 
 /*
- * Functions of members of families.
+ * What makes an access method what it is, whatever its name.  InvalidOid of one that others have
+ * just dropped.
  */
-typedef struct Members
+static Oid
+handler_of(Oid method)
 {
-	const List *types;			/* for one of these; NIL: for core's only */
-	List	   *compared;		/* for values, whatever the plan is */
-	List	   *indexed;		/* to look into an index */
-} Members;
+	HeapTuple	tuple = SearchSysCache1(AMOID, ObjectIdGetDatum(method));
+	Oid			handler;
 
-static bool
-is_wanted(const Members *members, Oid left, Oid right)
-{
-	if (members->types == NIL)
-		return left < FirstUnpinnedObjectId && right < FirstUnpinnedObjectId;
-	return list_member_oid(members->types, left) || list_member_oid(members->types, right);
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	handler = ((Form_pg_am) GETSTRUCT(tuple))->amhandler;
+	ReleaseSysCache(tuple);
+	return handler;
 }
 
-/*
- * Does core call what operators of this access method are executed by, other than those that a query
- * names?
- */
-static bool
-calls_operators(Oid method)
-{
-	return method == BTREE_AM_OID || method == HASH_AM_OID || method == BRIN_AM_OID;
-}
-
-/*
- * Of a family that others have just dropped it is InvalidOid.
- */
 static Oid
 method_of(Oid family)
 {
@@ -100,104 +90,71 @@ takes_internal(Oid function)
 }
 
 /*
- * What users have added has OIDs of theirs, whatever family it is in.
+ * Of these three access methods core calls no operator that the query does not name.
  */
-static SysScanDesc
-begin_scan(Relation catalog, Oid index, AttrNumber oid)
+static bool
+operator_sees_rows(HeapTuple tuple)
 {
-	ScanKeyData key;
+	Form_pg_amop member = (Form_pg_amop) GETSTRUCT(tuple);
+	Oid			handler;
 
-	ScanKeyInit(&key, oid, BTGreaterEqualStrategyNumber, F_OIDGE,
-				ObjectIdGetDatum(FirstUnpinnedObjectId));
-	return systable_beginscan(catalog, index, true, NULL, 1, &key);
-}
-
-static void
-add_operators(Members *members)
-{
-	Relation	catalog = table_open(AccessMethodOperatorRelationId, AccessShareLock);
-	SysScanDesc scan = begin_scan(catalog, AccessMethodOperatorOidIndexId, Anum_pg_amop_oid);
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_amop member = (Form_pg_amop) GETSTRUCT(tuple);
-
-		if (is_wanted(members, member->amoplefttype, member->amoprighttype) &&
-			calls_operators(member->amopmethod))
-			members->compared = lappend_oid(members->compared, get_opcode(member->amopopr));
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-}
-
-static void
-add_functions(Members *members)
-{
-	Relation	catalog = table_open(AccessMethodProcedureRelationId, AccessShareLock);
-	SysScanDesc scan = begin_scan(catalog, AccessMethodProcedureOidIndexId, Anum_pg_amproc_oid);
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_amproc member = (Form_pg_amproc) GETSTRUCT(tuple);
-		Oid			method;
-
-		if (!is_wanted(members, member->amproclefttype, member->amprocrighttype))
-			continue;
-		method = method_of(member->amprocfamily);
-		if (method == BTREE_AM_OID || method == HASH_AM_OID)
-			members->compared = lappend_oid(members->compared, member->amproc);
-		else if (!takes_internal(member->amproc))
-			members->indexed = lappend_oid(members->indexed, member->amproc);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	if (!la_insert_function_is_volatile(get_opcode(member->amopopr)))
+		return false;
+	handler = handler_of(member->amopmethod);
+	return handler != F_GINHANDLER && handler != F_GISTHANDLER && handler != F_SPGHANDLER;
 }
 
 static bool
-see_rows(const List *functions, LaInsertSearch *search)
+function_sees_rows(HeapTuple tuple)
 {
-	foreach_oid(function, functions)
-	{
-		if (la_insert_search_function(search, function))
-			return true;
-	}
-	return false;
+	Form_pg_amproc member = (Form_pg_amproc) GETSTRUCT(tuple);
+	Oid			handler;
+
+	if (!la_insert_function_is_volatile(member->amproc))
+		return false;
+	handler = handler_of(method_of(member->amprocfamily));
+	return handler == F_BTHANDLER || handler == F_HASHHANDLER || !takes_internal(member->amproc);
 }
 
 /*
- * What members of families call that are for one of these types, or with NIL for types of core only.
- * Whether functions of indexes are a user's does not matter as long as they see no rows.
+ * What users have added to a catalog has OIDs of theirs, whatever family it is in.
  */
-LaInsertCalls
-la_insert_classes(const List *types)
+static bool
+any_sees_rows(Oid catalog, Oid index, AttrNumber oid, bool (*sees_rows) (HeapTuple member))
 {
-	Members		members = {.types = types};
-	LaInsertSearch compared = {.late = true};
-	LaInsertSearch indexed = {.late = true};
+	Relation	relation = table_open(catalog, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
 
-	add_operators(&members);
-	add_functions(&members);
-	if (see_rows(members.compared, &compared) || see_rows(members.indexed, &indexed))
-		return LA_CALLS_SEEING;
-	return la_insert_search_result(&compared);
+	ScanKeyInit(&key, oid, BTGreaterEqualStrategyNumber, F_OIDGE,
+				ObjectIdGetDatum(FirstUnpinnedObjectId));
+	scan = systable_beginscan(relation, index, true, NULL, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = sees_rows(tuple);
+	systable_endscan(scan);
+	table_close(relation, AccessShareLock);
+	return found;
 }
 
 /*
  * LaInsertLook.
  */
 static int
-look_at_core_types(void *arg)
+look_at_classes(void *arg)
 {
-	return la_insert_classes(NIL);
+	return any_sees_rows(AccessMethodOperatorRelationId, AccessMethodOperatorOidIndexId,
+						 Anum_pg_amop_oid, operator_sees_rows) ||
+		any_sees_rows(AccessMethodProcedureRelationId, AccessMethodProcedureOidIndexId,
+					  Anum_pg_amproc_oid, function_sees_rows);
 }
 
 /*
- * What operator classes of users have called for types of core.
+ * Can a function see the rows so far that core may call for an operator class of a user?
  */
-LaInsertCalls
-la_insert_classes_of_core_types(void)
+bool
+la_insert_classes_see_rows(void)
 {
-	return la_insert_known(LA_INSERT_CLASSES, OperatorClassRelationId, look_at_core_types, NULL);
+	return la_insert_known(LA_INSERT_CLASSES, OperatorClassRelationId, look_at_classes, NULL);
 }

@@ -40,7 +40,7 @@ static const int caches[] = {
 	TYPEOID, ATTNUM, PROCOID, OPEROID, CASTSOURCETARGET, CLAOID, AMOPOPID, AMPROCNUM
 };
 
-static Known known[PLACES];
+static Known known[PLACES + 1]; /* the last: of operator classes */
 static uint64 changes = 0;		/* of what these caches are of */
 static uint64 table_changes = 0;	/* of any table */
 
@@ -85,7 +85,8 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 static Known *
 place_of(LaInsertSubject subject, Oid object)
 {
-	return &known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
+	return subject == LA_INSERT_CLASSES ? &known[PLACES] :
+		&known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
 }
 
 /*

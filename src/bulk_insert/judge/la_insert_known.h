@@ -27,7 +27,7 @@ typedef enum LaInsertSubject
 	LA_INSERT_STORED,			/* by expressions that are stored with a table */
 	LA_INSERT_KEY,				/* by the key of a partitioned table */
 	LA_INSERT_FOREIGN,			/* has it a foreign partition? */
-	LA_INSERT_CLASSES,			/* by operator classes for types of core */
+	LA_INSERT_CLASSES,			/* do functions of operator classes see rows? */
 } LaInsertSubject;
 
 /* Finds it out. */

@@ -302,8 +302,8 @@ search_conditions(const ResultRelInfo *target, LaInsertSearch *search)
 }
 
 /*
- * What this table has called for a row that is inserted, and operator classes have for any.  The bounds of a partition are checked
- * unless the row has been routed there.
+ * What this table has called for a row that is inserted, and what core may call for any.  The
+ * bounds of a partition are checked unless the row has been routed there.
  */
 LaInsertCalls
 la_insert_calls(const ResultRelInfo *target)
@@ -313,15 +313,14 @@ la_insert_calls(const ResultRelInfo *target)
 	LaInsertSearch late = {.late = true};
 	LaInsertCalls stored = la_insert_known(LA_INSERT_STORED, RelationGetRelid(table),
 										   look_at_stored, table);
-	LaInsertCalls classes = la_insert_classes_of_core_types();
 	LaInsertCalls key = table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ? LA_CALLS_CORE :
 		la_insert_known(LA_INSERT_KEY, RelationGetRelid(table), look_at_key, table);
 
-	if (classes == LA_CALLS_SEEING || stored == LA_CALLS_SEEING || key == LA_CALLS_SEEING ||
+	if (la_insert_classes_see_rows() || stored == LA_CALLS_SEEING || key == LA_CALLS_SEEING ||
 		search_indexes(target, &late) || search_conditions(target, &late) ||
 		(table->rd_rel->relispartition && target->ri_RootResultRelInfo == NULL &&
 		 la_insert_search((Node *) RelationGetPartitionQual(table), &search)))
 		return LA_CALLS_SEEING;
-	return Max(Max(Max(classes, stored), key),
+	return Max(Max(stored, key),
 			   Max(la_insert_search_result(&search), la_insert_search_result(&late)));
 }

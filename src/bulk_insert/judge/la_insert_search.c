@@ -23,7 +23,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/stratnum.h"
 #include "access/transam.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_cast.h"
@@ -32,11 +31,10 @@
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/typcache.h"
 
-#include "bulk_insert/judge/la_insert_classes.h"
 #include "bulk_insert/judge/la_insert_search.h"
 
 /*
@@ -102,30 +100,6 @@ function_sees_rows(Oid function)
 }
 
 /*
- * How core compares values of a type of a user, be it told an operator or not.  Of the type cache
- * only what it finds without looking at the parts of the type: relies on lookup_type_cache() in
- * typcache.c.  A default class may be that of a type that the values are taken for.
- *
- * Where a btree's class lacks equality, core would find that of a hash class only if somebody has
- * had it looked up before.  We must not: such a type is in doubt.
- */
-static bool
-compares_seeing_rows(Oid type)
-{
-	const TypeCacheEntry *entry =
-		lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
-
-	if (OidIsValid(entry->btree_opf) &&
-		!OidIsValid(get_opfamily_member(entry->btree_opf, entry->btree_opintype,
-										entry->btree_opintype,
-										BTEqualStrategyNumber)))
-		return true;
-	entry = lookup_type_cache(type, TYPECACHE_HASH_OPFAMILY);
-	return la_insert_classes(list_make3_oid(type, entry->btree_opintype,
-											entry->hash_opintype)) == LA_CALLS_SEEING;
-}
-
-/*
  * A cast that functions which make JSON of values look for.  Relies on
  * json_categorize_type() in jsonfuncs.c, which looks for no other, and for none of arrays
  * and rows.  Relies on find_coercion_pathway() in parse_coerce.c.
@@ -172,8 +146,7 @@ has_doubt(Oid type, List **types)
 		(form.typtype != TYPTYPE_BASE && form.typtype != TYPTYPE_ENUM &&
 		 form.typtype != TYPTYPE_COMPOSITE) ||
 		reads_seeing_rows(form.typinput) || reads_seeing_rows(form.typoutput) ||
-		reads_seeing_rows(form.typreceive) || reads_seeing_rows(form.typsend) ||
-		compares_seeing_rows(type))
+		reads_seeing_rows(form.typreceive) || reads_seeing_rows(form.typsend))
 		return true;
 	if (form.typtype == TYPTYPE_COMPOSITE)
 		return add_columns(types, form.typrelid);
@@ -226,9 +199,9 @@ search_types(const List *types, LaInsertSearch *search)
 }
 
 /*
- * The same of functions and types of users that came up in a search some time ago, and of operator
- * classes for types of core.  A statement that is executed again may have all of its locks already:
- * la_insert_known() has core hear of what others have changed since.
+ * The same of functions and types of users that came up in a search some time ago.  Mirrors
+ * LockRelationOid() in lmgr.c, which has core hear of what others have changed since: a
+ * statement that is executed again may have all of its locks already.
  */
 bool
 la_insert_search_again(const List *functions, const List *types)
@@ -236,8 +209,8 @@ la_insert_search_again(const List *functions, const List *types)
 	LaInsertSearch search = {0};
 	ListCell   *lc;
 
-	if (la_insert_classes_of_core_types() == LA_CALLS_SEEING)
-		return true;
+	if (functions != NIL)
+		AcceptInvalidationMessages();
 	foreach(lc, functions)
 	{
 		if (la_insert_function_is_volatile(lfirst_oid(lc)))
@@ -263,15 +236,31 @@ is_users_call(const Node *node)
 }
 
 /*
- * Operators that the planner may put in the place of one that a user made: a > b for b < a,
- * and a <> b for NOT a = b.
+ * Operators that the planner may put in the place of another: a > b for b < a, and a <> b for
+ * NOT a = b.  A user's can be the negator of one of core's.
  */
 static bool
 search_operators(Oid operator, LaInsertSearch *search)
 {
-	return operator >= FirstUnpinnedObjectId &&
-		(la_insert_search_function(search, get_opcode(get_commutator(operator))) ||
-		 la_insert_search_function(search, get_opcode(get_negator(operator))));
+	Oid			negator = get_negator(operator);
+
+	return la_insert_search_function(search, get_opcode(get_commutator(operator))) ||
+		la_insert_search_function(search, get_opcode(negator)) ||
+		la_insert_search_function(search, get_opcode(get_commutator(negator)));
+}
+
+/*
+ * What a plan has an array hashed by: it does so even when the operator's family has let go of it.
+ * Relies on convert_saop_to_hashed_saop_walker() in clauses.c.
+ */
+static bool
+search_hash(Oid operator, LaInsertSearch *search)
+{
+	RegProcedure left;
+	RegProcedure right;
+
+	return get_op_hash_functions(operator, &left, &right) &&
+		la_insert_search_function(search, left);
 }
 
 static bool walk(Node *node, void *context);
@@ -308,7 +297,18 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_TableFunc:
 			return search_types(((TableFunc *) node)->coltypes, search);
 		case T_ScalarArrayOpExpr:
-			return search_operators(((ScalarArrayOpExpr *) node)->opno, search);
+			object = ((ScalarArrayOpExpr *) node)->opno;
+			return search_operators(object, search) || search_hash(object, search) ||
+				search_hash(get_negator(object), search);
+		case T_SubLink:
+
+			/*
+			 * IN (VALUES ...) becomes = ANY (array): convert_VALUES_to_ANY()
+			 * in subselect.c
+			 */
+			return ((SubLink *) node)->testexpr != NULL &&
+				IsA(((SubLink *) node)->testexpr, OpExpr) &&
+				search_hash(((OpExpr *) ((SubLink *) node)->testexpr)->opno, search);
 		case T_WindowFunc:
 			if (((WindowFunc *) node)->winfnoid >= FirstUnpinnedObjectId)
 				return true;
@@ -328,9 +328,9 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 			object = ((OpExpr *) node)->opno;
-			if (object >= FirstUnpinnedObjectId &&
-				(says_nothing(((OpExpr *) node)->opresulttype) ||
-				 search_operators(object, search)))
+			if ((object >= FirstUnpinnedObjectId &&
+				 says_nothing(((OpExpr *) node)->opresulttype)) ||
+				search_operators(object, search))
 				return true;
 			break;
 		case T_RelabelType:

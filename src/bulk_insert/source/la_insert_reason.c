@@ -5,9 +5,9 @@
  *
  * Whether an insert calls a function that could see its rows can be told from the query, not
  * from its plan.  So it is found out before the query is planned: what makes a row is known
- * then, the defaults of columns too.  The table and its triggers (la_insert_relation.c) are looked at before, so that no query is searched
- * for nothing, and again when the query starts.  An insert of a few rows of VALUES, which are
- * never collected, is not even marked.
+ * then, the defaults of columns too.  The table and its triggers (la_insert_relation.c) are looked
+ * at before, so that no query is searched for nothing, and again when the query starts.  An insert
+ * of a few rows of VALUES, which are never collected, is not even marked.
  *
  * What was found out has to reach the executor with the plan, which may be kept and copied.  A
  * ModifyTable has, for each table that it changes, a list for the table's foreign data wrapper,
@@ -27,6 +27,7 @@
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "executor/executor.h"
 #include "nodes/value.h"
 #include "parser/parsetree.h"
 #include "utils/rel.h"
@@ -156,14 +157,11 @@ mark(PlannedStmt *plan, const LaJudgement *judgement)
 static LaReason
 unsuitable_filling(const LaJudgement *judgement)
 {
-	LaInsertCalls calls = la_insert_classes_of_core_types();
-
 	if (judgement->reason != LA_REASON_NONE)
 		return judgement->reason;
-	if (calls == LA_CALLS_SEEING)
-		return LA_REASON_VOLATILE;
-	return calls == LA_CALLS_USERS || judgement->functions != NIL || judgement->types != NIL ?
-		LA_REASON_USER_FUNCTION : LA_REASON_NONE;
+	if (judgement->functions != NIL || judgement->types != NIL)
+		return LA_REASON_USER_FUNCTION;
+	return la_insert_classes_see_rows() ? LA_REASON_VOLATILE : LA_REASON_NONE;
 }
 
 /*
@@ -236,7 +234,8 @@ marked_reason(const List *found, Oid target)
 }
 
 /*
- * For the table of features.
+ * For the table of features.  Operator classes are looked at when there is a batch to collect;
+ * before only for EXPLAIN, which comes no further.
  */
 LaVerdict
 la_insert_classify(PlanState *planstate, const LaPlace *place)
@@ -258,5 +257,8 @@ la_insert_classify(PlanState *planstate, const LaPlace *place)
 	else if (verdict.reason == LA_REASON_NONE &&
 			 !la_needed_is_row(outerPlanState(planstate)->plan->targetlist, table))
 		verdict.reason = LA_REASON_SELF_CHECK;
+	else if (verdict.reason == LA_REASON_NONE &&
+			 (place->eflags & EXEC_FLAG_EXPLAIN_ONLY) && la_insert_classes_see_rows())
+		verdict.reason = LA_REASON_VOLATILE;
 	return verdict;
 }

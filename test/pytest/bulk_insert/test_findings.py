@@ -69,13 +69,6 @@ _CHANGES = {
         _WORDS,
         _HASHED,
     ),
-    "operator class of a family": (
-        f"{_ORDER}; CREATE OPERATOR FAMILY words USING btree; ALTER OPERATOR FAMILY words "
-        "USING btree ADD OPERATOR 1 <<< (word, word), FUNCTION 1 order_of(word, word)",
-        _WORDS,
-        "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING btree FAMILY words "
-        "AS STORAGE word",
-    ),
     "operator of a class": (
         f"{_ORDER}; {_SORTED}",
         _WORDS,

@@ -1,14 +1,15 @@
 """Functions that core calls for operator classes of users, and that no insert names."""
 
 import pytest
-from extension.probes import Connection
+from extension.probes import Connection, scalar
 
-from bulk_insert.arms import EXTENTS, ONE_PAGE, STOCK, Counters
+from bulk_insert.arms import DEFAULT, EXTENTS, ONE_PAGE, STOCK, Counters
 from bulk_insert.copying import Case, copy, make
 from bulk_insert.judging import (
     ELIGIBLE,
     SERIES,
     VOLATILE,
+    assert_counted,
     assert_left_and_counted,
     fresh,
     judgement,
@@ -19,6 +20,7 @@ _INSERT = "INSERT INTO w SELECT"
 _FROM = f"FROM {SERIES}"
 _PAIRS = "FROM (VALUES (g), (g + 1)) v (x)"
 _ARRAY = ", ".join(map(str, range(1, 13)))
+_ROWS = ", ".join(f"({x}::bigint)" for x in range(1, 51))
 _SOME_POINTS = ", ".join(f"point({x}, 1)" for x in range(12))
 
 # Operators of core's functions, in classes whose own functions note how many rows they see.
@@ -81,17 +83,45 @@ _NUMBER = (
     "LANGUAGE internal AS 'int8out'; "
     "CREATE TYPE {0} (INPUT = {0}_in, OUTPUT = {0}_out, LIKE = bigint); "
 )
-_OF_OTHER = (
-    _NUMBER.format("mine")
-    + _NUMBER.format("other")
-    + "CREATE CAST (mine AS other) WITHOUT FUNCTION AS IMPLICIT; "
+# Of values that are taken for those of another type; the class need not be its default.
+_OTHER = (
+    _NUMBER.format("other")
     + _ORDERED.format("other", "$1::text::bigint - $2::text::bigint")
     + "CREATE FUNCTION compared(other, other) RETURNS boolean IMMUTABLE LANGUAGE internal AS "
     "'int8lt'; CREATE FUNCTION same(other, other) RETURNS boolean IMMUTABLE LANGUAGE internal AS "
     "'int8eq'; CREATE OPERATOR <<< (LEFTARG = other, RIGHTARG = other, FUNCTION = compared); "
     "CREATE OPERATOR === (LEFTARG = other, RIGHTARG = other, FUNCTION = same); "
-    "CREATE OPERATOR CLASS others DEFAULT FOR TYPE other USING btree AS OPERATOR 1 <<<, "
-    "OPERATOR 3 ===, FUNCTION 1 ordered(other, other)"
+    "CREATE OPERATOR CLASS others {} FOR TYPE other USING btree AS OPERATOR 1 <<<, "
+    "OPERATOR 3 ===, FUNCTION 1 ordered(other, other); "
+    "CREATE CAST ({} AS other) WITHOUT FUNCTION AS IMPLICIT"
+)
+_OF_PAGES = (
+    "CREATE FUNCTION lower(bigint, bigint) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
+    "'BEGIN RETURN passes($1) AND $1 < $2; END'; "
+    "CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = lower); "
+    "CREATE OPERATOR CLASS sums FOR TYPE bigint USING {0} AS OPERATOR 1 <<<, OPERATOR 2 <=, "
+    "OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 brin_minmax_opcinfo(internal), "
+    "FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal), "
+    "FUNCTION 3 brin_minmax_consistent(internal, internal, internal), "
+    "FUNCTION 4 brin_minmax_union(internal, internal, internal); "
+    "INSERT INTO w VALUES (0, 0); CREATE INDEX ON w USING {0} (k sums); DELETE FROM w"
+)
+_KEYS = (
+    "CREATE TYPE word; CREATE FUNCTION word_in(cstring) RETURNS word IMMUTABLE STRICT "
+    "LANGUAGE internal AS 'textin'; CREATE FUNCTION word_out(word) RETURNS cstring IMMUTABLE "
+    "STRICT LANGUAGE internal AS 'textout'; "
+    "CREATE TYPE word (INPUT = word_in, OUTPUT = word_out, LIKE = text); "
+    + _ORDERED.format("word", "length($1::text) - length($2::text)")
+    + "CREATE FUNCTION lower(word, word) RETURNS boolean IMMUTABLE LANGUAGE internal AS 'text_lt'; "
+    "CREATE OPERATOR <<< (LEFTARG = word, RIGHTARG = word, FUNCTION = lower); "
+    "CREATE OPERATOR CLASS words DEFAULT FOR TYPE word USING btree AS OPERATOR 1 <<<, "
+    "FUNCTION 1 ordered(word, word); "
+    "CREATE OPERATOR CLASS parted FOR TYPE text[] USING gin AS OPERATOR 1 && (anyarray, anyarray), "
+    "FUNCTION 2 ginarrayextract(anyarray, internal, internal), FUNCTION 3 ginqueryarrayextract("
+    "anyarray, internal, smallint, internal, internal, internal, internal), "
+    "FUNCTION 4 ginarrayconsistent(internal, smallint, anyarray, integer, internal, internal, "
+    "internal, internal), STORAGE word; "
+    "DROP TABLE w; CREATE TABLE w (k text[], seen bigint); CREATE INDEX ON w USING gin (k parted)"
 )
 
 _CASES = {
@@ -151,8 +181,26 @@ _CASES = {
         f"ORDER BY x USING <<< LIMIT 1) {_FROM}",
     ),
     "class of another type": (
-        _OF_OTHER,
+        _NUMBER.format("mine") + _OTHER.format("DEFAULT", "mine"),
         f"{_INSERT} greatest(g::text::mine, (g - 1)::text::mine)::text::bigint {_FROM}",
+    ),
+    "class of a type that does not come up": (
+        _OTHER.format("", "bigint"),
+        f"{_INSERT} g, (SELECT x {_PAIRS} ORDER BY x USING <<< LIMIT 1) {_FROM}",
+    ),
+    "column of an index that the query does not name": (
+        f"{_OF_USER}; CREATE TABLE source (a one, b bigint); "
+        "CREATE INDEX ON source (a ones, b); INSERT INTO source "
+        "SELECT ROW(x % 3)::one, x FROM generate_series(1, 300) x; "
+        "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off",
+        f"{_INSERT} g, (SELECT count(*) FROM source WHERE b = g) {_FROM}",
+    ),
+    "keys of an index": (_KEYS, f"{_INSERT} ARRAY[g::text, 'x'] {_FROM}"),
+    "negator of core's operator": (
+        "CREATE FUNCTION lacks(anyarray, anyarray) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM passes($1); RETURN true; END'; CREATE OPERATOR !@> (LEFTARG = anyarray, "
+        "RIGHTARG = anyarray, FUNCTION = lacks, NEGATOR = @>)",
+        f"{_INSERT} g, (NOT (ARRAY[g] @> ARRAY[7::bigint]))::int {_FROM}",
     ),
     "bounds of a partition": (
         "CREATE FUNCTION part(bigint, bigint) RETURNS bigint VOLATILE LANGUAGE plpgsql AS "
@@ -163,18 +211,13 @@ _CASES = {
         "ALTER TABLE p ATTACH PARTITION w FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
         f"{_INSERT} g {_FROM}",
     ),
-    "summary of the table's pages": (
-        "CREATE FUNCTION lower(bigint, bigint) RETURNS boolean VOLATILE LANGUAGE plpgsql AS "
-        "'BEGIN RETURN passes($1) AND $1 < $2; END'; "
-        "CREATE OPERATOR <<< (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = lower); "
-        "CREATE OPERATOR CLASS sums FOR TYPE bigint USING brin AS OPERATOR 1 <<<, OPERATOR 2 <=, "
-        "OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 brin_minmax_opcinfo(internal), "
-        "FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal), "
-        "FUNCTION 3 brin_minmax_consistent(internal, internal, internal), "
-        "FUNCTION 4 brin_minmax_union(internal, internal, internal); "
-        "INSERT INTO w VALUES (0, 0); CREATE INDEX ON w USING brin (k sums); DELETE FROM w",
-        f"{_INSERT} g {_FROM}",
-    ),
+    "summary of the table's pages": (_OF_PAGES.format("brin"), f"{_INSERT} g {_FROM}"),
+}
+# BRIN by other names.
+_OTHER_METHODS = {
+    "method": "CREATE ACCESS METHOD brin2 TYPE INDEX HANDLER brinhandler; ",
+    "handler": "CREATE FUNCTION brins(internal) RETURNS index_am_handler LANGUAGE internal AS "
+    "'brinhandler'; CREATE ACCESS METHOD brin2 TYPE INDEX HANDLER brins; ",
 }
 _LOOKING = _HASH.replace("passes($1)", "count(*) FROM t")
 _IMMUTABLE = "ALTER FUNCTION hashed(bigint) IMMUTABLE; "
@@ -186,7 +229,19 @@ _HARMLESS = {
         "LANGUAGE internal AS 'hashint8'",
         _CASES["hashed array"][1],
     ),
-    "class for another type": (_OF_USER, f"{_INSERT} g {_FROM}"),
+    "class whose btree has no equality": (
+        _POINTS.replace("VOLATILE", "IMMUTABLE")
+        .replace("PERFORM passes($1);", "")
+        .replace(", OPERATOR 3 ~=", ""),
+        _CASES["greatest"][1],
+    ),
+    "operators of GiST that nobody names": (
+        "CREATE FUNCTION near(text, text) RETURNS boolean STABLE LANGUAGE sql AS 'SELECT true'; "
+        "CREATE OPERATOR ~~~~ (LEFTARG = text, RIGHTARG = text, FUNCTION = near); "
+        "CREATE OPERATOR FAMILY texts USING gist; "
+        "ALTER OPERATOR FAMILY texts USING gist ADD OPERATOR 1 ~~~~ (text, text)",
+        f"{_INSERT} g {_FROM}",
+    ),
     "functions of an index that are in C": (
         "CREATE FUNCTION parts(anyarray, internal, internal) RETURNS internal VOLATILE STRICT "
         "LANGUAGE internal AS 'ginarrayextract'; CREATE OPERATOR CLASS parted FOR TYPE text[] "
@@ -200,6 +255,17 @@ _HARMLESS = {
 @pytest.mark.parametrize(("setup", "sql"), _CASES.values(), ids=_CASES)
 def test_each_row_sees_those_before(connection: Connection, setup: str, sql: str) -> None:
     assert_left_and_counted(connection, setup, sql)
+
+
+@pytest.mark.parametrize("making", _OTHER_METHODS.values(), ids=_OTHER_METHODS)
+def test_methods_of_other_names(connection: Connection, making: str) -> None:
+    """A server with assertions refuses such an index."""
+    setup = making + _OF_PAGES.format("brin2")
+    sql = f"{_INSERT} g {_FROM}"
+    with fresh(connection, setup[: setup.index("INSERT INTO w")]):
+        assert judgement(connection, sql) == VOLATILE
+    if scalar(connection, "SHOW debug_assertions") == "off":
+        assert_counted(connection, setup, sql)
 
 
 @pytest.mark.parametrize(("setup", "sql"), _HARMLESS.values(), ids=_HARMLESS)
@@ -223,6 +289,41 @@ def test_a_plan_that_is_kept_notices_a_change(connection: Connection) -> None:
         assert judgement(connection, "EXECUTE p") == ELIGIBLE
         connection.execute("ALTER FUNCTION hashed(bigint) VOLATILE")
         assert judgement(connection, "EXECUTE p") == VOLATILE
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [_CASES["hashed array"][1], f"{_INSERT} g {_FROM} WHERE g === ANY (VALUES {_ROWS})"],
+    ids=["array", "VALUES"],
+)
+def test_a_plan_keeps_the_function_that_it_hashes_by(connection: Connection, sql: str) -> None:
+    """Also when the operator's family has let go of it."""
+    member = "ALTER OPERATOR FAMILY loose USING hash {} FUNCTION 1 (bigint, bigint)"
+    setup = (
+        f"{_HASH} DROP OPERATOR CLASS hashes USING hash; CREATE OPERATOR FAMILY loose USING hash; "
+        "ALTER OPERATOR FAMILY loose USING hash ADD OPERATOR 1 === (bigint, bigint); "
+        f"{member.format('ADD')} hashed(bigint); SET LOCAL plan_cache_mode = force_generic_plan; "
+        f"PREPARE p AS {sql}; EXECUTE p; {member.format('DROP')}; DELETE FROM w"
+    )
+    with fresh(connection, setup):
+        assert judgement(connection, "EXECUTE p") == VOLATILE
+    assert_counted(connection, setup, "EXECUTE p")
+
+
+def test_short_inserts_do_not_look_at_classes(connection: Connection) -> None:
+    """What they cost is not much more than what PostgreSQL does."""
+    with fresh(connection, _HASH, DEFAULT):
+        before = Counters.of(connection).left.get("volatile function", 0)
+        connection.execute(f"{_INSERT} g FROM generate_series(1, 32) g")
+        assert Counters.of(connection).left.get("volatile function", 0) == before
+        connection.execute(f"{_INSERT} g FROM generate_series(1, 33) g")
+        assert Counters.of(connection).left["volatile function"] == before + 1
+
+
+def test_classes_of_immutable_functions_stop_no_new_table(connection: Connection) -> None:
+    with fresh(connection, _HASH + _IMMUTABLE):
+        lines = connection.execute(f"EXPLAIN (LOOKAHEAD) CREATE TABLE made AS SELECT g {_FROM}")
+        assert lines.fetchall()[-1][0] == "Lookahead: eligible"
 
 
 @pytest.mark.parametrize(

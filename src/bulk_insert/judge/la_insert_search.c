@@ -263,6 +263,23 @@ search_hash(Oid operator, LaInsertSearch *search)
 		la_insert_search_function(search, left);
 }
 
+static bool
+search_array(Oid operator, LaInsertSearch *search)
+{
+	return search_operators(operator, search) || search_hash(operator, search) ||
+		search_hash(get_negator(operator), search);
+}
+
+/*
+ * Rows of constants become an array.  Relies on convert_VALUES_to_ANY() in subselect.c.
+ */
+static bool
+search_rows(const Node *comparison, LaInsertSearch *search)
+{
+	return comparison != NULL && IsA(comparison, OpExpr) &&
+		search_hash(((const OpExpr *) comparison)->opno, search);
+}
+
 static bool walk(Node *node, void *context);
 
 /*
@@ -297,18 +314,9 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_TableFunc:
 			return search_types(((TableFunc *) node)->coltypes, search);
 		case T_ScalarArrayOpExpr:
-			object = ((ScalarArrayOpExpr *) node)->opno;
-			return search_operators(object, search) || search_hash(object, search) ||
-				search_hash(get_negator(object), search);
+			return search_array(((ScalarArrayOpExpr *) node)->opno, search);
 		case T_SubLink:
-
-			/*
-			 * IN (VALUES ...) becomes = ANY (array): convert_VALUES_to_ANY()
-			 * in subselect.c
-			 */
-			return ((SubLink *) node)->testexpr != NULL &&
-				IsA(((SubLink *) node)->testexpr, OpExpr) &&
-				search_hash(((OpExpr *) ((SubLink *) node)->testexpr)->opno, search);
+			return search_rows(((SubLink *) node)->testexpr, search);
 		case T_WindowFunc:
 			if (((WindowFunc *) node)->winfnoid >= FirstUnpinnedObjectId)
 				return true;

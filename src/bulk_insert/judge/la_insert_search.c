@@ -280,6 +280,13 @@ search_rows(const Node *comparison, LaInsertSearch *search)
 		search_hash(((const OpExpr *) comparison)->opno, search);
 }
 
+static bool
+search_operation(const OpExpr *node, LaInsertSearch *search)
+{
+	return (node->opno >= FirstUnpinnedObjectId && says_nothing(node->opresulttype)) ||
+		search_operators(node->opno, search);
+}
+
 static bool walk(Node *node, void *context);
 
 /*
@@ -335,10 +342,7 @@ search_node(Node *node, LaInsertSearch *search)
 		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
-			object = ((OpExpr *) node)->opno;
-			if ((object >= FirstUnpinnedObjectId &&
-				 says_nothing(((OpExpr *) node)->opresulttype)) ||
-				search_operators(object, search))
+			if (search_operation((OpExpr *) node, search))
 				return true;
 			break;
 		case T_RelabelType:

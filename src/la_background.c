@@ -29,8 +29,6 @@ static const char *const common[][2] = {
 	{"zero_damaged_pages", "off"},
 };
 
-static void set(LaBackgroundSetting * settings, int count);
-
 /*
  * The file of this library, by which other processes load it: it may have been loaded by its path.
  */
@@ -63,6 +61,13 @@ la_background_worker(const char *type, const char *function)
 	return worker;
 }
 
+static void
+set(LaBackgroundSetting * settings, int count)
+{
+	for (int i = 0; i < count; i++)
+		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 /*
  * A worker begins: with settings of its own.
  */
@@ -74,13 +79,6 @@ la_background_connect(Oid database, LaBackgroundSetting * own, int count)
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 	set(common, lengthof(common));
 	set(own, count);
-}
-
-static void
-set(LaBackgroundSetting * settings, int count)
-{
-	for (int i = 0; i < count; i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /*

@@ -32,26 +32,6 @@ typedef struct LaExplainOptions
 
 static int	extension_id;
 
-static void lookahead_option(ExplainState *es, DefElem *opt,
-							 ParseState *pstate);
-static LaReason off_reason(LaFeature feature);
-static bool is_wanted(ExplainState *es);
-static void show_node(const LaNode *node, ExplainState *es);
-static void show_counter(const LaCounters *counters, int position,
-						 ExplainState *es);
-static void show_distance(const LaCounters *counters, ExplainState *es);
-static void explain(const LaNode *node, ExplainState *es);
-
-/*
- * Registers the option.
- */
-void
-la_explain_init(void)
-{
-	extension_id = GetExplainExtensionId("pg_lookahead");
-	la_compat_register_boolean_explain_option("lookahead", lookahead_option);
-}
-
 /*
  * Parses EXPLAIN (LOOKAHEAD [boolean]).
  */
@@ -69,30 +49,13 @@ lookahead_option(ExplainState *es, DefElem *opt, ParseState *pstate)
 }
 
 /*
- * Prints what was done under a node, if that was asked for.
+ * Registers the option.
  */
 void
-la_explain_node(PlanState *planstate, ExplainState *es)
+la_explain_init(void)
 {
-	/* What is shown for a node of a query that we were told to leave. */
-	static LaNode unregistered = {0};
-	LaNode	   *node;
-	LaFeature	feature;
-
-	if (!is_wanted(es))
-		return;
-	if (!la_methods_feature(planstate, &feature))
-		return;
-	node = la_registry_find(planstate);
-	if (node == NULL)
-	{
-		node = &unregistered;
-		node->reason = off_reason(feature);
-	}
-	else
-		la_worker_counters_collect(node->query);
-
-	explain(node, es);
+	extension_id = GetExplainExtensionId("pg_lookahead");
+	la_compat_register_boolean_explain_option("lookahead", lookahead_option);
 }
 
 /*
@@ -115,39 +78,66 @@ is_wanted(ExplainState *es)
 }
 
 /*
- * Prints what was done with the rows of a query that fills a new table, if that was asked
- * for.  They are inserted by no plan node, so this comes after all of them.
- */
-void
-la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
-				ExplainState *es)
-{
-	const LaInsertReport *report;
-	LaNode		insert = {.feature = LA_FEATURE_BULK_INSERT};
-
-	if (into == NULL || !is_wanted(es))
-		return;
-	report = la_insert_report(plan);
-	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
-		insert.reason = off_reason(LA_FEATURE_BULK_INSERT);
-	else if (report == NULL)
-		insert.reason = LA_REASON_PREPARED;
-	else
-	{
-		insert.reason = report->reason;
-		insert.counters = report->counters;
-	}
-
-	explain(&insert, es);
-}
-
-/*
  * Have workers executed the node whose counters did not reach us?
  */
 static bool
 misses_workers(const LaNode *node)
 {
 	return node->below_gather && node->query->workers_uncounted;
+}
+
+static void
+show_counter(const LaCounters *counters, int position, ExplainState *es)
+{
+	const LaCounter *counter = &la_counter_table[position];
+	uint64		value = la_counter_value(counters, position);
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger(counter->label, NULL, value, es);
+	else
+		appendStringInfo(es->str, " %s=" UINT64_FORMAT, counter->name, value);
+}
+
+/*
+ * The distance, over the pages that look-ahead knew: its mean, and the largest.
+ */
+static void
+show_distance(const LaCounters *counters, ExplainState *es)
+{
+	const LaCounter *mean = &la_counter_table[LA_COUNTER_POSITION(distance_sum)];
+	double		value = counters->prefetched == 0 ? 0.0 :
+		(double) counters->distance_sum / (double) counters->prefetched;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfo(es->str, " %s=%.1f/" UINT64_FORMAT, mean->name, value,
+						 counters->distance_max);
+		return;
+	}
+	ExplainPropertyFloat(mean->label, NULL, value, 1, es);
+	ExplainPropertyUInteger(la_counter_table[LA_COUNTER_POSITION(distance_max)].label,
+							NULL, counters->distance_max, es);
+}
+
+/*
+ * What means something for this kind of node, in any format.
+ */
+static void
+show_node(const LaNode *node, ExplainState *es)
+{
+	const LaFeatureInfo *info = la_feature_info(node->feature);
+	LaCounters	sum = node->counters;
+
+	la_counters_add(&sum, &node->worker_counters);
+	for (int i = 0; i < LA_COUNTER_COUNT; i++)
+	{
+		if (!la_counter_in(info->explained, i))
+			continue;
+		if (i == LA_COUNTER_POSITION(distance_sum))
+			show_distance(&sum, es);
+		else if (i != LA_COUNTER_POSITION(distance_max))
+			show_counter(&sum, i, es);
+	}
 }
 
 /*
@@ -188,55 +178,55 @@ explain(const LaNode *node, ExplainState *es)
 }
 
 /*
- * What means something for this kind of node, in any format.
+ * Prints what was done under a node, if that was asked for.
  */
-static void
-show_node(const LaNode *node, ExplainState *es)
+void
+la_explain_node(PlanState *planstate, ExplainState *es)
 {
-	const LaFeatureInfo *info = la_feature_info(node->feature);
-	LaCounters	sum = node->counters;
+	/* What is shown for a node of a query that we were told to leave. */
+	static LaNode unregistered = {0};
+	LaNode	   *node;
+	LaFeature	feature;
 
-	la_counters_add(&sum, &node->worker_counters);
-	for (int i = 0; i < LA_COUNTER_COUNT; i++)
+	if (!is_wanted(es))
+		return;
+	if (!la_methods_feature(planstate, &feature))
+		return;
+	node = la_registry_find(planstate);
+	if (node == NULL)
 	{
-		if (!la_counter_in(info->explained, i))
-			continue;
-		if (i == LA_COUNTER_POSITION(distance_sum))
-			show_distance(&sum, es);
-		else if (i != LA_COUNTER_POSITION(distance_max))
-			show_counter(&sum, i, es);
+		node = &unregistered;
+		node->reason = off_reason(feature);
 	}
-}
-
-static void
-show_counter(const LaCounters *counters, int position, ExplainState *es)
-{
-	const LaCounter *counter = &la_counter_table[position];
-	uint64		value = la_counter_value(counters, position);
-
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyUInteger(counter->label, NULL, value, es);
 	else
-		appendStringInfo(es->str, " %s=" UINT64_FORMAT, counter->name, value);
+		la_worker_counters_collect(node->query);
+
+	explain(node, es);
 }
 
 /*
- * The distance, over the pages that look-ahead knew: its mean, and the largest.
+ * Prints what was done with the rows of a query that fills a new table, if that was asked
+ * for.  They are inserted by no plan node, so this comes after all of them.
  */
-static void
-show_distance(const LaCounters *counters, ExplainState *es)
+void
+la_explain_plan(const PlannedStmt *plan, const IntoClause *into,
+				ExplainState *es)
 {
-	const LaCounter *mean = &la_counter_table[LA_COUNTER_POSITION(distance_sum)];
-	double		value = counters->prefetched == 0 ? 0.0 :
-		(double) counters->distance_sum / (double) counters->prefetched;
+	const LaInsertReport *report;
+	LaNode		insert = {.feature = LA_FEATURE_BULK_INSERT};
 
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		appendStringInfo(es->str, " %s=%.1f/" UINT64_FORMAT, mean->name, value,
-						 counters->distance_max);
+	if (into == NULL || !is_wanted(es))
 		return;
+	report = la_insert_report(plan);
+	if (!la_feature_enabled(LA_FEATURE_BULK_INSERT))
+		insert.reason = off_reason(LA_FEATURE_BULK_INSERT);
+	else if (report == NULL)
+		insert.reason = LA_REASON_PREPARED;
+	else
+	{
+		insert.reason = report->reason;
+		insert.counters = report->counters;
 	}
-	ExplainPropertyFloat(mean->label, NULL, value, 1, es);
-	ExplainPropertyUInteger(la_counter_table[LA_COUNTER_POSITION(distance_max)].label,
-							NULL, counters->distance_max, es);
+
+	explain(&insert, es);
 }

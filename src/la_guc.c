@@ -76,21 +76,6 @@ static const LaSetting general_settings[] = {
 	{0}
 };
 
-static void define_room(const LaSetting *settings);
-
-/*
- * Defines every setting and reserves the prefix, so that a misspelt
- * pg_lookahead.* is an error.
- */
-void
-la_guc_define(const LaSetting *const *rooms, int count)
-{
-	define_room(general_settings);
-	for (int i = 0; i < count; i++)
-		define_room(rooms[i]);
-	MarkGUCPrefixReserved("pg_lookahead");
-}
-
 static void
 define_room(const LaSetting *settings)
 {
@@ -114,4 +99,17 @@ define_room(const LaSetting *settings)
 									   setting->context, setting->flags,
 									   setting->check, NULL, NULL);
 	}
+}
+
+/*
+ * Defines every setting and reserves the prefix, so that a misspelt
+ * pg_lookahead.* is an error.
+ */
+void
+la_guc_define(const LaSetting *const *rooms, int count)
+{
+	define_room(general_settings);
+	for (int i = 0; i < count; i++)
+		define_room(rooms[i]);
+	MarkGUCPrefixReserved("pg_lookahead");
 }

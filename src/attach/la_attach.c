@@ -80,75 +80,7 @@ static LaMisses fetched_misses = {0};
 /* In a parallel worker, the query that is a slice of its leader's plan. */
 static EState *slice = NULL;
 
-static bool is_looked_at(const QueryDesc *queryDesc);
-static bool is_running(const EState *estate);
-static bool keeps_rows(const EState *estate);
-static LaQuery *register_query(QueryDesc *queryDesc, int eflags, bool fresh);
-static void end_query(LaQuery *query);
-static void attach_registered(LaQuery *query, bool in_slice);
-static void walk(PlanState *planstate, WalkContext *context);
 static bool walker(PlanState *planstate, WalkContext *context);
-static bool walk_below(PlanState *planstate, WalkContext *context);
-static void note_subplans(PlanState *planstate, WalkContext *context);
-static bool was_entered(PlanState *planstate, WalkContext *context);
-static void note_limit(LimitState *limit, WalkContext *context);
-static void register_node(PlanState *planstate, LaFeature feature,
-						  WalkContext *context);
-static LaVerdict classify(PlanState *planstate, LaFeature feature,
-						  const WalkContext *context);
-static bool attach(PlanState *planstate, LaFeature feature, LaReason reason,
-				   bool in_slice);
-
-/*
- * A query starts, and has its plan nodes.  In a parallel worker it may be the
- * slice of its leader's plan.
- */
-void
-la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
-{
-	WalkContext context = {
-		.fresh = true,.in_slice = in_slice,.place.eflags = eflags
-	};
-
-	if (unlikely(in_slice))
-		slice = queryDesc->estate;
-	if (fetched == queryDesc->estate)
-		fetched = NULL;
-	if (queryDesc->planstate == NULL || !la_methods_any_node())
-		return;
-
-	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-		register_query(queryDesc, eflags, true);
-	else if (is_looked_at(queryDesc))
-		attach_registered(register_query(queryDesc, eflags, true), in_slice);
-	else
-	{
-		walk(queryDesc->planstate, &context);
-		if (context.gathers && !IsParallelWorker())
-			register_query(queryDesc, eflags, false);
-	}
-}
-
-/*
- * A node of a query that runs has been started now (late_start), in the query's own
- * process and not below a Gather.
- */
-void
-la_attach_late(PlanState *planstate)
-{
-	LaQuery    *query = la_registry_find_query(planstate->state);
-	WalkContext context = {
-		.fresh = true,.place.eflags = planstate->state->es_top_eflags
-	};
-
-	walker(planstate, &context);
-	if (query != NULL)
-	{
-		context.fresh = false;
-		context.query = query;
-		walker(planstate, &context);
-	}
-}
 
 /*
  * Will it be asked what became of the nodes of a query that starts, or can
@@ -161,154 +93,6 @@ is_looked_at(const QueryDesc *queryDesc)
 	return queryDesc->instrument_options != 0 ||
 		queryDesc->estate->es_auxmodifytables != NIL ||
 		la_wake_forced();
-}
-
-/*
- * ExecutorRun() of a query begins: it is known which query runs, and whether its
- * rows are fetched a few at a time (FETCH, a PL/pgSQL loop, an Execute message
- * with a row limit).
- * Such a query may stand idle for hours between two calls, so its scans keep
- * few pages pinned (see la_bitmap_scan.c).  Parallel workers also get a count,
- * from a Limit above Gather, but they never stand idle.
- */
-void
-la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
-{
-	run->query_desc = queryDesc;
-	run->bounded = count > 0;
-	if (run->bounded && fetched == queryDesc->estate)
-	{
-		run->misses = fetched_misses;
-		la_misses_turn(&run->misses);
-	}
-	else
-		memset(&run->misses, 0, sizeof(LaMisses));
-	run->outer = running;
-	if (run->bounded)
-		la_registry_note_bounded(queryDesc->estate);
-	running = run;
-}
-
-/*
- * It ends, be it by an error.
- */
-void
-la_attach_end_run(LaRun *run)
-{
-	if (run->bounded && run->misses.rows > 0)
-	{
-		la_misses_turn(&run->misses);
-		fetched = run->query_desc->estate;
-		fetched_misses = run->misses;
-	}
-	running = run->outer;
-}
-
-/*
- * A node that sleeps had a page read: what is known about it, for its feature
- * to go on with.  NULL when it must stay with core: look-ahead was switched
- * off, or no ExecutorRun() of its query is to be seen.
- */
-LaNode *
-la_attach_wake(PlanState *planstate, LaFeature feature)
-{
-	LaNode	   *node;
-
-	if (!la_feature_enabled(feature))
-		return NULL;
-
-	node = la_registry_find(planstate);
-	if (node == NULL && is_running(planstate->state) &&
-		la_registry_find_query(planstate->state) == NULL)
-	{
-		LaQuery    *query = register_query(running->query_desc,
-										   planstate->state->es_top_eflags,
-										   false);
-
-		query->bounded = running->bounded;
-		node = la_registry_find(planstate);
-	}
-	if (node == NULL || node->feature != feature ||
-		node->reason != LA_REASON_NONE)
-		return NULL;
-	node->query->keeps_rows = keeps_rows(planstate->state);
-	return node;
-}
-
-/*
- * The same for a feature that has to prepare much: not before pages of what runs come from a device, nor for the
- * node's own first row that had pages read.
- */
-LaNode *
-la_attach_wake_late(PlanState *planstate, LaFeature feature)
-{
-	LaNode	   *node;
-
-	if (!la_wake_forced() &&
-		(!is_running(planstate->state) ||
-		 !la_misses_are_cold(&running->misses, planstate)))
-		return NULL;
-	node = la_attach_wake(planstate, feature);
-	if (node != NULL && node->state == NULL && !la_wake_forced() &&
-		node->misses++ < FEW_OWN_MISSES)
-		return NULL;
-	return node;
-}
-
-/*
- * Changes a node's function, if that is still the one that we gave it.
- */
-void
-la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
-					  ExecProcNodeMtd to)
-{
-	if (planstate->ExecProcNodeReal == from)
-		ExecSetExecProcNode(planstate, to);
-}
-
-/*
- * Is this query the one whose ExecutorRun() is innermost?
- */
-static bool
-is_running(const EState *estate)
-{
-	return running != NULL && running->query_desc->estate == estate;
-}
-
-/*
- * May who receives the rows of a query keep them behind an error?
- */
-static bool
-keeps_rows(const EState *estate)
-{
-	return !is_running(estate) ||
-		running->query_desc->dest == NULL ||
-		running->query_desc->dest->mydest == DestTuplestore;
-}
-
-/*
- * Registers a query with all nodes that a feature is for.  Both the main tree and es_subplanstates
- * are walked: the plan of a data-modifying WITH that nothing refers to hangs
- * only in the latter.
- */
-static LaQuery *
-register_query(QueryDesc *queryDesc, int eflags, bool fresh)
-{
-	WalkContext context = {.fresh = fresh,.place.eflags = eflags};
-	ListCell   *lc;
-
-	context.query = la_registry_add_query(queryDesc->estate, end_query);
-	context.query->top = queryDesc->planstate;
-	walk(queryDesc->planstate, &context);
-	foreach(lc, queryDesc->estate->es_subplanstates)
-	{
-		if (lfirst(lc) != NULL)
-			walk((PlanState *) lfirst(lc), &context);
-	}
-	if (slice != NULL && slice == queryDesc->estate)
-		la_worker_counters_begin_slice(context.query,
-									   queryDesc->instrument_options != 0);
-	return context.query;
 }
 
 /*
@@ -331,62 +115,28 @@ end_query(LaQuery *query)
 }
 
 /*
- * Attaches to the nodes of a query that was registered before it runs.
+ * When every row of a node reaches a Limit, the node knows how many rows can
+ * still be wanted and need not read past them.  That holds below nodes that pass rows on one for one (LockRows may drop a row, which makes
+ * the number too small, never wrong: it only bounds look-ahead).  Reads
+ * SubqueryScanState of execnodes.h.
  */
 static void
-attach_registered(LaQuery *query, bool in_slice)
+note_limit(LimitState *limit, WalkContext *context)
 {
-	slist_iter	iter;
+	PlanState  *child = outerPlanState(limit);
 
-	slist_foreach(iter, &query->nodes)
+	while (child != NULL && child->qual == NULL)
 	{
-		LaNode	   *node = slist_container(LaNode, link, iter.cur);
-
-		attach(node->planstate, node->feature, node->reason, in_slice);
-	}
-}
-
-static void
-walk(PlanState *planstate, WalkContext *context)
-{
-	walker(planstate, context);
-	bms_free(context->subplans);
-	bms_free(context->entered);
-	context->subplans = context->entered = NULL;
-}
-
-/*
- * planstate_tree_walker callback.  Parents come before their children, so
- * what a parent means for a child is noted before the child is decided about.
- */
-static bool
-walker(PlanState *planstate, WalkContext *context)
-{
-	LaFeature	feature;
-
-	if (unlikely(context->subplans != NULL) && was_entered(planstate, context))
-		return false;
-	if (unlikely(planstate->subPlan != NIL))
-		note_subplans(planstate, context);
-	if (la_methods_feature(planstate, &feature) && la_feature_enabled(feature))
-	{
-		if (context->query != NULL)
-			register_node(planstate, feature, context);
-		else if (attach(planstate, feature,
-						classify(planstate, feature, context).reason,
-						context->in_slice))
-			context->gathers |= context->place.gather != NULL;
-	}
-
-	switch (nodeTag(planstate))
-	{
-		case T_MergeJoinState:
-		case T_LimitState:
-		case T_GatherState:
-		case T_GatherMergeState:
-			return walk_below(planstate, context);
-		default:
-			return planstate_tree_walker(planstate, walker, context);
+		if (IsA(child, ResultState) || IsA(child, LockRowsState))
+			child = outerPlanState(child);
+		else if (IsA(child, SubqueryScanState))
+			child = castNode(SubqueryScanState, child)->subplan;
+		else
+		{
+			context->place.limited = child;
+			context->place.limit = limit;
+			return;
+		}
 	}
 }
 
@@ -458,29 +208,18 @@ was_entered(PlanState *planstate, WalkContext *context)
 }
 
 /*
- * When every row of a node reaches a Limit, the node knows how many rows can
- * still be wanted and need not read past them.  That holds below nodes that pass rows on one for one (LockRows may drop a row, which makes
- * the number too small, never wrong: it only bounds look-ahead).  Reads
- * SubqueryScanState of execnodes.h.
+ * What becomes of a node: what its feature says, unless another extension has
+ * taken it.
  */
-static void
-note_limit(LimitState *limit, WalkContext *context)
+static LaVerdict
+classify(PlanState *planstate, LaFeature feature, const WalkContext *context)
 {
-	PlanState  *child = outerPlanState(limit);
+	LaVerdict	verdict = la_methods[feature]->classify(planstate, &context->place);
 
-	while (child != NULL && child->qual == NULL)
-	{
-		if (IsA(child, ResultState) || IsA(child, LockRowsState))
-			child = outerPlanState(child);
-		else if (IsA(child, SubqueryScanState))
-			child = castNode(SubqueryScanState, child)->subplan;
-		else
-		{
-			context->place.limited = child;
-			context->place.limit = limit;
-			return;
-		}
-	}
+	if (verdict.reason == LA_REASON_NONE && context->fresh &&
+		!la_core_exec_learn(planstate, la_core_exec_of(planstate)))
+		verdict.reason = LA_REASON_OTHER_EXTENSION;
+	return verdict;
 }
 
 /*
@@ -510,21 +249,6 @@ register_node(PlanState *planstate, LaFeature feature, WalkContext *context)
 }
 
 /*
- * What becomes of a node: what its feature says, unless another extension has
- * taken it.
- */
-static LaVerdict
-classify(PlanState *planstate, LaFeature feature, const WalkContext *context)
-{
-	LaVerdict	verdict = la_methods[feature]->classify(planstate, &context->place);
-
-	if (verdict.reason == LA_REASON_NONE && context->fresh &&
-		!la_core_exec_learn(planstate, la_core_exec_of(planstate)))
-		verdict.reason = LA_REASON_OTHER_EXTENSION;
-	return verdict;
-}
-
-/*
  * Counts a node that is about to run, and gives it our function unless there
  * is a reason not to.
  */
@@ -544,4 +268,263 @@ attach(PlanState *planstate, LaFeature feature, LaReason reason, bool in_slice)
 		kind++;
 	ExecSetExecProcNode(planstate, kind->exec);
 	return true;
+}
+
+/*
+ * planstate_tree_walker callback.  Parents come before their children, so
+ * what a parent means for a child is noted before the child is decided about.
+ */
+static bool
+walker(PlanState *planstate, WalkContext *context)
+{
+	LaFeature	feature;
+
+	if (unlikely(context->subplans != NULL) && was_entered(planstate, context))
+		return false;
+	if (unlikely(planstate->subPlan != NIL))
+		note_subplans(planstate, context);
+	if (la_methods_feature(planstate, &feature) && la_feature_enabled(feature))
+	{
+		if (context->query != NULL)
+			register_node(planstate, feature, context);
+		else if (attach(planstate, feature,
+						classify(planstate, feature, context).reason,
+						context->in_slice))
+			context->gathers |= context->place.gather != NULL;
+	}
+
+	switch (nodeTag(planstate))
+	{
+		case T_MergeJoinState:
+		case T_LimitState:
+		case T_GatherState:
+		case T_GatherMergeState:
+			return walk_below(planstate, context);
+		default:
+			return planstate_tree_walker(planstate, walker, context);
+	}
+}
+
+static void
+walk(PlanState *planstate, WalkContext *context)
+{
+	walker(planstate, context);
+	bms_free(context->subplans);
+	bms_free(context->entered);
+	context->subplans = context->entered = NULL;
+}
+
+/*
+ * Registers a query with all nodes that a feature is for.  Both the main tree and es_subplanstates
+ * are walked: the plan of a data-modifying WITH that nothing refers to hangs
+ * only in the latter.
+ */
+static LaQuery *
+register_query(QueryDesc *queryDesc, int eflags, bool fresh)
+{
+	WalkContext context = {.fresh = fresh,.place.eflags = eflags};
+	ListCell   *lc;
+
+	context.query = la_registry_add_query(queryDesc->estate, end_query);
+	context.query->top = queryDesc->planstate;
+	walk(queryDesc->planstate, &context);
+	foreach(lc, queryDesc->estate->es_subplanstates)
+	{
+		if (lfirst(lc) != NULL)
+			walk((PlanState *) lfirst(lc), &context);
+	}
+	if (slice != NULL && slice == queryDesc->estate)
+		la_worker_counters_begin_slice(context.query,
+									   queryDesc->instrument_options != 0);
+	return context.query;
+}
+
+/*
+ * Attaches to the nodes of a query that was registered before it runs.
+ */
+static void
+attach_registered(LaQuery *query, bool in_slice)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->nodes)
+	{
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
+
+		attach(node->planstate, node->feature, node->reason, in_slice);
+	}
+}
+
+/*
+ * A query starts, and has its plan nodes.  In a parallel worker it may be the
+ * slice of its leader's plan.
+ */
+void
+la_attach_start(QueryDesc *queryDesc, int eflags, bool in_slice)
+{
+	WalkContext context = {
+		.fresh = true,.in_slice = in_slice,.place.eflags = eflags
+	};
+
+	if (unlikely(in_slice))
+		slice = queryDesc->estate;
+	if (fetched == queryDesc->estate)
+		fetched = NULL;
+	if (queryDesc->planstate == NULL || !la_methods_any_node())
+		return;
+
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		register_query(queryDesc, eflags, true);
+	else if (is_looked_at(queryDesc))
+		attach_registered(register_query(queryDesc, eflags, true), in_slice);
+	else
+	{
+		walk(queryDesc->planstate, &context);
+		if (context.gathers && !IsParallelWorker())
+			register_query(queryDesc, eflags, false);
+	}
+}
+
+/*
+ * A node of a query that runs has been started now (late_start), in the query's own
+ * process and not below a Gather.
+ */
+void
+la_attach_late(PlanState *planstate)
+{
+	LaQuery    *query = la_registry_find_query(planstate->state);
+	WalkContext context = {
+		.fresh = true,.place.eflags = planstate->state->es_top_eflags
+	};
+
+	walker(planstate, &context);
+	if (query != NULL)
+	{
+		context.fresh = false;
+		context.query = query;
+		walker(planstate, &context);
+	}
+}
+
+/*
+ * ExecutorRun() of a query begins: it is known which query runs, and whether its
+ * rows are fetched a few at a time (FETCH, a PL/pgSQL loop, an Execute message
+ * with a row limit).
+ * Such a query may stand idle for hours between two calls, so its scans keep
+ * few pages pinned (see la_bitmap_scan.c).  Parallel workers also get a count,
+ * from a Limit above Gather, but they never stand idle.
+ */
+void
+la_attach_begin_run(LaRun *run, QueryDesc *queryDesc, uint64 count)
+{
+	run->query_desc = queryDesc;
+	run->bounded = count > 0;
+	if (run->bounded && fetched == queryDesc->estate)
+	{
+		run->misses = fetched_misses;
+		la_misses_turn(&run->misses);
+	}
+	else
+		memset(&run->misses, 0, sizeof(LaMisses));
+	run->outer = running;
+	if (run->bounded)
+		la_registry_note_bounded(queryDesc->estate);
+	running = run;
+}
+
+/*
+ * It ends, be it by an error.
+ */
+void
+la_attach_end_run(LaRun *run)
+{
+	if (run->bounded && run->misses.rows > 0)
+	{
+		la_misses_turn(&run->misses);
+		fetched = run->query_desc->estate;
+		fetched_misses = run->misses;
+	}
+	running = run->outer;
+}
+
+/*
+ * Is this query the one whose ExecutorRun() is innermost?
+ */
+static bool
+is_running(const EState *estate)
+{
+	return running != NULL && running->query_desc->estate == estate;
+}
+
+/*
+ * May who receives the rows of a query keep them behind an error?
+ */
+static bool
+keeps_rows(const EState *estate)
+{
+	return !is_running(estate) ||
+		running->query_desc->dest == NULL ||
+		running->query_desc->dest->mydest == DestTuplestore;
+}
+
+/*
+ * A node that sleeps had a page read: what is known about it, for its feature
+ * to go on with.  NULL when it must stay with core: look-ahead was switched
+ * off, or no ExecutorRun() of its query is to be seen.
+ */
+LaNode *
+la_attach_wake(PlanState *planstate, LaFeature feature)
+{
+	LaNode	   *node;
+
+	if (!la_feature_enabled(feature))
+		return NULL;
+
+	node = la_registry_find(planstate);
+	if (node == NULL && is_running(planstate->state) &&
+		la_registry_find_query(planstate->state) == NULL)
+	{
+		LaQuery    *query = register_query(running->query_desc,
+										   planstate->state->es_top_eflags,
+										   false);
+
+		query->bounded = running->bounded;
+		node = la_registry_find(planstate);
+	}
+	if (node == NULL || node->feature != feature ||
+		node->reason != LA_REASON_NONE)
+		return NULL;
+	node->query->keeps_rows = keeps_rows(planstate->state);
+	return node;
+}
+
+/*
+ * The same for a feature that has to prepare much: not before pages of what runs come from a device, nor for the
+ * node's own first row that had pages read.
+ */
+LaNode *
+la_attach_wake_late(PlanState *planstate, LaFeature feature)
+{
+	LaNode	   *node;
+
+	if (!la_wake_forced() &&
+		(!is_running(planstate->state) ||
+		 !la_misses_are_cold(&running->misses, planstate)))
+		return NULL;
+	node = la_attach_wake(planstate, feature);
+	if (node != NULL && node->state == NULL && !la_wake_forced() &&
+		node->misses++ < FEW_OWN_MISSES)
+		return NULL;
+	return node;
+}
+
+/*
+ * Changes a node's function, if that is still the one that we gave it.
+ */
+void
+la_attach_change_exec(PlanState *planstate, ExecProcNodeMtd from,
+					  ExecProcNodeMtd to)
+{
+	if (planstate->ExecProcNodeReal == from)
+		ExecSetExecProcNode(planstate, to);
 }

@@ -27,8 +27,42 @@
 static uintptr_t server_begin = 0;
 static uintptr_t server_end = 0;
 
-static bool owned_by_server(ExecProcNodeMtd function);
-static int	find_server(struct dl_phdr_info *object, size_t size, void *arg);
+/*
+ * dl_iterate_phdr callback: notes the segment that has a function which is
+ * known to be the server's.  Ends the iteration there.
+ */
+static int
+find_server(struct dl_phdr_info *object, size_t size, void *arg)
+{
+	uintptr_t	known = (uintptr_t) standard_ExecutorStart;
+
+	for (int i = 0; i < object->dlpi_phnum; i++)
+	{
+		uintptr_t	begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+		uintptr_t	end = begin + object->dlpi_phdr[i].p_memsz;
+
+		if (object->dlpi_phdr[i].p_type == PT_LOAD &&
+			known >= begin && known < end)
+		{
+			server_begin = begin;
+			server_end = end;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Is this function part of the server's binary?
+ */
+static bool
+owned_by_server(ExecProcNodeMtd function)
+{
+	if (server_begin == 0)
+		dl_iterate_phdr(find_server, NULL);
+	return (uintptr_t) function >= server_begin &&
+		(uintptr_t) function < server_end;
+}
 
 /*
  * la_core_exec_learn() of a node whose function is not the *known one.
@@ -58,41 +92,4 @@ la_core_exec_of(const PlanState *planstate)
 		return &seq_scans[(planstate->qual != NULL ? 1 : 0) +
 						  (planstate->ps_ProjInfo != NULL ? 2 : 0)];
 	return &known[nodeTag(planstate)];
-}
-
-/*
- * Is this function part of the server's binary?
- */
-static bool
-owned_by_server(ExecProcNodeMtd function)
-{
-	if (server_begin == 0)
-		dl_iterate_phdr(find_server, NULL);
-	return (uintptr_t) function >= server_begin &&
-		(uintptr_t) function < server_end;
-}
-
-/*
- * dl_iterate_phdr callback: notes the segment that has a function which is
- * known to be the server's.  Ends the iteration there.
- */
-static int
-find_server(struct dl_phdr_info *object, size_t size, void *arg)
-{
-	uintptr_t	known = (uintptr_t) standard_ExecutorStart;
-
-	for (int i = 0; i < object->dlpi_phnum; i++)
-	{
-		uintptr_t	begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-		uintptr_t	end = begin + object->dlpi_phdr[i].p_memsz;
-
-		if (object->dlpi_phdr[i].p_type == PT_LOAD &&
-			known >= begin && known < end)
-		{
-			server_begin = begin;
-			server_end = end;
-			return 1;
-		}
-	}
-	return 0;
 }

@@ -38,58 +38,6 @@ static explain_per_node_hook_type next_explain_per_node = NULL;
 static explain_per_plan_hook_type next_explain_per_plan = NULL;
 static const LaHooks *ours;
 
-static void hook_shmem_request(void);
-static void hook_executor_start(QueryDesc *queryDesc, int eflags);
-static void start_query(QueryDesc *queryDesc, int eflags);
-static void start_pruned_query(QueryDesc *queryDesc, int eflags);
-static void hook_executor_run(QueryDesc *queryDesc, ScanDirection direction,
-							  uint64 count);
-static bool fills_table(const QueryDesc *queryDesc);
-static void hook_process_utility(PlannedStmt *pstmt, const char *queryString,
-								 bool readOnlyTree,
-								 ProcessUtilityContext context,
-								 ParamListInfo params,
-								 QueryEnvironment *queryEnv,
-								 DestReceiver *dest, QueryCompletion *qc);
-static void execute_utility(const LaUtility *utility, QueryCompletion *qc);
-static PlannedStmt *hook_planner(LA_PLANNER_HOOK_PARAMETERS);
-static void hook_relation(LA_RELATION_HOOK_PARAMETERS);
-static void hook_explain_per_node(PlanState *planstate, List *ancestors,
-								  const char *relationship,
-								  const char *plan_name, ExplainState *es);
-static void hook_explain_per_plan(PlannedStmt *plan, IntoClause *into,
-								  ExplainState *es, const char *queryString,
-								  ParamListInfo params,
-								  QueryEnvironment *queryEnv);
-
-/*
- * Installs the hooks: last of all at load, because they may run at once.
- */
-void
-la_hooks_install(const LaHooks *hooks)
-{
-	ours = hooks;
-	next_explain_per_node = explain_per_node_hook;
-	explain_per_node_hook = hook_explain_per_node;
-	next_explain_per_plan = explain_per_plan_hook;
-	explain_per_plan_hook = hook_explain_per_plan;
-	next_ExecutorStart = ExecutorStart_hook;
-	ExecutorStart_hook = hook_executor_start;
-	next_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = hook_executor_run;
-	next_planner = planner_hook;
-	planner_hook = hook_planner;
-	next_relation = la_relation_hook;
-	la_relation_hook = hook_relation;
-	next_ProcessUtility = ProcessUtility_hook;
-	ProcessUtility_hook = hook_process_utility;
-	if (process_shared_preload_libraries_in_progress)
-	{
-		next_shmem_request = shmem_request_hook;
-		shmem_request_hook = hook_shmem_request;
-	}
-}
-
 /*
  * shmem_request_hook: the server starts, and has loaded all libraries.
  */
@@ -99,27 +47,6 @@ hook_shmem_request(void)
 	if (next_shmem_request)
 		next_shmem_request();
 	la_cluster_stats_register();
-}
-
-/*
- * ExecutorStart_hook: the nodes of the plan are there.
- */
-static void
-hook_executor_start(QueryDesc *queryDesc, int eflags)
-{
-	/*
-	 * Pruning of partitions, a part of the start, may run queries of
-	 * functions.
-	 */
-	bool		in_slice = la_worker_counters_in_slice();
-
-	if (likely(queryDesc->plannedstmt->partPruneInfos == NIL))
-		start_query(queryDesc, eflags);
-	else
-		start_pruned_query(queryDesc, eflags);
-	la_attach_start(queryDesc, eflags, in_slice);
-	if (queryDesc->plannedstmt->resultRelations != NIL)
-		ours->modify_start(queryDesc, eflags);
 }
 
 static void
@@ -157,6 +84,39 @@ start_pruned_query(QueryDesc *queryDesc, int eflags)
 }
 
 /*
+ * ExecutorStart_hook: the nodes of the plan are there.
+ */
+static void
+hook_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	/*
+	 * Pruning of partitions, a part of the start, may run queries of
+	 * functions.
+	 */
+	bool		in_slice = la_worker_counters_in_slice();
+
+	if (likely(queryDesc->plannedstmt->partPruneInfos == NIL))
+		start_query(queryDesc, eflags);
+	else
+		start_pruned_query(queryDesc, eflags);
+	la_attach_start(queryDesc, eflags, in_slice);
+	if (queryDesc->plannedstmt->resultRelations != NIL)
+		ours->modify_start(queryDesc, eflags);
+}
+
+/*
+ * Do the rows of a query become a new table: by CREATE TABLE AS, SELECT INTO, or of a
+ * materialized view?
+ */
+static bool
+fills_table(const QueryDesc *queryDesc)
+{
+	return queryDesc->dest != NULL &&
+		(queryDesc->dest->mydest == DestIntoRel ||
+		 queryDesc->dest->mydest == DestTransientRel);
+}
+
+/*
  * ExecutorRun_hook: nodes may wake.
  */
 static void
@@ -185,15 +145,30 @@ hook_executor_run(QueryDesc *queryDesc, ScanDirection direction, uint64 count)
 }
 
 /*
- * Do the rows of a query become a new table: by CREATE TABLE AS, SELECT INTO, or of a
- * materialized view?
+ * Executes a utility command: core does, but for a COPY that a feature wants, unless a library
+ * that was loaded before us has a hook: it would not see the command.
  */
-static bool
-fills_table(const QueryDesc *queryDesc)
+static void
+execute_utility(const LaUtility *utility, QueryCompletion *qc)
 {
-	return queryDesc->dest != NULL &&
-		(queryDesc->dest->mydest == DestIntoRel ||
-		 queryDesc->dest->mydest == DestTransientRel);
+	if (IsA(utility->statement->utilityStmt, CopyStmt) &&
+		ours->concerns_copy(utility))
+	{
+		if (next_ProcessUtility != NULL)
+			la_stats_count(ours->copy_feature, LA_REASON_OTHER_EXTENSION, false);
+		else if (ours->run_copy(utility, qc))
+			return;
+	}
+	if (next_ProcessUtility)
+		next_ProcessUtility(utility->statement, utility->query_string,
+							utility->read_only, utility->context,
+							utility->params, utility->environment,
+							utility->dest, qc);
+	else
+		standard_ProcessUtility(utility->statement, utility->query_string,
+								utility->read_only, utility->context,
+								utility->params, utility->environment,
+								utility->dest, qc);
 }
 
 /*
@@ -224,33 +199,6 @@ hook_process_utility(PlannedStmt *pstmt, const char *queryString,
 		ours->end_utility(begun);
 	}
 	PG_END_TRY();
-}
-
-/*
- * Executes a utility command: core does, but for a COPY that a feature wants, unless a library
- * that was loaded before us has a hook: it would not see the command.
- */
-static void
-execute_utility(const LaUtility *utility, QueryCompletion *qc)
-{
-	if (IsA(utility->statement->utilityStmt, CopyStmt) &&
-		ours->concerns_copy(utility))
-	{
-		if (next_ProcessUtility != NULL)
-			la_stats_count(ours->copy_feature, LA_REASON_OTHER_EXTENSION, false);
-		else if (ours->run_copy(utility, qc))
-			return;
-	}
-	if (next_ProcessUtility)
-		next_ProcessUtility(utility->statement, utility->query_string,
-							utility->read_only, utility->context,
-							utility->params, utility->environment,
-							utility->dest, qc);
-	else
-		standard_ProcessUtility(utility->statement, utility->query_string,
-								utility->read_only, utility->context,
-								utility->params, utility->environment,
-								utility->dest, qc);
 }
 
 /*
@@ -306,4 +254,32 @@ hook_explain_per_plan(PlannedStmt *plan, IntoClause *into, ExplainState *es,
 	if (next_explain_per_plan)
 		next_explain_per_plan(plan, into, es, queryString, params, queryEnv);
 	ours->explain_plan(plan, into, es);
+}
+
+/*
+ * Installs the hooks: last of all at load, because they may run at once.
+ */
+void
+la_hooks_install(const LaHooks *hooks)
+{
+	ours = hooks;
+	next_explain_per_node = explain_per_node_hook;
+	explain_per_node_hook = hook_explain_per_node;
+	next_explain_per_plan = explain_per_plan_hook;
+	explain_per_plan_hook = hook_explain_per_plan;
+	next_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = hook_executor_start;
+	next_ExecutorRun = ExecutorRun_hook;
+	ExecutorRun_hook = hook_executor_run;
+	next_planner = planner_hook;
+	planner_hook = hook_planner;
+	next_relation = la_relation_hook;
+	la_relation_hook = hook_relation;
+	next_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = hook_process_utility;
+	if (process_shared_preload_libraries_in_progress)
+	{
+		next_shmem_request = shmem_request_hook;
+		shmem_request_hook = hook_shmem_request;
+	}
 }

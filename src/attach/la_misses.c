@@ -52,9 +52,72 @@
 /* Nodes of which it is asked: arbitrary, a large plan is not walked over and over. */
 #define MOST_NODES 1000
 
-static bool is_worth_it(const LaMisses *misses, uint32 rows, bool told);
-static bool are_told(PlanState *planstate);
-static bool is_not_told(PlanState *planstate, void *context);
+/*
+ * Do enough pages come from a device, of so many rows since the first look?  The kernel reads more of them ahead than the
+ * rows have read so far.  Where nobody tells, only the time does.
+ */
+static bool
+is_worth_it(const LaMisses *misses, uint32 rows, bool told)
+{
+	int64		reads = la_reads() - misses->reads;
+	int64		pages = told ? Min(la_residency_device_pages() - misses->device_pages, reads) : reads;
+	int64		hits = pgBufferUsage.shared_blks_hit - misses->hits - HITS_OF_MISSED_ROW * (int64) rows;
+	instr_time	elapsed;
+
+	hits = Max(hits, 0);
+	if (pages == 0)
+		return false;
+	if (rows >= MANY_ROWS ||
+		(told && pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
+		 rows + hits / HITS_PER_ROW))
+		return true;
+	INSTR_TIME_SET_CURRENT(elapsed);
+	INSTR_TIME_SUBTRACT(elapsed, misses->began);
+	return INSTR_TIME_GET_MICROSEC(elapsed) >=
+		Max((int64) SLOW_ROW_US * rows, SLOW_READ_US * reads) + hits / HITS_PER_US;
+}
+
+/*
+ * planstate_tree_walker callback: does a scan read what nobody counts for this process?  The pages of a bitmap are read by
+ * PostgreSQL's workers, if there are any.  Ends the walk, too, when it has come to so many nodes.
+ */
+static bool
+is_not_told(PlanState *planstate, void *context)
+{
+	if (--*(int *) context < 0)
+		return true;
+	if (IsA(planstate, BitmapHeapScanState) && io_method == IOMETHOD_WORKER)
+		return true;
+	switch (nodeTag(planstate))
+	{
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapHeapScanState:
+			if (!la_residency_is_told(((ScanState *) planstate)->ss_currentRelation))
+				return true;
+			break;
+		default:
+			break;
+	}
+	return planstate_tree_walker(planstate, is_not_told, context);
+}
+
+/*
+ * Is it counted for this process what the scans read whose pages were missed: of loops over loops, on their inner sides,
+ * and of a scan, by the plans that it calls?
+ */
+static bool
+are_told(PlanState *planstate)
+{
+	int			nodes = MOST_NODES;
+	bool		not_told = false;
+
+	if (!IsA(planstate, NestLoopState))
+		not_told = planstate_tree_walker(planstate, is_not_told, &nodes);
+	for (; IsA(planstate, NestLoopState) && !not_told; planstate = outerPlanState(planstate))
+		not_told = is_not_told(innerPlanState(planstate), &nodes);
+	return !not_told || nodes < 0;
+}
 
 /*
  * Pages were read for another row of a query, by this node.  Returns whether such pages come from a device, or may.  Looks
@@ -100,71 +163,4 @@ la_misses_turn(LaMisses *misses)
 	misses->began = now;
 	misses->hits = pgBufferUsage.shared_blks_hit - misses->hits;
 	misses->reads = la_reads() - misses->reads;
-}
-
-/*
- * Do enough pages come from a device, of so many rows since the first look?  The kernel reads more of them ahead than the
- * rows have read so far.  Where nobody tells, only the time does.
- */
-static bool
-is_worth_it(const LaMisses *misses, uint32 rows, bool told)
-{
-	int64		reads = la_reads() - misses->reads;
-	int64		pages = told ? Min(la_residency_device_pages() - misses->device_pages, reads) : reads;
-	int64		hits = pgBufferUsage.shared_blks_hit - misses->hits - HITS_OF_MISSED_ROW * (int64) rows;
-	instr_time	elapsed;
-
-	hits = Max(hits, 0);
-	if (pages == 0)
-		return false;
-	if (rows >= MANY_ROWS ||
-		(told && pages * (rows < MORE_ROWS ? ROWS_PER_DEVICE_PAGE : MORE_ROWS_PER_DEVICE_PAGE) >=
-		 rows + hits / HITS_PER_ROW))
-		return true;
-	INSTR_TIME_SET_CURRENT(elapsed);
-	INSTR_TIME_SUBTRACT(elapsed, misses->began);
-	return INSTR_TIME_GET_MICROSEC(elapsed) >=
-		Max((int64) SLOW_ROW_US * rows, SLOW_READ_US * reads) + hits / HITS_PER_US;
-}
-
-/*
- * Is it counted for this process what the scans read whose pages were missed: of loops over loops, on their inner sides,
- * and of a scan, by the plans that it calls?
- */
-static bool
-are_told(PlanState *planstate)
-{
-	int			nodes = MOST_NODES;
-	bool		not_told = false;
-
-	if (!IsA(planstate, NestLoopState))
-		not_told = planstate_tree_walker(planstate, is_not_told, &nodes);
-	for (; IsA(planstate, NestLoopState) && !not_told; planstate = outerPlanState(planstate))
-		not_told = is_not_told(innerPlanState(planstate), &nodes);
-	return !not_told || nodes < 0;
-}
-
-/*
- * planstate_tree_walker callback: does a scan read what nobody counts for this process?  The pages of a bitmap are read by
- * PostgreSQL's workers, if there are any.  Ends the walk, too, when it has come to so many nodes.
- */
-static bool
-is_not_told(PlanState *planstate, void *context)
-{
-	if (--*(int *) context < 0)
-		return true;
-	if (IsA(planstate, BitmapHeapScanState) && io_method == IOMETHOD_WORKER)
-		return true;
-	switch (nodeTag(planstate))
-	{
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
-		case T_BitmapHeapScanState:
-			if (!la_residency_is_told(((ScanState *) planstate)->ss_currentRelation))
-				return true;
-			break;
-		default:
-			break;
-	}
-	return planstate_tree_walker(planstate, is_not_told, context);
 }

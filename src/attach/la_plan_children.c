@@ -14,7 +14,25 @@
 
 #include "attach/la_plan_children.h"
 
-static List *members_of(const Plan *plan);
+static List *
+members_of(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return ((const Append *) plan)->appendplans;
+		case T_MergeAppend:
+			return ((const MergeAppend *) plan)->mergeplans;
+		case T_BitmapAnd:
+			return ((const BitmapAnd *) plan)->bitmapplans;
+		case T_BitmapOr:
+			return ((const BitmapOr *) plan)->bitmapplans;
+		case T_CustomScan:
+			return ((const CustomScan *) plan)->custom_plans;
+		default:
+			return NIL;
+	}
+}
 
 /*
  * Calls a walker for each child until it returns true, and returns whether it did.  Mirrors
@@ -39,24 +57,4 @@ la_plan_children(const Plan *plan, LaPlanWalker walker, void *context)
 			return true;
 	}
 	return false;
-}
-
-static List *
-members_of(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-			return ((const Append *) plan)->appendplans;
-		case T_MergeAppend:
-			return ((const MergeAppend *) plan)->mergeplans;
-		case T_BitmapAnd:
-			return ((const BitmapAnd *) plan)->bitmapplans;
-		case T_BitmapOr:
-			return ((const BitmapOr *) plan)->bitmapplans;
-		case T_CustomScan:
-			return ((const CustomScan *) plan)->custom_plans;
-		default:
-			return NIL;
-	}
 }

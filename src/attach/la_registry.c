@@ -65,7 +65,26 @@ static querytable_hash *query_table = NULL;
 /* A node that is executed is looked up with every row. */
 static LaNode *last_found = NULL;
 
-static void forget_query(void *arg);
+/*
+ * Memory context callback at the end of a query: forgets it and its nodes.  Must
+ * not throw.
+ */
+static void
+forget_query(void *arg)
+{
+	LaQuery    *query = (LaQuery *) arg;
+	slist_iter	iter;
+
+	last_found = NULL;
+	query->at_end(query);
+	slist_foreach(iter, &query->nodes)
+	{
+		LaNode	   *node = slist_container(LaNode, link, iter.cur);
+
+		nodetable_delete(node_table, node->planstate);
+	}
+	querytable_delete(query_table, query->estate);
+}
 
 /*
  * Registers a query, of which at_end() will be told that it is over; that must
@@ -183,25 +202,4 @@ la_registry_rows_wanted(const LaNode *node)
 		return PG_UINT64_MAX;
 	wanted = limit->offset + limit->count - limit->position;
 	return Max(wanted, 1);
-}
-
-/*
- * Memory context callback at the end of a query: forgets it and its nodes.  Must
- * not throw.
- */
-static void
-forget_query(void *arg)
-{
-	LaQuery    *query = (LaQuery *) arg;
-	slist_iter	iter;
-
-	last_found = NULL;
-	query->at_end(query);
-	slist_foreach(iter, &query->nodes)
-	{
-		LaNode	   *node = slist_container(LaNode, link, iter.cur);
-
-		nodetable_delete(node_table, node->planstate);
-	}
-	querytable_delete(query_table, query->estate);
 }

@@ -55,13 +55,6 @@ typedef struct LaGather
  */
 #define END_OF_SLICE (-1)
 
-static TupleTableSlot *gather_exec(PlanState *planstate);
-static LaGather *find_gather(LaQuery *query, PlanState *planstate);
-static LaGather *gather_of(LaQuery *query, dsm_handle context);
-static LaNode *find_node(LaQuery *query, LaNode *before, int plan_node_id);
-static void note_launch(LaQuery *query, LaGather *gather);
-static void give_counters(LaQuery *query);
-
 /*
  * Is the query that starts in this process the slice of a leader's plan?  It
  * is the first one of a parallel worker; later ones are those of functions.
@@ -76,6 +69,87 @@ la_worker_counters_in_slice(void)
 		return false;
 	had_query = true;
 	return true;
+}
+
+static LaGather *
+find_gather(LaQuery *query, PlanState *planstate)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->gathers)
+	{
+		LaGather   *gather = slist_container(LaGather, link, iter.cur);
+
+		if (gather->planstate == planstate)
+			return gather;
+	}
+	return NULL;
+}
+
+/*
+ * After a Gather has launched workers, or failed.
+ */
+static void
+note_launch(LaQuery *query, LaGather *gather)
+{
+	ParallelExecutorInfo *pei;
+
+	if (IsA(gather->planstate, GatherState))
+	{
+		pei = castNode(GatherState, gather->planstate)->pei;
+		gather->launched = castNode(GatherState, gather->planstate)->nworkers_launched > 0;
+	}
+	else
+	{
+		pei = castNode(GatherMergeState, gather->planstate)->pei;
+		gather->launched = castNode(GatherMergeState, gather->planstate)->nworkers_launched > 0;
+	}
+
+	if (pei != NULL && pei->pcxt->seg != NULL)
+		gather->context = dsm_segment_handle(pei->pcxt->seg);
+	if (gather->launched && !query->listening)
+		query->workers_uncounted = true;
+}
+
+/*
+ * ExecProcNode of a Gather until its first row.  Whoever attached to it after
+ * us calls our function for every row.
+ */
+static TupleTableSlot *
+gather_exec(PlanState *planstate)
+{
+	LaQuery    *query = la_registry_find_query(planstate->state);
+	LaGather   *gather = find_gather(query, planstate);
+	TupleTableSlot *volatile slot;
+
+	if (gather->started)
+		return gather->exec(planstate);
+
+	gather->started = true;
+	if (planstate->ExecProcNodeReal == gather_exec)
+		planstate->ExecProcNodeReal = gather->exec;
+	if (planstate->ExecProcNode == gather_exec)
+		planstate->ExecProcNode = gather->exec;
+
+	/* ExecGather() launches none without parallel mode. */
+	if (planstate->state->es_use_parallel_mode && !query->listening &&
+		la_worker_table_attached())
+	{
+		query->next_report = la_worker_table_next_number();
+		query->listening = true;
+	}
+
+	/* The first row can be the last thing that happens: an aggregate's. */
+	PG_TRY();
+	{
+		slot = gather->exec(planstate);
+	}
+	PG_FINALLY();
+	{
+		note_launch(query, gather);
+	}
+	PG_END_TRY();
+	return slot;
 }
 
 /*
@@ -112,6 +186,40 @@ la_worker_counters_begin_slice(LaQuery *query, bool looked_at)
 {
 	query->is_slice = la_worker_table_attach();
 	query->looked_at = looked_at;
+}
+
+static LaGather *
+gather_of(LaQuery *query, dsm_handle context)
+{
+	slist_iter	iter;
+
+	slist_foreach(iter, &query->gathers)
+	{
+		LaGather   *gather = slist_container(LaGather, link, iter.cur);
+
+		if (gather->context == context)
+			return gather;
+	}
+	return NULL;
+}
+
+/*
+ * The node of a query with this number, or the one that was found before.  Workers report
+ * their nodes in the order in which the leader has them, so it is one of the next: a query over
+ * many partitions has many.
+ */
+static LaNode *
+find_node(LaQuery *query, LaNode *before, int plan_node_id)
+{
+	LaNode	   *node = before;
+
+	do
+	{
+		node = slist_has_next(&query->nodes, &node->link) ?
+			slist_container(LaNode, link, node->link.next) :
+			slist_head_element(LaNode, link, &query->nodes);
+	} while (node->plan_node_id != plan_node_id && node != before);
+	return node;
 }
 
 /*
@@ -156,132 +264,6 @@ la_worker_counters_collect(LaQuery *query)
 	}
 }
 
-static LaGather *
-gather_of(LaQuery *query, dsm_handle context)
-{
-	slist_iter	iter;
-
-	slist_foreach(iter, &query->gathers)
-	{
-		LaGather   *gather = slist_container(LaGather, link, iter.cur);
-
-		if (gather->context == context)
-			return gather;
-	}
-	return NULL;
-}
-
-/*
- * The node of a query with this number, or the one that was found before.  Workers report
- * their nodes in the order in which the leader has them, so it is one of the next: a query over
- * many partitions has many.
- */
-static LaNode *
-find_node(LaQuery *query, LaNode *before, int plan_node_id)
-{
-	LaNode	   *node = before;
-
-	do
-	{
-		node = slist_has_next(&query->nodes, &node->link) ?
-			slist_container(LaNode, link, node->link.next) :
-			slist_head_element(LaNode, link, &query->nodes);
-	} while (node->plan_node_id != plan_node_id && node != before);
-	return node;
-}
-
-/*
- * At the end of any query, whichever way it ends.  Must not throw.
- */
-void
-la_worker_counters_end(LaQuery *query)
-{
-	if (query->is_slice)
-		give_counters(query);
-	la_worker_counters_collect(query);
-}
-
-/*
- * ExecProcNode of a Gather until its first row.  Whoever attached to it after
- * us calls our function for every row.
- */
-static TupleTableSlot *
-gather_exec(PlanState *planstate)
-{
-	LaQuery    *query = la_registry_find_query(planstate->state);
-	LaGather   *gather = find_gather(query, planstate);
-	TupleTableSlot *volatile slot;
-
-	if (gather->started)
-		return gather->exec(planstate);
-
-	gather->started = true;
-	if (planstate->ExecProcNodeReal == gather_exec)
-		planstate->ExecProcNodeReal = gather->exec;
-	if (planstate->ExecProcNode == gather_exec)
-		planstate->ExecProcNode = gather->exec;
-
-	/* ExecGather() launches none without parallel mode. */
-	if (planstate->state->es_use_parallel_mode && !query->listening &&
-		la_worker_table_attached())
-	{
-		query->next_report = la_worker_table_next_number();
-		query->listening = true;
-	}
-
-	/* The first row can be the last thing that happens: an aggregate's. */
-	PG_TRY();
-	{
-		slot = gather->exec(planstate);
-	}
-	PG_FINALLY();
-	{
-		note_launch(query, gather);
-	}
-	PG_END_TRY();
-	return slot;
-}
-
-static LaGather *
-find_gather(LaQuery *query, PlanState *planstate)
-{
-	slist_iter	iter;
-
-	slist_foreach(iter, &query->gathers)
-	{
-		LaGather   *gather = slist_container(LaGather, link, iter.cur);
-
-		if (gather->planstate == planstate)
-			return gather;
-	}
-	return NULL;
-}
-
-/*
- * After a Gather has launched workers, or failed.
- */
-static void
-note_launch(LaQuery *query, LaGather *gather)
-{
-	ParallelExecutorInfo *pei;
-
-	if (IsA(gather->planstate, GatherState))
-	{
-		pei = castNode(GatherState, gather->planstate)->pei;
-		gather->launched = castNode(GatherState, gather->planstate)->nworkers_launched > 0;
-	}
-	else
-	{
-		pei = castNode(GatherMergeState, gather->planstate)->pei;
-		gather->launched = castNode(GatherMergeState, gather->planstate)->nworkers_launched > 0;
-	}
-
-	if (pei != NULL && pei->pcxt->seg != NULL)
-		gather->context = dsm_segment_handle(pei->pcxt->seg);
-	if (gather->launched && !query->listening)
-		query->workers_uncounted = true;
-}
-
 static void
 give_counters(LaQuery *query)
 {
@@ -306,4 +288,15 @@ give_counters(LaQuery *query)
 	if (query->looked_at)
 		la_worker_table_append(&report);
 	la_worker_table_end();
+}
+
+/*
+ * At the end of any query, whichever way it ends.  Must not throw.
+ */
+void
+la_worker_counters_end(LaQuery *query)
+{
+	if (query->is_slice)
+		give_counters(query);
+	la_worker_counters_collect(query);
 }

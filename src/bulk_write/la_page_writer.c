@@ -90,15 +90,6 @@ struct LaPageWriter
 	Page	   *free_pages;
 };
 
-static void write_step(LaPageWriter *writer);
-static void log_and_write(LaPageWriter *writer, int count);
-static void log_pages(LaPageWriter *writer, PendingPage *pages, int count);
-static void write_pages(LaPageWriter *writer, PendingPage *pages, int count);
-static void extend_page_by_page(LaPageWriter *writer, PendingPage *pages,
-								int count);
-static void write_run(LaPageWriter *writer, PendingPage *pages, int count);
-static void make_durable(LaPageWriter *writer);
-
 /*
  * Starts to write the main fork of rel.  batch_blocks is how many finished pages
  * are kept before they are written, by as many blocks the file grows at once.
@@ -143,6 +134,194 @@ static bool
 appends(const LaPageWriter *writer)
 {
 	return writer->log_page != NULL;
+}
+
+static int
+compare_pending(const void *a, const void *b)
+{
+	return pg_cmp_u32(((const PendingPage *) a)->block,
+					  ((const PendingPage *) b)->block);
+}
+
+/*
+ * Logs pages, as images by one record.  The WAL writer is told of each full record, and
+ * writes and syncs the WAL meanwhile; otherwise this process would have to
+ * whenever WAL buffers are full, and wait for the disk at the end of each WAL
+ * file.
+ */
+static void
+log_pages(LaPageWriter *writer, PendingPage *pages, int count)
+{
+	BlockNumber blocks[WAL_RECORD_PAGES];
+	Page		images[WAL_RECORD_PAGES];
+
+	for (int i = 0; i < count; i++)
+	{
+		blocks[i] = pages[i].block;
+		images[i] = pages[i].page;
+		if (writer->log_page != NULL)
+			PageSetLSN(images[i], writer->log_page(writer->log_arg, blocks[i],
+												   images[i]));
+	}
+	if (writer->log_page == NULL)
+		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM, count,
+					 blocks, images, true);
+	if (count == WAL_RECORD_PAGES)
+		XLogSetAsyncXactLSN(PageGetLSN(images[count - 1]));
+}
+
+/*
+ * Writes pages page by page, a hole filled with zeroes.  Mirrors
+ * smgr_bulk_flush() in bulk_write.c.
+ */
+static void
+extend_page_by_page(LaPageWriter *writer, PendingPage *pages, int count)
+{
+	static const PGIOAlignedBlock zeroes = {0};
+
+	for (int i = 0; i < count; i++)
+	{
+		BlockNumber block = pages[i].block;
+
+		while (writer->file_blocks < block)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   zeroes.data, !appends(writer));
+		if (block == writer->file_blocks)
+			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
+					   pages[i].page, !appends(writer));
+		else
+			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page,
+					  !appends(writer));
+	}
+}
+
+/*
+ * Writes pages of adjacent blocks.  One request must not cross the end of a
+ * segment of the file.
+ */
+static void
+write_run(LaPageWriter *writer, PendingPage *pages, int count)
+{
+	const void *images[PG_IOV_MAX];
+
+	while (count > 0)
+	{
+		BlockNumber block = pages->block;
+		int			most = smgrmaxcombine(writer->smgr, MAIN_FORKNUM, block);
+		int			n = Min(count, Min(most, PG_IOV_MAX));
+
+		for (int i = 0; i < n; i++)
+			images[i] = pages[i].page;
+		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n,
+				   !appends(writer));
+		pages += n;
+		count -= n;
+	}
+}
+
+/*
+ * Writes pages, which are in the order of their blocks, and extends the file
+ * where write_step() has not done it.
+ */
+static void
+write_pages(LaPageWriter *writer, PendingPage *pages, int count)
+{
+	int			first = 0;
+
+	for (int i = 0; i < count; i++)
+		la_compat_set_checksum(pages[i].page, pages[i].block);
+	if (pages[count - 1].block >= writer->file_blocks)
+	{
+		extend_page_by_page(writer, pages, count);
+		return;
+	}
+	for (int i = 1; i <= count; i++)
+	{
+		if (i < count && pages[i].block == pages[i - 1].block + 1)
+			continue;
+		write_run(writer, pages + first, i - first);
+		first = i;
+	}
+}
+
+/*
+ * Logs the first pending pages and writes them.  If the redo point of a
+ * checkpoint comes after their records, it is completed only when they are in
+ * the file, and a backup that asked for it copies the file after that.  Core's
+ * bulk writer does not go so far; it writes the pages of each record at once.
+ * Reads PGPROC of proc.h; relies on GetVirtualXIDsDelayingChkpt() in procarray.c.
+ *
+ * Nothing here waits for anything but the disk, nor checks for interrupts.  An
+ * error, such as a full disk, may end a subtransaction only: then nobody else
+ * clears the flag, and all checkpoints would wait until the transaction ends.
+ */
+static void
+log_and_write(LaPageWriter *writer, int count)
+{
+	PendingPage *pages = writer->pending;
+
+	if (!writer->use_wal)
+	{
+		write_pages(writer, pages, count);
+		return;
+	}
+
+	Assert((MyProc->delayChkptFlags & DELAY_CHKPT_START) == 0);
+	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
+	PG_TRY();
+	{
+		for (int i = 0; i < count; i += WAL_RECORD_PAGES)
+			log_pages(writer, pages + i, Min(WAL_RECORD_PAGES, count - i));
+		INJECTION_POINT("pg-lookahead-pages-logged", NULL);
+		write_pages(writer, pages, count);
+	}
+	PG_FINALLY();
+	{
+		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Writes those of the pending pages that come first in the file, at most
+ * STEP_PAGES.  When the file has to grow, it grows for all that are pending:
+ * so it does by large requests, while WAL comes in portions that the WAL
+ * writer can keep pace with.
+ */
+static void
+write_step(LaPageWriter *writer)
+{
+	PendingPage *pending = writer->pending;
+	int			npending = writer->npending;
+	int			count = Min(npending, STEP_PAGES);
+
+	INJECTION_POINT("pg-lookahead-pages-collected", NULL);
+	if (appends(writer) &&
+		smgrnblocks(writer->smgr, MAIN_FORKNUM) != writer->file_blocks)
+		elog(ERROR, "a file was extended while pages were appended to it");
+	qsort(pending, npending, sizeof(PendingPage), compare_pending);
+	if (pending[count - 1].block >= writer->file_blocks && npending > SMALL_BATCH)
+	{
+		BlockNumber end = pending[npending - 1].block + 1;
+
+		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks,
+					   end - writer->file_blocks, !appends(writer));
+		writer->file_blocks = end;
+	}
+	INJECTION_POINT("pg-lookahead-file-extended", NULL);
+	log_and_write(writer, count);
+	INJECTION_POINT("pg-lookahead-step-written", NULL);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (writer->nfree < writer->room)
+			writer->free_pages[writer->nfree++] = pending[i].page;
+		else
+			pfree(pending[i].page);
+	}
+
+	writer->npending -= count;
+	memmove(pending, pending + count, writer->npending * sizeof(PendingPage));
 }
 
 /*
@@ -197,206 +376,6 @@ la_page_writer_put(LaPageWriter *writer, BlockNumber block, Page page)
 }
 
 /*
- * Writes what is left and makes the fork durable as core would.
- */
-void
-la_page_writer_end(LaPageWriter *writer)
-{
-	write_all(writer);
-	INJECTION_POINT("pg-lookahead-pages-written", NULL);
-	make_durable(writer);
-	INJECTION_POINT("pg-lookahead-pages-durable", NULL);
-}
-
-static int
-compare_pending(const void *a, const void *b)
-{
-	return pg_cmp_u32(((const PendingPage *) a)->block,
-					  ((const PendingPage *) b)->block);
-}
-
-/*
- * Writes those of the pending pages that come first in the file, at most
- * STEP_PAGES.  When the file has to grow, it grows for all that are pending:
- * so it does by large requests, while WAL comes in portions that the WAL
- * writer can keep pace with.
- */
-static void
-write_step(LaPageWriter *writer)
-{
-	PendingPage *pending = writer->pending;
-	int			npending = writer->npending;
-	int			count = Min(npending, STEP_PAGES);
-
-	INJECTION_POINT("pg-lookahead-pages-collected", NULL);
-	if (appends(writer) &&
-		smgrnblocks(writer->smgr, MAIN_FORKNUM) != writer->file_blocks)
-		elog(ERROR, "a file was extended while pages were appended to it");
-	qsort(pending, npending, sizeof(PendingPage), compare_pending);
-	if (pending[count - 1].block >= writer->file_blocks && npending > SMALL_BATCH)
-	{
-		BlockNumber end = pending[npending - 1].block + 1;
-
-		smgrzeroextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks,
-					   end - writer->file_blocks, !appends(writer));
-		writer->file_blocks = end;
-	}
-	INJECTION_POINT("pg-lookahead-file-extended", NULL);
-	log_and_write(writer, count);
-	INJECTION_POINT("pg-lookahead-step-written", NULL);
-
-	for (int i = 0; i < count; i++)
-	{
-		if (writer->nfree < writer->room)
-			writer->free_pages[writer->nfree++] = pending[i].page;
-		else
-			pfree(pending[i].page);
-	}
-
-	writer->npending -= count;
-	memmove(pending, pending + count, writer->npending * sizeof(PendingPage));
-}
-
-/*
- * Logs the first pending pages and writes them.  If the redo point of a
- * checkpoint comes after their records, it is completed only when they are in
- * the file, and a backup that asked for it copies the file after that.  Core's
- * bulk writer does not go so far; it writes the pages of each record at once.
- * Reads PGPROC of proc.h; relies on GetVirtualXIDsDelayingChkpt() in procarray.c.
- *
- * Nothing here waits for anything but the disk, nor checks for interrupts.  An
- * error, such as a full disk, may end a subtransaction only: then nobody else
- * clears the flag, and all checkpoints would wait until the transaction ends.
- */
-static void
-log_and_write(LaPageWriter *writer, int count)
-{
-	PendingPage *pages = writer->pending;
-
-	if (!writer->use_wal)
-	{
-		write_pages(writer, pages, count);
-		return;
-	}
-
-	Assert((MyProc->delayChkptFlags & DELAY_CHKPT_START) == 0);
-	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
-	PG_TRY();
-	{
-		for (int i = 0; i < count; i += WAL_RECORD_PAGES)
-			log_pages(writer, pages + i, Min(WAL_RECORD_PAGES, count - i));
-		INJECTION_POINT("pg-lookahead-pages-logged", NULL);
-		write_pages(writer, pages, count);
-	}
-	PG_FINALLY();
-	{
-		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
-	}
-	PG_END_TRY();
-}
-
-/*
- * Logs pages, as images by one record.  The WAL writer is told of each full record, and
- * writes and syncs the WAL meanwhile; otherwise this process would have to
- * whenever WAL buffers are full, and wait for the disk at the end of each WAL
- * file.
- */
-static void
-log_pages(LaPageWriter *writer, PendingPage *pages, int count)
-{
-	BlockNumber blocks[WAL_RECORD_PAGES];
-	Page		images[WAL_RECORD_PAGES];
-
-	for (int i = 0; i < count; i++)
-	{
-		blocks[i] = pages[i].block;
-		images[i] = pages[i].page;
-		if (writer->log_page != NULL)
-			PageSetLSN(images[i], writer->log_page(writer->log_arg, blocks[i],
-												   images[i]));
-	}
-	if (writer->log_page == NULL)
-		log_newpages(&writer->smgr->smgr_rlocator.locator, MAIN_FORKNUM, count,
-					 blocks, images, true);
-	if (count == WAL_RECORD_PAGES)
-		XLogSetAsyncXactLSN(PageGetLSN(images[count - 1]));
-}
-
-/*
- * Writes pages, which are in the order of their blocks, and extends the file
- * where write_step() has not done it.
- */
-static void
-write_pages(LaPageWriter *writer, PendingPage *pages, int count)
-{
-	int			first = 0;
-
-	for (int i = 0; i < count; i++)
-		la_compat_set_checksum(pages[i].page, pages[i].block);
-	if (pages[count - 1].block >= writer->file_blocks)
-	{
-		extend_page_by_page(writer, pages, count);
-		return;
-	}
-	for (int i = 1; i <= count; i++)
-	{
-		if (i < count && pages[i].block == pages[i - 1].block + 1)
-			continue;
-		write_run(writer, pages + first, i - first);
-		first = i;
-	}
-}
-
-/*
- * Writes pages page by page, a hole filled with zeroes.  Mirrors
- * smgr_bulk_flush() in bulk_write.c.
- */
-static void
-extend_page_by_page(LaPageWriter *writer, PendingPage *pages, int count)
-{
-	static const PGIOAlignedBlock zeroes = {0};
-
-	for (int i = 0; i < count; i++)
-	{
-		BlockNumber block = pages[i].block;
-
-		while (writer->file_blocks < block)
-			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   zeroes.data, !appends(writer));
-		if (block == writer->file_blocks)
-			smgrextend(writer->smgr, MAIN_FORKNUM, writer->file_blocks++,
-					   pages[i].page, !appends(writer));
-		else
-			smgrwrite(writer->smgr, MAIN_FORKNUM, block, pages[i].page,
-					  !appends(writer));
-	}
-}
-
-/*
- * Writes pages of adjacent blocks.  One request must not cross the end of a
- * segment of the file.
- */
-static void
-write_run(LaPageWriter *writer, PendingPage *pages, int count)
-{
-	const void *images[PG_IOV_MAX];
-
-	while (count > 0)
-	{
-		BlockNumber block = pages->block;
-		int			most = smgrmaxcombine(writer->smgr, MAIN_FORKNUM, block);
-		int			n = Min(count, Min(most, PG_IOV_MAX));
-
-		for (int i = 0; i < n; i++)
-			images[i] = pages[i].page;
-		smgrwritev(writer->smgr, MAIN_FORKNUM, block, images, n,
-				   !appends(writer));
-		pages += n;
-		count -= n;
-	}
-}
-
-/*
  * Sees to it that the pages reach the disk in time, where that has not been done
  * with each write.  Mirrors smgr_bulk_finish() in bulk_write.c, which gives the
  * reasons.  All other writes were made with skipFsync, so the fork is registered with
@@ -426,4 +405,16 @@ make_durable(LaPageWriter *writer)
 		MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
 		smgrimmedsync(writer->smgr, MAIN_FORKNUM);
 	}
+}
+
+/*
+ * Writes what is left and makes the fork durable as core would.
+ */
+void
+la_page_writer_end(LaPageWriter *writer)
+{
+	write_all(writer);
+	INJECTION_POINT("pg-lookahead-pages-written", NULL);
+	make_durable(writer);
+	INJECTION_POINT("pg-lookahead-pages-durable", NULL);
 }

@@ -35,10 +35,55 @@
 #define MAX_SERIAL 64
 
 #ifdef __linux__
-static bool read_text(const char *path, char *text);
-static bool hash_name(const char *prefix, const char *id, char *name);
-static void find_serial(const char *device, char *serial);
-static void keep_plain(char *text);
+/*
+ * The hash that stands for an id: the first 32 digits of a SHA-256.
+ */
+static bool
+hash_name(const char *prefix, const char *id, char *name)
+{
+	static const char digits[] = "0123456789abcdef";
+	static const char purpose[] = "pg_lookahead:";
+	pg_cryptohash_ctx *hash = pg_cryptohash_create(PG_SHA256);
+	uint8		digest[PG_SHA256_DIGEST_LENGTH];
+	bool		done;
+
+	if (hash == NULL)
+		return false;
+	done = pg_cryptohash_init(hash) == 0 &&
+		pg_cryptohash_update(hash, (const uint8 *) purpose, strlen(purpose)) == 0 &&
+		pg_cryptohash_update(hash, (const uint8 *) id, strlen(id)) == 0 &&
+		pg_cryptohash_final(hash, digest, sizeof(digest)) == 0;
+	pg_cryptohash_free(hash);
+	if (!done)
+		return false;
+
+	strcpy(name, prefix);
+	name += strlen(prefix);
+	for (int i = 0; i < 16; i++)
+	{
+		*name++ = digits[digest[i] >> 4];
+		*name++ = digits[digest[i] & 15];
+	}
+	*name = '\0';
+	return true;
+}
+
+static bool
+read_text(const char *path, char *text)
+{
+	int			file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t		length;
+
+	if (file < 0)
+		return false;
+	length = read(file, text, MAX_TEXT);
+	close(file);
+	if (length <= 0)
+		return false;
+	text[		length] = '\0';
+	text[		strcspn(text, "\n")] = '\0';
+	return text[0] != '\0';
+}
 
 /*
  * The name of this machine, of LA_PROFILE_MACHINE_LENGTH characters at most.
@@ -56,6 +101,52 @@ la_device_id_of_machine(char *name)
 	if (read_text("/proc/sys/kernel/random/boot_id", id))
 		return hash_name("boot-", id, name);
 	return false;
+}
+
+/*
+ * Takes out everything but letters, digits and a few signs.
+ */
+static void
+keep_plain(char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"abcdefghijklmnopqrstuvwxyz0123456789._-";
+	char	   *kept = text;
+
+	for (; *text !='\0'; text ++)
+	{
+		if (strchr(plain, *text) != NULL)
+			*kept++ = *text;
+	}
+	*kept = '\0';
+}
+
+/*
+ * What identifies the disk that a block device is, or is a part of: the first
+ * of the kernel's names for it that is not empty.
+ */
+static void
+find_serial(const char *device, char *serial)
+{
+	static const char *const names[] = {"dm/uuid", "md/uuid", "wwid",
+	"device/wwid", "serial", "device/serial"};
+	char		path[128];
+	bool		is_partition;
+
+	snprintf(path, sizeof(path), "%s/partition", device);
+	is_partition = access(path, F_OK) == 0;
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		snprintf(path, sizeof(path), "%s/%s%s", device,
+				 is_partition ? "../" : "", names[i]);
+		if (!read_text(path, serial))
+			continue;
+		keep_plain(serial);
+		serial[MAX_SERIAL] = '\0';
+		if (serial[0] != '\0')
+			return;
+	}
+	serial[0] = '\0';
 }
 
 /*
@@ -91,102 +182,6 @@ la_device_id_of_folder(const char *folder, LaDeviceId *id)
 	snprintf(id->identity, sizeof(id->identity), "fs=%lx;sectors=%.20s;serial=%s",
 			 (unsigned long) filesystem.f_fsid, sectors, serial);
 	return true;
-}
-
-/*
- * The hash that stands for an id: the first 32 digits of a SHA-256.
- */
-static bool
-hash_name(const char *prefix, const char *id, char *name)
-{
-	static const char digits[] = "0123456789abcdef";
-	static const char purpose[] = "pg_lookahead:";
-	pg_cryptohash_ctx *hash = pg_cryptohash_create(PG_SHA256);
-	uint8		digest[PG_SHA256_DIGEST_LENGTH];
-	bool		done;
-
-	if (hash == NULL)
-		return false;
-	done = pg_cryptohash_init(hash) == 0 &&
-		pg_cryptohash_update(hash, (const uint8 *) purpose, strlen(purpose)) == 0 &&
-		pg_cryptohash_update(hash, (const uint8 *) id, strlen(id)) == 0 &&
-		pg_cryptohash_final(hash, digest, sizeof(digest)) == 0;
-	pg_cryptohash_free(hash);
-	if (!done)
-		return false;
-
-	strcpy(name, prefix);
-	name += strlen(prefix);
-	for (int i = 0; i < 16; i++)
-	{
-		*name++ = digits[digest[i] >> 4];
-		*name++ = digits[digest[i] & 15];
-	}
-	*name = '\0';
-	return true;
-}
-
-/*
- * What identifies the disk that a block device is, or is a part of: the first
- * of the kernel's names for it that is not empty.
- */
-static void
-find_serial(const char *device, char *serial)
-{
-	static const char *const names[] = {"dm/uuid", "md/uuid", "wwid",
-	"device/wwid", "serial", "device/serial"};
-	char		path[128];
-	bool		is_partition;
-
-	snprintf(path, sizeof(path), "%s/partition", device);
-	is_partition = access(path, F_OK) == 0;
-	for (int i = 0; i < lengthof(names); i++)
-	{
-		snprintf(path, sizeof(path), "%s/%s%s", device,
-				 is_partition ? "../" : "", names[i]);
-		if (!read_text(path, serial))
-			continue;
-		keep_plain(serial);
-		serial[MAX_SERIAL] = '\0';
-		if (serial[0] != '\0')
-			return;
-	}
-	serial[0] = '\0';
-}
-
-static bool
-read_text(const char *path, char *text)
-{
-	int			file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t		length;
-
-	if (file < 0)
-		return false;
-	length = read(file, text, MAX_TEXT);
-	close(file);
-	if (length <= 0)
-		return false;
-	text[		length] = '\0';
-	text[		strcspn(text, "\n")] = '\0';
-	return text[0] != '\0';
-}
-
-/*
- * Takes out everything but letters, digits and a few signs.
- */
-static void
-keep_plain(char *text)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		"abcdefghijklmnopqrstuvwxyz0123456789._-";
-	char	   *kept = text;
-
-	for (; *text !='\0'; text ++)
-	{
-		if (strchr(plain, *text) != NULL)
-			*kept++ = *text;
-	}
-	*kept = '\0';
 }
 
 #else							/* not Linux: no device is known */

@@ -54,61 +54,6 @@ typedef struct LaTablespaceProfile
 /* LaTablespaceProfile by tablespace; NULL until the first look-up. */
 static HTAB *tablespaces = NULL;
 
-static const LaTablespaceProfile *find_profile(Oid tablespace);
-static void forget_tablespaces(Datum arg, int cacheid, uint32 hashvalue);
-static void resolve(LaTablespaceProfile *entry);
-
-/*
- * The profile of the device below a tablespace, or NULL when there is none.
- * InvalidOid stands for the default tablespace of the database, as in
- * pg_class.  Needs no catalog and throws nothing but out of memory.
- */
-const LaDeviceProfile *
-la_profile_for_tablespace(Oid spcOid)
-{
-	const LaTablespaceProfile *found;
-
-	if (la_device_profile == NULL || la_device_profile[0] == '\0')
-		return NULL;
-	found = find_profile(spcOid);
-	return found->usable ? &found->section.values : NULL;
-}
-
-/*
- * The same, with everything the file says or the reason why it says nothing.
- */
-static const LaTablespaceProfile *
-find_profile(Oid tablespace)
-{
-	LaTablespaceProfile *entry;
-	bool		found;
-
-	if (!OidIsValid(tablespace))
-		tablespace = MyDatabaseTableSpace;
-	if (tablespaces == NULL)
-	{
-		HASHCTL		control = {0};
-		HTAB	   *made;
-
-		control.keysize = sizeof(Oid);
-		control.entrysize = sizeof(LaTablespaceProfile);
-		control.hcxt = TopMemoryContext;
-		made = hash_create("pg_lookahead device profiles", 8, &control,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespaces, (Datum) 0);
-		tablespaces = made;
-	}
-	if (la_machine_profile_refresh())
-		forget_tablespaces((Datum) 0, TABLESPACEOID, 0);
-
-	entry = hash_search(tablespaces, &tablespace, HASH_ENTER, &found);
-	if (!found)
-		entry->resolved = false;
-	if (!entry->resolved)
-		resolve(entry);
-	return entry;
-}
-
 /*
  * Syscache callback: some tablespace was created, altered or dropped; after
  * a drop, its Oid may come again for another one.
@@ -164,6 +109,57 @@ resolve(LaTablespaceProfile *entry)
 		entry->section = *section;
 		entry->usable = true;
 	}
+}
+
+/*
+ * What is known of a tablespace, with everything the file says or the reason why it says nothing.
+ */
+static const LaTablespaceProfile *
+find_profile(Oid tablespace)
+{
+	LaTablespaceProfile *entry;
+	bool		found;
+
+	if (!OidIsValid(tablespace))
+		tablespace = MyDatabaseTableSpace;
+	if (tablespaces == NULL)
+	{
+		HASHCTL		control = {0};
+		HTAB	   *made;
+
+		control.keysize = sizeof(Oid);
+		control.entrysize = sizeof(LaTablespaceProfile);
+		control.hcxt = TopMemoryContext;
+		made = hash_create("pg_lookahead device profiles", 8, &control,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespaces, (Datum) 0);
+		tablespaces = made;
+	}
+	if (la_machine_profile_refresh())
+		forget_tablespaces((Datum) 0, TABLESPACEOID, 0);
+
+	entry = hash_search(tablespaces, &tablespace, HASH_ENTER, &found);
+	if (!found)
+		entry->resolved = false;
+	if (!entry->resolved)
+		resolve(entry);
+	return entry;
+}
+
+/*
+ * The profile of the device below a tablespace, or NULL when there is none.
+ * InvalidOid stands for the default tablespace of the database, as in
+ * pg_class.  Needs no catalog and throws nothing but out of memory.
+ */
+const LaDeviceProfile *
+la_profile_for_tablespace(Oid spcOid)
+{
+	const LaTablespaceProfile *found;
+
+	if (la_device_profile == NULL || la_device_profile[0] == '\0')
+		return NULL;
+	found = find_profile(spcOid);
+	return found->usable ? &found->section.values : NULL;
 }
 
 #define PROFILE_COLUMNS 7

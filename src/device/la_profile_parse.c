@@ -93,73 +93,56 @@ static const LaProfileKey keys[] = {
 /* The first of them are required, and of the others that of the depth. */
 #define REQUIRED_KEYS 0x1F
 
-static const char *parse_line(LaParser *parser, char *line);
-static const char *parse_heading(LaParser *parser, char *line);
-static const char *close_section(LaParser *parser);
-static const char *parse_assignment(LaParser *parser, char *line);
-static const char *take_value(LaProfileSection *section,
-							  const LaProfileKey *key, const char *value);
-static bool is_number(const char *text, bool integer);
-static bool is_printable(const char *start, const char *end);
-static char *trimmed(char *text);
-
 /*
- * Reads a whole profile, and cuts its text up.  Returns false, and why in
- * *error, when it is none; *profile then means nothing.
+ * Is the section that ends here complete, and the only one of its device?
  */
-bool
-la_profile_parse(char *text, size_t length,
-				 LaProfile *profile, LaProfileError *error)
+static const char *
+close_section(LaParser *parser)
 {
-	LaParser	parser = {.profile = profile,.state = IN_HEAD};
-	char	   *end = text +length;
+	LaProfile  *profile = parser->profile;
+	LaProfileSection *section = &profile->sections[profile->nsections - 1];
 
-	profile->nsections = 0;
-	error->line = 0;
-	error->what = NULL;
-	if (length > LA_PROFILE_MAX_BYTES)
+	if ((parser->seen & REQUIRED_KEYS) != REQUIRED_KEYS)
+		return "a key is missing in the section before it";
+	for (int i = 0; i < LA_PROFILE_DEPTHS; i++)
 	{
-		error->what = "it is larger than 64 kB";
-		return false;
+		if (section->values.depth == 1 << i)
+			section->values.iops = section->iops_at_depth[i];
 	}
+	if (section->values.iops == 0)
+		return "the section before it lacks the IOPS at its depth";
 
-	for (char *line = text; line < end;)
+	for (int i = 0; i < profile->nsections - 1; i++)
 	{
-		char	   *newline = memchr(line, '\n', end - line);
+		LaProfileSection *other = &profile->sections[i];
 
-		error->line++;
-		if (newline == NULL)
-			error->what = "the line is cut short";
-		else if (!is_printable(line, newline))
-			error->what = "it has a character that is not printable ASCII";
-		else
-		{
-			*newline = '\0';
-			error->what = parse_line(&parser, trimmed(line));
-		}
-		if (error->what != NULL)
-			return false;
-		line = newline + 1;
+		if (other->device_major == section->device_major &&
+			other->device_minor == section->device_minor &&
+			strcmp(other->machine, section->machine) == 0 &&
+			strcmp(other->identity, section->identity) == 0)
+			return "the section before it is the second one of its device";
 	}
-	if (parser.state != AFTER_END)
-		error->what = "the text ends before [end]";
-	return error->what == NULL;
+	return NULL;
 }
 
 /*
- * Takes one line; returns what is wrong with it, or NULL.  So do the
- * functions below.
+ * Digits, with a point and more digits unless it is an integer?
  */
-static const char *
-parse_line(LaParser *parser, char *line)
+static bool
+is_number(const char *text, bool integer)
 {
-	if (line[0] == '\0' || line[0] == '#')
-		return NULL;
-	if (parser->state == AFTER_END)
-		return "something follows [end]";
-	if (line[0] == '[')
-		return parse_heading(parser, line);
-	return parse_assignment(parser, line);
+	size_t		whole = strspn(text, DIGITS);
+	size_t		fraction;
+
+	if (whole == 0 || whole > MAX_DIGITS)
+		return false;
+	if (text[whole] == '\0')
+		return true;
+	if (integer || text[whole] != '.')
+		return false;
+	fraction = strspn(text +whole + 1, DIGITS);
+	return fraction > 0 && fraction <= MAX_FRACTION &&
+		text[		whole + 1 + fraction] == '\0';
 }
 
 static const char *
@@ -202,36 +185,49 @@ parse_heading(LaParser *parser, char *line)
 	return NULL;
 }
 
-/*
- * Is the section that ends here complete, and the only one of its device?
- */
 static const char *
-close_section(LaParser *parser)
+take_value(LaProfileSection *section, const LaProfileKey *key,
+		   const char *value)
 {
-	LaProfile  *profile = parser->profile;
-	LaProfileSection *section = &profile->sections[profile->nsections - 1];
+	char	   *field = (char *) section + key->offset;
+	double		number;
 
-	if ((parser->seen & REQUIRED_KEYS) != REQUIRED_KEYS)
-		return "a key is missing in the section before it";
-	for (int i = 0; i < LA_PROFILE_DEPTHS; i++)
+	if (key->kind == KEY_TEXT)
 	{
-		if (section->values.depth == 1 << i)
-			section->values.iops = section->iops_at_depth[i];
+		if (value[0] == '\0' || strlen(value) > key->max ||
+			strpbrk(value, BLANKS) != NULL)
+			return "the value is empty, too long or has blanks";
+		strcpy(field, value);
+		return NULL;
 	}
-	if (section->values.iops == 0)
-		return "the section before it lacks the IOPS at its depth";
-
-	for (int i = 0; i < profile->nsections - 1; i++)
-	{
-		LaProfileSection *other = &profile->sections[i];
-
-		if (other->device_major == section->device_major &&
-			other->device_minor == section->device_minor &&
-			strcmp(other->machine, section->machine) == 0 &&
-			strcmp(other->identity, section->identity) == 0)
-			return "the section before it is the second one of its device";
-	}
+	if (!is_number(value, key->kind == KEY_INTEGER))
+		return key->kind == KEY_INTEGER ? "the value is not a whole number"
+			: "the value is not a decimal number";
+	number = strtod(value, NULL);
+	if (number < key->min || number > key->max)
+		return "the value is out of range";
+	if (key->kind == KEY_INTEGER)
+		*(int *) field = (int) number;
+	else
+		*(double *) field = number;
 	return NULL;
+}
+
+/*
+ * Without blanks and tabs at both ends.
+ */
+static char *
+trimmed(char *text)
+{
+	size_t		length;
+
+	text	  +=strspn(text, BLANKS);
+
+	length = strlen(text);
+	while (length > 0 && strchr(BLANKS, text[length - 1]) != NULL)
+		length--;
+	text[		length] = '\0';
+	return text;
 }
 
 static const char *
@@ -271,52 +267,20 @@ parse_assignment(LaParser *parser, char *line)
 	return NULL;
 }
 
-static const char *
-take_value(LaProfileSection *section, const LaProfileKey *key,
-		   const char *value)
-{
-	char	   *field = (char *) section + key->offset;
-	double		number;
-
-	if (key->kind == KEY_TEXT)
-	{
-		if (value[0] == '\0' || strlen(value) > key->max ||
-			strpbrk(value, BLANKS) != NULL)
-			return "the value is empty, too long or has blanks";
-		strcpy(field, value);
-		return NULL;
-	}
-	if (!is_number(value, key->kind == KEY_INTEGER))
-		return key->kind == KEY_INTEGER ? "the value is not a whole number"
-			: "the value is not a decimal number";
-	number = strtod(value, NULL);
-	if (number < key->min || number > key->max)
-		return "the value is out of range";
-	if (key->kind == KEY_INTEGER)
-		*(int *) field = (int) number;
-	else
-		*(double *) field = number;
-	return NULL;
-}
-
 /*
- * Digits, with a point and more digits unless it is an integer?
+ * Takes one line; returns what is wrong with it, or NULL.  So do the
+ * functions that it calls.
  */
-static bool
-is_number(const char *text, bool integer)
+static const char *
+parse_line(LaParser *parser, char *line)
 {
-	size_t		whole = strspn(text, DIGITS);
-	size_t		fraction;
-
-	if (whole == 0 || whole > MAX_DIGITS)
-		return false;
-	if (text[whole] == '\0')
-		return true;
-	if (integer || text[whole] != '.')
-		return false;
-	fraction = strspn(text +whole + 1, DIGITS);
-	return fraction > 0 && fraction <= MAX_FRACTION &&
-		text[		whole + 1 + fraction] == '\0';
+	if (line[0] == '\0' || line[0] == '#')
+		return NULL;
+	if (parser->state == AFTER_END)
+		return "something follows [end]";
+	if (line[0] == '[')
+		return parse_heading(parser, line);
+	return parse_assignment(parser, line);
 }
 
 static bool
@@ -331,18 +295,44 @@ is_printable(const char *start, const char *end)
 }
 
 /*
- * Without blanks and tabs at both ends.
+ * Reads a whole profile, and cuts its text up.  Returns false, and why in
+ * *error, when it is none; *profile then means nothing.
  */
-static char *
-trimmed(char *text)
+bool
+la_profile_parse(char *text, size_t length,
+				 LaProfile *profile, LaProfileError *error)
 {
-	size_t		length;
+	LaParser	parser = {.profile = profile,.state = IN_HEAD};
+	char	   *end = text +length;
 
-	text	  +=strspn(text, BLANKS);
+	profile->nsections = 0;
+	error->line = 0;
+	error->what = NULL;
+	if (length > LA_PROFILE_MAX_BYTES)
+	{
+		error->what = "it is larger than 64 kB";
+		return false;
+	}
 
-	length = strlen(text);
-	while (length > 0 && strchr(BLANKS, text[length - 1]) != NULL)
-		length--;
-	text[		length] = '\0';
-	return text;
+	for (char *line = text; line < end;)
+	{
+		char	   *newline = memchr(line, '\n', end - line);
+
+		error->line++;
+		if (newline == NULL)
+			error->what = "the line is cut short";
+		else if (!is_printable(line, newline))
+			error->what = "it has a character that is not printable ASCII";
+		else
+		{
+			*newline = '\0';
+			error->what = parse_line(&parser, trimmed(line));
+		}
+		if (error->what != NULL)
+			return false;
+		line = newline + 1;
+	}
+	if (parser.state != AFTER_END)
+		error->what = "the text ends before [end]";
+	return error->what == NULL;
 }

@@ -49,42 +49,211 @@ typedef struct LaBitmapScan
 	LaWake		wake;			/* looks at pages */
 } LaBitmapScan;
 
-static TupleTableSlot *bitmap_exec(PlanState *planstate);
-static TupleTableSlot *bitmap_next(BitmapHeapScanState *node);
-static bool bitmap_recheck(BitmapHeapScanState *node, TupleTableSlot *slot);
-static void set_up(BitmapHeapScanState *node);
-static TupleTableSlot *parallel_exec(BitmapHeapScanState *node);
-static LaBitmapScan *find_state(BitmapHeapScanState *node);
-static void begin_bitmap_scan(BitmapHeapScanState *node);
-static void take_over(BitmapHeapScanState *node, int64 reads);
-static void change_stream(LaBitmapScan *state);
-static void begin_bitmap(LaBitmapScan *state, int64 reads);
-static BlockNumber next_block_of_bitmap(ReadStream *stream,
-										void *callback_private_data,
-										void *per_buffer_data);
-static bool must_look_ahead(LaBitmapScan *state);
-static inline bool may_change(const LaBitmapScan *state);
+/*
+ * What is kept for a node that has woken, or NULL.
+ */
+static LaBitmapScan *
+find_state(BitmapHeapScanState *node)
+{
+	LaNode	   *registered = la_registry_find(&node->ss.ps);
 
-const LaFeatureMethods la_bitmap_scan_methods = {
-	.info = &la_bitmap_scan_feature,
-	.nodes = {{T_BitmapHeapScanState, bitmap_exec}},
-	.classify = la_heap_scan_classify,
-};
+	return registered != NULL ? registered->state : NULL;
+}
 
 /*
- * ExecProcNode of an attached node.  Mirrors ExecBitmapHeapScan() in
- * nodeBitmapHeapscan.c.
+ * Does the scan meet pages that are not in buffers?  A cursor goes on without
+ * looking ahead when that was switched off between two fetches.
  */
-static TupleTableSlot *
-bitmap_exec(PlanState *planstate)
+static bool
+must_look_ahead(LaBitmapScan *state)
 {
-	BitmapHeapScanState *node = castNode(BitmapHeapScanState, planstate);
+	if (state->node->asked_above ||
+		!la_feature_enabled(LA_FEATURE_BITMAP_SCAN) ||
+		!la_wake_is_wanted(&state->wake))
+		return false;
+	if (!state->wake.awake)
+	{
+		/*
+		 * The first page of this bitmap had to be read, or the first after
+		 * many.
+		 */
+		if (!state->wake.woken)
+			state->node->counters.scans++;
+		la_wake_up(&state->wake);
+		la_stream_switch_woken(&state->streams);
+	}
+	return true;
+}
 
-	if (unlikely(node->pstate != NULL))
-		return parallel_exec(node);
-	return ExecScan(&node->ss,
-					(ExecScanAccessMtd) bitmap_next,
-					(ExecScanRecheckMtd) bitmap_recheck);
+/*
+ * May the scan change streams at all?  Not in a query that may stand idle
+ * between two rows, because core's way keeps many pages pinned.
+ */
+static inline bool
+may_change(const LaBitmapScan *state)
+{
+	return !state->window.parallel &&
+		!(state->node->query->bounded && !IsParallelWorker());
+}
+
+/*
+ * Read stream callback: the next block to read, and what the bitmap says of it.
+ */
+static BlockNumber
+next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
+					 void *per_buffer_data)
+{
+	LaBitmapScan *state = callback_private_data;
+	TBMIterateResult *result = per_buffer_data;
+
+	if (must_look_ahead(state))
+	{
+		state->streams.changing = may_change(state) &&
+			la_stream_switch_choose(&state->streams) != state->streams.kind;
+		if (state->streams.changing)
+			return InvalidBlockNumber;
+		if (state->streams.kind == LA_STREAM_ADVISED)
+			la_bitmap_window_look_ahead(&state->window);
+	}
+	if (!la_bitmap_window_next(&state->window, result))
+		return InvalidBlockNumber;
+	if (state->wake.awake && may_change(state))
+		la_stream_switch_given(&state->streams, result->blockno);
+	return result->blockno;
+}
+
+/*
+ * Wakes a node: makes what is kept for it, with a stream of our own that is not in
+ * use.  Returns NULL when the scan has to stay with core.
+ */
+static LaBitmapScan *
+make_bitmap_scan(BitmapHeapScanState *node)
+{
+	TableScanDesc scan = node->ss.ss_currentScanDesc;
+	EState	   *estate = node->ss.ps.state;
+	LaNode	   *registered;
+	LaBitmapScan *state;
+
+	if (la_heap_scan_is_small(scan, LA_SMALL_TABLE))
+		return NULL;
+	registered = la_attach_wake(&node->ss.ps, LA_FEATURE_BITMAP_SCAN);
+	if (registered == NULL || !la_heap_scan_layout_as_expected(registered, scan))
+		return NULL;
+
+	state = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaBitmapScan));
+	state->node = registered;
+	state->window.heap = (HeapScanDesc) scan;
+	state->window.parallel = node->pstate != NULL;
+	state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
+											&registered->counters);
+	la_stream_switch_init(&state->streams, (HeapScanDesc) scan,
+						  estate->es_query_cxt, next_block_of_bitmap, state);
+	registered->state = state;
+	return state;
+}
+
+/*
+ * Begins the scan as BitmapTableScanSetup() does when it finds none.  The
+ * iterator belongs to a bitmap that is yet to be set; core does not look at it
+ * before, but would clean it up.
+ */
+static void
+begin_bitmap_scan(BitmapHeapScanState *node)
+{
+	TableScanDesc scan;
+	LaBitmapScan *state;
+
+	scan = la_compat_beginscan_bm(node->ss.ss_currentRelation,
+								  node->ss.ps.state->es_snapshot);
+	memset(&scan->st.rs_tbmiterator, 0, sizeof(scan->st.rs_tbmiterator));
+	node->ss.ss_currentScanDesc = scan;
+
+	if (node->pstate == NULL && !la_wake_at_start())
+		return;
+	state = make_bitmap_scan(node);
+	if (state != NULL)
+		la_stream_switch_begin(&state->streams);
+}
+
+static void
+end_take_over(LaBitmapScan *state, bool same_bitmap)
+{
+	la_stream_switch_begin(&state->streams);
+	la_take_over_finish(&state->take_over, &state->window.heap->rs_base,
+						same_bitmap);
+}
+
+/*
+ * The scan of a bitmap is about to begin, and sleeps while no more than so many
+ * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream.
+ */
+static void
+begin_bitmap(LaBitmapScan *state, int64 reads)
+{
+	LaAdvice   *advice = state->window.advice;
+
+	if (la_take_over_is_under_way(&state->take_over))
+		end_take_over(state, false);
+	la_bitmap_window_start(&state->window);
+	la_stream_switch_start(&state->streams);
+	la_wake_start(&state->wake, reads);
+	la_advice_start(advice, la_request_limit(advice->relation));
+}
+
+/*
+ * Builds the bitmap, and begins the scan if need be.  Mirrors
+ * BitmapTableScanSetup() in nodeBitmapHeapscan.c for a scan that is not parallel.
+ */
+static void
+set_up(BitmapHeapScanState *node)
+{
+	LaBitmapScan *state;
+
+	node->tbm = (TIDBitmap *) MultiExecProcNode(outerPlanState(node));
+	if (!node->tbm || !IsA(node->tbm, TIDBitmap))
+		elog(ERROR, "unrecognized result from subplan");
+
+	if (node->ss.ss_currentScanDesc == NULL)
+		begin_bitmap_scan(node);
+	state = find_state(node);
+	if (state != NULL)
+		begin_bitmap(state, la_reads());
+	node->ss.ss_currentScanDesc->st.rs_tbmiterator =
+		tbm_begin_iterate(node->tbm, NULL, InvalidDsaPointer);
+	node->initialized = true;
+}
+
+/*
+ * The scan had a page read, after so many, while core's first stream was in use:
+ * has that one come to its end, and ours follow.
+ */
+static void
+take_over(BitmapHeapScanState *node, int64 reads)
+{
+	LaBitmapScan *state = find_state(node);
+
+	if (state != NULL)
+		return;
+	state = make_bitmap_scan(node);
+	if (state == NULL)
+		return;
+
+	begin_bitmap(state, reads);
+	la_take_over_begin(&state->take_over, node->ss.ss_currentScanDesc,
+					   node->ss.ps.state->es_query_cxt);
+	state->streams.changing = true;
+}
+
+static void
+change_stream(LaBitmapScan *state)
+{
+	if (!la_take_over_is_under_way(&state->take_over))
+	{
+		la_stream_switch_change(&state->streams);
+		return;
+	}
+	state->streams.changing = false;
+	end_take_over(state, true);
 }
 
 /*
@@ -151,29 +320,6 @@ bitmap_recheck(BitmapHeapScanState *node, TupleTableSlot *slot)
 }
 
 /*
- * Builds the bitmap, and begins the scan if need be.  Mirrors
- * BitmapTableScanSetup() in nodeBitmapHeapscan.c for a scan that is not parallel.
- */
-static void
-set_up(BitmapHeapScanState *node)
-{
-	LaBitmapScan *state;
-
-	node->tbm = (TIDBitmap *) MultiExecProcNode(outerPlanState(node));
-	if (!node->tbm || !IsA(node->tbm, TIDBitmap))
-		elog(ERROR, "unrecognized result from subplan");
-
-	if (node->ss.ss_currentScanDesc == NULL)
-		begin_bitmap_scan(node);
-	state = find_state(node);
-	if (state != NULL)
-		begin_bitmap(state, la_reads());
-	node->ss.ss_currentScanDesc->st.rs_tbmiterator =
-		tbm_begin_iterate(node->tbm, NULL, InvalidDsaPointer);
-	node->initialized = true;
-}
-
-/*
  * Core executes the node of a parallel scan.  It sets "initialized" when it has
  * a bitmap, and only ExecReScanBitmapHeapScan() clears it, which frees the
  * bitmap that the window points into.  Relies on BitmapTableScanSetup() and
@@ -196,185 +342,23 @@ parallel_exec(BitmapHeapScanState *node)
 }
 
 /*
- * What is kept for a node that has woken, or NULL.
+ * ExecProcNode of an attached node.  Mirrors ExecBitmapHeapScan() in
+ * nodeBitmapHeapscan.c.
  */
-static LaBitmapScan *
-find_state(BitmapHeapScanState *node)
+static TupleTableSlot *
+bitmap_exec(PlanState *planstate)
 {
-	LaNode	   *registered = la_registry_find(&node->ss.ps);
+	BitmapHeapScanState *node = castNode(BitmapHeapScanState, planstate);
 
-	return registered != NULL ? registered->state : NULL;
+	if (unlikely(node->pstate != NULL))
+		return parallel_exec(node);
+	return ExecScan(&node->ss,
+					(ExecScanAccessMtd) bitmap_next,
+					(ExecScanRecheckMtd) bitmap_recheck);
 }
 
-/*
- * Wakes a node: makes what is kept for it, with a stream of our own that is not in
- * use.  Returns NULL when the scan has to stay with core.
- */
-static LaBitmapScan *
-make_bitmap_scan(BitmapHeapScanState *node)
-{
-	TableScanDesc scan = node->ss.ss_currentScanDesc;
-	EState	   *estate = node->ss.ps.state;
-	LaNode	   *registered;
-	LaBitmapScan *state;
-
-	if (la_heap_scan_is_small(scan, LA_SMALL_TABLE))
-		return NULL;
-	registered = la_attach_wake(&node->ss.ps, LA_FEATURE_BITMAP_SCAN);
-	if (registered == NULL || !la_heap_scan_layout_as_expected(registered, scan))
-		return NULL;
-
-	state = MemoryContextAllocZero(estate->es_query_cxt, sizeof(LaBitmapScan));
-	state->node = registered;
-	state->window.heap = (HeapScanDesc) scan;
-	state->window.parallel = node->pstate != NULL;
-	state->window.advice = la_advice_create(scan->rs_rd, estate->es_query_cxt,
-											&registered->counters);
-	la_stream_switch_init(&state->streams, (HeapScanDesc) scan,
-						  estate->es_query_cxt, next_block_of_bitmap, state);
-	registered->state = state;
-	return state;
-}
-
-/*
- * Begins the scan as BitmapTableScanSetup() does when it finds none.  The
- * iterator belongs to a bitmap that is yet to be set; core does not look at it
- * before, but would clean it up.
- */
-static void
-begin_bitmap_scan(BitmapHeapScanState *node)
-{
-	TableScanDesc scan;
-	LaBitmapScan *state;
-
-	scan = la_compat_beginscan_bm(node->ss.ss_currentRelation,
-								  node->ss.ps.state->es_snapshot);
-	memset(&scan->st.rs_tbmiterator, 0, sizeof(scan->st.rs_tbmiterator));
-	node->ss.ss_currentScanDesc = scan;
-
-	if (node->pstate == NULL && !la_wake_at_start())
-		return;
-	state = make_bitmap_scan(node);
-	if (state != NULL)
-		la_stream_switch_begin(&state->streams);
-}
-
-/*
- * The scan had a page read, after so many, while core's first stream was in use:
- * has that one come to its end, and ours follow.
- */
-static void
-take_over(BitmapHeapScanState *node, int64 reads)
-{
-	LaBitmapScan *state = find_state(node);
-
-	if (state != NULL)
-		return;
-	state = make_bitmap_scan(node);
-	if (state == NULL)
-		return;
-
-	begin_bitmap(state, reads);
-	la_take_over_begin(&state->take_over, node->ss.ss_currentScanDesc,
-					   node->ss.ps.state->es_query_cxt);
-	state->streams.changing = true;
-}
-
-static void
-end_take_over(LaBitmapScan *state, bool same_bitmap)
-{
-	la_stream_switch_begin(&state->streams);
-	la_take_over_finish(&state->take_over, &state->window.heap->rs_base,
-						same_bitmap);
-}
-
-static void
-change_stream(LaBitmapScan *state)
-{
-	if (!la_take_over_is_under_way(&state->take_over))
-	{
-		la_stream_switch_change(&state->streams);
-		return;
-	}
-	state->streams.changing = false;
-	end_take_over(state, true);
-}
-
-/*
- * The scan of a bitmap is about to begin, and sleeps while no more than so many
- * pages have been read.  Advice is prepared here, not when the scan wakes, which is in a callback of the stream.
- */
-static void
-begin_bitmap(LaBitmapScan *state, int64 reads)
-{
-	LaAdvice   *advice = state->window.advice;
-
-	if (la_take_over_is_under_way(&state->take_over))
-		end_take_over(state, false);
-	la_bitmap_window_start(&state->window);
-	la_stream_switch_start(&state->streams);
-	la_wake_start(&state->wake, reads);
-	la_advice_start(advice, la_request_limit(advice->relation));
-}
-
-/*
- * Read stream callback: the next block to read, and what the bitmap says of it.
- */
-static BlockNumber
-next_block_of_bitmap(ReadStream *stream, void *callback_private_data,
-					 void *per_buffer_data)
-{
-	LaBitmapScan *state = callback_private_data;
-	TBMIterateResult *result = per_buffer_data;
-
-	if (must_look_ahead(state))
-	{
-		state->streams.changing = may_change(state) &&
-			la_stream_switch_choose(&state->streams) != state->streams.kind;
-		if (state->streams.changing)
-			return InvalidBlockNumber;
-		if (state->streams.kind == LA_STREAM_ADVISED)
-			la_bitmap_window_look_ahead(&state->window);
-	}
-	if (!la_bitmap_window_next(&state->window, result))
-		return InvalidBlockNumber;
-	if (state->wake.awake && may_change(state))
-		la_stream_switch_given(&state->streams, result->blockno);
-	return result->blockno;
-}
-
-/*
- * Does the scan meet pages that are not in buffers?  A cursor goes on without
- * looking ahead when that was switched off between two fetches.
- */
-static bool
-must_look_ahead(LaBitmapScan *state)
-{
-	if (state->node->asked_above ||
-		!la_feature_enabled(LA_FEATURE_BITMAP_SCAN) ||
-		!la_wake_is_wanted(&state->wake))
-		return false;
-	if (!state->wake.awake)
-	{
-		/*
-		 * The first page of this bitmap had to be read, or the first after
-		 * many.
-		 */
-		if (!state->wake.woken)
-			state->node->counters.scans++;
-		la_wake_up(&state->wake);
-		la_stream_switch_woken(&state->streams);
-	}
-	return true;
-}
-
-/*
- * May the scan change streams at all?  Not in a query that may stand idle
- * between two rows, because core's way keeps many pages pinned.
- */
-static inline bool
-may_change(const LaBitmapScan *state)
-{
-	return !state->window.parallel &&
-		!(state->node->query->bounded && !IsParallelWorker());
-}
+const LaFeatureMethods la_bitmap_scan_methods = {
+	.info = &la_bitmap_scan_feature,
+	.nodes = {{T_BitmapHeapScanState, bitmap_exec}},
+	.classify = la_heap_scan_classify,
+};

@@ -42,14 +42,36 @@
 #define PARALLEL_WINDOW_MAX 512
 #define PARALLEL_WINDOW_SHARE 8
 
-static bool take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result);
-
 void
 la_bitmap_window_start(LaBitmapWindow *window)
 {
 	window->taken = 0;
 	window->given = 0;
 	window->exhausted = false;
+}
+
+/*
+ * Takes the next block from the bitmap.  Returns false at its end.  Mirrors
+ * bitmapheap_stream_read_next() in heapam.c in what it leaves out.
+ */
+static bool
+take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result)
+{
+	HeapScanDesc heap = window->heap;
+
+	if (window->exhausted)
+		return false;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!tbm_iterate(&heap->rs_base.st.rs_tbmiterator, result))
+		{
+			window->exhausted = true;
+			return false;
+		}
+		if (result->blockno < heap->rs_nblocks || IsolationIsSerializable())
+			return true;
+	}
 }
 
 /*
@@ -115,28 +137,4 @@ la_bitmap_window_next(LaBitmapWindow *window, TBMIterateResult *result)
 	window->blocks = NULL;
 
 	return false;
-}
-
-/*
- * Takes the next block from the bitmap.  Returns false at its end.  Mirrors
- * bitmapheap_stream_read_next() in heapam.c in what it leaves out.
- */
-static bool
-take_from_bitmap(LaBitmapWindow *window, TBMIterateResult *result)
-{
-	HeapScanDesc heap = window->heap;
-
-	if (window->exhausted)
-		return false;
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!tbm_iterate(&heap->rs_base.st.rs_tbmiterator, result))
-		{
-			window->exhausted = true;
-			return false;
-		}
-		if (result->blockno < heap->rs_nblocks || IsolationIsSerializable())
-			return true;
-	}
 }

@@ -32,17 +32,6 @@
 
 static LaSelfCheck self_check = {.subject = "table scans"};
 
-static LaReason heap_scan_reason(PlanState *planstate, int eflags);
-
-LaVerdict
-la_heap_scan_classify(PlanState *planstate, const LaPlace *place)
-{
-	LaVerdict	verdict = {0};
-
-	verdict.reason = heap_scan_reason(planstate, place->eflags);
-	return verdict;
-}
-
 /*
  * Why this scan must be left to core, as far as is known before it runs.
  * eflags are those of the whole query: BACKWARD says that a cursor may turn
@@ -67,6 +56,15 @@ heap_scan_reason(PlanState *planstate, int eflags)
 	if (!by_bitmap && (eflags & EXEC_FLAG_BACKWARD))
 		return LA_REASON_SCROLL;
 	return LA_REASON_NONE;
+}
+
+LaVerdict
+la_heap_scan_classify(PlanState *planstate, const LaPlace *place)
+{
+	LaVerdict	verdict = {0};
+
+	verdict.reason = heap_scan_reason(planstate, place->eflags);
+	return verdict;
 }
 
 /*

@@ -79,93 +79,128 @@ typedef struct LaSeqScan
 	uint64		ramp;			/* pages since it began to ask */
 } LaSeqScan;
 
-static TupleTableSlot *seq_exec(PlanState *planstate);
-static void begin_seq_scan(ScanState *node);
-static void swap_stream(LaNode *node, TableScanDesc scan);
-static BlockNumber next_serial(ReadStream *stream, void *callback_private_data,
-							   void *per_buffer_data);
-static BlockNumber next_parallel(ReadStream *stream,
-								 void *callback_private_data,
-								 void *per_buffer_data);
-static BlockNumber first_block(LaSeqScan *state);
-static BlockNumber advance_block(LaSeqScan *state);
-static void start_asking(LaSeqScan *state);
-static void ask_ahead(LaSeqScan *state);
-static void request(LaSeqScan *state, const LaRange *range);
-static bool must_ask(LaSeqScan *state);
-
-const LaFeatureMethods la_seq_scan_methods = {
-	.info = &la_seq_scan_feature,
-	.nodes = {{T_SeqScanState, seq_exec}},
-	.classify = la_heap_scan_classify,
-};
-
 /*
- * ExecProcNode of an attached node: once only, unless an extension that
- * attached after us goes on calling it.
+ * A scan begins, maybe anew and with another setting.  Nothing is asked for
+ * before a page had to be read.
  */
-static TupleTableSlot *
-seq_exec(PlanState *planstate)
+static void
+start_asking(LaSeqScan *state)
 {
-	ExecProcNodeMtd core = *la_core_exec_of(planstate);
-	bool		first = planstate->ExecProcNodeReal == seq_exec;
-
-	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)
-		begin_seq_scan((ScanState *) planstate);
-	if (first)
-		ExecSetExecProcNode(planstate, core);
-	return core(planstate);
+	state->on_trial = la_bulk_read_size < 0;
+	state->request_pages = state->on_trial ? AUTOMATIC_BULK_READ_SIZE :
+		Max(la_bulk_read_size, 1);
+	state->position = 0;
+	state->asked = 0;
+	state->ramp = 0;
+	la_wake_start(&state->wake, la_reads());
 }
 
 /*
- * Begins the scan when there is none, and gives it our stream if it may ever ask
- * for something.  Mirrors the beginning of SeqNext() in nodeSeqscan.c.  A
- * parallel scan has been begun (relies on ExecSeqScanInitializeDSM() and
- * ExecSeqScanInitializeWorker() in nodeSeqscan.c).
+ * The first page of a serial scan.  Mirrors heapgettup_initial_block() in
+ * heapam.c, without the limits that other scans have.
+ */
+static BlockNumber
+first_block(LaSeqScan *state)
+{
+	HeapScanDesc heap = state->heap;
+
+	if (heap->rs_nblocks == 0)
+		return InvalidBlockNumber;
+	state->start = heap->rs_startblock;
+	start_asking(state);
+	state->run_end = heap->rs_nblocks;
+	return heap->rs_startblock;
+}
+
+/*
+ * The page after the one given last.  Mirrors heapgettup_advance_block() in
+ * heapam.c; the position is reported before the end is looked for, as there.
+ */
+static BlockNumber
+advance_block(LaSeqScan *state)
+{
+	HeapScanDesc heap = state->heap;
+	BlockNumber block = heap->rs_prefetch_block + 1;
+
+	if (block >= heap->rs_nblocks)
+		block = 0;
+	if (heap->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(heap->rs_base.rs_rd, block);
+	if (block == heap->rs_startblock)
+		return InvalidBlockNumber;
+	state->position++;
+	return block;
+}
+
+/*
+ * What the kernel had read ahead before is over when most of a request has to come from a device.
  */
 static void
-begin_seq_scan(ScanState *node)
+request(LaSeqScan *state, const LaRange *range)
 {
-	TableScanDesc scan = node->ss_currentScanDesc;
-	BlockNumber least;
-	LaNode	   *registered;
+	bool		looks = state->on_trial && state->trial.phase == LA_TRIAL_CHANGE &&
+		la_residency_is_told(state->residency.relation);
+	int64		before = looks ? la_residency_device_pages() : 0;
 
-	if (scan == NULL)
-		scan = la_compat_beginscan(node->ss_currentRelation,
-								   node->ps.state->es_snapshot);
-	node->ss_currentScanDesc = scan;
+	la_request_make(state->residency.relation, range, &state->residency, &state->node->counters);
+	if (looks && 2 * (la_residency_device_pages() - before) >= range->nblocks)
+		la_trial_end_change(&state->trial);
+}
 
-	least = la_bulk_read_size < 0 ? la_trial_least_pages() : LA_SMALL_TABLE;
-	if (la_heap_scan_is_small(scan, least))
+/*
+ * Does the scan meet pages that are not in shared buffers?  A cursor goes on
+ * without asking when that was switched off between two fetches.
+ */
+static bool
+must_ask(LaSeqScan *state)
+{
+	if (!la_feature_enabled(LA_FEATURE_SEQ_SCAN) || la_bulk_read_size == 0 ||
+		!la_wake_is_wanted(&state->wake))
+		return false;
+	if (!state->wake.awake)
+	{
+		if (!state->wake.woken)
+			state->node->counters.scans++;
+		la_wake_up(&state->wake);
+		la_trial_start(&state->trial, CLEARLY_FASTER, TRIAL_DIVISOR, 1);
+	}
+	return true;
+}
+
+/*
+ * A page has been given to the stream: asks for those after it, as far ahead
+ * as the scan has come since it began to ask, within bounds.
+ */
+static void
+ask_ahead(LaSeqScan *state)
+{
+	HeapScanDesc heap = state->heap;
+	uint64		ahead;
+	uint64		goal;
+
+	if (!must_ask(state) ||
+		(state->on_trial && !la_trial_pages(&state->trial, 1)))
+	{
+		state->ramp = 0;
 		return;
-	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);
-	if (registered != NULL && registered->state == NULL &&
-		la_heap_scan_layout_as_expected(registered, scan))
-		swap_stream(registered, scan);
-}
+	}
+	ahead = Min(++state->ramp, (uint64) state->request_pages * REQUESTS_AHEAD);
+	goal = Min(state->position + 1 + ahead, state->run_end);
+	state->asked = Max(state->asked, state->position + 1);
+	while (goal >= state->asked + state->request_pages ||
+		   (goal == state->run_end && goal > state->asked))
+	{
+		LaRange		range;
 
-/*
- * Makes what is kept for a node.  Mirrors the arguments of heap_beginscan() in heapam.c.
- */
-static void
-swap_stream(LaNode *node, TableScanDesc scan)
-{
-	HeapScanDesc heap = (HeapScanDesc) scan;
-	LaSeqScan  *state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
-											   sizeof(LaSeqScan));
-
-	state->node = node;
-	node->state = state;
-
-	state->heap = heap;
-	la_residency_init(&state->residency, scan->rs_rd);
-	read_stream_end(heap->rs_read_stream);
-	heap->rs_read_stream = NULL;
-	heap->rs_read_stream =
-		read_stream_begin_relation(READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
-								   heap->rs_strategy, scan->rs_rd, MAIN_FORKNUM,
-								   scan->rs_parallel ? next_parallel : next_serial,
-								   state, 0);
+		range.first = (state->start + state->asked) % heap->rs_nblocks;
+		range.nblocks = Min(state->request_pages, state->run_end - state->asked);
+		range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
+		range.wanted = range.nblocks;
+		state->asked += range.nblocks;
+		/* Unless they are likely to be in memory. */
+		if (la_residency_may_ask(&state->residency))
+			request(state, &range);
+	}
 }
 
 /*
@@ -230,125 +265,75 @@ next_parallel(ReadStream *stream, void *callback_private_data,
 }
 
 /*
- * The first page of a serial scan.  Mirrors heapgettup_initial_block() in
- * heapam.c, without the limits that other scans have.
- */
-static BlockNumber
-first_block(LaSeqScan *state)
-{
-	HeapScanDesc heap = state->heap;
-
-	if (heap->rs_nblocks == 0)
-		return InvalidBlockNumber;
-	state->start = heap->rs_startblock;
-	start_asking(state);
-	state->run_end = heap->rs_nblocks;
-	return heap->rs_startblock;
-}
-
-/*
- * The page after the one given last.  Mirrors heapgettup_advance_block() in
- * heapam.c; the position is reported before the end is looked for, as there.
- */
-static BlockNumber
-advance_block(LaSeqScan *state)
-{
-	HeapScanDesc heap = state->heap;
-	BlockNumber block = heap->rs_prefetch_block + 1;
-
-	if (block >= heap->rs_nblocks)
-		block = 0;
-	if (heap->rs_base.rs_flags & SO_ALLOW_SYNC)
-		ss_report_location(heap->rs_base.rs_rd, block);
-	if (block == heap->rs_startblock)
-		return InvalidBlockNumber;
-	state->position++;
-	return block;
-}
-
-/*
- * A scan begins, maybe anew and with another setting.  Nothing is asked for
- * before a page had to be read.
+ * Makes what is kept for a node.  Mirrors the arguments of heap_beginscan() in heapam.c.
  */
 static void
-start_asking(LaSeqScan *state)
+swap_stream(LaNode *node, TableScanDesc scan)
 {
-	state->on_trial = la_bulk_read_size < 0;
-	state->request_pages = state->on_trial ? AUTOMATIC_BULK_READ_SIZE :
-		Max(la_bulk_read_size, 1);
-	state->position = 0;
-	state->asked = 0;
-	state->ramp = 0;
-	la_wake_start(&state->wake, la_reads());
+	HeapScanDesc heap = (HeapScanDesc) scan;
+	LaSeqScan  *state = MemoryContextAllocZero(node->query->estate->es_query_cxt,
+											   sizeof(LaSeqScan));
+
+	state->node = node;
+	node->state = state;
+
+	state->heap = heap;
+	la_residency_init(&state->residency, scan->rs_rd);
+	read_stream_end(heap->rs_read_stream);
+	heap->rs_read_stream = NULL;
+	heap->rs_read_stream =
+		read_stream_begin_relation(READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
+								   heap->rs_strategy, scan->rs_rd, MAIN_FORKNUM,
+								   scan->rs_parallel ? next_parallel : next_serial,
+								   state, 0);
 }
 
 /*
- * A page has been given to the stream: asks for those after it, as far ahead
- * as the scan has come since it began to ask, within bounds.
+ * Begins the scan when there is none, and gives it our stream if it may ever ask
+ * for something.  Mirrors the beginning of SeqNext() in nodeSeqscan.c.  A
+ * parallel scan has been begun (relies on ExecSeqScanInitializeDSM() and
+ * ExecSeqScanInitializeWorker() in nodeSeqscan.c).
  */
 static void
-ask_ahead(LaSeqScan *state)
+begin_seq_scan(ScanState *node)
 {
-	HeapScanDesc heap = state->heap;
-	uint64		ahead;
-	uint64		goal;
+	TableScanDesc scan = node->ss_currentScanDesc;
+	BlockNumber least;
+	LaNode	   *registered;
 
-	if (!must_ask(state) ||
-		(state->on_trial && !la_trial_pages(&state->trial, 1)))
-	{
-		state->ramp = 0;
+	if (scan == NULL)
+		scan = la_compat_beginscan(node->ss_currentRelation,
+								   node->ps.state->es_snapshot);
+	node->ss_currentScanDesc = scan;
+
+	least = la_bulk_read_size < 0 ? la_trial_least_pages() : LA_SMALL_TABLE;
+	if (la_heap_scan_is_small(scan, least))
 		return;
-	}
-	ahead = Min(++state->ramp, (uint64) state->request_pages * REQUESTS_AHEAD);
-	goal = Min(state->position + 1 + ahead, state->run_end);
-	state->asked = Max(state->asked, state->position + 1);
-	while (goal >= state->asked + state->request_pages ||
-		   (goal == state->run_end && goal > state->asked))
-	{
-		LaRange		range;
-
-		range.first = (state->start + state->asked) % heap->rs_nblocks;
-		range.nblocks = Min(state->request_pages, state->run_end - state->asked);
-		range.nblocks = Min(range.nblocks, heap->rs_nblocks - range.first);
-		range.wanted = range.nblocks;
-		state->asked += range.nblocks;
-		/* Unless they are likely to be in memory. */
-		if (la_residency_may_ask(&state->residency))
-			request(state, &range);
-	}
+	registered = la_attach_wake(&node->ps, LA_FEATURE_SEQ_SCAN);
+	if (registered != NULL && registered->state == NULL &&
+		la_heap_scan_layout_as_expected(registered, scan))
+		swap_stream(registered, scan);
 }
 
 /*
- * What the kernel had read ahead before is over when most of a request has to come from a device.
+ * ExecProcNode of an attached node: once only, unless an extension that
+ * attached after us goes on calling it.
  */
-static void
-request(LaSeqScan *state, const LaRange *range)
+static TupleTableSlot *
+seq_exec(PlanState *planstate)
 {
-	bool		looks = state->on_trial && state->trial.phase == LA_TRIAL_CHANGE &&
-		la_residency_is_told(state->residency.relation);
-	int64		before = looks ? la_residency_device_pages() : 0;
+	ExecProcNodeMtd core = *la_core_exec_of(planstate);
+	bool		first = planstate->ExecProcNodeReal == seq_exec;
 
-	la_request_make(state->residency.relation, range, &state->residency, &state->node->counters);
-	if (looks && 2 * (la_residency_device_pages() - before) >= range->nblocks)
-		la_trial_end_change(&state->trial);
+	if (first || ((ScanState *) planstate)->ss_currentScanDesc == NULL)
+		begin_seq_scan((ScanState *) planstate);
+	if (first)
+		ExecSetExecProcNode(planstate, core);
+	return core(planstate);
 }
 
-/*
- * Does the scan meet pages that are not in shared buffers?  A cursor goes on
- * without asking when that was switched off between two fetches.
- */
-static bool
-must_ask(LaSeqScan *state)
-{
-	if (!la_feature_enabled(LA_FEATURE_SEQ_SCAN) || la_bulk_read_size == 0 ||
-		!la_wake_is_wanted(&state->wake))
-		return false;
-	if (!state->wake.awake)
-	{
-		if (!state->wake.woken)
-			state->node->counters.scans++;
-		la_wake_up(&state->wake);
-		la_trial_start(&state->trial, CLEARLY_FASTER, TRIAL_DIVISOR, 1);
-	}
-	return true;
-}
+const LaFeatureMethods la_seq_scan_methods = {
+	.info = &la_seq_scan_feature,
+	.nodes = {{T_SeqScanState, seq_exec}},
+	.classify = la_heap_scan_classify,
+};

@@ -50,10 +50,66 @@
 /* Reads in flight of core's way, at least: its default. */
 #define CORE_READS 16
 
-static ReadStream *begin_stream(LaStreamSwitch *streams, int max_ios);
-static void set_limits(int concurrency, int maintenance);
-static int	kind_of_stream(Relation relation, int max_ios);
-static LaDensityLevel level_of(double share, LaDensityLevel before);
+static void
+set_limits(int concurrency, int maintenance)
+{
+	effective_io_concurrency = concurrency;
+	maintenance_io_concurrency = maintenance;
+}
+
+/*
+ * The kind of stream that obeys our limit, with both settings saying so already.
+ * When the tablespace has options of both kinds there is no way round them.
+ */
+static int
+kind_of_stream(Relation relation, int max_ios)
+{
+	Oid			tablespace = relation->rd_locator.spcOid;
+
+	if (get_tablespace_io_concurrency(tablespace) == max_ios ||
+		get_tablespace_maintenance_io_concurrency(tablespace) != max_ios)
+		return READ_STREAM_DEFAULT;
+	return READ_STREAM_MAINTENANCE;
+}
+
+/*
+ * Begins a stream with at most max_ios reads in flight (0: each is made by the process
+ * itself, when its page is needed), which keeps nothing pinned while it is not in use.
+ * Mirrors the arguments of heap_beginscan() in heapam.c.
+ *
+ * A stream takes its limits from settings when it is created, and keeps them.
+ * Options of the tablespace win over the settings, one for ordinary streams and
+ * one for those of maintenance; the two kinds differ in nothing else (relies on
+ * read_stream_begin_impl() in read_stream.c).
+ */
+static ReadStream *
+begin_stream(LaStreamSwitch *streams, int max_ios)
+{
+	HeapScanDesc heap = streams->heap;
+	Relation	table = heap->rs_base.rs_rd;
+	int			saved_concurrency = effective_io_concurrency;
+	int			saved_maintenance = maintenance_io_concurrency;
+	MemoryContext old_context = MemoryContextSwitchTo(streams->context);
+	ReadStream *stream;
+
+	PG_TRY();
+	{
+		set_limits(max_ios, max_ios);
+		stream = read_stream_begin_relation(kind_of_stream(table, max_ios) | READ_STREAM_USE_BATCHING,
+											heap->rs_strategy, table, MAIN_FORKNUM,
+											streams->callback, streams->callback_data,
+											sizeof(TBMIterateResult));
+	}
+	PG_CATCH();
+	{
+		set_limits(saved_concurrency, saved_maintenance);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	set_limits(saved_concurrency, saved_maintenance);
+	MemoryContextSwitchTo(old_context);
+	return stream;
+}
 
 /*
  * Prepares the first of our streams, which reads nothing ahead by itself: advice does.
@@ -140,67 +196,6 @@ la_stream_switch_change(LaStreamSwitch *streams)
 }
 
 /*
- * Begins a stream with at most max_ios reads in flight (0: each is made by the process
- * itself, when its page is needed), which keeps nothing pinned while it is not in use.
- * Mirrors the arguments of heap_beginscan() in heapam.c.
- *
- * A stream takes its limits from settings when it is created, and keeps them.
- * Options of the tablespace win over the settings, one for ordinary streams and
- * one for those of maintenance; the two kinds differ in nothing else (relies on
- * read_stream_begin_impl() in read_stream.c).
- */
-static ReadStream *
-begin_stream(LaStreamSwitch *streams, int max_ios)
-{
-	HeapScanDesc heap = streams->heap;
-	Relation	table = heap->rs_base.rs_rd;
-	int			saved_concurrency = effective_io_concurrency;
-	int			saved_maintenance = maintenance_io_concurrency;
-	MemoryContext old_context = MemoryContextSwitchTo(streams->context);
-	ReadStream *stream;
-
-	PG_TRY();
-	{
-		set_limits(max_ios, max_ios);
-		stream = read_stream_begin_relation(kind_of_stream(table, max_ios) | READ_STREAM_USE_BATCHING,
-											heap->rs_strategy, table, MAIN_FORKNUM,
-											streams->callback, streams->callback_data,
-											sizeof(TBMIterateResult));
-	}
-	PG_CATCH();
-	{
-		set_limits(saved_concurrency, saved_maintenance);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	set_limits(saved_concurrency, saved_maintenance);
-	MemoryContextSwitchTo(old_context);
-	return stream;
-}
-
-static void
-set_limits(int concurrency, int maintenance)
-{
-	effective_io_concurrency = concurrency;
-	maintenance_io_concurrency = maintenance;
-}
-
-/*
- * The kind of stream that obeys our limit, with both settings saying so already.
- * When the tablespace has options of both kinds there is no way round them.
- */
-static int
-kind_of_stream(Relation relation, int max_ios)
-{
-	Oid			tablespace = relation->rd_locator.spcOid;
-
-	if (get_tablespace_io_concurrency(tablespace) == max_ios ||
-		get_tablespace_maintenance_io_concurrency(tablespace) != max_ios)
-		return READ_STREAM_DEFAULT;
-	return READ_STREAM_MAINTENANCE;
-}
-
-/*
  * Has core's stream come to its end.
  */
 void
@@ -251,6 +246,21 @@ la_take_over_finish(LaTakeOver *take_over, TableScanDesc scan,
 #define SOLID_UNTIL 0.9
 
 /*
+ * With io_method = sync no part is solid: core would leave it to the read-ahead of
+ * the kernel.
+ */
+static LaDensityLevel
+level_of(double share, LaDensityLevel before)
+{
+	if (io_method != IOMETHOD_SYNC &&
+		share >= (before == LA_DENSITY_SOLID ? SOLID_UNTIL : SOLID_FROM))
+		return LA_DENSITY_SOLID;
+	if (share < (before == LA_DENSITY_SPARSE ? DENSE_FROM : DENSE_UNTIL))
+		return LA_DENSITY_SPARSE;
+	return LA_DENSITY_DENSE;
+}
+
+/*
  * The next block of the bitmap was given to the stream in use.
  */
 void
@@ -274,19 +284,4 @@ la_stream_switch_given(LaStreamSwitch *streams, BlockNumber block)
 	density->level = level_of(share, before);
 	if (density->level != before && density->level == LA_DENSITY_DENSE)
 		la_trial_start(&streams->trial, ADVICE_FASTER, 1, 1);
-}
-
-/*
- * With io_method = sync no part is solid: core would leave it to the read-ahead of
- * the kernel.
- */
-static LaDensityLevel
-level_of(double share, LaDensityLevel before)
-{
-	if (io_method != IOMETHOD_SYNC &&
-		share >= (before == LA_DENSITY_SOLID ? SOLID_UNTIL : SOLID_FROM))
-		return LA_DENSITY_SOLID;
-	if (share < (before == LA_DENSITY_SPARSE ? DENSE_FROM : DENSE_UNTIL))
-		return LA_DENSITY_SPARSE;
-	return LA_DENSITY_DENSE;
 }

@@ -40,9 +40,6 @@
 /* First size of the array of dead items: arbitrary; doubled as needed. */
 #define DEAD_ITEMS_INITIAL 32
 
-static void add_position(LaDeadItems *dead, BTScanOpaque so, int position);
-static void reserve_killed_items(IndexScanDesc scan);
-
 /*
  * Notes a dead item of the leaf.
  */
@@ -69,6 +66,14 @@ la_btree_kill_add(LaDeadItems *dead, ItemPointerData tid, OffsetNumber offset,
 	added->item = item;
 }
 
+static void
+add_position(LaDeadItems *dead, BTScanOpaque so, int position)
+{
+	BTScanPosItem *item = &so->currPos.items[position];
+
+	la_btree_kill_add(dead, item->heapTid, item->indexOffset, position);
+}
+
 /*
  * Takes over what core has noted on the leaf on which it stands, so that the leaf
  * is flushed once.
@@ -88,12 +93,18 @@ la_btree_kill_take_over(LaDeadItems *dead, IndexScanDesc scan)
 	}
 }
 
+/*
+ * Makes sure that so->killedItems exists: in the memory of the scan, whose end
+ * frees it.  Mirrors a part of btgettuple() in nbtree.c.
+ */
 static void
-add_position(LaDeadItems *dead, BTScanOpaque so, int position)
+reserve_killed_items(IndexScanDesc scan)
 {
-	BTScanPosItem *item = &so->currPos.items[position];
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 
-	la_btree_kill_add(dead, item->heapTid, item->indexOffset, position);
+	if (so->killedItems == NULL)
+		so->killedItems = MemoryContextAlloc(GetMemoryChunkContext(so),
+											 MaxTIDsPerBTreePage * sizeof(int));
 }
 
 /*
@@ -162,18 +173,4 @@ la_btree_kill_free(LaDeadItems *dead)
 {
 	if (dead->items != NULL)
 		pfree(dead->items);
-}
-
-/*
- * Makes sure that so->killedItems exists: in the memory of the scan, whose end
- * frees it.  Mirrors a part of btgettuple() in nbtree.c.
- */
-static void
-reserve_killed_items(IndexScanDesc scan)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-
-	if (so->killedItems == NULL)
-		so->killedItems = MemoryContextAlloc(GetMemoryChunkContext(so),
-											 MaxTIDsPerBTreePage * sizeof(int));
 }

@@ -57,20 +57,6 @@ static bool (*heap_fetch_tuple) (IndexFetchTableData *scan, ItemPointer tid,
 								 Snapshot snapshot, TupleTableSlot *slot,
 								 bool *call_again, bool *all_dead);
 
-static void shadow_fetch_reset(IndexFetchTableData *base);
-static void shadow_fetch_end(IndexFetchTableData *base);
-static bool shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
-							   Snapshot snapshot, TupleTableSlot *slot,
-							   bool *call_again, bool *all_dead);
-static void start_ring(LaIndexFetch *fetch, ScanDirection direction);
-static void give_up_ring(LaIndexFetch *fetch);
-static bool next_through_core(LaIndexFetch *fetch, ScanDirection direction,
-							  TupleTableSlot *slot, bool *more);
-static void note_read(LaIndexFetch *fetch);
-static void fall_asleep(LaIndexFetch *fetch);
-static bool may_look_ahead(LaIndexFetch *fetch);
-static bool shall_start(const LaIndexFetch *fetch);
-
 /*
  * Our state of a scan, or NULL when it is not wrapped.
  */
@@ -82,6 +68,133 @@ la_index_fetch_of(IndexScanDesc scan)
 	if (fetch->rel == &shadow_relation)
 		return (LaIndexFetch *) fetch;
 	return NULL;
+}
+
+/*
+ * Rescan, or the end of the index in the part of the scan that goes through
+ * core.  What look-ahead has read and not returned is dropped.
+ */
+static void
+shadow_fetch_reset(IndexFetchTableData *base)
+{
+	LaIndexFetch *fetch = (LaIndexFetch *) base;
+
+	if (fetch->looking_ahead)
+		la_tid_ring_reset(fetch->ring);
+	fetch->looking_ahead = false;
+	fetch->looked_ahead = false;
+	fetch->wants_ring = false;
+	fetch->entries_taken = 0;
+	fetch->missed = 0;
+	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
+}
+
+static void
+shadow_fetch_end(IndexFetchTableData *base)
+{
+	LaIndexFetch *fetch = (LaIndexFetch *) base;
+
+	if (fetch->ring != NULL)
+	{
+		la_tid_ring_reset(fetch->ring);
+		la_tid_ring_free(fetch->ring);
+	}
+	GetHeapamTableAmRoutine()->index_fetch_end(fetch->inner);
+	if (fetch->peek != NULL)
+		la_index_peek_free(fetch->peek);
+	if (fetch->node != NULL)
+		fetch->node->state = NULL;
+	pfree(fetch);
+}
+
+/*
+ * An entry was taken through core's functions: notes whether its page had to
+ * be read, and from where.
+ */
+static void
+note_read(LaIndexFetch *fetch)
+{
+	LaIndexFindings *findings = &fetch->findings;
+
+	if (!la_wake_step(&findings->wake))
+		return;
+	fetch->missed++;
+	if (findings->reads_to_pass > 0)
+	{
+		findings->reads_to_pass--;
+		return;
+	}
+	if (fetch->peek == NULL && la_residency_read(&findings->residency) &&
+		fetch->missed >= MISSES_TO_START)
+		fetch->wants_ring = true;
+}
+
+/*
+ * Frees the ring of a scan that has ended or sleeps, for the sake of others in
+ * the same query.
+ */
+static void
+give_up_ring(LaIndexFetch *fetch)
+{
+	la_tid_ring_reset(fetch->ring);
+	la_tid_ring_free(fetch->ring);
+	fetch->ring = NULL;
+	fetch->looking_ahead = false;
+	fetch->entries_taken = 0;
+}
+
+/*
+ * Gives the scan back to core if nothing was read for some time, or the kernel reads ahead.  All that we
+ * have allocated but the ring stays, for the next time.
+ */
+static void
+fall_asleep(LaIndexFetch *fetch)
+{
+	if (!la_wake_is_calm(&fetch->findings.wake) && fetch->findings.reads_to_pass == 0)
+		return;
+	Assert(!fetch->looking_ahead);
+	if (fetch->ring != NULL)
+		give_up_ring(fetch);
+	la_wake_sleep(&fetch->findings.wake);
+	if (IsA(fetch->planstate, IndexScanState))
+		fetch->scan->xs_heapfetch = fetch->inner;
+}
+
+/*
+ * Fetches a row for core's functions.  An index-only scan comes here, asleep or
+ * awake, when its row is on a page that is not all-visible; other scans while
+ * they are awake.
+ */
+static bool
+shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
+				   Snapshot snapshot, TupleTableSlot *slot,
+				   bool *call_again, bool *all_dead)
+{
+	LaIndexFetch *fetch = (LaIndexFetch *) base;
+	bool		peeks = false;
+	int64		reads;
+	bool		found;
+
+	if (unlikely(fetch->findings.wake.awake))
+	{
+		peeks = IsA(fetch->planstate, IndexOnlyScanState);
+		if (peeks)
+			la_index_peek(fetch->peek, la_index_peek_direction(fetch->planstate));
+	}
+	reads = la_reads();
+	found = heap_fetch_tuple(fetch->inner, tid, snapshot, slot, call_again,
+							 all_dead);
+	if (unlikely(fetch->findings.wake.awake))
+	{
+		if (peeks)
+		{
+			note_read(fetch);
+			fall_asleep(fetch);
+		}
+	}
+	else if (unlikely(la_asleep_missed(fetch->planstate, reads)))
+		(void) la_index_fetch_wake(fetch->scan, fetch->planstate);
+	return found;
 }
 
 /*
@@ -164,40 +277,6 @@ la_index_fetch_wake(IndexScanDesc scan, PlanState *planstate)
 }
 
 /*
- * Puts the next visible row of the scan into the slot.  Returns false at the
- * end.  Like index_getnext_slot(), and like it not to be called after false
- * until the next rescan.
- */
-bool
-la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
-					TupleTableSlot *slot)
-{
-	for (;;)
-	{
-		bool		more;
-
-		if (!fetch->looking_ahead)
-		{
-			if (next_through_core(fetch, direction, slot, &more))
-				return true;
-			if (!more)
-				break;
-			start_ring(fetch, direction);
-		}
-		if (la_tid_ring_next(fetch->ring, direction, slot))
-			return true;
-		if (!la_tid_ring_drained(fetch->ring))
-			break;
-		la_tid_ring_hand_back(fetch->ring);
-		fetch->looking_ahead = false;
-		fetch->wants_ring = false;
-	}
-	if (fetch->ring != NULL)
-		give_up_ring(fetch);
-	return false;
-}
-
-/*
  * Has the scan go on with a ring.
  */
 static void
@@ -218,17 +297,37 @@ start_ring(LaIndexFetch *fetch, ScanDirection direction)
 }
 
 /*
- * Frees the ring of a scan that has ended or sleeps, for the sake of others in
- * the same query.
+ * Does the scan want a ring?  A test setting starts it after some entries.
  */
-static void
-give_up_ring(LaIndexFetch *fetch)
+static bool
+shall_start(const LaIndexFetch *fetch)
 {
-	la_tid_ring_reset(fetch->ring);
-	la_tid_ring_free(fetch->ring);
-	fetch->ring = NULL;
-	fetch->looking_ahead = false;
-	fetch->entries_taken = 0;
+	if (fetch->findings.lock_step)
+		return false;
+#ifdef LA_TEST
+	if (la_wake_forced())
+		return true;
+#endif
+	return fetch->wants_ring;
+}
+
+/*
+ * Is it worth while, and safe, to look ahead?  It is of no use when a Limit
+ * wants hardly any more rows, or a join above has done it.
+ */
+static bool
+may_look_ahead(LaIndexFetch *fetch)
+{
+	if (fetch->node->asked_above)
+		return false;
+	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || !la_index_trusted())
+		return false;
+	if (la_registry_rows_wanted(fetch->node) <= 1 && !la_wake_forced())
+		return false;
+	if (fetch->ring == NULL && !la_ring_affordable(fetch->node->query))
+		return false;
+	return la_index_trust_check(fetch->scan, fetch->inner,
+								fetch->entries_taken > 0, &fetch->node->reason);
 }
 
 /*
@@ -273,148 +372,35 @@ next_through_core(LaIndexFetch *fetch, ScanDirection direction,
 }
 
 /*
- * An entry was taken through core's functions: notes whether its page had to
- * be read, and from where.
+ * Puts the next visible row of the scan into the slot.  Returns false at the
+ * end.  Like index_getnext_slot(), and like it not to be called after false
+ * until the next rescan.
  */
-static void
-note_read(LaIndexFetch *fetch)
+bool
+la_index_fetch_next(LaIndexFetch *fetch, ScanDirection direction,
+					TupleTableSlot *slot)
 {
-	LaIndexFindings *findings = &fetch->findings;
-
-	if (!la_wake_step(&findings->wake))
-		return;
-	fetch->missed++;
-	if (findings->reads_to_pass > 0)
+	for (;;)
 	{
-		findings->reads_to_pass--;
-		return;
-	}
-	if (fetch->peek == NULL && la_residency_read(&findings->residency) &&
-		fetch->missed >= MISSES_TO_START)
-		fetch->wants_ring = true;
-}
+		bool		more;
 
-/*
- * Gives the scan back to core if nothing was read for some time, or the kernel reads ahead.  All that we
- * have allocated but the ring stays, for the next time.
- */
-static void
-fall_asleep(LaIndexFetch *fetch)
-{
-	if (!la_wake_is_calm(&fetch->findings.wake) && fetch->findings.reads_to_pass == 0)
-		return;
-	Assert(!fetch->looking_ahead);
+		if (!fetch->looking_ahead)
+		{
+			if (next_through_core(fetch, direction, slot, &more))
+				return true;
+			if (!more)
+				break;
+			start_ring(fetch, direction);
+		}
+		if (la_tid_ring_next(fetch->ring, direction, slot))
+			return true;
+		if (!la_tid_ring_drained(fetch->ring))
+			break;
+		la_tid_ring_hand_back(fetch->ring);
+		fetch->looking_ahead = false;
+		fetch->wants_ring = false;
+	}
 	if (fetch->ring != NULL)
 		give_up_ring(fetch);
-	la_wake_sleep(&fetch->findings.wake);
-	if (IsA(fetch->planstate, IndexScanState))
-		fetch->scan->xs_heapfetch = fetch->inner;
-}
-
-/*
- * Does the scan want a ring?  A test setting starts it after some entries.
- */
-static bool
-shall_start(const LaIndexFetch *fetch)
-{
-	if (fetch->findings.lock_step)
-		return false;
-#ifdef LA_TEST
-	if (la_wake_forced())
-		return true;
-#endif
-	return fetch->wants_ring;
-}
-
-/*
- * Is it worth while, and safe, to look ahead?  It is of no use when a Limit
- * wants hardly any more rows, or a join above has done it.
- */
-static bool
-may_look_ahead(LaIndexFetch *fetch)
-{
-	if (fetch->node->asked_above)
-		return false;
-	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN) || !la_index_trusted())
-		return false;
-	if (la_registry_rows_wanted(fetch->node) <= 1 && !la_wake_forced())
-		return false;
-	if (fetch->ring == NULL && !la_ring_affordable(fetch->node->query))
-		return false;
-	return la_index_trust_check(fetch->scan, fetch->inner,
-								fetch->entries_taken > 0, &fetch->node->reason);
-}
-
-/*
- * Rescan, or the end of the index in the part of the scan that goes through
- * core.  What look-ahead has read and not returned is dropped.
- */
-static void
-shadow_fetch_reset(IndexFetchTableData *base)
-{
-	LaIndexFetch *fetch = (LaIndexFetch *) base;
-
-	if (fetch->looking_ahead)
-		la_tid_ring_reset(fetch->ring);
-	fetch->looking_ahead = false;
-	fetch->looked_ahead = false;
-	fetch->wants_ring = false;
-	fetch->entries_taken = 0;
-	fetch->missed = 0;
-	GetHeapamTableAmRoutine()->index_fetch_reset(fetch->inner);
-}
-
-static void
-shadow_fetch_end(IndexFetchTableData *base)
-{
-	LaIndexFetch *fetch = (LaIndexFetch *) base;
-
-	if (fetch->ring != NULL)
-	{
-		la_tid_ring_reset(fetch->ring);
-		la_tid_ring_free(fetch->ring);
-	}
-	GetHeapamTableAmRoutine()->index_fetch_end(fetch->inner);
-	if (fetch->peek != NULL)
-		la_index_peek_free(fetch->peek);
-	if (fetch->node != NULL)
-		fetch->node->state = NULL;
-	pfree(fetch);
-}
-
-/*
- * Fetches a row for core's functions.  An index-only scan comes here, asleep or
- * awake, when its row is on a page that is not all-visible; other scans while
- * they are awake.
- */
-static bool
-shadow_fetch_tuple(IndexFetchTableData *base, ItemPointer tid,
-				   Snapshot snapshot, TupleTableSlot *slot,
-				   bool *call_again, bool *all_dead)
-{
-	LaIndexFetch *fetch = (LaIndexFetch *) base;
-	bool		peeks = false;
-	int64		reads;
-	bool		found;
-
-	if (unlikely(fetch->findings.wake.awake))
-	{
-		peeks = IsA(fetch->planstate, IndexOnlyScanState);
-		if (peeks)
-			la_index_peek(fetch->peek, la_index_peek_direction(fetch->planstate));
-	}
-	reads = la_reads();
-	found = heap_fetch_tuple(fetch->inner, tid, snapshot, slot, call_again,
-							 all_dead);
-	if (unlikely(fetch->findings.wake.awake))
-	{
-		if (peeks)
-		{
-			note_read(fetch);
-			fall_asleep(fetch);
-		}
-	}
-	else if (unlikely(la_asleep_missed(fetch->planstate, reads)))
-		(void) la_index_fetch_wake(fetch->scan, fetch->planstate);
-	return found;
+	return false;
 }

@@ -28,36 +28,60 @@
 #include "la_compat.h"
 #include "prefetch/la_wake.h"
 
-static TupleTableSlot *index_scan_exec(PlanState *pstate);
-static TupleTableSlot *index_next(IndexScanState *node);
-static bool next_slot(IndexScanState *node, IndexScanDesc scan,
-					  ScanDirection direction, TupleTableSlot *slot);
-static bool index_recheck(IndexScanState *node, TupleTableSlot *slot);
-static IndexScanDesc begin_index_scan(IndexScanState *node);
-static TupleTableSlot *index_only_exec(PlanState *pstate);
+/*
+ * Puts the next visible row into the slot; false at the end of the scan.  While
+ * the scan sleeps, this mirrors index_getnext_slot() in indexam.c, but for the look
+ * at whether an entry had a page read: for each entry, because rows that are
+ * dead or that a filter drops never leave the node.
+ */
+static bool
+next_slot(IndexScanState *node, IndexScanDesc scan, ScanDirection direction,
+		  TupleTableSlot *slot)
+{
+	LaIndexFetch *fetch = la_index_fetch_of(scan);
 
-const LaFeatureMethods la_index_scan_methods = {
-	.info = &la_index_scan_feature,
-	.nodes = {{T_IndexScanState, index_scan_exec}, {T_IndexOnlyScanState, index_only_exec}},
-	.classify = la_index_classify,
-};
+	if (la_wake_at_start() && fetch == NULL)
+		fetch = la_index_fetch_wake(scan, &node->ss.ps);
+	if (likely(fetch == NULL))
+	{
+		int64		reads = la_reads();
+
+		while (scan->xs_heap_continue || index_getnext_tid(scan, direction) != NULL)
+		{
+			bool		found = index_fetch_heap(scan, slot);
+
+			if (unlikely(la_asleep_missed(&node->ss.ps, reads)))
+				fetch = la_index_fetch_wake(scan, &node->ss.ps);
+			if (found)
+				return true;
+			if (fetch != NULL)
+				return la_index_fetch_next(fetch, direction, slot);
+			reads = la_reads();
+		}
+		return false;
+	}
+	return la_index_fetch_next(fetch, direction, slot);
+}
 
 /*
- * ExecProcNode of an attached index scan.  Mirrors ExecIndexScan() in
- * nodeIndexscan.c.
+ * Begins the scan of a node that is not parallel, or is run serially.  A
+ * parallel scan has been begun (relies on ExecIndexScanInitializeDSM() and
+ * ExecIndexScanInitializeWorker() in nodeIndexscan.c).
  */
-static TupleTableSlot *
-index_scan_exec(PlanState *pstate)
+static IndexScanDesc
+begin_index_scan(IndexScanState *node)
 {
-	IndexScanState *node = castNode(IndexScanState, pstate);
+	IndexScanDesc scan;
 
-	/* Runtime keys that are not set up yet: do it now. */
-	if (node->iss_NumRuntimeKeys != 0 && !node->iss_RuntimeKeysReady)
-		ExecReScan(pstate);
+	scan = la_compat_index_beginscan(node);
+	node->iss_ScanDesc = scan;
 
-	return ExecScan(&node->ss,
-					(ExecScanAccessMtd) index_next,
-					(ExecScanRecheckMtd) index_recheck);
+	/* Keys that are still to be computed come with the first rescan. */
+	if (node->iss_NumRuntimeKeys == 0 || node->iss_RuntimeKeysReady)
+		index_rescan(scan,
+					 node->iss_ScanKeys, node->iss_NumScanKeys,
+					 node->iss_OrderByKeys, node->iss_NumOrderByKeys);
+	return scan;
 }
 
 /*
@@ -99,41 +123,6 @@ index_next(IndexScanState *node)
 }
 
 /*
- * Puts the next visible row into the slot; false at the end of the scan.  While
- * the scan sleeps, this mirrors index_getnext_slot() in indexam.c, but for the look
- * at whether an entry had a page read: for each entry, because rows that are
- * dead or that a filter drops never leave the node.
- */
-static bool
-next_slot(IndexScanState *node, IndexScanDesc scan, ScanDirection direction,
-		  TupleTableSlot *slot)
-{
-	LaIndexFetch *fetch = la_index_fetch_of(scan);
-
-	if (la_wake_at_start() && fetch == NULL)
-		fetch = la_index_fetch_wake(scan, &node->ss.ps);
-	if (likely(fetch == NULL))
-	{
-		int64		reads = la_reads();
-
-		while (scan->xs_heap_continue || index_getnext_tid(scan, direction) != NULL)
-		{
-			bool		found = index_fetch_heap(scan, slot);
-
-			if (unlikely(la_asleep_missed(&node->ss.ps, reads)))
-				fetch = la_index_fetch_wake(scan, &node->ss.ps);
-			if (found)
-				return true;
-			if (fetch != NULL)
-				return la_index_fetch_next(fetch, direction, slot);
-			reads = la_reads();
-		}
-		return false;
-	}
-	return la_index_fetch_next(fetch, direction, slot);
-}
-
-/*
  * Recheck method for ExecScan(), for EvalPlanQual: does the row in the slot
  * satisfy the index quals?  Mirrors IndexRecheck() in nodeIndexscan.c.
  */
@@ -147,24 +136,21 @@ index_recheck(IndexScanState *node, TupleTableSlot *slot)
 }
 
 /*
- * Begins the scan of a node that is not parallel, or is run serially.  A
- * parallel scan has been begun (relies on ExecIndexScanInitializeDSM() and
- * ExecIndexScanInitializeWorker() in nodeIndexscan.c).
+ * ExecProcNode of an attached index scan.  Mirrors ExecIndexScan() in
+ * nodeIndexscan.c.
  */
-static IndexScanDesc
-begin_index_scan(IndexScanState *node)
+static TupleTableSlot *
+index_scan_exec(PlanState *pstate)
 {
-	IndexScanDesc scan;
+	IndexScanState *node = castNode(IndexScanState, pstate);
 
-	scan = la_compat_index_beginscan(node);
-	node->iss_ScanDesc = scan;
+	/* Runtime keys that are not set up yet: do it now. */
+	if (node->iss_NumRuntimeKeys != 0 && !node->iss_RuntimeKeysReady)
+		ExecReScan(pstate);
 
-	/* Keys that are still to be computed come with the first rescan. */
-	if (node->iss_NumRuntimeKeys == 0 || node->iss_RuntimeKeysReady)
-		index_rescan(scan,
-					 node->iss_ScanKeys, node->iss_NumScanKeys,
-					 node->iss_OrderByKeys, node->iss_NumOrderByKeys);
-	return scan;
+	return ExecScan(&node->ss,
+					(ExecScanAccessMtd) index_next,
+					(ExecScanRecheckMtd) index_recheck);
 }
 
 /*
@@ -200,3 +186,9 @@ index_only_exec(PlanState *pstate)
 		ExecSetExecProcNode(pstate, core);
 	return core(pstate);
 }
+
+const LaFeatureMethods la_index_scan_methods = {
+	.info = &la_index_scan_feature,
+	.nodes = {{T_IndexScanState, index_scan_exec}, {T_IndexOnlyScanState, index_only_exec}},
+	.classify = la_index_classify,
+};

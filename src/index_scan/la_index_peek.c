@@ -39,9 +39,6 @@ struct LaIndexPeek
 	BlockNumber last_block;
 };
 
-static void begin_leaf(LaIndexPeek *peek, const LaLeafWindow *window);
-static void advise_leaf(LaIndexPeek *peek, ScanDirection direction);
-
 /*
  * Makes what a node keeps, when it wakes.
  */
@@ -72,36 +69,6 @@ la_index_peek_direction(PlanState *planstate)
 {
 	return ScanDirectionCombine(planstate->state->es_direction,
 								((IndexOnlyScan *) planstate->plan)->indexorderdir);
-}
-
-/*
- * The row of an entry is about to be fetched, or the scan to go on from it: is
- * there anything to look ahead at?
- */
-void
-la_index_peek(LaIndexPeek *peek, ScanDirection direction)
-{
-	IndexScanDesc scan = peek->scan;
-	LaLeafWindow window;
-
-	if (peek->node->asked_above || !la_feature_enabled(LA_FEATURE_INDEX_SCAN) ||
-		!la_btree_leaf_window(scan, direction, &window) ||
-		window.current + 1 >= window.end)
-		return;
-
-	if (peek->advice == NULL || window.page != peek->window.page ||
-		window.lsn != peek->window.lsn || window.end != peek->window.end ||
-		window.current < peek->window.current)
-	{
-		if (!la_btree_leaf_as_expected(scan, false))
-			return;
-		begin_leaf(peek, &window);
-	}
-	else if (window.current == peek->window.current)
-		return;
-	peek->window.current = window.current;
-	if (la_advice_turn(peek->advice, window.current))
-		advise_leaf(peek, direction);
 }
 
 /*
@@ -167,4 +134,34 @@ advise_leaf(LaIndexPeek *peek, ScanDirection direction)
 		la_advice_add(peek->advice, block, position);
 		node->counters.prefetched++;
 	}
+}
+
+/*
+ * The row of an entry is about to be fetched, or the scan to go on from it: is
+ * there anything to look ahead at?
+ */
+void
+la_index_peek(LaIndexPeek *peek, ScanDirection direction)
+{
+	IndexScanDesc scan = peek->scan;
+	LaLeafWindow window;
+
+	if (peek->node->asked_above || !la_feature_enabled(LA_FEATURE_INDEX_SCAN) ||
+		!la_btree_leaf_window(scan, direction, &window) ||
+		window.current + 1 >= window.end)
+		return;
+
+	if (peek->advice == NULL || window.page != peek->window.page ||
+		window.lsn != peek->window.lsn || window.end != peek->window.end ||
+		window.current < peek->window.current)
+	{
+		if (!la_btree_leaf_as_expected(scan, false))
+			return;
+		begin_leaf(peek, &window);
+	}
+	else if (window.current == peek->window.current)
+		return;
+	peek->window.current = window.current;
+	if (la_advice_turn(peek->advice, window.current))
+		advise_leaf(peek, direction);
 }

@@ -37,28 +37,44 @@
 
 static LaSelfCheck self_check = {.subject = "index scans"};
 
-static LaReason index_scan_reason(PlanState *planstate, const LaPlace *place);
-static bool may_peek(PlanState *planstate, LaReason reason);
-static Oid	index_am(PlanState *planstate);
-static Oid	am_of_closed(Oid indexid);
+/*
+ * The access method of an index that is not open, since its query is only explained.  Core looks
+ * nothing up then, so planners may be shown indexes that do not exist, to see whether these
+ * would be taken (HypoPG): InvalidOid for such a one.
+ */
+static Oid
+am_of_closed(Oid indexid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexid));
+	Oid			access_method;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	access_method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+	ReleaseSysCache(tuple);
+	return access_method;
+}
 
 /*
- * A scan that must not have its index entries taken away ahead of time may have
- * advice.
+ * The access method of the index of an index scan or index-only scan.
  */
-LaVerdict
-la_index_classify(PlanState *planstate, const LaPlace *place)
+static Oid
+index_am(PlanState *planstate)
 {
-	LaVerdict	verdict;
+	Relation	index;
+	Oid			indexid;
 
-	verdict.reason = index_scan_reason(planstate, place);
-	verdict.way = LA_INDEX_RING;
-	if (may_peek(planstate, verdict.reason))
+	if (IsA(planstate, IndexOnlyScanState))
 	{
-		verdict.reason = LA_REASON_NONE;
-		verdict.way = LA_INDEX_PEEK;
+		index = ((IndexOnlyScanState *) planstate)->ioss_RelationDesc;
+		indexid = ((IndexOnlyScan *) planstate->plan)->indexid;
 	}
-	return verdict;
+	else
+	{
+		index = ((IndexScanState *) planstate)->iss_RelationDesc;
+		indexid = ((IndexScan *) planstate->plan)->indexid;
+	}
+	return index != NULL ? index->rd_rel->relam : am_of_closed(indexid);
 }
 
 /*
@@ -133,43 +149,22 @@ may_peek(PlanState *planstate, LaReason reason)
 }
 
 /*
- * The access method of the index of an index scan or index-only scan.
+ * A scan that must not have its index entries taken away ahead of time may have
+ * advice.
  */
-static Oid
-index_am(PlanState *planstate)
+LaVerdict
+la_index_classify(PlanState *planstate, const LaPlace *place)
 {
-	Relation	index;
-	Oid			indexid;
+	LaVerdict	verdict;
 
-	if (IsA(planstate, IndexOnlyScanState))
+	verdict.reason = index_scan_reason(planstate, place);
+	verdict.way = LA_INDEX_RING;
+	if (may_peek(planstate, verdict.reason))
 	{
-		index = ((IndexOnlyScanState *) planstate)->ioss_RelationDesc;
-		indexid = ((IndexOnlyScan *) planstate->plan)->indexid;
+		verdict.reason = LA_REASON_NONE;
+		verdict.way = LA_INDEX_PEEK;
 	}
-	else
-	{
-		index = ((IndexScanState *) planstate)->iss_RelationDesc;
-		indexid = ((IndexScan *) planstate->plan)->indexid;
-	}
-	return index != NULL ? index->rd_rel->relam : am_of_closed(indexid);
-}
-
-/*
- * The same of an index that is not open, since its query is only explained.  Core looks
- * nothing up then, so planners may be shown indexes that do not exist, to see whether these
- * would be taken (HypoPG): InvalidOid for such a one.
- */
-static Oid
-am_of_closed(Oid indexid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexid));
-	Oid			access_method;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	access_method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-	ReleaseSysCache(tuple);
-	return access_method;
+	return verdict;
 }
 
 /*

@@ -28,10 +28,6 @@
 
 #include "index_scan/la_leaf_queue.h"
 
-static void describe_item(LaLeafQueue *queue, BTScanOpaque so,
-						  LaTidEntry *entry);
-static void flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan);
-
 /*
  * Prepares an empty queue.  The context is that of the query.
  */
@@ -94,6 +90,21 @@ la_leaf_queue_may_advance(LaLeafQueue *queue, IndexScanDesc scan,
 	if (!so->dropPin)
 		return false;
 	return queue->newest - queue->oldest < LA_LEAVES_MAX - 1;
+}
+
+/*
+ * The entry on which the AM stands, for the ring.
+ */
+static void
+describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
+{
+	BTScanPosItem *item = &so->currPos.items[so->currPos.itemIndex];
+
+	entry->tid = item->heapTid;
+	entry->item = so->currPos.itemIndex;
+	entry->offset = item->indexOffset;
+	entry->leaf = queue->newest % LA_LEAVES_MAX;
+	entry->recheck = false;
 }
 
 /*
@@ -160,6 +171,17 @@ la_leaf_queue_take(LaLeafQueue *queue, IndexScanDesc scan,
 }
 
 /*
+ * Marks the dead items of the oldest leaf, which core has left.
+ */
+static void
+flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan)
+{
+	LaLeaf	   *leaf = la_leaf_by_number(queue, queue->oldest);
+
+	la_btree_kill_flush(&queue->dead, scan, leaf->page, leaf->lsn);
+}
+
+/*
  * All entries of the oldest leaf have been consumed.
  */
 void
@@ -198,30 +220,4 @@ void
 la_leaf_queue_free(LaLeafQueue *queue)
 {
 	la_btree_kill_free(&queue->dead);
-}
-
-/*
- * The entry on which the AM stands, for the ring.
- */
-static void
-describe_item(LaLeafQueue *queue, BTScanOpaque so, LaTidEntry *entry)
-{
-	BTScanPosItem *item = &so->currPos.items[so->currPos.itemIndex];
-
-	entry->tid = item->heapTid;
-	entry->item = so->currPos.itemIndex;
-	entry->offset = item->indexOffset;
-	entry->leaf = queue->newest % LA_LEAVES_MAX;
-	entry->recheck = false;
-}
-
-/*
- * Marks the dead items of the oldest leaf, which core has left.
- */
-static void
-flush_left_leaf(LaLeafQueue *queue, IndexScanDesc scan)
-{
-	LaLeaf	   *leaf = la_leaf_by_number(queue, queue->oldest);
-
-	la_btree_kill_flush(&queue->dead, scan, leaf->page, leaf->lsn);
 }

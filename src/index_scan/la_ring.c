@@ -35,10 +35,14 @@
 /* Most entries taken from a leaf at once: arbitrary. */
 #define FILL_AT_ONCE 32
 
-static Size ring_bytes(uint32 capacity);
-static bool fill_from_leaf(LaTidRing *ring);
-static bool fill_from_am(LaTidRing *ring);
-static bool ask_am(LaTidRing *ring);
+/*
+ * What a ring of some capacity takes.
+ */
+static Size
+ring_bytes(uint32 capacity)
+{
+	return FIXED_BYTES + capacity * sizeof(LaTidEntry);
+}
 
 /*
  * May another scan of this query begin to look ahead?
@@ -73,29 +77,19 @@ la_ring_release(LaTidRing *ring)
 }
 
 /*
- * What a ring of some capacity takes.
+ * Calls amgettuple itself.  Mirrors index_getnext_tid() in indexam.c, which
+ * would count the entry now and, at the end, reset us.
  */
-static Size
-ring_bytes(uint32 capacity)
+static bool
+ask_am(LaTidRing *ring)
 {
-	return FIXED_BYTES + capacity * sizeof(LaTidEntry);
-}
+	IndexScanDesc scan = ring->scan;
+	bool		found;
 
-/*
- * Takes at least one entry from the index AM.  Returns false if there is none,
- * or if it must not be asked for the moment.  Where look-ahead was switched off
- * between two fetches of a cursor, core goes on when the ring is empty.
- */
-bool
-la_ring_fill(LaTidRing *ring)
-{
-	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN))
-		ring->draining = true;
-	if (ring->exhausted || ring->draining)
-		return false;
-	if (ring->filled - ring->consumed == ring->capacity)
-		return false;
-	return ring->is_btree ? fill_from_leaf(ring) : fill_from_am(ring);
+	found = scan->indexRelation->rd_indam->amgettuple(scan, ring->direction);
+	scan->kill_prior_tuple = false;
+	ring->exhausted = !found;
+	return found;
 }
 
 static bool
@@ -159,17 +153,18 @@ fill_from_am(LaTidRing *ring)
 }
 
 /*
- * Calls amgettuple itself.  Mirrors index_getnext_tid() in indexam.c, which
- * would count the entry now and, at the end, reset us.
+ * Takes at least one entry from the index AM.  Returns false if there is none,
+ * or if it must not be asked for the moment.  Where look-ahead was switched off
+ * between two fetches of a cursor, core goes on when the ring is empty.
  */
-static bool
-ask_am(LaTidRing *ring)
+bool
+la_ring_fill(LaTidRing *ring)
 {
-	IndexScanDesc scan = ring->scan;
-	bool		found;
-
-	found = scan->indexRelation->rd_indam->amgettuple(scan, ring->direction);
-	scan->kill_prior_tuple = false;
-	ring->exhausted = !found;
-	return found;
+	if (!la_feature_enabled(LA_FEATURE_INDEX_SCAN))
+		ring->draining = true;
+	if (ring->exhausted || ring->draining)
+		return false;
+	if (ring->filled - ring->consumed == ring->capacity)
+		return false;
+	return ring->is_btree ? fill_from_leaf(ring) : fill_from_am(ring);
 }

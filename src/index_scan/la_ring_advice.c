@@ -36,9 +36,6 @@ typedef struct LaRingAdvice
 	BlockNumber last_advised;
 } LaRingAdvice;
 
-static bool stops_at_random(LaTidRing *ring);
-static void advise_entries(LaTidRing *ring, BlockNumber current);
-
 /*
  * Makes what the ring needs for advice, in the current memory context.
  */
@@ -66,6 +63,56 @@ la_ring_advice_start(LaTidRing *ring)
 	la_advice_start(advice,
 					la_request_limit(advice->relation));
 	la_residency_init(&advice->residency, advice->relation);
+}
+
+/*
+ * Shall look-ahead stop here for the moment, for the sake of a test?
+ */
+static bool
+stops_at_random(LaTidRing *ring)
+{
+#ifdef LA_TEST
+	return la_test_stop_seed != 0 &&
+		pg_prng_uint64_range(&ring->test_random, 1, TEST_STOP_ONE_IN) == 1;
+#else
+	return false;
+#endif
+}
+
+/*
+ * Gives advice for the entries after the next one, as far as the distance
+ * allows and they are wanted.
+ */
+static void
+advise_entries(LaTidRing *ring, BlockNumber current)
+{
+	LaRingAdvice *state = ring->advice;
+	uint64		wanted = la_registry_rows_wanted(ring->node);
+
+	if (state->advised <= ring->consumed)
+	{
+		state->advised = ring->consumed + 1;
+		state->last_advised = current;
+	}
+	while (la_advice_wants_more(state->advice))
+	{
+		BlockNumber block;
+
+		if (state->advised - ring->consumed >= wanted ||
+			stops_at_random(ring) ||
+			(state->advised == ring->filled && !la_ring_fill(ring)))
+		{
+			la_advice_flush(state->advice);
+			return;
+		}
+		block = ItemPointerGetBlockNumber(&la_ring_entry(ring, state->advised)->tid);
+		if (block != state->last_advised)
+		{
+			la_advice_add(state->advice, block, state->advised);
+			state->last_advised = block;
+		}
+		state->advised++;
+	}
 }
 
 /*
@@ -119,54 +166,4 @@ la_ring_advice_free(LaTidRing *ring)
 
 	la_advice_free(state->advice);
 	pfree(state);
-}
-
-/*
- * Gives advice for the entries after the next one, as far as the distance
- * allows and they are wanted.
- */
-static void
-advise_entries(LaTidRing *ring, BlockNumber current)
-{
-	LaRingAdvice *state = ring->advice;
-	uint64		wanted = la_registry_rows_wanted(ring->node);
-
-	if (state->advised <= ring->consumed)
-	{
-		state->advised = ring->consumed + 1;
-		state->last_advised = current;
-	}
-	while (la_advice_wants_more(state->advice))
-	{
-		BlockNumber block;
-
-		if (state->advised - ring->consumed >= wanted ||
-			stops_at_random(ring) ||
-			(state->advised == ring->filled && !la_ring_fill(ring)))
-		{
-			la_advice_flush(state->advice);
-			return;
-		}
-		block = ItemPointerGetBlockNumber(&la_ring_entry(ring, state->advised)->tid);
-		if (block != state->last_advised)
-		{
-			la_advice_add(state->advice, block, state->advised);
-			state->last_advised = block;
-		}
-		state->advised++;
-	}
-}
-
-/*
- * Shall look-ahead stop here for the moment, for the sake of a test?
- */
-static bool
-stops_at_random(LaTidRing *ring)
-{
-#ifdef LA_TEST
-	return la_test_stop_seed != 0 &&
-		pg_prng_uint64_range(&ring->test_random, 1, TEST_STOP_ONE_IN) == 1;
-#else
-	return false;
-#endif
 }

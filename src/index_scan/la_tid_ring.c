@@ -30,9 +30,6 @@
 #include "index_scan/la_ring_advice.h"
 #include "index_scan/la_tid_ring.h"
 
-static bool fetch_row(LaTidRing *ring, TupleTableSlot *slot);
-static void fill_to_test_depth(LaTidRing *ring);
-
 /*
  * Allocates a ring for a scan, in the memory of its query.
  */
@@ -85,6 +82,76 @@ la_tid_ring_start(LaTidRing *ring, ScanDirection direction)
 	}
 	scan->kill_prior_tuple = false;
 	la_wake_up(&ring->findings->wake);
+}
+
+/*
+ * Consumes an entry.  Returns true with its row in the slot, or false if no
+ * row of it is visible.
+ */
+static bool
+fetch_row(LaTidRing *ring, TupleTableSlot *slot)
+{
+	IndexScanDesc scan = ring->scan;
+	LaIndexFindings *findings = ring->findings;
+	LaTidEntry	entry = *la_ring_entry(ring, ring->consumed);
+	bool		all_dead = false;
+	bool		found;
+	bool		is_dead;
+
+	INJECTION_POINT("pg-lookahead-before-fetch", NULL);
+	if (ItemPointerGetBlockNumber(&entry.tid) == ring->current_block)
+		ring->node->counters.repeated++;
+	else
+		la_ring_advice_before_fetch(ring, &entry);
+	ring->current_block = ItemPointerGetBlockNumber(&entry.tid);
+
+	scan->xs_heaptid = entry.tid;
+	scan->xs_recheck = entry.recheck;
+	scan->xs_heap_continue = false;
+	pgstat_count_index_tuples(scan->indexRelation, 1);
+
+	/*
+	 * Mirrors index_fetch_heap() in indexam.c, without the way through our
+	 * shadow relation.  Of a dead entry no transaction can see any row.
+	 */
+	found = ring->heap->index_fetch_tuple(ring->heap_fetch, &scan->xs_heaptid,
+										  scan->xs_snapshot, slot,
+										  &scan->xs_heap_continue, &all_dead);
+	if (found)
+		pgstat_count_heap_fetch(scan->indexRelation);
+	is_dead = all_dead && !scan->xactStartedInRecovery;
+
+	ring->consumed++;
+	if (!la_wake_step(&findings->wake) && la_wake_is_calm(&findings->wake))
+		ring->draining = true;
+	if (ring->is_btree)
+		la_leaf_queue_consumed(&ring->leaves, scan, &entry, is_dead,
+							   &ring->node->counters);
+	else
+	{
+		ring->prior_dead = is_dead;
+		findings->lock_step |= is_dead;
+	}
+	return found;
+}
+
+/*
+ * With test_depth, asks the AM for so many entries ahead at once; with
+ * test_stop_seed too, for a random number up to that.
+ */
+static void
+fill_to_test_depth(LaTidRing *ring)
+{
+#ifdef LA_TEST
+	uint64		depth = ring->test_depth;
+
+	if (depth == 0)
+		return;
+	if (la_test_stop_seed != 0)
+		depth = pg_prng_uint64_range(&ring->test_random, 1, depth);
+	while (ring->filled - ring->consumed < depth && la_ring_fill(ring))
+		;
+#endif
 }
 
 /*
@@ -156,74 +223,4 @@ la_tid_ring_free(LaTidRing *ring)
 	la_leaf_queue_free(&ring->leaves);
 	la_ring_release(ring);
 	pfree(ring);
-}
-
-/*
- * Consumes an entry.  Returns true with its row in the slot, or false if no
- * row of it is visible.
- */
-static bool
-fetch_row(LaTidRing *ring, TupleTableSlot *slot)
-{
-	IndexScanDesc scan = ring->scan;
-	LaIndexFindings *findings = ring->findings;
-	LaTidEntry	entry = *la_ring_entry(ring, ring->consumed);
-	bool		all_dead = false;
-	bool		found;
-	bool		is_dead;
-
-	INJECTION_POINT("pg-lookahead-before-fetch", NULL);
-	if (ItemPointerGetBlockNumber(&entry.tid) == ring->current_block)
-		ring->node->counters.repeated++;
-	else
-		la_ring_advice_before_fetch(ring, &entry);
-	ring->current_block = ItemPointerGetBlockNumber(&entry.tid);
-
-	scan->xs_heaptid = entry.tid;
-	scan->xs_recheck = entry.recheck;
-	scan->xs_heap_continue = false;
-	pgstat_count_index_tuples(scan->indexRelation, 1);
-
-	/*
-	 * Mirrors index_fetch_heap() in indexam.c, without the way through our
-	 * shadow relation.  Of a dead entry no transaction can see any row.
-	 */
-	found = ring->heap->index_fetch_tuple(ring->heap_fetch, &scan->xs_heaptid,
-										  scan->xs_snapshot, slot,
-										  &scan->xs_heap_continue, &all_dead);
-	if (found)
-		pgstat_count_heap_fetch(scan->indexRelation);
-	is_dead = all_dead && !scan->xactStartedInRecovery;
-
-	ring->consumed++;
-	if (!la_wake_step(&findings->wake) && la_wake_is_calm(&findings->wake))
-		ring->draining = true;
-	if (ring->is_btree)
-		la_leaf_queue_consumed(&ring->leaves, scan, &entry, is_dead,
-							   &ring->node->counters);
-	else
-	{
-		ring->prior_dead = is_dead;
-		findings->lock_step |= is_dead;
-	}
-	return found;
-}
-
-/*
- * With test_depth, asks the AM for so many entries ahead at once; with
- * test_stop_seed too, for a random number up to that.
- */
-static void
-fill_to_test_depth(LaTidRing *ring)
-{
-#ifdef LA_TEST
-	uint64		depth = ring->test_depth;
-
-	if (depth == 0)
-		return;
-	if (la_test_stop_seed != 0)
-		depth = pg_prng_uint64_range(&ring->test_random, 1, depth);
-	while (ring->filled - ring->consumed < depth && la_ring_fill(ring))
-		;
-#endif
 }

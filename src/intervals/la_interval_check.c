@@ -26,8 +26,6 @@
 
 static const Interval no_time = {0};
 
-static void check_tablespace(const char *name);
-
 /*
  * A key's modifier rounds bounds: numeric(10) has no steps of 1.4.  From an origin that is not rounded, all bounds
  * are values of the type if the first one is.
@@ -67,6 +65,24 @@ la_interval_check_steps(const LaIntervalGrid *grid)
 }
 
 /*
+ * As the owner of the table.  Mirrors DefineRelation() in tablecmds.c.
+ */
+static void
+check_tablespace(const char *name)
+{
+	Oid			tablespace = get_tablespace_oid(name, false);
+	AclResult	result = object_aclcheck(TableSpaceRelationId, tablespace,
+										 GetUserId(), ACL_CREATE);
+
+	if (tablespace == GLOBALTABLESPACE_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("only shared relations can be placed in pg_global tablespace")));
+	if (tablespace != MyDatabaseTableSpace && result != ACLCHECK_OK)
+		aclcheck_error(result, OBJECT_TABLESPACE, name);
+}
+
+/*
  * Names, tablespace, storage, as they would be those of some partition.
  */
 void
@@ -99,22 +115,4 @@ la_interval_check_options(const LaIntervalPolicy *policy, const LaIntervalGrid *
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("argument \"%s\" must be greater than zero",
 						"analyze_every")));
-}
-
-/*
- * As the owner of the table.  Mirrors DefineRelation() in tablecmds.c.
- */
-static void
-check_tablespace(const char *name)
-{
-	Oid			tablespace = get_tablespace_oid(name, false);
-	AclResult	result = object_aclcheck(TableSpaceRelationId, tablespace,
-										 GetUserId(), ACL_CREATE);
-
-	if (tablespace == GLOBALTABLESPACE_OID)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("only shared relations can be placed in pg_global tablespace")));
-	if (tablespace != MyDatabaseTableSpace && result != ACLCHECK_OK)
-		aclcheck_error(result, OBJECT_TABLESPACE, name);
 }

@@ -32,25 +32,6 @@
  */
 #define MOST_TOGETHER 100
 
-static bool find_range(const LaIntervalPolicy *policy, char *value,
-					   LaIntervalRange *range);
-static void check_distance(const LaIntervalPolicy *policy,
-						   const LaIntervalGrid *grid,
-						   const LaIntervalPartitions *all,
-						   const LaIntervalBound *value);
-static bool is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
-					const LaIntervalBound *value,
-					const LaIntervalBound *other);
-static LaPartitionWay need_way(const LaIntervalPolicy *policy);
-static LaPartitionSeries *series_of(const LaIntervalRange *range);
-static LaPartitionRequest request_of(const LaIntervalPolicy *policy,
-									 const LaPartitionSeries *series);
-static void create(const LaIntervalPolicy *policy,
-				   const LaPartitionSeries *series, int limit,
-				   LaPartitionResult *result);
-static void take_off(LaIntervalWanted *wanted,
-					 const LaPartitionSeries *series);
-
 /*
  * Finds out what is missing, as the table's owner.  Where there is no way beside writers, each
  * partition has a transaction of its own, which begins with the strongest lock of the table: that
@@ -76,6 +57,42 @@ la_interval_create_find_missing(LaIntervalWanted *wanted,
 	wanted->lock = request.way == LA_PARTITION_AUTO ? AccessExclusiveLock
 		: la_partition_lock_needed(&request);
 	wanted->batch = wanted->lock == ShareUpdateExclusiveLock ? MOST_TOGETHER : 1;
+}
+
+static void
+take_off(LaIntervalWanted *wanted, const LaPartitionSeries *series)
+{
+	if (wanted->result.next < series->count)
+		return;
+	wanted->series = list_delete_first(wanted->series);
+	memset(&wanted->result, 0, sizeof(wanted->result));
+}
+
+static LaPartitionRequest
+request_of(const LaIntervalPolicy *policy, const LaPartitionSeries *series)
+{
+	return (LaPartitionRequest)
+	{
+		.parent = policy->parent,
+			.series = series,
+			.names = policy->names,
+			.tablespace = policy->tablespace,
+			.storage = policy->storage,
+	};
+}
+
+/*
+ * By the fastest way during which others go on writing, where there is one.
+ */
+static void
+create(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
+	   int limit, LaPartitionResult *result)
+{
+	LaPartitionRequest request = request_of(policy, series);
+	const char *reason;
+
+	request.way = la_partition_way_beside_writers(&request, &reason);
+	la_partition_create(&request, limit, limit > 1, result);
 }
 
 /*
@@ -115,50 +132,21 @@ la_interval_create_pass_over(LaIntervalWanted *wanted, const ErrorData *error)
 	return true;
 }
 
-static void
-take_off(LaIntervalWanted *wanted, const LaPartitionSeries *series)
-{
-	if (wanted->result.next < series->count)
-		return;
-	wanted->series = list_delete_first(wanted->series);
-	memset(&wanted->result, 0, sizeof(wanted->result));
-}
-
 /*
- * Creates the one partition of a table with a policy that this value of its
- * key needs; the text is one that la_sql_argument_text_of() has made, or NULL
- * for a null.  In a transaction, with an active snapshot; the caller need not
- * be the owner, and has to have checked that somebody may insert into the table.
- * Throws where the value is not to have a partition, and then has created
- * nothing.  False when somebody was faster.
+ * Refuses values that are far from those that the table has partitions for.
  */
-bool
-la_interval_create_for(Oid parent, char *value)
+static void
+check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+			   const LaIntervalPartitions *all, const LaIntervalBound *value)
 {
-	LaIntervalPolicy *policy = la_interval_policy_need(parent);
-	LaPartitionRequest request = {.parent = parent};
-	LaIntervalOwner before;
-	LaIntervalRange range;
-	bool		is_missing;
-
-	la_interval_owner_begin(&before, parent, policy->time_zone);
-	is_missing = find_range(policy, value, &range);
-	if (is_missing)
-	{
-		request.way = need_way(policy);
-		LockRelationOid(parent, la_partition_lock_needed(&request));
-		PushActiveSnapshot(GetLatestSnapshot());
-		policy = la_interval_policy_lock(parent);
-		is_missing = policy != NULL && find_range(policy, value, &range);
-		if (is_missing)
-		{
-			(void) need_way(policy);
-			la_interval_create_range(policy, &range);
-		}
-		PopActiveSnapshot();
-	}
-	la_interval_owner_end(&before);
-	return is_missing;
+	if (!la_interval_create_reaches(policy, grid, all, value))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("value %s is too far from the other partitions of \"%s\"",
+						value->text, get_rel_name(policy->parent)),
+				 errdetail("It is more than %d steps from each.",
+						   policy->max_distance),
+				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
 }
 
 /*
@@ -208,20 +196,81 @@ find_range(const LaIntervalPolicy *policy, char *value, LaIntervalRange *range)
 }
 
 /*
- * Refuses values that are far from those that the table has partitions for.
+ * A session that needs a partition for its row has the lock of writing on the
+ * table already.
  */
-static void
-check_distance(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
-			   const LaIntervalPartitions *all, const LaIntervalBound *value)
+static LaPartitionWay
+need_way(const LaIntervalPolicy *policy)
 {
-	if (!la_interval_create_reaches(policy, grid, all, value))
+	LaPartitionRequest request = {.parent = policy->parent};
+	const char *reason;
+	LaPartitionWay way = la_partition_way_beside_writers(&request, &reason);
+
+	if (way == LA_PARTITION_AUTO)
 		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("value %s is too far from the other partitions of \"%s\"",
-						value->text, get_rel_name(policy->parent)),
-				 errdetail("It is more than %d steps from each.",
-						   policy->max_distance),
-				 errhint("Create the partition by hand, or call pg_lookahead_set_interval() with another \"max_distance\".")));
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no partition of \"%s\" can be created for a row",
+						get_rel_name(policy->parent)),
+				 errdetail("The reason is: %s.", reason),
+				 errhint("Have partitions created ahead of time.")));
+	return way;
+}
+
+/*
+ * Creates the one partition of a table with a policy that this value of its
+ * key needs; the text is one that la_sql_argument_text_of() has made, or NULL
+ * for a null.  In a transaction, with an active snapshot; the caller need not
+ * be the owner, and has to have checked that somebody may insert into the table.
+ * Throws where the value is not to have a partition, and then has created
+ * nothing.  False when somebody was faster.
+ */
+bool
+la_interval_create_for(Oid parent, char *value)
+{
+	LaIntervalPolicy *policy = la_interval_policy_need(parent);
+	LaPartitionRequest request = {.parent = parent};
+	LaIntervalOwner before;
+	LaIntervalRange range;
+	bool		is_missing;
+
+	la_interval_owner_begin(&before, parent, policy->time_zone);
+	is_missing = find_range(policy, value, &range);
+	if (is_missing)
+	{
+		request.way = need_way(policy);
+		LockRelationOid(parent, la_partition_lock_needed(&request));
+		PushActiveSnapshot(GetLatestSnapshot());
+		policy = la_interval_policy_lock(parent);
+		is_missing = policy != NULL && find_range(policy, value, &range);
+		if (is_missing)
+		{
+			(void) need_way(policy);
+			la_interval_create_range(policy, &range);
+		}
+		PopActiveSnapshot();
+	}
+	la_interval_owner_end(&before);
+	return is_missing;
+}
+
+/*
+ * Are the values at most max_distance steps apart?
+ */
+static bool
+is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
+		const LaIntervalBound *value, const LaIntervalBound *other)
+{
+	LaIntervalBound from = la_interval_grid_complete(grid->key_type, other);
+	const LaPartitionSeries *series;
+	int64		distance;
+
+	if (!la_interval_grid_is_finite(grid->key_type, other))
+		return false;
+	series = la_interval_grid_find(grid, value).series;
+	return !pg_sub_s64_overflow(la_partition_series_find(series, value->text),
+								la_partition_series_find(series, from.text),
+								&distance) &&
+		distance <= policy->max_distance && distance >= -policy->max_distance;
 }
 
 /*
@@ -254,45 +303,10 @@ la_interval_create_reaches(const LaIntervalPolicy *policy, const LaIntervalGrid 
 		(after < all->count && is_near(policy, grid, value, &all->partitions[after].lower));
 }
 
-/*
- * Are the values at most max_distance steps apart?
- */
-static bool
-is_near(const LaIntervalPolicy *policy, const LaIntervalGrid *grid,
-		const LaIntervalBound *value, const LaIntervalBound *other)
+static LaPartitionSeries *
+series_of(const LaIntervalRange *range)
 {
-	LaIntervalBound from = la_interval_grid_complete(grid->key_type, other);
-	const LaPartitionSeries *series;
-	int64		distance;
-
-	if (!la_interval_grid_is_finite(grid->key_type, other))
-		return false;
-	series = la_interval_grid_find(grid, value).series;
-	return !pg_sub_s64_overflow(la_partition_series_find(series, value->text),
-								la_partition_series_find(series, from.text),
-								&distance) &&
-		distance <= policy->max_distance && distance >= -policy->max_distance;
-}
-
-/*
- * A session that needs a partition for its row has the lock of writing on the
- * table already.
- */
-static LaPartitionWay
-need_way(const LaIntervalPolicy *policy)
-{
-	LaPartitionRequest request = {.parent = policy->parent};
-	const char *reason;
-	LaPartitionWay way = la_partition_way_beside_writers(&request, &reason);
-
-	if (way == LA_PARTITION_AUTO)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("no partition of \"%s\" can be created for a row",
-						get_rel_name(policy->parent)),
-				 errdetail("The reason is: %s.", reason),
-				 errhint("Have partitions created ahead of time.")));
-	return way;
+	return la_partition_series_between(range->series, range->lower.text, range->upper.text);
 }
 
 /*
@@ -319,37 +333,4 @@ la_interval_create_range(const LaIntervalPolicy *policy, const LaIntervalRange *
 	LaPartitionResult result = {0};
 
 	create(policy, series_of(range), 1, &result);
-}
-
-static LaPartitionSeries *
-series_of(const LaIntervalRange *range)
-{
-	return la_partition_series_between(range->series, range->lower.text, range->upper.text);
-}
-
-static LaPartitionRequest
-request_of(const LaIntervalPolicy *policy, const LaPartitionSeries *series)
-{
-	return (LaPartitionRequest)
-	{
-		.parent = policy->parent,
-			.series = series,
-			.names = policy->names,
-			.tablespace = policy->tablespace,
-			.storage = policy->storage,
-	};
-}
-
-/*
- * By the fastest way during which others go on writing, where there is one.
- */
-static void
-create(const LaIntervalPolicy *policy, const LaPartitionSeries *series,
-	   int limit, LaPartitionResult *result)
-{
-	LaPartitionRequest request = request_of(policy, series);
-	const char *reason;
-
-	request.way = la_partition_way_beside_writers(&request, &reason);
-	la_partition_create(&request, limit, limit > 1, result);
 }

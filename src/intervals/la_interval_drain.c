@@ -70,29 +70,211 @@ typedef struct LaDrain
 	List	   *let_go;			/* of this range, those that were awaited */
 } LaDrain;
 
-static void drain(LaIntervalRun *run);
-static void list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static bool is_settled(const LaDrain *call);
-static ErrorData *move_in_turn(LaIntervalRun *run);
-static bool is_let_go(LaIntervalRun *run, bool is_last);
-static void let_go(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void move(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void check_unchanged(LaIntervalRun *run);
-static LaIntervalStay find_range(const LaDrain *call, const LaIntervalPolicy *policy,
-								 LaIntervalRange *range);
-static void lock(const LaIntervalRun *run, Oid table, LOCKMODE mode);
-static void tell(const LaIntervalRun *run, uint64 rows, int ranges);
+/*
+ * Ranges were listed by one version of the policy.
+ */
+static void
+check_unchanged(LaIntervalRun *run)
+{
+	if (run->is_superseded)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the table or its interval policy was changed meanwhile"),
+				 errhint("Call the procedure again.")));
+}
 
 /*
- * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if somebody else
- * maintains the table just now.  An error of a range does not keep the others; the first one is thrown in the end.
+ * Under no lock that anybody meets.
  */
-bool
-la_interval_drain(Oid parent, int most)
+static void
+list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	LaDrain		call = {.caller = GetUserId(),.most = most};
+	LaDrain    *call = run->arg;
+	Oid			default_partition;
 
-	return la_interval_run(parent, drain, &call);
+	check_unchanged(run);
+	LockRelationOid(run->parent, AccessShareLock);
+	default_partition = get_default_partition_oid(run->parent);
+	if (!OidIsValid(default_partition))
+		return;
+	LockRelationOid(default_partition, AccessShareLock);
+	la_interval_drain_check(run->parent, default_partition);
+	MemoryContextSwitchTo(run->context);
+	la_interval_drain_list(&call->list, policy, default_partition);
+}
+
+/*
+ * Whether a range stays for the same reason as the one before: what is after a range behind a gap is so, too.  While
+ * somebody has a partition locked there is no use in many tries, and where the highest range comes first no other one
+ * may move instead.
+ */
+static bool
+is_settled(const LaDrain *call)
+{
+	if (call->stay == LA_STAY_AWAY)
+		return !call->list.is_unused;
+	return call->stay == LA_STAY_UNKNOWN &&
+		(call->list.is_unused || call->unknown >= MOST_TRIES);
+}
+
+/*
+ * Waits for those who use the table that could not be locked, with no other lock but that of having read the policy: core has
+ * an autovacuum give way to whoever waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer,
+ * since others wait behind us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
+ */
+static void
+let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	const LaDrain *call = run->arg;
+
+	la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, Min(2 * (int64) DeadlockTimeout, INT_MAX)));
+	PopActiveSnapshot();
+	InvalidateCatalogSnapshot();
+	LockRelationOid(call->awaited, call->mode);
+	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * Whether the attempt failed for a table, and that is let go now, for the first time.  One that was awaited before is not
+ * waited for after the last attempt.
+ */
+static bool
+is_let_go(LaIntervalRun *run, bool is_last)
+{
+	LaDrain    *call = run->arg;
+	bool		is_first = !list_member_oid(call->let_go, call->awaited);
+
+	if (!OidIsValid(call->awaited) || (is_last && !is_first))
+		return false;
+	call->let_go = list_append_unique_oid(call->let_go, call->awaited);
+	return la_interval_run_step(run, let_go, NoLock) && is_first;
+}
+
+static LaIntervalStay
+find_range(const LaDrain *call, const LaIntervalPolicy *policy, LaIntervalRange *range)
+{
+	LaIntervalDrainTable table;
+	LaIntervalBound key;
+	LaIntervalStay stay;
+
+	la_interval_drain_open(&table, policy);
+	key = la_interval_grid_bound(table.grid, call->value);
+	stay = la_interval_drain_find(&table, &key, range);
+	if (stay == LA_STAY_NOT)
+		stay = la_interval_drain_leads_away(&table, range, call->list.is_unused);
+	table_close(table.parent, AccessShareLock);
+	return stay;
+}
+
+static void
+lock(const LaIntervalRun *run, Oid table, LOCKMODE mode)
+{
+	LaDrain    *call = run->arg;
+
+	call->awaited = table;
+	call->mode = mode;
+	LockRelationOid(table, mode);
+	call->awaited = InvalidOid;
+}
+
+/*
+ * Moves the rows of a range.  The parent is locked; all that was known is found out again.
+ */
+static void
+move(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	LaDrain    *call = run->arg;
+	LaIntervalDrainLocked locked = {.parent = run->parent};
+	LaIntervalRange range;
+	uint64		moved;
+
+	check_unchanged(run);
+	if (!object_ownercheck(RelationRelationId, run->parent, call->caller))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(run->parent));
+	locked.default_partition = get_default_partition_oid(run->parent);
+	if (!OidIsValid(locked.default_partition))
+		return;
+	lock(run, locked.default_partition, AccessExclusiveLock);
+	/* The creation of a partition locks these. */
+	locked.references = la_partition_references_of(run->parent);
+	foreach_oid(table, locked.references)
+		lock(run, table, ShareRowExclusiveLock);
+	la_interval_run_snapshot();
+	la_interval_drain_check(run->parent, locked.default_partition);
+	call->stay = find_range(call, policy, &range);
+	if (call->stay != LA_STAY_NOT)
+		return;
+	la_interval_drain_check_alone(&locked, DeadlockTimeout / 10);
+	moved = la_interval_drain_rows(policy, &range, &locked);
+	if (moved == 0)
+		return;
+	/* Publications are changed without a lock on their tables. */
+	AcceptInvalidationMessages();
+	la_interval_drain_check(run->parent, locked.default_partition);
+	la_interval_drain_check_alone(&locked, DeadlockTimeout / 2);
+	call->moved = moved;
+}
+
+/*
+ * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.  An attempt that
+ * ends with a table that is let go then is not counted, so that each table can be vacuumed.
+ */
+static ErrorData *
+move_in_turn(LaIntervalRun *run)
+{
+	LaDrain    *call = run->arg;
+
+	list_free(call->let_go);
+	call->let_go = NIL;
+	for (int tries = 1;;)
+	{
+		ErrorData  *error;
+
+		CHECK_FOR_INTERRUPTS();
+		call->moved = 0;
+		call->stay = LA_STAY_NOT;
+		call->awaited = InvalidOid;
+		if (la_interval_run_step(run, move, AccessExclusiveLock))
+			return NULL;
+		error = la_interval_run_keep_error(run);
+		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			return error;
+		if (!is_let_go(run, tries == MOST_TRIES) && tries++ == MOST_TRIES)
+			return error;
+		if (!la_interval_run_await_snapshots(run))
+			return error;
+		MemoryContextDelete(GetMemoryChunkContext(error));
+	}
+}
+
+static void
+tell(const LaIntervalRun *run, uint64 rows, int ranges)
+{
+	const LaDrain *call = run->arg;
+	const char *name = get_rel_name(run->parent);
+	int64		without = call->list.stay[LA_STAY_WITHOUT];
+	int64		far = call->list.stay[LA_STAY_FAR];
+	int64		old = call->list.stay[LA_STAY_OLD];
+	int64		away = call->list.stay[LA_STAY_AWAY];
+	int64		unknown = call->list.stay[LA_STAY_UNKNOWN];
+	int64		all = without + far + old + away + unknown;
+
+	if (name == NULL)
+		name = "?";
+	ereport(NOTICE,
+			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
+					name, (unsigned long long) rows, ranges)));
+	if (all > 0)
+		ereport(NOTICE,
+				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
+						name, (long long) all),
+				 errdetail("%lld have no range: their key is null, infinite or beyond the last range, or its partition is being detached. "
+						   "%lld are more than \"max_distance\" steps from the other partitions. "
+						   "%lld would be old by the retention, or make other partitions old. "
+						   "%lld are after a gap behind the last partition in use. "
+						   "Of %lld that is not known, because somebody has locked or emptied a partition.",
+						   (long long) without, (long long) far, (long long) old,
+						   (long long) away, (long long) unknown)));
 }
 
 static void
@@ -141,208 +323,13 @@ drain(LaIntervalRun *run)
 }
 
 /*
- * Under no lock that anybody meets.
+ * Moves rows of at most so many ranges, within a procedure that may commit.  Returns false if somebody else
+ * maintains the table just now.  An error of a range does not keep the others; the first one is thrown in the end.
  */
-static void
-list_ranges(LaIntervalRun *run, const LaIntervalPolicy *policy)
+bool
+la_interval_drain(Oid parent, int most)
 {
-	LaDrain    *call = run->arg;
-	Oid			default_partition;
+	LaDrain		call = {.caller = GetUserId(),.most = most};
 
-	check_unchanged(run);
-	LockRelationOid(run->parent, AccessShareLock);
-	default_partition = get_default_partition_oid(run->parent);
-	if (!OidIsValid(default_partition))
-		return;
-	LockRelationOid(default_partition, AccessShareLock);
-	la_interval_drain_check(run->parent, default_partition);
-	MemoryContextSwitchTo(run->context);
-	la_interval_drain_list(&call->list, policy, default_partition);
-}
-
-/*
- * Whether a range stays for the same reason as the one before: what is after a range behind a gap is so, too.  While
- * somebody has a partition locked there is no use in many tries, and where the highest range comes first no other one
- * may move instead.
- */
-static bool
-is_settled(const LaDrain *call)
-{
-	if (call->stay == LA_STAY_AWAY)
-		return !call->list.is_unused;
-	return call->stay == LA_STAY_UNKNOWN &&
-		(call->list.is_unused || call->unknown >= MOST_TRIES);
-}
-
-/*
- * Tries a range until nobody is in the way.  Returns NULL, or the error for which it is given up.  An attempt that
- * ends with a table that is let go then is not counted, so that each table can be vacuumed.
- */
-static ErrorData *
-move_in_turn(LaIntervalRun *run)
-{
-	LaDrain    *call = run->arg;
-
-	list_free(call->let_go);
-	call->let_go = NIL;
-	for (int tries = 1;;)
-	{
-		ErrorData  *error;
-
-		CHECK_FOR_INTERRUPTS();
-		call->moved = 0;
-		call->stay = LA_STAY_NOT;
-		call->awaited = InvalidOid;
-		if (la_interval_run_step(run, move, AccessExclusiveLock))
-			return NULL;
-		error = la_interval_run_keep_error(run);
-		if (run->is_superseded || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-			return error;
-		if (!is_let_go(run, tries == MOST_TRIES) && tries++ == MOST_TRIES)
-			return error;
-		if (!la_interval_run_await_snapshots(run))
-			return error;
-		MemoryContextDelete(GetMemoryChunkContext(error));
-	}
-}
-
-/*
- * Whether the attempt failed for a table, and that is let go now, for the first time.  One that was awaited before is not
- * waited for after the last attempt.
- */
-static bool
-is_let_go(LaIntervalRun *run, bool is_last)
-{
-	LaDrain    *call = run->arg;
-	bool		is_first = !list_member_oid(call->let_go, call->awaited);
-
-	if (!OidIsValid(call->awaited) || (is_last && !is_first))
-		return false;
-	call->let_go = list_append_unique_oid(call->let_go, call->awaited);
-	return la_interval_run_step(run, let_go, NoLock) && is_first;
-}
-
-/*
- * Waits for those who use the table that could not be locked, with no other lock but that of having read the policy: core has
- * an autovacuum give way to whoever waits for longer than deadlock_timeout, unless lock_timeout ends before.  Not much longer,
- * since others wait behind us.  Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait, which has the table.  Relies on ProcSleep() in proc.c.
- */
-static void
-let_go(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	const LaDrain *call = run->arg;
-
-	la_sql_argument_set("lock_timeout", psprintf(INT64_FORMAT, Min(2 * (int64) DeadlockTimeout, INT_MAX)));
-	PopActiveSnapshot();
-	InvalidateCatalogSnapshot();
-	LockRelationOid(call->awaited, call->mode);
-	PushActiveSnapshot(GetTransactionSnapshot());
-}
-
-/*
- * Moves the rows of a range.  The parent is locked; all that was known is found out again.
- */
-static void
-move(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	LaDrain    *call = run->arg;
-	LaIntervalDrainLocked locked = {.parent = run->parent};
-	LaIntervalRange range;
-	uint64		moved;
-
-	check_unchanged(run);
-	if (!object_ownercheck(RelationRelationId, run->parent, call->caller))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(run->parent));
-	locked.default_partition = get_default_partition_oid(run->parent);
-	if (!OidIsValid(locked.default_partition))
-		return;
-	lock(run, locked.default_partition, AccessExclusiveLock);
-	/* The creation of a partition locks these. */
-	locked.references = la_partition_references_of(run->parent);
-	foreach_oid(table, locked.references)
-		lock(run, table, ShareRowExclusiveLock);
-	la_interval_run_snapshot();
-	la_interval_drain_check(run->parent, locked.default_partition);
-	call->stay = find_range(call, policy, &range);
-	if (call->stay != LA_STAY_NOT)
-		return;
-	la_interval_drain_check_alone(&locked, DeadlockTimeout / 10);
-	moved = la_interval_drain_rows(policy, &range, &locked);
-	if (moved == 0)
-		return;
-	/* Publications are changed without a lock on their tables. */
-	AcceptInvalidationMessages();
-	la_interval_drain_check(run->parent, locked.default_partition);
-	la_interval_drain_check_alone(&locked, DeadlockTimeout / 2);
-	call->moved = moved;
-}
-
-/*
- * Ranges were listed by one version of the policy.
- */
-static void
-check_unchanged(LaIntervalRun *run)
-{
-	if (run->is_superseded)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the table or its interval policy was changed meanwhile"),
-				 errhint("Call the procedure again.")));
-}
-
-static LaIntervalStay
-find_range(const LaDrain *call, const LaIntervalPolicy *policy, LaIntervalRange *range)
-{
-	LaIntervalDrainTable table;
-	LaIntervalBound key;
-	LaIntervalStay stay;
-
-	la_interval_drain_open(&table, policy);
-	key = la_interval_grid_bound(table.grid, call->value);
-	stay = la_interval_drain_find(&table, &key, range);
-	if (stay == LA_STAY_NOT)
-		stay = la_interval_drain_leads_away(&table, range, call->list.is_unused);
-	table_close(table.parent, AccessShareLock);
-	return stay;
-}
-
-static void
-lock(const LaIntervalRun *run, Oid table, LOCKMODE mode)
-{
-	LaDrain    *call = run->arg;
-
-	call->awaited = table;
-	call->mode = mode;
-	LockRelationOid(table, mode);
-	call->awaited = InvalidOid;
-}
-
-static void
-tell(const LaIntervalRun *run, uint64 rows, int ranges)
-{
-	const LaDrain *call = run->arg;
-	const char *name = get_rel_name(run->parent);
-	int64		without = call->list.stay[LA_STAY_WITHOUT];
-	int64		far = call->list.stay[LA_STAY_FAR];
-	int64		old = call->list.stay[LA_STAY_OLD];
-	int64		away = call->list.stay[LA_STAY_AWAY];
-	int64		unknown = call->list.stay[LA_STAY_UNKNOWN];
-	int64		all = without + far + old + away + unknown;
-
-	if (name == NULL)
-		name = "?";
-	ereport(NOTICE,
-			(errmsg("rows of \"%s\" moved out of the default partition: %llu, into partitions: %d",
-					name, (unsigned long long) rows, ranges)));
-	if (all > 0)
-		ereport(NOTICE,
-				(errmsg("rows of \"%s\" that stay in the default partition: %lld",
-						name, (long long) all),
-				 errdetail("%lld have no range: their key is null, infinite or beyond the last range, or its partition is being detached. "
-						   "%lld are more than \"max_distance\" steps from the other partitions. "
-						   "%lld would be old by the retention, or make other partitions old. "
-						   "%lld are after a gap behind the last partition in use. "
-						   "Of %lld that is not known, because somebody has locked or emptied a partition.",
-						   (long long) without, (long long) far, (long long) old,
-						   (long long) away, (long long) unknown)));
+	return la_interval_run(parent, drain, &call);
 }

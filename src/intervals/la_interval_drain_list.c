@@ -39,41 +39,6 @@ typedef struct LaKeyReceiver
 	LaIntervalDrained *listed;	/* its range, if it does not stay */
 } LaKeyReceiver;
 
-static void scan(LaKeyReceiver *receiver, Oid default_partition);
-static bool receive(TupleTableSlot *slot, DestReceiver *self);
-static void take_key(LaKeyReceiver *receiver, Datum key);
-static void find(void *arg);
-static bool is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
-						  const LaIntervalRange *range);
-
-/*
- * Lists the ranges, as the table's owner and for a new snapshot.
- */
-void
-la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy,
-					   Oid default_partition)
-{
-	LaKeyReceiver receiver = {
-		.base = *None_Receiver,
-		.list = list,
-		.context = CurrentMemoryContext,
-		.stay = LA_STAY_WITHOUT,
-	};
-
-	receiver.base.receiveSlot = receive;
-	receiver.base.mydest = DestTuplestore;
-	receiver.temporary = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead row",
-											   ALLOCSET_DEFAULT_SIZES);
-	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead range",
-										  ALLOCSET_DEFAULT_SIZES);
-	la_interval_drain_open(&receiver.table, policy);
-	list->is_unused = !la_interval_partitions_any_used(receiver.table.all);
-	scan(&receiver, default_partition);
-	table_close(receiver.table.parent, AccessShareLock);
-	MemoryContextDelete(receiver.last);
-	MemoryContextDelete(receiver.temporary);
-}
-
 /*
  * The order is that of the key, whose operator class is the type's.
  */
@@ -90,6 +55,38 @@ scan(LaKeyReceiver *receiver, Oid default_partition)
 	SPI_connect();
 	(void) la_interval_drain_execute(query, default_partition, SPI_OK_SELECT, &receiver->base);
 	SPI_finish();
+}
+
+static void
+find(void *arg)
+{
+	LaKeyReceiver *receiver = arg;
+
+	receiver->key = la_interval_grid_complete(receiver->table.grid->key_type, &receiver->key);
+	receiver->stay = la_interval_drain_find(&receiver->table, &receiver->key, &receiver->range);
+}
+
+/*
+ * Finds the range of a key, and lists it unless the key stays.  A value can be so far away that core computes no
+ * bound there.
+ */
+static void
+take_key(LaKeyReceiver *receiver, Datum key)
+{
+	LaIntervalDrainList *list = receiver->list;
+
+	MemoryContextReset(receiver->last);
+	MemoryContextSwitchTo(receiver->last);
+	receiver->key.value = key;
+	receiver->key.text = NULL;
+	receiver->stay = LA_STAY_WITHOUT;
+	(void) la_interval_try(find, receiver);
+	if (receiver->stay != LA_STAY_NOT)
+		return;
+	MemoryContextSwitchTo(receiver->context);
+	receiver->listed = palloc0_object(LaIntervalDrained);
+	receiver->listed->value = pstrdup(receiver->key.text);
+	list->ranges = lappend(list->ranges, receiver->listed);
 }
 
 static bool
@@ -119,35 +116,31 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 }
 
 /*
- * Finds the range of a key, and lists it unless the key stays.  A value can be so far away that core computes no
- * bound there.
+ * Lists the ranges, as the table's owner and for a new snapshot.
  */
-static void
-take_key(LaKeyReceiver *receiver, Datum key)
+void
+la_interval_drain_list(LaIntervalDrainList *list, const LaIntervalPolicy *policy,
+					   Oid default_partition)
 {
-	LaIntervalDrainList *list = receiver->list;
+	LaKeyReceiver receiver = {
+		.base = *None_Receiver,
+		.list = list,
+		.context = CurrentMemoryContext,
+		.stay = LA_STAY_WITHOUT,
+	};
 
-	MemoryContextReset(receiver->last);
-	MemoryContextSwitchTo(receiver->last);
-	receiver->key.value = key;
-	receiver->key.text = NULL;
-	receiver->stay = LA_STAY_WITHOUT;
-	(void) la_interval_try(find, receiver);
-	if (receiver->stay != LA_STAY_NOT)
-		return;
-	MemoryContextSwitchTo(receiver->context);
-	receiver->listed = palloc0_object(LaIntervalDrained);
-	receiver->listed->value = pstrdup(receiver->key.text);
-	list->ranges = lappend(list->ranges, receiver->listed);
-}
-
-static void
-find(void *arg)
-{
-	LaKeyReceiver *receiver = arg;
-
-	receiver->key = la_interval_grid_complete(receiver->table.grid->key_type, &receiver->key);
-	receiver->stay = la_interval_drain_find(&receiver->table, &receiver->key, &receiver->range);
+	receiver.base.receiveSlot = receive;
+	receiver.base.mydest = DestTuplestore;
+	receiver.temporary = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead row",
+											   ALLOCSET_DEFAULT_SIZES);
+	receiver.last = AllocSetContextCreate(CurrentMemoryContext, "pg_lookahead range",
+										  ALLOCSET_DEFAULT_SIZES);
+	la_interval_drain_open(&receiver.table, policy);
+	list->is_unused = !la_interval_partitions_any_used(receiver.table.all);
+	scan(&receiver, default_partition);
+	table_close(receiver.table.parent, AccessShareLock);
+	MemoryContextDelete(receiver.last);
+	MemoryContextDelete(receiver.temporary);
 }
 
 /*
@@ -188,6 +181,27 @@ la_interval_drain_find(LaIntervalDrainTable *table, const LaIntervalBound *key,
 }
 
 /*
+ * Whether there is a gap between a partition and a range after it.
+ */
+static bool
+is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
+			  const LaIntervalRange *range)
+{
+	const LaIntervalGrid *grid = table->grid;
+	const LaIntervalPartition *end = table->all->partitions +
+		la_interval_partitions_search(table->all, grid, &range->lower);
+
+	for (; last < end; last++)
+	{
+		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;
+
+		if (la_interval_grid_compare(grid, &last->upper, next) != 0)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Whether maintenance, which goes on from the last partition in use, would leave a gap before such a range for ever.
  * A partition that somebody has locked may be the last one.  Where none is in use the range moves if the highest one
  * came first: if ranges were listed as those of a table in use, the others would be behind a gap.
@@ -212,25 +226,4 @@ la_interval_drain_leads_away(const LaIntervalDrainTable *table, const LaInterval
 	if (last != NULL)
 		return LA_STAY_AWAY;
 	return is_unused ? LA_STAY_NOT : LA_STAY_UNKNOWN;
-}
-
-/*
- * Whether there is a gap between a partition and a range after it.
- */
-static bool
-is_behind_gap(const LaIntervalDrainTable *table, const LaIntervalPartition *last,
-			  const LaIntervalRange *range)
-{
-	const LaIntervalGrid *grid = table->grid;
-	const LaIntervalPartition *end = table->all->partitions +
-		la_interval_partitions_search(table->all, grid, &range->lower);
-
-	for (; last < end; last++)
-	{
-		const LaIntervalBound *next = last + 1 < end ? &last[1].lower : &range->lower;
-
-		if (la_interval_grid_compare(grid, &last->upper, next) != 0)
-			return true;
-	}
-	return false;
 }

@@ -77,50 +77,14 @@ typedef struct LaRowsAside
 	char	   *names;			/* of the columns, as they stand in a command */
 } LaRowsAside;
 
-static void check_default(Relation default_partition);
-static void check_published(Relation parent, Relation default_partition);
-static void check_subscribed(Relation default_partition);
-static void check_triggers(Relation relation, bool (*fires) (int16 type));
-static bool fires_in_default(int16 type);
-static bool fires_in_new(int16 type);
-static bool fires_on_insert(int16 type);
-static void refuse(const char *table, const char *why, const char *name);
-static bool is_any_awaited(const LaIntervalDrainLocked *locked);
-static bool is_awaited(Oid table, LOCKMODE mode);
-static void give_way(const LaRowsAside *aside);
-static void describe_columns(LaRowsAside *aside, Relation default_partition);
-static char *condition_of(Oid parent, PartitionBoundSpec *bound, Relation default_partition);
-static Oid	partition_of(Oid parent, const LaPlannedPartition *planned);
-static void check_new(Oid partition);
-static uint64 put_aside(LaRowsAside *aside, const char *condition);
-static bool receive(TupleTableSlot *slot, DestReceiver *self);
-static uint64 put_back(LaRowsAside *aside, Oid partition);
-
-/*
- * Refuses tables whose rows cannot be moved.
- */
-void
-la_interval_drain_check(Oid parent, Oid default_partition)
+static void
+refuse(const char *table, const char *why, const char *name)
 {
-	Relation	relation = table_open(parent, NoLock);
-	Relation	rest = table_open(default_partition, NoLock);
-	List	   *references = list_concat(la_partition_references_to(parent),
-										 la_partition_references_to(default_partition));
-
-	if (!XLogIsNeeded())
-		refuse(RelationGetRelationName(rest),
-			   "With \"wal_level\" \"minimal\" a commit waits for the disk, and others could miss the rows meanwhile",
-			   NULL);
-	check_default(rest);
-	check_published(relation, rest);
-	check_subscribed(rest);
-	check_triggers(rest, fires_in_default);
-	check_triggers(relation, fires_in_new);
-	if (references != NIL)
-		refuse(RelationGetRelationName(rest), "It can be referenced by foreign keys of table",
-			   get_rel_name(linitial_oid(references)));
-	table_close(rest, NoLock);
-	table_close(relation, NoLock);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("rows cannot be moved out of the default partition because of \"%s\"", table),
+			 name == NULL ? errdetail("%s.", why) : errdetail("%s \"%s\".", why, name),
+			 errhint("Detach the default partition, have partitions created, and insert its rows into the table.")));
 }
 
 static void
@@ -215,146 +179,37 @@ fires_in_new(int16 type)
 	return TRIGGER_FOR_ROW(type) && TRIGGER_FOR_INSERT(type);
 }
 
+/*
+ * Refuses tables whose rows cannot be moved.
+ */
+void
+la_interval_drain_check(Oid parent, Oid default_partition)
+{
+	Relation	relation = table_open(parent, NoLock);
+	Relation	rest = table_open(default_partition, NoLock);
+	List	   *references = list_concat(la_partition_references_to(parent),
+										 la_partition_references_to(default_partition));
+
+	if (!XLogIsNeeded())
+		refuse(RelationGetRelationName(rest),
+			   "With \"wal_level\" \"minimal\" a commit waits for the disk, and others could miss the rows meanwhile",
+			   NULL);
+	check_default(rest);
+	check_published(relation, rest);
+	check_subscribed(rest);
+	check_triggers(rest, fires_in_default);
+	check_triggers(relation, fires_in_new);
+	if (references != NIL)
+		refuse(RelationGetRelationName(rest), "It can be referenced by foreign keys of table",
+			   get_rel_name(linitial_oid(references)));
+	table_close(rest, NoLock);
+	table_close(relation, NoLock);
+}
+
 static bool
 fires_on_insert(int16 type)
 {
 	return TRIGGER_FOR_INSERT(type);
-}
-
-static void
-refuse(const char *table, const char *why, const char *name)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("rows cannot be moved out of the default partition because of \"%s\"", table),
-			 name == NULL ? errdetail("%s.", why) : errdetail("%s \"%s\".", why, name),
-			 errhint("Detach the default partition, have partitions created, and insert its rows into the table.")));
-}
-
-/*
- * Moves the rows of a range, for which no partition is there.  Returns how many there were; without any no partition is
- * created.
- */
-uint64
-la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
-					   const LaIntervalDrainLocked *locked)
-{
-	LaRowsAside aside = {.base = *None_Receiver,.locked = locked};
-	Relation	relation = table_open(locked->default_partition, NoLock);
-	const LaPlannedPartition *planned = la_interval_create_plan(policy, range);
-	char	   *condition = condition_of(policy->parent, planned->bound, relation);
-	uint64		moved;
-
-	describe_columns(&aside, relation);
-	table_close(relation, NoLock);
-	/* Nothing is left to the commit. */
-	la_interval_owner_execute("SET CONSTRAINTS ALL IMMEDIATE");
-	aside.rows = tuplestore_begin_heap(false, false, work_mem);
-	moved = put_aside(&aside, condition);
-	if (moved > 0)
-	{
-		Oid			partition;
-		uint64		inserted;
-
-		la_interval_create_range(policy, range);
-		partition = partition_of(policy->parent, planned);
-		check_new(partition);
-		inserted = put_back(&aside, partition);
-		if (inserted != moved)
-			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
-				 moved, inserted);
-	}
-	tuplestore_end(aside.rows);
-	return moved;
-}
-
-/*
- * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
- * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
- */
-void
-la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
-{
-	TimestampTz begin = GetCurrentTimestamp();
-
-	for (;;)
-	{
-		int			count;
-		VirtualTransactionId *others =
-			GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
-								  PROC_IS_AUTOVACUUM | PROC_IN_VACUUM | PROC_IN_SAFE_IC,
-								  &count);
-
-		if (count == 0)
-		{
-			pfree(others);
-			return;
-		}
-		if (is_any_awaited(locked) ||
-			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
-		{
-			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
-
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
-							get_rel_name(locked->default_partition)),
-					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
-					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
-		}
-		pfree(others);
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 POLL_MS, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * Whether somebody waits for one of our locks: also for a row that we have locked, of a referenced table, which is a wait for
- * our transaction.  All is done within one subtransaction.
- */
-static bool
-is_any_awaited(const LaIntervalDrainLocked *locked)
-{
-	TransactionId own = GetCurrentTransactionIdIfAny();
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_TRANSACTION(tag, own);
-	if (TransactionIdIsValid(own) && LockHasWaiters(&tag, ExclusiveLock, false))
-		return true;
-	if (is_awaited(locked->parent, AccessExclusiveLock) ||
-		is_awaited(locked->default_partition, AccessExclusiveLock))
-		return true;
-	foreach_oid(table, locked->references)
-	{
-		if (is_awaited(table, ShareRowExclusiveLock))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Whether somebody waits for a table that we have locked in this mode.
- */
-static bool
-is_awaited(Oid table, LOCKMODE mode)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
-	return LockHasWaiters(&tag, mode, false);
-}
-
-/*
- * Goes on only while nobody waits, or nobody has a snapshot: who waits with one would be in the way in the end.  The
- * two are asked one by one, so while somebody waits without one any other statement has the range undone.
- */
-static void
-give_way(const LaRowsAside *aside)
-{
-	if (is_any_awaited(aside->locked))
-		la_interval_drain_check_alone(aside->locked, 0);
 }
 
 /*
@@ -443,6 +298,64 @@ check_new(Oid partition)
 	}
 }
 
+/*
+ * Whether somebody waits for a table that we have locked in this mode.
+ */
+static bool
+is_awaited(Oid table, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	return LockHasWaiters(&tag, mode, false);
+}
+
+/*
+ * Whether somebody waits for one of our locks: also for a row that we have locked, of a referenced table, which is a wait for
+ * our transaction.  All is done within one subtransaction.
+ */
+static bool
+is_any_awaited(const LaIntervalDrainLocked *locked)
+{
+	TransactionId own = GetCurrentTransactionIdIfAny();
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_TRANSACTION(tag, own);
+	if (TransactionIdIsValid(own) && LockHasWaiters(&tag, ExclusiveLock, false))
+		return true;
+	if (is_awaited(locked->parent, AccessExclusiveLock) ||
+		is_awaited(locked->default_partition, AccessExclusiveLock))
+		return true;
+	foreach_oid(table, locked->references)
+	{
+		if (is_awaited(table, ShareRowExclusiveLock))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Goes on only while nobody waits, or nobody has a snapshot: who waits with one would be in the way in the end.  The
+ * two are asked one by one, so while somebody waits without one any other statement has the range undone.
+ */
+static void
+give_way(const LaRowsAside *aside)
+{
+	if (is_any_awaited(aside->locked))
+		la_interval_drain_check_alone(aside->locked, 0);
+}
+
+static bool
+receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	LaRowsAside *aside = (LaRowsAside *) self;
+
+	if ((tuplestore_tuple_count(aside->rows) + 1) % ROWS_BETWEEN_LOOKS == 0)
+		give_way(aside);
+	tuplestore_puttupleslot(aside->rows, slot);
+	return true;
+}
+
 static uint64
 put_aside(LaRowsAside *aside, const char *condition)
 {
@@ -460,17 +373,6 @@ put_aside(LaRowsAside *aside, const char *condition)
 	SPI_finish();
 	AtEOXact_GUC(false, level);
 	return count;
-}
-
-static bool
-receive(TupleTableSlot *slot, DestReceiver *self)
-{
-	LaRowsAside *aside = (LaRowsAside *) self;
-
-	if ((tuplestore_tuple_count(aside->rows) + 1) % ROWS_BETWEEN_LOOKS == 0)
-		give_way(aside);
-	tuplestore_puttupleslot(aside->rows, slot);
-	return true;
 }
 
 static uint64
@@ -494,6 +396,85 @@ put_back(LaRowsAside *aside, Oid partition)
 									  partition, SPI_OK_INSERT, NULL);
 	SPI_finish();
 	return count;
+}
+
+/*
+ * Moves the rows of a range, for which no partition is there.  Returns how many there were; without any no partition is
+ * created.
+ */
+uint64
+la_interval_drain_rows(const LaIntervalPolicy *policy, const LaIntervalRange *range,
+					   const LaIntervalDrainLocked *locked)
+{
+	LaRowsAside aside = {.base = *None_Receiver,.locked = locked};
+	Relation	relation = table_open(locked->default_partition, NoLock);
+	const LaPlannedPartition *planned = la_interval_create_plan(policy, range);
+	char	   *condition = condition_of(policy->parent, planned->bound, relation);
+	uint64		moved;
+
+	describe_columns(&aside, relation);
+	table_close(relation, NoLock);
+	/* Nothing is left to the commit. */
+	la_interval_owner_execute("SET CONSTRAINTS ALL IMMEDIATE");
+	aside.rows = tuplestore_begin_heap(false, false, work_mem);
+	moved = put_aside(&aside, condition);
+	if (moved > 0)
+	{
+		Oid			partition;
+		uint64		inserted;
+
+		la_interval_create_range(policy, range);
+		partition = partition_of(policy->parent, planned);
+		check_new(partition);
+		inserted = put_back(&aside, partition);
+		if (inserted != moved)
+			elog(ERROR, "rows of partition differ in number: " UINT64_FORMAT " deleted, " UINT64_FORMAT " inserted",
+				 moved, inserted);
+	}
+	tuplestore_end(aside.rows);
+	return moved;
+}
+
+/*
+ * Refuses to go on while another session has a snapshot, after so many milliseconds of patience: none where
+ * somebody waits for our locks.  Mirrors WaitForOlderSnapshots() in indexcmds.c.
+ */
+void
+la_interval_drain_check_alone(const LaIntervalDrainLocked *locked, int patience)
+{
+	TimestampTz begin = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		int			count;
+		VirtualTransactionId *others =
+			GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
+								  PROC_IS_AUTOVACUUM | PROC_IN_VACUUM | PROC_IN_SAFE_IC,
+								  &count);
+
+		if (count == 0)
+		{
+			pfree(others);
+			return;
+		}
+		if (is_any_awaited(locked) ||
+			TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), patience))
+		{
+			const PGPROC *other = ProcNumberGetProc(others[0].procNumber);
+
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("rows of the default partition \"%s\" cannot be moved while other sessions have older snapshots",
+							get_rel_name(locked->default_partition)),
+					 errdetail("One of them is process %d.", other == NULL ? 0 : other->pid),
+					 errhint("Call the procedure again when no statement or transaction goes on in this database.")));
+		}
+		pfree(others);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 POLL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /*

@@ -35,22 +35,6 @@
 #include "la_sql_function.h"
 #include "partitions/la_partition_create.h"
 
-static void check_parent(Relation parent);
-
-/*
- * Opens a table that can have a policy, with an AccessShareLock.
- */
-Relation
-la_interval_grid_open(Oid parent)
-{
-	Relation	relation = try_table_open(parent, AccessShareLock);
-
-	if (relation == NULL)
-		la_partition_refuse_missing(parent);
-	check_parent(relation);
-	return relation;
-}
-
 static void
 check_parent(Relation parent)
 {
@@ -65,6 +49,20 @@ check_parent(Relation parent)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("temporary table \"%s\" cannot have an interval policy",
 						RelationGetRelationName(parent))));
+}
+
+/*
+ * Opens a table that can have a policy, with an AccessShareLock.
+ */
+Relation
+la_interval_grid_open(Oid parent)
+{
+	Relation	relation = try_table_open(parent, AccessShareLock);
+
+	if (relation == NULL)
+		la_partition_refuse_missing(parent);
+	check_parent(relation);
+	return relation;
 }
 
 bool

@@ -26,51 +26,20 @@
 #include "intervals/la_interval_owner.h"
 #include "intervals/la_interval_run.h"
 
-static void maintain(LaIntervalRun *run);
-static void create_all(LaIntervalRun *run);
-static void list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void retire_all(LaIntervalRun *run);
-static bool retire(LaIntervalRun *run);
-static bool finish(LaIntervalRun *run);
-static bool retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock);
-static void note_retiring(LaIntervalRun *run, const ErrorData *error);
-static void find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static bool is_ours(const LaIntervalRun *run);
-static void list_old(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static bool is_still_old(const LaIntervalRun *run,
-						 const LaIntervalPolicy *policy);
-static void retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void drop(void *partition);
-static void check_free(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void analyze(LaIntervalRun *run, const LaIntervalPolicy *policy);
-static void plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy);
-
-/*
- * Maintains a table with a policy, as la_interval_run() does its work.  Returns false if somebody else does
- * so just now.  What fails is noted in the state; a cancel is thrown.
- */
-bool
-la_interval_maintain(Oid parent)
+static void
+list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	return la_interval_run(parent, maintain, NULL);
+	if (policy == NULL)
+		return;
+	MemoryContextSwitchTo(run->context);
+	la_interval_create_find_missing(&run->wanted, policy, run->now);
 }
 
 static void
-maintain(LaIntervalRun *run)
+create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
-	if (!la_interval_run_has_begun(run))
-		return;
-	create_all(run);
-	if (!run->is_locked_out)
-		retire_all(run);
-	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
-		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
-	if (!la_interval_run_step(run, plan_next, NoLock))
-		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
-	la_interval_run_end(run);
+	if (!run->is_superseded)
+		la_interval_create_batch(&run->wanted, policy);
 }
 
 /*
@@ -104,93 +73,6 @@ create_all(LaIntervalRun *run)
 	}
 }
 
-static void
-list_wanted(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	if (policy == NULL)
-		return;
-	MemoryContextSwitchTo(run->context);
-	la_interval_create_find_missing(&run->wanted, policy, run->now);
-}
-
-static void
-create_batch(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	if (!run->is_superseded)
-		la_interval_create_batch(&run->wanted, policy);
-}
-
-/*
- * Takes old partitions out, until there is something that keeps all others, too.
- */
-static void
-retire_all(LaIntervalRun *run)
-{
-	if (!retire_step(run, find_pending, NoLock))
-		return;
-	if (OidIsValid(run->partition) && !finish(run))
-		return;
-	run->partition = InvalidOid;
-	if (!retire_step(run, list_old, NoLock) || run->old == NULL)
-		return;
-	for (int i = 0; i < run->old->count && !run->is_superseded; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		run->partition = run->old->partitions[i].relation;
-		if (!retire(run))
-			return;
-	}
-}
-
-/*
- * Takes a partition out, if it still is old.  Returns whether others can be.
- */
-static bool
-retire(LaIntervalRun *run)
-{
-	if (!retire_step(run, retire_begin, ShareUpdateExclusiveLock))
-		return !run->is_locked_out;
-	switch (run->retired)
-	{
-		case LA_INTERVAL_KEPT:
-			return true;
-		case LA_INTERVAL_MARKED:
-			return finish(run);
-		case LA_INTERVAL_TO_BE_LOCKED:
-			if (!retire_step(run, check_free, NoLock))
-				return true;
-			return retire_step(run, retire_locked, AccessExclusiveLock) ||
-				!run->is_locked_out;
-		case LA_INTERVAL_BUSY:
-			break;
-	}
-	return false;
-}
-
-/*
- * Detaches a partition that is marked.  Until then no other one can be.
- */
-static bool
-finish(LaIntervalRun *run)
-{
-	run->retired = LA_INTERVAL_MARKED;
-	if (!la_interval_run_await(run))
-	{
-		note_retiring(run, run->error);
-		return false;
-	}
-	return retire_step(run, retire_finish, ShareUpdateExclusiveLock);
-}
-
-static bool
-retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
-{
-	if (la_interval_run_step(run, step, lock))
-		return true;
-	note_retiring(run, run->error);
-	return false;
-}
-
 /*
  * That a partition cannot be taken out is no error: it stays until whatever keeps it is gone.
  * But one that is marked is not in the table for anybody, and has to be heard of.
@@ -217,30 +99,13 @@ note_retiring(LaIntervalRun *run, const ErrorData *error)
 							 error->sqlerrcode);
 }
 
-/*
- * What was begun, by whomever, comes first.
- */
-static void
-find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
+static bool
+retire_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 {
-	LaIntervalState *state = run->state;
-	Oid			partition;
-
-	run->pending = la_interval_retire_pending(run->parent);
-	partition = run->partition = run->pending.partition;
-	if (!OidIsValid(partition))
-	{
-		state->detaching = InvalidOid;
-		return;
-	}
-	if (is_ours(run))
-		return;
-	MemoryContextSwitchTo(run->context);
-	run->old = policy == NULL ? NULL : la_interval_old_list(policy, run->now);
-	if (run->old == NULL || !is_still_old(run, policy))
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
+	if (la_interval_run_step(run, step, lock))
+		return true;
+	note_retiring(run, run->error);
+	return false;
 }
 
 /*
@@ -253,13 +118,70 @@ is_ours(const LaIntervalRun *run)
 		run->pending.mark == run->state->mark;
 }
 
-static void
-list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
+/*
+ * For the snapshot of the step, by the policy of now.
+ */
+static bool
+is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
 {
+	const LaIntervalOldList *old = run->old;
+
 	if (policy == NULL)
+		return false;
+	if (old == NULL || run->is_superseded)
+		old = la_interval_old_list(policy, run->now);
+	return la_interval_old_still(policy, old->source, run->partition, run->now);
+}
+
+static void
+drop(void *partition)
+{
+	la_interval_retire_drop(*(Oid *) partition);
+}
+
+/*
+ * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
+ * Drops it where maintenance has marked it, it is old, and the policy says so.  Of a mark that was made since,
+ * by somebody who has finished the one that was waited for, nobody has been waited for.
+ *
+ * What keeps it from being dropped (a view, say) is told; a lock is waited for by the next run.
+ */
+static void
+retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	Oid			partition = run->partition;
+	LaIntervalPending pending = la_interval_retire_pending(run->parent);
+	bool		drops;
+	ErrorData  *error = NULL;
+
+	if (pending.partition != partition || pending.mark != run->pending.mark)
 		return;
-	MemoryContextSwitchTo(run->context);
-	run->old = la_interval_old_list(policy, run->now);
+	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
+	la_interval_retire_finish(run->parent, partition, drops);
+	if (drops)
+		error = la_interval_try(drop, &partition);
+	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+		ReThrowError(error);
+	if (error != NULL)
+		la_interval_run_note_blocked(run, get_rel_name(partition),
+									 psprintf("detached, but not dropped: %s", error->message));
+	run->state->detaching = InvalidOid;
+	run->retired = LA_INTERVAL_KEPT;
+}
+
+/*
+ * Detaches a partition that is marked.  Until then no other one can be.
+ */
+static bool
+finish(LaIntervalRun *run)
+{
+	run->retired = LA_INTERVAL_MARKED;
+	if (!la_interval_run_await(run))
+	{
+		note_retiring(run, run->error);
+		return false;
+	}
+	return retire_step(run, retire_finish, ShareUpdateExclusiveLock);
 }
 
 /*
@@ -298,57 +220,6 @@ retire_begin(LaIntervalRun *run, const LaIntervalPolicy *policy)
 }
 
 /*
- * For the snapshot of the step, by the policy of now.
- */
-static bool
-is_still_old(const LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	const LaIntervalOldList *old = run->old;
-
-	if (policy == NULL)
-		return false;
-	if (old == NULL || run->is_superseded)
-		old = la_interval_old_list(policy, run->now);
-	return la_interval_old_still(policy, old->source, run->partition, run->now);
-}
-
-/*
- * Detaches what is marked whatever the policy says by now, since nobody finds it any more.
- * Drops it where maintenance has marked it, it is old, and the policy says so.  Of a mark that was made since,
- * by somebody who has finished the one that was waited for, nobody has been waited for.
- *
- * What keeps it from being dropped (a view, say) is told; a lock is waited for by the next run.
- */
-static void
-retire_finish(LaIntervalRun *run, const LaIntervalPolicy *policy)
-{
-	Oid			partition = run->partition;
-	LaIntervalPending pending = la_interval_retire_pending(run->parent);
-	bool		drops;
-	ErrorData  *error = NULL;
-
-	if (pending.partition != partition || pending.mark != run->pending.mark)
-		return;
-	drops = is_ours(run) && policy != NULL && policy->drops && is_still_old(run, policy);
-	la_interval_retire_finish(run->parent, partition, drops);
-	if (drops)
-		error = la_interval_try(drop, &partition);
-	if (error != NULL && error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
-		ReThrowError(error);
-	if (error != NULL)
-		la_interval_run_note_blocked(run, get_rel_name(partition),
-									 psprintf("detached, but not dropped: %s", error->message));
-	run->state->detaching = InvalidOid;
-	run->retired = LA_INTERVAL_KEPT;
-}
-
-static void
-drop(void *partition)
-{
-	la_interval_retire_drop(*(Oid *) partition);
-}
-
-/*
  * Before the table is locked: a partition that somebody uses is left, and so are all beside a
  * default partition that somebody uses.
  */
@@ -382,6 +253,88 @@ retire_locked(LaIntervalRun *run, const LaIntervalPolicy *policy)
 	la_interval_retire_detach(run->parent, run->partition);
 	if (policy->drops)
 		la_interval_retire_drop(run->partition);
+}
+
+/*
+ * Takes a partition out, if it still is old.  Returns whether others can be.
+ */
+static bool
+retire(LaIntervalRun *run)
+{
+	if (!retire_step(run, retire_begin, ShareUpdateExclusiveLock))
+		return !run->is_locked_out;
+	switch (run->retired)
+	{
+		case LA_INTERVAL_KEPT:
+			return true;
+		case LA_INTERVAL_MARKED:
+			return finish(run);
+		case LA_INTERVAL_TO_BE_LOCKED:
+			if (!retire_step(run, check_free, NoLock))
+				return true;
+			return retire_step(run, retire_locked, AccessExclusiveLock) ||
+				!run->is_locked_out;
+		case LA_INTERVAL_BUSY:
+			break;
+	}
+	return false;
+}
+
+/*
+ * What was begun, by whomever, comes first.
+ */
+static void
+find_pending(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	LaIntervalState *state = run->state;
+	Oid			partition;
+
+	run->pending = la_interval_retire_pending(run->parent);
+	partition = run->partition = run->pending.partition;
+	if (!OidIsValid(partition))
+	{
+		state->detaching = InvalidOid;
+		return;
+	}
+	if (is_ours(run))
+		return;
+	MemoryContextSwitchTo(run->context);
+	run->old = policy == NULL ? NULL : la_interval_old_list(policy, run->now);
+	if (run->old == NULL || !is_still_old(run, policy))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("somebody else has begun to detach it (if that was interrupted: DETACH PARTITION ... FINALIZE)")));
+}
+
+static void
+list_old(LaIntervalRun *run, const LaIntervalPolicy *policy)
+{
+	if (policy == NULL)
+		return;
+	MemoryContextSwitchTo(run->context);
+	run->old = la_interval_old_list(policy, run->now);
+}
+
+/*
+ * Takes old partitions out, until there is something that keeps all others, too.
+ */
+static void
+retire_all(LaIntervalRun *run)
+{
+	if (!retire_step(run, find_pending, NoLock))
+		return;
+	if (OidIsValid(run->partition) && !finish(run))
+		return;
+	run->partition = InvalidOid;
+	if (!retire_step(run, list_old, NoLock) || run->old == NULL)
+		return;
+	for (int i = 0; i < run->old->count && !run->is_superseded; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		run->partition = run->old->partitions[i].relation;
+		if (!retire(run))
+			return;
+	}
 }
 
 /*
@@ -430,4 +383,29 @@ plan_next(LaIntervalRun *run, const LaIntervalPolicy *policy)
 		run->state->next_run = la_partition_series_moment(grid->key_type,
 														  range.upper.text);
 	}
+}
+
+static void
+maintain(LaIntervalRun *run)
+{
+	if (!la_interval_run_has_begun(run))
+		return;
+	create_all(run);
+	if (!run->is_locked_out)
+		retire_all(run);
+	if (!run->is_locked_out && !la_interval_run_step(run, analyze, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	if (!la_interval_run_step(run, plan_next, NoLock))
+		la_interval_run_note(run, run->error->message, run->error->sqlerrcode);
+	la_interval_run_end(run);
+}
+
+/*
+ * Maintains a table with a policy, as la_interval_run() does its work.  Returns false if somebody else does
+ * so just now.  What fails is noted in the state; a cancel is thrown.
+ */
+bool
+la_interval_maintain(Oid parent)
+{
+	return la_interval_run(parent, maintain, NULL);
 }

@@ -26,16 +26,103 @@
 #include "intervals/la_interval_old.h"
 #include "la_sql_function.h"
 
-static void find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
-					   const LaIntervalGrid *grid,
-					   const LaIntervalPartition *source, TimestampTz now);
-static Interval *read_length(const LaIntervalPolicy *policy);
-static Numeric read_distance(const LaIntervalPolicy *policy);
-static void refuse_retention(void);
-static bool is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
-				   const LaIntervalPartition *partition);
-static void add(LaIntervalOldList *list, const LaIntervalGrid *grid,
-				const LaIntervalPartition *partition);
+static void
+refuse_retention(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("argument \"%s\" must be finite and greater than zero",
+					"retention")));
+}
+
+/*
+ * How long partitions of times are kept.  Of a row that came by another way than
+ * pg_lookahead_set_interval(), too.
+ */
+static Interval *
+read_length(const LaIntervalPolicy *policy)
+{
+	Interval   *length = la_sql_argument_interval(policy->retention, "retention");
+
+	if (INTERVAL_NOT_FINITE(length) ||
+		length->month < 0 || length->day < 0 || length->time < 0 ||
+		(length->month == 0 && length->day == 0 && length->time == 0))
+		refuse_retention();
+	return length;
+}
+
+/*
+ * How far below the last one those of numbers are.
+ */
+static Numeric
+read_distance(const LaIntervalPolicy *policy)
+{
+	Numeric		distance = DatumGetNumeric(la_sql_argument_numeric(policy->retention));
+
+	if (numeric_is_nan(distance) || numeric_is_inf(distance) ||
+		!DatumGetBool(DirectFunctionCall2(numeric_gt, NumericGetDatum(distance),
+										  NumericGetDatum(int64_to_numeric(0)))))
+		refuse_retention();
+	return distance;
+}
+
+/*
+ * The source is that of numbers, or NULL.
+ */
+static void
+find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
+		   const LaIntervalGrid *grid, const LaIntervalPartition *source,
+		   TimestampTz now)
+{
+	memset(limit, 0, sizeof(*limit));
+	limit->is_time = la_interval_grid_is_time(grid->key_type);
+	if (limit->is_time)
+	{
+		Datum		moment = DirectFunctionCall2(timestamptz_mi_interval,
+												 TimestampTzGetDatum(now),
+												 IntervalPGetDatum(read_length(policy)));
+
+		limit->exists = true;
+		limit->time = la_interval_grid_bound(grid,
+											 la_partition_series_at_moment(grid->key_type,
+																		   DatumGetTimestampTz(moment)));
+		return;
+	}
+	if (source == NULL || !source->has_lower ||
+		!la_interval_grid_is_finite(grid->key_type, &source->lower))
+		return;
+	limit->exists = true;
+	limit->source = source->relation;
+	limit->number = DirectFunctionCall2(numeric_sub,
+										la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
+										NumericGetDatum(read_distance(policy)));
+}
+
+static bool
+is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
+	   const LaIntervalPartition *partition)
+{
+	if (!limit->exists || !partition->has_upper)
+		return false;
+	if (limit->is_time)
+		return la_interval_grid_compare(grid, &partition->upper,
+										&limit->time) <= 0;
+	return DatumGetBool(DirectFunctionCall2(numeric_le,
+											la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
+											limit->number));
+}
+
+static void
+add(LaIntervalOldList *list, const LaIntervalGrid *grid,
+	const LaIntervalPartition *partition)
+{
+	LaIntervalOld *old = &list->partitions[list->count++];
+
+	old->relation = partition->relation;
+	old->lower = !partition->has_lower ? NULL
+		: la_interval_grid_complete(grid->key_type, &partition->lower).text;
+	old->upper = la_interval_grid_complete(grid->key_type, &partition->upper).text;
+}
 
 /*
  * The partitions that are old.
@@ -139,102 +226,4 @@ la_interval_old_check(const LaIntervalPolicy *policy, Oid key_type)
 								   IntervalPGetDatum(read_length(policy)));
 	else
 		(void) read_distance(policy);
-}
-
-/*
- * The source is that of numbers, or NULL.
- */
-static void
-find_limit(LaIntervalLimit *limit, const LaIntervalPolicy *policy,
-		   const LaIntervalGrid *grid, const LaIntervalPartition *source,
-		   TimestampTz now)
-{
-	memset(limit, 0, sizeof(*limit));
-	limit->is_time = la_interval_grid_is_time(grid->key_type);
-	if (limit->is_time)
-	{
-		Datum		moment = DirectFunctionCall2(timestamptz_mi_interval,
-												 TimestampTzGetDatum(now),
-												 IntervalPGetDatum(read_length(policy)));
-
-		limit->exists = true;
-		limit->time = la_interval_grid_bound(grid,
-											 la_partition_series_at_moment(grid->key_type,
-																		   DatumGetTimestampTz(moment)));
-		return;
-	}
-	if (source == NULL || !source->has_lower ||
-		!la_interval_grid_is_finite(grid->key_type, &source->lower))
-		return;
-	limit->exists = true;
-	limit->source = source->relation;
-	limit->number = DirectFunctionCall2(numeric_sub,
-										la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &source->lower).text),
-										NumericGetDatum(read_distance(policy)));
-}
-
-/*
- * How long partitions of times are kept.  Of a row that came by another way than
- * pg_lookahead_set_interval(), too.
- */
-static Interval *
-read_length(const LaIntervalPolicy *policy)
-{
-	Interval   *length = la_sql_argument_interval(policy->retention, "retention");
-
-	if (INTERVAL_NOT_FINITE(length) ||
-		length->month < 0 || length->day < 0 || length->time < 0 ||
-		(length->month == 0 && length->day == 0 && length->time == 0))
-		refuse_retention();
-	return length;
-}
-
-/*
- * How far below the last one those of numbers are.
- */
-static Numeric
-read_distance(const LaIntervalPolicy *policy)
-{
-	Numeric		distance = DatumGetNumeric(la_sql_argument_numeric(policy->retention));
-
-	if (numeric_is_nan(distance) || numeric_is_inf(distance) ||
-		!DatumGetBool(DirectFunctionCall2(numeric_gt, NumericGetDatum(distance),
-										  NumericGetDatum(int64_to_numeric(0)))))
-		refuse_retention();
-	return distance;
-}
-
-static void
-refuse_retention(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("argument \"%s\" must be finite and greater than zero",
-					"retention")));
-}
-
-static bool
-is_old(const LaIntervalLimit *limit, const LaIntervalGrid *grid,
-	   const LaIntervalPartition *partition)
-{
-	if (!limit->exists || !partition->has_upper)
-		return false;
-	if (limit->is_time)
-		return la_interval_grid_compare(grid, &partition->upper,
-										&limit->time) <= 0;
-	return DatumGetBool(DirectFunctionCall2(numeric_le,
-											la_sql_argument_numeric(la_interval_grid_complete(grid->key_type, &partition->upper).text),
-											limit->number));
-}
-
-static void
-add(LaIntervalOldList *list, const LaIntervalGrid *grid,
-	const LaIntervalPartition *partition)
-{
-	LaIntervalOld *old = &list->partitions[list->count++];
-
-	old->relation = partition->relation;
-	old->lower = !partition->has_lower ? NULL
-		: la_interval_grid_complete(grid->key_type, &partition->lower).text;
-	old->upper = la_interval_grid_complete(grid->key_type, &partition->upper).text;
 }

@@ -15,14 +15,106 @@
 
 #include "intervals/la_interval_outlook.h"
 
-static int	find_edge(LaIntervalOutlook *outlook,
-					  const LaIntervalPolicy *policy, TimestampTz now);
-static LaIntervalBound first_of_unused(const LaIntervalOutlook *outlook,
-									   const LaIntervalPolicy *policy);
-static void look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
-					const LaIntervalRange *range);
-static void add_missing(LaIntervalOutlook *outlook,
-						const LaIntervalRange *range);
+/*
+ * Where the ranges of a table without rows begin: with the origin, or with the
+ * first partition that retention has left.
+ */
+static LaIntervalBound
+first_of_unused(const LaIntervalOutlook *outlook,
+				const LaIntervalPolicy *policy)
+{
+	const LaIntervalGrid *grid = outlook->grid;
+	const LaIntervalPartitions *all = outlook->partitions;
+	LaIntervalBound first = la_interval_grid_bound(grid, policy->origin);
+
+	if (all->count > 0 && all->partitions[0].has_lower &&
+		la_interval_grid_is_finite(grid->key_type, &all->partitions[0].lower) &&
+		la_interval_grid_compare(grid, &all->partitions[0].lower, &first) > 0)
+		first = la_interval_grid_complete(grid->key_type,
+										  &all->partitions[0].lower);
+	return first;
+}
+
+/*
+ * Finds the edge from which on ranges are wanted.  Returns the number of the first: 0, or -1 where the range in use
+ * counts as wanted, too.
+ */
+static int
+find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
+		  TimestampTz now)
+{
+	const LaIntervalGrid *grid = outlook->grid;
+	const LaIntervalPartition *used;
+
+	if (la_interval_grid_is_time(grid->key_type))
+	{
+		outlook->edge = la_interval_grid_bound(grid,
+											   la_partition_series_at_moment(grid->key_type, now));
+		return -1;
+	}
+	used = la_interval_partitions_last_used(outlook->partitions);
+	if (used == NULL)
+	{
+		outlook->edge = first_of_unused(outlook, policy);
+		return -1;
+	}
+	outlook->is_open = !used->has_upper ||
+		!la_interval_grid_is_finite(grid->key_type, &used->upper);
+	if (!outlook->is_open)
+		outlook->edge = la_interval_grid_complete(grid->key_type, &used->upper);
+	return 0;
+}
+
+/*
+ * Whole ranges one after the other are one series, so that they can be created together.
+ */
+static void
+add_missing(LaIntervalOutlook *outlook, const LaIntervalRange *range)
+{
+	LaPartitionSeries *last = outlook->missing == NIL ? NULL : llast(outlook->missing);
+
+	if (outlook->wanted == NULL)
+		outlook->wanted = range->lower.text;
+	if (!range->is_whole)
+		last = la_partition_series_between(range->series, range->lower.text,
+										   range->upper.text);
+	else if (last != NULL && last->grid == range->series &&
+			 last->first + last->count == range->number)
+	{
+		last->count++;
+		return;
+	}
+	else
+		last = la_partition_series_part(range->series, range->number, 1);
+	outlook->missing = lappend(outlook->missing, last);
+}
+
+/*
+ * Notes what no partition has of a range from a value on.
+ */
+static void
+look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
+		const LaIntervalRange *range)
+{
+	const LaIntervalGrid *grid = outlook->grid;
+
+	while (la_interval_grid_compare(grid, &at, &range->upper) < 0)
+	{
+		LaIntervalRange missing = *range;
+		const LaIntervalPartition *partition =
+			la_interval_partitions_find(outlook->partitions, grid, &at, &missing);
+
+		if (partition == NULL)
+		{
+			add_missing(outlook, &missing);
+			at = missing.upper;
+		}
+		else if (partition->has_upper)
+			at = partition->upper;
+		else
+			return;
+	}
+}
 
 /*
  * Looks at a table that la_interval_grid_open() has opened.
@@ -60,105 +152,4 @@ la_interval_outlook_take(LaIntervalOutlook *outlook,
 			outlook->ahead++;
 		at = range.upper;
 	}
-}
-
-/*
- * Finds the edge from which on ranges are wanted.  Returns the number of the first: 0, or -1 where the range in use
- * counts as wanted, too.
- */
-static int
-find_edge(LaIntervalOutlook *outlook, const LaIntervalPolicy *policy,
-		  TimestampTz now)
-{
-	const LaIntervalGrid *grid = outlook->grid;
-	const LaIntervalPartition *used;
-
-	if (la_interval_grid_is_time(grid->key_type))
-	{
-		outlook->edge = la_interval_grid_bound(grid,
-											   la_partition_series_at_moment(grid->key_type, now));
-		return -1;
-	}
-	used = la_interval_partitions_last_used(outlook->partitions);
-	if (used == NULL)
-	{
-		outlook->edge = first_of_unused(outlook, policy);
-		return -1;
-	}
-	outlook->is_open = !used->has_upper ||
-		!la_interval_grid_is_finite(grid->key_type, &used->upper);
-	if (!outlook->is_open)
-		outlook->edge = la_interval_grid_complete(grid->key_type, &used->upper);
-	return 0;
-}
-
-/*
- * Where the ranges of a table without rows begin: with the origin, or with the
- * first partition that retention has left.
- */
-static LaIntervalBound
-first_of_unused(const LaIntervalOutlook *outlook,
-				const LaIntervalPolicy *policy)
-{
-	const LaIntervalGrid *grid = outlook->grid;
-	const LaIntervalPartitions *all = outlook->partitions;
-	LaIntervalBound first = la_interval_grid_bound(grid, policy->origin);
-
-	if (all->count > 0 && all->partitions[0].has_lower &&
-		la_interval_grid_is_finite(grid->key_type, &all->partitions[0].lower) &&
-		la_interval_grid_compare(grid, &all->partitions[0].lower, &first) > 0)
-		first = la_interval_grid_complete(grid->key_type,
-										  &all->partitions[0].lower);
-	return first;
-}
-
-/*
- * Notes what no partition has of a range from a value on.
- */
-static void
-look_at(LaIntervalOutlook *outlook, LaIntervalBound at,
-		const LaIntervalRange *range)
-{
-	const LaIntervalGrid *grid = outlook->grid;
-
-	while (la_interval_grid_compare(grid, &at, &range->upper) < 0)
-	{
-		LaIntervalRange missing = *range;
-		const LaIntervalPartition *partition =
-			la_interval_partitions_find(outlook->partitions, grid, &at, &missing);
-
-		if (partition == NULL)
-		{
-			add_missing(outlook, &missing);
-			at = missing.upper;
-		}
-		else if (partition->has_upper)
-			at = partition->upper;
-		else
-			return;
-	}
-}
-
-/*
- * Whole ranges one after the other are one series, so that they can be created together.
- */
-static void
-add_missing(LaIntervalOutlook *outlook, const LaIntervalRange *range)
-{
-	LaPartitionSeries *last = outlook->missing == NIL ? NULL : llast(outlook->missing);
-
-	if (outlook->wanted == NULL)
-		outlook->wanted = range->lower.text;
-	if (!range->is_whole)
-		last = la_partition_series_between(range->series, range->lower.text,
-										   range->upper.text);
-	else if (last != NULL && last->grid == range->series &&
-			 last->first + last->count == range->number)
-	{
-		last->count++;
-		return;
-	}
-	else
-		last = la_partition_series_part(range->series, range->number, 1);
-	outlook->missing = lappend(outlook->missing, last);
 }

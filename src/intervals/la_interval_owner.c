@@ -43,7 +43,18 @@ static const char *const places[][2] = {
 	{"default_table_access_method", DEFAULT_TABLE_ACCESS_METHOD},
 };
 
-static Oid	owner_of(Oid relation);
+static Oid
+owner_of(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		la_partition_refuse_missing(relation);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
 
 /*
  * Becomes the owner of the relation, in this time zone, or the session's for
@@ -111,19 +122,6 @@ la_interval_owner_end(const LaIntervalOwner *before)
 {
 	AtEOXact_GUC(false, before->guc_level);
 	SetUserIdAndSecContext(before->user, before->security_context);
-}
-
-static Oid
-owner_of(Oid relation)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		la_partition_refuse_missing(relation);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
 }
 
 /*

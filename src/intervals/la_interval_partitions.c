@@ -34,12 +34,20 @@
 
 #include "intervals/la_interval_partitions.h"
 
-static bool take_bound(List *datums, LaIntervalBound *bound);
-static bool read_bound(Relation parent, int i, LaIntervalBound *bound);
-static bool any_leaf(Oid relation, bool (*holds) (Relation leaf),
-					 bool foreign, bool locked);
-static bool has_pages(Relation leaf);
-static bool has_row(Relation leaf);
+/*
+ * Whether the bound is a value, which is put where the caller says.  Of texts
+ * only few are needed.
+ */
+static bool
+read_bound(Relation parent, int i, LaIntervalBound *bound)
+{
+	PartitionBoundInfo bounds = RelationGetPartitionDesc(parent, false)->boundinfo;
+
+	if (bounds->kind[i][0] != PARTITION_RANGE_DATUM_VALUE)
+		return false;
+	bound->value = bounds->datums[i][0];
+	return true;
+}
 
 /*
  * The partitions of a parent that la_interval_grid_open() has opened.
@@ -67,6 +75,17 @@ la_interval_partitions_read(Relation parent)
 		all->count++;
 	}
 	return all;
+}
+
+static bool
+take_bound(List *datums, LaIntervalBound *bound)
+{
+	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
+
+	if (datum->kind != PARTITION_RANGE_DATUM_VALUE)
+		return false;
+	bound->value = castNode(Const, datum->value)->constvalue;
+	return true;
 }
 
 /*
@@ -102,32 +121,6 @@ la_interval_partitions_read_one(Oid parent, Oid relation,
 		return false;
 	partition->has_lower = take_bound(spec->lowerdatums, &partition->lower);
 	partition->has_upper = take_bound(spec->upperdatums, &partition->upper);
-	return true;
-}
-
-static bool
-take_bound(List *datums, LaIntervalBound *bound)
-{
-	PartitionRangeDatum *datum = linitial_node(PartitionRangeDatum, datums);
-
-	if (datum->kind != PARTITION_RANGE_DATUM_VALUE)
-		return false;
-	bound->value = castNode(Const, datum->value)->constvalue;
-	return true;
-}
-
-/*
- * Whether the bound is a value, which is put where the caller says.  Of texts
- * only few are needed.
- */
-static bool
-read_bound(Relation parent, int i, LaIntervalBound *bound)
-{
-	PartitionBoundInfo bounds = RelationGetPartitionDesc(parent, false)->boundinfo;
-
-	if (bounds->kind[i][0] != PARTITION_RANGE_DATUM_VALUE)
-		return false;
-	bound->value = bounds->datums[i][0];
 	return true;
 }
 
@@ -222,49 +215,6 @@ la_interval_partitions_last_filled(const LaIntervalPartitions *all)
 }
 
 /*
- * Whether it has such a row.
- */
-bool
-la_interval_partitions_is_filled(const LaIntervalPartition *partition)
-{
-	return any_leaf(partition->relation, has_row, false, false) &&
-		!PartitionHasPendingDetach(partition->relation);
-}
-
-/*
- * Whether somebody has put rows into a partition: a look at the length of its
- * files, at no row.  A foreign table counts as used.
- */
-bool
-la_interval_partitions_is_used(Oid relation)
-{
-	return any_leaf(relation, has_pages, true, false);
-}
-
-/*
- * The same for all that can be known: one that somebody has locked may be.
- */
-bool
-la_interval_partitions_may_be_used(Oid relation)
-{
-	return any_leaf(relation, has_pages, true, true);
-}
-
-/*
- * Whether any partition may be in use.
- */
-bool
-la_interval_partitions_any_used(const LaIntervalPartitions *all)
-{
-	for (int i = 0; i < all->count; i++)
-	{
-		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
-			return true;
-	}
-	return false;
-}
-
-/*
  * Does something hold for a partition, or for one of its own partitions?  Of a foreign table and of one
  * that somebody has locked the caller says.
  */
@@ -316,4 +266,47 @@ has_row(Relation leaf)
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	return found;
+}
+
+/*
+ * Whether a partition has a row, for the active snapshot.
+ */
+bool
+la_interval_partitions_is_filled(const LaIntervalPartition *partition)
+{
+	return any_leaf(partition->relation, has_row, false, false) &&
+		!PartitionHasPendingDetach(partition->relation);
+}
+
+/*
+ * Whether somebody has put rows into a partition: a look at the length of its
+ * files, at no row.  A foreign table counts as used.
+ */
+bool
+la_interval_partitions_is_used(Oid relation)
+{
+	return any_leaf(relation, has_pages, true, false);
+}
+
+/*
+ * The same for all that can be known: one that somebody has locked may be.
+ */
+bool
+la_interval_partitions_may_be_used(Oid relation)
+{
+	return any_leaf(relation, has_pages, true, true);
+}
+
+/*
+ * Whether any partition may be in use.
+ */
+bool
+la_interval_partitions_any_used(const LaIntervalPartitions *all)
+{
+	for (int i = 0; i < all->count; i++)
+	{
+		if (la_interval_partitions_may_be_used(all->partitions[i].relation))
+			return true;
+	}
+	return false;
 }

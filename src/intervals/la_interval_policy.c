@@ -39,15 +39,87 @@ typedef struct LaIntervalFound
 	LaIntervalPolicy *policy;	/* or NULL */
 } LaIntervalFound;
 
-static LaIntervalPolicy *read_policy(Oid parent, const char *query);
-static uint64 execute(Oid parent, const char *statement,
-					  LaIntervalRow receiver, void *arg);
-static void forget(Oid parent);
-static void receive(HeapTuple row, TupleDesc columns, void *arg);
-static char *get_text(HeapTuple row, TupleDesc columns, int number);
-static int	get_texts(HeapTuple row, TupleDesc columns, int number,
-					  char ***texts);
-static Datum make_texts(char **texts, int count);
+/*
+ * Executes a statement whose parameters are the table and its row type.
+ */
+static uint64
+execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
+{
+	LaIntervalParameters parameters = la_interval_table_of(parent);
+
+	return la_interval_table_execute(statement, &parameters, receiver, arg);
+}
+
+static char *
+get_text(HeapTuple row, TupleDesc columns, int number)
+{
+	bool		is_null;
+	Datum		value = heap_getattr(row, number, columns, &is_null);
+
+	return is_null ? NULL : TextDatumGetCString(value);
+}
+
+static int
+get_texts(HeapTuple row, TupleDesc columns, int number, char ***texts)
+{
+	bool		is_null;
+	Datum		value = heap_getattr(row, number, columns, &is_null);
+	Datum	   *elements;
+	int			count;
+
+	deconstruct_array_builtin(DatumGetArrayTypeP(value), TEXTOID, &elements,
+							  NULL, &count);
+	*texts = palloc_array(char *, Max(count, 1));
+	for (int i = 0; i < count; i++)
+		(*texts)[i] = TextDatumGetCString(elements[i]);
+	return count;
+}
+
+static void
+receive(HeapTuple row, TupleDesc columns, void *arg)
+{
+	LaIntervalFound *found = arg;
+	LaIntervalPolicy *policy = palloc0_object(LaIntervalPolicy);
+	int			i = 3;			/* behind parent and row_type */
+	int			starts;
+	int			steps;
+	Datum		value;
+	bool		is_null;
+
+	policy->parent = found->parent;
+	policy->step = get_text(row, columns, i++);
+	policy->origin = get_text(row, columns, i++);
+	starts = get_texts(row, columns, i++, &policy->change_starts);
+	steps = get_texts(row, columns, i++, &policy->change_steps);
+	policy->changes = Min(starts, steps);
+	policy->time_zone = get_text(row, columns, i++);
+	policy->premake = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
+	policy->retention = get_text(row, columns, i++);
+	policy->drops = strcmp(get_text(row, columns, i++), "drop") == 0;
+	policy->names = get_text(row, columns, i++);
+	value = heap_getattr(row, i++, columns, &is_null);
+	policy->tablespace = is_null ? NULL : pstrdup(NameStr(*DatumGetName(value)));
+	policy->storage = get_text(row, columns, i++);
+	policy->max_partitions = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
+	policy->max_distance = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
+	value = heap_getattr(row, i++, columns, &is_null);
+	if (!is_null)
+	{
+		policy->analyze_every = palloc_object(Interval);
+		*policy->analyze_every = *DatumGetIntervalP(value);
+	}
+	policy->version = get_text(row, columns, i);
+	found->policy = policy;
+}
+
+static LaIntervalPolicy *
+read_policy(Oid parent, const char *query)
+{
+	LaIntervalFound found = {.parent = parent};
+
+	(void) execute(parent, query, receive, &found);
+	return found.policy;
+}
 
 /*
  * The policy of a table, or NULL.
@@ -68,26 +140,6 @@ la_interval_policy_lock(Oid parent)
 	return read_policy(parent, READ " FOR SHARE");
 }
 
-static LaIntervalPolicy *
-read_policy(Oid parent, const char *query)
-{
-	LaIntervalFound found = {.parent = parent};
-
-	(void) execute(parent, query, receive, &found);
-	return found.policy;
-}
-
-/*
- * Executes a statement whose parameters are the table and its row type.
- */
-static uint64
-execute(Oid parent, const char *statement, LaIntervalRow receiver, void *arg)
-{
-	LaIntervalParameters parameters = la_interval_table_of(parent);
-
-	return la_interval_table_execute(statement, &parameters, receiver, arg);
-}
-
 /*
  * That of a table which has one.
  */
@@ -102,6 +154,33 @@ la_interval_policy_need(Oid parent)
 				 errmsg("table \"%s\" has no interval policy", get_rel_name(parent)),
 				 errhint("Use pg_lookahead_set_interval() to give it one.")));
 	return policy;
+}
+
+/*
+ * Removes a policy that another one is to replace.  Of its state what was begun stays.
+ */
+static void
+forget(Oid parent)
+{
+	LaIntervalParameters parameters = {0};
+
+	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
+	la_interval_table_execute("UPDATE {state} SET last_run = NULL, next_run = NULL, last_analyze = NULL, "
+							  "attempts = 0, last_error = NULL, last_sqlstate = NULL, blocked = NULL "
+							  "WHERE parent = $1",
+							  &parameters, NULL, NULL);
+	la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
+							  &parameters, NULL, NULL);
+}
+
+static Datum
+make_texts(char **texts, int count)
+{
+	Datum	   *elements = palloc_array(Datum, Max(count, 1));
+
+	for (int i = 0; i < count; i++)
+		elements[i] = CStringGetTextDatum(texts[i]);
+	return PointerGetDatum(construct_array_builtin(elements, count, TEXTOID));
 }
 
 /*
@@ -144,23 +223,6 @@ la_interval_policy_write(const LaIntervalPolicy *policy)
 }
 
 /*
- * Removes a policy that another one is to replace.  Of its state what was begun stays.
- */
-static void
-forget(Oid parent)
-{
-	LaIntervalParameters parameters = {0};
-
-	la_interval_table_add(&parameters, OIDOID, ObjectIdGetDatum(parent), false);
-	la_interval_table_execute("UPDATE {state} SET last_run = NULL, next_run = NULL, last_analyze = NULL, "
-							  "attempts = 0, last_error = NULL, last_sqlstate = NULL, blocked = NULL "
-							  "WHERE parent = $1",
-							  &parameters, NULL, NULL);
-	la_interval_table_execute("DELETE FROM {policy} WHERE parent = $1",
-							  &parameters, NULL, NULL);
-}
-
-/*
  * Whether there was one.  Of its state what was begun stays, for a policy to come.
  */
 bool
@@ -198,76 +260,4 @@ la_interval_policy_parents(void)
 
 	return la_interval_table_list("SELECT parent FROM {policy} ORDER BY 1",
 								  &parameters);
-}
-
-static void
-receive(HeapTuple row, TupleDesc columns, void *arg)
-{
-	LaIntervalFound *found = arg;
-	LaIntervalPolicy *policy = palloc0_object(LaIntervalPolicy);
-	int			i = 3;			/* behind parent and row_type */
-	int			starts;
-	int			steps;
-	Datum		value;
-	bool		is_null;
-
-	policy->parent = found->parent;
-	policy->step = get_text(row, columns, i++);
-	policy->origin = get_text(row, columns, i++);
-	starts = get_texts(row, columns, i++, &policy->change_starts);
-	steps = get_texts(row, columns, i++, &policy->change_steps);
-	policy->changes = Min(starts, steps);
-	policy->time_zone = get_text(row, columns, i++);
-	policy->premake = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
-	policy->retention = get_text(row, columns, i++);
-	policy->drops = strcmp(get_text(row, columns, i++), "drop") == 0;
-	policy->names = get_text(row, columns, i++);
-	value = heap_getattr(row, i++, columns, &is_null);
-	policy->tablespace = is_null ? NULL : pstrdup(NameStr(*DatumGetName(value)));
-	policy->storage = get_text(row, columns, i++);
-	policy->max_partitions = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
-	policy->max_distance = DatumGetInt32(heap_getattr(row, i++, columns, &is_null));
-	value = heap_getattr(row, i++, columns, &is_null);
-	if (!is_null)
-	{
-		policy->analyze_every = palloc_object(Interval);
-		*policy->analyze_every = *DatumGetIntervalP(value);
-	}
-	policy->version = get_text(row, columns, i);
-	found->policy = policy;
-}
-
-static char *
-get_text(HeapTuple row, TupleDesc columns, int number)
-{
-	bool		is_null;
-	Datum		value = heap_getattr(row, number, columns, &is_null);
-
-	return is_null ? NULL : TextDatumGetCString(value);
-}
-
-static int
-get_texts(HeapTuple row, TupleDesc columns, int number, char ***texts)
-{
-	bool		is_null;
-	Datum		value = heap_getattr(row, number, columns, &is_null);
-	Datum	   *elements;
-	int			count;
-
-	deconstruct_array_builtin(DatumGetArrayTypeP(value), TEXTOID, &elements,
-							  NULL, &count);
-	*texts = palloc_array(char *, Max(count, 1));
-	for (int i = 0; i < count; i++)
-		(*texts)[i] = TextDatumGetCString(elements[i]);
-	return count;
-}
-
-static Datum
-make_texts(char **texts, int count)
-{
-	Datum	   *elements = palloc_array(Datum, Max(count, 1));
-
-	for (int i = 0; i < count; i++)
-		elements[i] = CStringGetTextDatum(texts[i]);
-	return PointerGetDatum(construct_array_builtin(elements, count, TEXTOID));
 }

@@ -57,12 +57,6 @@
 /* How often locks that are about to be given back are looked at. */
 #define POLL_MS 5
 
-static void await_release(List *members);
-static void check_schema(Oid relation);
-static void check_references(Oid partition, bool drops);
-static void execute_behind_all(const char *command);
-static void refuse_another(bool is_another);
-
 /*
  * The partition of a table that is being detached.
  */
@@ -110,43 +104,6 @@ la_interval_retire_obstacle(Oid parent, Oid partition)
 }
 
 /*
- * Marks a partition as one that is being detached, if that can be done.  The parent is
- * locked, and the transaction ends with this.  As the table's owner.  Mirrors
- * MarkInheritDetached() in tablecmds.c.
- */
-LaIntervalRetired
-la_interval_retire_mark(Oid parent, Oid partition, bool drops)
-{
-	Relation	inherits;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	if (la_interval_retire_obstacle(parent, partition) != NULL)
-		return LA_INTERVAL_TO_BE_LOCKED;
-	if (OidIsValid(la_interval_retire_pending(parent).partition))
-		return LA_INTERVAL_BUSY;
-	check_schema(parent);
-	check_schema(partition);
-	check_references(partition, drops);
-	inherits = table_open(InheritsRelationId, RowExclusiveLock);
-	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(partition));
-	scan = systable_beginscan(inherits, InheritsRelidSeqnoIndexId, true, NULL,
-							  1, &key);
-	tuple = systable_getnext(scan);
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "relation %u is no partition", partition);
-	tuple = heap_copytuple(tuple);
-	((Form_pg_inherits) GETSTRUCT(tuple))->inhdetachpending = true;
-	CatalogTupleUpdate(inherits, &tuple->t_self, tuple);
-	systable_endscan(scan);
-	table_close(inherits, RowExclusiveLock);
-	CacheInvalidateRelcacheByRelid(parent);
-	return LA_INTERVAL_MARKED;
-}
-
-/*
  * Refuses what FINALIZE would, which has to find the relation by its name.
  */
 static void
@@ -190,23 +147,40 @@ check_references(Oid partition, bool drops)
 }
 
 /*
- * Waits until nobody can know a partition of this table that was marked.  Without
- * locks and snapshots of ours; each wait ends after lock_timeout.
+ * Marks a partition as one that is being detached, if that can be done.  The parent is
+ * locked, and the transaction ends with this.  As the table's owner.  Mirrors
+ * MarkInheritDetached() in tablecmds.c.
  */
-void
-la_interval_retire_await(Oid parent, const LaIntervalPending *pending)
+LaIntervalRetired
+la_interval_retire_mark(Oid parent, Oid partition, bool drops)
 {
-	LOCKTAG		tag;
-	List	   *members = find_all_inheritors(pending->partition, NoLock, NULL);
+	Relation	inherits;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
 
-	Assert(!ActiveSnapshotSet());
-	InvalidateCatalogSnapshot();
-	SET_LOCKTAG_RELATION(tag, MyDatabaseId, parent);
-	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, false);
-	/* Nobody is older than a mark that was frozen. */
-	if (TransactionIdIsNormal(pending->since))
-		WaitForOlderSnapshots(pending->since, false);
-	await_release(members);
+	if (la_interval_retire_obstacle(parent, partition) != NULL)
+		return LA_INTERVAL_TO_BE_LOCKED;
+	if (OidIsValid(la_interval_retire_pending(parent).partition))
+		return LA_INTERVAL_BUSY;
+	check_schema(parent);
+	check_schema(partition);
+	check_references(partition, drops);
+	inherits = table_open(InheritsRelationId, RowExclusiveLock);
+	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(partition));
+	scan = systable_beginscan(inherits, InheritsRelidSeqnoIndexId, true, NULL,
+							  1, &key);
+	tuple = systable_getnext(scan);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "relation %u is no partition", partition);
+	tuple = heap_copytuple(tuple);
+	((Form_pg_inherits) GETSTRUCT(tuple))->inhdetachpending = true;
+	CatalogTupleUpdate(inherits, &tuple->t_self, tuple);
+	systable_endscan(scan);
+	table_close(inherits, RowExclusiveLock);
+	CacheInvalidateRelcacheByRelid(parent);
+	return LA_INTERVAL_MARKED;
 }
 
 /*
@@ -236,25 +210,23 @@ await_release(List *members)
 }
 
 /*
- * Detaches a partition that is marked, when whoever knew it has been waited for.  The
- * parent is locked.  As the table's owner.
+ * Waits until nobody can know a partition of this table that was marked.  Without
+ * locks and snapshots of ours; each wait ends after lock_timeout.
  */
 void
-la_interval_retire_finish(Oid parent, Oid partition, bool drops)
+la_interval_retire_await(Oid parent, const LaIntervalPending *pending)
 {
-	foreach_oid(table, la_partition_references_of(partition))
-		LockRelationOid(table, lock_of_references(drops));
-	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
-	{
-		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
-			ereport(ERROR,
-					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("it is in use")));
-	}
-	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
-								la_interval_owner_name(parent),
-								la_interval_owner_name(partition)));
-	refuse_another(get_rel_relispartition(partition));
+	LOCKTAG		tag;
+	List	   *members = find_all_inheritors(pending->partition, NoLock, NULL);
+
+	Assert(!ActiveSnapshotSet());
+	InvalidateCatalogSnapshot();
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, parent);
+	WaitForLockersMultiple(list_make1(&tag), AccessExclusiveLock, false);
+	/* Nobody is older than a mark that was frozen. */
+	if (TransactionIdIsNormal(pending->since))
+		WaitForOlderSnapshots(pending->since, false);
+	await_release(members);
 }
 
 /*
@@ -296,6 +268,28 @@ execute_behind_all(const char *command)
 							 false, true, 0) < 0)
 		elog(ERROR, "command failed: %s", command);
 	SPI_finish();
+}
+
+/*
+ * Detaches a partition that is marked, when whoever knew it has been waited for.  The
+ * parent is locked.  As the table's owner.
+ */
+void
+la_interval_retire_finish(Oid parent, Oid partition, bool drops)
+{
+	foreach_oid(table, la_partition_references_of(partition))
+		LockRelationOid(table, lock_of_references(drops));
+	foreach_oid(member, find_all_inheritors(partition, NoLock, NULL))
+	{
+		if (!ConditionalLockRelationOid(member, AccessExclusiveLock))
+			ereport(ERROR,
+					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+					 errmsg("it is in use")));
+	}
+	execute_behind_all(psprintf("ALTER TABLE %s DETACH PARTITION %s FINALIZE",
+								la_interval_owner_name(parent),
+								la_interval_owner_name(partition)));
+	refuse_another(get_rel_relispartition(partition));
 }
 
 /*

@@ -44,43 +44,99 @@
 /* How long after a run the next one is due at least.  Arbitrary. */
 #define LEAST_WAIT (USECS_PER_MINUTE)
 
-static void run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag);
-static void begin(void *arg);
-static void write_state(void *arg);
-static void warn(void *arg);
-static int	limit_waits(void);
-static void take_step(void *arg);
-static LaIntervalPolicy *read_policy(LaIntervalRun *run);
-static bool try(LaIntervalRun *run, LaTriedWork work);
-static void await_users(void *arg);
-static void await_snapshots(void *arg);
-static void commit(LaIntervalRun *run);
+/*
+ * Until the level of settings that is returned is ended.
+ */
+static int
+limit_waits(void)
+{
+	int			level = NewGUCNestLevel();
+
+	if (LockTimeout == 0)
+		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
+	return level;
+}
 
 /*
- * Works on a table with a policy, in transactions of its own: outside of any,
- * in a memory context that outlives them, or within that of a procedure that
- * may commit.  Returns false if somebody else does so just now.
+ * Begins the run: reads policy and state.  Of a table that is no more the policy is forgotten.
  */
-bool
-la_interval_run(Oid parent, LaIntervalWork work, void *arg)
+static void
+begin(void *arg)
 {
-	MemoryContext caller = CurrentMemoryContext;
-	LaIntervalRun run = {.parent = parent,.is_alone = !IsTransactionState(),.arg = arg};
-	LOCKTAG		tag;
-	bool		is_free;
+	LaIntervalRun *run = arg;
+	int			level = limit_waits();
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
-	if (run.is_alone)
-		StartTransactionCommand();
-	/* Memory of the run outlives its transactions. */
-	MemoryContextSwitchTo(caller);
-	is_free = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
-	if (is_free)
-		run_locked(&run, work, &tag);
-	if (run.is_alone)
+	PushActiveSnapshot(GetTransactionSnapshot());
+	(void) la_interval_policy_remove_stale(run->parent);
+	MemoryContextSwitchTo(run->context);
+	if (la_interval_policy_read(run->parent) != NULL)
+	{
+		run->now = GetCurrentTimestamp();
+		run->state = la_interval_state_read(run->parent);
+		initStringInfo(&run->blocked);
+	}
+	PopActiveSnapshot();
+	AtEOXact_GUC(false, level);
+}
+
+static void
+warn(void *arg)
+{
+	LaIntervalRun *run = arg;
+	const char *name = get_rel_name(run->parent);
+
+	ereport(WARNING,
+			(errmsg("could not maintain the partitions of \"%s\": %s",
+					name == NULL ? "?" : name,
+					run->state != NULL && run->state->error != NULL
+					? run->state->error : run->error->message)));
+}
+
+/*
+ * Ends the transaction, and begins one.  Others see what a swift one has done before that is on disk and with standbys; a crash in between
+ * undoes it as a whole.
+ */
+static void
+commit(LaIntervalRun *run)
+{
+	if (run->is_swift)
+		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_LOCAL, true, 0, false);
+	if (run->is_alone)
+	{
 		CommitTransactionCommand();
-	MemoryContextSwitchTo(caller);
-	return is_free;
+		SetCurrentStatementStartTimestamp();
+		StartTransactionCommand();
+	}
+	else
+		SPI_commit();
+	if (run->is_swift)
+		XLogFlush(XactLastCommitEnd);
+	XactIsoLevel = XACT_READ_COMMITTED;
+	MemoryContextSwitchTo(run->context);
+}
+
+/*
+ * The error before is there until the work has been done.  A lock that was waited for in vain while the table
+ * was locked is known by its error.
+ */
+static bool
+try(LaIntervalRun *run, LaTriedWork work)
+{
+	ErrorData  *error;
+
+	if (work != warn)
+		MemoryContextReset(run->temporary);
+	MemoryContextSwitchTo(run->temporary);
+	run->waits = false;
+	error = la_interval_try(work, run);
+	if (error != NULL &&
+		(run->waits || (run->lock >= ShareUpdateExclusiveLock &&
+						la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))))
+		run->is_locked_out = true;
+	run->error = error;
+	commit(run);
+	return run->error == NULL;
 }
 
 /*
@@ -113,6 +169,33 @@ run_locked(LaIntervalRun *run, LaIntervalWork work, const LOCKTAG *tag)
 }
 
 /*
+ * Works on a table with a policy, in transactions of its own: outside of any,
+ * in a memory context that outlives them, or within that of a procedure that
+ * may commit.  Returns false if somebody else does so just now.
+ */
+bool
+la_interval_run(Oid parent, LaIntervalWork work, void *arg)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	LaIntervalRun run = {.parent = parent,.is_alone = !IsTransactionState(),.arg = arg};
+	LOCKTAG		tag;
+	bool		is_free;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, parent, LA_INTERVAL_LOCK_KIND);
+	if (run.is_alone)
+		StartTransactionCommand();
+	/* Memory of the run outlives its transactions. */
+	MemoryContextSwitchTo(caller);
+	is_free = LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+	if (is_free)
+		run_locked(&run, work, &tag);
+	if (run.is_alone)
+		CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	return is_free;
+}
+
+/*
  * Whether a run has begun: there is a policy, and it could be read.  Warns of an error of that.
  */
 bool
@@ -123,24 +206,14 @@ la_interval_run_has_begun(LaIntervalRun *run)
 	return run->error == NULL && run->state != NULL;
 }
 
-/*
- * Begins the run: reads policy and state.  Of a table that is no more the policy is forgotten.
- */
 static void
-begin(void *arg)
+write_state(void *arg)
 {
 	LaIntervalRun *run = arg;
 	int			level = limit_waits();
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	(void) la_interval_policy_remove_stale(run->parent);
-	MemoryContextSwitchTo(run->context);
-	if (la_interval_policy_read(run->parent) != NULL)
-	{
-		run->now = GetCurrentTimestamp();
-		run->state = la_interval_state_read(run->parent);
-		initStringInfo(&run->blocked);
-	}
+	la_interval_state_write(run->parent, run->version, run->state);
 	PopActiveSnapshot();
 	AtEOXact_GUC(false, level);
 }
@@ -173,131 +246,22 @@ la_interval_run_end(LaIntervalRun *run)
 		(void) try(run, warn);
 }
 
-static void
-write_state(void *arg)
+/*
+ * Reads the policy, under the lock of the step if that has one.
+ */
+static LaIntervalPolicy *
+read_policy(LaIntervalRun *run)
 {
-	LaIntervalRun *run = arg;
-	int			level = limit_waits();
+	LaIntervalPolicy *policy;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	la_interval_state_write(run->parent, run->version, run->state);
+	policy = run->lock == NoLock ? la_interval_policy_read(run->parent)
+		: la_interval_policy_lock(run->parent);
 	PopActiveSnapshot();
-	AtEOXact_GUC(false, level);
-}
-
-static void
-warn(void *arg)
-{
-	LaIntervalRun *run = arg;
-	const char *name = get_rel_name(run->parent);
-
-	ereport(WARNING,
-			(errmsg("could not maintain the partitions of \"%s\": %s",
-					name == NULL ? "?" : name,
-					run->state != NULL && run->state->error != NULL
-					? run->state->error : run->error->message)));
-}
-
-/*
- * A step in a transaction.  Returns whether it succeeded.
- */
-bool
-la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
-{
-	run->step = step;
-	run->lock = lock;
-	return try(run, take_step);
-}
-
-/*
- * Waits for those who might know the partition that is marked.  Returns whether
- * they are through.
- */
-bool
-la_interval_run_await(LaIntervalRun *run)
-{
-	run->lock = NoLock;
-	return try(run, await_users);
-}
-
-static void
-await_users(void *arg)
-{
-	LaIntervalRun *run = arg;
-	int			level = limit_waits();
-
-	la_interval_retire_await(run->parent, &run->pending);
-	AtEOXact_GUC(false, level);
-}
-
-/*
- * Waits, without locks and snapshots of ours, for everybody who has a snapshot now.  Returns whether they
- * are through.
- */
-bool
-la_interval_run_await_snapshots(LaIntervalRun *run)
-{
-	run->lock = NoLock;
-	return try(run, await_snapshots);
-}
-
-static void
-await_snapshots(void *arg)
-{
-	int			level = limit_waits();
-
-	(void) arg;
-	InvalidateCatalogSnapshot();
-	WaitForOlderSnapshots(ReadNextTransactionId(), false);
-	AtEOXact_GUC(false, level);
-}
-
-/*
- * The error of the last step, which is there until the run ends.
- */
-ErrorData *
-la_interval_run_keep_error(LaIntervalRun *run)
-{
-	run->temporary = AllocSetContextCreate(run->context,
-										   "pg_lookahead interval step",
-										   ALLOCSET_DEFAULT_SIZES);
-	return run->error;
-}
-
-/*
- * Until the level of settings that is returned is ended.
- */
-static int
-limit_waits(void)
-{
-	int			level = NewGUCNestLevel();
-
-	if (LockTimeout == 0)
-		la_sql_argument_set("lock_timeout", LOCK_TIMEOUT);
-	return level;
-}
-
-/*
- * The error before is there until the work has been done.  A lock that was waited for in vain while the table
- * was locked is known by its error.
- */
-static bool
-try(LaIntervalRun *run, LaTriedWork work)
-{
-	ErrorData  *error;
-
-	if (work != warn)
-		MemoryContextReset(run->temporary);
-	MemoryContextSwitchTo(run->temporary);
 	run->waits = false;
-	error = la_interval_try(work, run);
-	if (error != NULL &&
-		(run->waits || (run->lock >= ShareUpdateExclusiveLock &&
-						la_interval_interrupted(error, ERRCODE_LOCK_NOT_AVAILABLE))))
-		run->is_locked_out = true;
-	run->error = error;
-	commit(run);
-	return run->error == NULL;
+	if (policy == NULL)
+		run->is_superseded = true;
+	return policy;
 }
 
 /*
@@ -342,21 +306,69 @@ take_step(void *arg)
 }
 
 /*
- * Reads the policy, under the lock of the step if that has one.
+ * A step in a transaction.  Returns whether it succeeded.
  */
-static LaIntervalPolicy *
-read_policy(LaIntervalRun *run)
+bool
+la_interval_run_step(LaIntervalRun *run, LaIntervalStep step, LOCKMODE lock)
 {
-	LaIntervalPolicy *policy;
+	run->step = step;
+	run->lock = lock;
+	return try(run, take_step);
+}
 
-	PushActiveSnapshot(GetTransactionSnapshot());
-	policy = run->lock == NoLock ? la_interval_policy_read(run->parent)
-		: la_interval_policy_lock(run->parent);
-	PopActiveSnapshot();
-	run->waits = false;
-	if (policy == NULL)
-		run->is_superseded = true;
-	return policy;
+static void
+await_users(void *arg)
+{
+	LaIntervalRun *run = arg;
+	int			level = limit_waits();
+
+	la_interval_retire_await(run->parent, &run->pending);
+	AtEOXact_GUC(false, level);
+}
+
+/*
+ * Waits for those who might know the partition that is marked.  Returns whether
+ * they are through.
+ */
+bool
+la_interval_run_await(LaIntervalRun *run)
+{
+	run->lock = NoLock;
+	return try(run, await_users);
+}
+
+static void
+await_snapshots(void *arg)
+{
+	int			level = limit_waits();
+
+	(void) arg;
+	InvalidateCatalogSnapshot();
+	WaitForOlderSnapshots(ReadNextTransactionId(), false);
+	AtEOXact_GUC(false, level);
+}
+
+/*
+ * Waits, without locks and snapshots of ours, for everybody who has a snapshot now.  Returns whether they
+ * are through.
+ */
+bool
+la_interval_run_await_snapshots(LaIntervalRun *run)
+{
+	run->lock = NoLock;
+	return try(run, await_snapshots);
+}
+
+/*
+ * The error of the last step, which is there until the run ends.
+ */
+ErrorData *
+la_interval_run_keep_error(LaIntervalRun *run)
+{
+	run->temporary = AllocSetContextCreate(run->context,
+										   "pg_lookahead interval step",
+										   ALLOCSET_DEFAULT_SIZES);
+	return run->error;
 }
 
 /*
@@ -391,28 +403,4 @@ la_interval_run_note_blocked(LaIntervalRun *run, const char *what,
 {
 	appendStringInfo(&run->blocked, "%s%s: %s",
 					 run->blocked.len > 0 ? "\n" : "", what, why);
-}
-
-/*
- * Ends the transaction, and begins one.  Others see what a swift one has done before that is on disk and with standbys; a crash in between
- * undoes it as a whole.
- */
-static void
-commit(LaIntervalRun *run)
-{
-	if (run->is_swift)
-		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_LOCAL, true, 0, false);
-	if (run->is_alone)
-	{
-		CommitTransactionCommand();
-		SetCurrentStatementStartTimestamp();
-		StartTransactionCommand();
-	}
-	else
-		SPI_commit();
-	if (run->is_swift)
-		XLogFlush(XactLastCommitEnd);
-	XactIsoLevel = XACT_READ_COMMITTED;
-	MemoryContextSwitchTo(run->context);
 }

@@ -18,9 +18,30 @@
 #include "intervals/la_interval_state.h"
 #include "intervals/la_interval_table.h"
 
-static void receive(HeapTuple row, TupleDesc columns, void *arg);
-static TimestampTz get_time(HeapTuple row, TupleDesc columns, int number);
-static void add_time(LaIntervalParameters *parameters, TimestampTz time);
+static TimestampTz
+get_time(HeapTuple row, TupleDesc columns, int number)
+{
+	bool		is_null;
+	Datum		value = heap_getattr(row, number, columns, &is_null);
+
+	return is_null ? 0 : DatumGetTimestampTz(value);
+}
+
+static void
+receive(HeapTuple row, TupleDesc columns, void *arg)
+{
+	LaIntervalState *state = arg;
+	bool		is_null;
+
+	state->last_run = get_time(row, columns, 1);
+	state->next_run = get_time(row, columns, 2);
+	state->last_analyze = get_time(row, columns, 3);
+	state->attempts = DatumGetInt32(heap_getattr(row, 4, columns, &is_null));
+	state->detaching = DatumGetObjectId(heap_getattr(row, 5, columns, &is_null));
+	if (is_null)
+		state->detaching = InvalidOid;
+	state->mark = DatumGetTransactionId(heap_getattr(row, 6, columns, &is_null));
+}
 
 /*
  * What later attempts need of the state: times, the number of failures, what was begun.
@@ -48,6 +69,13 @@ la_interval_state_begin(Oid parent)
 	la_interval_table_execute("INSERT INTO {state} (parent, row_type, attempts) VALUES ($1, $2, 0) "
 							  "ON CONFLICT (parent) DO NOTHING",
 							  &parameters, NULL, NULL);
+}
+
+static void
+add_time(LaIntervalParameters *parameters, TimestampTz time)
+{
+	la_interval_table_add(parameters, TIMESTAMPTZOID, TimestampTzGetDatum(time),
+						  time == 0);
 }
 
 /*
@@ -110,36 +138,4 @@ la_interval_due(TimestampTz now)
 								  "WHERE s.next_run IS NULL OR s.next_run <= $1 OR s.next_run > $2 "
 								  "ORDER BY s.next_run NULLS FIRST, p.parent",
 								  &parameters);
-}
-
-static void
-receive(HeapTuple row, TupleDesc columns, void *arg)
-{
-	LaIntervalState *state = arg;
-	bool		is_null;
-
-	state->last_run = get_time(row, columns, 1);
-	state->next_run = get_time(row, columns, 2);
-	state->last_analyze = get_time(row, columns, 3);
-	state->attempts = DatumGetInt32(heap_getattr(row, 4, columns, &is_null));
-	state->detaching = DatumGetObjectId(heap_getattr(row, 5, columns, &is_null));
-	if (is_null)
-		state->detaching = InvalidOid;
-	state->mark = DatumGetTransactionId(heap_getattr(row, 6, columns, &is_null));
-}
-
-static TimestampTz
-get_time(HeapTuple row, TupleDesc columns, int number)
-{
-	bool		is_null;
-	Datum		value = heap_getattr(row, number, columns, &is_null);
-
-	return is_null ? 0 : DatumGetTimestampTz(value);
-}
-
-static void
-add_time(LaIntervalParameters *parameters, TimestampTz time)
-{
-	la_interval_table_add(parameters, TIMESTAMPTZOID, TimestampTzGetDatum(time),
-						  time == 0);
 }

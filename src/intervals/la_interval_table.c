@@ -28,11 +28,6 @@
 #define POLICY "pg_lookahead_interval_policy"
 #define STATE "pg_lookahead_interval_state"
 
-static void refuse_others(SPIPlanPtr plan, Oid policy, Oid state);
-static char *name_tables(const char *query, const char *schema);
-static void receive_oid(HeapTuple row, TupleDesc columns, void *arg);
-static Oid	find_schema(void);
-
 /*
  * Whether this database has the extension.
  */
@@ -40,6 +35,19 @@ bool
 la_interval_table_exists(void)
 {
 	return OidIsValid(get_extension_oid("pg_lookahead", true));
+}
+
+static Oid
+find_schema(void)
+{
+	Oid			extension = get_extension_oid("pg_lookahead", true);
+
+	if (!OidIsValid(extension))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"%s\" does not exist", "pg_lookahead"),
+				 errhint("Run CREATE EXTENSION pg_lookahead in this database.")));
+	return get_extension_schema(extension);
 }
 
 /*
@@ -86,48 +94,6 @@ la_interval_table_add_text(LaIntervalParameters *parameters, const char *value)
 	la_interval_table_add(parameters, TEXTOID,
 						  value == NULL ? (Datum) 0 : CStringGetTextDatum(value),
 						  value == NULL);
-}
-
-/*
- * Executes a query, in which {policy} is the table of policies and {state} that
- * of states, with an active snapshot.  Returns how many rows were found or
- * changed.
- */
-uint64
-la_interval_table_execute(const char *query,
-						  LaIntervalParameters *parameters,
-						  LaIntervalRow receive, void *arg)
-{
-	MemoryContext caller = CurrentMemoryContext;
-	Oid			schema = find_schema();
-	Oid			table = get_relname_relid(POLICY, schema);
-	char	   *text;
-	LaIntervalOwner before;
-	SPIPlanPtr	plan;
-	uint64		processed;
-
-	text = name_tables(query, get_namespace_name(schema));
-
-	la_interval_owner_begin(&before, table, NULL);
-	SPI_connect();
-	plan = SPI_prepare(text, parameters->count, parameters->types);
-	if (plan == NULL)
-		elog(ERROR, "query of policies failed: %s", text);
-	refuse_others(plan, table, get_relname_relid(STATE, schema));
-	if (SPI_execute_plan(plan, parameters->values,
-						 parameters->nulls, false, 0) < 0)
-		elog(ERROR, "query of policies failed: %s", text);
-	processed = SPI_processed;
-	for (uint64 i = 0; receive != NULL && i < processed; i++)
-	{
-		MemoryContext inner = MemoryContextSwitchTo(caller);
-
-		receive(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, arg);
-		MemoryContextSwitchTo(inner);
-	}
-	SPI_finish();
-	la_interval_owner_end(&before);
-	return processed;
 }
 
 /*
@@ -181,16 +147,45 @@ name_tables(const char *query, const char *schema)
 }
 
 /*
- * The OIDs that such a query returns.
+ * Executes a query, in which {policy} is the table of policies and {state} that
+ * of states, with an active snapshot.  Returns how many rows were found or
+ * changed.
  */
-List *
-la_interval_table_list(const char *query,
-					   LaIntervalParameters *parameters)
+uint64
+la_interval_table_execute(const char *query,
+						  LaIntervalParameters *parameters,
+						  LaIntervalRow receive, void *arg)
 {
-	List	   *oids = NIL;
+	MemoryContext caller = CurrentMemoryContext;
+	Oid			schema = find_schema();
+	Oid			table = get_relname_relid(POLICY, schema);
+	char	   *text;
+	LaIntervalOwner before;
+	SPIPlanPtr	plan;
+	uint64		processed;
 
-	la_interval_table_execute(query, parameters, receive_oid, &oids);
-	return oids;
+	text = name_tables(query, get_namespace_name(schema));
+
+	la_interval_owner_begin(&before, table, NULL);
+	SPI_connect();
+	plan = SPI_prepare(text, parameters->count, parameters->types);
+	if (plan == NULL)
+		elog(ERROR, "query of policies failed: %s", text);
+	refuse_others(plan, table, get_relname_relid(STATE, schema));
+	if (SPI_execute_plan(plan, parameters->values,
+						 parameters->nulls, false, 0) < 0)
+		elog(ERROR, "query of policies failed: %s", text);
+	processed = SPI_processed;
+	for (uint64 i = 0; receive != NULL && i < processed; i++)
+	{
+		MemoryContext inner = MemoryContextSwitchTo(caller);
+
+		receive(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, arg);
+		MemoryContextSwitchTo(inner);
+	}
+	SPI_finish();
+	la_interval_owner_end(&before);
+	return processed;
 }
 
 static void
@@ -203,15 +198,15 @@ receive_oid(HeapTuple row, TupleDesc columns, void *arg)
 						DatumGetObjectId(heap_getattr(row, 1, columns, &is_null)));
 }
 
-static Oid
-find_schema(void)
+/*
+ * The OIDs that such a query returns.
+ */
+List *
+la_interval_table_list(const char *query,
+					   LaIntervalParameters *parameters)
 {
-	Oid			extension = get_extension_oid("pg_lookahead", true);
+	List	   *oids = NIL;
 
-	if (!OidIsValid(extension))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("extension \"%s\" does not exist", "pg_lookahead"),
-				 errhint("Run CREATE EXTENSION pg_lookahead in this database.")));
-	return get_extension_schema(extension);
+	la_interval_table_execute(query, parameters, receive_oid, &oids);
+	return oids;
 }

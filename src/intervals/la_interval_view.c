@@ -42,53 +42,12 @@ typedef struct LaIntervalStatus
 	bool		nulls[STATUS_COLUMNS];
 } LaIntervalStatus;
 
-static void fill(void *arg);
-static void fill_outlook(LaIntervalStatus *status,
-						 const LaIntervalOutlook *outlook);
-static void put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
-					const LaIntervalOld *old, const char *why);
-static Datum text_of(const char *text, bool *is_null);
-
-/*
- * SQL function pg_lookahead_interval_status(parent).  All columns are null
- * where the table is locked just now, and where the policy makes no sense any
- * more, of which maintenance tells more.
- */
-Datum
-pg_lookahead_interval_status(PG_FUNCTION_ARGS)
+static Datum
+text_of(const char *text, bool *is_null)
 {
-	Oid			parent = PG_GETARG_OID(0);
-	TupleDesc	row = la_sql_function_row(fcinfo, STATUS_COLUMNS);
-	LaIntervalStatus status = {0};
+	*is_null = text == NULL;
 
-	memset(status.nulls, true, sizeof(status.nulls));
-	if (get_rel_name(parent) != NULL)
-		status.policy = la_interval_policy_read(parent);
-	if (status.policy != NULL && ConditionalLockRelationOid(parent, AccessShareLock))
-	{
-		if (la_interval_try(fill, &status) != NULL)
-			memset(status.nulls, true, sizeof(status.nulls));
-		UnlockRelationOid(parent, AccessShareLock);
-	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(row, status.values,
-													  status.nulls)));
-}
-
-static void
-fill(void *arg)
-{
-	LaIntervalStatus *status = arg;
-	const LaIntervalPolicy *policy = status->policy;
-	LaIntervalOwner before;
-	LaIntervalOutlook outlook;
-	Relation	parent;
-
-	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
-	parent = la_interval_grid_open(policy->parent);
-	la_interval_outlook_take(&outlook, policy, parent, GetCurrentTimestamp());
-	fill_outlook(status, &outlook);
-	table_close(parent, AccessShareLock);
-	la_interval_owner_end(&before);
+	return *is_null ? (Datum) 0 : CStringGetTextDatum(text);
 }
 
 static void
@@ -124,6 +83,69 @@ fill_outlook(LaIntervalStatus *status, const LaIntervalOutlook *outlook)
 	}
 }
 
+static void
+fill(void *arg)
+{
+	LaIntervalStatus *status = arg;
+	const LaIntervalPolicy *policy = status->policy;
+	LaIntervalOwner before;
+	LaIntervalOutlook outlook;
+	Relation	parent;
+
+	la_interval_owner_begin(&before, policy->parent, policy->time_zone);
+	parent = la_interval_grid_open(policy->parent);
+	la_interval_outlook_take(&outlook, policy, parent, GetCurrentTimestamp());
+	fill_outlook(status, &outlook);
+	table_close(parent, AccessShareLock);
+	la_interval_owner_end(&before);
+}
+
+/*
+ * SQL function pg_lookahead_interval_status(parent).  All columns are null
+ * where the table is locked just now, and where the policy makes no sense any
+ * more, of which maintenance tells more.
+ */
+Datum
+pg_lookahead_interval_status(PG_FUNCTION_ARGS)
+{
+	Oid			parent = PG_GETARG_OID(0);
+	TupleDesc	row = la_sql_function_row(fcinfo, STATUS_COLUMNS);
+	LaIntervalStatus status = {0};
+
+	memset(status.nulls, true, sizeof(status.nulls));
+	if (get_rel_name(parent) != NULL)
+		status.policy = la_interval_policy_read(parent);
+	if (status.policy != NULL && ConditionalLockRelationOid(parent, AccessShareLock))
+	{
+		if (la_interval_try(fill, &status) != NULL)
+			memset(status.nulls, true, sizeof(status.nulls));
+		UnlockRelationOid(parent, AccessShareLock);
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(row, status.values,
+													  status.nulls)));
+}
+
+static void
+put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
+		const LaIntervalOld *old, const char *why)
+{
+	Datum		values[RETIREMENT_COLUMNS];
+	bool		nulls[RETIREMENT_COLUMNS] = {0};
+	int			i = 0;
+
+	values[i++] = ObjectIdGetDatum(old->relation);
+	values[i] = text_of(old->lower, &nulls[i]);
+	i++;
+	values[i] = text_of(old->upper, &nulls[i]);
+	i++;
+	values[i++] = CStringGetTextDatum(policy->drops ? "drop" : "detach");
+	values[i] = text_of(la_interval_retire_obstacle(policy->parent, old->relation),
+						&nulls[i]);
+	i++;
+	values[i++] = CStringGetTextDatum(why);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
 /*
  * SQL function pg_lookahead_retirement(parent).
  */
@@ -149,33 +171,4 @@ pg_lookahead_retirement(PG_FUNCTION_ARGS)
 		put_row(result, policy, &list->partitions[i], why);
 	la_interval_owner_end(&before);
 	return (Datum) 0;
-}
-
-static void
-put_row(ReturnSetInfo *result, const LaIntervalPolicy *policy,
-		const LaIntervalOld *old, const char *why)
-{
-	Datum		values[RETIREMENT_COLUMNS];
-	bool		nulls[RETIREMENT_COLUMNS] = {0};
-	int			i = 0;
-
-	values[i++] = ObjectIdGetDatum(old->relation);
-	values[i] = text_of(old->lower, &nulls[i]);
-	i++;
-	values[i] = text_of(old->upper, &nulls[i]);
-	i++;
-	values[i++] = CStringGetTextDatum(policy->drops ? "drop" : "detach");
-	values[i] = text_of(la_interval_retire_obstacle(policy->parent, old->relation),
-						&nulls[i]);
-	i++;
-	values[i++] = CStringGetTextDatum(why);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
-static Datum
-text_of(const char *text, bool *is_null)
-{
-	*is_null = text == NULL;
-
-	return *is_null ? (Datum) 0 : CStringGetTextDatum(text);
 }

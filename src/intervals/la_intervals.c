@@ -59,20 +59,202 @@ PG_FUNCTION_INFO_V1(la_test_interval_create_for);
 /* Where a uuid has its first dash. */
 #define UUID_FIRST_DASH 8
 
-static void check_call(FunctionCallInfo fcinfo, const char *name);
-static void tell_busy(void *parent);
-static Oid	read_parent(FunctionCallInfo fcinfo);
-static void read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy);
-static bool read_action(FunctionCallInfo fcinfo, int argument);
-static void check_policy(LaIntervalPolicy *policy);
-static void choose_zone(LaIntervalPolicy *policy, Oid key_type);
-static char *choose_origin(const LaIntervalPolicy *policy, Relation parent);
-static char *read_bound(Oid key_type, char *text);
-static char *newest_bound(Relation parent, Oid key_type);
-static void tell_old(const LaIntervalPolicy *policy);
-static void add_change(LaIntervalPolicy *policy, const LaIntervalGrid *grid,
-					   char *starts, char *step);
-static void check_may_maintain(Oid parent);
+/*
+ * Argument 0: a table of the caller, whose policy nobody else changes until
+ * the transaction ends.
+ */
+static Oid
+read_parent(FunctionCallInfo fcinfo)
+{
+	Oid			parent;
+
+	la_sql_argument_need(fcinfo, 0, "parent");
+	parent = PG_GETARG_OID(0);
+	la_partition_check_command(parent);
+	LockRelationOid(parent, ShareUpdateExclusiveLock);
+	la_partition_check_command(parent);
+	CacheInvalidateRelcacheByRelid(parent);
+	return parent;
+}
+
+/*
+ * Whether partitions are dropped.
+ */
+static bool
+read_action(FunctionCallInfo fcinfo, int argument)
+{
+	char	   *action = la_sql_argument_text(fcinfo, argument);
+
+	if (action != NULL && strcmp(action, "drop") == 0)
+		return true;
+	if (action == NULL || strcmp(action, "detach") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be \"detach\" or \"drop\"",
+						"retention_action")));
+	return false;
+}
+
+/*
+ * Arguments 1 to 12.
+ */
+static void
+read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
+{
+	int			i = 1;
+
+	policy->step = la_sql_argument_any(fcinfo, i++, "step");
+	policy->origin = PG_ARGISNULL(i) ? NULL
+		: la_sql_argument_any(fcinfo, i, "origin");
+	i++;
+	policy->premake = la_sql_argument_number(fcinfo, i++, "premake", 0, MOST_PREMADE);
+	policy->retention = PG_ARGISNULL(i) ? NULL
+		: la_sql_argument_any(fcinfo, i, "retention");
+	i++;
+	policy->drops = read_action(fcinfo, i++);
+	policy->time_zone = la_sql_argument_text(fcinfo, i++);
+	policy->names = la_sql_argument_text(fcinfo, i++);
+	if (!PG_ARGISNULL(i))
+		policy->tablespace = pstrdup(NameStr(*PG_GETARG_NAME(i)));
+	i++;
+	policy->storage = la_sql_argument_text(fcinfo, i++);
+	policy->max_partitions = la_sql_argument_number(fcinfo, i++, "max_partitions", 0,
+													MOST_STEPS);
+	policy->max_distance = la_sql_argument_number(fcinfo, i++, "max_distance", 0,
+												  MOST_STEPS);
+	if (!PG_ARGISNULL(i))
+		policy->analyze_every = PG_GETARG_INTERVAL_P(i);
+}
+
+/*
+ * Days and months of times are those of a time zone, the session's unless
+ * another one was given.
+ */
+static void
+choose_zone(LaIntervalPolicy *policy, Oid key_type)
+{
+	if (!la_interval_grid_is_time(key_type))
+	{
+		if (policy->time_zone != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a partition key of type %s has no time zone",
+							format_type_be(key_type))));
+		return;
+	}
+	if (policy->time_zone == NULL)
+		policy->time_zone = pstrdup(pg_get_timezone_name(session_timezone));
+	la_sql_argument_set("TimeZone", policy->time_zone);
+}
+
+/*
+ * A bound as it is kept.  Of a uuid it may be given as a time.
+ */
+static char *
+read_bound(Oid key_type, char *text)
+{
+	Oid			input;
+	Oid			parameter;
+	Datum		value;
+
+	if (key_type == UUIDOID && strchr(text, '-') != text +UUID_FIRST_DASH)
+		return la_partition_series_at_moment(key_type,
+											 DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+																					 CStringGetDatum(text),
+																					 ObjectIdGetDatum(InvalidOid),
+																					 Int32GetDatum(-1))));
+	getTypeInputInfo(key_type, &input, &parameter);
+	value = OidInputFunctionCall(input, text, parameter, -1);
+	return la_sql_argument_text_of(value, key_type);
+}
+
+/*
+ * The last bound of the table's partitions from which steps can be counted, or
+ * NULL.
+ */
+static char *
+newest_bound(Relation parent, Oid key_type)
+{
+	LaIntervalPartitions *all = la_interval_partitions_read(parent);
+
+	for (int i = all->count - 1; i >= 0; i--)
+	{
+		const LaIntervalPartition *partition = &all->partitions[i];
+
+		if (partition->has_upper &&
+			la_interval_grid_is_finite(key_type, &partition->upper))
+			return la_interval_grid_complete(key_type, &partition->upper).text;
+		if (partition->has_lower &&
+			la_interval_grid_is_finite(key_type, &partition->lower))
+			return la_interval_grid_complete(key_type, &partition->lower).text;
+	}
+	return NULL;
+}
+
+/*
+ * The bound from which steps are counted: the one that was given, else the
+ * last one that the table has, so that a series which began without a policy
+ * goes on.  2001 begins with a Monday.
+ */
+static char *
+choose_origin(const LaIntervalPolicy *policy, Relation parent)
+{
+	PartitionKey key = RelationGetPartitionKey(parent);
+	Oid			key_type = getBaseType(key->parttypid[0]);
+	char	   *newest;
+
+	if (policy->origin != NULL)
+		return read_bound(key_type, policy->origin);
+	newest = newest_bound(parent, key_type);
+	if (newest != NULL)
+		return newest;
+	return la_interval_grid_is_time(key_type)
+		? read_bound(key_type, "2001-01-01") : "0";
+}
+
+/*
+ * What a retention makes old at once is told: it may be a slip.
+ */
+static void
+tell_old(const LaIntervalPolicy *policy)
+{
+	int			count = la_interval_old_list(policy, GetCurrentTimestamp())->count;
+
+	if (count > 0)
+		ereport(NOTICE,
+				(errmsg("partitions of \"%s\" older than the retention: %d; the next maintenance will %s them",
+						get_rel_name(policy->parent), count,
+						policy->drops ? "drop" : "detach"),
+				 errhint("pg_lookahead_retirement() lists them.")));
+}
+
+/*
+ * Completes and checks a policy, as the owner of the table: whatever a later
+ * maintenance would stumble over.
+ */
+static void
+check_policy(LaIntervalPolicy *policy)
+{
+	LaIntervalOwner before;
+	Relation	parent;
+	Oid			key_type;
+	LaIntervalGrid *grid;
+
+	la_interval_owner_begin(&before, policy->parent, NULL);
+	parent = la_interval_grid_open(policy->parent);
+	key_type = getBaseType(RelationGetPartitionKey(parent)->parttypid[0]);
+	choose_zone(policy, key_type);
+	policy->origin = choose_origin(policy, parent);
+	grid = la_interval_grid_make(policy, parent);
+	policy->origin = grid->segments[0].start.text;
+	la_interval_check_steps(grid);
+	if (policy->retention != NULL)
+		la_interval_old_check(policy, key_type);
+	la_interval_check_options(policy, grid);
+	table_close(parent, NoLock);
+	tell_old(policy);
+	la_interval_owner_end(&before);
+}
 
 /*
  * SQL function pg_lookahead_set_interval(parent, step, origin, premake,
@@ -89,6 +271,39 @@ pg_lookahead_set_interval(PG_FUNCTION_ARGS)
 	check_policy(&policy);
 	la_interval_policy_write(&policy);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Adds a change of the step to those that are before it; later ones are
+ * forgotten.
+ */
+static void
+add_change(LaIntervalPolicy *policy, const LaIntervalGrid *grid, char *starts,
+		   char *step)
+{
+	LaIntervalBound start = la_interval_grid_bound(grid, starts);
+	char	  **change_starts = palloc_array(char *, policy->changes + 1);
+	char	  **change_steps = palloc_array(char *, policy->changes + 1);
+	int			count = 0;
+
+	if (!la_interval_grid_is_finite(grid->key_type, &start))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be finite", "starts")));
+	/* Of segments the first one is before all changes. */
+	while (count < policy->changes &&
+		   la_interval_grid_compare(grid, &grid->segments[count + 1].start,
+									&start) < 0)
+	{
+		change_starts[count] = policy->change_starts[count];
+		change_steps[count] = policy->change_steps[count];
+		count++;
+	}
+	change_starts[count] = start.text;
+	change_steps[count] = step;
+	policy->change_starts = change_starts;
+	policy->change_steps = change_steps;
+	policy->changes = count + 1;
 }
 
 /*
@@ -138,6 +353,47 @@ pg_lookahead_unset_interval(PG_FUNCTION_ARGS)
 						get_rel_name(pending)),
 				 errhint("ALTER TABLE ... DETACH PARTITION ... FINALIZE ends that.")));
 	PG_RETURN_BOOL(la_interval_policy_remove(parent));
+}
+
+/*
+ * Refuses where a procedure cannot commit.
+ */
+static void
+check_call(FunctionCallInfo fcinfo, const char *name)
+{
+	CallContext *call = (CallContext *) fcinfo->context;
+
+	if (call == NULL || !IsA(call, CallContext) || call->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("partitions cannot be maintained within a transaction"),
+				 errhint("Use CALL outside of a transaction block.")));
+	PreventCommandIfReadOnly(name);
+	PreventCommandDuringRecovery(name);
+}
+
+/*
+ * A name that the client cannot be sent stops no other tables.
+ */
+static void
+tell_busy(void *parent)
+{
+	ereport(NOTICE,
+			(errmsg("the partitions of \"%s\" are maintained by another session just now",
+					get_rel_name(*(Oid *) parent))));
+}
+
+static void
+check_may_maintain(Oid parent)
+{
+	AclResult	result;
+
+	if (get_rel_name(parent) == NULL)
+		la_partition_refuse_missing(parent);
+	result = pg_class_aclcheck(parent, GetUserId(), ACL_MAINTAIN);
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(parent)),
+					   get_rel_name(parent));
 }
 
 /*
@@ -196,34 +452,6 @@ pg_lookahead_move_default_rows(PG_FUNCTION_ARGS)
 }
 
 /*
- * Refuses where a procedure cannot commit.
- */
-static void
-check_call(FunctionCallInfo fcinfo, const char *name)
-{
-	CallContext *call = (CallContext *) fcinfo->context;
-
-	if (call == NULL || !IsA(call, CallContext) || call->atomic)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-				 errmsg("partitions cannot be maintained within a transaction"),
-				 errhint("Use CALL outside of a transaction block.")));
-	PreventCommandIfReadOnly(name);
-	PreventCommandDuringRecovery(name);
-}
-
-/*
- * A name that the client cannot be sent stops no other tables.
- */
-static void
-tell_busy(void *parent)
-{
-	ereport(NOTICE,
-			(errmsg("the partitions of \"%s\" are maintained by another session just now",
-					get_rel_name(*(Oid *) parent))));
-}
-
-/*
  * Trigger of the table of policies: rows that are inserted by hand, by the
  * restore of a dump, have to be about a table of whoever inserts them.
  */
@@ -278,246 +506,3 @@ la_test_interval_create_for(PG_FUNCTION_ARGS)
 										  la_sql_argument_text(fcinfo, 1)));
 }
 #endif
-
-/*
- * Argument 0: a table of the caller, whose policy nobody else changes until
- * the transaction ends.
- */
-static Oid
-read_parent(FunctionCallInfo fcinfo)
-{
-	Oid			parent;
-
-	la_sql_argument_need(fcinfo, 0, "parent");
-	parent = PG_GETARG_OID(0);
-	la_partition_check_command(parent);
-	LockRelationOid(parent, ShareUpdateExclusiveLock);
-	la_partition_check_command(parent);
-	CacheInvalidateRelcacheByRelid(parent);
-	return parent;
-}
-
-/*
- * Arguments 1 to 12.
- */
-static void
-read_policy(FunctionCallInfo fcinfo, LaIntervalPolicy *policy)
-{
-	int			i = 1;
-
-	policy->step = la_sql_argument_any(fcinfo, i++, "step");
-	policy->origin = PG_ARGISNULL(i) ? NULL
-		: la_sql_argument_any(fcinfo, i, "origin");
-	i++;
-	policy->premake = la_sql_argument_number(fcinfo, i++, "premake", 0, MOST_PREMADE);
-	policy->retention = PG_ARGISNULL(i) ? NULL
-		: la_sql_argument_any(fcinfo, i, "retention");
-	i++;
-	policy->drops = read_action(fcinfo, i++);
-	policy->time_zone = la_sql_argument_text(fcinfo, i++);
-	policy->names = la_sql_argument_text(fcinfo, i++);
-	if (!PG_ARGISNULL(i))
-		policy->tablespace = pstrdup(NameStr(*PG_GETARG_NAME(i)));
-	i++;
-	policy->storage = la_sql_argument_text(fcinfo, i++);
-	policy->max_partitions = la_sql_argument_number(fcinfo, i++, "max_partitions", 0,
-													MOST_STEPS);
-	policy->max_distance = la_sql_argument_number(fcinfo, i++, "max_distance", 0,
-												  MOST_STEPS);
-	if (!PG_ARGISNULL(i))
-		policy->analyze_every = PG_GETARG_INTERVAL_P(i);
-}
-
-/*
- * Whether partitions are dropped.
- */
-static bool
-read_action(FunctionCallInfo fcinfo, int argument)
-{
-	char	   *action = la_sql_argument_text(fcinfo, argument);
-
-	if (action != NULL && strcmp(action, "drop") == 0)
-		return true;
-	if (action == NULL || strcmp(action, "detach") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be \"detach\" or \"drop\"",
-						"retention_action")));
-	return false;
-}
-
-/*
- * Completes and checks a policy, as the owner of the table: whatever a later
- * maintenance would stumble over.
- */
-static void
-check_policy(LaIntervalPolicy *policy)
-{
-	LaIntervalOwner before;
-	Relation	parent;
-	Oid			key_type;
-	LaIntervalGrid *grid;
-
-	la_interval_owner_begin(&before, policy->parent, NULL);
-	parent = la_interval_grid_open(policy->parent);
-	key_type = getBaseType(RelationGetPartitionKey(parent)->parttypid[0]);
-	choose_zone(policy, key_type);
-	policy->origin = choose_origin(policy, parent);
-	grid = la_interval_grid_make(policy, parent);
-	policy->origin = grid->segments[0].start.text;
-	la_interval_check_steps(grid);
-	if (policy->retention != NULL)
-		la_interval_old_check(policy, key_type);
-	la_interval_check_options(policy, grid);
-	table_close(parent, NoLock);
-	tell_old(policy);
-	la_interval_owner_end(&before);
-}
-
-/*
- * Days and months of times are those of a time zone, the session's unless
- * another one was given.
- */
-static void
-choose_zone(LaIntervalPolicy *policy, Oid key_type)
-{
-	if (!la_interval_grid_is_time(key_type))
-	{
-		if (policy->time_zone != NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("a partition key of type %s has no time zone",
-							format_type_be(key_type))));
-		return;
-	}
-	if (policy->time_zone == NULL)
-		policy->time_zone = pstrdup(pg_get_timezone_name(session_timezone));
-	la_sql_argument_set("TimeZone", policy->time_zone);
-}
-
-/*
- * The bound from which steps are counted: the one that was given, else the
- * last one that the table has, so that a series which began without a policy
- * goes on.  2001 begins with a Monday.
- */
-static char *
-choose_origin(const LaIntervalPolicy *policy, Relation parent)
-{
-	PartitionKey key = RelationGetPartitionKey(parent);
-	Oid			key_type = getBaseType(key->parttypid[0]);
-	char	   *newest;
-
-	if (policy->origin != NULL)
-		return read_bound(key_type, policy->origin);
-	newest = newest_bound(parent, key_type);
-	if (newest != NULL)
-		return newest;
-	return la_interval_grid_is_time(key_type)
-		? read_bound(key_type, "2001-01-01") : "0";
-}
-
-/*
- * A bound as it is kept.  Of a uuid it may be given as a time.
- */
-static char *
-read_bound(Oid key_type, char *text)
-{
-	Oid			input;
-	Oid			parameter;
-	Datum		value;
-
-	if (key_type == UUIDOID && strchr(text, '-') != text +UUID_FIRST_DASH)
-		return la_partition_series_at_moment(key_type,
-											 DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-																					 CStringGetDatum(text),
-																					 ObjectIdGetDatum(InvalidOid),
-																					 Int32GetDatum(-1))));
-	getTypeInputInfo(key_type, &input, &parameter);
-	value = OidInputFunctionCall(input, text, parameter, -1);
-	return la_sql_argument_text_of(value, key_type);
-}
-
-/*
- * The last bound of the table's partitions from which steps can be counted, or
- * NULL.
- */
-static char *
-newest_bound(Relation parent, Oid key_type)
-{
-	LaIntervalPartitions *all = la_interval_partitions_read(parent);
-
-	for (int i = all->count - 1; i >= 0; i--)
-	{
-		const LaIntervalPartition *partition = &all->partitions[i];
-
-		if (partition->has_upper &&
-			la_interval_grid_is_finite(key_type, &partition->upper))
-			return la_interval_grid_complete(key_type, &partition->upper).text;
-		if (partition->has_lower &&
-			la_interval_grid_is_finite(key_type, &partition->lower))
-			return la_interval_grid_complete(key_type, &partition->lower).text;
-	}
-	return NULL;
-}
-
-/*
- * What a retention makes old at once is told: it may be a slip.
- */
-static void
-tell_old(const LaIntervalPolicy *policy)
-{
-	int			count = la_interval_old_list(policy, GetCurrentTimestamp())->count;
-
-	if (count > 0)
-		ereport(NOTICE,
-				(errmsg("partitions of \"%s\" older than the retention: %d; the next maintenance will %s them",
-						get_rel_name(policy->parent), count,
-						policy->drops ? "drop" : "detach"),
-				 errhint("pg_lookahead_retirement() lists them.")));
-}
-
-/*
- * Adds a change of the step to those that are before it; later ones are
- * forgotten.
- */
-static void
-add_change(LaIntervalPolicy *policy, const LaIntervalGrid *grid, char *starts,
-		   char *step)
-{
-	LaIntervalBound start = la_interval_grid_bound(grid, starts);
-	char	  **change_starts = palloc_array(char *, policy->changes + 1);
-	char	  **change_steps = palloc_array(char *, policy->changes + 1);
-	int			count = 0;
-
-	if (!la_interval_grid_is_finite(grid->key_type, &start))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("argument \"%s\" must be finite", "starts")));
-	/* Of segments the first one is before all changes. */
-	while (count < policy->changes &&
-		   la_interval_grid_compare(grid, &grid->segments[count + 1].start,
-									&start) < 0)
-	{
-		change_starts[count] = policy->change_starts[count];
-		change_steps[count] = policy->change_steps[count];
-		count++;
-	}
-	change_starts[count] = start.text;
-	change_steps[count] = step;
-	policy->change_starts = change_starts;
-	policy->change_steps = change_steps;
-	policy->changes = count + 1;
-}
-
-static void
-check_may_maintain(Oid parent)
-{
-	AclResult	result;
-
-	if (get_rel_name(parent) == NULL)
-		la_partition_refuse_missing(parent);
-	result = pg_class_aclcheck(parent, GetUserId(), ACL_MAINTAIN);
-	if (result != ACLCHECK_OK)
-		aclcheck_error(result, get_relkind_objtype(get_rel_relkind(parent)),
-					   get_rel_name(parent));
-}

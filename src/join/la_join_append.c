@@ -44,10 +44,31 @@ struct LaJoinAppend
 /* A partition that was looked at, and has no index for the join: it is not looked at for each row. */
 static LaJoinTarget unsuitable;
 
-static bool is_plain_step(const PartitionPruneStepOp *step);
-static bool is_scan(const PlanState *planstate);
-static bool set_values(LaJoinAppend *append, TupleTableSlot *outer);
-static void prepare_child(LaJoinAppend *append, int child, int relation);
+static bool
+is_plain_step(const PartitionPruneStepOp *step)
+{
+	ListCell   *lc;
+
+	if (!IsA(step, PartitionPruneStepOp))
+		return true;			/* combines the results of others */
+	foreach(lc, step->exprs)
+	{
+		Expr	   *expression = lfirst(lc);
+
+		if (!la_join_is_plain_type(exprType((Node *) expression)))
+			return false;
+		while (IsA(expression, RelabelType))
+			expression = ((RelabelType *) expression)->arg;
+		if (!IsA(expression, Param) && !IsA(expression, Const))
+			return false;
+	}
+	foreach(lc, step->cmpfns)
+	{
+		if (lfirst_oid(lc) >= FirstNormalObjectId)
+			return false;
+	}
+	return true;
+}
 
 /*
  * Takes an Append below a join's inner side, if the outer row alone decides which partition it wants, by
@@ -96,30 +117,16 @@ la_join_append_create(const LaJoinOuter *outer, AppendState *node)
 	return append;
 }
 
+/*
+ * Does this scan one partition, and nothing else?
+ */
 static bool
-is_plain_step(const PartitionPruneStepOp *step)
+is_scan(const PlanState *planstate)
 {
-	ListCell   *lc;
-
-	if (!IsA(step, PartitionPruneStepOp))
-		return true;			/* combines the results of others */
-	foreach(lc, step->exprs)
-	{
-		Expr	   *expression = lfirst(lc);
-
-		if (!la_join_is_plain_type(exprType((Node *) expression)))
-			return false;
-		while (IsA(expression, RelabelType))
-			expression = ((RelabelType *) expression)->arg;
-		if (!IsA(expression, Param) && !IsA(expression, Const))
-			return false;
-	}
-	foreach(lc, step->cmpfns)
-	{
-		if (lfirst_oid(lc) >= FirstNormalObjectId)
-			return false;
-	}
-	return true;
+	return IsA(planstate, IndexScanState) ||
+		IsA(planstate, IndexOnlyScanState) ||
+		IsA(planstate, BitmapHeapScanState) ||
+		IsA(planstate, SeqScanState);
 }
 
 /*
@@ -145,48 +152,6 @@ la_join_append_table(const LaJoinAppend *append)
 		pfree(target);
 	}
 	return table;
-}
-
-/*
- * Does this scan one partition, and nothing else?
- */
-static bool
-is_scan(const PlanState *planstate)
-{
-	return IsA(planstate, IndexScanState) ||
-		IsA(planstate, IndexOnlyScanState) ||
-		IsA(planstate, BitmapHeapScanState) ||
-		IsA(planstate, SeqScanState);
-}
-
-/*
- * Where an outer row is looked up.  NULL when it wants no partition, or several, or
- * one of which that cannot be told.
- */
-LaJoinTarget *
-la_join_append_child(LaJoinAppend *append, TupleTableSlot *outer)
-{
-	Bitmapset  *relations = NULL;
-	Bitmapset  *children;
-	LaJoinTarget *target = NULL;
-	int			child;
-	int			relation;
-
-	if (!set_values(append, outer))
-		return NULL;
-	children = ExecFindMatchingSubPlans(append->append->as_prune_state, false,
-										&relations);
-	if (bms_get_singleton_member(children, &child) &&
-		bms_get_singleton_member(relations, &relation))
-	{
-		if (append->children[child] == NULL)
-			prepare_child(append, child, relation);
-		if (append->children[child] != &unsuitable)
-			target = append->children[child];
-	}
-	bms_free(children);
-	bms_free(relations);
-	return target;
 }
 
 /*
@@ -244,4 +209,34 @@ prepare_child(LaJoinAppend *append, int child, int relation)
 		break;
 	}
 	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Where an outer row is looked up.  NULL when it wants no partition, or several, or
+ * one of which that cannot be told.
+ */
+LaJoinTarget *
+la_join_append_child(LaJoinAppend *append, TupleTableSlot *outer)
+{
+	Bitmapset  *relations = NULL;
+	Bitmapset  *children;
+	LaJoinTarget *target = NULL;
+	int			child;
+	int			relation;
+
+	if (!set_values(append, outer))
+		return NULL;
+	children = ExecFindMatchingSubPlans(append->append->as_prune_state, false,
+										&relations);
+	if (bms_get_singleton_member(children, &child) &&
+		bms_get_singleton_member(relations, &relation))
+	{
+		if (append->children[child] == NULL)
+			prepare_child(append, child, relation);
+		if (append->children[child] != &unsuitable)
+			target = append->children[child];
+	}
+	bms_free(children);
+	bms_free(relations);
+	return target;
 }

@@ -82,29 +82,6 @@ typedef struct LaJoinRecent
 	uint32		rows;			/* for how many rows before */
 } LaJoinRecent;
 
-static void learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads);
-static bool has_use(LaJoinAsk *ask);
-static const LaJoinTarget *target_of(const LaJoinAsk *ask, const LaJoinRow *row,
-									 int target);
-static int64 table_reads(const LaJoinAsk *ask, const LaJoinRow *row);
-static bool is_ready(const LaJoinAsk *ask, const LaJoinRing *ring,
-					 uint32 position);
-static void look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
-					int target);
-static void begin_wait(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
-					   int target, BlockNumber block);
-static void end_wait(LaJoinAsk *ask, LaJoinRow *row, int target);
-static void ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring,
-						  uint32 position, const LaJoinTarget *target,
-						  const LaPeek *peek);
-static bool request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
-						 Relation relation, BlockNumber block);
-static void ask_old_range(LaJoinAsk *ask, LaJoinRange *open,
-						  const LaJoinRing *ring, uint32 quarters);
-static void ask_open_range(LaJoinAsk *ask, LaJoinRange *open);
-static bool recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block);
-static void request(LaJoinAsk *ask, Relation relation, const LaRange *range);
-
 /*
  * Prepares to ask for outer rows.  False when nothing could be asked for.  Allocates in the current memory context.
  */
@@ -211,20 +188,6 @@ la_join_ask_grow(LaJoinAsk *ask)
 }
 
 /*
- * Is nothing to be asked for any more: because nothing had to be for SLEEP_AFTER rows, or what was asked for was
- * in memory, comes as soon by itself, or is not wanted; or because that was switched off?
- */
-bool
-la_join_ask_is_over(LaJoinAsk *ask)
-{
-	return (ask->residency.resident && !la_wake_forced()) ||
-		!has_use(ask) ||
-		ask->idle_rows > SLEEP_AFTER ||
-		!la_join_trial_asks(&ask->trial) ||
-		!la_feature_enabled(ask->node->feature);
-}
-
-/*
  * Do rows come to any target?  If not, the join wakes the less often the more often that was so.
  */
 static bool
@@ -237,6 +200,20 @@ has_use(LaJoinAsk *ask)
 	}
 	ask->asked = false;
 	return false;
+}
+
+/*
+ * Is nothing to be asked for any more: because nothing had to be for SLEEP_AFTER rows, or what was asked for was
+ * in memory, comes as soon by itself, or is not wanted; or because that was switched off?
+ */
+bool
+la_join_ask_is_over(LaJoinAsk *ask)
+{
+	return (ask->residency.resident && !la_wake_forced()) ||
+		!has_use(ask) ||
+		ask->idle_rows > SLEEP_AFTER ||
+		!la_join_trial_asks(&ask->trial) ||
+		!la_feature_enabled(ask->node->feature);
 }
 
 /*
@@ -263,187 +240,73 @@ la_join_ask_is_full(const LaJoinAsk *ask)
 }
 
 /*
- * Looks a new row up, which will be the last of the ring.
- */
-void
-la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
-{
-	row->matches = ask->matches;
-	row->requests = row->wanted = 0;
-	row->ranges = 0;
-	row->nwaits = 0;
-	ask->rows++;
-	ask->idle_rows++;
-	for (int target = 0; target < ask->ntargets; target++)
-	{
-		row->waits[target] = InvalidBlockNumber;
-		row->counted[target] = false;
-		row->complete[target] = false;
-		row->asked[target] = false;
-		row->where[target] = ask->uses[target].in_vain ? NULL :
-			la_join_target_of_row(&ask->targets[target], row->slot);
-		look_up(ask, ring, ring->tail, target);
-	}
-}
-
-/*
- * Goes on with rows that have waited long enough, and asks for what cannot be put off.
- */
-void
-la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
-{
-	bool		all = at_end || ask->rows % ROWS_PER_LOOK == 0;
-
-	if ((int32) (ask->first_waiting - ring->head) < 0)
-		ask->first_waiting = ring->head;
-	ask_old_range(ask, &ask->index_range, ring, at_end ? 4 : 3);
-	for (uint32 position = ask->first_waiting;
-		 position != ring->tail && (all || position - ask->first_waiting < WAITING_ROWS);
-		 position++)
-	{
-		LaJoinRow  *row = la_join_row(ring, position);
-		bool		ready = row->nwaits > 0 && (at_end || is_ready(ask, ring, position));
-
-		if (ask->table_requests >= 2 * ask->request_limit)
-			break;
-		if (ready)
-			CHECK_FOR_INTERRUPTS(); /* at the end many pages are read */
-		for (int target = 0; ready && target < ask->ntargets; target++)
-		{
-			if (row->waits[target] != InvalidBlockNumber)
-				look_up(ask, ring, position, target);
-		}
-		if (row->nwaits == 0 && position == ask->first_waiting)
-			ask->first_waiting++;
-	}
-	ask_old_range(ask, &ask->table_range, ring, at_end ? 4 : 1);
-}
-
-/*
- * The oldest row is handed out; or a row is, of which nothing is known, if it is NULL.  A
- * scan whose pages were all asked for need not look ahead itself, which would ask again.
- */
-void
-la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
-{
-	ask->reads = row != NULL && ask->one_match ? table_reads(ask, row) : 0;
-	for (int target = 0; target < ask->ntargets; target++)
-	{
-		if (ask->scans[target] != NULL)
-			ask->scans[target]->asked_above = false;
-		ask->scans[target] = NULL;
-		if (row != NULL && row->complete[target])
-			ask->scans[target] = row->where[target]->node;
-		if (row != NULL)
-			la_join_use_hand_out(&ask->uses[target], target_of(ask, row, target));
-		if (ask->scans[target] != NULL)
-			ask->scans[target]->asked_above = true;
-	}
-}
-
-/*
- * It is done with.
- */
-void
-la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
-{
-	ask->table_requests -= row->ranges;
-	for (int target = 0; target < ask->ntargets; target++)
-	{
-		if (row->counted[target])
-			ask->index_requests--;
-		if (row->asked[target] || ask->uses[target].in_vain)
-			la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
-	}
-	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
-		learn(ask, row, table_reads(ask, row) - ask->reads);
-}
-
-/*
- * So many pages were read for a row that was looked up with the number of pages that is valid still: rows in the
- * ring that have another one tell nothing.
- */
-static void
-learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
-{
-	int64		exceeded = ask->exceeded;
-
-	ask->most_reads = Max(ask->most_reads, reads);
-	ask->exceeded = reads > row->wanted ? reads : 0;
-	if (reads > row->wanted)
-		ask->matches = Min(Max(ask->matches * 2, Min(reads, exceeded)), LA_PEEK_BLOCKS);
-	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
-		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
-	else
-		return;
-	ask->most_reads = ask->fewer_rows = 0;
-}
-
-/*
- * Pages that were read so far of the tables that a row is looked up in, as far as PostgreSQL
- * counts them.
- */
-static int64
-table_reads(const LaJoinAsk *ask, const LaJoinRow *row)
-{
-	int64		reads = 0;
-
-	for (int target = 0; target < ask->ntargets; target++)
-	{
-		Relation	table;
-
-		if (row->where[target] == NULL)
-			continue;
-		table = row->where[target]->table;
-		if (target > 0 && row->where[target - 1] != NULL &&
-			row->where[target - 1]->table == table)
-			continue;
-		if (pgstat_should_count_relation(table))
-			reads += table->pgstat_info->counts.blocks_fetched -
-				table->pgstat_info->counts.blocks_hit;
-	}
-	return reads;
-}
-
-/*
- * Should the index page have come that a row waits for?
+ * Was this page asked for, for one of the rows in the ring?  Remembers it.
  */
 static bool
-is_ready(const LaJoinAsk *ask, const LaJoinRing *ring, uint32 position)
+recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 {
-	const LaJoinRow *row = la_join_row(ring, position);
+	uint64		page = (uint64) RelationGetRelid(relation) << 32 | block;
+	LaJoinRecent *recent = &ask->recent[murmurhash64(page) % RECENT_PAGES];
 
-	return ask->order - row->order >= Min(NEWER_WAITS, ask->request_limit) ||
-		(ring->head - row->head) * 2 >= position - row->head;
+	if (recent->page == page && ask->rows - recent->rows <= 4 * ask->most_requests)
+		return true;
+	recent->page = page;
+	recent->rows = ask->rows;
+	return false;
 }
 
 /*
- * Looks a row up in an index, from the root or where it had to wait.
+ * The kernel counts what has to come from a device while it is asked, which it tells by a system call: one request in
+ * REQUESTS_PER_LOOK stands for the others.  Where it does not count, a trial has to tell.
  */
 static void
-look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
+request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	LaJoinRow  *row = la_join_row(ring, position);
-	LaJoinTarget *where = row->where[target];
-	BlockNumber from = row->waits[target];
-	uint32		requests = row->requests;
-	MemoryContext old;
-	LaPeek		peek;
+	bool		looks = murmurhash32(ask->requests++) % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
+	int64		before = looks ? la_residency_device_pages() : 0;
 
-	end_wait(ask, row, target);
-	if (where == NULL || !la_join_target_fill(where, row->slot))
-		return;
-	old = MemoryContextSwitchTo(ask->scratch);
-	la_join_peek(where->index, &where->search, from,
-				 ask->one_match ? ask->matches : LA_PEEK_BLOCKS, &peek);
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(ask->scratch);
+	ask->asked = true;
+	la_request_make(relation, range, &ask->residency, &ask->node->counters);
+	if (looks)
+		ask->trial.device_pages += REQUESTS_PER_LOOK *
+			Min(la_residency_device_pages() - before, range->nblocks);
+}
 
-	row->complete[target] = peek.complete;
-	if (peek.missing != InvalidBlockNumber)
-		begin_wait(ask, ring, position, target, peek.missing);
-	ask_for_table(ask, ring, position, where, &peek);
-	row->asked[target] |= row->counted[target] || row->requests != requests;
+static void
+ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
+{
+	LaRange		finished;
+
+	if (la_range_planner_finish(&open->planner, &finished))
+		request(ask, open->relation, &finished);
+}
+
+/*
+ * Asks for a page, together with near ones that other rows want.  Returns whether that is another
+ * request.
+ */
+static bool
+request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
+			 Relation relation, BlockNumber block)
+{
+	LaRange		finished;
+	bool		is_new;
+
+	if (open->relation != relation)
+	{
+		ask_open_range(ask, open);
+		open->last_block = InvalidBlockNumber;
+	}
+	open->relation = relation;
+	ask->idle_rows = 0;
+	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
+	open->last_block = block;
+	if (la_range_planner_add(&open->planner, block, &finished))
+		request(ask, relation, &finished);
+	is_new = open->planner.open.nblocks == 1;
+	if (is_new || (int32) (position - open->row) < 0)
+		open->row = position;
+	return is_new;
 }
 
 static void
@@ -514,47 +377,68 @@ ask_for_table(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position,
 }
 
 /*
- * Was this page asked for, for one of the rows in the ring?  Remembers it.
+ * Looks a row up in an index, from the root or where it had to wait.
  */
-static bool
-recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
+static void
+look_up(LaJoinAsk *ask, const LaJoinRing *ring, uint32 position, int target)
 {
-	uint64		page = (uint64) RelationGetRelid(relation) << 32 | block;
-	LaJoinRecent *recent = &ask->recent[murmurhash64(page) % RECENT_PAGES];
+	LaJoinRow  *row = la_join_row(ring, position);
+	LaJoinTarget *where = row->where[target];
+	BlockNumber from = row->waits[target];
+	uint32		requests = row->requests;
+	MemoryContext old;
+	LaPeek		peek;
 
-	if (recent->page == page && ask->rows - recent->rows <= 4 * ask->most_requests)
-		return true;
-	recent->page = page;
-	recent->rows = ask->rows;
-	return false;
+	end_wait(ask, row, target);
+	if (where == NULL || !la_join_target_fill(where, row->slot))
+		return;
+	old = MemoryContextSwitchTo(ask->scratch);
+	la_join_peek(where->index, &where->search, from,
+				 ask->one_match ? ask->matches : LA_PEEK_BLOCKS, &peek);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(ask->scratch);
+
+	row->complete[target] = peek.complete;
+	if (peek.missing != InvalidBlockNumber)
+		begin_wait(ask, ring, position, target, peek.missing);
+	ask_for_table(ask, ring, position, where, &peek);
+	row->asked[target] |= row->counted[target] || row->requests != requests;
 }
 
 /*
- * Asks for a page, together with near ones that other rows want.  Returns whether that is another
- * request.
+ * Looks a new row up, which will be the last of the ring.
+ */
+void
+la_join_ask_for_row(LaJoinAsk *ask, const LaJoinRing *ring, LaJoinRow *row)
+{
+	row->matches = ask->matches;
+	row->requests = row->wanted = 0;
+	row->ranges = 0;
+	row->nwaits = 0;
+	ask->rows++;
+	ask->idle_rows++;
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		row->waits[target] = InvalidBlockNumber;
+		row->counted[target] = false;
+		row->complete[target] = false;
+		row->asked[target] = false;
+		row->where[target] = ask->uses[target].in_vain ? NULL :
+			la_join_target_of_row(&ask->targets[target], row->slot);
+		look_up(ask, ring, ring->tail, target);
+	}
+}
+
+/*
+ * Should the index page have come that a row waits for?
  */
 static bool
-request_soon(LaJoinAsk *ask, LaJoinRange *open, uint32 position,
-			 Relation relation, BlockNumber block)
+is_ready(const LaJoinAsk *ask, const LaJoinRing *ring, uint32 position)
 {
-	LaRange		finished;
-	bool		is_new;
+	const LaJoinRow *row = la_join_row(ring, position);
 
-	if (open->relation != relation)
-	{
-		ask_open_range(ask, open);
-		open->last_block = InvalidBlockNumber;
-	}
-	open->relation = relation;
-	ask->idle_rows = 0;
-	la_join_trial_wanted(&ask->trial, open->last_block, block, ask->rows);
-	open->last_block = block;
-	if (la_range_planner_add(&open->planner, block, &finished))
-		request(ask, relation, &finished);
-	is_new = open->planner.open.nblocks == 1;
-	if (is_new || (int32) (position - open->row) < 0)
-		open->row = position;
-	return is_new;
+	return ask->order - row->order >= Min(NEWER_WAITS, ask->request_limit) ||
+		(ring->head - row->head) * 2 >= position - row->head;
 }
 
 /*
@@ -572,28 +456,121 @@ ask_old_range(LaJoinAsk *ask, LaJoinRange *open, const LaJoinRing *ring,
 		ask_open_range(ask, open);
 }
 
-static void
-ask_open_range(LaJoinAsk *ask, LaJoinRange *open)
+/*
+ * Goes on with rows that have waited long enough, and asks for what cannot be put off.
+ */
+void
+la_join_ask_waiting(LaJoinAsk *ask, const LaJoinRing *ring, bool at_end)
 {
-	LaRange		finished;
+	bool		all = at_end || ask->rows % ROWS_PER_LOOK == 0;
 
-	if (la_range_planner_finish(&open->planner, &finished))
-		request(ask, open->relation, &finished);
+	if ((int32) (ask->first_waiting - ring->head) < 0)
+		ask->first_waiting = ring->head;
+	ask_old_range(ask, &ask->index_range, ring, at_end ? 4 : 3);
+	for (uint32 position = ask->first_waiting;
+		 position != ring->tail && (all || position - ask->first_waiting < WAITING_ROWS);
+		 position++)
+	{
+		LaJoinRow  *row = la_join_row(ring, position);
+		bool		ready = row->nwaits > 0 && (at_end || is_ready(ask, ring, position));
+
+		if (ask->table_requests >= 2 * ask->request_limit)
+			break;
+		if (ready)
+			CHECK_FOR_INTERRUPTS(); /* at the end many pages are read */
+		for (int target = 0; ready && target < ask->ntargets; target++)
+		{
+			if (row->waits[target] != InvalidBlockNumber)
+				look_up(ask, ring, position, target);
+		}
+		if (row->nwaits == 0 && position == ask->first_waiting)
+			ask->first_waiting++;
+	}
+	ask_old_range(ask, &ask->table_range, ring, at_end ? 4 : 1);
 }
 
 /*
- * The kernel counts what has to come from a device while it is asked, which it tells by a system call: one request in
- * REQUESTS_PER_LOOK stands for the others.  Where it does not count, a trial has to tell.
+ * Pages that were read so far of the tables that a row is looked up in, as far as PostgreSQL
+ * counts them.
+ */
+static int64
+table_reads(const LaJoinAsk *ask, const LaJoinRow *row)
+{
+	int64		reads = 0;
+
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		Relation	table;
+
+		if (row->where[target] == NULL)
+			continue;
+		table = row->where[target]->table;
+		if (target > 0 && row->where[target - 1] != NULL &&
+			row->where[target - 1]->table == table)
+			continue;
+		if (pgstat_should_count_relation(table))
+			reads += table->pgstat_info->counts.blocks_fetched -
+				table->pgstat_info->counts.blocks_hit;
+	}
+	return reads;
+}
+
+/*
+ * The oldest row is handed out; or a row is, of which nothing is known, if it is NULL.  A
+ * scan whose pages were all asked for need not look ahead itself, which would ask again.
+ */
+void
+la_join_ask_hand_out(LaJoinAsk *ask, const LaJoinRow *row)
+{
+	ask->reads = row != NULL && ask->one_match ? table_reads(ask, row) : 0;
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		if (ask->scans[target] != NULL)
+			ask->scans[target]->asked_above = false;
+		ask->scans[target] = NULL;
+		if (row != NULL && row->complete[target])
+			ask->scans[target] = row->where[target]->node;
+		if (row != NULL)
+			la_join_use_hand_out(&ask->uses[target], target_of(ask, row, target));
+		if (ask->scans[target] != NULL)
+			ask->scans[target]->asked_above = true;
+	}
+}
+
+/*
+ * So many pages were read for a row that was looked up with the number of pages that is valid still: rows in the
+ * ring that have another one tell nothing.
  */
 static void
-request(LaJoinAsk *ask, Relation relation, const LaRange *range)
+learn(LaJoinAsk *ask, const LaJoinRow *row, int64 reads)
 {
-	bool		looks = murmurhash32(ask->requests++) % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
-	int64		before = looks ? la_residency_device_pages() : 0;
+	int64		exceeded = ask->exceeded;
 
-	ask->asked = true;
-	la_request_make(relation, range, &ask->residency, &ask->node->counters);
-	if (looks)
-		ask->trial.device_pages += REQUESTS_PER_LOOK *
-			Min(la_residency_device_pages() - before, range->nblocks);
+	ask->most_reads = Max(ask->most_reads, reads);
+	ask->exceeded = reads > row->wanted ? reads : 0;
+	if (reads > row->wanted)
+		ask->matches = Min(Max(ask->matches * 2, Min(reads, exceeded)), LA_PEEK_BLOCKS);
+	else if (reads < row->requests && ++ask->fewer_rows >= FEWER_ROWS)
+		ask->matches = Max(Min(ask->most_reads, ask->matches), 1);
+	else
+		return;
+	ask->most_reads = ask->fewer_rows = 0;
+}
+
+/*
+ * A row that was handed out is done with.
+ */
+void
+la_join_ask_retire(LaJoinAsk *ask, const LaJoinRow *row)
+{
+	ask->table_requests -= row->ranges;
+	for (int target = 0; target < ask->ntargets; target++)
+	{
+		if (row->counted[target])
+			ask->index_requests--;
+		if (row->asked[target] || ask->uses[target].in_vain)
+			la_join_use_retire(&ask->uses[target], target_of(ask, row, target));
+	}
+	if (ask->one_match && row->nwaits == 0 && row->matches == ask->matches)
+		learn(ask, row, table_reads(ask, row) - ask->reads);
 }

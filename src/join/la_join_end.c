@@ -32,13 +32,141 @@ typedef struct Search
 	PlanState  *awaited;		/* see LaNode */
 } Search;
 
-static void search_plans(const LaQuery *query, Search *search);
 static bool find(PlanState *planstate, LaJoinEnd end, Search *search);
-static bool find_in(PlanState **children, int count, LaJoinEnd end,
-					Search *search);
-static LaJoinEnd end_of_outer(const PlanState *planstate, LaJoinEnd end);
-static LaJoinEnd end_of_probe(const HashJoinState *join, LaJoinEnd end);
-static LaJoinEnd end_of_inner(const PlanState *planstate, LaJoinEnd end);
+
+static bool
+find_in(PlanState **children, int count, LaJoinEnd end, Search *search)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (find(children[i], end, search))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The outer side of a hash join, which core leaves when the hash table is empty and no row
+ * comes out without a match (relies on ExecHashJoinImpl() in nodeHashjoin.c).  A table
+ * that depends on parameters may be empty after a rescan.
+ */
+static LaJoinEnd
+end_of_probe(const HashJoinState *join, LaJoinEnd end)
+{
+	JoinType	type = join->js.jointype;
+
+	if (end == LA_JOIN_MAY_STOP || type == JOIN_LEFT || type == JOIN_FULL ||
+		type == JOIN_ANTI)
+		return end;
+	if (!bms_is_empty(join->js.ps.plan->extParam))
+		return LA_JOIN_MAY_STOP;
+	if (join->hj_HashTable == NULL)
+		return LA_JOIN_NOT_KNOWN_YET;
+	return join->hj_HashTable->totalTuples > 0 ? end : LA_JOIN_MAY_STOP;
+}
+
+/*
+ * How does the outer child of this node end?
+ */
+static LaJoinEnd
+end_of_outer(const PlanState *planstate, LaJoinEnd end)
+{
+	switch (nodeTag(planstate))
+	{
+		case T_SortState:
+		case T_HashState:
+			return LA_JOIN_READ_TO_END;
+		case T_AggState:
+			{
+				AggStrategy strategy = ((const AggState *) planstate)->aggstrategy;
+
+				return strategy == AGG_PLAIN || strategy == AGG_HASHED ?
+					LA_JOIN_READ_TO_END : end;
+			}
+		case T_HashJoinState:
+			return end_of_probe((const HashJoinState *) planstate, end);
+		case T_WindowAggState:
+			return la_join_stops_early(planstate) ? LA_JOIN_MAY_STOP : end;
+		case T_NestLoopState:
+		case T_MaterialState:
+		case T_ResultState:
+		case T_ProjectSetState:
+		case T_ModifyTableState:
+		case T_LockRowsState:
+		case T_GroupState:
+		case T_UniqueState:
+		case T_IncrementalSortState:
+		case T_GatherState:
+		case T_GatherMergeState:
+			return end;
+		default:
+			return LA_JOIN_MAY_STOP;
+	}
+}
+
+static LaJoinEnd
+end_of_inner(const PlanState *planstate, LaJoinEnd end)
+{
+	return IsA(planstate, HashJoinState) ||
+		(IsA(planstate, NestLoopState) && !la_join_stops_early(planstate)) ?
+		end : LA_JOIN_MAY_STOP;
+}
+
+/*
+ * Looks for the node below another one, of whose own end is known how it comes.  Returns
+ * whether it is there.
+ */
+static bool
+find(PlanState *planstate, LaJoinEnd end, Search *search)
+{
+	LaJoinEnd	outer;
+
+	if (planstate == NULL)
+		return false;
+	if (planstate == search->wanted)
+	{
+		search->end = end;
+		return true;
+	}
+	switch (nodeTag(planstate))
+	{
+		case T_AppendState:
+			return find_in(((AppendState *) planstate)->appendplans,
+						   ((AppendState *) planstate)->as_nplans, end, search);
+		case T_MergeAppendState:
+			return find_in(((MergeAppendState *) planstate)->mergeplans,
+						   ((MergeAppendState *) planstate)->ms_nplans, end, search);
+		case T_SubqueryScanState:
+			return find(((SubqueryScanState *) planstate)->subplan, end, search);
+		default:
+			break;
+	}
+	outer = end_of_outer(planstate, end);
+	if (find(outerPlanState(planstate), outer, search))
+	{
+		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
+			search->awaited = planstate;
+		return true;
+	}
+	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
+}
+
+static void
+search_plans(const LaQuery *query, Search *search)
+{
+	ListCell   *lc;
+
+	if (find(query->top,
+			 query->bounded ? LA_JOIN_MAY_STOP :
+			 IsParallelWorker() ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
+			 search))
+		return;
+	foreach(lc, query->estate->es_subplanstates)
+	{
+		if (find(lfirst(lc), LA_JOIN_MAY_STOP, search))
+			return;
+	}
+}
 
 /*
  * Will all rows of this node be read, if no error comes between?
@@ -84,23 +212,6 @@ la_join_end_limit_counts(const LaNode *node)
 	return search.end == LA_JOIN_READ_TO_END;
 }
 
-static void
-search_plans(const LaQuery *query, Search *search)
-{
-	ListCell   *lc;
-
-	if (find(query->top,
-			 query->bounded ? LA_JOIN_MAY_STOP :
-			 IsParallelWorker() ? LA_JOIN_MAY_BE_STOPPED : LA_JOIN_READ_TO_END,
-			 search))
-		return;
-	foreach(lc, query->estate->es_subplanstates)
-	{
-		if (find(lfirst(lc), LA_JOIN_MAY_STOP, search))
-			return;
-	}
-}
-
 /*
  * May a node leave a child before its end, as a Limit does?  A semi join leaves its inner side, a merge join either,
  * and a WindowAgg ends with its run condition.
@@ -126,121 +237,4 @@ la_join_end_is_awaited(const LaNode *node)
 {
 	return node->awaited != NULL &&
 		castNode(HashJoinState, node->awaited)->hj_HashTable == NULL;
-}
-
-/*
- * Looks for the node below another one, of whose own end is known how it comes.  Returns
- * whether it is there.
- */
-static bool
-find(PlanState *planstate, LaJoinEnd end, Search *search)
-{
-	LaJoinEnd	outer;
-
-	if (planstate == NULL)
-		return false;
-	if (planstate == search->wanted)
-	{
-		search->end = end;
-		return true;
-	}
-	switch (nodeTag(planstate))
-	{
-		case T_AppendState:
-			return find_in(((AppendState *) planstate)->appendplans,
-						   ((AppendState *) planstate)->as_nplans, end, search);
-		case T_MergeAppendState:
-			return find_in(((MergeAppendState *) planstate)->mergeplans,
-						   ((MergeAppendState *) planstate)->ms_nplans, end, search);
-		case T_SubqueryScanState:
-			return find(((SubqueryScanState *) planstate)->subplan, end, search);
-		default:
-			break;
-	}
-	outer = end_of_outer(planstate, end);
-	if (find(outerPlanState(planstate), outer, search))
-	{
-		if (outer == LA_JOIN_NOT_KNOWN_YET && end != LA_JOIN_NOT_KNOWN_YET)
-			search->awaited = planstate;
-		return true;
-	}
-	return find(innerPlanState(planstate), end_of_inner(planstate, end), search);
-}
-
-static bool
-find_in(PlanState **children, int count, LaJoinEnd end, Search *search)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (find(children[i], end, search))
-			return true;
-	}
-	return false;
-}
-
-/*
- * How does the outer child of this node end?
- */
-static LaJoinEnd
-end_of_outer(const PlanState *planstate, LaJoinEnd end)
-{
-	switch (nodeTag(planstate))
-	{
-		case T_SortState:
-		case T_HashState:
-			return LA_JOIN_READ_TO_END;
-		case T_AggState:
-			{
-				AggStrategy strategy = ((const AggState *) planstate)->aggstrategy;
-
-				return strategy == AGG_PLAIN || strategy == AGG_HASHED ?
-					LA_JOIN_READ_TO_END : end;
-			}
-		case T_HashJoinState:
-			return end_of_probe((const HashJoinState *) planstate, end);
-		case T_WindowAggState:
-			return la_join_stops_early(planstate) ? LA_JOIN_MAY_STOP : end;
-		case T_NestLoopState:
-		case T_MaterialState:
-		case T_ResultState:
-		case T_ProjectSetState:
-		case T_ModifyTableState:
-		case T_LockRowsState:
-		case T_GroupState:
-		case T_UniqueState:
-		case T_IncrementalSortState:
-		case T_GatherState:
-		case T_GatherMergeState:
-			return end;
-		default:
-			return LA_JOIN_MAY_STOP;
-	}
-}
-
-/*
- * The outer side of a hash join, which core leaves when the hash table is empty and no row
- * comes out without a match (relies on ExecHashJoinImpl() in nodeHashjoin.c).  A table
- * that depends on parameters may be empty after a rescan.
- */
-static LaJoinEnd
-end_of_probe(const HashJoinState *join, LaJoinEnd end)
-{
-	JoinType	type = join->js.jointype;
-
-	if (end == LA_JOIN_MAY_STOP || type == JOIN_LEFT || type == JOIN_FULL ||
-		type == JOIN_ANTI)
-		return end;
-	if (!bms_is_empty(join->js.ps.plan->extParam))
-		return LA_JOIN_MAY_STOP;
-	if (join->hj_HashTable == NULL)
-		return LA_JOIN_NOT_KNOWN_YET;
-	return join->hj_HashTable->totalTuples > 0 ? end : LA_JOIN_MAY_STOP;
-}
-
-static LaJoinEnd
-end_of_inner(const PlanState *planstate, LaJoinEnd end)
-{
-	return IsA(planstate, HashJoinState) ||
-		(IsA(planstate, NestLoopState) && !la_join_stops_early(planstate)) ?
-		end : LA_JOIN_MAY_STOP;
 }

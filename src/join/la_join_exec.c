@@ -31,21 +31,7 @@
 #include "join/la_join_window.h"
 #include "prefetch/la_request.h"
 
-static bool has_parameters(const PlanState *planstate);
-static LaVerdict classify_loop(PlanState *planstate, const LaPlace *place);
-static TupleTableSlot *asleep_exec(PlanState *planstate);
-static TupleTableSlot *awake_exec(PlanState *planstate);
 static TupleTableSlot *run_loop(NestLoopState *join, LaJoinWindow *window);
-static TupleTableSlot *next_outer(NestLoopState *join, LaJoinWindow *window);
-static void begin_inner(NestLoopState *join, TupleTableSlot *outer);
-static LaJoinWindow *wake(NestLoopState *join, LaJoinWindow *window);
-
-const LaFeatureMethods la_nested_loop_methods = {
-	.info = &la_nested_loop_feature,
-	.nodes = {{T_NestLoopState, asleep_exec}},
-	.classify = classify_loop,
-	.concerns = has_parameters,
-};
 
 /*
  * Does the inner side get values of the outer row?  Other loops read the same
@@ -89,73 +75,6 @@ awake_exec(PlanState *planstate)
 	LaNode	   *node = la_registry_find(planstate);
 
 	return run_loop(castNode(NestLoopState, planstate), node->state);
-}
-
-/*
- * The next row of the join, or NULL.  Mirrors ExecNestLoop() in nodeNestloop.c.  The
- * window is NULL until the loop wakes.
- */
-static pg_attribute_always_inline TupleTableSlot *
-run_loop(NestLoopState *join, LaJoinWindow *window)
-{
-	ExprState  *joinqual = join->js.joinqual;
-	ExprState  *otherqual = join->js.ps.qual;
-	ExprContext *econtext = join->js.ps.ps_ExprContext;
-
-	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(econtext);
-
-	for (;;)
-	{
-		TupleTableSlot *inner;
-		int64		reads;
-
-		if (join->nl_NeedNewOuter)
-		{
-			TupleTableSlot *outer = next_outer(join, window);
-
-			if (TupIsNull(outer))
-				return NULL;
-			begin_inner(join, outer);
-		}
-
-		reads = la_reads();
-		inner = ExecProcNode(innerPlanState(join));
-		econtext->ecxt_innertuple = inner;
-		if (unlikely(la_asleep_missed(&join->js.ps, reads)))
-			window = wake(join, window);
-
-		if (TupIsNull(inner))
-		{
-			join->nl_NeedNewOuter = true;
-			if (join->nl_MatchedOuter ||
-				(join->js.jointype != JOIN_LEFT && join->js.jointype != JOIN_ANTI))
-				continue;
-			econtext->ecxt_innertuple = join->nl_NullInnerTupleSlot;
-			if (otherqual == NULL || ExecQual(otherqual, econtext))
-				return ExecProject(join->js.ps.ps_ProjInfo);
-			InstrCountFiltered2(join, 1);
-			continue;
-		}
-
-		if (ExecQual(joinqual, econtext))
-		{
-			join->nl_MatchedOuter = true;
-			if (join->js.jointype == JOIN_ANTI)
-			{
-				join->nl_NeedNewOuter = true;
-				continue;
-			}
-			if (join->js.single_match)
-				join->nl_NeedNewOuter = true;
-			if (otherqual == NULL || ExecQual(otherqual, econtext))
-				return ExecProject(join->js.ps.ps_ProjInfo);
-			InstrCountFiltered2(join, 1);
-		}
-		else
-			InstrCountFiltered1(join, 1);
-		ResetExprContext(econtext);
-	}
 }
 
 /*
@@ -233,3 +152,77 @@ wake(NestLoopState *join, LaJoinWindow *window)
 	la_attach_change_exec(&join->js.ps, asleep_exec, awake_exec);
 	return node->state;
 }
+
+/*
+ * The next row of the join, or NULL.  Mirrors ExecNestLoop() in nodeNestloop.c.  The
+ * window is NULL until the loop wakes.
+ */
+static pg_attribute_always_inline TupleTableSlot *
+run_loop(NestLoopState *join, LaJoinWindow *window)
+{
+	ExprState  *joinqual = join->js.joinqual;
+	ExprState  *otherqual = join->js.ps.qual;
+	ExprContext *econtext = join->js.ps.ps_ExprContext;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+
+	for (;;)
+	{
+		TupleTableSlot *inner;
+		int64		reads;
+
+		if (join->nl_NeedNewOuter)
+		{
+			TupleTableSlot *outer = next_outer(join, window);
+
+			if (TupIsNull(outer))
+				return NULL;
+			begin_inner(join, outer);
+		}
+
+		reads = la_reads();
+		inner = ExecProcNode(innerPlanState(join));
+		econtext->ecxt_innertuple = inner;
+		if (unlikely(la_asleep_missed(&join->js.ps, reads)))
+			window = wake(join, window);
+
+		if (TupIsNull(inner))
+		{
+			join->nl_NeedNewOuter = true;
+			if (join->nl_MatchedOuter ||
+				(join->js.jointype != JOIN_LEFT && join->js.jointype != JOIN_ANTI))
+				continue;
+			econtext->ecxt_innertuple = join->nl_NullInnerTupleSlot;
+			if (otherqual == NULL || ExecQual(otherqual, econtext))
+				return ExecProject(join->js.ps.ps_ProjInfo);
+			InstrCountFiltered2(join, 1);
+			continue;
+		}
+
+		if (ExecQual(joinqual, econtext))
+		{
+			join->nl_MatchedOuter = true;
+			if (join->js.jointype == JOIN_ANTI)
+			{
+				join->nl_NeedNewOuter = true;
+				continue;
+			}
+			if (join->js.single_match)
+				join->nl_NeedNewOuter = true;
+			if (otherqual == NULL || ExecQual(otherqual, econtext))
+				return ExecProject(join->js.ps.ps_ProjInfo);
+			InstrCountFiltered2(join, 1);
+		}
+		else
+			InstrCountFiltered1(join, 1);
+		ResetExprContext(econtext);
+	}
+}
+
+const LaFeatureMethods la_nested_loop_methods = {
+	.info = &la_nested_loop_feature,
+	.nodes = {{T_NestLoopState, asleep_exec}},
+	.classify = classify_loop,
+	.concerns = has_parameters,
+};

@@ -37,21 +37,6 @@ typedef struct FunctionKind
 	bool		leakproof;
 } FunctionKind;
 
-static List *own_expressions(const Plan *plan);
-static bool are_own_operators(const Oid *operators, int count);
-static bool are_own_clauses(List *clauses);
-static bool looks_up_seen(const Plan *plan, LaJoinSeen *seen);
-static bool is_class_seen(Oid class, LaJoinSeen *seen);
-static bool is_seen(Node *node, void *context);
-static bool is_seen_function(Oid function, void *context);
-static FunctionKind function_kind(Oid function);
-static bool calls_own(Node *node);
-static bool is_own(Oid function, void *context);
-static bool gets_own_type(Node *node);
-static bool may_throw(Node *node, void *context);
-static bool is_not_leakproof(Oid function, void *context);
-static bool lacks_collation(Node *node);
-
 /*
  * Is a node of a kind that does nothing but read, and whose expressions la_join_expressions()
  * knows?
@@ -97,16 +82,7 @@ la_join_is_known(const Plan *plan)
 }
 
 /*
- * What a plan node evaluates, if it is of a kind that joins are drawn ahead over.
- */
-List *
-la_join_expressions(const Plan *plan)
-{
-	return list_make3(plan->targetlist, plan->qual, own_expressions(plan));
-}
-
-/*
- * The same beside its target list and its filter.
+ * What a plan node evaluates beside its target list and its filter.
  */
 static List *
 own_expressions(const Plan *plan)
@@ -152,6 +128,50 @@ own_expressions(const Plan *plan)
 		default:
 			return NIL;
 	}
+}
+
+/*
+ * What a plan node evaluates, if it is of a kind that joins are drawn ahead over.
+ */
+List *
+la_join_expressions(const Plan *plan)
+{
+	return list_make3(plan->targetlist, plan->qual, own_expressions(plan));
+}
+
+/*
+ * An operator of the server's that is in no family of its own may sort in that of a user.
+ */
+static bool
+are_own_operators(const Oid *operators, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		Oid			left;
+		Oid			right;
+		Oid			family;
+		CompareType order;
+
+		if (operators[i] >= FirstUnpinnedObjectId ||
+			(get_ordering_op_properties(operators[i], &family, &left, &order) &&
+			 family >= FirstUnpinnedObjectId))
+			return true;
+		op_input_types(operators[i], &left, &right);
+		if ((IsPolymorphicType(left) && left != ANYENUMOID) || left == RECORDOID)
+			return true;
+	}
+	return false;
+}
+
+static bool
+are_own_clauses(List *clauses)
+{
+	foreach_node(OpExpr, clause, clauses)
+	{
+		if (clause->opno >= FirstUnpinnedObjectId)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -201,38 +221,67 @@ la_join_compares_by_own(const Plan *plan)
 }
 
 /*
- * An operator of the server's that is in no family of its own may sort in that of a user.
+ * What the catalogue says of a function.  Of one that somebody has dropped, while the plan runs, nothing is known.
  */
-static bool
-are_own_operators(const Oid *operators, int count)
+static FunctionKind
+function_kind(Oid function)
 {
-	for (int i = 0; i < count; i++)
-	{
-		Oid			left;
-		Oid			right;
-		Oid			family;
-		CompareType order;
+	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 
-		if (operators[i] >= FirstUnpinnedObjectId ||
-			(get_ordering_op_properties(operators[i], &family, &left, &order) &&
-			 family >= FirstUnpinnedObjectId))
-			return true;
-		op_input_types(operators[i], &left, &right);
-		if ((IsPolymorphicType(left) && left != ANYENUMOID) || left == RECORDOID)
-			return true;
-	}
-	return false;
+	if (!HeapTupleIsValid(tuple))
+		return kind;
+	kind.volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
+	kind.leakproof = ((Form_pg_proc) GETSTRUCT(tuple))->proleakproof;
+	ReleaseSysCache(tuple);
+	return kind;
 }
 
+/*
+ * check_functions_in_node callback.
+ */
 static bool
-are_own_clauses(List *clauses)
+is_own(Oid function, void *context)
 {
-	foreach_node(OpExpr, clause, clauses)
-	{
-		if (clause->opno >= FirstUnpinnedObjectId)
-			return true;
-	}
-	return false;
+	return function >= FirstUnpinnedObjectId;
+}
+
+/*
+ * check_functions_in_node callback.
+ */
+static bool
+is_seen_function(Oid function, void *context)
+{
+	LaJoinSeen *seen = (LaJoinSeen *) context;
+	char		volatility = function_kind(function).volatility;
+
+	seen->own |= is_own(function, NULL);
+	seen->stable |= volatility == PROVOLATILE_STABLE;
+	return volatility == PROVOLATILE_VOLATILE;
+}
+
+/*
+ * Could somebody see that a class of an index looks up early?  That of BRIN calls the operators of its family, too.
+ */
+static bool
+is_class_seen(Oid class, LaJoinSeen *seen)
+{
+	Oid			family;
+	Oid			type;
+	CatCList   *functions;
+	bool		result = false;
+
+	if (class < FirstUnpinnedObjectId)
+		return false;
+	if (!get_opclass_opfamily_and_input_type(class, &family, &type) ||
+		get_opclass_method(class) == BRIN_AM_OID)
+		return true;
+	functions = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
+	for (int i = 0; i < functions->n_members; i++)
+		result |= is_seen_function(((Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple))->amproc,
+								   seen);
+	ReleaseSysCacheList(functions);
+	return result;
 }
 
 /*
@@ -262,121 +311,6 @@ looks_up_seen(const Plan *plan, LaJoinSeen *seen)
 	return result;
 }
 
-/*
- * Could somebody see that a class of an index looks up early?  That of BRIN calls the operators of its family, too.
- */
-static bool
-is_class_seen(Oid class, LaJoinSeen *seen)
-{
-	Oid			family;
-	Oid			type;
-	CatCList   *functions;
-	bool		result = false;
-
-	if (class < FirstUnpinnedObjectId)
-		return false;
-	if (!get_opclass_opfamily_and_input_type(class, &family, &type) ||
-		get_opclass_method(class) == BRIN_AM_OID)
-		return true;
-	functions = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
-	for (int i = 0; i < functions->n_members; i++)
-		result |= is_seen_function(((Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple))->amproc,
-								   seen);
-	ReleaseSysCacheList(functions);
-	return result;
-}
-
-/*
- * Could somebody see that a node evaluates such expressions early, or looks up by them?  Notes in "seen" when one
- * depends on what a volatile function may change.
- */
-bool
-la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen)
-{
-	return is_seen((Node *) expressions, seen) || looks_up_seen(plan, seen);
-}
-
-/*
- * Could they throw?  Of those that nobody sees.
- */
-bool
-la_join_may_throw(List *expressions)
-{
-	return may_throw((Node *) expressions, NULL);
-}
-
-/*
- * expression_tree_walker callback: could somebody see that this is evaluated early?  What is not
- * known here may be.  Nor is it known what the plan does of an expression that nobody has wanted so far.
- */
-static bool
-is_seen(Node *node, void *context)
-{
-	LaJoinSeen *seen = (LaJoinSeen *) context;
-
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Var:
-			/* What others, or the statement itself, do to the row. */
-			if (((Var *) node)->varattno < 0 &&
-				((Var *) node)->varattno != TableOidAttributeNumber &&
-				((Var *) node)->varattno != SelfItemPointerAttributeNumber)
-				seen->stable = true;
-			return false;
-		case T_Param:
-			if (((Param *) node)->paramkind == PARAM_EXEC)
-				seen->parameters = bms_add_member(seen->parameters,
-												  ((Param *) node)->paramid);
-			return false;
-		case T_SubPlan:
-			seen->subplans = bms_add_member(seen->subplans,
-											((SubPlan *) node)->plan_id);
-			break;
-		case T_JsonExpr:		/* of times: by a setting */
-		case T_SQLValueFunction:
-			seen->stable = true;
-			break;
-		default:
-			break;
-	}
-	return calls_own(node) ||
-		check_functions_in_node(node, is_seen_function, seen) ||
-		expression_tree_walker(node, is_seen, seen);
-}
-
-/*
- * check_functions_in_node callback.
- */
-static bool
-is_seen_function(Oid function, void *context)
-{
-	LaJoinSeen *seen = (LaJoinSeen *) context;
-	char		volatility = function_kind(function).volatility;
-
-	seen->own |= is_own(function, NULL);
-	seen->stable |= volatility == PROVOLATILE_STABLE;
-	return volatility == PROVOLATILE_VOLATILE;
-}
-
-/*
- * What the catalogue says of a function.  Of one that somebody has dropped, while the plan runs, nothing is known.
- */
-static FunctionKind
-function_kind(Oid function)
-{
-	FunctionKind kind = {PROVOLATILE_VOLATILE, false};
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-
-	if (!HeapTupleIsValid(tuple))
-		return kind;
-	kind.volatility = ((Form_pg_proc) GETSTRUCT(tuple))->provolatile;
-	kind.leakproof = ((Form_pg_proc) GETSTRUCT(tuple))->proleakproof;
-	ReleaseSysCache(tuple);
-	return kind;
-}
-
 static bool
 compares_rows_by_own(const RowCompareExpr *compare)
 {
@@ -388,6 +322,24 @@ compares_rows_by_own(const RowCompareExpr *compare)
 	foreach_ptr(Node, left, compare->largs)
 	{
 		if (!la_plain_type(exprType(left)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does one of the server's own functions get an argument of a type to which functions of users may belong?
+ */
+static bool
+gets_own_type(Node *node)
+{
+	Oid			type;
+
+	if (check_functions_in_node(node, is_own, NULL))
+		return false;
+	for (int i = 0; OidIsValid(type = get_call_expr_argtype(node, i)); i++)
+	{
+		if (!la_plain_type(type))
 			return true;
 	}
 	return false;
@@ -457,50 +409,54 @@ calls_own(Node *node)
 }
 
 /*
- * check_functions_in_node callback.
+ * expression_tree_walker callback: could somebody see that this is evaluated early?  What is not
+ * known here may be.  Nor is it known what the plan does of an expression that nobody has wanted so far.
  */
 static bool
-is_own(Oid function, void *context)
+is_seen(Node *node, void *context)
 {
-	return function >= FirstUnpinnedObjectId;
-}
+	LaJoinSeen *seen = (LaJoinSeen *) context;
 
-/*
- * Does one of the server's own functions get an argument of a type to which functions of users may belong?
- */
-static bool
-gets_own_type(Node *node)
-{
-	Oid			type;
-
-	if (check_functions_in_node(node, is_own, NULL))
-		return false;
-	for (int i = 0; OidIsValid(type = get_call_expr_argtype(node, i)); i++)
-	{
-		if (!la_plain_type(type))
-			return true;
-	}
-	return false;
-}
-
-/*
- * expression_tree_walker callback: could this throw?
- */
-static bool
-may_throw(Node *node, void *context)
-{
 	if (node == NULL)
 		return false;
-	if (IsA(node, FuncExpr) || IsA(node, OpExpr) || IsA(node, DistinctExpr) ||
-		IsA(node, ScalarArrayOpExpr))
+	switch (nodeTag(node))
 	{
-		if (check_functions_in_node(node, is_not_leakproof, NULL) ||
-			lacks_collation(node))
-			return true;
+		case T_Var:
+			/* What others, or the statement itself, do to the row. */
+			if (((Var *) node)->varattno < 0 &&
+				((Var *) node)->varattno != TableOidAttributeNumber &&
+				((Var *) node)->varattno != SelfItemPointerAttributeNumber)
+				seen->stable = true;
+			return false;
+		case T_Param:
+			if (((Param *) node)->paramkind == PARAM_EXEC)
+				seen->parameters = bms_add_member(seen->parameters,
+												  ((Param *) node)->paramid);
+			return false;
+		case T_SubPlan:
+			seen->subplans = bms_add_member(seen->subplans,
+											((SubPlan *) node)->plan_id);
+			break;
+		case T_JsonExpr:		/* of times: by a setting */
+		case T_SQLValueFunction:
+			seen->stable = true;
+			break;
+		default:
+			break;
 	}
-	else if (!la_plain_node(node))
-		return true;
-	return expression_tree_walker(node, may_throw, context);
+	return calls_own(node) ||
+		check_functions_in_node(node, is_seen_function, seen) ||
+		expression_tree_walker(node, is_seen, seen);
+}
+
+/*
+ * Could somebody see that a node evaluates such expressions early, or looks up by them?  Notes in "seen" when one
+ * depends on what a volatile function may change.
+ */
+bool
+la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen)
+{
+	return is_seen((Node *) expressions, seen) || looks_up_seen(plan, seen);
 }
 
 /*
@@ -531,4 +487,33 @@ lacks_collation(Node *node)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * expression_tree_walker callback: could this throw?
+ */
+static bool
+may_throw(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, FuncExpr) || IsA(node, OpExpr) || IsA(node, DistinctExpr) ||
+		IsA(node, ScalarArrayOpExpr))
+	{
+		if (check_functions_in_node(node, is_not_leakproof, NULL) ||
+			lacks_collation(node))
+			return true;
+	}
+	else if (!la_plain_node(node))
+		return true;
+	return expression_tree_walker(node, may_throw, context);
+}
+
+/*
+ * Could they throw?  Of those that nobody sees.
+ */
+bool
+la_join_may_throw(List *expressions)
+{
+	return may_throw((Node *) expressions, NULL);
 }

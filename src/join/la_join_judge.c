@@ -56,70 +56,6 @@ typedef struct Judgement
 	LaReason	reason;
 } Judgement;
 
-static LaReason judge(NestLoopState *join, LaNode *node, LaJoinEnd end);
-static bool is_computed(LaQuery *query, const Bitmapset *parameters);
-static bool is_next_to_nothing(const Plan *plan);
-static bool is_one_range(List *indexqual);
-static void judge_side(Judgement *judgement, Plan *outer);
-static bool judge_node(Plan *plan, void *context);
-static bool passes_columns(const Plan *plan, LaQuery *query);
-static bool reads_changing_rows(const Plan *plan, EState *estate);
-static bool reads_at_once(const Plan *plan);
-static bool shares_parameter(const NestLoop *join, const NestLoop *other);
-
-/*
- * May rows be drawn ahead, and may the join be left before its end?  If not, the reason is noted in the node, or
- * none when that is not known yet.
- */
-bool
-la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop)
-{
-	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_lookahead join judgement",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(scratch);
-	LaJoinEnd	end = la_join_end(node);
-	LaReason	reason = judge(join, node, end);
-
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(scratch);
-	*may_stop = end == LA_JOIN_MAY_STOP;
-	if (end != LA_JOIN_NOT_KNOWN_YET)
-		node->reason = reason;
-	return reason == LA_REASON_NONE;
-}
-
-static LaReason
-judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
-{
-	Snapshot	snapshot = join->js.ps.state->es_snapshot;
-	Plan	   *outer = outerPlan(join->js.ps.plan);
-	LaQuery    *query = node->query;
-	Judgement	judgement = {0};
-
-	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
-		return LA_REASON_SNAPSHOT;
-	if (end == LA_JOIN_NOT_KNOWN_YET ||
-		(end == LA_JOIN_MAY_STOP && !is_next_to_nothing(outer)) ||
-		(end != LA_JOIN_READ_TO_END && IsolationIsSerializable()))
-		return LA_REASON_EARLY_STOP;
-
-	judgement.join = (const NestLoop *) join->js.ps.plan;
-	judgement.query = query;
-	judge_side(&judgement, outer);
-	if (judgement.reason != LA_REASON_NONE)
-		return judgement.reason;
-	if (judgement.throws && end != LA_JOIN_READ_TO_END)
-		return LA_REASON_EARLY_STOP;
-	if (is_computed(query, judgement.seen.parameters) ||
-		(judgement.seen.stable &&
-		 (query->bounded || la_join_statement(query)->is_volatile)) ||
-		(judgement.throws &&
-		 (query->keeps_rows || la_join_statement(query)->has_effects)))
-		return LA_REASON_VOLATILE;
-	return LA_REASON_NONE;
-}
-
 /*
  * Has one of these parameters been left to be computed, or may it be again after a rescan?
  */
@@ -136,40 +72,6 @@ is_computed(LaQuery *query, const Bitmapset *parameters)
 	return !bms_is_empty(parameters) &&
 		query->estate->es_plannedstmt->subplans != NIL &&
 		bms_overlap(parameters, la_join_statement(query)->set_again);
-}
-
-/*
- * Does another row cost next to nothing?  That of a scan that leaves none out; and where all
- * were read for the first one.
- */
-static bool
-is_next_to_nothing(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_ValuesScan:
-		case T_FunctionScan:
-			return plan->qual == NIL;
-		case T_IndexScan:
-			return plan->qual == NIL &&
-				is_one_range(((const IndexScan *) plan)->indexqual);
-		case T_IndexOnlyScan:
-			return plan->qual == NIL &&
-				is_one_range(((const IndexOnlyScan *) plan)->indexqual);
-		case T_Sort:
-			return true;
-		case T_Agg:
-			return plan->qual == NIL && reads_at_once(plan);
-		case T_SubqueryScan:
-			return plan->qual == NIL &&
-				is_next_to_nothing(((const SubqueryScan *) plan)->subplan);
-		case T_Material:
-		case T_Limit:
-			return is_next_to_nothing(plan->lefttree);
-		default:
-			return false;
-	}
 }
 
 /*
@@ -213,71 +115,50 @@ is_one_range(List *indexqual)
 }
 
 /*
- * Judges all nodes of the outer side, and those of the plans that its expressions call.
+ * Does a node read all rows of its child for its first one?
  */
-static void
-judge_side(Judgement *judgement, Plan *outer)
+static bool
+reads_at_once(const Plan *plan)
 {
-	const List *subplans = judgement->query->estate->es_plannedstmt->subplans;
-	Bitmapset  *judged = NULL;
+	const Agg  *aggregate = (const Agg *) plan;
 
-	judgement->on_line = true;
-	if (judge_node(outer, judgement))
-		return;
-	judgement->on_line = false;
-	while (!bms_is_subset(judgement->seen.subplans, judged))
-	{
-		Bitmapset  *calls = bms_difference(judgement->seen.subplans, judged);
-		int			number = bms_next_member(calls, -1);
-		Plan	   *plan = list_nth(subplans, number - 1);
-
-		judged = bms_add_member(judged, number);
-		if (judge_node(plan, judgement))
-			return;
-	}
+	return IsA(plan, Sort) ||
+		(IsA(plan, Agg) && aggregate->chain == NIL &&
+		 (aggregate->aggstrategy == AGG_PLAIN || aggregate->aggstrategy == AGG_HASHED));
 }
 
 /*
- * la_plan_children callback.
+ * Does another row cost next to nothing?  That of a scan that leaves none out; and where all
+ * were read for the first one.
  */
 static bool
-judge_node(Plan *plan, void *context)
+is_next_to_nothing(const Plan *plan)
 {
-	Judgement  *judgement = (Judgement *) context;
-	List	   *expressions = la_join_expressions(plan);
-	bool		on_line = judgement->on_line;
-	bool		at_once = judgement->at_once;
-	bool		result;
-
-	if (passes_columns(plan, judgement->query))
-		expressions = list_delete_first(expressions);
-	if (!la_join_is_known(plan) ||
-		(IsA(plan, NestLoop) &&
-		 shares_parameter(judgement->join, (const NestLoop *) plan)))
-		judgement->reason = LA_REASON_OUTER_SIDE;
-	else if (la_join_is_seen(plan, expressions, &judgement->seen) ||
-			 la_join_compares_by_own(plan))
-		judgement->reason = LA_REASON_VOLATILE;
-	if (on_line && IsA(plan, FunctionScan))
-		expressions = list_delete_last(expressions);	/* whose functions give
-														 * all rows at once */
-	judgement->throws |= judgement->reason == LA_REASON_NONE && !at_once &&
-		la_join_may_throw(expressions);
-	judgement->seen.stable |= reads_changing_rows(plan, judgement->query->estate);
-
-	/*
-	 * Nodes of two children read one again for each row of the other, or come
-	 * to it late.
-	 */
-	judgement->on_line = on_line &&
-		(IsA(plan, SubqueryScan) ||
-		 (plan->lefttree != NULL && plan->righttree == NULL));
-	judgement->at_once |= on_line && reads_at_once(plan);
-	result = judgement->reason != LA_REASON_NONE ||
-		la_plan_children(plan, judge_node, judgement);
-	judgement->on_line = on_line;
-	judgement->at_once = at_once;
-	return result;
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_ValuesScan:
+		case T_FunctionScan:
+			return plan->qual == NIL;
+		case T_IndexScan:
+			return plan->qual == NIL &&
+				is_one_range(((const IndexScan *) plan)->indexqual);
+		case T_IndexOnlyScan:
+			return plan->qual == NIL &&
+				is_one_range(((const IndexOnlyScan *) plan)->indexqual);
+		case T_Sort:
+			return true;
+		case T_Agg:
+			return plan->qual == NIL && reads_at_once(plan);
+		case T_SubqueryScan:
+			return plan->qual == NIL &&
+				is_next_to_nothing(((const SubqueryScan *) plan)->subplan);
+		case T_Material:
+		case T_Limit:
+			return is_next_to_nothing(plan->lefttree);
+		default:
+			return false;
+	}
 }
 
 /*
@@ -328,19 +209,6 @@ reads_changing_rows(const Plan *plan, EState *estate)
 	}
 }
 
-/*
- * Does a node read all rows of its child for its first one?
- */
-static bool
-reads_at_once(const Plan *plan)
-{
-	const Agg  *aggregate = (const Agg *) plan;
-
-	return IsA(plan, Sort) ||
-		(IsA(plan, Agg) && aggregate->chain == NIL &&
-		 (aggregate->aggstrategy == AGG_PLAIN || aggregate->aggstrategy == AGG_HASHED));
-}
-
 static bool
 shares_parameter(const NestLoop *join, const NestLoop *other)
 {
@@ -357,4 +225,125 @@ shares_parameter(const NestLoop *join, const NestLoop *other)
 		}
 	}
 	return false;
+}
+
+/*
+ * la_plan_children callback.
+ */
+static bool
+judge_node(Plan *plan, void *context)
+{
+	Judgement  *judgement = (Judgement *) context;
+	List	   *expressions = la_join_expressions(plan);
+	bool		on_line = judgement->on_line;
+	bool		at_once = judgement->at_once;
+	bool		result;
+
+	if (passes_columns(plan, judgement->query))
+		expressions = list_delete_first(expressions);
+	if (!la_join_is_known(plan) ||
+		(IsA(plan, NestLoop) &&
+		 shares_parameter(judgement->join, (const NestLoop *) plan)))
+		judgement->reason = LA_REASON_OUTER_SIDE;
+	else if (la_join_is_seen(plan, expressions, &judgement->seen) ||
+			 la_join_compares_by_own(plan))
+		judgement->reason = LA_REASON_VOLATILE;
+	if (on_line && IsA(plan, FunctionScan))
+		expressions = list_delete_last(expressions);	/* whose functions give
+														 * all rows at once */
+	judgement->throws |= judgement->reason == LA_REASON_NONE && !at_once &&
+		la_join_may_throw(expressions);
+	judgement->seen.stable |= reads_changing_rows(plan, judgement->query->estate);
+
+	/*
+	 * Nodes of two children read one again for each row of the other, or come
+	 * to it late.
+	 */
+	judgement->on_line = on_line &&
+		(IsA(plan, SubqueryScan) ||
+		 (plan->lefttree != NULL && plan->righttree == NULL));
+	judgement->at_once |= on_line && reads_at_once(plan);
+	result = judgement->reason != LA_REASON_NONE ||
+		la_plan_children(plan, judge_node, judgement);
+	judgement->on_line = on_line;
+	judgement->at_once = at_once;
+	return result;
+}
+
+/*
+ * Judges all nodes of the outer side, and those of the plans that its expressions call.
+ */
+static void
+judge_side(Judgement *judgement, Plan *outer)
+{
+	const List *subplans = judgement->query->estate->es_plannedstmt->subplans;
+	Bitmapset  *judged = NULL;
+
+	judgement->on_line = true;
+	if (judge_node(outer, judgement))
+		return;
+	judgement->on_line = false;
+	while (!bms_is_subset(judgement->seen.subplans, judged))
+	{
+		Bitmapset  *calls = bms_difference(judgement->seen.subplans, judged);
+		int			number = bms_next_member(calls, -1);
+		Plan	   *plan = list_nth(subplans, number - 1);
+
+		judged = bms_add_member(judged, number);
+		if (judge_node(plan, judgement))
+			return;
+	}
+}
+
+static LaReason
+judge(NestLoopState *join, LaNode *node, LaJoinEnd end)
+{
+	Snapshot	snapshot = join->js.ps.state->es_snapshot;
+	Plan	   *outer = outerPlan(join->js.ps.plan);
+	LaQuery    *query = node->query;
+	Judgement	judgement = {0};
+
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC)
+		return LA_REASON_SNAPSHOT;
+	if (end == LA_JOIN_NOT_KNOWN_YET ||
+		(end == LA_JOIN_MAY_STOP && !is_next_to_nothing(outer)) ||
+		(end != LA_JOIN_READ_TO_END && IsolationIsSerializable()))
+		return LA_REASON_EARLY_STOP;
+
+	judgement.join = (const NestLoop *) join->js.ps.plan;
+	judgement.query = query;
+	judge_side(&judgement, outer);
+	if (judgement.reason != LA_REASON_NONE)
+		return judgement.reason;
+	if (judgement.throws && end != LA_JOIN_READ_TO_END)
+		return LA_REASON_EARLY_STOP;
+	if (is_computed(query, judgement.seen.parameters) ||
+		(judgement.seen.stable &&
+		 (query->bounded || la_join_statement(query)->is_volatile)) ||
+		(judgement.throws &&
+		 (query->keeps_rows || la_join_statement(query)->has_effects)))
+		return LA_REASON_VOLATILE;
+	return LA_REASON_NONE;
+}
+
+/*
+ * May rows be drawn ahead, and may the join be left before its end?  If not, the reason is noted in the node, or
+ * none when that is not known yet.
+ */
+bool
+la_join_judge(NestLoopState *join, LaNode *node, bool *may_stop)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_lookahead join judgement",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	LaJoinEnd	end = la_join_end(node);
+	LaReason	reason = judge(join, node, end);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+	*may_stop = end == LA_JOIN_MAY_STOP;
+	if (end != LA_JOIN_NOT_KNOWN_YET)
+		node->reason = reason;
+	return reason == LA_REASON_NONE;
 }

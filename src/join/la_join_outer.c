@@ -17,8 +17,23 @@
 
 #include "join/la_join_outer.h"
 
-static LaJoinOuter *make_outer(PlanState *node, int most);
-static void add_parameter(LaJoinOuter *outer, int parameter, AttrNumber column);
+static LaJoinOuter *
+make_outer(PlanState *node, int most)
+{
+	LaJoinOuter *outer = palloc0_object(LaJoinOuter);
+
+	outer->node = node;
+	outer->parameters = palloc_array(int, most);
+	outer->columns = palloc_array(AttrNumber, most);
+	return outer;
+}
+
+static void
+add_parameter(LaJoinOuter *outer, int parameter, AttrNumber column)
+{
+	outer->parameters[outer->nparameters] = parameter;
+	outer->columns[outer->nparameters++] = column;
+}
 
 /*
  * Allocates in the current memory context, as all here.
@@ -78,24 +93,6 @@ bool
 la_join_calls_per_row(const SubPlanState *subplan)
 {
 	return subplan->subplan->parParam != NIL && !subplan->subplan->useHashTable;
-}
-
-static LaJoinOuter *
-make_outer(PlanState *node, int most)
-{
-	LaJoinOuter *outer = palloc0_object(LaJoinOuter);
-
-	outer->node = node;
-	outer->parameters = palloc_array(int, most);
-	outer->columns = palloc_array(AttrNumber, most);
-	return outer;
-}
-
-static void
-add_parameter(LaJoinOuter *outer, int parameter, AttrNumber column)
-{
-	outer->parameters[outer->nparameters] = parameter;
-	outer->columns[outer->nparameters++] = column;
 }
 
 /*

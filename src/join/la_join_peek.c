@@ -34,55 +34,6 @@
  */
 #define MOST_STEPS 32
 
-static void set_bound(const LaJoinSearch *search, const LaJoinBound *bound);
-static BlockNumber look_at_page(Relation index, const LaJoinSearch *search,
-								Buffer buffer, int most, LaPeek *peek);
-static void take_blocks(Relation index, const LaJoinSearch *search, Page page,
-						OffsetNumber first, int most, LaPeek *peek);
-static bool is_behind(Relation index, const LaJoinSearch *search, Page page,
-					  OffsetNumber offset);
-static void take_block(ItemPointer tid, int most, LaPeek *peek);
-static OffsetNumber search_page(Relation index, BTScanInsert key, Page page);
-
-/*
- * Looks for the table pages of a key, "most" at most, beginning at the root or at an index page
- * that an earlier look has missed.
- */
-void
-la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
-			 int most, LaPeek *peek)
-{
-	LaJoinHits	hits = la_join_hits(index);
-	Buffer		buffer;
-
-	peek->missing = InvalidBlockNumber;
-	peek->complete = false;
-	peek->nblocks = 0;
-	set_bound(search, &search->start);
-	search->key->nextkey =
-		search->backward != (search->start.is_there && search->start.is_strict);
-
-	if (from == InvalidBlockNumber)
-		buffer = _bt_getroot(index, NULL, BT_READ);
-	else
-		buffer = _bt_getbuf(index, from, BT_READ);
-	for (int step = 0; BufferIsValid(buffer); step++)
-	{
-		BlockNumber next = look_at_page(index, search, buffer, most, peek);
-
-		_bt_relbuf(index, buffer);
-		if (next == InvalidBlockNumber || step == MOST_STEPS)
-			break;
-		if (la_request_is_needed(index, next))
-		{
-			peek->missing = next;
-			break;
-		}
-		buffer = _bt_getbuf(index, next, BT_READ);
-	}
-	la_join_forget_hits(index, hits);
-}
-
 /*
  * What is compared with entries: the first columns, and the one of this bound if that is there.
  */
@@ -95,36 +46,28 @@ set_bound(const LaJoinSearch *search, const LaJoinBound *bound)
 }
 
 /*
- * Looks at one page: returns the one to go on with, or InvalidBlockNumber at the end.
- * Mirrors _bt_moveright() in nbtsearch.c, but that nothing is repaired.
+ * Is an entry behind the last one that is looked for?
  */
-static BlockNumber
-look_at_page(Relation index, const LaJoinSearch *search, Buffer buffer,
-			 int most, LaPeek *peek)
+static bool
+is_behind(Relation index, const LaJoinSearch *search, Page page,
+		  OffsetNumber offset)
 {
-	BTScanInsert key = search->key;
-	Page		page = BufferGetPage(buffer);
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	int			to_the_right = key->nextkey ? 0 : 1;
-	OffsetNumber offset;
+	int			order = _bt_compare(index, search->key, page, offset);
 
-	if (P_ISDELETED(opaque))
-		return InvalidBlockNumber;
-	if (!P_RIGHTMOST(opaque) &&
-		(P_IGNORE(opaque) || _bt_compare(index, key, page, P_HIKEY) >= to_the_right))
-		return opaque->btpo_next;
-	if (P_IGNORE(opaque))
-		return InvalidBlockNumber;
+	if (order == 0)
+		return search->end.is_there && search->end.is_strict;
+	return search->backward ? order > 0 : order < 0;
+}
 
-	offset = search_page(index, key, page);
-	if (!P_ISLEAF(opaque))
-	{
-		ItemId		item = PageGetItemId(page, offset);
+static void
+take_block(ItemPointer tid, int most, LaPeek *peek)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
 
-		return BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, item));
-	}
-	take_blocks(index, search, page, offset, most, peek);
-	return InvalidBlockNumber;
+	if (peek->nblocks >= most ||
+		(peek->nblocks > 0 && peek->blocks[peek->nblocks - 1] == block))
+		return;
+	peek->blocks[peek->nblocks++] = block;
 }
 
 /*
@@ -166,31 +109,6 @@ take_blocks(Relation index, const LaJoinSearch *search, Page page,
 }
 
 /*
- * Is an entry behind the last one that is looked for?
- */
-static bool
-is_behind(Relation index, const LaJoinSearch *search, Page page,
-		  OffsetNumber offset)
-{
-	int			order = _bt_compare(index, search->key, page, offset);
-
-	if (order == 0)
-		return search->end.is_there && search->end.is_strict;
-	return search->backward ? order > 0 : order < 0;
-}
-
-static void
-take_block(ItemPointer tid, int most, LaPeek *peek)
-{
-	BlockNumber block = ItemPointerGetBlockNumber(tid);
-
-	if (peek->nblocks >= most ||
-		(peek->nblocks > 0 && peek->blocks[peek->nblocks - 1] == block))
-		return;
-	peek->blocks[peek->nblocks++] = block;
-}
-
-/*
  * Where the key is on a page.  Mirrors _bt_binsrch() in nbtsearch.c.
  */
 static OffsetNumber
@@ -214,6 +132,78 @@ search_page(Relation index, BTScanInsert key, Page page)
 			high = middle;
 	}
 	return P_ISLEAF(opaque) ? low : OffsetNumberPrev(low);
+}
+
+/*
+ * Looks at one page: returns the one to go on with, or InvalidBlockNumber at the end.
+ * Mirrors _bt_moveright() in nbtsearch.c, but that nothing is repaired.
+ */
+static BlockNumber
+look_at_page(Relation index, const LaJoinSearch *search, Buffer buffer,
+			 int most, LaPeek *peek)
+{
+	BTScanInsert key = search->key;
+	Page		page = BufferGetPage(buffer);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	int			to_the_right = key->nextkey ? 0 : 1;
+	OffsetNumber offset;
+
+	if (P_ISDELETED(opaque))
+		return InvalidBlockNumber;
+	if (!P_RIGHTMOST(opaque) &&
+		(P_IGNORE(opaque) || _bt_compare(index, key, page, P_HIKEY) >= to_the_right))
+		return opaque->btpo_next;
+	if (P_IGNORE(opaque))
+		return InvalidBlockNumber;
+
+	offset = search_page(index, key, page);
+	if (!P_ISLEAF(opaque))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		return BTreeTupleGetDownLink((IndexTuple) PageGetItem(page, item));
+	}
+	take_blocks(index, search, page, offset, most, peek);
+	return InvalidBlockNumber;
+}
+
+/*
+ * Looks for the table pages of a key, "most" at most, beginning at the root or at an index page
+ * that an earlier look has missed.
+ */
+void
+la_join_peek(Relation index, const LaJoinSearch *search, BlockNumber from,
+			 int most, LaPeek *peek)
+{
+	LaJoinHits	hits = la_join_hits(index);
+	Buffer		buffer;
+
+	peek->missing = InvalidBlockNumber;
+	peek->complete = false;
+	peek->nblocks = 0;
+	set_bound(search, &search->start);
+	search->key->nextkey =
+		search->backward != (search->start.is_there && search->start.is_strict);
+
+	if (from == InvalidBlockNumber)
+		buffer = _bt_getroot(index, NULL, BT_READ);
+	else
+		buffer = _bt_getbuf(index, from, BT_READ);
+	for (int step = 0; BufferIsValid(buffer); step++)
+	{
+		BlockNumber next = look_at_page(index, search, buffer, most, peek);
+
+		_bt_relbuf(index, buffer);
+		if (next == InvalidBlockNumber || step == MOST_STEPS)
+			break;
+		if (la_request_is_needed(index, next))
+		{
+			peek->missing = next;
+			break;
+		}
+		buffer = _bt_getbuf(index, next, BT_READ);
+	}
+	la_join_forget_hits(index, hits);
 }
 
 /*

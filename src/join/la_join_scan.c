@@ -30,21 +30,7 @@
 #include "la_compat.h"
 #include "prefetch/la_request.h"
 
-static bool calls_per_row(const PlanState *planstate);
-static LaVerdict classify_scan(PlanState *planstate, const LaPlace *place);
-static TupleTableSlot *asleep_exec(PlanState *planstate);
-static TupleTableSlot *awake_exec(PlanState *planstate);
 static TupleTableSlot *run_scan(ScanState *scan, LaJoinScanRows *rows);
-static TupleTableSlot *next_row(ScanState *scan, LaJoinScanRows **rows);
-static LaJoinScanRows *wake(ScanState *scan, LaJoinScanRows *rows);
-
-const LaFeatureMethods la_subplan_methods = {
-	.info = &la_subplan_feature,
-	.nodes = {{T_SeqScanState, asleep_exec}},
-	.calling = true,
-	.classify = classify_scan,
-	.concerns = calls_per_row,
-};
 
 /*
  * If not, or while the setting is off, the scan is one as any.
@@ -97,43 +83,6 @@ awake_exec(PlanState *planstate)
 }
 
 /*
- * The next row, or an empty slot or NULL.  Mirrors ExecScanExtended() in execScan.h, for a scan
- * without EvalPlanQual.  The rows ahead are NULL while the scan sleeps.
- */
-static TupleTableSlot *
-run_scan(ScanState *scan, LaJoinScanRows *rows)
-{
-	ExprState  *qual = scan->ps.qual;
-	ProjectionInfo *projection = scan->ps.ps_ProjInfo;
-	ExprContext *econtext = scan->ps.ps_ExprContext;
-
-	for (;;)
-	{
-		TupleTableSlot *slot;
-		int64		reads;
-		bool		passes;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		slot = next_row(scan, &rows);
-		if (TupIsNull(slot))
-			return projection != NULL ?
-				ExecClearTuple(projection->pi_state.resultslot) : slot;
-
-		econtext->ecxt_scantuple = slot;
-		reads = la_reads();
-		passes = qual == NULL || ExecQual(qual, econtext);
-		if (passes && projection != NULL)
-			slot = ExecProject(projection);
-		if (unlikely(la_asleep_missed(&scan->ps, reads)))
-			rows = wake(scan, rows);
-		if (passes)
-			return slot;
-		InstrCountFiltered1(scan, 1);
-	}
-}
-
-/*
  * The next row of the table, or NULL.  Mirrors SeqNext() in nodeSeqscan.c.  The rows ahead become NULL when the
  * scan goes to sleep.
  */
@@ -183,3 +132,48 @@ wake(ScanState *scan, LaJoinScanRows *rows)
 	}
 	return NULL;
 }
+
+/*
+ * The next row, or an empty slot or NULL.  Mirrors ExecScanExtended() in execScan.h, for a scan
+ * without EvalPlanQual.  The rows ahead are NULL while the scan sleeps.
+ */
+static TupleTableSlot *
+run_scan(ScanState *scan, LaJoinScanRows *rows)
+{
+	ExprState  *qual = scan->ps.qual;
+	ProjectionInfo *projection = scan->ps.ps_ProjInfo;
+	ExprContext *econtext = scan->ps.ps_ExprContext;
+
+	for (;;)
+	{
+		TupleTableSlot *slot;
+		int64		reads;
+		bool		passes;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot = next_row(scan, &rows);
+		if (TupIsNull(slot))
+			return projection != NULL ?
+				ExecClearTuple(projection->pi_state.resultslot) : slot;
+
+		econtext->ecxt_scantuple = slot;
+		reads = la_reads();
+		passes = qual == NULL || ExecQual(qual, econtext);
+		if (passes && projection != NULL)
+			slot = ExecProject(projection);
+		if (unlikely(la_asleep_missed(&scan->ps, reads)))
+			rows = wake(scan, rows);
+		if (passes)
+			return slot;
+		InstrCountFiltered1(scan, 1);
+	}
+}
+
+const LaFeatureMethods la_subplan_methods = {
+	.info = &la_subplan_feature,
+	.nodes = {{T_SeqScanState, asleep_exec}},
+	.calling = true,
+	.classify = classify_scan,
+	.concerns = calls_per_row,
+};

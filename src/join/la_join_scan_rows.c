@@ -53,12 +53,6 @@ struct LaJoinScanRows
 	LaJoinAsk	ask;
 };
 
-static bool ask_ahead(LaJoinScanRows *rows);
-static bool is_on_row(const LaJoinScanRows *rows);
-static void go_to_row(LaJoinScanRows *rows, uint32 position);
-static void copy_row(LaJoinScanRows *rows);
-static void drop_rows(LaJoinScanRows *rows, uint32 position);
-
 /*
  * Makes what is kept for a scan whose subplans have had a page read, or says in the node why
  * not, and returns NULL.
@@ -144,6 +138,20 @@ la_join_scan_rows_is_awake(const LaJoinScanRows *rows)
 }
 
 /*
+ * Forgets all rows; the next one will be at this position.
+ */
+static void
+drop_rows(LaJoinScanRows *rows, uint32 position)
+{
+	LaJoinRing *ring = &rows->ring;
+
+	while (ring->head != ring->tail)
+		ExecClearTuple(la_join_row(ring, ring->head++)->slot);
+	ring->head = ring->tail = position;
+	la_join_ask_reset(&rows->ask);
+}
+
+/*
  * Nothing is asked for any more until the scan wakes again.
  */
 void
@@ -159,26 +167,31 @@ la_join_scan_rows_end(LaJoinScanRows *rows)
 }
 
 /*
- * The scan has come to another row, of which nothing was evaluated so far: asks for pages of those
- * behind it.  False when it shall not any more.
+ * Takes the next row of the page, and asks for its pages.  Mirrors a part of
+ * heapgettup_pagemode() in heapam.c.
  */
-bool
-la_join_scan_rows_advance(LaJoinScanRows *rows)
+static void
+copy_row(LaJoinScanRows *rows)
 {
 	LaJoinRing *ring = &rows->ring;
-	bool		goes_on = true;
+	LaJoinRow  *row = la_join_row(ring, ring->tail);
+	HeapScanDesc heap = rows->heap;
+	OffsetNumber offset = heap->rs_vistuples[ring->tail];
+	Page		block = BufferGetPage(heap->rs_cbuf);
+	ItemId		item = PageGetItemId(block, offset);
+	HeapTupleData tuple;
+	MemoryContext old = MemoryContextSwitchTo(rows->context);
 
-	if (is_on_row(rows))
-	{
-		go_to_row(rows, rows->heap->rs_cindex);
-		goes_on = ask_ahead(rows);
-	}
-	else
-		drop_rows(rows, 0);
-	la_join_ask_hand_out(&rows->ask,
-						 ring->head != ring->tail && ring->head == rows->heap->rs_cindex ?
-						 la_join_row(ring, ring->head) : NULL);
-	return goes_on;
+	tuple.t_data = (HeapTupleHeader) PageGetItem(block, item);
+	tuple.t_len = ItemIdGetLength(item);
+	tuple.t_tableOid = RelationGetRelid(heap->rs_base.rs_rd);
+	ItemPointerSet(&tuple.t_self, rows->block, offset);
+	if (row->slot == NULL)
+		row->slot = MakeTupleTableSlot(rows->descriptor, &TTSOpsHeapTuple);
+	ExecStoreHeapTuple(heap_copytuple(&tuple), row->slot, true);
+	MemoryContextSwitchTo(old);
+	la_join_ask_for_row(&rows->ask, ring, row);
+	ring->tail++;
 }
 
 /*
@@ -260,43 +273,24 @@ go_to_row(LaJoinScanRows *rows, uint32 position)
 }
 
 /*
- * Takes the next row of the page, and asks for its pages.  Mirrors a part of
- * heapgettup_pagemode() in heapam.c.
+ * The scan has come to another row, of which nothing was evaluated so far: asks for pages of those
+ * behind it.  False when it shall not any more.
  */
-static void
-copy_row(LaJoinScanRows *rows)
+bool
+la_join_scan_rows_advance(LaJoinScanRows *rows)
 {
 	LaJoinRing *ring = &rows->ring;
-	LaJoinRow  *row = la_join_row(ring, ring->tail);
-	HeapScanDesc heap = rows->heap;
-	OffsetNumber offset = heap->rs_vistuples[ring->tail];
-	Page		block = BufferGetPage(heap->rs_cbuf);
-	ItemId		item = PageGetItemId(block, offset);
-	HeapTupleData tuple;
-	MemoryContext old = MemoryContextSwitchTo(rows->context);
+	bool		goes_on = true;
 
-	tuple.t_data = (HeapTupleHeader) PageGetItem(block, item);
-	tuple.t_len = ItemIdGetLength(item);
-	tuple.t_tableOid = RelationGetRelid(heap->rs_base.rs_rd);
-	ItemPointerSet(&tuple.t_self, rows->block, offset);
-	if (row->slot == NULL)
-		row->slot = MakeTupleTableSlot(rows->descriptor, &TTSOpsHeapTuple);
-	ExecStoreHeapTuple(heap_copytuple(&tuple), row->slot, true);
-	MemoryContextSwitchTo(old);
-	la_join_ask_for_row(&rows->ask, ring, row);
-	ring->tail++;
-}
-
-/*
- * Forgets all rows; the next one will be at this position.
- */
-static void
-drop_rows(LaJoinScanRows *rows, uint32 position)
-{
-	LaJoinRing *ring = &rows->ring;
-
-	while (ring->head != ring->tail)
-		ExecClearTuple(la_join_row(ring, ring->head++)->slot);
-	ring->head = ring->tail = position;
-	la_join_ask_reset(&rows->ask);
+	if (is_on_row(rows))
+	{
+		go_to_row(rows, rows->heap->rs_cindex);
+		goes_on = ask_ahead(rows);
+	}
+	else
+		drop_rows(rows, 0);
+	la_join_ask_hand_out(&rows->ask,
+						 ring->head != ring->tail && ring->head == rows->heap->rs_cindex ?
+						 la_join_row(ring, ring->head) : NULL);
+	return goes_on;
 }

@@ -18,52 +18,6 @@
 #include "join/la_join_expression.h"
 #include "join/la_join_statement.h"
 
-static bool look_at(Plan *plan, void *context);
-static void note_init_plans(const Plan *plan, LaJoinStatement *statement);
-static bool has_effects(const Plan *plan);
-
-/*
- * What is known about the statement of a query.
- */
-const LaJoinStatement *
-la_join_statement(LaQuery *query)
-{
-	const PlannedStmt *planned = query->estate->es_plannedstmt;
-	LaJoinStatement *statement;
-	ListCell   *lc;
-
-	if (query->join_statement != NULL)
-		return query->join_statement;
-	statement = MemoryContextAllocZero(query->estate->es_query_cxt,
-									   sizeof(LaJoinStatement));
-	statement->estate = query->estate;
-	look_at(planned->planTree, statement);
-	foreach(lc, planned->subplans)
-	{
-		if (lfirst(lc) != NULL)
-			look_at(lfirst(lc), statement);
-	}
-	query->join_statement = statement;
-	return statement;
-}
-
-/*
- * la_plan_children callback.
- */
-static bool
-look_at(Plan *plan, void *context)
-{
-	LaJoinStatement *statement = (LaJoinStatement *) context;
-	LaJoinSeen	seen = {0};
-	bool		is_seen = la_join_is_seen(plan, la_join_expressions(plan), &seen);
-
-	note_init_plans(plan, statement);
-	statement->is_volatile |= is_seen ||
-		(!la_join_is_known(plan) && !IsA(plan, CteScan));
-	statement->has_effects |= is_seen || seen.own || has_effects(plan);
-	return la_plan_children(plan, look_at, context);
-}
-
 /*
  * An InitPlan that depends on parameters is executed again when they change (relies on
  * ExecReScanSetParamPlan() in nodeSubplan.c).
@@ -97,4 +51,46 @@ has_effects(const Plan *plan)
 	return IsA(plan, ModifyTable) || IsA(plan, TableFuncScan) ||
 		IsA(plan, SampleScan) || IsA(plan, ForeignScan) || IsA(plan, CustomScan) ||
 		la_join_compares_by_own(plan);
+}
+
+/*
+ * la_plan_children callback.
+ */
+static bool
+look_at(Plan *plan, void *context)
+{
+	LaJoinStatement *statement = (LaJoinStatement *) context;
+	LaJoinSeen	seen = {0};
+	bool		is_seen = la_join_is_seen(plan, la_join_expressions(plan), &seen);
+
+	note_init_plans(plan, statement);
+	statement->is_volatile |= is_seen ||
+		(!la_join_is_known(plan) && !IsA(plan, CteScan));
+	statement->has_effects |= is_seen || seen.own || has_effects(plan);
+	return la_plan_children(plan, look_at, context);
+}
+
+/*
+ * What is known about the statement of a query.
+ */
+const LaJoinStatement *
+la_join_statement(LaQuery *query)
+{
+	const PlannedStmt *planned = query->estate->es_plannedstmt;
+	LaJoinStatement *statement;
+	ListCell   *lc;
+
+	if (query->join_statement != NULL)
+		return query->join_statement;
+	statement = MemoryContextAllocZero(query->estate->es_query_cxt,
+									   sizeof(LaJoinStatement));
+	statement->estate = query->estate;
+	look_at(planned->planTree, statement);
+	foreach(lc, planned->subplans)
+	{
+		if (lfirst(lc) != NULL)
+			look_at(lfirst(lc), statement);
+	}
+	query->join_statement = statement;
+	return statement;
 }

@@ -58,11 +58,65 @@
 /* How many times as fast asking has to be, as for bitmap scans. */
 #define ASKING_FASTER 1.1
 
-static LaJoinDoubt doubt(LaJoinTrial *trial, uint32 rows);
-static void begin_trial(LaJoinTrial *trial);
-static void begin_look(LaJoinTrial *trial);
-static bool has_order(const LaJoinTrial *trial);
-static bool seems_in_order(const LaJoinTrial *trial);
+static void
+begin_trial(LaJoinTrial *trial)
+{
+	/*
+	 * Where rows want fewer pages, fewer pages are tried, down to a half: to
+	 * ask costs as much for each row.
+	 */
+	uint32		sparse_divisor = SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED);
+
+	if (trial->doubt == LA_JOIN_SPARSE)
+		la_trial_start(&trial->trial, ASKING_FASTER, sparse_divisor, sparse_divisor);
+	else
+		la_trial_start(&trial->trial, ASKING_FASTER, IN_ORDER_DIVISOR, 1);
+}
+
+static void
+begin_look(LaJoinTrial *trial)
+{
+	trial->wanted = 0;
+	trial->near = 0;
+	trial->device_pages = 0;
+}
+
+static bool
+has_order(const LaJoinTrial *trial)
+{
+	if (la_trial_test_pages() > 0)
+		return true;
+	return trial->near >= (trial->doubt == LA_JOIN_IN_ORDER ?
+						   STILL_NEAR_PAGES : NEAR_PAGES) &&
+		!la_wake_forced();
+}
+
+/*
+ * Since the last look so many rows were drawn.  After one that found enough pages, another one has to agree: the pages that are looked at
+ * are a part of all.
+ */
+static LaJoinDoubt
+doubt(LaJoinTrial *trial, uint32 rows)
+{
+	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
+		STILL_SPARSE_ROWS : SPARSE_ROWS;
+	bool		was_dense = trial->dense;
+
+	if (has_order(trial))
+		return LA_JOIN_IN_ORDER;
+	trial->dense = Max(rows, trial->wanted) <= sparse_rows * trial->device_pages || la_wake_forced();
+	return trial->dense || was_dense ? LA_JOIN_NO_DOUBT : LA_JOIN_SPARSE;
+}
+
+/*
+ * As has_order(), of fewer pages, where nobody has said so yet.
+ */
+static bool
+seems_in_order(const LaJoinTrial *trial)
+{
+	return trial->doubt != LA_JOIN_IN_ORDER && trial->near > 0 &&
+		trial->near + FIRST_PAGES >= trial->wanted;
+}
 
 /*
  * A page of the table or of the index will have to be read, and the one before it, of the same
@@ -93,66 +147,6 @@ la_join_trial_wanted(LaJoinTrial *trial, BlockNumber last, BlockNumber block,
 	trial->looking = false;
 	trial->reads = la_reads();
 	begin_look(trial);
-}
-
-static void
-begin_trial(LaJoinTrial *trial)
-{
-	/*
-	 * Where rows want fewer pages, fewer pages are tried, down to a half: to
-	 * ask costs as much for each row.
-	 */
-	uint32		sparse_divisor = SPARSE_DIVISOR * PAGES_PER_LOOK / Max(trial->wanted, FEWEST_TRIED);
-
-	if (trial->doubt == LA_JOIN_SPARSE)
-		la_trial_start(&trial->trial, ASKING_FASTER, sparse_divisor, sparse_divisor);
-	else
-		la_trial_start(&trial->trial, ASKING_FASTER, IN_ORDER_DIVISOR, 1);
-}
-
-static void
-begin_look(LaJoinTrial *trial)
-{
-	trial->wanted = 0;
-	trial->near = 0;
-	trial->device_pages = 0;
-}
-
-/*
- * Since the last look so many rows were drawn.  After one that found enough pages, another one has to agree: the pages that are looked at
- * are a part of all.
- */
-static LaJoinDoubt
-doubt(LaJoinTrial *trial, uint32 rows)
-{
-	uint32		sparse_rows = trial->doubt == LA_JOIN_SPARSE ?
-		STILL_SPARSE_ROWS : SPARSE_ROWS;
-	bool		was_dense = trial->dense;
-
-	if (has_order(trial))
-		return LA_JOIN_IN_ORDER;
-	trial->dense = Max(rows, trial->wanted) <= sparse_rows * trial->device_pages || la_wake_forced();
-	return trial->dense || was_dense ? LA_JOIN_NO_DOUBT : LA_JOIN_SPARSE;
-}
-
-static bool
-has_order(const LaJoinTrial *trial)
-{
-	if (la_trial_test_pages() > 0)
-		return true;
-	return trial->near >= (trial->doubt == LA_JOIN_IN_ORDER ?
-						   STILL_NEAR_PAGES : NEAR_PAGES) &&
-		!la_wake_forced();
-}
-
-/*
- * The same of fewer pages, where nobody has said so yet.
- */
-static bool
-seems_in_order(const LaJoinTrial *trial)
-{
-	return trial->doubt != LA_JOIN_IN_ORDER && trial->near > 0 &&
-		trial->near + FIRST_PAGES >= trial->wanted;
 }
 
 /*

@@ -90,25 +90,30 @@ struct LaJoinWindow
 	LaJoinAsk	ask;
 };
 
-static LaReason find_targets(LaJoinWindow *window);
-static bool is_worth_judging(LaJoinWindow *window);
-static bool is_allowed(LaJoinWindow *window);
-static void note_reason(LaNode *node);
-static Size open_bytes(const LaJoinWindow *window);
-static bool open_ring(LaJoinWindow *window);
-static void close_ring(LaJoinWindow *window);
-static void look_ahead(LaJoinWindow *window);
-static bool is_alone(const LaJoinRing *ring);
-static void end_if_over(LaJoinWindow *window);
-static uint32 rows_allowed(const LaJoinWindow *window);
-static Size most_bytes(void);
-static bool has_room(const LaJoinWindow *window);
-static void draw_row(LaJoinWindow *window);
-static bool fits(TupleTableSlot *slot);
-static Size bytes_of(TupleTableSlot *slot);
-static void drop_row(LaJoinWindow *window, LaJoinRow *row);
-static void arm(LaJoinWindow *window);
-static void on_rescan(Datum arg);
+/*
+ * Slots of another kind than core's may be a table AM's own: how to copy and measure these is not known.
+ */
+static LaReason
+find_targets(LaJoinWindow *window)
+{
+	LaNode	   *node = window->node;
+
+	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
+		return LA_REASON_MEMORY;
+	if (window->ops != &TTSOpsVirtual && window->ops != &TTSOpsHeapTuple &&
+		window->ops != &TTSOpsMinimalTuple && window->ops != &TTSOpsBufferHeapTuple)
+		return LA_REASON_TABLE_AM;
+	return la_join_ask_init(&window->ask, la_join_outer_of_loop(window->join), node) ?
+		LA_REASON_NONE : LA_REASON_INNER_SIDE;
+}
+
+static void
+note_reason(LaNode *node)
+{
+	elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
+		 la_reason_text(node->reason));
+	la_stats_recount(node->feature, node->reason, node->query->is_slice);
+}
 
 /*
  * Makes a window for a join that has had a page read.  NULL if there is nothing to look ahead for: the reason is
@@ -149,23 +154,6 @@ la_join_window_create(NestLoopState *join, LaNode *node)
 }
 
 /*
- * Slots of another kind than core's may be a table AM's own: how to copy and measure these is not known.
- */
-static LaReason
-find_targets(LaJoinWindow *window)
-{
-	LaNode	   *node = window->node;
-
-	if (node->query->ring_bytes + LA_JOIN_ASK_BYTES > LA_STATEMENT_BYTES)
-		return LA_REASON_MEMORY;
-	if (window->ops != &TTSOpsVirtual && window->ops != &TTSOpsHeapTuple &&
-		window->ops != &TTSOpsMinimalTuple && window->ops != &TTSOpsBufferHeapTuple)
-		return LA_REASON_TABLE_AM;
-	return la_join_ask_init(&window->ask, la_join_outer_of_loop(window->join), node) ?
-		LA_REASON_NONE : LA_REASON_INNER_SIDE;
-}
-
-/*
  * To judge a large outer side, as one of many partitions, takes longer than some reads, and to find the join in a large plan,
  * too: it pays when about as much has been lost.  Relies on set_plan_refs() in setrefs.c, which numbers the nodes of a plan in
  * their order.
@@ -197,14 +185,6 @@ is_allowed(LaJoinWindow *window)
 	else if (node->reason != LA_REASON_NONE)
 		note_reason(node);
 	return window->allowed;
-}
-
-static void
-note_reason(LaNode *node)
-{
-	elog(DEBUG1, "pg_lookahead leaves a node to core: %s",
-		 la_reason_text(node->reason));
-	la_stats_recount(node->feature, node->reason, node->query->is_slice);
 }
 
 /*
@@ -255,6 +235,54 @@ close_ring(LaJoinWindow *window)
 	window->node->query->ring_bytes -= open_bytes(window);
 }
 
+static void
+drop_row(LaJoinWindow *window, LaJoinRow *row)
+{
+	ExecClearTuple(row->slot);
+	window->row_bytes -= row->bytes;
+	window->node->query->ring_bytes -= row->bytes;
+}
+
+/*
+ * Callback: the join begins anew, or ends.
+ */
+static void
+on_rescan(Datum arg)
+{
+	LaJoinWindow *window = (LaJoinWindow *) DatumGetPointer(arg);
+	LaJoinRing *ring = &window->ring;
+
+	if (!la_wake_forced())
+		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
+	if (window->may_stop)
+		window->row_limit = Min(window->row_limit, window->used / 2);
+	window->armed = false;
+	window->handed = false;
+	window->used = 0;
+	window->given = window->left = 0;
+	window->resumes = true;
+	window->at_end = false;
+	window->large = NULL;
+	for (uint32 position = ring->head; position != ring->tail; position++)
+		drop_row(window, la_join_row(ring, position));
+	ring->head = ring->tail = 0;
+	la_join_ask_reset(&window->ask);
+}
+
+/*
+ * The first row since the last rescan is wanted: has the next one told to us.
+ */
+static void
+arm(LaJoinWindow *window)
+{
+	if (window->armed)
+		return;
+	RegisterExprContextCallback(window->join->js.ps.ps_ExprContext, on_rescan,
+								PointerGetDatum(window));
+	window->armed = true;
+	window->node->counters.scans++;
+}
+
 /*
  * A page was read for the inner side while the join slept.  Returns whether it
  * is awake now; if not, the node may have got a reason why it never will be.
@@ -283,90 +311,6 @@ la_join_window_sleeps(const LaJoinWindow *window)
 {
 	return window->draining && window->ring.head == window->ring.tail &&
 		!window->at_end && window->large == NULL;
-}
-
-/*
- * The next outer row, or NULL at the end.  False when the caller must ask the outer side for
- * it.
- */
-bool
-la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
-{
-	LaJoinRing *ring = &window->ring;
-
-	if (window->handed)
-	{
-		LaJoinRow  *row = la_join_row(ring, ring->head);
-
-		la_join_ask_retire(&window->ask, row);
-		drop_row(window, row);
-		ring->head++;
-		window->handed = false;
-	}
-	if (window->resumes && window->node->limit != NULL)
-		window->given += window->node->limit->position - window->left;
-	window->resumes = false;
-	if (!window->draining)
-		look_ahead(window);
-	window->used++;
-	if (ring->head == ring->tail)
-	{
-		*slot = window->large;
-		window->large = NULL;
-		la_join_ask_hand_out(&window->ask, NULL);
-		if (window->at_end)
-			close_ring(window);
-		else if (window->draining && window->node->limit != NULL)
-			window->left = window->node->limit->position;
-		return *slot != NULL || window->at_end;
-	}
-	window->handed = true;
-	la_join_ask_hand_out(&window->ask, la_join_row(ring, ring->head));
-	*slot = la_join_row(ring, ring->head)->slot;
-	return true;
-}
-
-/*
- * Draws rows and asks for their pages, as far as that is allowed.  For a row that is alone nothing is asked that its own look-up
- * will not read at once.
- */
-static void
-look_ahead(LaJoinWindow *window)
-{
-	LaJoinRing *ring = &window->ring;
-	LaJoinAsk  *ask = &window->ask;
-	uint32		idle_rows = ask->idle_rows;
-	uint32		limit;
-
-	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
-	limit = rows_allowed(window);
-	if (limit <= 1 && ring->head == ring->tail)
-	{
-		arm(window);
-		ask->idle_rows++;
-		end_if_over(window);
-		return;
-	}
-	if (!open_ring(window))
-	{
-		window->draining = true;
-		return;
-	}
-	la_join_ask_grow(ask);
-
-	for (;;)
-	{
-		if (!is_alone(ring))
-			la_join_ask_waiting(ask, ring, window->at_end);
-		else if (window->at_end)
-			ask->idle_rows = idle_rows + 1;
-		end_if_over(window);
-		if (window->at_end || window->draining || window->large != NULL ||
-			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
-			!has_room(window))
-			return;
-		draw_row(window);
-	}
 }
 
 /*
@@ -418,46 +362,6 @@ has_room(const LaJoinWindow *window)
 }
 
 /*
- * Draws a row from the outer side, and asks for its pages.
- */
-static void
-draw_row(LaJoinWindow *window)
-{
-	LaJoinRing *ring = &window->ring;
-	LaJoinRow  *row = la_join_row(ring, ring->tail);
-	TupleTableSlot *slot;
-
-	arm(window);
-	slot = ExecProcNode(outerPlanState(window->join));
-	if (TupIsNull(slot))
-	{
-		window->at_end = true;
-		return;
-	}
-	if (!fits(slot))
-	{
-		window->large = slot;
-		return;
-	}
-	if (row->slot == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(window->context);
-
-		row->slot = MakeTupleTableSlot(window->descriptor, window->ops);
-		MemoryContextSwitchTo(old);
-	}
-	ExecCopySlot(row->slot, slot);
-	ExecMaterializeSlot(row->slot);
-	row->bytes = bytes_of(row->slot);
-	window->row_bytes += row->bytes;
-	window->node->query->ring_bytes += row->bytes;
-	la_join_ask_for_row(&window->ask, ring, row);
-	ring->tail++;
-	if (ring->tail - ring->head > 1)
-		window->node->counters.drawn++;
-}
-
-/*
  * Shall a row be copied?  Of one that an expression has made, the values may be larger together than
  * any piece of memory; and one that fills the ring alone, as a sort may give it, is handed on as it is.
  */
@@ -505,50 +409,126 @@ bytes_of(TupleTableSlot *slot)
 	return copy != NULL ? GetMemoryChunkSpace(copy) : 0;
 }
 
-static void
-drop_row(LaJoinWindow *window, LaJoinRow *row)
-{
-	ExecClearTuple(row->slot);
-	window->row_bytes -= row->bytes;
-	window->node->query->ring_bytes -= row->bytes;
-}
-
 /*
- * The first row since the last rescan is wanted: has the next one told to us.
+ * Draws a row from the outer side, and asks for its pages.
  */
 static void
-arm(LaJoinWindow *window)
+draw_row(LaJoinWindow *window)
 {
-	if (window->armed)
+	LaJoinRing *ring = &window->ring;
+	LaJoinRow  *row = la_join_row(ring, ring->tail);
+	TupleTableSlot *slot;
+
+	arm(window);
+	slot = ExecProcNode(outerPlanState(window->join));
+	if (TupIsNull(slot))
+	{
+		window->at_end = true;
 		return;
-	RegisterExprContextCallback(window->join->js.ps.ps_ExprContext, on_rescan,
-								PointerGetDatum(window));
-	window->armed = true;
-	window->node->counters.scans++;
+	}
+	if (!fits(slot))
+	{
+		window->large = slot;
+		return;
+	}
+	if (row->slot == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(window->context);
+
+		row->slot = MakeTupleTableSlot(window->descriptor, window->ops);
+		MemoryContextSwitchTo(old);
+	}
+	ExecCopySlot(row->slot, slot);
+	ExecMaterializeSlot(row->slot);
+	row->bytes = bytes_of(row->slot);
+	window->row_bytes += row->bytes;
+	window->node->query->ring_bytes += row->bytes;
+	la_join_ask_for_row(&window->ask, ring, row);
+	ring->tail++;
+	if (ring->tail - ring->head > 1)
+		window->node->counters.drawn++;
 }
 
 /*
- * Callback: the join begins anew, or ends.
+ * Draws rows and asks for their pages, as far as that is allowed.  For a row that is alone nothing is asked that its own look-up
+ * will not read at once.
  */
 static void
-on_rescan(Datum arg)
+look_ahead(LaJoinWindow *window)
 {
-	LaJoinWindow *window = (LaJoinWindow *) DatumGetPointer(arg);
+	LaJoinRing *ring = &window->ring;
+	LaJoinAsk  *ask = &window->ask;
+	uint32		idle_rows = ask->idle_rows;
+	uint32		limit;
+
+	window->row_limit = Min(Max(window->row_limit * 2, 1), window->most_rows);
+	limit = rows_allowed(window);
+	if (limit <= 1 && ring->head == ring->tail)
+	{
+		arm(window);
+		ask->idle_rows++;
+		end_if_over(window);
+		return;
+	}
+	if (!open_ring(window))
+	{
+		window->draining = true;
+		return;
+	}
+	la_join_ask_grow(ask);
+
+	for (;;)
+	{
+		if (!is_alone(ring))
+			la_join_ask_waiting(ask, ring, window->at_end);
+		else if (window->at_end)
+			ask->idle_rows = idle_rows + 1;
+		end_if_over(window);
+		if (window->at_end || window->draining || window->large != NULL ||
+			ring->tail - ring->head >= limit || la_join_ask_is_full(ask) ||
+			!has_room(window))
+			return;
+		draw_row(window);
+	}
+}
+
+/*
+ * The next outer row, or NULL at the end.  False when the caller must ask the outer side for
+ * it.
+ */
+bool
+la_join_window_next(LaJoinWindow *window, TupleTableSlot **slot)
+{
 	LaJoinRing *ring = &window->ring;
 
-	if (!la_wake_forced())
-		window->row_limit = Min(window->row_limit, ROWS_AFTER_RESCAN / 2);
-	if (window->may_stop)
-		window->row_limit = Min(window->row_limit, window->used / 2);
-	window->armed = false;
-	window->handed = false;
-	window->used = 0;
-	window->given = window->left = 0;
-	window->resumes = true;
-	window->at_end = false;
-	window->large = NULL;
-	for (uint32 position = ring->head; position != ring->tail; position++)
-		drop_row(window, la_join_row(ring, position));
-	ring->head = ring->tail = 0;
-	la_join_ask_reset(&window->ask);
+	if (window->handed)
+	{
+		LaJoinRow  *row = la_join_row(ring, ring->head);
+
+		la_join_ask_retire(&window->ask, row);
+		drop_row(window, row);
+		ring->head++;
+		window->handed = false;
+	}
+	if (window->resumes && window->node->limit != NULL)
+		window->given += window->node->limit->position - window->left;
+	window->resumes = false;
+	if (!window->draining)
+		look_ahead(window);
+	window->used++;
+	if (ring->head == ring->tail)
+	{
+		*slot = window->large;
+		window->large = NULL;
+		la_join_ask_hand_out(&window->ask, NULL);
+		if (window->at_end)
+			close_ring(window);
+		else if (window->draining && window->node->limit != NULL)
+			window->left = window->node->limit->position;
+		return *slot != NULL || window->at_end;
+	}
+	window->handed = true;
+	la_join_ask_hand_out(&window->ask, la_join_row(ring, ring->head));
+	*slot = la_join_row(ring, ring->head)->slot;
+	return true;
 }

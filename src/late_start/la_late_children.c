@@ -69,56 +69,52 @@ static dlist_head unfinished = DLIST_STATIC_INIT(unfinished);
 static ExecProcNodeMtd core_append = NULL;
 static ExecProcNodeMtd core_merge = NULL;
 
-static LateNode *make_node(PlanState *parent, PlanState *first, List *plans,
-						   int eflags);
-static void forget(void *arg);
-static void forget_of_owner(ResourceReleasePhase phase, bool is_commit,
-							bool is_top_level, void *arg);
-static TupleTableSlot *append_exec(PlanState *planstate);
-static TupleTableSlot *merge_exec(PlanState *planstate);
-static LateNode *node_of(PlanState **seen);
-static void find_wanted(LateNode *late, PartitionPruneState *pruning);
-static void start_all(LateNode *late);
-static void start(LateNode *late, const Bitmapset *numbers);
-static void show(LateNode *late, int count);
-static Bitmapset *choose(LateNode *late);
-
 /*
- * Takes a node that has been started with its first child only.  All others are started at
- * once when they may not be late, or when another extension has taken the node.
+ * Memory context callback: the query is over.  Must not throw.
  */
-void
-la_late_adopt(PlanState *parent, PlanState *first, List *plans, int eflags,
-			  bool late)
+static void
+forget(void *arg)
 {
-	static const LaCounters one = {.scans = 1};
-	bool		is_append = IsA(parent, AppendState);
-	LateNode   *node = make_node(parent, first, plans, eflags);
+	LateNode   *late = (LateNode *) arg;
 
-	if (!la_core_exec_learn(parent, is_append ? &core_append : &core_merge) ||
-		!late)
-	{
-		start_all(node);
-		return;
-	}
-	node->settled = true;
-	ExecSetExecProcNode(parent, is_append ? append_exec : merge_exec);
-	la_stats_count(LA_FEATURE_LATE_START, LA_REASON_NONE, false);
-	la_stats_add(LA_FEATURE_LATE_START, &one);
+	if (!dlist_node_is_detached(&late->link))
+		dlist_delete_thoroughly(&late->link);
 }
 
 /*
- * A utility command is about to begin: it finds all children started, as core's are.
+ * ResourceReleaseCallback: relations, locks and kept plans of a resource owner are about to go; core
+ * has it as the current one.  Its queries are over.  Must not throw.
  */
-void
-la_late_before_utility(void)
+static void
+forget_of_owner(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+				void *arg)
 {
 	dlist_mutable_iter iter;
 
-	if (likely(dlist_is_empty(&unfinished)) || !IsTransactionState())
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
 		return;
 	dlist_foreach_modify(iter, &unfinished)
-		start_all(dlist_container(LateNode, link, iter.cur));
+	{
+		LateNode   *late = dlist_container(LateNode, link, iter.cur);
+
+		if (late->owner == CurrentResourceOwner)
+			dlist_delete_thoroughly(&late->link);
+	}
+}
+
+/*
+ * Core sees this many children.
+ */
+static void
+show(LateNode *late, int count)
+{
+	late->count = count;
+	if (IsA(late->parent, AppendState))
+		castNode(AppendState, late->parent)->as_nplans = count;
+	else
+		castNode(MergeAppendState, late->parent)->ms_nplans = count;
+	if (count == list_length(late->plans))
+		dlist_delete_thoroughly(&late->link);
 }
 
 /*
@@ -172,37 +168,91 @@ make_node(PlanState *parent, PlanState *first, List *plans, int eflags)
 	return late;
 }
 
-/*
- * Memory context callback: the query is over.  Must not throw.
- */
-static void
-forget(void *arg)
+static LateNode *
+node_of(PlanState **seen)
 {
-	LateNode   *late = (LateNode *) arg;
-
-	if (!dlist_node_is_detached(&late->link))
-		dlist_delete_thoroughly(&late->link);
+	return (LateNode *) ((char *) seen - offsetof(LateNode, seen));
 }
 
 /*
- * ResourceReleaseCallback: relations, locks and kept plans of a resource owner are about to go; core
- * has it as the current one.  Its queries are over.  Must not throw.
+ * Starts children, by their numbers, where and as whom the query was started.  After
+ * an error the transaction puts these back.
  */
 static void
-forget_of_owner(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
-				void *arg)
+start(LateNode *late, const Bitmapset *numbers)
 {
-	dlist_mutable_iter iter;
+	MemoryContext context = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
+	ResourceOwner owner = CurrentResourceOwner;
+	Oid			user;
+	int			security;
+	int			number = -1;
 
-	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
-		return;
-	dlist_foreach_modify(iter, &unfinished)
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(late->user, late->security);
+	CurrentResourceOwner = late->owner;
+	while ((number = bms_next_member(numbers, number)) >= 0)
 	{
-		LateNode   *late = dlist_container(LateNode, link, iter.cur);
+		PlanState  *child;
 
-		if (late->owner == CurrentResourceOwner)
-			dlist_delete_thoroughly(&late->link);
+		if (bms_is_member(number, late->started))
+			continue;
+		child = ExecInitNode(list_nth(late->plans, number),
+							 late->parent->state, late->eflags);
+		late->started = bms_add_member(late->started, number);
+		late->states[number] = child;
+
+		/*
+		 * Core sees it behind all others, because it may be in the middle of
+		 * them.
+		 */
+		late->seen[late->count] = child;
+		show(late, late->count + 1);
+		if (late->settled)
+			la_attach_late(child);
 	}
+	CurrentResourceOwner = owner;
+	SetUserIdAndSecContext(user, security);
+	MemoryContextSwitchTo(context);
+}
+
+/*
+ * Asks core which children are wanted now, and starts them.  The functions in what is
+ * compared with the bounds of partitions run here; one may execute a utility
+ * command, which starts all.
+ */
+static void
+find_wanted(LateNode *late, PartitionPruneState *pruning)
+{
+	MemoryContext old = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
+	Bitmapset  *wanted = ExecFindMatchingSubPlans(pruning, false, NULL);
+
+	MemoryContextSwitchTo(old);
+	bms_free(late->wanted);
+	late->wanted = wanted;
+	start(late, wanted);
+}
+
+/*
+ * The wanted children by the places at which core sees them, where they are put in order first: no
+ * scan is under way.
+ */
+static Bitmapset *
+choose(LateNode *late)
+{
+	MemoryContext old = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
+	Bitmapset  *places = NULL;
+	int			number = -1;
+	int			place = 0;
+
+	while ((number = bms_next_member(late->started, number)) >= 0)
+	{
+		late->seen[place] = late->states[number];
+		if (bms_is_member(number, late->wanted))
+			places = bms_add_member(places, place);
+		place++;
+	}
+	MemoryContextSwitchTo(old);
+	return places;
 }
 
 /*
@@ -251,29 +301,6 @@ merge_exec(PlanState *planstate)
 	return core_merge(planstate);
 }
 
-static LateNode *
-node_of(PlanState **seen)
-{
-	return (LateNode *) ((char *) seen - offsetof(LateNode, seen));
-}
-
-/*
- * Asks core which children are wanted now, and starts them.  The functions in what is
- * compared with the bounds of partitions run here; one may execute a utility
- * command, which starts all.
- */
-static void
-find_wanted(LateNode *late, PartitionPruneState *pruning)
-{
-	MemoryContext old = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
-	Bitmapset  *wanted = ExecFindMatchingSubPlans(pruning, false, NULL);
-
-	MemoryContextSwitchTo(old);
-	bms_free(late->wanted);
-	late->wanted = wanted;
-	start(late, wanted);
-}
-
 static void
 start_all(LateNode *late)
 {
@@ -284,80 +311,39 @@ start_all(LateNode *late)
 }
 
 /*
- * Starts children, by their numbers, where and as whom the query was started.  After
- * an error the transaction puts these back.
+ * Takes a node that has been started with its first child only.  All others are started at
+ * once when they may not be late, or when another extension has taken the node.
  */
-static void
-start(LateNode *late, const Bitmapset *numbers)
+void
+la_late_adopt(PlanState *parent, PlanState *first, List *plans, int eflags,
+			  bool late)
 {
-	MemoryContext context = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
-	ResourceOwner owner = CurrentResourceOwner;
-	Oid			user;
-	int			security;
-	int			number = -1;
+	static const LaCounters one = {.scans = 1};
+	bool		is_append = IsA(parent, AppendState);
+	LateNode   *node = make_node(parent, first, plans, eflags);
 
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(late->user, late->security);
-	CurrentResourceOwner = late->owner;
-	while ((number = bms_next_member(numbers, number)) >= 0)
+	if (!la_core_exec_learn(parent, is_append ? &core_append : &core_merge) ||
+		!late)
 	{
-		PlanState  *child;
-
-		if (bms_is_member(number, late->started))
-			continue;
-		child = ExecInitNode(list_nth(late->plans, number),
-							 late->parent->state, late->eflags);
-		late->started = bms_add_member(late->started, number);
-		late->states[number] = child;
-
-		/*
-		 * Core sees it behind all others, because it may be in the middle of
-		 * them.
-		 */
-		late->seen[late->count] = child;
-		show(late, late->count + 1);
-		if (late->settled)
-			la_attach_late(child);
+		start_all(node);
+		return;
 	}
-	CurrentResourceOwner = owner;
-	SetUserIdAndSecContext(user, security);
-	MemoryContextSwitchTo(context);
+	node->settled = true;
+	ExecSetExecProcNode(parent, is_append ? append_exec : merge_exec);
+	la_stats_count(LA_FEATURE_LATE_START, LA_REASON_NONE, false);
+	la_stats_add(LA_FEATURE_LATE_START, &one);
 }
 
 /*
- * Core sees this many children.
+ * A utility command is about to begin: it finds all children started, as core's are.
  */
-static void
-show(LateNode *late, int count)
+void
+la_late_before_utility(void)
 {
-	late->count = count;
-	if (IsA(late->parent, AppendState))
-		castNode(AppendState, late->parent)->as_nplans = count;
-	else
-		castNode(MergeAppendState, late->parent)->ms_nplans = count;
-	if (count == list_length(late->plans))
-		dlist_delete_thoroughly(&late->link);
-}
+	dlist_mutable_iter iter;
 
-/*
- * The wanted children by the places at which core sees them, where they are put in order first: no
- * scan is under way.
- */
-static Bitmapset *
-choose(LateNode *late)
-{
-	MemoryContext old = MemoryContextSwitchTo(late->parent->state->es_query_cxt);
-	Bitmapset  *places = NULL;
-	int			number = -1;
-	int			place = 0;
-
-	while ((number = bms_next_member(late->started, number)) >= 0)
-	{
-		late->seen[place] = late->states[number];
-		if (bms_is_member(number, late->wanted))
-			places = bms_add_member(places, place);
-		place++;
-	}
-	MemoryContextSwitchTo(old);
-	return places;
+	if (likely(dlist_is_empty(&unfinished)) || !IsTransactionState())
+		return;
+	dlist_foreach_modify(iter, &unfinished)
+		start_all(dlist_container(LateNode, link, iter.cur));
 }

@@ -61,54 +61,6 @@ typedef struct Siblings
 	bool		external;		/* does one have a parameter of the statement? */
 } Siblings;
 
-static void forget(void *arg);
-static bool is_plain_query(const PlannedStmt *statement);
-static bool prunes_late(const PartitionPruneInfo *info, bool *early);
-static bool find_parents(Plan *plan, void *context);
-static bool is_parent(Plan *plan, LaLateFinding *finding);
-static bool is_plain_scan(Plan *plan, Siblings *siblings);
-static bool are_plain(List *expressions, Siblings *siblings);
-static bool differs(Node *node, void *context);
-static bool is_foreign_function(Oid function, void *context);
-
-const LaLateFinding *
-la_late_judge(PlannedStmt *statement)
-{
-	FindingEntry *entry;
-	LaLateFinding *finding;
-	MemoryContext old;
-	ListCell   *lc;
-	bool		found;
-
-	if (finding_table == NULL)
-		finding_table = findingtable_create(TopMemoryContext,
-											FINDING_TABLE_SIZE, NULL);
-	entry = findingtable_lookup(finding_table, statement);
-	if (entry != NULL)
-		return entry->finding;
-
-	old = MemoryContextSwitchTo(GetMemoryChunkContext(statement));
-	finding = palloc0(sizeof(LaLateFinding));
-	finding->statement = statement;
-	finding->on_reset.func = forget;
-	finding->on_reset.arg = finding;
-	if (is_plain_query(statement))
-	{
-		(void) find_parents(statement->planTree, finding);
-		foreach(lc, statement->subplans)
-		{
-			if (lfirst(lc) != NULL)
-				(void) find_parents(lfirst(lc), finding);
-		}
-	}
-	findingtable_insert(finding_table, statement, &found)->finding = finding;
-	Assert(!found);
-	MemoryContextRegisterResetCallback(CurrentMemoryContext,
-									   &finding->on_reset);
-	MemoryContextSwitchTo(old);
-	return finding;
-}
-
 /*
  * Memory context callback: a plan goes.  Must not throw.
  */
@@ -118,24 +70,6 @@ forget(void *arg)
 	const LaLateFinding *finding = (const LaLateFinding *) arg;
 
 	findingtable_delete(finding_table, finding->statement);
-}
-
-/*
- * Is a query one that only reads, in this process alone, locks no rows, and runs no
- * function while it starts: prunes nothing then?
- */
-static bool
-is_plain_query(const PlannedStmt *statement)
-{
-	bool		early = false;
-	ListCell   *lc;
-
-	if (statement->commandType != CMD_SELECT || statement->hasModifyingCTE ||
-		statement->rowMarks != NIL || statement->parallelModeNeeded)
-		return false;
-	foreach(lc, statement->partPruneInfos)
-		(void) prunes_late(lfirst_node(PartitionPruneInfo, lc), &early);
-	return !early;
 }
 
 /*
@@ -162,101 +96,42 @@ prunes_late(const PartitionPruneInfo *info, bool *early)
 }
 
 /*
- * la_plan_children callback: finds the nodes whose children may start late, in this plan and
- * below.  Nothing is known of what a custom scan does with plans below it.
+ * Is a query one that only reads, in this process alone, locks no rows, and runs no
+ * function while it starts: prunes nothing then?
  */
 static bool
-find_parents(Plan *plan, void *context)
+is_plain_query(const PlannedStmt *statement)
 {
-	LaLateFinding *finding = (LaLateFinding *) context;
-
-	if (is_parent(plan, finding))
-		finding->parents = lappend(finding->parents, plan);
-	else if (!IsA(plan, CustomScan))
-		(void) la_plan_children(plan, find_parents, finding);
-	return false;
-}
-
-/*
- * Where an Append or MergeAppend has its children, NULL for other nodes.
- */
-List	  **
-la_late_children_of(Plan *parent)
-{
-	if (IsA(parent, Append))
-		return &castNode(Append, parent)->appendplans;
-	if (IsA(parent, MergeAppend))
-		return &castNode(MergeAppend, parent)->mergeplans;
-	return NULL;
-}
-
-static bool
-is_parent(Plan *plan, LaLateFinding *finding)
-{
-	List	  **children = la_late_children_of(plan);
-	Siblings	siblings = {.first = true};
 	bool		early = false;
-	int			number;
 	ListCell   *lc;
 
-	if (children == NULL || plan->parallel_aware)
+	if (statement->commandType != CMD_SELECT || statement->hasModifyingCTE ||
+		statement->rowMarks != NIL || statement->parallelModeNeeded)
 		return false;
-	number = IsA(plan, Append) ? castNode(Append, plan)->part_prune_index :
-		castNode(MergeAppend, plan)->part_prune_index;
-	if (number < 0 ||
-		!prunes_late(list_nth_node(PartitionPruneInfo,
-								   finding->statement->partPruneInfos, number), &early))
-		return false;
-	foreach(lc, *children)
-	{
-		if (!is_plain_scan((Plan *) lfirst(lc), &siblings))
-			return false;
-		siblings.first = false;
-	}
-	list_free(siblings.functions);
-	finding->external |= siblings.external;
-	return true;
-}
-
-static bool
-is_plain_scan(Plan *plan, Siblings *siblings)
-{
-	if (plan->parallel_aware || plan->async_capable || plan->initPlan != NIL ||
-		!are_plain(plan->targetlist, siblings) ||
-		!are_plain(plan->qual, siblings))
-		return false;
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-			return true;
-		case T_IndexScan:
-			{
-				const IndexScan *scan = (const IndexScan *) plan;
-
-				return scan->indexorderby == NIL &&
-					are_plain(scan->indexqual, siblings) &&
-					are_plain(scan->indexqualorig, siblings);
-			}
-		case T_IndexOnlyScan:
-			{
-				const IndexOnlyScan *scan = (const IndexOnlyScan *) plan;
-
-				return scan->indexorderby == NIL &&
-					are_plain(scan->indexqual, siblings) &&
-					are_plain(scan->recheckqual, siblings);
-			}
-		default:
-			return false;
-	}
+	foreach(lc, statement->partPruneInfos)
+		(void) prunes_late(lfirst_node(PartitionPruneInfo, lc), &early);
+	return !early;
 }
 
 /*
- * Can expressions be prepared at any time, with no other outcome than those of the first child?
+ * check_functions_in_node callback: is a function one that can be dropped, or that
+ * the first child does not call?
  */
 static bool
-are_plain(List *expressions, Siblings *siblings)
+is_foreign_function(Oid function, void *context)
 {
-	return !differs((Node *) expressions, siblings);
+	Siblings   *siblings = (Siblings *) context;
+
+	if (!OidIsValid(function))
+		return false;
+	if (function >= FirstUnpinnedObjectId)
+		return true;
+	if (siblings->first)
+	{
+		siblings->functions = list_append_unique_oid(siblings->functions, function);
+		return false;
+	}
+	return !list_member_oid(siblings->functions, function);
 }
 
 /*
@@ -301,22 +176,137 @@ differs(Node *node, void *context)
 }
 
 /*
- * check_functions_in_node callback: is a function one that can be dropped, or that
- * the first child does not call?
+ * Can expressions be prepared at any time, with no other outcome than those of the first child?
  */
 static bool
-is_foreign_function(Oid function, void *context)
+are_plain(List *expressions, Siblings *siblings)
 {
-	Siblings   *siblings = (Siblings *) context;
+	return !differs((Node *) expressions, siblings);
+}
 
-	if (!OidIsValid(function))
+static bool
+is_plain_scan(Plan *plan, Siblings *siblings)
+{
+	if (plan->parallel_aware || plan->async_capable || plan->initPlan != NIL ||
+		!are_plain(plan->targetlist, siblings) ||
+		!are_plain(plan->qual, siblings))
 		return false;
-	if (function >= FirstUnpinnedObjectId)
-		return true;
-	if (siblings->first)
+	switch (nodeTag(plan))
 	{
-		siblings->functions = list_append_unique_oid(siblings->functions, function);
-		return false;
+		case T_SeqScan:
+			return true;
+		case T_IndexScan:
+			{
+				const IndexScan *scan = (const IndexScan *) plan;
+
+				return scan->indexorderby == NIL &&
+					are_plain(scan->indexqual, siblings) &&
+					are_plain(scan->indexqualorig, siblings);
+			}
+		case T_IndexOnlyScan:
+			{
+				const IndexOnlyScan *scan = (const IndexOnlyScan *) plan;
+
+				return scan->indexorderby == NIL &&
+					are_plain(scan->indexqual, siblings) &&
+					are_plain(scan->recheckqual, siblings);
+			}
+		default:
+			return false;
 	}
-	return !list_member_oid(siblings->functions, function);
+}
+
+static bool
+is_parent(Plan *plan, LaLateFinding *finding)
+{
+	List	  **children = la_late_children_of(plan);
+	Siblings	siblings = {.first = true};
+	bool		early = false;
+	int			number;
+	ListCell   *lc;
+
+	if (children == NULL || plan->parallel_aware)
+		return false;
+	number = IsA(plan, Append) ? castNode(Append, plan)->part_prune_index :
+		castNode(MergeAppend, plan)->part_prune_index;
+	if (number < 0 ||
+		!prunes_late(list_nth_node(PartitionPruneInfo,
+								   finding->statement->partPruneInfos, number), &early))
+		return false;
+	foreach(lc, *children)
+	{
+		if (!is_plain_scan((Plan *) lfirst(lc), &siblings))
+			return false;
+		siblings.first = false;
+	}
+	list_free(siblings.functions);
+	finding->external |= siblings.external;
+	return true;
+}
+
+/*
+ * la_plan_children callback: finds the nodes whose children may start late, in this plan and
+ * below.  Nothing is known of what a custom scan does with plans below it.
+ */
+static bool
+find_parents(Plan *plan, void *context)
+{
+	LaLateFinding *finding = (LaLateFinding *) context;
+
+	if (is_parent(plan, finding))
+		finding->parents = lappend(finding->parents, plan);
+	else if (!IsA(plan, CustomScan))
+		(void) la_plan_children(plan, find_parents, finding);
+	return false;
+}
+
+const LaLateFinding *
+la_late_judge(PlannedStmt *statement)
+{
+	FindingEntry *entry;
+	LaLateFinding *finding;
+	MemoryContext old;
+	ListCell   *lc;
+	bool		found;
+
+	if (finding_table == NULL)
+		finding_table = findingtable_create(TopMemoryContext,
+											FINDING_TABLE_SIZE, NULL);
+	entry = findingtable_lookup(finding_table, statement);
+	if (entry != NULL)
+		return entry->finding;
+
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(statement));
+	finding = palloc0(sizeof(LaLateFinding));
+	finding->statement = statement;
+	finding->on_reset.func = forget;
+	finding->on_reset.arg = finding;
+	if (is_plain_query(statement))
+	{
+		(void) find_parents(statement->planTree, finding);
+		foreach(lc, statement->subplans)
+		{
+			if (lfirst(lc) != NULL)
+				(void) find_parents(lfirst(lc), finding);
+		}
+	}
+	findingtable_insert(finding_table, statement, &found)->finding = finding;
+	Assert(!found);
+	MemoryContextRegisterResetCallback(CurrentMemoryContext,
+									   &finding->on_reset);
+	MemoryContextSwitchTo(old);
+	return finding;
+}
+
+/*
+ * Where an Append or MergeAppend has its children, NULL for other nodes.
+ */
+List	  **
+la_late_children_of(Plan *parent)
+{
+	if (IsA(parent, Append))
+		return &castNode(Append, parent)->appendplans;
+	if (IsA(parent, MergeAppend))
+		return &castNode(MergeAppend, parent)->mergeplans;
+	return NULL;
 }

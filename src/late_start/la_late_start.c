@@ -107,32 +107,6 @@ const LaSetting la_late_settings[] = {
 /* How many queries whose start we watch are starting now, one in another. */
 static int	starting = 0;
 
-static bool is_for_core(const QueryDesc *queryDesc, int eflags);
-static bool is_cursor(void);
-static bool is_explained(void);
-static LateStart *prepare(const LaLateFinding *finding);
-static CustomScan *stand_in(Plan *plan);
-static bool settle(PlanState *planstate, void *context);
-static void settle_children(PlanState *parent, PlanState **children, int count,
-							bool late);
-static Node *create_state(CustomScan *scan);
-static void begin_state(CustomScanState *node, EState *estate, int eflags);
-static TupleTableSlot *execute_state(CustomScanState *node);
-static void do_nothing(CustomScanState *node);
-
-static const CustomScanMethods scan_methods = {
-	.CustomName = "late start",
-	.CreateCustomScanState = create_state,
-};
-
-static const CustomExecMethods exec_methods = {
-	.CustomName = "late start",
-	.BeginCustomScan = begin_state,
-	.ExecCustomScan = execute_state,
-	.EndCustomScan = do_nothing,
-	.ReScanCustomScan = do_nothing,
-};
-
 static const LaFeatureInfo feature = {
 	.name = "late_start",
 	.enabled = &enable_late_start,
@@ -151,6 +125,134 @@ least_children(void)
 		return Max(test_late_children, 2);
 #endif
 	return LEAST_CHILDREN;
+}
+
+/*
+ * Is it a cursor's?  Its portal is about to be ready then, and can be named in
+ * SQL: not the one of a client that names none, nor that of EXECUTE.  Relies on
+ * PortalStart() in pquery.c.
+ */
+static bool
+is_cursor(void)
+{
+	return ActivePortal != NULL && ActivePortal->status == PORTAL_DEFINED &&
+		ActivePortal->visible && ActivePortal->name[0] != '\0';
+}
+
+/*
+ * Will auto_explain print it?  That looks at the plan when the query ends.
+ */
+static bool
+is_explained(void)
+{
+	const char *least = GetConfigOption("auto_explain.log_min_duration",
+										true, false);
+
+	return least != NULL && strcmp(least, "-1") != 0;
+}
+
+/*
+ * Is a query one for which all children start, whatever its plan?  None is
+ * that may be asked about its nodes, or runs in a parallel worker.  On a standby, only a lock on
+ * an index keeps away a replayed REINDEX, whose new index may miss rows that the query sees.
+ */
+static bool
+is_for_core(const QueryDesc *queryDesc, int eflags)
+{
+	return (eflags & OTHER_FLAGS) != 0 ||
+		queryDesc->instrument_options != 0 ||
+		IsParallelWorker() || RecoveryInProgress() || is_cursor() || is_explained();
+}
+
+/*
+ * CustomExecMethods.  Relies on ExecGetCommonSlotOps() in execUtils.c: one child
+ * whose slots are not of a fixed kind makes those of its parent so.
+ */
+static void
+begin_state(CustomScanState *node, EState *estate, int eflags)
+{
+	node->ss.ps.resultopsfixed = false;
+	((StandInState *) node)->eflags = eflags;
+}
+
+static TupleTableSlot *
+execute_state(CustomScanState *node)
+{
+	elog(ERROR, "stand-in for plan nodes that start late is executed");
+	return NULL;
+}
+
+static void
+do_nothing(CustomScanState *node)
+{
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "late start",
+	.BeginCustomScan = begin_state,
+	.ExecCustomScan = execute_state,
+	.EndCustomScan = do_nothing,
+	.ReScanCustomScan = do_nothing,
+};
+
+/*
+ * Core starts a stand-in: CustomScanMethods.
+ */
+static Node *
+create_state(CustomScan *scan)
+{
+	StandInState *state = palloc0(sizeof(StandInState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
+
+static const CustomScanMethods scan_methods = {
+	.CustomName = "late start",
+	.CreateCustomScanState = create_state,
+};
+
+static CustomScan *
+stand_in(Plan *plan)
+{
+	if (IsA(plan, CustomScan) &&
+		castNode(CustomScan, plan)->methods == &scan_methods)
+		return castNode(CustomScan, plan);
+	return NULL;
+}
+
+/*
+ * Makes ready what will be exchanged; it may fail, the exchange may not.
+ */
+static LateStart *
+prepare(const LaLateFinding *finding)
+{
+	LateStart  *start = palloc(offsetof(LateStart, exchanged) +
+							   list_length(finding->parents) *
+							   sizeof(start->exchanged[0]));
+	ListCell   *lc;
+
+	start->count = 0;
+	foreach(lc, finding->parents)
+	{
+		List	  **place = la_late_children_of((Plan *) lfirst(lc));
+
+		CustomScan *scan;
+
+		if (list_length(*place) < least_children() ||
+			stand_in((Plan *) lsecond(*place)) != NULL)
+			continue;
+		scan = makeNode(CustomScan);
+		scan->methods = &scan_methods;
+		scan->custom_private = list_make1(*place);
+
+		start->exchanged[start->count].place = place;
+		start->exchanged[start->count].children = *place;
+		start->exchanged[start->count].instead = list_make2(linitial(*place), scan);
+		start->count++;
+	}
+	return start;
 }
 
 /*
@@ -194,98 +296,20 @@ la_late_end_start(void *begun)
 }
 
 /*
- * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
+ * Gives a node that has a stand-in its children.
  */
-void
-la_late_started(QueryDesc *queryDesc, int eflags)
+static void
+settle_children(PlanState *parent, PlanState **children, int count, bool late)
 {
-	EState	   *estate = queryDesc->estate;
-	bool		late = !is_for_core(queryDesc, eflags) &&
-		estate->es_instrument == 0;
-	ListCell   *lc;
+	const CustomScan *scan;
 
-	settle(queryDesc->planstate, &late);
-	foreach(lc, estate->es_subplanstates)
-		settle((PlanState *) lfirst(lc), &late);
-}
-
-/*
- * Is a query one for which all children start, whatever its plan?  None is
- * that may be asked about its nodes, or runs in a parallel worker.  On a standby, only a lock on
- * an index keeps away a replayed REINDEX, whose new index may miss rows that the query sees.
- */
-static bool
-is_for_core(const QueryDesc *queryDesc, int eflags)
-{
-	return (eflags & OTHER_FLAGS) != 0 ||
-		queryDesc->instrument_options != 0 ||
-		IsParallelWorker() || RecoveryInProgress() || is_cursor() || is_explained();
-}
-
-/*
- * Is it a cursor's?  Its portal is about to be ready then, and can be named in
- * SQL: not the one of a client that names none, nor that of EXECUTE.  Relies on
- * PortalStart() in pquery.c.
- */
-static bool
-is_cursor(void)
-{
-	return ActivePortal != NULL && ActivePortal->status == PORTAL_DEFINED &&
-		ActivePortal->visible && ActivePortal->name[0] != '\0';
-}
-
-/*
- * Will auto_explain print it?  That looks at the plan when the query ends.
- */
-static bool
-is_explained(void)
-{
-	const char *least = GetConfigOption("auto_explain.log_min_duration",
-										true, false);
-
-	return least != NULL && strcmp(least, "-1") != 0;
-}
-
-/*
- * Makes ready what will be exchanged; it may fail, the exchange may not.
- */
-static LateStart *
-prepare(const LaLateFinding *finding)
-{
-	LateStart  *start = palloc(offsetof(LateStart, exchanged) +
-							   list_length(finding->parents) *
-							   sizeof(start->exchanged[0]));
-	ListCell   *lc;
-
-	start->count = 0;
-	foreach(lc, finding->parents)
-	{
-		List	  **place = la_late_children_of((Plan *) lfirst(lc));
-
-		CustomScan *scan;
-
-		if (list_length(*place) < least_children() ||
-			stand_in((Plan *) lsecond(*place)) != NULL)
-			continue;
-		scan = makeNode(CustomScan);
-		scan->methods = &scan_methods;
-		scan->custom_private = list_make1(*place);
-
-		start->exchanged[start->count].place = place;
-		start->exchanged[start->count].children = *place;
-		start->exchanged[start->count].instead = list_make2(linitial(*place), scan);
-		start->count++;
-	}
-	return start;
-}
-
-static CustomScan *
-stand_in(Plan *plan)
-{
-	if (IsA(plan, CustomScan) &&
-		castNode(CustomScan, plan)->methods == &scan_methods)
-		return castNode(CustomScan, plan);
-	return NULL;
+	if (count != 2)
+		return;
+	scan = stand_in(children[1]->plan);
+	if (scan != NULL)
+		la_late_adopt(parent, children[0],
+					  (List *) linitial(scan->custom_private),
+					  ((const StandInState *) children[1])->eflags, late);
 }
 
 /*
@@ -314,54 +338,17 @@ settle(PlanState *planstate, void *context)
 }
 
 /*
- * Gives a node that has a stand-in its children.
+ * It has started: stand-ins go out of its tree.  Both the main tree and es_subplanstates are walked.
  */
-static void
-settle_children(PlanState *parent, PlanState **children, int count, bool late)
+void
+la_late_started(QueryDesc *queryDesc, int eflags)
 {
-	const CustomScan *scan;
+	EState	   *estate = queryDesc->estate;
+	bool		late = !is_for_core(queryDesc, eflags) &&
+		estate->es_instrument == 0;
+	ListCell   *lc;
 
-	if (count != 2)
-		return;
-	scan = stand_in(children[1]->plan);
-	if (scan != NULL)
-		la_late_adopt(parent, children[0],
-					  (List *) linitial(scan->custom_private),
-					  ((const StandInState *) children[1])->eflags, late);
-}
-
-/*
- * Core starts a stand-in: CustomScanMethods.
- */
-static Node *
-create_state(CustomScan *scan)
-{
-	StandInState *state = palloc0(sizeof(StandInState));
-
-	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &exec_methods;
-	return (Node *) state;
-}
-
-/*
- * CustomExecMethods.  Relies on ExecGetCommonSlotOps() in execUtils.c: one child
- * whose slots are not of a fixed kind makes those of its parent so.
- */
-static void
-begin_state(CustomScanState *node, EState *estate, int eflags)
-{
-	node->ss.ps.resultopsfixed = false;
-	((StandInState *) node)->eflags = eflags;
-}
-
-static TupleTableSlot *
-execute_state(CustomScanState *node)
-{
-	elog(ERROR, "stand-in for plan nodes that start late is executed");
-	return NULL;
-}
-
-static void
-do_nothing(CustomScanState *node)
-{
+	settle(queryDesc->planstate, &late);
+	foreach(lc, estate->es_subplanstates)
+		settle((PlanState *) lfirst(lc), &late);
 }

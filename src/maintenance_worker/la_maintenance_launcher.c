@@ -95,40 +95,6 @@ static TimestampTz next_round;
 static bool is_full = false;	/* no worker was free in this round */
 static bool told_full = false;	/* and that was told */
 
-static void tell_restart(int value, void *extra);
-static void end_workers(int code, Datum arg);
-static void take_interrupts(void);
-static void show_sign(void);
-static void begin_transaction(void);
-static void settle_ended(void);
-static void settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report);
-static void begin_round(void);
-static void list_databases(void);
-static LaMaintainedDatabase *find_database(Oid oid);
-static bool is_running(Oid database);
-static void start_pending(void);
-static LaMaintainedDatabase *find_pending(void);
-static bool start(LaMaintainedDatabase *database, int i);
-static int	find_free_slot(void);
-static void leave_locked_databases(void);
-static bool can_connect(Oid database);
-static void wait(void);
-
-const LaSetting la_maintenance_settings[] = {
-	{
-		.name = "pg_lookahead.maintenance_interval",
-		.summary = "Sets the time between two looks for interval policies whose maintenance is due.",
-		.detail = "0 leaves maintenance to those who call it.",
-		.number = &interval,
-		.least = 0,
-		.most = SECS_PER_DAY,
-		.context = PGC_SIGHUP,
-		.flags = GUC_UNIT_S,
-		.assign = tell_restart,
-	},
-	{0}
-};
-
 /*
  * GucIntAssignHook: in the postmaster, when the configuration is reloaded.
  */
@@ -159,39 +125,6 @@ la_maintenance_launcher_register(void)
 	worker.bgw_restart_time = RESTART_SECONDS;
 	RegisterBackgroundWorker(&worker);
 	has_launcher = true;
-}
-
-/*
- * The launcher's process.
- */
-void
-la_maintenance_launcher_main(Datum arg)
-{
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGINT, SIG_IGN);
-	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	MemoryContextSwitchTo(TopMemoryContext);
-	reports = la_maintenance_reports();
-	before_shmem_exit(end_workers, (Datum) 0);
-	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
-	for (;;)
-	{
-		TimestampTz now;
-
-		take_interrupts();
-		show_sign();
-		settle_ended();
-		now = GetCurrentTimestamp();
-		/* Also where somebody has set the clock back. */
-		if (interval > 0 &&
-			(now >= next_round || next_round > TimestampTzPlusSeconds(now, interval)))
-			begin_round();
-		start_pending();
-		leave_locked_databases();
-		wait();
-	}
 }
 
 /*
@@ -231,6 +164,16 @@ take_interrupts(void)
 }
 
 /*
+ * Of which pg_stat_activity shows when it has begun, not when the launcher has.
+ */
+static void
+begin_transaction(void)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+}
+
+/*
  * Has the advisory lock while maintenance is on.
  */
 static void
@@ -251,31 +194,15 @@ show_sign(void)
 	CommitTransactionCommand();
 }
 
-/*
- * Of which pg_stat_activity shows when it has begun, not when the launcher has.
- */
-static void
-begin_transaction(void)
+static LaMaintainedDatabase *
+find_database(Oid oid)
 {
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-}
-
-static void
-settle_ended(void)
-{
-	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
+	foreach_ptr(LaMaintainedDatabase, database, databases)
 	{
-		LaMaintenanceSlot *slot = &slots[i];
-		pid_t		pid;
-
-		if (slot->handle == NULL ||
-			GetBackgroundWorkerPid(slot->handle, &pid) != BGWH_STOPPED)
-			continue;
-		settle(slot, &reports[i]);
-		pfree(slot->handle);
-		slot->handle = NULL;
+		if (database->oid == oid)
+			return database;
 	}
+	return NULL;
 }
 
 /*
@@ -300,24 +227,19 @@ settle(LaMaintenanceSlot *slot, const LaMaintenanceReport *report)
 }
 
 static void
-begin_round(void)
+settle_ended(void)
 {
-	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
-	told_full = is_full;
-	is_full = false;
-	list_databases();
-	foreach_ptr(LaMaintainedDatabase, database, databases)
+	for (int i = 0; i < LA_MAINTENANCE_WORKERS; i++)
 	{
-		if (!database->is_there)
-		{
-			databases = foreach_delete_current(databases, database);
-			pfree(database);
+		LaMaintenanceSlot *slot = &slots[i];
+		pid_t		pid;
+
+		if (slot->handle == NULL ||
+			GetBackgroundWorkerPid(slot->handle, &pid) != BGWH_STOPPED)
 			continue;
-		}
-		if (!is_running(database->oid))
-			database->is_pending = database->pause == 0;
-		if (database->pause > 0)
-			database->pause--;
+		settle(slot, &reports[i]);
+		pfree(slot->handle);
+		slot->handle = NULL;
 	}
 }
 
@@ -361,17 +283,6 @@ list_databases(void)
 	CommitTransactionCommand();
 }
 
-static LaMaintainedDatabase *
-find_database(Oid oid)
-{
-	foreach_ptr(LaMaintainedDatabase, database, databases)
-	{
-		if (database->oid == oid)
-			return database;
-	}
-	return NULL;
-}
-
 static bool
 is_running(Oid database)
 {
@@ -383,23 +294,25 @@ is_running(Oid database)
 	return false;
 }
 
-/*
- * What does not get a worker now is pending until there is one.  Who got one goes behind all
- * others, so that everybody's turn comes even where rounds take longer than the interval.
- */
 static void
-start_pending(void)
+begin_round(void)
 {
-	LaMaintainedDatabase *database;
-
-	while (interval > 0 && (database = find_pending()) != NULL)
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
+	told_full = is_full;
+	is_full = false;
+	list_databases();
+	foreach_ptr(LaMaintainedDatabase, database, databases)
 	{
-		int			i = find_free_slot();
-
-		if (i < 0 || !start(database, i))
-			return;
-		database->is_pending = false;
-		databases = lappend(list_delete_ptr(databases, database), database);
+		if (!database->is_there)
+		{
+			databases = foreach_delete_current(databases, database);
+			pfree(database);
+			continue;
+		}
+		if (!is_running(database->oid))
+			database->is_pending = database->pause == 0;
+		if (database->pause > 0)
+			database->pause--;
 	}
 }
 
@@ -412,6 +325,22 @@ find_pending(void)
 			return database;
 	}
 	return NULL;
+}
+
+/*
+ * Takes, for a moment, the lock that whoever connects to a database takes of it.  Relies on InitPostgres() in
+ * postinit.c.
+ */
+static bool
+can_connect(Oid database)
+{
+	bool		can;
+
+	begin_transaction();
+	can = ConditionalLockSharedObject(DatabaseRelationId, database, 0, RowExclusiveLock) &&
+		SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+	CommitTransactionCommand();
+	return can;
 }
 
 /*
@@ -463,6 +392,26 @@ find_free_slot(void)
 }
 
 /*
+ * What does not get a worker now is pending until there is one.  Who got one goes behind all
+ * others, so that everybody's turn comes even where rounds take longer than the interval.
+ */
+static void
+start_pending(void)
+{
+	LaMaintainedDatabase *database;
+
+	while (interval > 0 && (database = find_pending()) != NULL)
+	{
+		int			i = find_free_slot();
+
+		if (i < 0 || !start(database, i))
+			return;
+		database->is_pending = false;
+		databases = lappend(list_delete_ptr(databases, database), database);
+	}
+}
+
+/*
  * Ends workers that are in the way of a command on their whole database.
  */
 static void
@@ -477,22 +426,6 @@ leave_locked_databases(void)
 		TerminateBackgroundWorker(slot->handle);
 		slot->is_ended = true;
 	}
-}
-
-/*
- * Takes, for a moment, the lock that whoever connects to a database takes of it.  Relies on InitPostgres() in
- * postinit.c.
- */
-static bool
-can_connect(Oid database)
-{
-	bool		can;
-
-	begin_transaction();
-	can = ConditionalLockSharedObject(DatabaseRelationId, database, 0, RowExclusiveLock) &&
-		SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
-	CommitTransactionCommand();
-	return can;
 }
 
 /*
@@ -522,3 +455,51 @@ wait(void)
 	(void) WaitLatch(MyLatch, events, timeout, wait_event);
 	ResetLatch(MyLatch);
 }
+
+/*
+ * The launcher's process.
+ */
+void
+la_maintenance_launcher_main(Datum arg)
+{
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	MemoryContextSwitchTo(TopMemoryContext);
+	reports = la_maintenance_reports();
+	before_shmem_exit(end_workers, (Datum) 0);
+	next_round = TimestampTzPlusSeconds(GetCurrentTimestamp(), interval);
+	for (;;)
+	{
+		TimestampTz now;
+
+		take_interrupts();
+		show_sign();
+		settle_ended();
+		now = GetCurrentTimestamp();
+		/* Also where somebody has set the clock back. */
+		if (interval > 0 &&
+			(now >= next_round || next_round > TimestampTzPlusSeconds(now, interval)))
+			begin_round();
+		start_pending();
+		leave_locked_databases();
+		wait();
+	}
+}
+
+const LaSetting la_maintenance_settings[] = {
+	{
+		.name = "pg_lookahead.maintenance_interval",
+		.summary = "Sets the time between two looks for interval policies whose maintenance is due.",
+		.detail = "0 leaves maintenance to those who call it.",
+		.number = &interval,
+		.least = 0,
+		.most = SECS_PER_DAY,
+		.context = PGC_SIGHUP,
+		.flags = GUC_UNIT_S,
+		.assign = tell_restart,
+	},
+	{0}
+};

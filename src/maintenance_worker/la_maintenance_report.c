@@ -12,7 +12,14 @@
 #include "la_compat.h"
 #include "maintenance_worker/la_maintenance_report.h"
 
-static void init_reports(LA_SEGMENT_INIT_PARAMETERS);
+/*
+ * Callback of GetNamedDSMSegment, in the process that makes the segment.
+ */
+static void
+init_reports(LA_SEGMENT_INIT_PARAMETERS)
+{
+	memset(ptr, 0, sizeof(LaMaintenanceReport) * LA_MAINTENANCE_WORKERS);
+}
 
 /*
  * The reports of all workers, by slot.
@@ -25,13 +32,4 @@ la_maintenance_reports(void)
 	return la_compat_named_segment("pg_lookahead maintenance " LA_BUILD_ID,
 								   sizeof(LaMaintenanceReport) * LA_MAINTENANCE_WORKERS,
 								   init_reports, &found);
-}
-
-/*
- * Callback of GetNamedDSMSegment, in the process that makes the segment.
- */
-static void
-init_reports(LA_SEGMENT_INIT_PARAMETERS)
-{
-	memset(ptr, 0, sizeof(LaMaintenanceReport) * LA_MAINTENANCE_WORKERS);
 }

@@ -41,33 +41,6 @@ static const char *const settings[][2] = {
 	{"transaction_timeout", LONGEST_STEP},
 };
 
-static List *list_due(Oid last, LaMaintenanceReport *report);
-static void maintain(Oid table);
-static bool show(Oid table);
-
-/*
- * A worker's process.
- */
-void
-la_maintenance_worker_main(Datum arg)
-{
-	LaMaintenanceTask task;
-	LaMaintenanceReport *report;
-
-	memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
-	la_background_connect(task.database, settings, lengthof(settings));
-	report = &la_maintenance_reports()[task.slot];
-	foreach_oid(table, list_due(task.last, report))
-	{
-		if (!show(table))
-			break;
-		report->table = table;
-		maintain(table);
-		report->table = InvalidOid;
-	}
-	report->is_done = true;
-}
-
 /*
  * Tables that are to be maintained, in this order.
  */
@@ -135,4 +108,27 @@ show(Oid table)
 	CommitTransactionCommand();
 	MemoryContextSwitchTo(TopMemoryContext);
 	return exists;
+}
+
+/*
+ * A worker's process.
+ */
+void
+la_maintenance_worker_main(Datum arg)
+{
+	LaMaintenanceTask task;
+	LaMaintenanceReport *report;
+
+	memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
+	la_background_connect(task.database, settings, lengthof(settings));
+	report = &la_maintenance_reports()[task.slot];
+	foreach_oid(table, list_due(task.last, report))
+	{
+		if (!show(table))
+			break;
+		report->table = table;
+		maintain(table);
+		report->table = InvalidOid;
+	}
+	report->is_done = true;
 }

@@ -27,49 +27,24 @@
 
 #include "needed_partitions/la_needed_projection.h"
 
-static void watch_insert(LaNeeded *needed);
-static Datum copy_row(ExprState *projection, ExprContext *context,
-					  bool *is_null);
-static void watch_update(LaNeeded *needed);
-static bool sets_key(const LaNeeded *needed);
-static bool has_trigger(const ResultRelInfo *target);
-static void init_update(ModifyTableState *node, int relation);
-static void watch_merge(LaNeeded *needed);
-static void watch_projection(LaNeeded *needed, ProjectionInfo *projection,
-							 Expr *key);
-static Datum evaluate(ExprState *projection, ExprContext *context,
-					  bool *is_null);
-static int	compare_watched(const void *a, const void *b);
-
 /*
- * Rows that the node's projections form are looked at from now on.
+ * ExprStateEvalFunc of the projection that an INSERT is given.  The row is complete by then, as ExecProject()
+ * would say a moment later.
  */
-void
-la_needed_projection_watch(LaNeeded *needed)
+static Datum
+copy_row(ExprState *projection, ExprContext *context, bool *is_null)
 {
-	switch (needed->node->operation)
-	{
-		case CMD_INSERT:
-			watch_insert(needed);
-			return;
-		case CMD_UPDATE:
-			watch_update(needed);
-			break;
-		default:
-			watch_merge(needed);
-			break;
-	}
-	qsort(needed->watched, needed->count, sizeof(LaWatched), compare_watched);
-}
+	LaNeeded   *needed = la_needed_find((ModifyTableState *) projection->parent);
+	TupleTableSlot *from = context->ecxt_outertuple;
+	TupleTableSlot *row = projection->resultslot;
 
-/*
- * The key, of a row of this partition.
- */
-static Expr *
-key_of_relation(const LaNeeded *needed, Relation relation)
-{
-	return linitial(map_partition_varattnos(list_make1(la_needed_key(needed->table)), 1,
-											relation, needed->table));
+	slot_getallattrs(from);
+	memcpy(row->tts_values, from->tts_values, from->tts_nvalid * sizeof(Datum));
+	memcpy(row->tts_isnull, from->tts_isnull, from->tts_nvalid * sizeof(bool));
+	ExecStoreVirtualTuple(row);
+	if (unlikely(la_needed_lacks(needed, NULL, row)))
+		la_needed_provide(needed);
+	return (Datum) 0;
 }
 
 /*
@@ -98,76 +73,13 @@ watch_insert(LaNeeded *needed)
 }
 
 /*
- * Are the rows of a plan with these columns of the table's row type?  Core checks it before the
- * first row, and has error messages for it.  A dropped column, and a generated one, gets a null of
- * whatever type.
+ * The key, of a row of this partition.
  */
-bool
-la_needed_is_row(const List *columns, Relation table)
+static Expr *
+key_of_relation(const LaNeeded *needed, Relation relation)
 {
-	TupleDesc	row = RelationGetDescr(table);
-
-	if (list_length(columns) != row->natts)
-		return false;
-	foreach_node(TargetEntry, entry, columns)
-	{
-		Form_pg_attribute column = TupleDescAttr(row, foreach_current_index(entry));
-
-		if (entry->resjunk)
-			return false;
-		if (column->attisdropped || column->attgenerated != '\0')
-		{
-			if (!IsA(entry->expr, Const) || !((Const *) entry->expr)->constisnull)
-				return false;
-		}
-		else if (exprType((Node *) entry->expr) != column->atttypid)
-			return false;
-	}
-	return true;
-}
-
-/*
- * ExprStateEvalFunc of the projection that an INSERT is given.  The row is complete by then, as ExecProject()
- * would say a moment later.
- */
-static Datum
-copy_row(ExprState *projection, ExprContext *context, bool *is_null)
-{
-	LaNeeded   *needed = la_needed_find((ModifyTableState *) projection->parent);
-	TupleTableSlot *from = context->ecxt_outertuple;
-	TupleTableSlot *row = projection->resultslot;
-
-	slot_getallattrs(from);
-	memcpy(row->tts_values, from->tts_values, from->tts_nvalid * sizeof(Datum));
-	memcpy(row->tts_isnull, from->tts_isnull, from->tts_nvalid * sizeof(bool));
-	ExecStoreVirtualTuple(row);
-	if (unlikely(la_needed_lacks(needed, NULL, row)))
-		la_needed_provide(needed);
-	return (Datum) 0;
-}
-
-/*
- * All partitions have the same columns set.
- */
-static void
-watch_update(LaNeeded *needed)
-{
-	ModifyTableState *node = needed->node;
-
-	if (!sets_key(needed))
-		return;
-	needed->watched = palloc_array(LaWatched, node->mt_nrels);
-	for (int i = 0; i < node->mt_nrels; i++)
-	{
-		ResultRelInfo *target = &node->resultRelInfo[i];
-
-		if (has_trigger(target))
-			continue;
-		if (!target->ri_projectNewInfoValid)
-			init_update(node, i);
-		watch_projection(needed, target->ri_projectNew,
-						 key_of_relation(needed, target->ri_RelationDesc));
-	}
+	return linitial(map_partition_varattnos(list_make1(la_needed_key(needed->table)), 1,
+											relation, needed->table));
 }
 
 static bool
@@ -217,6 +129,78 @@ init_update(ModifyTableState *node, int relation)
 	target->ri_projectNewInfoValid = true;
 }
 
+static int
+compare_watched(const void *a, const void *b)
+{
+	const ExprState *first = ((const LaWatched *) a)->projection;
+	const ExprState *second = ((const LaWatched *) b)->projection;
+
+	return first < second ? -1 : first > second;
+}
+
+/*
+ * ExprStateEvalFunc of a projection that is watched.  Core's functions put another in their
+ * place when they are called first.  The row is complete by then, as ExecProject() would say
+ * a moment later.
+ */
+static Datum
+evaluate(ExprState *projection, ExprContext *context, bool *is_null)
+{
+	LaNeeded   *needed = la_needed_find((ModifyTableState *) projection->parent);
+	LaWatched	wanted = {.projection = projection};
+	LaWatched  *watched = bsearch(&wanted, needed->watched, needed->count,
+								  sizeof(LaWatched), compare_watched);
+	Datum		result;
+
+	projection->evalfunc = watched->evaluate;
+	result = projection->evalfunc(projection, context, is_null);
+	watched->evaluate = projection->evalfunc;
+	projection->evalfunc = evaluate;
+
+	ExecStoreVirtualTuple(projection->resultslot);
+	if (unlikely(la_needed_lacks(needed, watched->key, projection->resultslot)))
+		la_needed_provide(needed);
+	return result;
+}
+
+/*
+ * Rows of this projection are looked at; without a key they are of the table itself.
+ */
+static void
+watch_projection(LaNeeded *needed, ProjectionInfo *projection, Expr *key)
+{
+	LaWatched  *watched = &needed->watched[needed->count++];
+
+	watched->projection = &projection->pi_state;
+	watched->evaluate = projection->pi_state.evalfunc;
+	watched->key = key == NULL ? NULL : ExecPrepareExpr(key, needed->node->ps.state);
+	projection->pi_state.evalfunc = evaluate;
+}
+
+/*
+ * All partitions have the same columns set.
+ */
+static void
+watch_update(LaNeeded *needed)
+{
+	ModifyTableState *node = needed->node;
+
+	if (!sets_key(needed))
+		return;
+	needed->watched = palloc_array(LaWatched, node->mt_nrels);
+	for (int i = 0; i < node->mt_nrels; i++)
+	{
+		ResultRelInfo *target = &node->resultRelInfo[i];
+
+		if (has_trigger(target))
+			continue;
+		if (!target->ri_projectNewInfoValid)
+			init_update(node, i);
+		watch_projection(needed, target->ri_projectNew,
+						 key_of_relation(needed, target->ri_RelationDesc));
+	}
+}
+
 /*
  * Each partition has actions of its own.
  */
@@ -252,49 +236,51 @@ watch_merge(LaNeeded *needed)
 }
 
 /*
- * Rows of this projection are looked at; without a key they are of the table itself.
+ * Rows that the node's projections form are looked at from now on.
  */
-static void
-watch_projection(LaNeeded *needed, ProjectionInfo *projection, Expr *key)
+void
+la_needed_projection_watch(LaNeeded *needed)
 {
-	LaWatched  *watched = &needed->watched[needed->count++];
-
-	watched->projection = &projection->pi_state;
-	watched->evaluate = projection->pi_state.evalfunc;
-	watched->key = key == NULL ? NULL : ExecPrepareExpr(key, needed->node->ps.state);
-	projection->pi_state.evalfunc = evaluate;
+	switch (needed->node->operation)
+	{
+		case CMD_INSERT:
+			watch_insert(needed);
+			return;
+		case CMD_UPDATE:
+			watch_update(needed);
+			break;
+		default:
+			watch_merge(needed);
+			break;
+	}
+	qsort(needed->watched, needed->count, sizeof(LaWatched), compare_watched);
 }
 
 /*
- * ExprStateEvalFunc of a projection that is watched.  Core's functions put another in their
- * place when they are called first.  The row is complete by then, as ExecProject() would say
- * a moment later.
+ * Are the rows of a plan with these columns of the table's row type?  Core checks it before the
+ * first row, and has error messages for it.  A dropped column, and a generated one, gets a null of
+ * whatever type.
  */
-static Datum
-evaluate(ExprState *projection, ExprContext *context, bool *is_null)
+bool
+la_needed_is_row(const List *columns, Relation table)
 {
-	LaNeeded   *needed = la_needed_find((ModifyTableState *) projection->parent);
-	LaWatched	wanted = {.projection = projection};
-	LaWatched  *watched = bsearch(&wanted, needed->watched, needed->count,
-								  sizeof(LaWatched), compare_watched);
-	Datum		result;
+	TupleDesc	row = RelationGetDescr(table);
 
-	projection->evalfunc = watched->evaluate;
-	result = projection->evalfunc(projection, context, is_null);
-	watched->evaluate = projection->evalfunc;
-	projection->evalfunc = evaluate;
+	if (list_length(columns) != row->natts)
+		return false;
+	foreach_node(TargetEntry, entry, columns)
+	{
+		Form_pg_attribute column = TupleDescAttr(row, foreach_current_index(entry));
 
-	ExecStoreVirtualTuple(projection->resultslot);
-	if (unlikely(la_needed_lacks(needed, watched->key, projection->resultslot)))
-		la_needed_provide(needed);
-	return result;
-}
-
-static int
-compare_watched(const void *a, const void *b)
-{
-	const ExprState *first = ((const LaWatched *) a)->projection;
-	const ExprState *second = ((const LaWatched *) b)->projection;
-
-	return first < second ? -1 : first > second;
+		if (entry->resjunk)
+			return false;
+		if (column->attisdropped || column->attgenerated != '\0')
+		{
+			if (!IsA(entry->expr, Const) || !((Const *) entry->expr)->constisnull)
+				return false;
+		}
+		else if (exprType((Node *) entry->expr) != column->atttypid)
+			return false;
+	}
+	return true;
 }

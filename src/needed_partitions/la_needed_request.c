@@ -54,13 +54,11 @@ enum
 	OF_WORKER = 3
 };
 
-static void table_tag(LOCKTAG *tag, Oid table);
-static void end_worker(int code, Datum worker);
-static BackgroundWorkerHandle *start(dsm_segment *segment);
-static void await(dsm_segment *segment, BackgroundWorkerHandle *worker);
-static bool wait_for_news(TimestampTz begin, int most);
-static bool is_transient(int sqlstate);
-static const char *refusal(const LaNeededRequest *request);
+static void
+table_tag(LOCKTAG *tag, Oid table)
+{
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_TABLE, table, LOCK_KIND);
+}
 
 /*
  * Others who need a partition of the table wait until la_needed_request_end(), or the end of the transaction.
@@ -89,12 +87,6 @@ la_needed_request_end(Oid table)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
-static void
-table_tag(LOCKTAG *tag, Oid table)
-{
-	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, OF_TABLE, table, LOCK_KIND);
-}
-
 /*
  * One that is free, or the one whose turn it is by the table.
  */
@@ -121,57 +113,31 @@ la_needed_worker_tag(LOCKTAG *tag, dsm_handle request)
 }
 
 /*
- * Has the partition created that this value of the key needs.  Throws what may be otherwise the next time.
- */
-LaNeededAnswer
-la_needed_request(Oid table, const char *value, int created)
-{
-	Size		size = offsetof(LaNeededRequest, value) + strlen(value) + 1;
-	LaNeededAnswer answer = {0};
-	dsm_segment *segment;
-	LaNeededRequest *request;
-	BackgroundWorkerHandle *worker;
-	LOCKTAG		tag;
-
-	lock_asking(&tag, table);
-	segment = dsm_create(size, 0);
-	request = dsm_segment_address(segment);
-	memset(request, 0, offsetof(LaNeededRequest, value));
-	pg_atomic_init_u32(&request->state, LA_NEEDED_ASKED);
-	request->database = MyDatabaseId;
-	request->table = table;
-	request->session = MyProcNumber;
-	request->created = created;
-	strcpy(request->value, value);
-	worker = start(segment);
-	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
-	{
-		await(segment, worker);
-	}
-	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
-	LockRelease(&tag, ExclusiveLock, false);
-	if (request->sqlstate != 0 && is_transient(request->sqlstate))
-		ereport(ERROR,
-				(errcode(request->sqlstate),
-				 errmsg("could not create a partition of \"%s\" that a row needs: %s",
-						get_rel_name(request->table), request->message),
-				 *request->detail == '\0' ? 0
-				 : errdetail_internal("%s", request->detail),
-				 errhint("Repeat the transaction, or have partitions created ahead of time.")));
-	if (request->sqlstate != 0)
-		answer.refusal = refusal(request);
-	answer.is_created = request->is_created;
-	dsm_detach(segment);
-	return answer;
-}
-
-/*
  * pg_on_exit_callback: an error, or the end of the session.
  */
 static void
 end_worker(int code, Datum worker)
 {
 	TerminateBackgroundWorker((BackgroundWorkerHandle *) DatumGetPointer(worker));
+}
+
+/*
+ * Waits for what is new, so many milliseconds at most.  False once it has taken too long.
+ */
+static bool
+wait_for_news(TimestampTz begin, int most)
+{
+	static uint32 wait_event = 0;
+
+	if (TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), CONNECT_MS))
+		return false;
+	if (wait_event == 0)
+		wait_event = WaitEventExtensionNew("PgLookaheadIntervalCreation");
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 most, wait_event);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	return true;
 }
 
 static BackgroundWorkerHandle *
@@ -230,25 +196,6 @@ await(dsm_segment *segment, BackgroundWorkerHandle *worker)
 }
 
 /*
- * Waits for what is new, so many milliseconds at most.  False once it has taken too long.
- */
-static bool
-wait_for_news(TimestampTz begin, int most)
-{
-	static uint32 wait_event = 0;
-
-	if (TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), CONNECT_MS))
-		return false;
-	if (wait_event == 0)
-		wait_event = WaitEventExtensionNew("PgLookaheadIntervalCreation");
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 most, wait_event);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-	return true;
-}
-
-/*
  * Whether the same row may succeed the next time.
  */
 static bool
@@ -281,4 +228,49 @@ refusal(const LaNeededRequest *request)
 					*detail == '\0' ? "" : ". ", detail,
 					*hint == '\0' ? "" : *detail == '\0' ? ". " : " ",
 					(int) Max((int) strlen(hint) - 1, 0), hint);
+}
+
+/*
+ * Has the partition created that this value of the key needs.  Throws what may be otherwise the next time.
+ */
+LaNeededAnswer
+la_needed_request(Oid table, const char *value, int created)
+{
+	Size		size = offsetof(LaNeededRequest, value) + strlen(value) + 1;
+	LaNeededAnswer answer = {0};
+	dsm_segment *segment;
+	LaNeededRequest *request;
+	BackgroundWorkerHandle *worker;
+	LOCKTAG		tag;
+
+	lock_asking(&tag, table);
+	segment = dsm_create(size, 0);
+	request = dsm_segment_address(segment);
+	memset(request, 0, offsetof(LaNeededRequest, value));
+	pg_atomic_init_u32(&request->state, LA_NEEDED_ASKED);
+	request->database = MyDatabaseId;
+	request->table = table;
+	request->session = MyProcNumber;
+	request->created = created;
+	strcpy(request->value, value);
+	worker = start(segment);
+	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
+	{
+		await(segment, worker);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(worker));
+	LockRelease(&tag, ExclusiveLock, false);
+	if (request->sqlstate != 0 && is_transient(request->sqlstate))
+		ereport(ERROR,
+				(errcode(request->sqlstate),
+				 errmsg("could not create a partition of \"%s\" that a row needs: %s",
+						get_rel_name(request->table), request->message),
+				 *request->detail == '\0' ? 0
+				 : errdetail_internal("%s", request->detail),
+				 errhint("Repeat the transaction, or have partitions created ahead of time.")));
+	if (request->sqlstate != 0)
+		answer.refusal = refusal(request);
+	answer.is_created = request->is_created;
+	dsm_detach(segment);
+	return answer;
 }

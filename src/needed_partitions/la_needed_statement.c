@@ -52,47 +52,6 @@
 /* Of all statements that are executed just now: few, and hardly ever more than one. */
 static LaNeeded *all = NULL;
 
-static PartitionDesc partitions_of_routing(EState *estate, Relation table);
-static int	width_of_integer(PartitionKey key);
-static void forget(void *needed);
-static ExprContext *context_of(LaNeeded *needed);
-static bool is_there(const LaNeeded *needed);
-static int	search(const LaNeeded *needed);
-static inline int compare_bound(const LaNeeded *needed, int offset);
-static const char *cannot_ask(const LaNeeded *needed);
-static const char *ask(LaNeeded *needed);
-static const char *describe_key(Relation table, Datum key, bool is_null);
-static bool may_see_key(Relation table);
-pg_noreturn static void refuse(Relation table, Datum key, bool is_null,
-							   const char *why);
-
-/*
- * Rows of this node's table are looked at from now on.  In the statement's memory.
- */
-LaNeeded *
-la_needed_begin(ModifyTableState *node)
-{
-	EState	   *estate = node->ps.state;
-	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
-	PartitionKey key = RelationGetPartitionKey(table);
-	LaNeeded   *needed = palloc0_object(LaNeeded);
-
-	needed->node = node;
-	needed->table = table;
-	needed->column = key->partattrs[0];
-	needed->width = width_of_integer(key);
-	if (needed->column == 0)
-		needed->key = ExecPrepareExpr(la_needed_key(table), estate);
-	if (node->mt_partition_tuple_routing != NULL)
-		needed->partitions = partitions_of_routing(estate, table);
-	needed->next = all;
-	all = needed;
-	needed->forget.func = forget;
-	needed->forget.arg = needed;
-	MemoryContextRegisterResetCallback(estate->es_query_cxt, &needed->forget);
-	return needed;
-}
-
 /*
  * The partitions that core's routing knows.  In a query that prunes none, and has no other node that
  * changes rows, nothing but the routing has asked the relcache for them: what is there now was there then, since
@@ -147,6 +106,33 @@ forget(void *needed)
 }
 
 /*
+ * Rows of this node's table are looked at from now on.  In the statement's memory.
+ */
+LaNeeded *
+la_needed_begin(ModifyTableState *node)
+{
+	EState	   *estate = node->ps.state;
+	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
+	PartitionKey key = RelationGetPartitionKey(table);
+	LaNeeded   *needed = palloc0_object(LaNeeded);
+
+	needed->node = node;
+	needed->table = table;
+	needed->column = key->partattrs[0];
+	needed->width = width_of_integer(key);
+	if (needed->column == 0)
+		needed->key = ExecPrepareExpr(la_needed_key(table), estate);
+	if (node->mt_partition_tuple_routing != NULL)
+		needed->partitions = partitions_of_routing(estate, table);
+	needed->next = all;
+	all = needed;
+	needed->forget.func = forget;
+	needed->forget.arg = needed;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, &needed->forget);
+	return needed;
+}
+
+/*
  * ExprContextCallbackFunction: the statement has come to its end, without an error.  Relies on
  * FreeExecutorState() in execUtils.c.
  */
@@ -189,26 +175,6 @@ la_needed_key(Relation table)
 }
 
 /*
- * Whether the statement knows no partition for a row with this key: one of the table, if that is NULL.
- */
-bool
-la_needed_lacks(LaNeeded *needed, ExprState *key, TupleTableSlot *row)
-{
-	if (key == NULL && needed->column > 0)
-		needed->value = slot_getattr(row, needed->column, &needed->is_null);
-	else
-	{
-		ExprContext *context = context_of(needed);
-
-		ResetExprContext(context);
-		context->ecxt_scantuple = row;
-		needed->value = ExecEvalExprSwitchContext(key == NULL ? needed->key : key,
-												  context, &needed->is_null);
-	}
-	return !is_there(needed);
-}
-
-/*
  * Keys are evaluated in it, and its end is that of the statement: few statements need one.
  */
 static ExprContext *
@@ -220,6 +186,47 @@ context_of(LaNeeded *needed)
 		RegisterExprContextCallback(needed->context, end, PointerGetDatum(needed));
 	}
 	return needed->context;
+}
+
+/*
+ * A bound against the key of the row.
+ */
+static inline int
+compare_bound(const LaNeeded *needed, int offset)
+{
+	PartitionBoundInfo bounds = needed->partitions->boundinfo;
+	Datum	   *bound = bounds->datums[offset];
+	PartitionKey key;
+	Datum		value = needed->value;
+
+	if (needed->width != 0 && bounds->kind[offset][0] == PARTITION_RANGE_DATUM_VALUE)
+		return needed->width == sizeof(int32)
+			? pg_cmp_s32(DatumGetInt32(bound[0]), DatumGetInt32(value))
+			: pg_cmp_s64(DatumGetInt64(bound[0]), DatumGetInt64(value));
+	key = RelationGetPartitionKey(needed->table);
+	return partition_rbound_datum_cmp(key->partsupfunc, key->partcollation, bound,
+									  bounds->kind[offset], &value, 1);
+}
+
+/*
+ * The last bound that is no greater than the key of the row, or -1.
+ */
+static int
+search(const LaNeeded *needed)
+{
+	int			low = -1;
+	int			high = needed->partitions->boundinfo->ndatums - 1;
+
+	while (low < high)
+	{
+		int			middle = (low + high + 1) / 2;
+
+		if (compare_bound(needed, middle) <= 0)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
 }
 
 static bool
@@ -253,44 +260,23 @@ is_there(const LaNeeded *needed)
 }
 
 /*
- * The last bound that is no greater than the key of the row, or -1.
+ * Whether the statement knows no partition for a row with this key: one of the table, if that is NULL.
  */
-static int
-search(const LaNeeded *needed)
+bool
+la_needed_lacks(LaNeeded *needed, ExprState *key, TupleTableSlot *row)
 {
-	int			low = -1;
-	int			high = needed->partitions->boundinfo->ndatums - 1;
-
-	while (low < high)
+	if (key == NULL && needed->column > 0)
+		needed->value = slot_getattr(row, needed->column, &needed->is_null);
+	else
 	{
-		int			middle = (low + high + 1) / 2;
+		ExprContext *context = context_of(needed);
 
-		if (compare_bound(needed, middle) <= 0)
-			low = middle;
-		else
-			high = middle - 1;
+		ResetExprContext(context);
+		context->ecxt_scantuple = row;
+		needed->value = ExecEvalExprSwitchContext(key == NULL ? needed->key : key,
+												  context, &needed->is_null);
 	}
-	return low;
-}
-
-/*
- * A bound against the key of the row.
- */
-static inline int
-compare_bound(const LaNeeded *needed, int offset)
-{
-	PartitionBoundInfo bounds = needed->partitions->boundinfo;
-	Datum	   *bound = bounds->datums[offset];
-	PartitionKey key;
-	Datum		value = needed->value;
-
-	if (needed->width != 0 && bounds->kind[offset][0] == PARTITION_RANGE_DATUM_VALUE)
-		return needed->width == sizeof(int32)
-			? pg_cmp_s32(DatumGetInt32(bound[0]), DatumGetInt32(value))
-			: pg_cmp_s64(DatumGetInt64(bound[0]), DatumGetInt64(value));
-	key = RelationGetPartitionKey(needed->table);
-	return partition_rbound_datum_cmp(key->partsupfunc, key->partcollation, bound,
-									  bounds->kind[offset], &value, 1);
+	return !is_there(needed);
 }
 
 /*
@@ -328,35 +314,6 @@ la_needed_look_again(LaNeeded *needed)
 	if (old != NULL)
 		needed->directories = lappend(needed->directories, has_plan ? fresh : old);
 	MemoryContextSwitchTo(caller);
-}
-
-/*
- * Provides the row that was looked at last with a partition, or throws.
- */
-void
-la_needed_provide(LaNeeded *needed)
-{
-	Oid			table = RelationGetRelid(needed->table);
-	const char *why;
-
-	for (bool has_waited = false;; has_waited = true)
-	{
-		la_needed_look_again(needed);
-		if (is_there(needed))
-			return;
-		why = cannot_ask(needed);
-		if (why != NULL || la_needed_request_begin(table, has_waited))
-			break;
-	}
-	if (why == NULL)
-	{
-		la_needed_look_again(needed);
-		if (!is_there(needed))
-			why = ask(needed);
-		la_needed_request_end(table);
-	}
-	if (why != NULL)
-		refuse(needed->table, needed->value, needed->is_null, why);
 }
 
 /*
@@ -402,24 +359,17 @@ ask(LaNeeded *needed)
 	return is_there(needed) ? NULL : "it was dropped again";
 }
 
-/*
- * The error of a row that has no partition, and gets none: core's, with a hint.  Mirrors
- * ExecFindPartition() and ExecBuildSlotPartitionKeyDescription() in execPartition.c, for a key of
- * one column or expression.
- */
-static void
-refuse(Relation table, Datum key, bool is_null, const char *why)
+static bool
+may_see_key(Relation table)
 {
-	const char *description = describe_key(table, key, is_null);
+	Oid			relid = RelationGetRelid(table);
+	AttrNumber	column = get_partition_col_attnum(RelationGetPartitionKey(table), 0);
 
-	ereport(ERROR,
-			(errcode(ERRCODE_CHECK_VIOLATION),
-			 errmsg("no partition of relation \"%s\" found for row",
-					RelationGetRelationName(table)),
-			 description == NULL ? 0
-			 : errdetail("Partition key of the failing row contains %s.", description),
-			 errhint("None was created for it: %s.", why),
-			 errtable(table)));
+	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		(column != InvalidAttrNumber &&
+		 pg_attribute_aclcheck(relid, column, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }
 
 /*
@@ -451,15 +401,51 @@ describe_key(Relation table, Datum key, bool is_null)
 					value, dots);
 }
 
-static bool
-may_see_key(Relation table)
+/*
+ * The error of a row that has no partition, and gets none: core's, with a hint.  Mirrors
+ * ExecFindPartition() and ExecBuildSlotPartitionKeyDescription() in execPartition.c, for a key of
+ * one column or expression.
+ */
+pg_noreturn static void
+refuse(Relation table, Datum key, bool is_null, const char *why)
 {
-	Oid			relid = RelationGetRelid(table);
-	AttrNumber	column = get_partition_col_attnum(RelationGetPartitionKey(table), 0);
+	const char *description = describe_key(table, key, is_null);
 
-	if (check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED)
-		return false;
-	return pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
-		(column != InvalidAttrNumber &&
-		 pg_attribute_aclcheck(relid, column, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
+	ereport(ERROR,
+			(errcode(ERRCODE_CHECK_VIOLATION),
+			 errmsg("no partition of relation \"%s\" found for row",
+					RelationGetRelationName(table)),
+			 description == NULL ? 0
+			 : errdetail("Partition key of the failing row contains %s.", description),
+			 errhint("None was created for it: %s.", why),
+			 errtable(table)));
+}
+
+/*
+ * Provides the row that was looked at last with a partition, or throws.
+ */
+void
+la_needed_provide(LaNeeded *needed)
+{
+	Oid			table = RelationGetRelid(needed->table);
+	const char *why;
+
+	for (bool has_waited = false;; has_waited = true)
+	{
+		la_needed_look_again(needed);
+		if (is_there(needed))
+			return;
+		why = cannot_ask(needed);
+		if (why != NULL || la_needed_request_begin(table, has_waited))
+			break;
+	}
+	if (why == NULL)
+	{
+		la_needed_look_again(needed);
+		if (!is_there(needed))
+			why = ask(needed);
+		la_needed_request_end(table);
+	}
+	if (why != NULL)
+		refuse(needed->table, needed->value, needed->is_null, why);
 }

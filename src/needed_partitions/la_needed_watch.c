@@ -61,12 +61,6 @@ const LaSetting la_needed_settings[] = {
 	{0}
 };
 
-static bool is_suitable(const ModifyTableState *node);
-static bool has_policy(Relation relation);
-static LaKnownTable *find(Oid table);
-static void forget(Datum argument, Oid table);
-static bool can_have_policy(Relation table);
-
 /*
  * A query starts that changes rows, and has its plan nodes.
  */
@@ -85,31 +79,6 @@ la_needed_start(QueryDesc *query, int eflags)
 }
 
 /*
- * Rows will be inserted by this node, which may be of no plan.  NULL where none gets a
- * partition.
- */
-LaNeeded *
-la_needed_watch(ModifyTableState *node)
-{
-	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
-	MemoryContext caller;
-	LaNeeded   *needed;
-
-	if (!enable_interval_creation || !la_enabled || la_disable ||
-		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
-		node->operation == CMD_DELETE || !has_policy(table) || !is_suitable(node))
-		return NULL;
-	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
-	needed = la_needed_begin(node);
-	if (node->ps.plan != NULL)
-		la_needed_projection_watch(needed);
-	if (needed->partitions == NULL && needed->count > 0)
-		la_needed_look_again(needed);
-	MemoryContextSwitchTo(caller);
-	return needed;
-}
-
-/*
  * Whether rows of this node can be routed anew: where rows move, partitions that a new routing has in
  * common with the node would begin twice.
  */
@@ -124,6 +93,64 @@ is_suitable(const ModifyTableState *node)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * RelcacheCallbackFunction: a table has changed, or any may have.
+ */
+static void
+forget(Datum argument, Oid table)
+{
+	HASH_SEQ_STATUS scan;
+	LaKnownTable *known;
+
+	changes++;
+	last = NULL;
+	if (OidIsValid(table))
+	{
+		(void) hash_search(tables, &table, HASH_REMOVE, NULL);
+		return;
+	}
+	hash_seq_init(&scan, tables);
+	while ((known = hash_seq_search(&scan)) != NULL)
+		(void) hash_search(tables, &known->table, HASH_REMOVE, NULL);
+}
+
+static LaKnownTable *
+find(Oid table)
+{
+	HASHCTL		control = {
+		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
+	};
+
+	if (likely(last != NULL && last->table == table))
+		return last;
+	if (tables == NULL)
+	{
+		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
+							 &control, HASH_ELEM | HASH_BLOBS);
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	}
+
+	last = hash_search(tables, &table, HASH_FIND, NULL);
+	return last;
+}
+
+/*
+ * Whether the table is of a kind that can have a policy (la_interval_grid_open()), and is not a
+ * partition: its rows would have to fit into that first.
+ */
+static bool
+can_have_policy(Relation table)
+{
+#ifdef LA_PARTITIONS_PORTED
+	PartitionKey key = RelationGetPartitionKey(table);
+
+	return !table->rd_rel->relispartition &&
+		key->strategy == PARTITION_STRATEGY_RANGE && key->partnatts == 1;
+#else
+	return false;
+#endif
 }
 
 /*
@@ -159,60 +186,27 @@ has_policy(Relation relation)
 	return has_policy;
 }
 
-static LaKnownTable *
-find(Oid table)
-{
-	HASHCTL		control = {
-		.keysize = sizeof(Oid),.entrysize = sizeof(LaKnownTable)
-	};
-
-	if (likely(last != NULL && last->table == table))
-		return last;
-	if (tables == NULL)
-	{
-		tables = hash_create("pg_lookahead tables with a policy", FIRST_TABLES,
-							 &control, HASH_ELEM | HASH_BLOBS);
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
-	}
-
-	last = hash_search(tables, &table, HASH_FIND, NULL);
-	return last;
-}
-
 /*
- * RelcacheCallbackFunction: a table has changed, or any may have.
+ * Rows will be inserted by this node, which may be of no plan.  NULL where none gets a
+ * partition.
  */
-static void
-forget(Datum argument, Oid table)
+LaNeeded *
+la_needed_watch(ModifyTableState *node)
 {
-	HASH_SEQ_STATUS scan;
-	LaKnownTable *known;
+	Relation	table = node->rootResultRelInfo->ri_RelationDesc;
+	MemoryContext caller;
+	LaNeeded   *needed;
 
-	changes++;
-	last = NULL;
-	if (OidIsValid(table))
-	{
-		(void) hash_search(tables, &table, HASH_REMOVE, NULL);
-		return;
-	}
-	hash_seq_init(&scan, tables);
-	while ((known = hash_seq_search(&scan)) != NULL)
-		(void) hash_search(tables, &known->table, HASH_REMOVE, NULL);
-}
-
-/*
- * Whether the table is of a kind that can have a policy (la_interval_grid_open()), and is not a
- * partition: its rows would have to fit into that first.
- */
-static bool
-can_have_policy(Relation table)
-{
-#ifdef LA_PARTITIONS_PORTED
-	PartitionKey key = RelationGetPartitionKey(table);
-
-	return !table->rd_rel->relispartition &&
-		key->strategy == PARTITION_STRATEGY_RANGE && key->partnatts == 1;
-#else
-	return false;
-#endif
+	if (!enable_interval_creation || !la_enabled || la_disable ||
+		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE ||
+		node->operation == CMD_DELETE || !has_policy(table) || !is_suitable(node))
+		return NULL;
+	caller = MemoryContextSwitchTo(node->ps.state->es_query_cxt);
+	needed = la_needed_begin(node);
+	if (node->ps.plan != NULL)
+		la_needed_projection_watch(needed);
+	if (needed->partitions == NULL && needed->count > 0)
+		la_needed_look_again(needed);
+	MemoryContextSwitchTo(caller);
+	return needed;
 }

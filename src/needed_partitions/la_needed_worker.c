@@ -42,41 +42,38 @@ static const char *const settings[][2] = {
 	{"transaction_timeout", "0"},
 };
 
-static void create(LaNeededRequest *request);
-static void check(const LaNeededRequest *request);
-static void tell(char *place, const char *text);
-
 /*
- * A worker's process.
+ * Foreign keys would lock the tables at their other ends, which the session may have written before.
  */
-void
-la_needed_worker_main(Datum arg)
+static void
+check(const LaNeededRequest *request)
 {
-	dsm_segment *segment;
-	LaNeededRequest *request;
-	LOCKTAG		tag;
+	const LaIntervalPolicy *policy = la_interval_policy_need(request->table);
 
-	segment = dsm_attach(DatumGetUInt32(arg));
-	/* Nobody waits any longer. */
-	if (segment == NULL)
-		return;
-	dsm_pin_mapping(segment);
-	request = dsm_segment_address(segment);
-	la_background_connect(request->database, settings, lengthof(settings));
-	la_needed_worker_tag(&tag, DatumGetUInt32(arg));
+	if (la_partition_references_of(request->table) != NIL ||
+		la_partition_references_to(request->table) != NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("foreign keys of \"%s\" or to it would have other tables locked",
+						get_rel_name(request->table)),
+				 errhint("Have partitions created ahead of time.")));
+	if (request->created >= policy->max_partitions)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the policy has %d partitions created for a statement at most",
+						policy->max_partitions),
+				 errhint("Call pg_lookahead_set_interval() with another \"max_partitions\".")));
+}
 
-	/* From now on the session waits for this lock. */
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
-	(void) LockAcquire(&tag, ExclusiveLock, true, false);
-	CommitTransactionCommand();
-	pg_atomic_write_u32(&request->state, LA_NEEDED_LOCKED);
-	SetLatch(&GetPGProcByNumber(request->session)->procLatch);
+static void
+tell(char *place, const char *text)
+{
+	int			length = text == NULL ? 0
+		: pg_mbcliplen(text, strlen(text), LA_NEEDED_TEXT - 1);
 
-	create(request);
-	pg_write_barrier();
-	pg_atomic_write_u32(&request->state, LA_NEEDED_DONE);
-	LockRelease(&tag, ExclusiveLock, true);
+	if (length > 0)
+		memcpy(place, text, length);
+	place[length] = '\0';
 }
 
 /*
@@ -118,35 +115,34 @@ create(LaNeededRequest *request)
 }
 
 /*
- * Foreign keys would lock the tables at their other ends, which the session may have written before.
+ * A worker's process.
  */
-static void
-check(const LaNeededRequest *request)
+void
+la_needed_worker_main(Datum arg)
 {
-	const LaIntervalPolicy *policy = la_interval_policy_need(request->table);
+	dsm_segment *segment;
+	LaNeededRequest *request;
+	LOCKTAG		tag;
 
-	if (la_partition_references_of(request->table) != NIL ||
-		la_partition_references_to(request->table) != NIL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("foreign keys of \"%s\" or to it would have other tables locked",
-						get_rel_name(request->table)),
-				 errhint("Have partitions created ahead of time.")));
-	if (request->created >= policy->max_partitions)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the policy has %d partitions created for a statement at most",
-						policy->max_partitions),
-				 errhint("Call pg_lookahead_set_interval() with another \"max_partitions\".")));
-}
+	segment = dsm_attach(DatumGetUInt32(arg));
+	/* Nobody waits any longer. */
+	if (segment == NULL)
+		return;
+	dsm_pin_mapping(segment);
+	request = dsm_segment_address(segment);
+	la_background_connect(request->database, settings, lengthof(settings));
+	la_needed_worker_tag(&tag, DatumGetUInt32(arg));
 
-static void
-tell(char *place, const char *text)
-{
-	int			length = text == NULL ? 0
-		: pg_mbcliplen(text, strlen(text), LA_NEEDED_TEXT - 1);
+	/* From now on the session waits for this lock. */
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	(void) LockAcquire(&tag, ExclusiveLock, true, false);
+	CommitTransactionCommand();
+	pg_atomic_write_u32(&request->state, LA_NEEDED_LOCKED);
+	SetLatch(&GetPGProcByNumber(request->session)->procLatch);
 
-	if (length > 0)
-		memcpy(place, text, length);
-	place[length] = '\0';
+	create(request);
+	pg_write_barrier();
+	pg_atomic_write_u32(&request->state, LA_NEEDED_DONE);
+	LockRelease(&tag, ExclusiveLock, true);
 }

@@ -49,11 +49,6 @@ struct LaPartitionAttached
 
 #ifdef LA_PARTITIONS_PORTED
 
-static AlterTableStmt *form_statement(PartitionBoundSpec *bound,
-									  char *schema, char *name);
-static void alter_table(AlterTableStmt *statement,
-						AlterTableUtilityContext *context);
-
 /*
  * Checks and reads what all partitions have in common.
  */
@@ -65,45 +60,6 @@ la_partition_attached_begin(const LaPartitionRequest *request, Relation parent)
 	attached->request = request;
 	attached->table = la_partition_table_read(request, parent, false);
 	return attached;
-}
-
-/*
- * Creates one partition, in the current memory context, of which nothing is
- * needed afterwards.  Core finds out whether its bound overlaps one, and what
- * of the default partition would belong to it.
- */
-void
-la_partition_attached_create(const LaPartitionAttached *attached,
-							 const LaPlannedPartition *planned)
-{
-	const LaPartitionRequest *request = attached->request;
-	Relation	created = la_partition_table_begin(attached->table,
-												   planned->name);
-	char	   *schema = get_namespace_name(RelationGetNamespace(created));
-	char	   *query = la_partition_statement_text(request, planned->name,
-													planned->number);
-	AlterTableUtilityContext context = {.queryString = query};
-	ErrorContextCallback callback;
-	int			level;
-
-	la_partition_table_end(attached->table, created);
-	context.pstmt = makeNode(PlannedStmt);
-	context.relid = request->parent;
-	la_partition_statement_begin_blame(&callback, query);
-
-	/*
-	 * A foreign key is checked by a query, though there is no row: as
-	 * PARTITION OF, which checks none, this is not to fail by a policy for
-	 * rows of the other table.
-	 */
-	level = NewGUCNestLevel();
-	la_sql_argument_set("row_security", "on");
-	alter_table(form_statement(la_partition_statement_parse(request, query)->partbound,
-							   schema, planned->name),
-				&context);
-	AtEOXact_GUC(true, level);
-	error_context_stack = callback.previous;
-	CommandCounterIncrement();
 }
 
 static AlterTableStmt *
@@ -149,6 +105,45 @@ alter_table(AlterTableStmt *statement, AlterTableUtilityContext *context)
 			EventTriggerEndCompleteQuery();
 	}
 	PG_END_TRY();
+}
+
+/*
+ * Creates one partition, in the current memory context, of which nothing is
+ * needed afterwards.  Core finds out whether its bound overlaps one, and what
+ * of the default partition would belong to it.
+ */
+void
+la_partition_attached_create(const LaPartitionAttached *attached,
+							 const LaPlannedPartition *planned)
+{
+	const LaPartitionRequest *request = attached->request;
+	Relation	created = la_partition_table_begin(attached->table,
+												   planned->name);
+	char	   *schema = get_namespace_name(RelationGetNamespace(created));
+	char	   *query = la_partition_statement_text(request, planned->name,
+													planned->number);
+	AlterTableUtilityContext context = {.queryString = query};
+	ErrorContextCallback callback;
+	int			level;
+
+	la_partition_table_end(attached->table, created);
+	context.pstmt = makeNode(PlannedStmt);
+	context.relid = request->parent;
+	la_partition_statement_begin_blame(&callback, query);
+
+	/*
+	 * A foreign key is checked by a query, though there is no row: as
+	 * PARTITION OF, which checks none, this is not to fail by a policy for
+	 * rows of the other table.
+	 */
+	level = NewGUCNestLevel();
+	la_sql_argument_set("row_security", "on");
+	alter_table(form_statement(la_partition_statement_parse(request, query)->partbound,
+							   schema, planned->name),
+				&context);
+	AtEOXact_GUC(true, level);
+	error_context_stack = callback.previous;
+	CommandCounterIncrement();
 }
 
 #endif							/* LA_PARTITIONS_PORTED */

@@ -66,18 +66,6 @@ typedef struct LaPartitionBatch
 	Oid			default_partition;	/* or InvalidOid */
 } LaPartitionBatch;
 
-static void lock_parent(const LaPartitionRequest *request,
-						LaPartitionResult *result);
-static LOCKMODE lock_of_way(const LaPartitionRequest *request,
-							LaPartitionResult *result);
-static Relation open_parent(Oid parent);
-static void begin_batch(LaPartitionBatch *batch, Relation parent);
-static void create_all(LaPartitionBatch *batch, bool may_commit);
-static void create_one(const LaPartitionBatch *batch,
-					   const LaPlannedPartition *planned);
-static void check_room(LaPartitionBatch *batch, int64 own, bool may_commit);
-static LaLockCount count_locks(void);
-
 /*
  * Refuses what CREATE TABLE refuses before it looks at anything, and whoever
  * could lock a table with us that is not theirs.
@@ -94,6 +82,26 @@ la_partition_check_command(Oid parent)
 		aclcheck_error(ACLCHECK_NOT_OWNER,
 					   get_relkind_objtype(get_rel_relkind(parent)),
 					   get_rel_name(parent));
+}
+
+/*
+ * Opens the parent, which is locked.
+ */
+static Relation
+open_parent(Oid parent)
+{
+	Relation	relation = try_table_open(parent, NoLock);
+
+	if (relation == NULL)
+		la_partition_refuse_missing(parent);
+	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
+					   RelationGetRelationName(relation));
+	if (RELATION_IS_OTHER_TEMP(relation))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("cannot create as partition of temporary relation of another session")));
+	return relation;
 }
 
 /*
@@ -114,6 +122,19 @@ la_partition_key_type(Oid parent, bool by_list)
 }
 
 /*
+ * The lock of the way, which is decided here.  With a default partition, whose
+ * constraint changes, nobody may be about to put rows into it.
+ */
+static LOCKMODE
+lock_of_way(const LaPartitionRequest *request, LaPartitionResult *result)
+{
+	result->way = la_partition_way(request, &result->reason);
+	return result->way <= LA_PARTITION_ATTACHED &&
+		!OidIsValid(get_default_partition_oid(request->parent)) ?
+		ShareUpdateExclusiveLock : AccessExclusiveLock;
+}
+
+/*
  * The lock on the parent with which la_partition_create() begins, by what can be seen without one.
  */
 LOCKMODE
@@ -122,6 +143,178 @@ la_partition_lock_needed(const LaPartitionRequest *request)
 	LaPartitionResult result = {0};
 
 	return lock_of_way(request, &result);
+}
+
+/*
+ * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION,
+ * or that of CREATE TABLE ... PARTITION OF where such statements are executed.
+ * Seldom, if the table has got triggers or a default partition meanwhile, a
+ * second one.
+ */
+static void
+lock_parent(const LaPartitionRequest *request, LaPartitionResult *result)
+{
+	LOCKMODE	first = lock_of_way(request, result);
+	LOCKMODE	needed;
+
+	LockRelationOid(request->parent, first);
+	needed = lock_of_way(request, result);
+	if (needed > first)
+		LockRelationOid(request->parent, needed);
+}
+
+/*
+ * What there is to do before the first partition, while the parent is open.
+ */
+static void
+begin_batch(LaPartitionBatch *batch, Relation parent)
+{
+	Relation	relation;
+
+	switch (batch->way)
+	{
+		case LA_PARTITION_NATIVE:
+			ereport(NOTICE,
+					(errmsg("%d partitions of \"%s\" are created by one statement each",
+							batch->plan->count, RelationGetRelationName(parent)),
+					 errdetail("The reason is: %s.", batch->reason)));
+			return;
+#ifdef LA_PARTITIONS_PORTED
+		case LA_PARTITION_DIRECT:
+			batch->direct = la_partition_direct_begin(batch->request, parent);
+			break;
+		case LA_PARTITION_ATTACHED:
+			batch->attached = la_partition_attached_begin(batch->request, parent);
+			return;
+#endif
+
+		default:
+			break;
+	}
+
+	/*
+	 * Looks into the default partition for rows that would belong to new
+	 * ones.  Its own constraint changes with them, so that nobody may use it
+	 * until all know.  Mirrors DefineRelation() in tablecmds.c.
+	 */
+	batch->default_partition =
+		get_default_oid_from_partdesc(RelationGetPartitionDesc(parent, true));
+	if (!OidIsValid(batch->default_partition))
+		return;
+	relation = table_open(batch->default_partition, AccessExclusiveLock);
+	la_partition_plan_check_default(batch->plan, parent, relation);
+	table_close(relation, NoLock);
+}
+
+static void
+create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
+{
+	switch (batch->way)
+	{
+#ifdef LA_PARTITIONS_PORTED
+		case LA_PARTITION_DIRECT:
+			la_partition_direct_create(batch->direct, planned);
+			break;
+		case LA_PARTITION_ATTACHED:
+			la_partition_attached_create(batch->attached, planned);
+			break;
+#endif
+
+		default:
+			la_partition_statement_execute(batch->request, planned->name,
+										   planned->number);
+			break;
+	}
+}
+
+/*
+ * Counts the locks of all processes, which holds them up for a moment: for
+ * once or twice per call.  A lock that several processes hold counts several
+ * times, so that rather too little is said to be free; and a reserve beyond
+ * what the settings say is left to the others.  Relies on
+ * LockManagerShmemSize() in lock.c.
+ */
+static LaLockCount
+count_locks(void)
+{
+	LockData   *locks = GetLockStatusData();
+	LaLockCount count = {0};
+
+	count.free = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts);
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const LockInstanceData *lock = &locks->locks[i];
+
+		if (lock->fastpath)
+			continue;
+		count.free--;
+		if (lock->pid == MyProcPid && lock->holdMask != 0)
+			count.own++;
+	}
+	pfree(locks->locks);
+	pfree(locks);
+	return count;
+}
+
+/*
+ * After the first partition: whether the lock table has room for the others.
+ * Where the batch may be shorter, it takes half of what is free.
+ */
+static void
+check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
+{
+	LaLockCount now = count_locks();
+	int64		each = Max(now.own - own, 1);
+	LaPartitionPlan *plan = batch->plan;
+	int64		room = Max(now.free, 0) / each;
+
+	if (may_commit)
+		room /= 2;
+	if (plan->count - 1 <= room)
+		return;
+	if (!may_commit)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("the lock table has no room for %d partitions of \"%s\" in one transaction",
+						plan->count, get_rel_name(batch->request->parent)),
+				 errdetail("Each takes " INT64_FORMAT " locks, and " INT64_FORMAT " are free.",
+						   each, now.free),
+				 errhint("Call the procedure of this name with \"_batched\", which commits in between, or increase \"max_locks_per_transaction\".")));
+	plan->count = room + 1;
+	plan->next = plan->missing[plan->count].number;
+}
+
+/*
+ * Creates what is planned, or a beginning of it.
+ */
+static void
+create_all(LaPartitionBatch *batch, bool may_commit)
+{
+	int64		own = count_locks().own;
+	MemoryContext temporary = AllocSetContextCreate(CurrentMemoryContext,
+													"pg_lookahead new partition",
+													ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(temporary);
+
+	/*
+	 * Whatever is cached of the parent from here on is thrown away by an
+	 * error: an invalidation of its relcache entry that a finished command
+	 * has noted is executed then.  Relies on AtEOXact_Inval() and
+	 * AtEOSubXact_Inval() in inval.c.
+	 */
+	CacheInvalidateRelcacheByRelid(batch->request->parent);
+	CommandCounterIncrement();
+
+	for (int i = 0; i < batch->plan->count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		create_one(batch, &batch->plan->missing[i]);
+		MemoryContextReset(temporary);
+		if (i == 0)
+			check_room(batch, own, may_commit);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(temporary);
 }
 
 /*
@@ -190,57 +383,6 @@ la_partition_refuse_missing(Oid relation)
 }
 
 /*
- * Decides the way, and takes the lock that it needs: that of ATTACH PARTITION,
- * or that of CREATE TABLE ... PARTITION OF where such statements are executed.
- * Seldom, if the table has got triggers or a default partition meanwhile, a
- * second one.
- */
-static void
-lock_parent(const LaPartitionRequest *request, LaPartitionResult *result)
-{
-	LOCKMODE	first = lock_of_way(request, result);
-	LOCKMODE	needed;
-
-	LockRelationOid(request->parent, first);
-	needed = lock_of_way(request, result);
-	if (needed > first)
-		LockRelationOid(request->parent, needed);
-}
-
-/*
- * The lock of the way, which is decided here.  With a default partition, whose
- * constraint changes, nobody may be about to put rows into it.
- */
-static LOCKMODE
-lock_of_way(const LaPartitionRequest *request, LaPartitionResult *result)
-{
-	result->way = la_partition_way(request, &result->reason);
-	return result->way <= LA_PARTITION_ATTACHED &&
-		!OidIsValid(get_default_partition_oid(request->parent)) ?
-		ShareUpdateExclusiveLock : AccessExclusiveLock;
-}
-
-/*
- * Opens the parent, which is locked.
- */
-static Relation
-open_parent(Oid parent)
-{
-	Relation	relation = try_table_open(parent, NoLock);
-
-	if (relation == NULL)
-		la_partition_refuse_missing(parent);
-	if (!object_ownercheck(RelationRelationId, parent, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE,
-					   RelationGetRelationName(relation));
-	if (RELATION_IS_OTHER_TEMP(relation))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("cannot create as partition of temporary relation of another session")));
-	return relation;
-}
-
-/*
  * Refuses a table without partitions, and a key of another kind, or of several columns.
  */
 void
@@ -265,158 +407,4 @@ la_partition_check_key(Relation parent, bool by_list)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("table \"%s\" is partitioned by more than one column or expression",
 						RelationGetRelationName(parent))));
-}
-
-/*
- * What there is to do before the first partition, while the parent is open.
- */
-static void
-begin_batch(LaPartitionBatch *batch, Relation parent)
-{
-	Relation	relation;
-
-	switch (batch->way)
-	{
-		case LA_PARTITION_NATIVE:
-			ereport(NOTICE,
-					(errmsg("%d partitions of \"%s\" are created by one statement each",
-							batch->plan->count, RelationGetRelationName(parent)),
-					 errdetail("The reason is: %s.", batch->reason)));
-			return;
-#ifdef LA_PARTITIONS_PORTED
-		case LA_PARTITION_DIRECT:
-			batch->direct = la_partition_direct_begin(batch->request, parent);
-			break;
-		case LA_PARTITION_ATTACHED:
-			batch->attached = la_partition_attached_begin(batch->request, parent);
-			return;
-#endif
-
-		default:
-			break;
-	}
-
-	/*
-	 * Looks into the default partition for rows that would belong to new
-	 * ones.  Its own constraint changes with them, so that nobody may use it
-	 * until all know.  Mirrors DefineRelation() in tablecmds.c.
-	 */
-	batch->default_partition =
-		get_default_oid_from_partdesc(RelationGetPartitionDesc(parent, true));
-	if (!OidIsValid(batch->default_partition))
-		return;
-	relation = table_open(batch->default_partition, AccessExclusiveLock);
-	la_partition_plan_check_default(batch->plan, parent, relation);
-	table_close(relation, NoLock);
-}
-
-/*
- * Creates what is planned, or a beginning of it.
- */
-static void
-create_all(LaPartitionBatch *batch, bool may_commit)
-{
-	int64		own = count_locks().own;
-	MemoryContext temporary = AllocSetContextCreate(CurrentMemoryContext,
-													"pg_lookahead new partition",
-													ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer = MemoryContextSwitchTo(temporary);
-
-	/*
-	 * Whatever is cached of the parent from here on is thrown away by an
-	 * error: an invalidation of its relcache entry that a finished command
-	 * has noted is executed then.  Relies on AtEOXact_Inval() and
-	 * AtEOSubXact_Inval() in inval.c.
-	 */
-	CacheInvalidateRelcacheByRelid(batch->request->parent);
-	CommandCounterIncrement();
-
-	for (int i = 0; i < batch->plan->count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		create_one(batch, &batch->plan->missing[i]);
-		MemoryContextReset(temporary);
-		if (i == 0)
-			check_room(batch, own, may_commit);
-	}
-	MemoryContextSwitchTo(outer);
-	MemoryContextDelete(temporary);
-}
-
-static void
-create_one(const LaPartitionBatch *batch, const LaPlannedPartition *planned)
-{
-	switch (batch->way)
-	{
-#ifdef LA_PARTITIONS_PORTED
-		case LA_PARTITION_DIRECT:
-			la_partition_direct_create(batch->direct, planned);
-			break;
-		case LA_PARTITION_ATTACHED:
-			la_partition_attached_create(batch->attached, planned);
-			break;
-#endif
-
-		default:
-			la_partition_statement_execute(batch->request, planned->name,
-										   planned->number);
-			break;
-	}
-}
-
-/*
- * After the first partition: whether the lock table has room for the others.
- * Where the batch may be shorter, it takes half of what is free.
- */
-static void
-check_room(LaPartitionBatch *batch, int64 own, bool may_commit)
-{
-	LaLockCount now = count_locks();
-	int64		each = Max(now.own - own, 1);
-	LaPartitionPlan *plan = batch->plan;
-	int64		room = Max(now.free, 0) / each;
-
-	if (may_commit)
-		room /= 2;
-	if (plan->count - 1 <= room)
-		return;
-	if (!may_commit)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("the lock table has no room for %d partitions of \"%s\" in one transaction",
-						plan->count, get_rel_name(batch->request->parent)),
-				 errdetail("Each takes " INT64_FORMAT " locks, and " INT64_FORMAT " are free.",
-						   each, now.free),
-				 errhint("Call the procedure of this name with \"_batched\", which commits in between, or increase \"max_locks_per_transaction\".")));
-	plan->count = room + 1;
-	plan->next = plan->missing[plan->count].number;
-}
-
-/*
- * Counts the locks of all processes, which holds them up for a moment: for
- * once or twice per call.  A lock that several processes hold counts several
- * times, so that rather too little is said to be free; and a reserve beyond
- * what the settings say is left to the others.  Relies on
- * LockManagerShmemSize() in lock.c.
- */
-static LaLockCount
-count_locks(void)
-{
-	LockData   *locks = GetLockStatusData();
-	LaLockCount count = {0};
-
-	count.free = (int64) max_locks_per_xact * (MaxBackends + max_prepared_xacts);
-	for (int i = 0; i < locks->nelements; i++)
-	{
-		const LockInstanceData *lock = &locks->locks[i];
-
-		if (lock->fastpath)
-			continue;
-		count.free--;
-		if (lock->pid == MyProcPid && lock->holdMask != 0)
-			count.own++;
-	}
-	pfree(locks->locks);
-	pfree(locks);
-	return count;
 }

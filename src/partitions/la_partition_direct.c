@@ -48,10 +48,6 @@ struct LaPartitionDirect
 
 #ifdef LA_PARTITIONS_PORTED
 
-static void store_bound(Oid partition, PartitionBoundSpec *bound);
-static void store_inheritance(Oid partition, Oid parent);
-static void clone_indexes(const LaPartitionDirect *direct, Relation partition);
-
 /*
  * Checks and reads what all partitions have in common.
  */
@@ -64,36 +60,6 @@ la_partition_direct_begin(const LaPartitionRequest *request, Relation parent)
 	direct->table = la_partition_table_read(request, parent, true);
 	direct->indexes = RelationGetIndexList(parent);
 	return direct;
-}
-
-/*
- * Creates one partition, in the current memory context, of which nothing is
- * needed afterwards.
- */
-void
-la_partition_direct_create(const LaPartitionDirect *direct,
-						   const LaPlannedPartition *planned)
-{
-	Relation	partition = la_partition_table_begin(direct->table,
-													 planned->name);
-
-	store_bound(RelationGetRelid(partition), planned->bound);
-	store_inheritance(RelationGetRelid(partition), direct->parent);
-	CommandCounterIncrement();
-	clone_indexes(direct, partition);
-	la_partition_table_end(direct->table, partition);
-}
-
-/*
- * Makes the partitions known: to this session by the command counter, to the
- * others when the transaction commits.  Relies on SetRelationHasSubclass() in
- * tablecmds.c, which has the parent's relcache entry renewed in any case.
- */
-void
-la_partition_direct_end(const LaPartitionDirect *direct)
-{
-	SetRelationHasSubclass(direct->parent, true);
-	CommandCounterIncrement();
 }
 
 /*
@@ -162,6 +128,36 @@ clone_indexes(const LaPartitionDirect *direct, Relation partition)
 		index_close(index, AccessShareLock);
 	}
 	table_close(parent, NoLock);
+}
+
+/*
+ * Creates one partition, in the current memory context, of which nothing is
+ * needed afterwards.
+ */
+void
+la_partition_direct_create(const LaPartitionDirect *direct,
+						   const LaPlannedPartition *planned)
+{
+	Relation	partition = la_partition_table_begin(direct->table,
+													 planned->name);
+
+	store_bound(RelationGetRelid(partition), planned->bound);
+	store_inheritance(RelationGetRelid(partition), direct->parent);
+	CommandCounterIncrement();
+	clone_indexes(direct, partition);
+	la_partition_table_end(direct->table, partition);
+}
+
+/*
+ * Makes the partitions known: to this session by the command counter, to the
+ * others when the transaction commits.  Relies on SetRelationHasSubclass() in
+ * tablecmds.c, which has the parent's relcache entry renewed in any case.
+ */
+void
+la_partition_direct_end(const LaPartitionDirect *direct)
+{
+	SetRelationHasSubclass(direct->parent, true);
+	CommandCounterIncrement();
 }
 
 #endif							/* LA_PARTITIONS_PORTED */

@@ -26,8 +26,32 @@
 
 #include "partitions/la_partition_references.h"
 
-static List *read_references(Oid table, AttrNumber column, Oid index);
-static bool can_be_referenced(Oid table);
+static List *
+read_references(Oid table, AttrNumber column, Oid index)
+{
+	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
+	List	   *others = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(constraints, index, OidIsValid(index), NULL, 1,
+							  &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint constraint = (Form_pg_constraint) GETSTRUCT(tuple);
+		Oid			other = column == Anum_pg_constraint_conrelid ?
+			constraint->confrelid : constraint->conrelid;
+
+		if (constraint->contype == CONSTRAINT_FOREIGN)
+			others = list_append_unique_oid(others, other);
+	}
+	systable_endscan(scan);
+	table_close(constraints, AccessShareLock);
+	return others;
+}
 
 /*
  * The tables that foreign keys of this one reference; of partitioned ones the
@@ -38,6 +62,29 @@ la_partition_references_of(Oid table)
 {
 	return read_references(table, Anum_pg_constraint_conrelid,
 						   ConstraintRelidTypidNameIndexId);
+}
+
+/*
+ * Whether a foreign key can reference the table.
+ */
+static bool
+can_be_referenced(Oid table)
+{
+	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+	systable_endscan(scan);
+	table_close(indexes, AccessShareLock);
+	return found;
 }
 
 /*
@@ -68,54 +115,4 @@ la_partition_references_itself(Oid table)
 			return true;
 	}
 	return false;
-}
-
-static List *
-read_references(Oid table, AttrNumber column, Oid index)
-{
-	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
-	List	   *others = NIL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(constraints, index, OidIsValid(index), NULL, 1,
-							  &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_constraint constraint = (Form_pg_constraint) GETSTRUCT(tuple);
-		Oid			other = column == Anum_pg_constraint_conrelid ?
-			constraint->confrelid : constraint->conrelid;
-
-		if (constraint->contype == CONSTRAINT_FOREIGN)
-			others = list_append_unique_oid(others, other);
-	}
-	systable_endscan(scan);
-	table_close(constraints, AccessShareLock);
-	return others;
-}
-
-/*
- * Whether a foreign key can reference the table.
- */
-static bool
-can_be_referenced(Oid table)
-{
-	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
-
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1,
-							  &key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-		found = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
-	systable_endscan(scan);
-	table_close(indexes, AccessShareLock);
-	return found;
 }

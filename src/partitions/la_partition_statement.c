@@ -35,11 +35,12 @@
 
 #include "partitions/la_partition_statement.h"
 
-static void append_literal(StringInfo text, char *value);
-static void blame_internal_query(void *text);
-static int	expand(StringInfo name, const char *pattern, const char *parent,
-				   const char *bound, int i);
-static bool take(const char **at, const char *word);
+static void
+append_literal(StringInfo text, char *value)
+{
+	appendStringInfoString(text, value == NULL ? "NULL"
+						   : quote_literal_cstr(value));
+}
 
 /*
  * CREATE TABLE ... PARTITION OF for partition i.
@@ -127,27 +128,6 @@ la_partition_statement_storage(const LaPartitionRequest *request,
 }
 
 /*
- * Has errors tell the statement, until the caller sets error_context_stack
- * back to "previous".
- */
-void
-la_partition_statement_begin_blame(ErrorContextCallback *callback, char *text)
-{
-	callback->previous = error_context_stack;
-	callback->callback = blame_internal_query;
-	callback->arg = text;
-
-	error_context_stack = callback;
-}
-
-static void
-append_literal(StringInfo text, char *value)
-{
-	appendStringInfoString(text, value == NULL ? "NULL"
-						   : quote_literal_cstr(value));
-}
-
-/*
  * A position in an error message is one in our statement, not in the user's.
  * Mirrors _SPI_error_callback() in spi.c.
  */
@@ -164,6 +144,20 @@ blame_internal_query(void *text)
 	}
 	else
 		errcontext("SQL statement \"%s\"", (const char *) text);
+}
+
+/*
+ * Has errors tell the statement, until the caller sets error_context_stack
+ * back to "previous".
+ */
+void
+la_partition_statement_begin_blame(ErrorContextCallback *callback, char *text)
+{
+	callback->previous = error_context_stack;
+	callback->callback = blame_internal_query;
+	callback->arg = text;
+
+	error_context_stack = callback;
 }
 
 /*
@@ -188,6 +182,49 @@ la_partition_statement_execute(const LaPartitionRequest *request,
 }
 
 #define DEFAULT_PATTERN "{parent}_{bound}"
+
+static bool
+take(const char **at, const char *word)
+{
+	size_t		length = strlen(word);
+
+	if (strncmp(*at, word, length) != 0)
+		return false;
+	*at += length;
+	return true;
+}
+
+/*
+ * Writes the pattern with what its words stand for.  Returns how often the
+ * parent's name is in it.
+ */
+static int
+expand(StringInfo name, const char *pattern, const char *parent,
+	   const char *bound, int i)
+{
+	int			parents = 0;
+
+	for (const char *at = pattern; *at != '\0';)
+	{
+		if (take(&at, "{parent}"))
+		{
+			appendStringInfoString(name, parent);
+			parents++;
+		}
+		else if (take(&at, "{bound}"))
+			appendStringInfoString(name, bound);
+		else if (take(&at, "{number}"))
+			appendStringInfo(name, "%d", i + 1);
+		else if (*at == '{' || *at == '}')
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("invalid pattern of names: \"%s\"", pattern),
+					 errdetail("In braces there can be \"parent\", \"bound\" or \"number\".")));
+		else
+			appendStringInfoChar(name, *at++);
+	}
+	return parents;
+}
 
 /*
  * The name of partition i; NULL stands for the pattern that is usual.
@@ -224,47 +261,4 @@ la_partition_name(const char *pattern, const char *parent,
 				 errdetail("Names have 1 to %d bytes.", NAMEDATALEN - 1),
 				 errhint("Give a pattern of names with {number} in place of {bound}, or a shorter one.")));
 	return name.data;
-}
-
-/*
- * Writes the pattern with what its words stand for.  Returns how often the
- * parent's name is in it.
- */
-static int
-expand(StringInfo name, const char *pattern, const char *parent,
-	   const char *bound, int i)
-{
-	int			parents = 0;
-
-	for (const char *at = pattern; *at != '\0';)
-	{
-		if (take(&at, "{parent}"))
-		{
-			appendStringInfoString(name, parent);
-			parents++;
-		}
-		else if (take(&at, "{bound}"))
-			appendStringInfoString(name, bound);
-		else if (take(&at, "{number}"))
-			appendStringInfo(name, "%d", i + 1);
-		else if (*at == '{' || *at == '}')
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("invalid pattern of names: \"%s\"", pattern),
-					 errdetail("In braces there can be \"parent\", \"bound\" or \"number\".")));
-		else
-			appendStringInfoChar(name, *at++);
-	}
-	return parents;
-}
-
-static bool
-take(const char **at, const char *word)
-{
-	size_t		length = strlen(word);
-
-	if (strncmp(*at, word, length) != 0)
-		return false;
-	*at += length;
-	return true;
 }

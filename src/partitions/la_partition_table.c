@@ -58,86 +58,6 @@ struct LaPartitionTable
 	Datum		toast_options;
 };
 
-static Oid	choose_namespace(Relation parent);
-static Oid	choose_tablespace(const LaPartitionRequest *request,
-							  Relation parent);
-static void read_columns(LaPartitionTable *table, Relation parent);
-static ColumnDef *column_of(Form_pg_attribute attribute, bool not_null,
-							bool inherits);
-static bool has_not_null(List *not_nulls, AttrNumber attribute);
-static List *read_defaults(Relation parent, const AttrMap *map);
-static List *read_checks(Relation parent, const AttrMap *map, bool inherits);
-static CookedConstraint *new_constraint(ConstrType type);
-static Node *translate_expression(Node *expression, const AttrMap *map);
-static List *copy_constraints(List *constraints);
-
-/*
- * Checks what does not depend on the partition, as core does for each, and
- * reads from the parent what partitions have of it.
- */
-LaPartitionTable *
-la_partition_table_read(const LaPartitionRequest *request, Relation parent,
-						bool inherits)
-{
-	LaPartitionTable *table = palloc0_object(LaPartitionTable);
-	char		persistence = parent->rd_rel->relpersistence;
-
-	table->inherits = inherits;
-	table->namespace = choose_namespace(parent);
-	table->persistence = persistence;
-	table->tablespace = choose_tablespace(request, parent);
-	table->owner = GetUserId();
-	table->access_method = parent->rd_rel->relam;
-	if (!OidIsValid(table->access_method))
-		table->access_method = get_table_am_oid(default_table_access_method,
-												false);
-	table->options = la_partition_statement_storage(request, "partition",
-													&table->toast_options);
-	read_columns(table, parent);
-	return table;
-}
-
-/*
- * Creates a table, which is locked and open.
- */
-Relation
-la_partition_table_begin(const LaPartitionTable *table, const char *name)
-{
-	Oid			created;
-
-	created = heap_create_with_catalog(name, table->namespace,
-									   table->tablespace, InvalidOid,
-									   InvalidOid, InvalidOid, table->owner,
-									   table->access_method,
-									   table->columns, table->stored,
-									   RELKIND_RELATION, table->persistence,
-									   false, false, ONCOMMIT_NOOP,
-									   table->options, true,
-									   allowSystemTableMods, false,
-									   InvalidOid, NULL);
-	CommandCounterIncrement();
-	return relation_open(created, AccessExclusiveLock);
-}
-
-/*
- * What core does after everything else, and closes the table.
- */
-void
-la_partition_table_end(const LaPartitionTable *table, Relation created)
-{
-	Oid			number = RelationGetRelid(created);
-
-	/* Columns of which it tells us are marked already. */
-	(void) AddRelationNotNullConstraints(created,
-										 copyObject(table->own_not_nulls),
-										 copy_constraints(table->not_nulls),
-										 NIL);
-	relation_close(created, NoLock);
-	CommandCounterIncrement();
-	NewRelationCreateToastTable(number, table->toast_options);
-	CommandCounterIncrement();
-}
-
 /*
  * That of the parent, which the user has to have the rights to use and to
  * create tables in (the statement looks the parent up by its name).  Partitions of a temporary table are temporary, too.
@@ -190,44 +110,6 @@ choose_tablespace(const LaPartitionRequest *request, Relation parent)
 	return tablespace;
 }
 
-/*
- * Columns, defaults and constraints.  Mirrors MergeAttributes() in tablecmds.c
- * for a single parent of which the new table is a partition.
- */
-static void
-read_columns(LaPartitionTable *table, Relation parent)
-{
-	TupleDesc	columns = RelationGetDescr(parent);
-	AttrMap    *map = make_attrmap(columns->natts);
-	List	   *definitions = NIL;
-
-	table->not_nulls = RelationGetNotNullConstraints(RelationGetRelid(parent),
-													 true, false);
-	for (int i = 0; i < columns->natts; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(columns, i);
-
-		if (attribute->attisdropped)
-			continue;
-		definitions = lappend(definitions,
-							  column_of(attribute,
-										has_not_null(table->not_nulls, i + 1),
-										table->inherits));
-		map->attnums[i] = list_length(definitions);
-	}
-	table->columns = BuildDescForRelation(definitions);
-	table->stored = list_concat(read_defaults(parent, map),
-								read_checks(parent, map, table->inherits));
-	foreach_ptr(CookedConstraint, constraint, table->not_nulls)
-		constraint->attnum = map->attnums[constraint->attnum - 1];
-	if (!table->inherits)
-	{
-		table->not_nulls = NIL;
-		table->own_not_nulls = RelationGetNotNullConstraints(RelationGetRelid(parent),
-															 false, false);
-	}
-}
-
 static ColumnDef *
 column_of(Form_pg_attribute attribute, bool not_null, bool inherits)
 {
@@ -256,6 +138,34 @@ has_not_null(List *not_nulls, AttrNumber attribute)
 			return true;
 	}
 	return false;
+}
+
+static CookedConstraint *
+new_constraint(ConstrType type)
+{
+	CookedConstraint *constraint = palloc0_object(CookedConstraint);
+
+	constraint->contype = type;
+	constraint->is_enforced = true;
+	return constraint;
+}
+
+/*
+ * An expression of the parent as one of a partition, which lacks its dropped
+ * columns.
+ */
+static Node *
+translate_expression(Node *expression, const AttrMap *map)
+{
+	bool		whole_row;
+	Node	   *translated = map_variable_attnos(expression, 1, 0, map,
+												 InvalidOid, &whole_row);
+
+	if (whole_row)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot convert whole-row table reference")));
+	return translated;
 }
 
 /*
@@ -313,32 +223,90 @@ read_checks(Relation parent, const AttrMap *map, bool inherits)
 	return checks;
 }
 
-static CookedConstraint *
-new_constraint(ConstrType type)
+/*
+ * Columns, defaults and constraints.  Mirrors MergeAttributes() in tablecmds.c
+ * for a single parent of which the new table is a partition.
+ */
+static void
+read_columns(LaPartitionTable *table, Relation parent)
 {
-	CookedConstraint *constraint = palloc0_object(CookedConstraint);
+	TupleDesc	columns = RelationGetDescr(parent);
+	AttrMap    *map = make_attrmap(columns->natts);
+	List	   *definitions = NIL;
 
-	constraint->contype = type;
-	constraint->is_enforced = true;
-	return constraint;
+	table->not_nulls = RelationGetNotNullConstraints(RelationGetRelid(parent),
+													 true, false);
+	for (int i = 0; i < columns->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(columns, i);
+
+		if (attribute->attisdropped)
+			continue;
+		definitions = lappend(definitions,
+							  column_of(attribute,
+										has_not_null(table->not_nulls, i + 1),
+										table->inherits));
+		map->attnums[i] = list_length(definitions);
+	}
+	table->columns = BuildDescForRelation(definitions);
+	table->stored = list_concat(read_defaults(parent, map),
+								read_checks(parent, map, table->inherits));
+	foreach_ptr(CookedConstraint, constraint, table->not_nulls)
+		constraint->attnum = map->attnums[constraint->attnum - 1];
+	if (!table->inherits)
+	{
+		table->not_nulls = NIL;
+		table->own_not_nulls = RelationGetNotNullConstraints(RelationGetRelid(parent),
+															 false, false);
+	}
 }
 
 /*
- * An expression of the parent as one of a partition, which lacks its dropped
- * columns.
+ * Checks what does not depend on the partition, as core does for each, and
+ * reads from the parent what partitions have of it.
  */
-static Node *
-translate_expression(Node *expression, const AttrMap *map)
+LaPartitionTable *
+la_partition_table_read(const LaPartitionRequest *request, Relation parent,
+						bool inherits)
 {
-	bool		whole_row;
-	Node	   *translated = map_variable_attnos(expression, 1, 0, map,
-												 InvalidOid, &whole_row);
+	LaPartitionTable *table = palloc0_object(LaPartitionTable);
+	char		persistence = parent->rd_rel->relpersistence;
 
-	if (whole_row)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot convert whole-row table reference")));
-	return translated;
+	table->inherits = inherits;
+	table->namespace = choose_namespace(parent);
+	table->persistence = persistence;
+	table->tablespace = choose_tablespace(request, parent);
+	table->owner = GetUserId();
+	table->access_method = parent->rd_rel->relam;
+	if (!OidIsValid(table->access_method))
+		table->access_method = get_table_am_oid(default_table_access_method,
+												false);
+	table->options = la_partition_statement_storage(request, "partition",
+													&table->toast_options);
+	read_columns(table, parent);
+	return table;
+}
+
+/*
+ * Creates a table, which is locked and open.
+ */
+Relation
+la_partition_table_begin(const LaPartitionTable *table, const char *name)
+{
+	Oid			created;
+
+	created = heap_create_with_catalog(name, table->namespace,
+									   table->tablespace, InvalidOid,
+									   InvalidOid, InvalidOid, table->owner,
+									   table->access_method,
+									   table->columns, table->stored,
+									   RELKIND_RELATION, table->persistence,
+									   false, false, ONCOMMIT_NOOP,
+									   table->options, true,
+									   allowSystemTableMods, false,
+									   InvalidOid, NULL);
+	CommandCounterIncrement();
+	return relation_open(created, AccessExclusiveLock);
 }
 
 /*
@@ -357,6 +325,25 @@ copy_constraints(List *constraints)
 		copies = lappend(copies, copy);
 	}
 	return copies;
+}
+
+/*
+ * What core does after everything else, and closes the table.
+ */
+void
+la_partition_table_end(const LaPartitionTable *table, Relation created)
+{
+	Oid			number = RelationGetRelid(created);
+
+	/* Columns of which it tells us are marked already. */
+	(void) AddRelationNotNullConstraints(created,
+										 copyObject(table->own_not_nulls),
+										 copy_constraints(table->not_nulls),
+										 NIL);
+	relation_close(created, NoLock);
+	CommandCounterIncrement();
+	NewRelationCreateToastTable(number, table->toast_options);
+	CommandCounterIncrement();
 }
 
 #endif							/* LA_PARTITIONS_PORTED */

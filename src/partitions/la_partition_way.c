@@ -72,16 +72,146 @@ static const char *const way_names[] = {
 	[LA_PARTITION_NATIVE] = "native",
 };
 
-static LaPartitionWay fastest_way(const LaPartitionRequest *request,
-								  const char **reason);
-static bool fires_event_trigger(EventTriggerEvent event, CommandTag tag);
-static bool clones_triggers(Oid table);
-static bool checks_call_functions(Oid table);
-static bool catalog_calls(int cache, Oid key, AttrNumber column);
-static bool expression_calls(Node *node, void *context);
-static bool may_be_called(Oid function, void *node);
-static bool is_users(Oid function);
-static bool is_sql(Oid function);
+/*
+ * Whether partitions get triggers.  Mirrors CloneRowTriggersToPartition() in
+ * tablecmds.c.
+ */
+static bool
+clones_triggers(Oid table)
+{
+	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(triggers, TriggerRelidNameIndexId, true, NULL, 1,
+							  &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_trigger trigger = (Form_pg_trigger) GETSTRUCT(tuple);
+
+		found = TRIGGER_FOR_ROW(trigger->tgtype) && !trigger->tgisinternal;
+	}
+	systable_endscan(scan);
+	table_close(triggers, AccessShareLock);
+	return found;
+}
+
+static bool
+is_users(Oid function)
+{
+	return function >= FirstNormalObjectId;
+}
+
+/*
+ * Is a function written in SQL, so that its calls can be replaced?
+ */
+static bool
+is_sql(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	found = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * check_functions_in_node callback: can planning an expression call this function, which the
+ * node calls?
+ */
+static bool
+may_be_called(Oid function, void *node)
+{
+	return is_users(function) &&
+		(!contain_var_clause(node) || OidIsValid(get_func_support(function)) ||
+		 is_sql(function));
+}
+
+/*
+ * expression_tree_walker callback.  A function that is given a column is called for rows only,
+ * unless its call is replaced by what is in it.
+ */
+static bool
+expression_calls(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if ((IsA(node, CoerceToDomain) && !contain_var_clause(node)) ||
+		check_functions_in_node(node, may_be_called, node))
+		return true;
+	return expression_tree_walker(node, expression_calls, context);
+}
+
+/*
+ * Do functions of users run when a table with the checks of this one is attached as a partition?
+ */
+static bool
+checks_call_functions(Oid table)
+{
+	Relation	parent = table_open(table, AccessShareLock);
+	const TupleConstr *constraints = RelationGetDescr(parent)->constr;
+	bool		found = false;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
+		found = found ||
+			expression_calls(stringToNode(constraints->check[i].ccbin), NULL);
+	table_close(parent, AccessShareLock);
+	return found;
+}
+
+/*
+ * Reasons are texts in the result, described in docs/partitions.md.
+ */
+static LaPartitionWay
+fastest_way(const LaPartitionRequest *request, const char **reason)
+{
+	bool		calls_functions;
+
+	*reason = NULL;
+#ifndef LA_PARTITIONS_PORTED
+	*reason = "server version";
+	return LA_PARTITION_NATIVE;
+#endif
+	if (!la_enabled || la_disable)
+	{
+		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
+		return LA_PARTITION_NATIVE;
+	}
+	if (la_partition_fires_event_trigger(CMDTAG_CREATE_TABLE))
+	{
+		*reason = "event trigger";
+		return LA_PARTITION_NATIVE;
+	}
+	if (request->subpartitions != NULL)
+	{
+		*reason = "subpartitions";
+		return LA_PARTITION_NATIVE;
+	}
+	if (clones_triggers(request->parent))
+		*reason = "row triggers";
+	else if (la_partition_references_of(request->parent) != NIL ||
+			 la_partition_references_to(request->parent) != NIL)
+		*reason = "foreign keys";
+	else
+		return LA_PARTITION_DIRECT;
+
+	/*
+	 * A table that references itself would get a ShareRowExclusiveLock from
+	 * ATTACH PARTITION.
+	 */
+	calls_functions = checks_call_functions(request->parent);
+	if (calls_functions)
+		*reason = "functions of users";
+	return calls_functions || la_partition_references_itself(request->parent) ?
+		LA_PARTITION_NATIVE : LA_PARTITION_ATTACHED;
+}
 
 /*
  * The way, and why it is not the direct one, or NULL.  Refuses a way that was
@@ -146,65 +276,6 @@ la_partition_way_by_name(const char *name)
 }
 
 /*
- * Reasons are texts in the result, described in docs/partitions.md.
- */
-static LaPartitionWay
-fastest_way(const LaPartitionRequest *request, const char **reason)
-{
-	bool		calls_functions;
-
-	*reason = NULL;
-#ifndef LA_PARTITIONS_PORTED
-	*reason = "server version";
-	return LA_PARTITION_NATIVE;
-#endif
-	if (!la_enabled || la_disable)
-	{
-		*reason = la_disable ? "pg_lookahead.disable" : "pg_lookahead.enabled";
-		return LA_PARTITION_NATIVE;
-	}
-	if (la_partition_fires_event_trigger(CMDTAG_CREATE_TABLE))
-	{
-		*reason = "event trigger";
-		return LA_PARTITION_NATIVE;
-	}
-	if (request->subpartitions != NULL)
-	{
-		*reason = "subpartitions";
-		return LA_PARTITION_NATIVE;
-	}
-	if (clones_triggers(request->parent))
-		*reason = "row triggers";
-	else if (la_partition_references_of(request->parent) != NIL ||
-			 la_partition_references_to(request->parent) != NIL)
-		*reason = "foreign keys";
-	else
-		return LA_PARTITION_DIRECT;
-
-	/*
-	 * A table that references itself would get a ShareRowExclusiveLock from
-	 * ATTACH PARTITION.
-	 */
-	calls_functions = checks_call_functions(request->parent);
-	if (calls_functions)
-		*reason = "functions of users";
-	return calls_functions || la_partition_references_itself(request->parent) ?
-		LA_PARTITION_NATIVE : LA_PARTITION_ATTACHED;
-}
-
-/*
- * Whether such a command would fire a trigger.  Of those that create nothing, one of what is
- * dropped, too.
- */
-bool
-la_partition_fires_event_trigger(CommandTag tag)
-{
-	return fires_event_trigger(EVT_DDLCommandStart, tag) ||
-		fires_event_trigger(EVT_DDLCommandEnd, tag) ||
-		(tag != CMDTAG_CREATE_TABLE && fires_event_trigger(EVT_SQLDrop, tag));
-}
-
-/*
  * Whether the command would fire a trigger at this event.  Mirrors
  * EventTriggerDDLCommandStart(), EventTriggerCommonSetup() and
  * filter_event_trigger() in event_trigger.c.
@@ -228,30 +299,35 @@ fires_event_trigger(EventTriggerEvent event, CommandTag tag)
 }
 
 /*
- * Whether partitions get triggers.  Mirrors CloneRowTriggersToPartition() in
- * tablecmds.c.
+ * Whether a command of this kind would fire a trigger.  Of those that create nothing, one of what is
+ * dropped, too.
+ */
+bool
+la_partition_fires_event_trigger(CommandTag tag)
+{
+	return fires_event_trigger(EVT_DDLCommandStart, tag) ||
+		fires_event_trigger(EVT_DDLCommandEnd, tag) ||
+		(tag != CMDTAG_CREATE_TABLE && fires_event_trigger(EVT_SQLDrop, tag));
+}
+
+/*
+ * Does an expression in a row of a catalog call them?  It is read as it is there, since nothing
+ * of it shall be evaluated.
  */
 static bool
-clones_triggers(Oid table)
+catalog_calls(int cache, Oid key, AttrNumber column)
 {
-	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(key));
+	bool		is_null;
+	bool		found;
+	Datum		stored;
 
-	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(triggers, TriggerRelidNameIndexId, true, NULL, 1,
-							  &key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_trigger trigger = (Form_pg_trigger) GETSTRUCT(tuple);
-
-		found = TRIGGER_FOR_ROW(trigger->tgtype) && !trigger->tgisinternal;
-	}
-	systable_endscan(scan);
-	table_close(triggers, AccessShareLock);
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", key);
+	stored = SysCacheGetAttr(cache, tuple, column, &is_null);
+	found = !is_null &&
+		expression_calls(stringToNode(TextDatumGetCString(stored)), NULL);
+	ReleaseSysCache(tuple);
 	return found;
 }
 
@@ -281,92 +357,5 @@ la_partition_calls_functions(Oid table)
 		list_free(indexes);
 	}
 	table_close(parent, AccessShareLock);
-	return found;
-}
-
-/*
- * Do they when a table with the checks of this one is attached as a partition?
- */
-static bool
-checks_call_functions(Oid table)
-{
-	Relation	parent = table_open(table, AccessShareLock);
-	const TupleConstr *constraints = RelationGetDescr(parent)->constr;
-	bool		found = false;
-
-	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
-		found = found ||
-			expression_calls(stringToNode(constraints->check[i].ccbin), NULL);
-	table_close(parent, AccessShareLock);
-	return found;
-}
-
-/*
- * Does an expression in a row of a catalog call them?  It is read as it is there, since nothing
- * of it shall be evaluated.
- */
-static bool
-catalog_calls(int cache, Oid key, AttrNumber column)
-{
-	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(key));
-	bool		is_null;
-	bool		found;
-	Datum		stored;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", key);
-	stored = SysCacheGetAttr(cache, tuple, column, &is_null);
-	found = !is_null &&
-		expression_calls(stringToNode(TextDatumGetCString(stored)), NULL);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/*
- * expression_tree_walker callback.  A function that is given a column is called for rows only,
- * unless its call is replaced by what is in it.
- */
-static bool
-expression_calls(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if ((IsA(node, CoerceToDomain) && !contain_var_clause(node)) ||
-		check_functions_in_node(node, may_be_called, node))
-		return true;
-	return expression_tree_walker(node, expression_calls, context);
-}
-
-/*
- * check_functions_in_node callback: can planning an expression call this function, which the
- * node calls?
- */
-static bool
-may_be_called(Oid function, void *node)
-{
-	return is_users(function) &&
-		(!contain_var_clause(node) || OidIsValid(get_func_support(function)) ||
-		 is_sql(function));
-}
-
-static bool
-is_users(Oid function)
-{
-	return function >= FirstNormalObjectId;
-}
-
-/*
- * Is a function written in SQL, so that its calls can be replaced?
- */
-static bool
-is_sql(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		found;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	found = ((Form_pg_proc) GETSTRUCT(tuple))->prolang == SQLlanguageId;
-	ReleaseSysCache(tuple);
 	return found;
 }

@@ -54,15 +54,6 @@
 #define FOLLOWING_PAGES 28
 #define ASCENDING_PAGES 24
 
-static void adapt_distance(LaAdvice *advice);
-static void learn_gap(LaAdvice *advice, BlockNumber block);
-static bool recently_asked(LaAdvice *advice, BlockNumber block);
-static void note_pass(LaAdvice *advice, BlockNumber block);
-static bool was_before(LaAdvice *advice, BlockNumber block);
-static bool in_sequence(LaAdvice *advice, BlockNumber block);
-static void ask_range(LaAdvice *advice, const LaRange *range, uint64 position);
-static void push_in_flight(LaAdvice *advice, uint64 position);
-
 /*
  * Prepares advice for a relation.
  */
@@ -144,6 +135,28 @@ la_advice_resume(LaAdvice *advice)
 }
 
 /*
+ * Adapts the distance to what has been found since the last page was used.
+ */
+static void
+adapt_distance(LaAdvice *advice)
+{
+	if (advice->missed)
+	{
+		advice->distance = Min(advice->distance * 2, advice->max_distance);
+		advice->missed = false;
+		advice->hits = 0;
+	}
+	else if (++advice->hits >= advice->distance)
+	{
+		if (advice->distance > LEAST_DISTANCE)
+			advice->distance--;
+		else if (advice->distance < Min(LEAST_DISTANCE, advice->max_distance))
+			advice->distance++;
+		advice->hits = 0;
+	}
+}
+
+/*
  * The page at a position is about to be used.  Returns false when nothing
  * shall be asked for at present.
  */
@@ -172,6 +185,108 @@ bool
 la_advice_wants_more(const LaAdvice *advice)
 {
 	return advice->in_flight_count < advice->distance;
+}
+
+/*
+ * Adapts the gap limit to the device and to how dense the pages lie.
+ */
+static void
+learn_gap(LaAdvice *advice, BlockNumber block)
+{
+	la_gap_count(&advice->gaps, (int64) block - advice->last_block);
+	if (advice->gaps.blocks < BLOCKS_PER_CHOICE)
+		return;
+	advice->gap_limit = la_gap_choose(&advice->gaps, LA_MOST_REQUEST_BLOCKS,
+									  advice->profile->iops,
+									  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
+	advice->planner.gap_limit = advice->gap_limit;
+	memset(&advice->gaps, 0, sizeof(advice->gaps));
+}
+
+/*
+ * Was this page among the last ones?  Remembers it.  A few pages that collide
+ * are asked for twice, which costs little.
+ */
+static bool
+recently_asked(LaAdvice *advice, BlockNumber block)
+{
+	BlockNumber *slot = &advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS];
+
+	if (*slot == block)
+		return true;
+	*slot = block;
+	return false;
+}
+
+/*
+ * Is a page in shared buffers, or on its way?
+ */
+static bool
+was_before(LaAdvice *advice, BlockNumber block)
+{
+	return advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS] == block ||
+		!la_request_is_needed(advice->relation, block);
+}
+
+/*
+ * Notes whether a page that is to be asked for lies behind the one before it, and
+ * right behind two that were read, or asked for, not long ago.  Where that is so
+ * again and again, the scan passes over the table in ascending steps, time after
+ * time.  The kernel, reading such a page by itself, finds the pages before it in
+ * its cache, and reads many more at once (try_context_readahead() in
+ * mm/readahead.c), where advice is taken literally, page by page.  So there it
+ * does better alone.
+ */
+static void
+note_pass(LaAdvice *advice, BlockNumber block)
+{
+	if (block > advice->last_missed)
+		advice->ascending++;
+	advice->last_missed = block;
+	if (block >= 2 && was_before(advice, block - 1) && was_before(advice, block - 2))
+		advice->following++;
+	if (++advice->looked_at < PAGES_PER_PASS_LOOK)
+		return;
+	advice->kernel_leads = advice->following >= FOLLOWING_PAGES &&
+		advice->ascending >= ASCENDING_PAGES;
+	advice->looked_at = 0;
+	advice->following = 0;
+	advice->ascending = 0;
+}
+
+/*
+ * Does this page go on a run of adjacent pages in ascending order, which the
+ * kernel notices by itself and reads in requests larger than ours?
+ */
+static bool
+in_sequence(LaAdvice *advice, BlockNumber block)
+{
+	if (block == advice->last_block + 1)
+		advice->run_length++;
+	else
+		advice->run_length = 0;
+	advice->last_block = block;
+	return advice->run_length >= SEQUENTIAL_RUN;
+}
+
+static void
+push_in_flight(LaAdvice *advice, uint64 position)
+{
+	Assert(advice->in_flight_count < advice->in_flight_size);
+	advice->in_flight[(advice->in_flight_first + advice->in_flight_count) %
+					  advice->in_flight_size] = position;
+	advice->in_flight_count++;
+}
+
+/*
+ * Asks the kernel for a range whose first page is used at a position.
+ */
+static void
+ask_range(LaAdvice *advice, const LaRange *range, uint64 position)
+{
+	push_in_flight(advice, position);
+	la_request_make(advice->relation, range, &advice->residency,
+					advice->counters);
 }
 
 /*
@@ -216,128 +331,4 @@ la_advice_flush(LaAdvice *advice)
 
 	if (la_range_planner_finish(&advice->planner, &range))
 		ask_range(advice, &range, advice->open_position);
-}
-
-/*
- * Adapts the distance to what has been found since the last page was used.
- */
-static void
-adapt_distance(LaAdvice *advice)
-{
-	if (advice->missed)
-	{
-		advice->distance = Min(advice->distance * 2, advice->max_distance);
-		advice->missed = false;
-		advice->hits = 0;
-	}
-	else if (++advice->hits >= advice->distance)
-	{
-		if (advice->distance > LEAST_DISTANCE)
-			advice->distance--;
-		else if (advice->distance < Min(LEAST_DISTANCE, advice->max_distance))
-			advice->distance++;
-		advice->hits = 0;
-	}
-}
-
-/*
- * Adapts the gap limit to the device and to how dense the pages lie.
- */
-static void
-learn_gap(LaAdvice *advice, BlockNumber block)
-{
-	la_gap_count(&advice->gaps, (int64) block - advice->last_block);
-	if (advice->gaps.blocks < BLOCKS_PER_CHOICE)
-		return;
-	advice->gap_limit = la_gap_choose(&advice->gaps, LA_MOST_REQUEST_BLOCKS,
-									  advice->profile->iops,
-									  advice->profile->bandwidth_mb * 1e6 / BLCKSZ);
-	advice->planner.gap_limit = advice->gap_limit;
-	memset(&advice->gaps, 0, sizeof(advice->gaps));
-}
-
-/*
- * Was this page among the last ones?  Remembers it.  A few pages that collide
- * are asked for twice, which costs little.
- */
-static bool
-recently_asked(LaAdvice *advice, BlockNumber block)
-{
-	BlockNumber *slot = &advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS];
-
-	if (*slot == block)
-		return true;
-	*slot = block;
-	return false;
-}
-
-/*
- * Notes whether a page that is to be asked for lies behind the one before it, and
- * right behind two that were read, or asked for, not long ago.  Where that is so
- * again and again, the scan passes over the table in ascending steps, time after
- * time.  The kernel, reading such a page by itself, finds the pages before it in
- * its cache, and reads many more at once (try_context_readahead() in
- * mm/readahead.c), where advice is taken literally, page by page.  So there it
- * does better alone.
- */
-static void
-note_pass(LaAdvice *advice, BlockNumber block)
-{
-	if (block > advice->last_missed)
-		advice->ascending++;
-	advice->last_missed = block;
-	if (block >= 2 && was_before(advice, block - 1) && was_before(advice, block - 2))
-		advice->following++;
-	if (++advice->looked_at < PAGES_PER_PASS_LOOK)
-		return;
-	advice->kernel_leads = advice->following >= FOLLOWING_PAGES &&
-		advice->ascending >= ASCENDING_PAGES;
-	advice->looked_at = 0;
-	advice->following = 0;
-	advice->ascending = 0;
-}
-
-/*
- * Is a page in shared buffers, or on its way?
- */
-static bool
-was_before(LaAdvice *advice, BlockNumber block)
-{
-	return advice->recent[murmurhash32(block) % LA_RECENT_BLOCKS] == block ||
-		!la_request_is_needed(advice->relation, block);
-}
-
-/*
- * Does this page go on a run of adjacent pages in ascending order, which the
- * kernel notices by itself and reads in requests larger than ours?
- */
-static bool
-in_sequence(LaAdvice *advice, BlockNumber block)
-{
-	if (block == advice->last_block + 1)
-		advice->run_length++;
-	else
-		advice->run_length = 0;
-	advice->last_block = block;
-	return advice->run_length >= SEQUENTIAL_RUN;
-}
-
-/*
- * Asks the kernel for a range whose first page is used at a position.
- */
-static void
-ask_range(LaAdvice *advice, const LaRange *range, uint64 position)
-{
-	push_in_flight(advice, position);
-	la_request_make(advice->relation, range, &advice->residency,
-					advice->counters);
-}
-
-static void
-push_in_flight(LaAdvice *advice, uint64 position)
-{
-	Assert(advice->in_flight_count < advice->in_flight_size);
-	advice->in_flight[(advice->in_flight_first + advice->in_flight_count) %
-					  advice->in_flight_size] = position;
-	advice->in_flight_count++;
 }

@@ -17,8 +17,6 @@
 
 #include "prefetch/la_range_planner.h"
 
-static bool bridge(LaRangePlanner *planner, BlockNumber block);
-
 /*
  * Starts with no open range.  max_blocks is at least 1.
  */
@@ -29,6 +27,31 @@ la_range_planner_start(LaRangePlanner *planner, uint32 gap_limit,
 	planner->gap_limit = gap_limit;
 	planner->max_blocks = max_blocks;
 	planner->open.nblocks = 0;
+}
+
+/*
+ * Extends the open range to a block, if that is near enough.  One within the
+ * range was a gap, or comes again, which is not known; it is not counted.
+ */
+static bool
+bridge(LaRangePlanner *planner, BlockNumber block)
+{
+	LaRange    *open = &planner->open;
+	BlockNumber last = open->first + open->nblocks - 1;
+	uint32		growth;
+
+	if (block >= open->first && block <= last)
+		return true;
+
+	growth = block > last ? block - last : open->first - block;
+	if (growth - 1 > planner->gap_limit ||
+		growth > planner->max_blocks - open->nblocks)
+		return false;
+	open->nblocks += growth;
+	open->wanted++;
+	if (block < open->first)
+		open->first = block;
+	return true;
 }
 
 /*
@@ -74,30 +97,5 @@ la_range_planner_finish(LaRangePlanner *planner, LaRange *finished)
 		return false;
 	*finished = planner->open;
 	planner->open.nblocks = 0;
-	return true;
-}
-
-/*
- * Extends the open range to a block, if that is near enough.  One within the
- * range was a gap, or comes again, which is not known; it is not counted.
- */
-static bool
-bridge(LaRangePlanner *planner, BlockNumber block)
-{
-	LaRange    *open = &planner->open;
-	BlockNumber last = open->first + open->nblocks - 1;
-	uint32		growth;
-
-	if (block >= open->first && block <= last)
-		return true;
-
-	growth = block > last ? block - last : open->first - block;
-	if (growth - 1 > planner->gap_limit ||
-		growth > planner->max_blocks - open->nblocks)
-		return false;
-	open->nblocks += growth;
-	open->wanted++;
-	if (block < open->first)
-		open->first = block;
 	return true;
 }

@@ -41,8 +41,6 @@
  */
 #define LEAST_LIMIT 8
 
-static bool initiate(Relation relation, const LaRange *range);
-
 /*
  * Can the kernel be asked at all?  Not with direct I/O, which passes by its cache,
  * nor where there is no posix_fadvise().  Depends on settings that only a restart of
@@ -102,22 +100,6 @@ la_request_is_needed(Relation relation, BlockNumber block)
 }
 
 /*
- * Asks the kernel for a range of pages.
- */
-void
-la_request_make(Relation relation, const LaRange *range,
-				LaResidency *residency, LaCounters *counters)
-{
-	if (!initiate(relation, range))
-		return;
-	counters->requests++;
-	counters->advised += range->wanted;
-	counters->bridged += range->nblocks - range->wanted;
-	if (la_residency_asked(residency))
-		counters->pauses++;
-}
-
-/*
  * Tells the kernel.  Returns false when it was not told: a single page of a
  * temporary table is in local buffers, or in recovery the file is gone.  A page
  * that was not asked for is read on its turn all the same.
@@ -131,4 +113,20 @@ initiate(Relation relation, const LaRange *range)
 							range->first, range->nblocks);
 #endif
 	return PrefetchBuffer(relation, MAIN_FORKNUM, range->first).initiated_io;
+}
+
+/*
+ * Asks the kernel for a range of pages.
+ */
+void
+la_request_make(Relation relation, const LaRange *range,
+				LaResidency *residency, LaCounters *counters)
+{
+	if (!initiate(relation, range))
+		return;
+	counters->requests++;
+	counters->advised += range->wanted;
+	counters->bridged += range->nblocks - range->wanted;
+	if (la_residency_asked(residency))
+		counters->pauses++;
 }

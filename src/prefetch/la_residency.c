@@ -55,10 +55,6 @@
 /* The count, when any scan looked at it last: it takes a system call. */
 static long device_blocks = 0;
 
-static bool is_counted(Relation relation);
-static bool count_moved(LaResidency *watch);
-static long blocks_so_far(void);
-
 /*
  * Begins to watch; the scan is to ask.  Most scans read a page or two and are over, so nobody looks
  * at the count here: what was read since the last look may count as theirs.
@@ -79,6 +75,27 @@ void
 la_residency_resume(LaResidency *watch)
 {
 	watch->device_blocks = device_blocks;
+}
+
+static long
+blocks_so_far(void)
+{
+	struct rusage usage;
+
+	getrusage(WHOSE_READS, &usage);
+	return usage.ru_inblock;
+}
+
+/*
+ * Has this process caused reads from a device since the last look?
+ */
+static bool
+count_moved(LaResidency *watch)
+{
+	long		before = watch->device_blocks;
+
+	watch->device_blocks = device_blocks = blocks_so_far();
+	return device_blocks != before;
 }
 
 /*
@@ -171,35 +188,6 @@ la_residency_device_pages(void)
 }
 
 /*
- * Would a read from a device for this relation be counted?  is_counted(), with answers remembered: it takes system
- * calls, and is asked by each scan that finds its pages in memory.
- */
-bool
-la_residency_is_told(Relation relation)
-{
-	static struct
-	{
-		Oid			tablespace;
-		Oid			database;
-		bool		answer;
-	}			known[FILE_SYSTEMS] = {0};
-	static uint32 oldest = 0;
-	RelFileLocator locator = relation->rd_locator;
-	uint32		i;
-
-	for (i = 0; i < FILE_SYSTEMS; i++)
-	{
-		if (known[i].tablespace == locator.spcOid && known[i].database == locator.dbOid)
-			return known[i].answer;
-	}
-	i = oldest++ % FILE_SYSTEMS;
-	known[i].answer = is_counted(relation);
-	known[i].tablespace = locator.spcOid;
-	known[i].database = locator.dbOid;
-	return known[i].answer;
-}
-
-/*
  * Does the file system of a relation read in the calling process, and the
  * kernel count that?
  */
@@ -229,22 +217,30 @@ is_counted(Relation relation)
 }
 
 /*
- * Has this process caused reads from a device since the last look?
+ * Would a read from a device for this relation be counted?  is_counted(), with answers remembered: it takes system
+ * calls, and is asked by each scan that finds its pages in memory.
  */
-static bool
-count_moved(LaResidency *watch)
+bool
+la_residency_is_told(Relation relation)
 {
-	long		before = watch->device_blocks;
+	static struct
+	{
+		Oid			tablespace;
+		Oid			database;
+		bool		answer;
+	}			known[FILE_SYSTEMS] = {0};
+	static uint32 oldest = 0;
+	RelFileLocator locator = relation->rd_locator;
+	uint32		i;
 
-	watch->device_blocks = device_blocks = blocks_so_far();
-	return device_blocks != before;
-}
-
-static long
-blocks_so_far(void)
-{
-	struct rusage usage;
-
-	getrusage(WHOSE_READS, &usage);
-	return usage.ru_inblock;
+	for (i = 0; i < FILE_SYSTEMS; i++)
+	{
+		if (known[i].tablespace == locator.spcOid && known[i].database == locator.dbOid)
+			return known[i].answer;
+	}
+	i = oldest++ % FILE_SYSTEMS;
+	known[i].answer = is_counted(relation);
+	known[i].tablespace = locator.spcOid;
+	known[i].database = locator.dbOid;
+	return known[i].answer;
 }

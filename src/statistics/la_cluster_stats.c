@@ -48,100 +48,11 @@ typedef struct LaSharedStats
 	LaClusterStats stats;
 } LaSharedStats;
 
-static void init_shared(void *stats);
-static bool flush_pending(bool nowait);
-static void reset_shared(TimestampTz ts);
-static void take_snapshot(void);
-
-static const PgStat_KindInfo kind_info = {
-	.name = "pg_lookahead",
-	.fixed_amount = true,
-	.write_to_file = false,
-	.shared_size = sizeof(LaSharedStats),
-	.shared_data_off = offsetof(LaSharedStats, stats),
-	.shared_data_len = sizeof(LaClusterStats),
-	.init_shmem_cb = init_shared,
-	.flush_static_cb = flush_pending,
-	.reset_all_cb = reset_shared,
-	.snapshot_cb = take_snapshot,
-};
-
 static PgStat_Kind kind = PGSTAT_KIND_INVALID;
 
 /* Counts of this process that are not in shared memory yet. */
 static LaTotals pending;
 static bool have_pending = false;
-
-/*
- * Registers our kind of statistics, when the server is just starting and all libraries are
- * loaded: one that has a fixed number finds it free, whatever the order of loading.
- * Core takes kinds while it loads them only.  It is between that and shared memory, whose size
- * comes from all kinds there are; so it is told that it is still at it.
- */
-void
-la_cluster_stats_register(void)
-{
-	bool		loading = process_shared_preload_libraries_in_progress;
-
-	process_shared_preload_libraries_in_progress = true;
-	for (PgStat_Kind free = PGSTAT_KIND_CUSTOM_MAX;
-		 free >= PGSTAT_KIND_CUSTOM_MIN && kind == PGSTAT_KIND_INVALID; free--)
-	{
-		if (free == PGSTAT_KIND_EXPERIMENTAL ||
-			pgstat_get_kind_info(free) != NULL)
-			continue;
-		pgstat_register_kind(free, &kind_info);
-		kind = free;
-	}
-	process_shared_preload_libraries_in_progress = loading;
-	if (kind == PGSTAT_KIND_INVALID)
-		ereport(LOG,
-				(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
-				 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
-}
-
-/*
- * Where to add counts of this process, or NULL when the cluster does not
- * count.  The caller is going to add something.
- */
-LaTotals *
-la_cluster_stats_pending(void)
-{
-	if (kind == PGSTAT_KIND_INVALID)
-		return NULL;
-	have_pending = true;
-	pgstat_report_fixed = true;
-	return &pending;
-}
-
-/*
- * The counts of the cluster as stats_fetch_consistency wants them seen, and
- * since when they count; NULL when the cluster does not count.
- */
-const LaTotals *
-la_cluster_stats_fetch(TimestampTz *reset)
-{
-	const LaClusterStats *snapshot;
-
-	if (kind == PGSTAT_KIND_INVALID)
-		return NULL;
-	pgstat_snapshot_fixed(kind);
-	snapshot = pgstat_get_custom_snapshot_data(kind);
-	*reset = snapshot->reset;
-	return &snapshot->totals;
-}
-
-/*
- * Sets the counts of the cluster to zero.  False when it does not count.
- */
-bool
-la_cluster_stats_reset(void)
-{
-	if (kind == PGSTAT_KIND_INVALID)
-		return false;
-	pgstat_reset_of_kind(kind);
-	return true;
-}
 
 /*
  * init_shmem_cb: in the postmaster, while it creates shared memory.
@@ -212,6 +123,90 @@ take_snapshot(void)
 	memcpy(pgstat_get_custom_snapshot_data(kind), &shared->stats,
 		   sizeof(shared->stats));
 	LWLockRelease(&shared->lock);
+}
+
+static const PgStat_KindInfo kind_info = {
+	.name = "pg_lookahead",
+	.fixed_amount = true,
+	.write_to_file = false,
+	.shared_size = sizeof(LaSharedStats),
+	.shared_data_off = offsetof(LaSharedStats, stats),
+	.shared_data_len = sizeof(LaClusterStats),
+	.init_shmem_cb = init_shared,
+	.flush_static_cb = flush_pending,
+	.reset_all_cb = reset_shared,
+	.snapshot_cb = take_snapshot,
+};
+
+/*
+ * Registers our kind of statistics, when the server is just starting and all libraries are
+ * loaded: one that has a fixed number finds it free, whatever the order of loading.
+ * Core takes kinds while it loads them only.  It is between that and shared memory, whose size
+ * comes from all kinds there are; so it is told that it is still at it.
+ */
+void
+la_cluster_stats_register(void)
+{
+	bool		loading = process_shared_preload_libraries_in_progress;
+
+	process_shared_preload_libraries_in_progress = true;
+	for (PgStat_Kind free = PGSTAT_KIND_CUSTOM_MAX;
+		 free >= PGSTAT_KIND_CUSTOM_MIN && kind == PGSTAT_KIND_INVALID; free--)
+	{
+		if (free == PGSTAT_KIND_EXPERIMENTAL ||
+			pgstat_get_kind_info(free) != NULL)
+			continue;
+		pgstat_register_kind(free, &kind_info);
+		kind = free;
+	}
+	process_shared_preload_libraries_in_progress = loading;
+	if (kind == PGSTAT_KIND_INVALID)
+		ereport(LOG,
+				(errmsg("pg_lookahead found no free ID for custom cumulative statistics"),
+				 errdetail("The view pg_stat_lookahead shows the counts of its own session.")));
+}
+
+/*
+ * Where to add counts of this process, or NULL when the cluster does not
+ * count.  The caller is going to add something.
+ */
+LaTotals *
+la_cluster_stats_pending(void)
+{
+	if (kind == PGSTAT_KIND_INVALID)
+		return NULL;
+	have_pending = true;
+	pgstat_report_fixed = true;
+	return &pending;
+}
+
+/*
+ * The counts of the cluster as stats_fetch_consistency wants them seen, and
+ * since when they count; NULL when the cluster does not count.
+ */
+const LaTotals *
+la_cluster_stats_fetch(TimestampTz *reset)
+{
+	const LaClusterStats *snapshot;
+
+	if (kind == PGSTAT_KIND_INVALID)
+		return NULL;
+	pgstat_snapshot_fixed(kind);
+	snapshot = pgstat_get_custom_snapshot_data(kind);
+	*reset = snapshot->reset;
+	return &snapshot->totals;
+}
+
+/*
+ * Sets the counts of the cluster to zero.  False when it does not count.
+ */
+bool
+la_cluster_stats_reset(void)
+{
+	if (kind == PGSTAT_KIND_INVALID)
+		return false;
+	pgstat_reset_of_kind(kind);
+	return true;
 }
 
 /*

@@ -57,9 +57,52 @@ StaticAssertDecl(sizeof(LA_BUILD_ID) <= sizeof(((LaWorkerTable *) 0)->build_id),
 
 static LaWorkerTable *table = NULL;
 
-static void map_table(void *arg);
-static void init_table(LA_SEGMENT_INIT_PARAMETERS);
-static void fail_if_tested(void);
+/*
+ * In a test build: fails as if memory was used up, also while core holds the
+ * lock under which it makes the segment.
+ */
+static void
+fail_if_tested(void)
+{
+#ifdef LA_TEST
+	if (la_test_fail_worker_table)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("pg_lookahead.test_fail_worker_table is on")));
+#endif
+}
+
+/*
+ * Callback of GetNamedDSMSegment, in the process that makes the segment.
+ */
+static void
+init_table(LA_SEGMENT_INIT_PARAMETERS)
+{
+	LaWorkerTable *made = (LaWorkerTable *) ptr;
+
+	fail_if_tested();
+	strlcpy(made->build_id, LA_BUILD_ID, sizeof(made->build_id));
+	LWLockInitialize(&made->lock, la_compat_new_tranche(TRANCHE_NAME));
+	made->count = 0;
+}
+
+/*
+ * Work that is tried: sets a pointer to the table.
+ */
+static void
+map_table(void *arg)
+{
+	LaWorkerTable *mapped;
+	bool		found;
+
+	mapped = la_compat_named_segment("pg_lookahead workers " LA_BUILD_ID,
+									 sizeof(LaWorkerTable), init_table, &found);
+	fail_if_tested();
+	if (strcmp(mapped->build_id, LA_BUILD_ID) != 0)
+		elog(ERROR, "pg_lookahead found the table of another build");
+	la_compat_name_tranche(mapped->lock.tranche, TRANCHE_NAME);
+	*(LaWorkerTable **) arg = mapped;
+}
 
 /*
  * Maps the table, makes it if need be.  False when that is impossible.
@@ -98,53 +141,6 @@ bool
 la_worker_table_attached(void)
 {
 	return table != NULL;
-}
-
-/*
- * Work that is tried: sets a pointer to the table.
- */
-static void
-map_table(void *arg)
-{
-	LaWorkerTable *mapped;
-	bool		found;
-
-	mapped = la_compat_named_segment("pg_lookahead workers " LA_BUILD_ID,
-									 sizeof(LaWorkerTable), init_table, &found);
-	fail_if_tested();
-	if (strcmp(mapped->build_id, LA_BUILD_ID) != 0)
-		elog(ERROR, "pg_lookahead found the table of another build");
-	la_compat_name_tranche(mapped->lock.tranche, TRANCHE_NAME);
-	*(LaWorkerTable **) arg = mapped;
-}
-
-/*
- * Callback of GetNamedDSMSegment, in the process that makes the segment.
- */
-static void
-init_table(LA_SEGMENT_INIT_PARAMETERS)
-{
-	LaWorkerTable *made = (LaWorkerTable *) ptr;
-
-	fail_if_tested();
-	strlcpy(made->build_id, LA_BUILD_ID, sizeof(made->build_id));
-	LWLockInitialize(&made->lock, la_compat_new_tranche(TRANCHE_NAME));
-	made->count = 0;
-}
-
-/*
- * In a test build: fails as if memory was used up, also while core holds the
- * lock under which it makes the segment.
- */
-static void
-fail_if_tested(void)
-{
-#ifdef LA_TEST
-	if (la_test_fail_worker_table)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("pg_lookahead.test_fail_worker_table is on")));
-#endif
 }
 
 /*

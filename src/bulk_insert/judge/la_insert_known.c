@@ -44,9 +44,36 @@ static Known known[PLACES + 1]; /* the last: of operator classes */
 static uint64 changes = 0;		/* of what these caches are of */
 static uint64 table_changes = 0;	/* of any table */
 
-static Known *place_of(LaInsertSubject subject, Oid object);
-static void hear_of_change(Datum argument, int cache, uint32 hash);
-static void hear_of_table(Datum argument, Oid table);
+static Known *
+place_of(LaInsertSubject subject, Oid object)
+{
+	return subject == LA_INSERT_CLASSES ? &known[PLACES] :
+		&known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
+}
+
+/*
+ * Syscache callback.
+ */
+static void
+hear_of_change(Datum argument, int cache, uint32 hash)
+{
+	changes++;
+}
+
+/*
+ * Relcache callback; InvalidOid stands for all tables.
+ */
+static void
+hear_of_table(Datum argument, Oid table)
+{
+	Known	   *place = place_of(LA_INSERT_STORED, table);
+
+	table_changes++;
+	if (!OidIsValid(table))
+		changes++;
+	else if (place->object == table && place->subject == LA_INSERT_STORED)
+		place->object = InvalidOid;
+}
 
 /*
  * The answer about an object, which look() finds out if it is not known.  What changes while
@@ -80,35 +107,4 @@ la_insert_known(LaInsertSubject subject, Oid object, LaInsertLook look, void *ar
 		subject, object, changes, answer
 	};
 	return answer;
-}
-
-static Known *
-place_of(LaInsertSubject subject, Oid object)
-{
-	return subject == LA_INSERT_CLASSES ? &known[PLACES] :
-		&known[murmurhash32(object ^ (uint32) subject << 30) % PLACES];
-}
-
-/*
- * Syscache callback.
- */
-static void
-hear_of_change(Datum argument, int cache, uint32 hash)
-{
-	changes++;
-}
-
-/*
- * Relcache callback; InvalidOid stands for all tables.
- */
-static void
-hear_of_table(Datum argument, Oid table)
-{
-	Known	   *place = place_of(LA_INSERT_STORED, table);
-
-	table_changes++;
-	if (!OidIsValid(table))
-		changes++;
-	else if (place->object == table && place->subject == LA_INSERT_STORED)
-		place->object = InvalidOid;
 }

@@ -138,12 +138,12 @@ advance_block(LaSeqScan *state)
 static void
 request(LaSeqScan *state, const LaRange *range)
 {
-	bool		looks = state->on_trial && state->trial.phase == LA_TRIAL_CHANGE &&
-		la_residency_is_told(state->residency.relation);
-	int64		before = looks ? la_residency_device_pages() : 0;
+	LaResidency *residency = &state->residency;
+	LaCounters *counters = &state->node->counters;
 
-	la_request_make(state->residency.relation, range, &state->residency, &state->node->counters);
-	if (looks && 2 * (la_residency_device_pages() - before) >= range->nblocks)
+	if (!state->on_trial || state->trial.phase != LA_TRIAL_CHANGE)
+		la_request_make(residency->relation, range, residency, counters);
+	else if (2 * la_request_make_counted(residency->relation, range, residency, counters) >= range->nblocks)
 		la_trial_end_change(&state->trial);
 }
 

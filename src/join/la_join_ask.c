@@ -256,20 +256,21 @@ recently_asked(LaJoinAsk *ask, Relation relation, BlockNumber block)
 }
 
 /*
- * The kernel counts what has to come from a device while it is asked, which it tells by a system call: one request in
- * REQUESTS_PER_LOOK stands for the others.  Where it does not count, a trial has to tell.
+ * Of one request in REQUESTS_PER_LOOK it is counted what has to come from a device, and it stands for the others.
+ * Where nothing is counted, a trial has to tell.
  */
 static void
 request(LaJoinAsk *ask, Relation relation, const LaRange *range)
 {
-	bool		looks = murmurhash32(ask->requests++) % REQUESTS_PER_LOOK == 0 && la_residency_is_told(relation);
-	int64		before = looks ? la_residency_device_pages() : 0;
+	LaResidency *residency = &ask->residency;
+	LaCounters *counters = &ask->node->counters;
 
 	ask->asked = true;
-	la_request_make(relation, range, &ask->residency, &ask->node->counters);
-	if (looks)
+	if (murmurhash32(ask->requests++) % REQUESTS_PER_LOOK != 0)
+		la_request_make(relation, range, residency, counters);
+	else
 		ask->trial.device_pages += REQUESTS_PER_LOOK *
-			Min(la_residency_device_pages() - before, range->nblocks);
+			la_request_make_counted(relation, range, residency, counters);
 }
 
 static void

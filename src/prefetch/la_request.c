@@ -130,3 +130,18 @@ la_request_make(Relation relation, const LaRange *range,
 	if (la_residency_asked(residency))
 		counters->pauses++;
 }
+
+/*
+ * The same.  Returns how many of the pages have to come from a device, which the kernel counts while it is asked, and
+ * tells by a system call: 0 where it does not count.
+ */
+int64
+la_request_make_counted(Relation relation, const LaRange *range,
+						LaResidency *residency, LaCounters *counters)
+{
+	bool		is_told = la_residency_is_told(relation);
+	int64		before = is_told ? la_residency_device_pages() : 0;
+
+	la_request_make(relation, range, residency, counters);
+	return is_told ? Min(la_residency_device_pages() - before, range->nblocks) : 0;
+}

@@ -20,5 +20,7 @@ extern int	la_request_limit(Relation relation);
 extern bool la_request_is_needed(Relation relation, BlockNumber block);
 extern void la_request_make(Relation relation, const LaRange *range,
 							LaResidency *residency, LaCounters *counters);
+extern int64 la_request_make_counted(Relation relation, const LaRange *range,
+									 LaResidency *residency, LaCounters *counters);
 
 #endif							/* LA_REQUEST_H */

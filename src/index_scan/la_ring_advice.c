@@ -153,7 +153,7 @@ la_ring_advice_hand_back(LaTidRing *ring)
 	LaRingAdvice *state = ring->advice;
 
 	ring->findings->residency = state->advice->residency;
-	if (state->advice->kernel_leads)
+	if (state->advice->kernel_leads && !la_wake_forced())
 		ring->findings->reads_to_pass = READS_TO_PASS << Min(ring->findings->passed++ / 2, MOST_DOUBLED);
 	else
 		ring->findings->passed = 0;

@@ -12,6 +12,7 @@ from bulk_insert.arms import DEFAULT, ONE_PAGE, STOCK, choose
 from bulk_insert.judging import ELIGIBLE, SERIES, SETUP, VOLATILE, fresh, judgement
 
 _PREFETCH = {"Status": "prefetch"}
+_EXECUTED = "ANALYZE, LOOKAHEAD"
 _CALM = (
     "CREATE FUNCTION calm(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS "
     "'BEGIN RETURN passes($1); END'"
@@ -144,6 +145,19 @@ def test_a_plan_that_is_kept_hears_of_another_session(server: WatchedServer) -> 
             assert judgement(session, "EXECUTE p") == VOLATILE
 
 
+def test_a_kept_plan_hears_of_a_check_of_its_table(server: WatchedServer) -> None:
+    checked = f"{_CALM}; ALTER TABLE w ADD CHECK (calm(k))"
+    with _committed(server, checked) as other, server.connect() as session:
+        session.execute("SET search_path = shared")
+        choose(session, ONE_PAGE)
+        session.execute(f"PREPARE p AS {_insert('g')}")
+        with session.transaction(force_rollback=True):
+            for _ in range(2):
+                assert judgement(session, "EXECUTE p", _EXECUTED) == _PREFETCH
+            other.execute("ALTER FUNCTION calm VOLATILE")
+            assert judgement(session, "EXECUTE p", _EXECUTED) == VOLATILE
+
+
 _TRIGGER = (
     "CREATE OR REPLACE TRIGGER t AFTER INSERT ON w FOR EACH ROW WHEN ({}) "
     "EXECUTE FUNCTION nothing()"
@@ -190,7 +204,7 @@ _OF_TABLES = {
 
 
 def _of_table(connection: Connection) -> dict[str, Any]:
-    return judgement(connection, _insert("g"), "ANALYZE, LOOKAHEAD")
+    return judgement(connection, _insert("g"), _EXECUTED)
 
 
 @pytest.mark.parametrize(("setup", "change"), _OF_TABLES.values(), ids=_OF_TABLES)
@@ -233,9 +247,9 @@ def test_a_judgement_is_not_kept_while_caches_are_discarded(connection: Connecti
     sql = "INSERT INTO w VALUES (1, 1), (2, 1)"
     with fresh(connection, f"{_CALM}; ALTER TABLE w ADD CHECK (calm(k)), ADD CHECK (k > 0)"):
         connection.execute("SET LOCAL debug_discard_caches = 1")
-        assert judgement(connection, sql, "ANALYZE, LOOKAHEAD") == _PREFETCH
+        assert judgement(connection, sql, _EXECUTED) == _PREFETCH
         connection.execute("ALTER FUNCTION calm VOLATILE")
-        assert judgement(connection, sql, "ANALYZE, LOOKAHEAD") == VOLATILE
+        assert judgement(connection, sql, _EXECUTED) == VOLATILE
 
 
 def _planning_hits(connection: Connection, sql: str) -> int:

@@ -21,6 +21,7 @@ _HITS = 20
 _STRICT = 0.1  # seconds
 _PHASES = (
     "initializing",
+    "building index: initializing",
     "building index: scanning table",
     "building index: sorting live tuples",
     "building index: loading tuples in tree",

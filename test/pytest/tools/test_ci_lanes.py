@@ -96,7 +96,9 @@ def test_nothing_runs_after_the_hour(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_is_under_way_when_it_is_ended_is_named(tmp_path: Path, number: int) -> None:
-    steps = f"begin done 100 true\nawait done\nbegin long 100 bash -c 'echo $$ >id; exec {_LONG}'\n"
+    # timeout(1) ends without its child when it is ended before it knows it.
+    long = f"sleep 1; echo $$ >id; exec {_LONG}"
+    steps = f"begin done 100 true\nawait done\nbegin long 100 bash -c '{long}'\n"
     with Script(tmp_path, steps).start() as process:
         wait_until(lambda: (tmp_path / "id").exists() and (tmp_path / "id").read_text(), "a step")
         process.send_signal(number)

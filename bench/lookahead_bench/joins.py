@@ -3,6 +3,8 @@
 The inner table has a key in random order: each look-up by it reads a page of its own, and `tens`
 gives ten rows on ten pages. The outer table is small, with a column for each kind of join. Stock's
 nested loop, and ours with pg_lookahead.enable_join_prefetch; hash and merge joins are off in both.
+A copy of the inner table has its rows in partitions, ranges of the key, of which each outer row
+wants one.
 
 The index is cold as the table, or hot: read once after each cold start, by stock.
 """
@@ -42,8 +44,11 @@ from lookahead.server import Session
 from lookahead_bench.trials import Trial, Trials
 
 OUTER, INNER = "lookahead_outer", "lookahead_inner"
-KEY_INDEX, TENS_INDEX = f"{INNER}_k", f"{INNER}_tens"
+TENS_INDEX = f"{INNER}_tens"
+PARTITIONS, PARTED = "partitions", "lookahead_parted"
+LEAVES = tuple(f"{PARTED}_{number}" for number in range(8))
 STOCK, OURS = "stock", "ours"
+_INNER_COLUMNS = "id int NOT NULL, k int NOT NULL, tens int NOT NULL, pad text STORAGE PLAIN"
 _TENS_BYTES = 4  # of a row, which its filler has less
 _ROWS_EACH = 10
 _SAME_VALUE = 10  # outer rows that have one in common, for Memoize
@@ -60,18 +65,19 @@ _BUILD_BYTES_PER_SECOND, _READ_SECONDS = 20e6, 4e-5
 class Shape:
     """A join; with the index hot our loop must ask for so many `pages` of each outer row.
 
-    `plan` is the node that looks ahead.
+    `plan` is the node that looks ahead, `indexes` are table and column of what is hot.
     """
 
     select: str
     pages: int = 0
     plan: str = NESTED_LOOP
+    indexes: tuple[tuple[str, str], ...] = ((INNER, "k"), (INNER, "tens"))
     temperatures: tuple[str, ...] = (_COLD,)
     rounds_factor: int = 1
 
 
-def _joined(on: str, join: str = "JOIN", pad: str = "i.pad") -> str:
-    return f"SELECT o.n, {pad} FROM {OUTER} o {join} {INNER} i ON {on}"
+def _joined(on: str, join: str = "JOIN", pad: str = "i.pad", inner: str = INNER) -> str:
+    return f"SELECT o.n, {pad} FROM {OUTER} o {join} {inner} i ON {on}"
 
 
 _BY_KEY = _joined("i.k = o.k")
@@ -84,6 +90,12 @@ SHAPES: dict[str, Shape] = {
     "three-tables": Shape(
         _joined("i.k = o.k", pad="j.pad") + f" JOIN {INNER} j ON j.k = i.id",
         pages=1,
+        temperatures=(_COLD, _HOT),
+    ),
+    PARTITIONS: Shape(
+        _joined("i.k = o.k", inner=PARTED),
+        pages=1,
+        indexes=tuple((leaf, "k") for leaf in LEAVES),
         temperatures=(_COLD, _HOT),
     ),
     "left": Shape(_joined("i.k = o.missing", "LEFT JOIN")),
@@ -133,14 +145,14 @@ class _Warming:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._wanted = False
+        self._wanted: tuple[tuple[str, str], ...] = ()
 
     @contextmanager
-    def of(self, temperature: str) -> Iterator[None]:
-        """While inside, for scenarios of this temperature."""
-        self._wanted = temperature == _HOT
+    def of(self, shape: Shape, temperature: str) -> Iterator[None]:
+        """While inside, for scenarios of this shape and temperature."""
+        self._wanted = shape.indexes if temperature == _HOT else ()
         yield
-        self._wanted = False
+        self._wanted = ()
 
     def after_start(self) -> None:
         """By index-only scans, which leave the table alone: all its pages are all-visible."""
@@ -148,9 +160,9 @@ class _Warming:
             return
         with self._run.server.connect() as connection:
             connection.execute("SET pg_lookahead.enabled = off; SET enable_seqscan = off")
-            for column in ("k", "tens"):
+            for table, column in self._wanted:
                 connection.execute(
-                    f"SELECT count(*) FROM (SELECT {column} FROM {INNER} "
+                    f"SELECT count(*) FROM (SELECT {column} FROM {table} "
                     f"WHERE {column} >= 0 ORDER BY {column}) q"
                 )
 
@@ -162,24 +174,28 @@ def measure(run: Run, wanted: Joins, also: tuple[Factor, ...] = ()) -> None:
     _prepare(run, trials, wanted, methods[0])
     for method in methods:
         for name in wanted.shape:
-            for temperature in SHAPES[name].temperatures:
+            shape = SHAPES[name]
+            for temperature in shape.temperatures:
                 trial = trial_of(name, temperature, wanted.rows, method, also)
                 if not trial.cold:
                     run.server.restart(trial.server)
-                rounds = wanted.repetitions * SHAPES[name].rounds_factor
-                with warming.of(temperature):
-                    trials.measure_all([trial], rounds)
+                with warming.of(shape, temperature):
+                    trials.measure_all([trial], wanted.repetitions * shape.rounds_factor)
 
 
 def _prepare(run: Run, trials: Trials, wanted: Joins, method: str) -> None:
     pages, seed = wanted.table_pages, run.document.parameters.seed
     size = table_bytes(pages) / 1e9
     run.terminal.step(f"making an inner table of {pages:,} pages ({size:.1f} GB)")
-    relations = (OUTER, INNER, KEY_INDEX, TENS_INDEX)
+    leaves = LEAVES if PARTITIONS in wanted.shape else ()
+    relations = (OUTER, INNER, TENS_INDEX, *leaves, *map(_key_index, (INNER, *leaves)))
     with table_session(run, {"io_method": method}, relations) as connection:
         connection.execute("SET work_mem = '256MB'")
         for table in build_tables(connection, pages, wanted.rows, seed):
             trials.add_table(table)
+        if leaves:
+            for table in build_partitions(connection, pages):
+                trials.add_table(table)
 
 
 def build_tables(connection: Session, pages: int, rows: int, seed: int) -> Iterator[Table]:
@@ -188,11 +204,11 @@ def build_tables(connection: Session, pages: int, rows: int, seed: int) -> Itera
     inner = fill_table(
         connection,
         INNER,
-        "id int NOT NULL, k int NOT NULL, tens int NOT NULL, pad text STORAGE PLAIN",
+        _INNER_COLUMNS,
         f"INSERT INTO {INNER} SELECT id, k, k / {_ROWS_EACH}, "
         f"left(repeat(md5(id::text), {width // 32 + 1}), {width}) "
         f"FROM {keys_in_random_order(pages, seed)}",
-        f"CREATE UNIQUE INDEX {KEY_INDEX} ON {INNER} (k)",
+        _index_of_key(INNER),
         f"CREATE INDEX {TENS_INDEX} ON {INNER} (tens, k)",
     )
     yield check_layout(connection, inner, pages=pages, rows=total)
@@ -206,6 +222,37 @@ def build_tables(connection: Session, pages: int, rows: int, seed: int) -> Itera
         f"((hashint8extended(n % {rows // _SAME_VALUE}, {seed}) & 2147483647) % {total})::int "
         f"FROM (SELECT n, {key} AS k FROM generate_series(0, {rows - 1}) AS n) AS drawn",
     )
+
+
+def build_partitions(connection: Session, pages: int) -> Iterator[Table]:
+    """Copy the inner table to ranges of its key, whose rows are in the same random order."""
+    total = pages * ROWS_PER_PAGE
+    connection.execute(f"CREATE TABLE {PARTED} ({_INNER_COLUMNS}) PARTITION BY RANGE (k)")
+    for number, leaf in enumerate(LEAVES):
+        first, end = (total * part // len(LEAVES) for part in (number, number + 1))
+        table = fill_table(
+            connection,
+            leaf,
+            _INNER_COLUMNS,
+            f"INSERT INTO {leaf} SELECT * FROM {INNER} WHERE k >= {first} AND k < {end} "
+            "ORDER BY id",
+            _index_of_key(leaf),
+        )
+        rows = end - first
+        yield check_layout(connection, table, pages=-(-rows // ROWS_PER_PAGE), rows=rows)
+        connection.execute(
+            f"ALTER TABLE {PARTED} ATTACH PARTITION {leaf} FOR VALUES FROM ({first}) TO ({end})"
+        )
+    connection.execute(_index_of_key(PARTED))  # takes the indexes that its partitions have
+    connection.execute(f"ANALYZE {PARTED}")
+
+
+def _key_index(table: str) -> str:
+    return f"{table}_k"
+
+
+def _index_of_key(table: str) -> str:
+    return f"CREATE UNIQUE INDEX {_key_index(table)} ON {table} (k)"
 
 
 def trial_of(
@@ -243,12 +290,17 @@ def _arm(shape: Shape, arm: Arm) -> Arm:
 
 def join_space(wanted: Joins) -> int:
     """Bytes of the disk that a run needs."""
-    return int(_SPACE_FACTOR * table_bytes(wanted.table_pages))
+    return int(_SPACE_FACTOR * _inner_bytes(wanted))
+
+
+def _inner_bytes(wanted: Joins) -> int:
+    """Of the inner table, and of its copy."""
+    return table_bytes(wanted.table_pages) * (2 if PARTITIONS in wanted.shape else 1)
 
 
 def join_seconds(wanted: Joins) -> float:
     """About how long a run takes."""
-    seconds = table_bytes(wanted.table_pages) / _BUILD_BYTES_PER_SECOND
+    seconds = _inner_bytes(wanted) / _BUILD_BYTES_PER_SECOND
     for name in wanted.shape:
         shape = SHAPES[name]
         sample = COLD_RESTART_SECONDS + _ROWS_EACH * wanted.rows * _READ_SECONDS
@@ -260,9 +312,9 @@ def join_seconds(wanted: Joins) -> float:
 EXPERIMENT = Experiment(
     name="joins",
     summary="Cold nested loops and correlated subqueries that look up rows by an index.",
-    description="By primary key, ten rows each, three tables, left, semi and anti joins, Memoize, "
-    "LATERAL with LIMIT, subqueries, LIMIT; with the index cold and hot, and cached. Hash and "
-    "merge joins are off in both arms.",
+    description="By primary key, ten rows each, three tables, one of eight partitions each, left, "
+    "semi and anti joins, Memoize, LATERAL with LIMIT, subqueries, LIMIT; with the index cold and "
+    "hot, and cached. Hash and merge joins are off in both arms.",
     asked=Joins,
     needed_bytes=join_space,
     estimated_seconds=join_seconds,

@@ -69,6 +69,16 @@ def test_join_trial() -> None:
     cached = joins.trial_of("key", "cached", 300, "worker")
     assert (cached.prefetched, cached.cold, cached.executions) == (0, False, 4)
     assert joins.trial_of("left", "index cold", 300, "worker").prefetched == 0
+    parts = joins.trial_of(joins.PARTITIONS, "index hot", 300, "worker")
+    assert f"JOIN {joins.PARTED} i" in parts.statement
+    assert parts.prefetched == 300
+
+
+def test_joins_with_partitions_have_a_second_table() -> None:
+    whole = joins.EXPERIMENT.wanted("quick", {})
+    plain = joins.EXPERIMENT.wanted("quick", {"shape": ("key",)})
+    assert joins.PARTITIONS in whole.shape
+    assert joins.join_space(whole) == 2 * joins.join_space(plain)
 
 
 def test_range_query_trial() -> None:

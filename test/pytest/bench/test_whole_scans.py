@@ -137,8 +137,8 @@ def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:
 
 def test_joins(tmp_path: Path, disk: Path) -> None:
     data = measured(_run("joins", disk, tmp_path), tmp_path, disk)
-    assert [table.name for table in data.tables] == [joins.INNER, joins.OUTER]
-    assert len(data.digests) == len(data.comparisons) == 20
+    assert [table.name for table in data.tables] == [joins.INNER, joins.OUTER, *joins.LEAVES]
+    assert len(data.digests) == len(data.comparisons) == 22
     ours = [one for one in data.samples if one.arm.startswith(joins.OURS) and one.evidence]
     assert len(ours) == len(data.samples) / 2
     advised = {

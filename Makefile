@@ -47,7 +47,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: default help $(EXTENSION_GOALS) dist wheel setup demo test lint core-parts format bench aims figures bench-controls \
 	bench-latency bench-join-latency bench-throttled bench-tpch \
 	bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-	bench-joins bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
+	bench-joins bench-index-only-scan bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions \
 	check-core check-amcheck check-dump check-suites check-builds check-packages cost-of-nothing differential index-build-fuzz \
 	insert-fuzz insert-kills hostile-index backups sqlancer sqlsmith mutants soak clean distclean
 
@@ -134,6 +134,7 @@ bench-cached-scan: setup  ## bitmap scans of cached data, and parallel ones
 bench-range-query: setup  ## a sum over a range of dates, cold
 bench-concurrent-scans: setup  ## several sessions at once, cold
 bench-joins: setup      ## nested loops that look up row by row, cold
+bench-index-only-scan: setup  ## index-only scans of pages that are not all-visible, cold
 bench-index-build: setup  ## index builds of other collations, REINDEX, CONCURRENTLY
 bench-bulk-insert: setup  ## inserts of wide rows, beside COPY, of few rows, of several sessions
 bench-partitions: setup  ## INSERT ... SELECT, COPY, single rows into partitioned tables
@@ -143,7 +144,7 @@ bench-needed-partitions: setup  ## rows whose partition is created when they nee
 bench-extend: setup     ## how tables grow, and how they are read later
 bench-controls bench-latency bench-join-latency bench-throttled bench-tpch \
 bench-seq-scan bench-cached-scan bench-range-query bench-concurrent-scans bench-extend \
-bench-joins bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
+bench-joins bench-index-only-scan bench-page-layouts bench-index-build bench-bulk-insert bench-partitions bench-create-partitions bench-select-partitions bench-needed-partitions:
 	@cd $(TOP) && PYTHONPATH=bench $(PYTHON) -m lookahead_bench run $(@:bench-%=%) $(OPTIONS) $(SERVER_OPTION)
 
 check-core: setup  ## PostgreSQL's own suites, everything forced: MODES="default parallel" BUILD=assert

@@ -20,6 +20,7 @@ from lookahead_bench import (
     create_partitions,
     extend,
     index_build,
+    index_only_scan,
     join_latency,
     joins,
     latency,
@@ -96,6 +97,9 @@ SEQ = seq_scan.SeqScans(
 JOINS = joins.Joins(
     table_pages=2_000, rows=100, shape=tuple(joins.SHAPES), io_method=("worker",), repetitions=1
 )
+INDEX_ONLY = index_only_scan.IndexOnlyScans(
+    table_pages=2_000, share=(100, 50), io_method=("worker",), repetitions=2
+)
 BUILD = index_build.IndexBuilds(
     rows=2_000,
     key=("int-sorted", "not-vacuumed", "reindex", "concurrent-text", "pgbench"),
@@ -148,6 +152,7 @@ DEMOS: tuple[tuple[Experiment[Any], Any], ...] = (
     (throttled.EXPERIMENT, THROTTLED),
     (tpch.EXPERIMENT, TPCH),
     (joins.EXPERIMENT, JOINS),
+    (index_only_scan.EXPERIMENT, INDEX_ONLY),
     (index_build.EXPERIMENT, BUILD),
     (bulk_insert.EXPERIMENT, INSERT),
     (partitions.EXPERIMENT, PARTITIONS),

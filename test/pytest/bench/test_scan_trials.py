@@ -11,6 +11,8 @@ from mounting import mounted
 from bench.small_bench import PG_CONFIG, run_bench
 from lookahead.errors import ExitStatus, LabError
 from lookahead.experiments.experiment import Experiment
+from lookahead.experiments.trials import Statement
+from lookahead.measurements import Factor
 from lookahead_bench import (
     bulk_insert,
     cached_scan,
@@ -18,6 +20,7 @@ from lookahead_bench import (
     create_partitions,
     extend,
     index_build,
+    index_only_scan,
     joins,
     needed_partitions,
     page_layouts,
@@ -79,6 +82,19 @@ def test_joins_with_partitions_have_a_second_table() -> None:
     plain = joins.EXPERIMENT.wanted("quick", {"shape": ("key",)})
     assert joins.PARTITIONS in whole.shape
     assert joins.join_space(whole) == 2 * joins.join_space(plain)
+
+
+def test_index_only_trial() -> None:
+    """Of the fewest hidden pages of a round all but the first ones of two leaves are asked for."""
+    rounds = tuple(
+        Statement("SELECT", {"first_key": 500, "last_key": 799, "hidden_pages": hidden})
+        for hidden in (37, 31)
+    )
+    trial = index_only_scan.trial_of(10, rounds, "sync", Factor("read-ahead", "128 kB"))
+    assert [arm.plan for arm in trial.arms] == ["Index Only Scan"] * 2
+    assert [arm.library for arm in trial.arms] == ["off", "on"]
+    assert (trial.rows, trial.prefetched) == (300, 29)
+    assert trial.compared == ("stock", "ours")
 
 
 def test_range_query_trial() -> None:
@@ -183,8 +199,8 @@ def test_parts_without_read_ahead_record_none() -> None:
         one.EXPERIMENT
         for one in (
             *(bulk_insert, cached_scan, concurrent_scans, create_partitions, extend),
-            *(index_build, joins, needed_partitions, page_layouts, partitions, range_query),
-            *(select_partitions, seq_scan),
+            *(index_build, index_only_scan, joins, needed_partitions, page_layouts, partitions),
+            *(range_query, select_partitions, seq_scan),
         )
     ],
     ids=lambda one: one.name,

@@ -135,6 +135,23 @@ def test_seq_scan_of_accounts(tmp_path: Path, disk: Path) -> None:
     assert "knee of io_combine_limit for VACUUM" in outcome.stderr
 
 
+def test_index_only_scan(tmp_path: Path, disk: Path) -> None:
+    """Stock reads the pages that are not all-visible and no others; we ask for nearly all."""
+    data = measured(_run("index-only-scan", disk, tmp_path), tmp_path, disk)
+    found = [one.value("pages not all-visible") for one in scenarios_of(data.samples)]
+    assert found == ["50 %", "100 %"]
+    assert len(data.digests) == len(data.comparisons) == 2
+    for sample in data.samples:
+        assert sample.evidence is not None
+        hidden = sample.counts["hidden_pages"]
+        assert sample.evidence.rows == 200
+        assert hidden <= sample.evidence.shared_read_blocks <= hidden + 10
+        if sample.arm == "ours":
+            assert sample.evidence.lookahead.prefetched_blocks >= 0.9 * hidden
+            assert sample.evidence.lookahead.advised_blocks > 0
+    assert {one.counts["hidden_pages"] for one in data.samples[-4:]} == {200}
+
+
 def test_joins(tmp_path: Path, disk: Path) -> None:
     data = measured(_run("joins", disk, tmp_path), tmp_path, disk)
     assert [table.name for table in data.tables] == [joins.INNER, joins.OUTER, *joins.LEAVES]

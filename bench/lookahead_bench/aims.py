@@ -267,7 +267,7 @@ def _partition_aim(comparison: Comparison, data: Measurements) -> float | None:
 
 
 # Processor time of a statement for each partition / of one call, by what the table has.
-_CREATION_AIMS = {"no index": 20.0, "key and index": 9.0}
+_CREATION_AIMS = {"no index": 20.0, "no toast": 20.0, "key and index": 9.0}
 _THOUSAND_CREATED_AIM = 2.5
 
 

@@ -85,7 +85,7 @@ la_join_is_known(const Plan *plan)
  * What a plan node evaluates beside its target list and its filter.
  */
 static List *
-own_expressions(const Plan *plan)
+other_expressions(const Plan *plan)
 {
 	switch (nodeTag(plan))
 	{
@@ -136,14 +136,14 @@ own_expressions(const Plan *plan)
 List *
 la_join_expressions(const Plan *plan)
 {
-	return list_make3(plan->targetlist, plan->qual, own_expressions(plan));
+	return list_make3(plan->targetlist, plan->qual, other_expressions(plan));
 }
 
 /*
  * An operator of the server's that is in no family of its own may sort in that of a user.
  */
 static bool
-are_own_operators(const Oid *operators, int count)
+has_users_operator(const Oid *operators, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
@@ -164,7 +164,7 @@ are_own_operators(const Oid *operators, int count)
 }
 
 static bool
-are_own_clauses(List *clauses)
+has_users_clause(List *clauses)
 {
 	foreach_node(OpExpr, clause, clauses)
 	{
@@ -179,42 +179,42 @@ are_own_clauses(List *clauses)
  * record's or range's, may be: of hash and merge joins their expressions tell.
  */
 bool
-la_join_compares_by_own(const Plan *plan)
+la_join_compares_by_users(const Plan *plan)
 {
-#define COMPARES_BY_OWN(type, operators, count) \
-	are_own_operators(((const type *) plan)->operators, ((const type *) plan)->count)
+#define COMPARES_BY_USERS(type, operators, count) \
+	has_users_operator(((const type *) plan)->operators, ((const type *) plan)->count)
 
 	switch (nodeTag(plan))
 	{
 		case T_Sort:
 		case T_IncrementalSort:
-			return COMPARES_BY_OWN(Sort, sortOperators, numCols);
+			return COMPARES_BY_USERS(Sort, sortOperators, numCols);
 		case T_MergeAppend:
-			return COMPARES_BY_OWN(MergeAppend, sortOperators, numCols);
+			return COMPARES_BY_USERS(MergeAppend, sortOperators, numCols);
 		case T_GatherMerge:
-			return COMPARES_BY_OWN(GatherMerge, sortOperators, numCols);
+			return COMPARES_BY_USERS(GatherMerge, sortOperators, numCols);
 		case T_Agg:
 			foreach_node(Agg, chained, ((const Agg *) plan)->chain)
 			{
-				if (la_join_compares_by_own(&chained->plan))
+				if (la_join_compares_by_users(&chained->plan))
 					return true;
 			}
-			return COMPARES_BY_OWN(Agg, grpOperators, numCols);
+			return COMPARES_BY_USERS(Agg, grpOperators, numCols);
 		case T_Group:
-			return COMPARES_BY_OWN(Group, grpOperators, numCols);
+			return COMPARES_BY_USERS(Group, grpOperators, numCols);
 		case T_Unique:
-			return COMPARES_BY_OWN(Unique, uniqOperators, numCols);
+			return COMPARES_BY_USERS(Unique, uniqOperators, numCols);
 		case T_Memoize:
-			return COMPARES_BY_OWN(Memoize, hashOperators, numKeys);
+			return COMPARES_BY_USERS(Memoize, hashOperators, numKeys);
 		case T_HashJoin:
-			return are_own_clauses(((const HashJoin *) plan)->hashclauses);
+			return has_users_clause(((const HashJoin *) plan)->hashclauses);
 		case T_MergeJoin:
 			for (int i = 0; i < list_length(((const MergeJoin *) plan)->mergeclauses); i++)
 			{
 				if (((const MergeJoin *) plan)->mergeFamilies[i] >= FirstUnpinnedObjectId)
 					return true;
 			}
-			return are_own_clauses(((const MergeJoin *) plan)->mergeclauses);
+			return has_users_clause(((const MergeJoin *) plan)->mergeclauses);
 		default:
 			return false;
 	}
@@ -241,7 +241,7 @@ function_kind(Oid function)
  * check_functions_in_node callback.
  */
 static bool
-is_own(Oid function, void *context)
+is_users(Oid function, void *context)
 {
 	return function >= FirstUnpinnedObjectId;
 }
@@ -255,7 +255,7 @@ is_seen_function(Oid function, void *context)
 	LaJoinSeen *seen = (LaJoinSeen *) context;
 	char		volatility = function_kind(function).volatility;
 
-	seen->own |= is_own(function, NULL);
+	seen->calls_users |= is_users(function, NULL);
 	seen->stable |= volatility == PROVOLATILE_STABLE;
 	return volatility == PROVOLATILE_VOLATILE;
 }
@@ -312,7 +312,7 @@ looks_up_seen(const Plan *plan, LaJoinSeen *seen)
 }
 
 static bool
-compares_rows_by_own(const RowCompareExpr *compare)
+compares_rows_by_users(const RowCompareExpr *compare)
 {
 	foreach_oid(family, compare->opfamilies)
 	{
@@ -331,11 +331,11 @@ compares_rows_by_own(const RowCompareExpr *compare)
  * Does one of the server's own functions get an argument of a type to which functions of users may belong?
  */
 static bool
-gets_own_type(Node *node)
+gets_users_type(Node *node)
 {
 	Oid			type;
 
-	if (check_functions_in_node(node, is_own, NULL))
+	if (check_functions_in_node(node, is_users, NULL))
 		return false;
 	for (int i = 0; OidIsValid(type = get_call_expr_argtype(node, i)); i++)
 	{
@@ -350,7 +350,7 @@ gets_own_type(Node *node)
  * the parts of a value, what an operator is executed by, or one by its name?
  */
 static bool
-calls_own(Node *node)
+calls_users(Node *node)
 {
 	Node	   *test;
 
@@ -360,25 +360,25 @@ calls_own(Node *node)
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_FuncExpr:
-			return gets_own_type(node) ||
+			return gets_users_type(node) ||
 				check_functions_in_node(node, la_plain_calls_by_name, NULL);
 		case T_ScalarArrayOpExpr:
-			return is_own(((ScalarArrayOpExpr *) node)->hashfuncid, NULL) ||
-				is_own(((ScalarArrayOpExpr *) node)->negfuncid, NULL) ||
-				gets_own_type(node);
+			return is_users(((ScalarArrayOpExpr *) node)->hashfuncid, NULL) ||
+				is_users(((ScalarArrayOpExpr *) node)->negfuncid, NULL) ||
+				gets_users_type(node);
 		case T_WindowFunc:
-			return is_own(((WindowFunc *) node)->winfnoid, NULL) || gets_own_type(node);
+			return is_users(((WindowFunc *) node)->winfnoid, NULL) || gets_users_type(node);
 		case T_Aggref:
-			return is_own(((Aggref *) node)->aggfnoid, NULL) ||
+			return is_users(((Aggref *) node)->aggfnoid, NULL) ||
 				!la_plain_types(((Aggref *) node)->aggargtypes);
 		case T_RangeTblFunction:
 			return !la_plain_types(((RangeTblFunction *) node)->funccoltypes);
 		case T_RowCompareExpr:
-			return compares_rows_by_own((RowCompareExpr *) node);
+			return compares_rows_by_users((RowCompareExpr *) node);
 		case T_SortGroupClause:
-			return are_own_operators(&((SortGroupClause *) node)->eqop, 1) ||
+			return has_users_operator(&((SortGroupClause *) node)->eqop, 1) ||
 				(OidIsValid(((SortGroupClause *) node)->sortop) &&
-				 are_own_operators(&((SortGroupClause *) node)->sortop, 1));
+				 has_users_operator(&((SortGroupClause *) node)->sortop, 1));
 		case T_MinMaxExpr:
 			return !la_plain_type(((MinMaxExpr *) node)->minmaxtype);
 		case T_CoerceViaIO:
@@ -391,7 +391,7 @@ calls_own(Node *node)
 		case T_SubPlan:
 			test = ((SubPlan *) node)->testexpr;
 			return ((SubPlan *) node)->useHashTable &&
-				are_own_clauses(IsA(test, BoolExpr) ? ((BoolExpr *) test)->args : list_make1(test));
+				has_users_clause(IsA(test, BoolExpr) ? ((BoolExpr *) test)->args : list_make1(test));
 		case T_SQLValueFunction:
 		case T_ArrayExpr:
 		case T_ArrayCoerceExpr:
@@ -444,7 +444,7 @@ is_seen(Node *node, void *context)
 		default:
 			break;
 	}
-	return calls_own(node) ||
+	return calls_users(node) ||
 		check_functions_in_node(node, is_seen_function, seen) ||
 		expression_tree_walker(node, is_seen, seen);
 }

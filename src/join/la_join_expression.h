@@ -16,14 +16,14 @@ typedef struct LaJoinSeen
 {
 	bool		stable;			/* does one depend on what a volatile function
 								 * may change? */
-	bool		own;			/* does one call a function of a user? */
+	bool		calls_users;	/* does one call a function of a user? */
 	Bitmapset  *subplans;		/* plan_id of those that are called */
 	Bitmapset  *parameters;		/* paramid of those that the plan itself sets */
 } LaJoinSeen;
 
 extern bool la_join_is_known(const Plan *plan);
 extern List *la_join_expressions(const Plan *plan);
-extern bool la_join_compares_by_own(const Plan *plan);
+extern bool la_join_compares_by_users(const Plan *plan);
 extern bool la_join_is_seen(const Plan *plan, List *expressions, LaJoinSeen *seen);
 extern bool la_join_may_throw(List *expressions);
 

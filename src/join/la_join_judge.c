@@ -246,7 +246,7 @@ judge_node(Plan *plan, void *context)
 		 shares_parameter(judgement->join, (const NestLoop *) plan)))
 		judgement->reason = LA_REASON_OUTER_SIDE;
 	else if (la_join_is_seen(plan, expressions, &judgement->seen) ||
-			 la_join_compares_by_own(plan))
+			 la_join_compares_by_users(plan))
 		judgement->reason = LA_REASON_VOLATILE;
 	if (on_line && IsA(plan, FunctionScan))
 		expressions = list_delete_last(expressions);	/* whose functions give

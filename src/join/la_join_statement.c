@@ -50,7 +50,7 @@ has_effects(const Plan *plan)
 {
 	return IsA(plan, ModifyTable) || IsA(plan, TableFuncScan) ||
 		IsA(plan, SampleScan) || IsA(plan, ForeignScan) || IsA(plan, CustomScan) ||
-		la_join_compares_by_own(plan);
+		la_join_compares_by_users(plan);
 }
 
 /*
@@ -66,7 +66,7 @@ look_at(Plan *plan, void *context)
 	note_init_plans(plan, statement);
 	statement->is_volatile |= is_seen ||
 		(!la_join_is_known(plan) && !IsA(plan, CteScan));
-	statement->has_effects |= is_seen || seen.own || has_effects(plan);
+	statement->has_effects |= is_seen || seen.calls_users || has_effects(plan);
 	return la_plan_children(plan, look_at, context);
 }
 

@@ -79,6 +79,17 @@ la_plain_types(const List *types)
 }
 
 /*
+ * Does core compare values of this type by itself, and throw nothing?  Narrower than la_plain_type(): of arrays,
+ * rows and ranges it looks up functions of their parts when the first values are compared.
+ */
+bool
+la_plain_comparison(Oid type)
+{
+	return type < FirstNormalObjectId && get_typtype(type) == TYPTYPE_BASE &&
+		!OidIsValid(get_element_type(type));
+}
+
+/*
  * check_functions_in_node callback: does core's own function call what a value names, a type's input
  * function or the functions of a view?  No look at the expression can tell.
  */

@@ -13,6 +13,7 @@
 extern bool la_plain_node(const Node *node);
 extern bool la_plain_type(Oid type);
 extern bool la_plain_types(const List *types);
+extern bool la_plain_comparison(Oid type);
 extern bool la_plain_calls_by_name(Oid function, void *context);
 
 #endif							/* LA_PLAIN_H */

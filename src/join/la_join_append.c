@@ -20,12 +20,13 @@
 
 #include "access/transam.h"
 #include "executor/execPartition.h"
-#include "nodes/nodeFuncs.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 #include "varatt.h"
 
 #include "join/la_join_target.h"
+#include "la_plain.h"
 
 /*
  * Memory of a statement, in bytes, of which no more is taken for partitions, so that scans and
@@ -55,7 +56,7 @@ is_plain_step(const PartitionPruneStepOp *step)
 	{
 		Expr	   *expression = lfirst(lc);
 
-		if (!la_join_is_plain_type(exprType((Node *) expression)))
+		if (!la_plain_comparison(exprType((Node *) expression)))
 			return false;
 		while (IsA(expression, RelabelType))
 			expression = ((RelabelType *) expression)->arg;

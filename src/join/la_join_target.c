@@ -19,7 +19,6 @@
 #include "access/heapam.h"
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
-#include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -27,6 +26,7 @@
 #include "join/la_join_end.h"
 #include "join/la_join_target.h"
 #include "la_compat.h"
+#include "la_plain.h"
 
 /* Keys that compare a column with anything but one value. */
 #define OTHER_KINDS \
@@ -181,7 +181,7 @@ set_comparison(LaJoinTarget *target, LaJoinValue *value)
 		function = get_opfamily_proc(index->rd_opfamily[i], type,
 									 key->sk_subtype, BTORDER_PROC);
 	if (!RegProcedureIsValid(function) || function >= FirstNormalObjectId ||
-		!la_join_is_plain_type(type))
+		!la_plain_comparison(type))
 		return false;
 	ScanKeyEntryInitialize(value->search, flags, i + 1, InvalidStrategy,
 						   key->sk_subtype, key->sk_collation, function,
@@ -539,15 +539,4 @@ la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer)
 		known->search->sk_argument = value;
 	}
 	return true;
-}
-
-/*
- * Does core compare values of this type by itself?  Of arrays, records and ranges it calls functions of their
- * parts, which may be a user's.
- */
-bool
-la_join_is_plain_type(Oid type)
-{
-	return type < FirstNormalObjectId && get_typtype(type) == TYPTYPE_BASE &&
-		!OidIsValid(get_element_type(type));
 }

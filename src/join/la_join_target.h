@@ -67,7 +67,6 @@ extern LaJoinAppend *la_join_append_create(const LaJoinOuter *outer,
 extern Relation la_join_append_table(const LaJoinAppend *append);
 extern LaJoinTarget *la_join_append_child(LaJoinAppend *append,
 										  TupleTableSlot *outer);
-extern bool la_join_is_plain_type(Oid type);
 extern bool la_join_target_fill(LaJoinTarget *target, TupleTableSlot *outer);
 
 #endif							/* LA_JOIN_TARGET_H */

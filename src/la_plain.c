@@ -3,8 +3,10 @@
  * la_plain.c
  *	  what is sure to call no function of a user
  *
- * Rooms that evaluate something at another time than core, or rely on nobody else coming between, ask here.  What
- * core cannot be without (FirstUnpinnedObjectId) is nobody else's, and cannot be dropped.
+ * Rooms that evaluate something at another time than core, or rely on nobody else
+ * coming between, ask here.  What core cannot be without (below FirstUnpinnedObjectId)
+ * is nobody else's, and cannot be dropped.  What initdb makes later, up to
+ * FirstNormalObjectId, can be dropped and made anew: it counts as a user's.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,9 +49,10 @@ la_plain_node(const Node *node)
 }
 
 /*
- * Is it sure that all functions that core calls for values of a type are its own?  Not for a domain, and
- * whatever has one in it.  Of rows and anyarray it is not said what they have in them.  A user's operator class may
- * be the default of an enum, or of a type that has none of core's.
+ * Is it sure that all functions that core calls for values of a type are its own?  Not
+ * for a domain, and whatever has one in it.  Of rows and anyarray it is not said what
+ * they have in them.  A user's operator class may be the default of an enum, or of a
+ * type that has none of core's.
  */
 bool
 la_plain_type(Oid type)
@@ -79,19 +82,20 @@ la_plain_types(const List *types)
 }
 
 /*
- * Does core compare values of this type by itself, and throw nothing?  Narrower than la_plain_type(): of arrays,
- * rows and ranges it looks up functions of their parts when the first values are compared.
+ * Does core compare values of this type by itself, and throw nothing?  Narrower than
+ * la_plain_type(): of arrays, rows and ranges it looks up functions of their parts when
+ * the first values are compared.
  */
 bool
 la_plain_comparison(Oid type)
 {
-	return type < FirstNormalObjectId && get_typtype(type) == TYPTYPE_BASE &&
+	return type < FirstUnpinnedObjectId && get_typtype(type) == TYPTYPE_BASE &&
 		!OidIsValid(get_element_type(type));
 }
 
 /*
- * check_functions_in_node callback: does core's own function call what a value names, a type's input
- * function or the functions of a view?  No look at the expression can tell.
+ * check_functions_in_node callback: does core's own function call what a value names, a
+ * type's input function or the functions of a view?  No look at the expression can tell.
  */
 bool
 la_plain_calls_by_name(Oid function, void *context)

@@ -65,7 +65,7 @@ is_plain_step(const PartitionPruneStepOp *step)
 	}
 	foreach(lc, step->cmpfns)
 	{
-		if (lfirst_oid(lc) >= FirstNormalObjectId)
+		if (lfirst_oid(lc) >= FirstUnpinnedObjectId)
 			return false;
 	}
 	return true;

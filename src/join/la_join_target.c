@@ -180,7 +180,7 @@ set_comparison(LaJoinTarget *target, LaJoinValue *value)
 	if (key->sk_subtype != type && OidIsValid(key->sk_subtype))
 		function = get_opfamily_proc(index->rd_opfamily[i], type,
 									 key->sk_subtype, BTORDER_PROC);
-	if (!RegProcedureIsValid(function) || function >= FirstNormalObjectId ||
+	if (!RegProcedureIsValid(function) || function >= FirstUnpinnedObjectId ||
 		!la_plain_comparison(type))
 		return false;
 	ScanKeyEntryInitialize(value->search, flags, i + 1, InvalidStrategy,
